@@ -75,6 +75,9 @@ plain_code=(
     src/unit
     src/text
     src/template
+    src/kernel
+    src/weights
+    src/model
     cli
     serve
     scripts

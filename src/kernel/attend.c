@@ -29,8 +29,8 @@ typedef struct pair_batch {
     /* Keys as rows, of head_dim padded. */
     float *turned;       /* [ATTEND_TURNED][KV_GROUP]: of the groups from first_group on, */
     uint32_t is_turned;  /* a bit each */
-    int32_t first_group; /* that a sparse position of the batch lies in */
-    float *single;       /* [ATTEND_BLOCK] of positions that lie elsewhere, and a group */
+    int32_t first_group; /* that a sparse position of the batch is in */
+    float *single;       /* [ATTEND_BLOCK] of positions that are elsewhere, and a group */
 } pair_batch;
 
 static size_t packed_floats(int32_t head_dim)
@@ -132,7 +132,7 @@ size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t head_dim)
     return (size_t)(n_slots + KV_GROUP - 1) / KV_GROUP * kv_group_bytes(format, head_dim);
 }
 
-/* The positions from `start` on that lie in dense slots: at most 64. */
+/* The positions from `start` on that are in dense slots: at most 64. */
 static void dense_block(const attention *a, attend_block *b, int32_t start, int32_t count)
 {
     size_t bytes = kv_group_bytes(a->format, a->head_dim);
@@ -180,7 +180,7 @@ static const float *key_row(pair_batch *r, int32_t slot, int32_t j)
     return memcpy(r->single + j * row, rows + slot % KV_GROUP * row, (size_t)row * sizeof *rows);
 }
 
-/* The keys of a row's positions from `start` on; the first `dense` lie in dense slots. */
+/* The keys of a row's positions from `start` on; the first `dense` are in dense slots. */
 static void row_keys(pair_batch *r, attend_block *b, int32_t row, int32_t start)
 {
     for (int32_t j = b->dense; j < b->count; j++)
@@ -197,7 +197,7 @@ static void row_values(const attention *a, attend_block *b, int32_t row, int32_t
     }
 }
 
-/* The first group that a position behind the dense ones lies in, of those from `start` on. */
+/* The first group that has a position after the dense ones, of those from `start` on. */
 static int32_t first_sparse_group(const pair_batch *r, int32_t start)
 {
     const attention *a = r->a;
@@ -225,7 +225,7 @@ static void dense_scores(const attention *a, const attend_pairs *pairs, const at
     cap_scores(a, pairs->p, pairs->n, 0, b->dense);
 }
 
-/* Scores of the first block that lie before what a row sees weigh nothing. */
+/* Scores of the first block for positions before what a row sees weigh nothing. */
 static void hide(const pair_batch *r, float *p, int32_t row, int32_t n_pairs)
 {
     int32_t n_hidden = first_seen(r->a, row) % ATTEND_BLOCK;
@@ -243,7 +243,7 @@ static void hide_rows(const pair_batch *r)
     }
 }
 
-/* The batch's pairs over dense blocks [from, to); each is told what comes next. */
+/* The batch's pairs over dense blocks [from, to); each knows what comes next. */
 static void dense_blocks(pair_batch *r, int32_t from, int32_t to)
 {
     const attention *a = r->a;
@@ -304,8 +304,8 @@ static void sparse_block(pair_batch *r, const attend_pairs *all, attend_block *b
     }
 }
 
-/* Turns to what is left of each row behind the batch's dense blocks, from `start` on: scores of the
- * positions that still lie dense. Returns how many positions there are. */
+/* Turns to what is left of each row after the batch's dense blocks, from `start` on: scores of the
+ * positions that are still dense. Returns how many positions there are. */
 static int32_t tail_begin(pair_batch *r, const attend_pairs *all, attend_block *b, int32_t start)
 {
     const attention *a = r->a;

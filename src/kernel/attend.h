@@ -8,18 +8,18 @@
  *
  * What the rows of a batch do not all see is sparse: a tree's nodes see their ancestors, and a
  * prompt's rows some positions more each than the first of them. There a lane is a dimension for
- * the scores, too: keys are turned into rows of floats, once for all pairs that meet them, and a
+ * the scores as well: keys are turned into rows of floats, once for all pairs that meet them, and a
  * row's query heads meet them in a tile of products whose sums stay in registers. Values need no
- * turning: each position's are read where they lie and weigh in on all sums of the row's heads.
+ * turning: each position's are read where they are and count in all sums of the row's heads.
  *
- * Slots of a head lie in groups of KV_GROUP = 16:
+ * Slots of a head are in groups of KV_GROUP = 16:
  *
  *   keys    f16, float  [head_dim, in lane order][16 slots]
  *           q8_0        [head_dim, in lane order][16 slots] int8 | [head_dim / 32][16 slots] f16 d
  *   values  f16, float  [16 slots][head_dim]
  *           q8_0        [16 slots][head_dim] int8 | [16 slots][head_dim / 32] f16 d
  *
- * Lane order is the order in which sum16 wants the 16 partial sums of a q.k product: dimensions 0,
+ * Lane order is the order in which sum16 takes the 16 partial sums of a q.k product: dimensions 0,
  * 16, 32, ... (partial sum 0), then 8, 24, ... (partial sum 8), then those of 4, 12, 2, 10, 6, 14,
  * 1, 9, 5, 13, 3, 11, 7, 15. Each partial sum is finished before the next begins, and is added to
  * the one that the tree pairs it with as soon as both are there. */
@@ -100,7 +100,7 @@ typedef struct attend_pairs {
 #define ATTEND_WIDE_FLOATS(head_dim)                                                               \
     ((size_t)ATTEND_BLOCK * (2 * (size_t)(head_dim) / KV_Q8_BLOCK + 2 * (size_t)(head_dim)) + 64)
 
-/* Up to 64 positions, wherever they lie. */
+/* Up to 64 positions, wherever they are. */
 typedef struct attend_block {
     kv_format format;
     int32_t dense, count; /* positions: [0, dense) have their keys in groups, [dense, count) in
@@ -116,11 +116,11 @@ typedef struct attend_block {
 } attend_block;
 
 struct attend_kernel {
-    /* Lays q out as the tier wants it: n pairs, q[i] [head_dim], into n * head_dim floats, and up
-     * to 15 behind. scratch: [16][attend_row_floats(head_dim)]. */
+    /* Lays q out as the tier needs it: n pairs, q[i] [head_dim], into n * head_dim floats, and up
+     * to 15 more. scratch: [16][attend_row_floats(head_dim)]. */
     void (*pack)(float *packed, const float *const *q, int32_t n, int32_t head_dim, float *scratch);
     /* A group's keys as rows of floats, [16][attend_row_floats(head_dim)], zeros
-     * behind head_dim. */
+     * after head_dim. */
     void (*turn)(float *rows, const uint8_t *group, kv_format format, int32_t head_dim);
     /* p = scale * q.k of all pairs and the dense positions of a block. */
     void (*scores)(const attend_pairs *pairs, const attend_block *block);

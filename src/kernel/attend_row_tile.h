@@ -119,7 +119,7 @@ EACH_ROW_TILE(DEFINE_ROW_TILE)
 #define ROW_ENTRY(N, SPAN) [N][SPAN] = row_products_##N##_##SPAN,
 static row_fn *const row_products_of[7][5] = {EACH_ROW_TILE(ROW_ENTRY)};
 
-/* p of the positions whose keys lie in rows; -inf behind the last, where whole vectors are read. */
+/* p of the positions whose keys are in rows; -inf after the last, where whole vectors are read. */
 static void row_scores(const attend_pairs *g, const attend_block *b)
 {
     const int32_t last = b->count / 16 * 16; /* the vector that positions may end in */

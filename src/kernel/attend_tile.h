@@ -4,7 +4,7 @@
  *   TILE                    pairs of a tile, at most
  *   key_span, value_span    v16s of keys (of values) that meet each number of a tile of n pairs
  *   MOST_SPAN, SUMS         the largest span, and n x span, of all
- *   SUMS_WITH_VALUES        whether registers are left for l_b beside a tile of values
+ *   SUMS_WITH_VALUES        whether registers are left for l_b next to a tile of values
  *   ROW_TILE, ROW_SPAN      pairs and keys of a tile of products with keys in rows, at most
  *
  * A tile holds n x span sums in registers. Scores: 16 x span keys, four partial sums of sum16's
@@ -24,7 +24,7 @@ static int32_t tile_size(int32_t n, int32_t done)
     return (rest + tiles - 1) / tiles;
 }
 
-/* A tile's q lies as its scores read it: lane order, the pairs' numbers beside each other. Sixteen
+/* A tile's q is stored as its scores read it: lane order, the pairs' numbers side by side. Sixteen
  * dimensions at a time are turned; what a whole vector holds beyond the tile's pairs is written
  * over by the next one. */
 static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim,
@@ -195,7 +195,7 @@ INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t fi
     *next = x.next;
 }
 
-/* Scores to weights: p = exp(s - m_b); m_b to c. Behind the block's count stands what row_scores
+/* Scores to weights: p = exp(s - m_b); m_b to c. After the block's count is what row_scores
  * put there. */
 static void weights_of(const attend_pairs *g, int32_t count)
 {
@@ -243,7 +243,7 @@ INLINE v16 numbers_first(const uint8_t *at, kv_format format, int32_t n)
 
 /* a_b of n pairs and `span` v16s (constants) from dimension i on, folded into a. last: how many
  * numbers the last v16 has; under 16 only with a span of 1. sum (a constant): l_b on the way, whose
- * chains of additions then hide behind the products. */
+ * chains of additions then run during the products. */
 INLINE void values_tile(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
                         int32_t i, int32_t span, int32_t last, kv_format format, const float *d,
                         bool fold, bool sum, ahead *next)
@@ -430,7 +430,7 @@ static void widen_values(attend_block *wide, const attend_block *b, int32_t head
     }
 }
 
-/* Where floats of a q8_0 block go behind its scales. */
+/* Where floats of a q8_0 block go after its scales. */
 static float *wide_numbers(const attend_pairs *g)
 {
     return g->wide + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16;

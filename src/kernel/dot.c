@@ -6,7 +6,7 @@
 #include "kernel/planes.h"
 
 enum {
-    MAX_ROWS = DOT_SUM_BYTES / (GROUP_ROWS * 4), /* whose sums of one group lie in scratch */
+    MAX_ROWS = DOT_SUM_BYTES / (GROUP_ROWS * 4), /* whose sums of one group fit scratch */
     STEP_K = 256,              /* k that a tile kernel does while other tiles wait */
     ACT_SPAN_BYTES = 384 << 10 /* activations that should stay in the L2 cache */
 };

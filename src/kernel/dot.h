@@ -15,7 +15,7 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
                const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
                void *scratch);
 
-/* Blocks of a step of k, joined for a tile kernel: room for the longest, behind the sums of dot's
+/* Blocks of a step of k, joined for a tile kernel: room for the longest, after the sums of dot's
  * scratch. */
 enum { DOT_SUM_BYTES = 32 << 10, DOT_JOIN_BYTES = 8 << 10 };
 

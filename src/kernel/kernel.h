@@ -1,7 +1,7 @@
-/* Kernels: everything that touches many numbers at once, behind one table chosen at run time.
+/* Kernels: everything that touches many numbers at once, in one table chosen at run time.
  *
- * The numeric contract. A row's result has the same bits on every tier, for any
- * number of rows beside it, any thread count, and on any architecture. So each operation below
+ * The numeric contract. A row's result has the same bits on every tier, for any number of rows that
+ * are computed with it, for any thread count, and on any architecture. So each operation below
  * states its order of arithmetic once, `_ref` implements it in plain C, and the SIMD tiers may only
  * use vector lanes where the stated order has independent sums. -ffp-contract=off; a fused
  * multiply-add appears exactly where a comment says fma. No tier flushes denormals.
@@ -24,12 +24,12 @@ enum {
     TOKEN_TILE = 8,    /* activation rows are quantised and consumed in tiles of at most 8 */
     ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
     SUM_LANES = 16,    /* partial sums of norms and q.k products */
-    KV_GROUP = 16,     /* slots of the KV cache that lie together */
+    KV_GROUP = 16,     /* slots of the KV cache that are together */
     /* Of packed groups; goes up when a file of them would be read wrongly. */
     KERNEL_LAYOUT_VERSION = 1
 };
 
-/* How a weight type wants its activations.
+/* Which activations a weight type uses.
  *
  *  ACT_F32     float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
  *  ACT_Q8_32   int8 in blocks of 32:
@@ -86,7 +86,7 @@ typedef struct matmul_kernel {
     /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */
     void (*dot)(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
                 int32_t n, int64_t k, void *scratch);
-    /* What dot is made of, for those who have their blocks in pieces (planes.h), and how it tiles
+    /* What dot is made of, for blocks that are in pieces (planes.h), and how it tiles
      * activations (act_tiling_of). NULL: it is made of something else. */
     tile_kernel tile;
     bool even_tiles;
@@ -166,13 +166,13 @@ typedef struct kernel_table {
      * max(m, m_b), c = exp(m - m'), c_b = exp(m_b - m'), l = fma(l, c, l_b * c_b), a[i] = fma(a[i],
      * c, a_b[i] * c_b). out = a * (1 / l). NaN is passed over by the maxima. With a window the
      * first block is the one where what the row sees begins, and s = -inf in front of that; with a
-     * cap s goes through softcap first. Neither the slots where positions lie nor the rows and
+     * cap s goes through softcap first. Neither the slots where positions are nor the rows and
      * heads that are computed together appear in it.
      *
      * With a bias (attend_more.bias) s + bias takes the place of s, after softcap and before what a
      * window hides. A second cache (attend_more.fixed) is so many positions, 0 .. fixed.n - 1, in
      * front of a row's own: its blocks, the last one maybe short, fold first, then the row's own
-     * blocks as above, none if the row has no positions of its own. */
+     * blocks as above, none if it has no positions besides those. */
     const attend_kernel *attend;
 
     /* Largest of x[n]; the lowest index among equals. NaN counts as smallest. */
@@ -194,7 +194,7 @@ typedef struct kernel_table {
 } kernel_table;
 
 /* The inventory of row operations: what is tested (tests/kernel/test_kernel_rows.c) and timed
- * (bench/kernel_speed.c) beside attention. Types are in KERNEL_TYPES (packing.h). */
+ * (bench/kernel_speed.c) besides attention. Types are in KERNEL_TYPES (packing.h). */
 #define KERNEL_ROWS(X)                                                                             \
     X(rmsnorm)                                                                                     \
     X(layernorm)                                                                                   \
@@ -234,14 +234,14 @@ typedef struct attend_bias {
     int32_t n_after, n_before;
 } attend_bias;
 
-/* A second cache, of the same format, whose positions all lie in the slots of their numbers and are
+/* A second cache, of the same format, whose positions all are in the slots of their numbers and are
  * all seen by every row: what an encoder's rows see of each other, and a decoder's rows of an
  * encoder's output. */
 typedef struct attend_fixed {
     const uint8_t *keys, *values; /* of key head 0: kv_head_bytes each */
     size_t head_bytes;            /* from one head's to the next one's */
     int32_t n;                    /* positions; 0: there is no such cache */
-    const int32_t *at; /* [n_rows]: where a row stands among these positions, for the bias; NULL:
+    const int32_t *at; /* [n_rows]: where a row is among these positions, for the bias; NULL:
                           they have none */
 } attend_fixed;
 
@@ -262,10 +262,10 @@ typedef struct attention {
     int32_t window;               /* a row sees the last so many of its positions; 0: all */
     int32_t key_head;             /* its number, for what is in `more` */
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
-    /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p lies in slot p for p <
+    /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p is in slot p for p <
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows
-     * are its pairs (node, ancestor), made once a pass for all heads and layers. What rows that are
-     * computed together all see is computed in dense blocks, what they do not pair by pair, with 16
+     * are its pairs (node, ancestor), made once per pass for all heads and layers. Positions that
+     * all rows of a batch see are computed in dense blocks, the others pair by pair, with 16
      * dimensions of a key and of the queries side by side. */
     const int32_t *n_prefix, *n_path, *path;
     int64_t path_ld;
@@ -283,7 +283,7 @@ void attend_reference(const attention *a, int32_t first, int32_t last, void *scr
 size_t attend_scratch_bytes(int32_t head_dim);
 
 /* The same in partials that different threads may compute, where attend_can_split, for at most
- * ATTEND_SPLIT_PAIRS pairs. What lies in a dense prefix of all the pairs' rows is n whole blocks,
+ * ATTEND_SPLIT_PAIRS pairs. What is in a dense prefix of all the pairs' rows is n whole blocks,
  * and the rest, a tree's part among it, is the tail:
  *
  *   positions  |block 0|block 1|block 2|block 3|block 4| part of a block, then the tree |
@@ -346,8 +346,8 @@ void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, 
 
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);
-/* Where columns from k on of one tile lie in it: n <= TOKEN_TILE rows may be quantised in ranges of
- * columns that begin at multiples of ACT_COLUMNS, as if each were a matrix of its own. */
+/* Where columns from k on of one tile are in it: n <= TOKEN_TILE rows may be quantised in ranges of
+ * columns that begin at multiples of ACT_COLUMNS, as if each were its own matrix. */
 enum { ACT_COLUMNS = 256 };
 void *act_columns(act_kind kind, void *acts, int32_t n, int64_t k);
 

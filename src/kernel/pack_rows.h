@@ -53,7 +53,7 @@ static void slice_fetch(const uint8_t *rows, int64_t row_bytes, int64_t left)
             line_fetch(rows + r * row_bytes + i);
 }
 
-/* Returns the first byte behind the part. */
+/* Returns the first byte after the part. */
 static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_bytes,
                                  const packed_field *part)
 {
@@ -63,7 +63,7 @@ static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_
         part_u16(out, rows, row_bytes);
         return out + GROUP_ROWS * 2;
     }
-    if (part->n_words == 3) /* with the word before it: the one behind may not exist */
+    if (part->n_words == 3) /* with the word before it: the one after it may not exist */
         words_4(out, rows - 4, row_bytes, 1, flip, NULL);
     else if (part->n_words == 1)
         part_word(out, rows, row_bytes);
@@ -129,7 +129,7 @@ static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int
                         (n_blocks - b < slice_blocks ? n_blocks - b : slice_blocks) * block_bytes);
         for (int32_t p = 0; p < layout->n_parts; p++)
             group = part_pack(group, rows, row_bytes, &layout->parts[p]);
-        /* Only now: right behind the stores of single halves a vector would have to wait. */
+        /* Only now: right after the stores of single halves a vector would have to wait. */
         most = most_16(most, scales);
         if (layout->n_scales > 1)
             most = most_16(most, scales + GROUP_ROWS * 2);

@@ -1,5 +1,5 @@
-/* How packed weights and quantised activations lie in memory: one layout for every tier, so that a
- * file prepared on one machine serves another and tests can compare tiers byte by byte.
+/* The layout of packed weights and quantised activations in memory. It is the same for every tier,
+ * so that a file prepared on one machine serves another and tests can compare tiers byte by byte.
  *
  * Weights. A group is GROUP_ROWS = 32 rows, block of k after block of k. A packed block holds the
  * 32 file blocks of that column, the same number of bytes, with the rows interleaved word by word,
@@ -18,7 +18,7 @@
  * in the order of use (16 columns of four sub-blocks 32 weights apart: high bits, then nibbles), so
  * that a block is read from front to back.
  *
- * Activations lie in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (act_tiling below), in
+ * Activations are in tiles of up to TOKEN_TILE = 8 rows, m rows in this one (act_tiling below), in
  * the order in which a dot product uses them:
  *
  *   ACT_F32     [k][m] float
@@ -178,7 +178,7 @@ static inline act_tiling act_tiling_of(int32_t n, bool even)
     return (act_tiling){n % n_tiles * (rows + 1), rows + 1, rows};
 }
 
-/* The tile that a row lies in: its first row and how many it has. */
+/* The tile that a row is in: its first row and how many it has. */
 typedef struct act_tile {
     int32_t first, rows;
 } act_tile;

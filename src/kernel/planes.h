@@ -1,5 +1,5 @@
 /* Nested planes: the bits of packed blocks, the high ones apart from the low ones, so that they can
- * lie in different places and the high ones alone stand for the weight.
+ * are in different places and the high ones alone stand for the weight.
  *
  * Every type whose quants are lines (64 bytes: 16 rows x 4) of two 4-bit numbers per byte can be
  * split. A number's two high bits go to the first plane, with all that is no such line (scales,
@@ -44,7 +44,7 @@ struct plane_blocks {
 const plane_layout *plane_layout_find(tensor_type type);
 size_t plane_block_bytes(const plane_layout *l, int plane);
 
-/* Splits n_blocks packed blocks; each plane's blocks lie one after another. */
+/* Splits n_blocks packed blocks; each plane's blocks follow one after another. */
 void plane_split(const plane_layout *l, uint8_t *const plane[N_PLANES], const uint8_t *blocks,
                  int32_t n_blocks);
 

@@ -10,7 +10,7 @@
 /* A line as words; anywhere in memory. */
 typedef uint32_t plane_line __attribute__((vector_size(PLANE_LINE), aligned(4), may_alias));
 
-/* Planes are read in as many places at once; how far ahead each is asked for. */
+/* Planes are read in as many places at once; how far ahead each is requested. */
 enum { PLANE_AHEAD = 4096 };
 
 #define LINE_AT(p, i)  (((const plane_line *)(const void *)(p))[i])

@@ -64,7 +64,7 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
     return true;
 }
 
-/* Whether a tier has variants: the one that takes them, and what it is held against. */
+/* Whether a tier has variants: the one that takes them, and what it is compared with. */
 static bool tier_has_shapes(const char *name)
 {
     return strcmp(name, "avx512") == 0 || strcmp(name, "ref") == 0;

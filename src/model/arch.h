@@ -33,7 +33,7 @@ typedef struct arch {
     uint32_t keys;                  /* KEYS_... */
     bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;                /* each head of Q and K is normed before it is rotated */
-    bool post_norms;                /* what attention and feed-forward add is normed, too */
+    bool post_norms;                /* what attention and feed-forward add is normed as well */
     bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
     bool longrope;                  /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;            /* embeddings are multiplied with sqrt(n_embd) */
@@ -65,14 +65,14 @@ typedef struct rope_shape {
 /* Rotations of a model's layers: of those that see all, of local ones. */
 enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 
-/* Letters used beside tensors: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
+/* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
 typedef struct model_shape {
     const arch *arch;
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
     int32_t n_rot; /* rotated numbers of a head, even; 0: none */
     int32_t n_context_train;
-    bool context_ends; /* the file has no numbers for positions behind n_context_train */
-    bool longrope;     /* frequencies are divided by rope_factors_short */
+    bool context_ends;             /* the file has no numbers for positions after n_context_train */
+    bool longrope;                 /* frequencies are divided by rope_factors_short */
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     float embedding_scale, residual_scale, attention_scale;
@@ -99,7 +99,7 @@ static inline bool layer_is_local(const model_shape *s, int32_t layer)
  * shape's sizes have been read. */
 drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err);
 
-/* The same for all keys: each that is refused is told. Returns how many. */
+/* The same for all keys: each that is refused is reported. Returns how many. */
 int32_t arch_keys_refused(const model_shape *s, const gguf *g,
                           void (*refused)(void *user, const drey_error *error), void *user);
 

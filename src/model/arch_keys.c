@@ -20,7 +20,7 @@ typedef enum key_use {
 } key_use;
 
 typedef struct known_key {
-    const char *suffix; /* behind "ARCH." */
+    const char *suffix; /* after "ARCH." */
     key_use use;
     uint32_t keys; /* of architectures that have these (arch.h); 0: of all */
 } known_key;
@@ -164,7 +164,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
          name, show_value(key, value), s->arch->name);
 }
 
-/* The key's name behind "ARCH."; text NULL: it is another's. */
+/* The key's name after "ARCH."; text NULL: it is another's. */
 static gguf_string suffix_of(const model_shape *s, const gguf_key *key)
 {
     size_t n = strlen(s->arch->name);

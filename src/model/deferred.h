@@ -1,10 +1,10 @@
 /* Deferred rows: committed positions that left a pass before its last layer.
  *
- * Where a pass is stopped at a layer (pass_stop), its rows have no keys and values behind it. Those
+ * Where a pass is stopped at a layer (pass_stop), its rows have no keys and values after it. Those
  * that count are committed all the same, and keep here what flowed between the layers, so that
  * later passes carry them on: a deferred row joins a pass at its layer, and from there on is a
  * row like any other, whose keys and values go to the slot of its position. So at every layer each
- * earlier position of a row has its keys and values in the cache or is in the batch beside it, and
+ * earlier position of a row has its keys and values in the cache or is in the same batch, and
  * nothing is an approximation: the bits are those of passes that were never stopped.
  *
  *   position  ... | n_committed - n .......... n_committed - 1 | pending

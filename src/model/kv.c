@@ -113,7 +113,7 @@ void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t 
         assert(path[i] < kv->n_pending && kv->parent[path[i]] == (i ? path[i - 1] : -1));
     int32_t last = n_path ? path[n_path - 1] : -1;
     move_rows(kv, kv->n_committed, path, n_path);
-    /* Rows below the path's last one stand behind it: the moves before have not touched them. */
+    /* Rows below the path's last one come after it: the moves before have not touched them. */
     move_rows(kv, kv->n_committed + n_path, keep, n_keep);
     for (int32_t i = 0; i < n_keep; i++) {
         assert(keep[i] > last && keep[i] < kv->n_pending && (i == 0 || keep[i] > keep[i - 1]));

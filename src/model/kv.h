@@ -1,16 +1,16 @@
 /* The KV cache: committed positions, and pending rows whose fate is open.
  *
  *   slots | 0 .. n_committed - 1     | pending rows in the order  | free |
- *         | position p lies in slot p  | in which they were computed |      |
+ *         | position p is in slot p    | in which they were computed |      |
  *
  * A pending row knows its parent, so prompt chunks (a chain) and token trees (branches) are the
  * same thing. Committing moves the rows of one path to the front of the pending ones, and what is
- * kept behind them; the rest is forgotten and nothing is computed again (LLMCad 3.2). A row's
- * attention does not depend on where rows lie, so moving them changes no bit.
+ * kept after them; the rest is forgotten and nothing is computed again (LLMCad 3.2). A row's
+ * attention does not depend on where rows are, so moving them changes no bit.
  *
  * A view of a cache has the same committed positions, which the cache's owner computes and commits,
- * and pending rows of its own in slots that are nobody else's: guesses at rows that the owner may
- * compute, too.
+ * and pending rows of its own in slots that no other cache uses: guesses at rows that the owner may
+ * compute as well.
  *
  * slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
  *
@@ -80,13 +80,13 @@ void kv_commit(kv_cache *kv, const int32_t *path, int32_t n);
 void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
                int32_t n_keep);
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
- * a pass behind a long context, whose time does not depend on them. */
+ * a pass after a long context, whose time does not depend on them. */
 void kv_make_up(kv_cache *kv, int32_t n);
 /* Forgets committed positions from n_committed on, and everything pending. */
 void kv_truncate(kv_cache *kv, int32_t n_committed);
 
 /* Committed positions as bytes, to be kept elsewhere. Groups of KV_GROUP positions of one head, its
- * keys or its values, stand one behind the other; there are kv_n_pieces such rows of groups: of
+ * keys or its values, follow each other; there are kv_n_pieces such rows of groups: of
  * each layer the keys of all heads, then the values. The same on every machine. */
 static inline int32_t kv_n_pieces(const kv_cache *kv)
 {

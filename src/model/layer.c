@@ -215,7 +215,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     a->head_bytes = kv->head_bytes;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
-    /* Threads go from one run to the next; only behind the last could one be left alone. */
+    /* Threads go from one run to the next; only after the last could one be left alone. */
     a->partials = ws->partials;
     a->n_partials = end == p->n_rows ? ws->n_partials : 0;
     attend_cut(a);

@@ -27,14 +27,14 @@ typedef enum vector_need {
     NEED_HEAD_NORMS,
     NEED_POST_NORMS,
     NEED_NONE,  /* where the file has it */
-    NEED_GATE,  /* the same, beside a gate */
-    NEED_SPLIT, /* the same, beside Q, K and V of their own */
-    NEED_FUSED  /* or beside one matrix of the three */
+    NEED_GATE,  /* the same, next to a gate */
+    NEED_SPLIT, /* the same, where Q, K and V are three matrices */
+    NEED_FUSED  /* or where one matrix is the three */
 } vector_need;
 
 /* The vectors that a layer may have. */
 typedef struct vector_role {
-    const char *name; /* behind "blk.N." */
+    const char *name; /* after "blk.N." */
     size_t member;    /* of layer_layout */
     vector_length length;
     vector_need need;
@@ -170,7 +170,7 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
     return weight_describe(*out, t, b->kernels, b->err);
 }
 
-/* Rows of a tensor that holds several matrices, as a tensor of their own by the usual name. */
+/* Rows of a tensor that holds several matrices, as a separate tensor by the usual name. */
 static drey_status bind_rows(binder *b, const gguf_tensor *of, int64_t first, int64_t rows,
                              const char *name, weight **out)
 {
@@ -280,7 +280,7 @@ static drey_status bind_layer(binder *b, layer_layout *y)
     return bind_vectors(b, y);
 }
 
-/* A tensor that nobody computes would be a wrong text without a word. */
+/* A tensor that is not used would be a wrong text without a message. */
 static drey_status refuse_unbound(const binder *b)
 {
     for (uint64_t i = 0; i < gguf_n_tensors(b->g); i++)

@@ -6,7 +6,7 @@
 #include "model/arch.h"
 #include "weights/weights.h"
 
-/* What a layer is: layer.c reads it and nothing else. What is NULL or 0 the layer does without. */
+/* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
 typedef struct layer_layout {
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
     weight *gate, *up, *down;    /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
@@ -21,7 +21,7 @@ typedef struct layer_layout {
     int32_t rope;                             /* its rotation: of model_shape.rope */
 } layer_layout;
 
-/* A norm or a bias: where it lies in the file, and in memory. */
+/* A norm or a bias: where it is in the file, and in memory. */
 typedef struct layout_vector {
     const gguf_tensor *tensor;
     float *numbers;
@@ -58,7 +58,7 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
  * neither. */
 const gguf_tensor *model_head_tensor(const gguf *g);
 /* Cuts the head to the first n_ids of its vocabulary, with room for a table of `room` more: from
- * then on a row of logits is [n_ids + room], those behind n_ids in the order of the table. Both are
+ * then on a row of logits is [n_ids + room], those after n_ids in the order of the table. Both are
  * multiples of GROUP_ROWS. */
 void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room);
 static inline int32_t model_layout_room(const model_layout *l)

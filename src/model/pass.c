@@ -5,7 +5,7 @@
  *                          x += Down (act(Gate m) * Up m)    m = norm(x)
  *   logits = Head norm(x)
  *
- * A stage is what was done last; advance() does the steps behind it (pass_steps.h) and opens the
+ * A stage is what was done last; advance() does the steps after it (pass_steps.h) and opens the
  * next stage's product, which may then take several calls:
  *
  *   LOADED -> Q, K, V -> OUT -> GATE_UP -> DOWN -> LAYER -+-> HEAD -> COMPLETE
@@ -13,7 +13,7 @@
  *               +-------------- next layer --------------+
  *
  * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows
- * join it before their first product, behind the rows that are there: no row moves in the middle of
+ * join it before their first product, after the rows that are there: no row moves in the middle of
  * a pass.
  *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
@@ -108,14 +108,14 @@ static drey_status open_head(model_pass *p, drey_error *err)
 static drey_status open_layer(model_pass *p, drey_error *err)
 {
     pass_join(p);
-    pass_read_on(p, p->layer + 1); /* whoever begins a layer finishes it */
+    pass_read_on(p, p->layer + 1); /* a layer that begins is finished */
     if (p->layer == p->r->layout->shape.n_layers)
         return open_head(p, err);
     open_qkv(p);
     return DREY_OK;
 }
 
-/* What stands behind the stage that is complete, up to the next product. */
+/* What comes after the stage that is complete, up to the next product. */
 static drey_status advance(model_pass *p, drey_error *err)
 {
     switch (p->stage) {
@@ -152,7 +152,7 @@ static drey_status advance(model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-/* ---- Going on ---- */
+/* ---- Continuing ---- */
 
 static void tell_loading(const runner *r)
 {
@@ -163,7 +163,7 @@ static void tell_loading(const runner *r)
     r->loading(r->loading_user, count.read_bytes);
 }
 
-/* Goes on with the open product; *state is PASS_GOES_ON when it is done. */
+/* Continues the open product; *state is PASS_GOES_ON when it is done. */
 static drey_status run_product(model_pass *p, int64_t until_ns, bool *done, pass_state *state,
                                drey_error *err)
 {
@@ -235,9 +235,7 @@ static void count_rows(model_pass *p)
     p->n_logits += n_deferred;
 }
 
-/* Without rows of its own a pass has nothing to do before the first layer that a deferred
- * row lacks.
- */
+/* A pass without new rows has nothing to do before the first layer that a deferred row lacks. */
 static void skip_layers(model_pass *p)
 {
     const model_layout *l = p->r->layout;

@@ -1,12 +1,12 @@
-/* The forward pass: rows in, logits out; a value that can be left alone and gone on with.
+/* The forward pass: rows in, logits out; a value that can be left and continued.
  *
  * A row is a token with a parent: prompt chunks are chains, single tokens a chain of one, drafted
  * trees have branches. All three are the same call, and a row's bits depend only on its path (the
- * numeric contract of kernel/kernel.h): not on the rows beside it, and not on when they were
+ * numeric contract of kernel/kernel.h): not on the rows computed with it, and not on when they were
  * computed. Rows stay pending in their cache until kv_commit says which of them count.
  *
- * A pass never waits for the disk unless it is told to. Whoever has nothing else to do calls
- * pass_run; who has, drives it:
+ * A pass never waits for the disk unless it is asked to. Callers with nothing else to do call
+ * pass_run; others drive it:
  *
  *     pass_begin(&p, r, groups, n, err)
  *     for (state = PASS_GOES_ON; state != PASS_DONE;) {
@@ -23,11 +23,11 @@
  *                          |                                   |            without logits
  *                          +--- leave, or a step that fails ---+----------> (none): as before it
  *
- * Between two layers a pass can be looked into: the logits that the head would give for the
- * residual stream as it is (pass_look_ids, pass_look_head). Who knows enough then stops the pass.
- * Nothing more is read or computed, and its rows that count are deferred: later passes carry them
- * on from that layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values out; here
- * they are exact. */
+ * A pass can be inspected between two layers: the logits that the head would give for the residual
+ * stream as it is (pass_look_ids, pass_look_head). A caller that knows enough then stops the pass.
+ * Nothing more is read or computed, and its rows that count are deferred: later passes continue
+ * with them from that layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values
+ * out; here they are exact. */
 #ifndef DREY_MODEL_PASS_H
 #define DREY_MODEL_PASS_H
 
@@ -61,7 +61,7 @@ typedef struct pass_group {
     pass_tap *taps;          /* [n_taps]; borrowed as the rows are */
     int32_t n_taps;          /* most often 0 */
     /* Set by pass_begin. */
-    int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones behind
+    int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones after
                               all groups' */
     int32_t first_pending; /* row i gets pending index first_pending + i */
     int32_t n_logits;      /* of its rows that need logits */
@@ -70,7 +70,7 @@ typedef struct pass_group {
     /* Set by pass_end: [n_logits][pass_logits_stride], and [n_deferred] in the order of positions;
      * in the workspace until its next pass; NULL where there are none. */
     float *logits, *deferred_logits;
-    const float *hidden; /* its rows behind the final norm: [n_logits][pass_hidden_stride] */
+    const float *hidden; /* its rows after the final norm: [n_logits][pass_hidden_stride] */
 } pass_group;
 
 /* Everything that passes of one model need, all borrowed. */
@@ -80,7 +80,7 @@ typedef struct runner {
     workspace *ws;
     pool *pool;
     const kernel_table *kernels;
-    kv_cache *kv;                                     /* of those who have one: pass_rows */
+    kv_cache *kv;                                     /* where there is one: pass_rows */
     const _Atomic bool *cancel;                       /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
@@ -112,7 +112,7 @@ struct model_pass {
     _Atomic int32_t next_row;
     _Atomic bool failed;
     drey_error error; /* of the first row that failed */
-    /* What the quantising steps read, and in which kinds the next product wants it. */
+    /* What the quantising steps read, and in which kinds the next product needs it. */
     const float *source;
     int64_t source_ld, source_k;
     bool kinds[ACT_KINDS];
@@ -120,7 +120,7 @@ struct model_pass {
 
 /* Gives rows their places. groups: borrowed; together at most max_rows rows, max_logit_rows of them
  * with logits, max_groups groups, max_deferred deferred rows, max_tap_rows rows of taps. A pass
- * without rows of its own begins at the first deferred row's layer and reads nothing before it. One
+ * without new rows begins at the first deferred row's layer and reads nothing before it. One
  * pass of a runner at a time. DREY_ERR_IO, DREY_ERR_CANCELLED. */
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
                        drey_error *err);
@@ -141,8 +141,8 @@ drey_status pass_end(model_pass *p, drey_error *err);
 /* Gives the pass up, at any point before pass_end: nothing more is read for it. */
 void pass_leave(model_pass *p);
 
-/* Nobody wants that group's rows any more: they are neither computed nor pending, and it has no
- * logits. At a layer, of a pass that other groups remain in and nobody has deferred rows for. Its
+/* That group's rows are no longer needed: they are neither computed nor pending, and it has no
+ * logits. At a layer, of a pass that other groups remain in and that has no deferred rows. Its
  * cache and rows are the caller's again. */
 void pass_drop(model_pass *p, int32_t group);
 
@@ -166,7 +166,7 @@ drey_status pass_stop(model_pass *p, drey_error *err);
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 
-/* Where passes may be stopped, little should have been read of what lies behind. From the next pass
+/* Where passes may be stopped, little should have been read of what comes after. From the next pass
  * on the disk brings layers from `layer` on only when each begins, or is let in by pass_read_on;
  * what comes before is read ahead, the next pass's too. n_layers: nothing is held back. The first
  * pass, which loads, is not. */
@@ -175,7 +175,7 @@ void pass_hold_from(runner *r, int32_t layer);
  * to its hold. */
 void pass_read_on(const model_pass *p, int32_t layer);
 
-/* Logits of a few ids behind the layers that are complete. */
+/* Logits of a few ids after the layers that are complete. */
 typedef struct pass_look {
     int32_t row; /* counted over all groups */
     int32_t n_ids;
@@ -199,7 +199,7 @@ int64_t pass_hidden_stride(const runner *r);
 drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error *err);
 /* The same for rows [0, n) of the runner's own cache; logits are ws->logits. */
 drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err);
-/* Computes tokens[0..n) behind the committed part of the runner's cache in chunks, and commits
+/* Computes tokens[0..n) after the committed part of the runner's cache in chunks, and commits
  * them; `last`: which rows of the last chunk need logits. */
 drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk, pass_head last,
                         void (*progress)(void *user, int32_t done), void *user, drey_error *err);

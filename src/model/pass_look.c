@@ -2,7 +2,7 @@
  *
  * What the head would say of the residual stream as it is: its final norm, quantised, times rows of
  * the head. At a layer only the residual stream holds anything (workspace.h), so that all else
- * serves here: normed rows lie in y, logits of the whole head where those of the pass will be. */
+ * serves here: normed rows are in y, logits of the whole head where those of the pass will be. */
 #include <assert.h>
 #include <stdatomic.h>
 

@@ -79,7 +79,7 @@ void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)
 
 /* ---- Places and tokens ---- */
 
-/* Row i of the pass: where it stands in its cache, and which slots it sees. */
+/* Row i of the pass: where it is in its cache, and which slots it sees. */
 static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int32_t parent)
 {
     assert(parent >= -1 && parent < self);
@@ -88,7 +88,7 @@ static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int3
     ws->pending[i] = self;
     ws->slot[i] = kv_pending_slot(kv) + self;
     ws->position[i] = kv->n_committed + kv->depth[self];
-    /* In a chain every row lies in the slot of its position, and there is no path to list. */
+    /* In a chain every row is in the slot of its position, and there is no path to list. */
     bool chain = kv->depth[self] == self && !kv->view_slot;
     ws->n_path[i] = chain ? 0 : kv->depth[self] + 1;
     ws->n_prefix[i] = ws->position[i] + 1 - ws->n_path[i];
@@ -220,7 +220,7 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
             p->error = err;
         const model_shape *s = &p->r->layout->shape;
         pass_scale(x, s->embedding_scale, s->n_embd);
-        if (p->r->layout->positions) { /* what is drafted behind the last one will not count */
+        if (p->r->layout->positions) { /* what is drafted after the last one will not count */
             int64_t position = min_i32(p->r->ws->position[i], s->n_context_train - 1);
             p->r->kernels->add(x, p->r->layout->positions + position * s->n_embd, s->n_embd);
         }

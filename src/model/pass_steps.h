@@ -18,7 +18,7 @@ void pass_join(model_pass *p);
 void pass_put_back(const model_pass *p);
 /* Row `row` of the pass becomes deferred row i. */
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
-/* Rows [first, first + n) go, and those behind take their places. Between two layers. */
+/* Rows [first, first + n) go, and those after them take their places. Between two layers. */
 void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
 /* Tokens to the residual stream. DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
@@ -27,7 +27,7 @@ void pass_take_taps(model_pass *p);
 /* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
  * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);
-/* What the model does to logits behind the head: of rows [n][pass_logits_stride]; of n numbers. */
+/* What the model does to logits after the head: of rows [n][pass_logits_stride]; of n numbers. */
 void pass_finish_logits(model_pass *p);
 void pass_finish(const runner *r, float *logits, int64_t n);
 

@@ -12,7 +12,7 @@
 #include "common/num.h"
 #include "model/arch.h"
 
-/* A number that has to lie in [low, high). */
+/* A number that has to be in [low, high). */
 static drey_status read_number(const gguf *g, const arch *a, const char *suffix, double fallback,
                                double low, double high, double *out, drey_error *err)
 {
@@ -59,7 +59,7 @@ static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const 
     return DREY_OK;
 }
 
-/* Local layers have a base of their own, without scaling: the file's, or the architecture's. */
+/* Local layers have their own base, without scaling: the file's, or the architecture's. */
 static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
 {
     rope_shape *rope = &s->rope[ROPE_OF_LOCAL];

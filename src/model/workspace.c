@@ -15,7 +15,7 @@ static size_t floats(int64_t rows, int64_t n)
     return (size_t)rows * (size_t)row_stride(n) * sizeof(float);
 }
 
-/* Whatever kind the head wants it in. */
+/* Whatever kind the head needs it in. */
 static size_t look_bytes(int32_t n_embd)
 {
     size_t most = 0;

@@ -16,7 +16,7 @@ typedef struct pass_row {
 /* What a workspace has room for. */
 typedef struct workspace_limits {
     int32_t max_rows, max_logit_rows; /* of a pass */
-    int32_t max_deferred;             /* rows that it may carry on beside those (deferred.h) */
+    int32_t max_deferred;             /* rows that it may carry as well (deferred.h) */
     int32_t max_tap_rows;             /* rows of all taps of a pass (pass.h) */
     int32_t max_groups;               /* caches that a pass may be about */
     int32_t max_pending, n_slots;     /* of each cache */
@@ -35,7 +35,7 @@ typedef struct workspace {
     float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
     float *taps;            /* [max_tap_rows][D]; NULL: there are none */
-    pass_row *rows;         /* [B]: for a chain of tokens, and for whoever has no better place */
+    pass_row *rows;         /* [B]: for a chain of tokens, and for callers without a better place */
     int32_t *group;         /* [B]: a row's */
     int32_t *pending;       /* [B]: a row's pending index in its group's cache; of a deferred row
                                its index among those */
@@ -44,7 +44,7 @@ typedef struct workspace {
     int32_t *head_row;      /* [B]: the row that has the i-th logits */
     int32_t *path;          /* [B][max_pending]: slots of a row's pending ancestors and itself */
     int32_t *n_path;        /* [B] */
-    int32_t *n_prefix;      /* [B]: positions that lie in the slots of their numbers */
+    int32_t *n_prefix;      /* [B]: positions that are in the slots of their numbers */
     attend_layer *attend;   /* [max_groups + max_deferred]: runs of rows of one cache */
     void **scratch;         /* [n_threads + n_devices]: attention */
     float *partials;        /* [n_partials]: of heads that several threads share */

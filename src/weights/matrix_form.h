@@ -14,7 +14,7 @@ typedef struct matrix_form {
     int64_t n_rows, k;          /* [n_rows][k] */
     int64_t row_bytes;          /* in the file */
     const plane_layout *planes; /* NULL: it is not split */
-    plane_means means;          /* what stands for planes that are not there */
+    plane_means means;          /* what is used for planes that are not there */
 } matrix_form;
 
 /* Fills both without touching memory: nothing stays. DREY_ERR_UNSUPPORTED: no kernel. */
@@ -33,7 +33,7 @@ static inline int32_t matrix_blocks(const matrix_form *m, int32_t n_groups)
 {
     return (int32_t)(m->k / layout_find(m->tensor->type)->block_k) * n_groups;
 }
-/* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it lies in. */
+/* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it is in. */
 drey_status matrix_refuse(const matrix_form *m, const char *path, drey_error *err);
 
 #endif

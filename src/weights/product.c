@@ -1,9 +1,9 @@
-/* Products over a model's matrices, wherever their groups lie.
+/* Products over a model's matrices, wherever their groups are.
  *
  * Pinned groups are dealt out evenly, a share to each thread, so that each reads memory in one
- * sweep that the prefetcher follows; who is done takes from the end of another's share. Then the
- * threads claim streamed groups from one counter in the order in which they arrive: one by one
- * where they have to be packed, several of a piece where they come packed. So a product starts
+ * sweep that the prefetcher follows; a thread that is done takes from the end of another's share.
+ * Then the threads claim streamed groups from one counter in the order in which they arrive: one by
+ * one where they have to be packed, several of a piece where they come packed. So a product starts
  * on its first rows while the last are still being read, and a slow core does less. Claims write
  * different rows of y: no sums cross them.
  *
@@ -15,7 +15,7 @@
  *                              | \------------------> PAUSED (until_ns has passed)
  *                              +--------------------> DONE
  *
- * What was computed stays: running again goes on with the groups that are left. */
+ * What was computed stays: running again continues with the groups that are left. */
 #include "weights/product.h"
 
 #include <assert.h>
@@ -52,12 +52,12 @@ typedef struct job_product {
     int32_t n_items;      /* of streamed groups */
     job_range range[WEIGHT_RANGES];
     bool checked; /* loading from a sidecar: the groups' hash is compared with what that states */
-    hash64 hash;  /* of the first n_hashed runs; whoever sets `hashing` adds the next ones */
+    hash64 hash;  /* of the first n_hashed runs; the thread that sets `hashing` adds the next */
     int32_t n_runs, n_hashed;
     _Atomic bool hashing;
 } job_product;
 
-/* Where an item lies: groups [from, to) of a run of its range, which begins with group `low`. */
+/* Where an item is: groups [from, to) of a run of its range, which begins with group `low`. */
 typedef struct job_item {
     int range;
     int32_t from, to, low, run; /* the run counted over the matrix */
@@ -82,7 +82,7 @@ struct product_job {
     group_share *shares;             /* [PRODUCTS_MAX][n_slots] */
 };
 
-/* Who can be dealt groups, of an engine with such units. */
+/* How many threads and devices can be dealt groups, with such units. */
 static int32_t slots_of(int32_t n_threads, const unit_set *us)
 {
     return us ? us->n_slots : n_threads;
@@ -167,13 +167,13 @@ static bool share_take(group_share *share, bool owner, int32_t n, int32_t *from,
     return true;
 }
 
-/* Groups that are used where they lie in memory: of a view, with the planes that are there. */
+/* Groups that are used where they are in memory: of a view, with the planes that are there. */
 static int32_t resident_groups(const weights *w, const weight *m)
 {
     return w->view_of ? range_end(&m->stays, RANGE_ALL - 1) : m->stays.n_pinned;
 }
 
-/* Devices know the matrices that stand in the order of a pass. */
+/* Devices know the matrices that have a place in the order of a pass. */
 static bool devices_know(const weights *w, const weight *m)
 {
     return w->attached && !m->resident;
@@ -336,7 +336,7 @@ static void dot_groups(const product_job *j, const job_product *q, const uint8_t
                             j->w->dot_scratch[thread]);
 }
 
-/* The same of groups in planes, one by one: their blocks are behind each other in each plane. */
+/* The same of groups in planes, one by one: their blocks follow each other in each plane. */
 static void dot_split(const product_job *j, const job_product *q, plane_blocks blocks,
                       int32_t group, int32_t n_groups, int32_t thread)
 {
@@ -402,7 +402,7 @@ static void use_shares(const product_job *j, int32_t owner, int32_t thread)
 }
 
 /* Asks for the first bytes of the thread's share in the product after these: memory would idle
- * while the threads meet and do what lies between. */
+ * while the threads meet and do what is between. */
 static void look_ahead(const product_job *j, int32_t thread)
 {
     const weights *w = j->w;
@@ -436,7 +436,7 @@ static void hash_run(const product_job *j, job_product *q, int32_t run)
 }
 
 /* Adds the runs that are used up and whose turn it is. One thread at a time; what ends meanwhile is
- * its as well. Groups are in a core's cache then, and the disk goes on reading. */
+ * its as well. Groups are in a core's cache then, and the disk continues reading. */
 static void hash_runs(const product_job *j, job_product *q)
 {
     const weight *m = q->p.matrix;
@@ -631,7 +631,7 @@ typedef struct device_round {
 } device_round;
 
 /* A round takes half of what is left, so that others find something to take over, and never less
- * than this many groups: beginning has its price. Where nobody may take over, all. */
+ * than this many groups: beginning has its price. Where none may take over, all. */
 enum { ROUND_GROUPS = 8 };
 
 static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t slot,

@@ -1,5 +1,5 @@
-/* A product of up to PRODUCTS_MAX matrices with the same activations, which can be left and gone on
- * with: see product.c for its states. One at a time in a model's weights. */
+/* A product of up to PRODUCTS_MAX matrices with the same activations, which can be left and
+ * continued: see product.c for its states. One at a time in a model's weights. */
 #ifndef DREY_WEIGHTS_PRODUCT_H
 #define DREY_WEIGHTS_PRODUCT_H
 
@@ -24,7 +24,7 @@ size_t product_job_bytes(int32_t n_threads, const unit_set *us);
 product_job *product_job_make(weights *w, arena *a);
 
 /* Between weights_pass_begin and _end: the next matrices in the order of a pass, n activation rows;
- * acts[kind]: their quantised form in each kind that one of the matrices wants, borrowed until the
+ * acts[kind]: their quantised form in each kind that one of the matrices needs, borrowed until the
  * product is done. n = 0: only loads what is pinned (acts may be NULL). */
 void product_begin(weights *w, const product *products, int32_t n_products,
                    void *const acts[ACT_KINDS], int32_t n);

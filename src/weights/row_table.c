@@ -30,7 +30,7 @@ int32_t row_table_find(const row_table *t, int64_t id)
     return found;
 }
 
-/* The group behind the last one; where there is no room, the oldest that may go. */
+/* The group after the last one; where there is no room, the oldest that may go. */
 static void open_group(row_table *t)
 {
     if (t->next == t->room)

@@ -1,4 +1,4 @@
-/* Rows of a matrix that are taken in on line: a table of packed groups of their own, in memory.
+/* Rows of a matrix that are taken in on line: a separate table of packed groups, in memory.
  *
  * A matrix may have been cut to its first rows (weight_cut), so that less of it stays in memory;
  * the table holds those of the others that have turned out to be needed. They are read from the
@@ -7,9 +7,9 @@
  *
  *   source  |== first rows, pinned ==|............ in the file only ............|
  *                                         ^        ^  ^
- *   table   | kept | group | group | open group |   room   |     id[place], -1: nobody is there
+ *   table   | kept | group | group | open group |   room   |     id[place], -1: it is empty
  *
- * Places of which nobody is there hold zeros or what has gone: their products mean nothing. */
+ * Empty places contain zeros or what was there before: their products mean nothing. */
 #ifndef DREY_WEIGHTS_ROW_TABLE_H
 #define DREY_WEIGHTS_ROW_TABLE_H
 
@@ -39,7 +39,7 @@ int32_t row_table_find(const row_table *t, int64_t id);
 drey_status row_table_take(row_table *t, const int32_t *ids, int32_t n, drey_error *err);
 /* What is there now never goes. */
 void row_table_keep(row_table *t);
-/* Rows that products of the table's matrix have: places, of which some may hold nobody. */
+/* Rows that products of the table's matrix have: places, of which some may be empty. */
 static inline int32_t row_table_places(const row_table *t)
 {
     return t->matrix.stays.n_groups * GROUP_ROWS;

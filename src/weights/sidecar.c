@@ -66,7 +66,7 @@ drey_status sidecar_table_make(sidecar_table *t, int32_t n_parts, const weight *
         *e = (sidecar_entry){
             .type = m->form.tensor->type, .n_rows = m->form.n_rows, .k = m->form.k, .offset = at};
         _Static_assert(sizeof e->name == sizeof m->form.tensor->name, "names fit");
-        memcpy(e->name, m->form.tensor->name, strlen(m->form.tensor->name)); /* zeros behind it */
+        memcpy(e->name, m->form.tensor->name, strlen(m->form.tensor->name)); /* zeros after it */
         e->n_bytes = (uint64_t)m->stays.n_groups * m->stays.group_bytes;
         at = aligned(at + e->n_bytes);
     }
@@ -228,7 +228,7 @@ static bool same_entry(const sidecar_entry *a, const sidecar_entry *b)
            a->n_bytes == b->n_bytes;
 }
 
-/* Each stands for two bits. Those of matrices that are not split are looked at by nobody. */
+/* Each stands for two bits. Those of matrices that are not split are not looked at. */
 static bool good_means(const sidecar_entry *e)
 {
     return e->means[0] < 4 && e->means[1] < 4 && e->means[2] < 4 && e->means[3] < 4;
@@ -306,7 +306,7 @@ static bool has_planes(const char *path)
     return planes;
 }
 
-/* The matrices lie in the file, whose table was good. */
+/* The matrices are in the file, whose table was good. */
 static void attach_matrix(weight *m, const sidecar_entry *want, const sidecar_entry *got)
 {
     weight_read_sidecar(m, want->offset);

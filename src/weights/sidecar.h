@@ -1,5 +1,5 @@
-/* The sidecar: a model's matrices once more, packed as the kernels want them, in a file of their
- * own beside the model.
+/* The sidecar: a model's matrices once more, packed as the kernels want them, in a separate
+ * file next to the model.
  *
  * Without it every streamed group is packed again in every pass. With it a direct read brings what
  * a kernel consumes: matrices in the order of a pass, each from a multiple of 4096, its groups one
@@ -12,9 +12,9 @@
  * says so.
  *
  * The table (head, stamps, entries) is little-endian and follows from the model but for the hashes
- * of the matrices and, in planes, what stands for missing bits. So reading one is comparing it with
- * the table that the model asks for: nothing in the file is trusted, no offset or count of it is
- * used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
+ * of the matrices and, in planes, what is used for missing bits. So reading one is comparing it
+ * with the table that the model asks for: nothing in the file is trusted, no offset or count of it
+ * is used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
 #ifndef DREY_WEIGHTS_SIDECAR_H
 #define DREY_WEIGHTS_SIDECAR_H
 
@@ -76,7 +76,7 @@ uint64_t sidecar_table_checksum(const sidecar_table *t);
 drey_status sidecar_compare(const sidecar_table *want, const uint8_t *bytes, size_t n_bytes,
                             uint64_t file_bytes, const char *path, drey_error *err);
 
-/* Checks that the file at `path` is a good sidecar of this model, and lets the matrices be read
+/* Checks that the file at `path` is a good sidecar of this model, and makes the matrices be read
  * from there: sets their sidecar_offset and sidecar_hash, and splits them where it holds planes.
  * stamp: NULL, or for what the file was that was looked at: another may take its name at any time.
  */
@@ -94,7 +94,7 @@ typedef struct sidecar_job {
     void *user;
 } sidecar_job;
 
-/* Writes a sidecar: tells the space first, then all or nothing (see common/new_file.h). *n_bytes:
+/* Writes a sidecar: reports the space first, then all or nothing (see common/new_file.h). *n_bytes:
  * its size. A few MiB of memory. DREY_ERR_CANCELLED when go_on says so. */
 drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error *err);
 /* Reads all of the model and of its sidecar and compares: packs each matrix again. */

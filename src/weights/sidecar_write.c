@@ -102,7 +102,7 @@ static int32_t run_end(const weight *m, int32_t from)
                                                             : m->stays.n_groups;
 }
 
-/* Where a plane of groups from `from` on lies in the file. */
+/* Where a plane of groups from `from` on is in the file. */
 static uint64_t plane_place(const weight *m, uint64_t offset, int plane, int32_t from)
 {
     for (int i = 0; i < plane; i++)

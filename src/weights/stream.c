@@ -1,4 +1,4 @@
-/* The stream: one thread that fills a ring with pieces, ahead of those who use them.
+/* The stream: one thread that fills a ring with pieces, ahead of their use.
  *
  * A piece's life, with the function on each arrow:
  *
@@ -9,7 +9,7 @@
  *      | stream_skip                                                            |
  *      +------------------------------------------------------------------------+
  *
- * Its state lies in a table that is indexed by seq modulo its length; the entry's tag holds seq and
+ * Its state is in a table that is indexed by seq modulo its length; the entry's tag holds seq and
  * state together, so that a waiting thread reads both at once, without the lock. The table covers
  * tail .. tail + n_entries: two passes, as a skip may reach into the next one. */
 #include "weights/stream.h"
@@ -55,7 +55,7 @@ struct stream {
     entry *entries;
     int64_t n_entries;
     int64_t tail, head; /* oldest piece that is not given back; next to ask for */
-    int64_t limit;      /* none from here on is asked for; never below head when it is set */
+    int64_t limit;      /* none from here on is read; never below head when it is set */
     uint32_t head_page, ring_pages;
     flight *flights, *idle;
     int32_t n_under_way;
@@ -100,12 +100,13 @@ static bool has_failed(const stream *s)
     return atomic_load_explicit(&s->failed, memory_order_acquire);
 }
 
-/* With in_turns nothing is asked for between the arrival of a ring's worth and the end of its use,
- * but for what somebody waits for: pieces that are used together may be cut by the ring's end. */
+/* With in_turns nothing is requested between the arrival of a ring's worth and the end of its use,
+ * except pieces that a thread waits for: pieces that are used together may be cut by the ring's
+ * end. */
 static bool may_ask(stream *s)
 {
     if (s->options.in_turns && s->tail == s->head)
-        atomic_store_explicit(&s->usable, false, memory_order_relaxed); /* nobody has any */
+        atomic_store_explicit(&s->usable, false, memory_order_relaxed); /* none is in use */
     return !s->options.in_turns || s->head <= s->wanted ||
            !atomic_load_explicit(&s->usable, memory_order_relaxed);
 }
@@ -149,7 +150,7 @@ static bool place(stream *s, uint32_t n_pages, uint32_t *page)
     return true;
 }
 
-/* Takes back the oldest pieces that nobody needs any more. True when that made room. */
+/* Takes back the oldest pieces that are no longer needed. True when that made room. */
 static bool advance_tail(stream *s)
 {
     int64_t before = s->tail;
@@ -216,7 +217,7 @@ static void handle(stream *s, flight *f)
         s->counters.read_bytes += piece->n_bytes;
         s->counters.device_bytes += f->request.n_done;
     }
-    if (dropped) { /* nobody needs it, so it cannot fail either */
+    if (dropped) { /* it is not needed, so it cannot fail either */
         s->counters.vain_bytes += f->request.error ? 0 : piece->n_bytes;
         set(s, f->seq, GIVEN);
         advance_tail(s);
@@ -626,7 +627,7 @@ drey_status stream_check_files(const stream *s, drey_error *err)
     return DREY_OK;
 }
 
-/* Ring space between the head and the tail, as far as the limit lets it be filled. */
+/* Ring space between the head and the tail, as far as the limit allows it to be filled. */
 static size_t room_bytes(const stream *s)
 {
     uint32_t tail = s->tail == s->head ? 0 : entry_at(s, s->tail)->page;

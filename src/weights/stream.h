@@ -16,9 +16,9 @@
  * those before it; (2) a piece's bytes are valid from stream_wait to
  * stream_release; (3) each seq is either released or skipped, exactly once; (4) after a failure
  * every wait returns NULL at once; (5) a thread that waits for a piece holds none: in a small ring
- * the piece may need the room of those before it; (6) no piece from the limit on is asked for:
- * where a pass may end early, what lies behind is not read before somebody knows better. One thread
- * of the stream's own submits and reaps; it never computes. */
+ * the piece may need the room of those before it; (6) no piece from the limit on is requested:
+ * where a pass may end early, what comes after is not read before it is known to be needed. The
+ * stream's own thread submits reads and takes their results; it never computes. */
 #ifndef DREY_WEIGHTS_STREAM_H
 #define DREY_WEIGHTS_STREAM_H
 
@@ -36,7 +36,7 @@ typedef struct stream_piece {
 } stream_piece;
 
 /* For tests: called before each read (and each continuation of a short one) is issued; returns 0 to
- * go on, a positive errno to fail it so, or minus a number of bytes to cut it to (rounded up to
+ * continue, a positive errno to fail it so, or minus a number of bytes to cut it to (rounded up to
  * 4096 for a direct read). May sleep. On the reading threads, several at once unless io_uring
  * reads. */
 typedef int stream_fault_fn(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);
@@ -56,8 +56,8 @@ typedef struct stream_options {
     int32_t depth;      /* most reads under way; 0: 16 */
     bool in_turns;      /* for comparison: a ring's worth is read, then used up, then the next */
     int64_t spin_ns;    /* of a wait, before it sleeps: a piece may be about to arrive */
-    trace *trace;       /* of reads, from being asked for to having arrived; NULL: none */
-    int32_t trace_lane; /* a ring of it that nobody else writes to */
+    trace *trace;       /* of reads, from the request to the arrival; NULL: none */
+    int32_t trace_lane; /* a ring of it that no other thread writes to */
     stream_fault_fn *fault; /* NULL outside tests */
     void *fault_user;
 } stream_options;
@@ -79,7 +79,7 @@ void stream_close(stream **s);
 
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
-/* True if stream_wait would not block (arrived, with in_turns all that was asked for,
+/* True if stream_wait would not block (arrived, with in_turns all that was requested,
  * or failed). */
 bool stream_ready(stream *s, int64_t seq);
 void stream_release(stream *s, int64_t seq);
@@ -88,7 +88,7 @@ void stream_release(stream *s, int64_t seq);
  * two passes past what was given up and is still being read, blocks until it is. */
 void stream_skip(stream *s, int64_t from, int64_t to);
 /* Pieces from `limit` on wait until it is raised; INT64_MAX, at first, holds none back. What has
- * been asked for already stays so. Waiting for a piece raises it. */
+ * been requested already stays so. Waiting for a piece raises it. */
 void stream_limit(stream *s, int64_t limit);
 
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
@@ -96,7 +96,7 @@ void stream_limit(stream *s, int64_t limit);
 drey_status stream_status(stream *s, drey_error *err);
 
 /* DREY_ERR_IO when a file has changed since it was stamped: what was read before may be wrong. Asks
- * the file system, once a file; the stream goes on. */
+ * the file system, once a file; the stream continues. */
 drey_status stream_check_files(const stream *s, drey_error *err);
 
 typedef struct stream_counters {
@@ -109,13 +109,13 @@ typedef struct stream_counters {
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
 
-/* Between the two no read ends and none is asked for, so that its lane of the trace can be read. */
+/* Between the two no read ends and none begins, so that its lane of the trace can be read. */
 void stream_hold(stream *s);
 void stream_let_go(stream *s);
 
 /* True unless a bug has broken the table or the ring: every piece from the tail to the head has a
- * state of its own seq, the tail is still in use, live pieces lie in the ring in the order of seq
- * and do not overlap, none is live behind the limit, and each read under way belongs to one of
+ * state of its own seq, the tail is still in use, live pieces are in the ring in the order of seq
+ * and do not overlap, none is live after the limit, and each read under way belongs to one of
  * them. For asserts and tests. */
 bool stream_is_valid(stream *s);
 

@@ -399,7 +399,7 @@ static drey_status start_stream(weights *w, drey_error *err)
     return DREY_OK;
 }
 
-/* Makes sure of a stream that has not failed and stands at the beginning of a pass. */
+/* Makes sure of a stream that has not failed and is at the beginning of a pass. */
 static drey_status have_stream(weights *w, drey_error *err)
 {
     if (w->stream && (w->restart || stream_status(w->stream, NULL) != DREY_OK)) {

@@ -31,14 +31,14 @@
  *        (restart)                                   a new stream, what is pinned stays
  *
  * Where a pass may end early, reads of its later matrices can be held back (weights_hold_from):
- * they wait until the pass lets them begin (weights_read_to). What lies before is read ahead as
+ * they wait until the pass allows them (weights_read_to). What comes before is read ahead as
  * always, the next pass's too.
  *
  * Invariants (weights_is_valid): (1) a pass uses the streamed groups of its matrices in the order
  * they were given, each at most once; (2) the last matrix is the head, which a pass may leave out;
- * (3) a row's result does not depend on where its group lies; (4) begin_seq <= cursor <= end_seq <=
+ * (3) a row's result does not depend on where its group is; (4) begin_seq <= cursor <= end_seq <=
  * next_seq; (5) a matrix that no pass multiplies is pinned whole or not at all; (6) what an open
- * product uses lies before the limit: nothing waits for what is held back. */
+ * product uses comes before the limit: nothing waits for what is held back. */
 #ifndef DREY_WEIGHTS_WEIGHTS_H
 #define DREY_WEIGHTS_WEIGHTS_H
 
@@ -53,7 +53,7 @@
 
 enum { PRODUCTS_MAX = 3 };
 
-/* Where its reads stand in the order of a pass. */
+/* Where its reads are in the order of a pass. */
 typedef struct weight_reads {
     int32_t piece_groups;         /* groups of a piece; of a run of pieces, in planes */
     int32_t joined_piece_groups;  /* of a matrix that is split: as it was before */
@@ -101,12 +101,12 @@ struct weights {
                                what the files were when they were looked at */
     stream *stream;         /* NULL until the first pass */
     bool loaded;            /* a first pass came to its end: what is pinned is in its place */
-    bool restart;           /* the stream has to begin anew: its first pass was given up */
+    bool restart;           /* the stream has to begin again: its first pass was given up */
     weights_pass pass;
     stream_counters earlier; /* of streams before the present one */
     int32_t n_threads;
     unit_set *units;   /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
-    int32_t most_rows; /* of a pass: devices are told; 0: they do not get these weights */
+    int32_t most_rows; /* of a pass: devices get it; 0: they do not get these weights */
     bool attached;     /* they have them */
     product_job *job;
     const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
@@ -136,7 +136,7 @@ size_t weight_piece_bytes(const weight *m);
 /* The planes that are in memory of a group that is not pinned, of a matrix that is split. */
 plane_blocks weight_blocks(const weight *m, int32_t group);
 
-/* Memory of weights_open beside pinned groups and ring. */
+/* Memory of weights_open besides pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads, const unit_set *us);
 /* Memory of the stream that the first pass starts. */
@@ -180,7 +180,7 @@ void weights_close(weights *w);
  * before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, drey_error *err);
-/* Of a pass that was begun with it, before its product: nobody wants the head any more. Once. */
+/* Of a pass that was begun with it, before its product: the head is no longer needed. Once. */
 void weights_pass_without_head(weights *w);
 /* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before
  * `m`, one of the matrices. */
@@ -207,8 +207,8 @@ void weights_count(const weights *w, stream_counters *out);
 void weights_hold_reads(const weights *w);
 void weights_let_read(const weights *w);
 
-/* How long reads can go on until the ring is full, at the speed seen so far: what a caller may do
- * meanwhile without holding the disk up. INT64_MAX where nothing is read. */
+/* How long reads can continue until the ring is full, at the speed seen so far: a caller may do
+ * something else for that time without delaying the disk. INT64_MAX where nothing is read. */
 int64_t weights_room_ns(const weights *w);
 
 /* Row `row` of a matrix as the file holds it (row_bytes), by `thread`: from disk. */

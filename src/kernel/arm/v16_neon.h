@@ -138,7 +138,7 @@ INLINE v16 v16_fma(v16 a, v16 b, v16 c)
 #undef FMA
 }
 
-/* NaN loses to a number, and b stands where a is NaN. */
+/* The number where one is NaN: b where a is NaN. */
 INLINE v16 v16_max(v16 a, v16 b)
 {
 #define MAX(i) vmaxnmq_f32(a.v[i], b.v[i])

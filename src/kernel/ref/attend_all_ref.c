@@ -16,14 +16,14 @@ typedef struct lone_pair {
     bool begun;                 /* a block has been folded */
 } lone_pair;
 
-/* A run of positions as they lie in one of the two caches. */
+/* A run of positions as they are in one of the two caches. */
 typedef struct positions {
     const uint8_t *keys, *values;
     int32_t n;           /* the row sees 0 .. n - 1, */
     int32_t first;       /* but those in front of this one */
-    int32_t at;          /* where the row stands among them, */
+    int32_t at;          /* where the row is among them, */
     bool has_bias;       /* if that matters */
-    int32_t n_prefix;    /* so many lie in the slots of their numbers, */
+    int32_t n_prefix;    /* so many are in the slots of their numbers, */
     const int32_t *path; /* the others in these */
 } positions;
 

@@ -23,7 +23,7 @@ static int8_t q_of(float x, float inverse)
     return (int8_t)lrintf(v);
 }
 
-/* Quantises n numbers into words (4 numbers) that lie m words apart. */
+/* Quantises n numbers into words (4 numbers) that are m words apart. */
 static void words_store(uint8_t *words, const float *x, float inverse, int32_t n, int32_t m)
 {
     for (int32_t i = 0; i < n; i++) {

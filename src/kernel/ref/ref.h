@@ -13,7 +13,7 @@ bool pack_ref(tensor_type type, void *group, const void *rows, int64_t row_bytes
 /* Dequantises row r of a packed group of any type. */
 void unpack_row_ref(tensor_type type, float *out, const void *group, int32_t r, int64_t k);
 
-/* Fills quantise[], as the table's shape wants it. */
+/* Fills quantise[], as the table's shape needs it. */
 void quantise_ref_set(kernel_table *table);
 
 /* Fills read, int8_peak and float_peak. */

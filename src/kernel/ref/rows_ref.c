@@ -1,5 +1,5 @@
 /* Row operations in plain C, exactly in the order of arithmetic that kernel.h states. The vector
- * tiers are held against these functions bit by bit; speed does not matter here. */
+ * tiers are compared with these functions bit by bit; speed does not matter here. */
 #include "kernel/tiers.h"
 
 #include <math.h>

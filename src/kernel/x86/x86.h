@@ -1,4 +1,4 @@
-/* Parts of the x86 tiers that fill table entries from files of their own. */
+/* Parts of the x86 tiers that fill table entries from separate files. */
 #ifndef DREY_KERNEL_X86_H
 #define DREY_KERNEL_X86_H
 

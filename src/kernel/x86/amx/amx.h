@@ -14,7 +14,7 @@
  *                carries into its neighbour.
  *   Q6_K, IQ4_XS scale * w is within +-4096 (128 * 32; 32 * 127): its low byte, unsigned, and its
  *                high byte, signed, within +-17; i = C0 + 256 * C1
- *   Q3_K         -scale * w lies in -128..124: one plane, signed; i = -C
+ *   Q3_K         -scale * w is within -128..124: one plane, signed; i = -C
  *   Q2_K         scale * w is at most 45: one plane; i = C
  *
  * C stays within int32: 256 * 255 * 127 a plane, and |i| < 256 * 4096 * 127. Every sum is exact, so
@@ -65,7 +65,7 @@ typedef struct tokens_32 {
     int32_t sum[TILE_TOKENS]; /* of x */
 } tokens_32;
 
-/* A step of 16 tokens and 32 rows whose products lie in c. */
+/* A step of 16 tokens and 32 rows whose products are in c. */
 typedef struct tile_job {
     float *sums;      /* [n_tokens][32], added to */
     const int32_t *c; /* blocks of 256: [plane][half][16][16]; of 32: [part][half][16][16] */

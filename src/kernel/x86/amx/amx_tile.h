@@ -2,7 +2,7 @@
  *
  * Written as assembly because the compilers' intrinsics promise too little about memory: gcc 12's
  * _tile_loadconfig declares 8 of the 64 bytes as read, its _tile_loadd none, so that stores to them
- * may be moved behind. Here configuring reads all of the configuration, and loads and stores of
+ * may be moved after it. Here configuring reads all of the configuration, and loads and stores of
  * tiles are in order with every other access to memory.
  *
  * The tests compile the tier's files a second time with a header of this name that keeps tiles in

@@ -6,7 +6,7 @@
  * 32 rows of a super-block (4608 bytes):
  *
  *   planes        about 300 cycles, once for all tokens of a block
- *   16 tokens     4 parts x 4 products = 256 cycles; 20 tile loads run beside them
+ *   16 tokens     4 parts x 4 products = 256 cycles; 20 tile loads run at the same time
  *   their finish  512 sums: load two C, shift, add, convert, two fused multiply-adds with a product
  *                 each, four vpdpwssd for the minima: about 220 cycles of vector work
  *
@@ -22,7 +22,7 @@
  * and the peak is 16.
  *
  * Tokens go in blocks of 256, for which planes are built once. k goes in spans whose rearranged
- * activations fit scratch, which should stay in the L2 cache (2 MB) beside a group's weights.
+ * activations fit scratch, which should stay in the L2 cache (2 MB) next to a group's weights.
  * Rearranging 16 tokens takes about 130 cycles per super-block, and is done once for all groups of
  * a call. Rows without a token are zeros, so that all tiles have one shape and are configured once.
  */
@@ -71,7 +71,7 @@ static int32_t token_tiles(const span *s)
     return (s->last - s->first + TILE_TOKENS - 1) / TILE_TOKENS;
 }
 
-/* Where the rearranged activations of token tile i, block b lie. */
+/* Where the rearranged activations of token tile i, block b are. */
 static uint8_t *tile_acts(const amx_job *p, const span *s, int32_t i, int32_t b)
 {
     return p->space->acts + ((size_t)i * (size_t)(s->b1 - s->b0) + (size_t)(b - s->b0)) *

@@ -90,8 +90,8 @@ static inline void transpose_8x8(__m256 v[8])
     }
 }
 
-/* The sums of |x| over the eight runs of 32 lie in a vector's lanes, each added in order of index.
- * max passes NaN over: it stands first, and the scalar comparison would not take it either. */
+/* The sums of |x| over the eight runs of 32 are in a vector's lanes, each added in order of index.
+ * max passes NaN over: it comes first, and the scalar comparison would not take it either. */
 static inline float scale_256(const float *x)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);

@@ -67,7 +67,7 @@ enum { FAR, NEAR, HALVES, LINES };
  *        occupy the few miss buffers of Zen 4.
  *  NEAR  Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
  *        one row, 2 to 8 KB ahead nearly alike.
- *  Many  From four tokens on arithmetic binds and the hardware's prefetcher falls behind between
+ *  Many  From four tokens on arithmetic binds and the hardware's prefetcher is too slow between
  *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden.
  *        With LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8
  *        tokens on Zen 5. */

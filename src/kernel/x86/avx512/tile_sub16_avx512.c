@@ -110,7 +110,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
 
 /* One super-block of the halves (16 rows) [first, first + count) of a group.
  * offset: 0, 4 or 32; has_min: whether the second scale is a minimum's; ordered: whether lines are
- * first used in the order of memory (Q3_K's mask goes beside its quants), so that few tokens leave
+ * first used in the order of memory (Q3_K's mask with its quants), so that few tokens leave
  * them to the hardware. */
 #define DEFINE_HALVES_16(name, block_bytes, quants_at, ordered, offset, has_min)                   \
     INLINE void halves_##name(const int m, const int variant, const int first, const int count,    \

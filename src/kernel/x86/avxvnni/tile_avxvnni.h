@@ -1,8 +1,8 @@
 /* What the avxvnni tile kernels share. A slice of 8 rows meets all tokens of a tile at once: a word
  * of weights is decoded once, then takes one broadcast load and one vpdpbusd a token. With 16
  * registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save broadcasts,
- * which run beside the dot products, but decode the weights of a full tile twice. What lives longer
- * than a sub-block (sums times scales) is left to the compiler to spill.
+ * which run next to the dot products, but decode the weights of a full tile twice. What is used for
+ * longer than a sub-block (sums times scales) is left to the compiler to spill.
  *
  * vpdpbusd wants unsigned weights: offsets (Q4_0's 8, Q8_0's 128, ...) are paid by starting a sum
  * at -offset * sum(x). */
