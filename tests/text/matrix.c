@@ -62,7 +62,9 @@ static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
 static const int32_t chunks[] = {0, 1, 7, 32};
 static const drey_kv formats[] = {DREY_KV_F16, DREY_KV_Q8_0};
 static const drey_sampling samplings[] = {
-    {.top_p = 1}, {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7}};
+    {.top_p = 1},
+    {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7},
+    {.temperature = 3, .top_p = 1, .seed = 5}};
 
 #define COUNT(list) ((int32_t)(sizeof(list) / sizeof *(list)))
 /* n_values 0: as many as the processor has tiers */
@@ -214,7 +216,7 @@ void matrix_close(void)
 /* Plain decoding for those axes that may change a text, written once each. */
 static const writing *wanted(const int32_t *at)
 {
-    static writing want[N_MODELS][2][2][2];
+    static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)];
     writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]];
     int32_t n = n_prompt[at[AXIS_PROMPT]];
     if (w->n_ids > 0)

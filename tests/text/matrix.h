@@ -12,7 +12,7 @@
 typedef enum matrix_axis {
     AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files */
     AXIS_PROMPT,   /* short; long enough that attention is divided between units */
-    AXIS_SAMPLING, /* greedy, or a seed */
+    AXIS_SAMPLING, /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,       /* format of keys and values */
     AXIS_DRAFTER,  /* drey_drafter */
     AXIS_POLICY,   /* drey_policy, of those that are lossless */
