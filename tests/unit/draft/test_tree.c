@@ -7,32 +7,6 @@
 #include "support/test.h"
 #include "support/tree_path.h"
 
-TEST(a_small_tree)
-{
-    token_tree t;
-    tree_reset(&t, 7);
-    assert_int_equal(t.n_nodes, 1);
-    assert_int_equal(t.nodes[0].token, 7);
-    assert_int_equal(t.nodes[0].parent, -1);
-    int32_t a = tree_push(&t, 0, 10, 0.5f);
-    int32_t b = tree_push(&t, 0, 11, 0.25f);
-    int32_t c = tree_push(&t, a, 11, 0.5f);
-    int32_t d = tree_push(&t, c, 10, 0.25f);
-    assert_int_equal(t.n_nodes, 5);
-    assert_int_equal(tree_child(&t, 0, 10), a);
-    assert_int_equal(tree_child(&t, 0, 11), b);
-    assert_int_equal(tree_child(&t, a, 11), c);
-    assert_int_equal(tree_child(&t, a, 10), -1);
-    assert_int_equal(tree_child(&t, b, 11), -1);
-    int32_t path[TREE_MAX_NODES];
-    assert_int_equal(tree_path(&t, 0, path), 0);
-    assert_int_equal(tree_path(&t, d, path), 3);
-    const int32_t expected[] = {10, 11, 10};
-    assert_memory_equal(path, expected, sizeof expected);
-    assert_true(t.nodes[d].cumulative == 0.0625f);
-    assert_int_equal(t.nodes[d].depth, 3);
-}
-
 TEST(a_child_is_not_added_twice)
 {
     token_tree t;

@@ -1,5 +1,5 @@
 /* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
- * and a cache compacted to a path equals one that computed the path and nothing else. */
+ * and taps. Caches after a path of a tree was committed are compared in test_deferred. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,57 +119,6 @@ TEST(test_tree_in_steps)
         compute(&rows[i], 1, HEAD_LAST);
         assert_memory_equal(logits_of(0), whole[i], logits_bytes());
     }
-    close_toy();
-}
-
-/* The committed slots of a head (f16) are the ones that were kept: see kernel/attend.h. */
-static void same_slots(const kv_cache *kv, const uint8_t *keys, const uint8_t *value_bytes,
-                       size_t at)
-{
-    size_t row_bytes = (size_t)kv->head_dim * sizeof(uint16_t);
-    for (int32_t slot = 0; slot < kv->n_committed; slot++) {
-        size_t value = at + (size_t)slot * row_bytes;
-        assert_memory_equal(kv->values + value, value_bytes + value, row_bytes);
-        for (int32_t i = 0; i < kv->head_dim; i++) {
-            size_t key = at + (size_t)(slot / 16) * 16 * row_bytes +
-                         (size_t)(i * 16 + slot % 16) * sizeof(uint16_t);
-            assert_memory_equal(kv->keys + key, keys + key, sizeof(uint16_t));
-        }
-    }
-}
-
-/* After committing a path out of a tree, the cache holds the very bits of a cache that knew only
- * the path. */
-TEST(test_compaction_equals_recomputation)
-{
-    open_toy("qwen2", TYPE_Q4_K);
-    kv_cache *kv = &s->target_kv;
-    size_t bytes = kv_at(kv, kv->n_layers, 0);
-    uint8_t *keys = malloc(bytes), *value_bytes = malloc(bytes);
-    assert_non_null(keys);
-    assert_non_null(value_bytes);
-    assert_int_equal(kv->format, KV_F16);
-    pass_row rows[N_TREE];
-    for (int32_t node = 3; node < N_TREE; node += 5) {
-        make_tree(rows, 11);
-        int32_t path[N_TREE], n = path_to(rows, node, path);
-        start(64);
-        compute(rows, N_TREE, HEAD_NONE);
-        kv_commit(kv, path, n);
-        memcpy(keys, kv->keys, bytes);
-        memcpy(value_bytes, kv->values, bytes);
-        start(64);
-        for (int32_t i = 0; i < n; i++) {
-            compute(&(pass_row){rows[path[i]].token, -1}, 1, HEAD_NONE);
-            kv_commit(kv, NULL, 1);
-        }
-        assert_int_equal(kv->n_committed, N_PROMPT + n);
-        for (int32_t l = 0; l < kv->n_layers; l++)
-            for (int32_t h = 0; h < kv->n_heads_kv; h++)
-                same_slots(kv, keys, value_bytes, kv_at(kv, l, h));
-    }
-    free(keys);
-    free(value_bytes);
     close_toy();
 }
 
