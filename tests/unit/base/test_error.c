@@ -105,11 +105,7 @@ TEST(messages_about_deep_files_are_whole)
     toy.more_tensor = "output.bias";
     toy_write(path, &toy);
     MUST(drey_model_open, &m, path);
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = m;
-    o.n_context = 64;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    drey_engine_options o = plain_options(m, 64, 0);
     drey_engine *e = NULL;
     assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_UNSUPPORTED);
     says(&err, "tensor output.bias is not supported", "would be wrong");

@@ -161,5 +161,3 @@ TEST(reasons_become_sentences)
     assert_string_equal(err.message, "cannot read m.gguf at byte 4096: Input/output error; check "
                                      "the disk, or copy the file again");
 }
-
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -158,5 +158,3 @@ TEST(test_one_at_a_time)
     arena_free(&memory);
     close_folder(&f);
 }
-
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

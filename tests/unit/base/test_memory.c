@@ -176,5 +176,3 @@ TEST(the_system_answers)
     assert_true(memory_resident_peak() + (8u << 20) >= during); /* the kernel counts in batches */
     assert_true(memory_major_faults() >= 0);
 }
-
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -79,10 +79,7 @@ TEST(takes_over_what_a_crash_left)
 static void refuses(const char *path, const char *says)
 {
     new_file f;
-    drey_error err = {0};
-    assert_int_equal(new_file_open(&f, path, &err), DREY_ERR_IO);
-    if (!strstr(err.message, says))
-        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    REFUSED(DREY_ERR_IO, says, new_file_open, &f, path);
     assert_true(f.fd == -1 && !f.path && !f.partial);
 }
 

@@ -99,39 +99,19 @@ static drey_status write_sidecar(drey_error *err)
 /* The one that was named, so that a refusal is an error and not a run without it. */
 static drey_status plan_with_sidecar(drey_error *err)
 {
-    drey_engine_options options;
+    drey_engine_options options = plain_options(model, 64, 0);
     drey_plan plan;
-    drey_engine_options_init(&options);
-    options.target = model;
-    options.memory_bytes = DREY_MEMORY_UNLIMITED;
-    options.n_context = 64;
     options.sidecar = sidecar_path;
     return drey_plan_make(&options, 0, &plan, err);
 }
 
-TEST(starved_inspect)
+TEST(starved)
 {
     starve(inspect_split);
-}
-
-TEST(starved_model)
-{
     starve(open_model);
-}
-
-TEST(starved_text)
-{
     starve(format_chat);
     starve(tokenize);
-}
-
-TEST(starved_session)
-{
     starve(open_session);
-}
-
-TEST(starved_sidecar)
-{
     starve(write_sidecar);
     starve(plan_with_sidecar);
 }
@@ -146,8 +126,8 @@ static int set_up(void **state)
     toy_write(whole_path, &o);
     o.n_parts = 3;
     toy_write(split_path, &o);
-    drey_error err;
-    return drey_model_open(&model, whole_path, &err) != DREY_OK;
+    MUST(drey_model_open, &model, whole_path);
+    return 0;
 }
 
 static int tear_down(void **state)

@@ -169,6 +169,12 @@ static void open_bench(bench *b, const int32_t *tokens, int32_t n)
     tree_reset(&b->tree, tokens[n - 1]);
 }
 
+static void inner_guesses(bench *b, const candidate *guess, int32_t n)
+{
+    memcpy(b->inner.guess, guess, (size_t)n * sizeof *guess);
+    b->inner.n = n;
+}
+
 static const tree_node *expand(bench *b, int32_t node)
 {
     MUST(b->d->class->expand, b->d, &b->tree, &node, 1);
@@ -200,9 +206,7 @@ TEST(one_knows_what_the_other_does_not)
     }
     free(b.memory);
     open_bench(&b, fresh, N_FRESH);
-    b.inner.guess[0] = (candidate){31, 0.7f};
-    b.inner.guess[1] = (candidate){32, 0.1f};
-    b.inner.n = 2;
+    inner_guesses(&b, (candidate[]){{31, 0.7f}, {32, 0.1f}}, 2);
     root = expand(&b, 0);
     assert_int_equal(root->n_guesses, 2);
     assert_int_equal(root->guess[0].token, 31);
@@ -269,8 +273,7 @@ TEST(copies_take_no_step)
     free(b.memory);
     open_bench(&b, repeated, N_REPEATED);
     b.inner.deepest = 1;
-    b.inner.guess[0] = (candidate){8, 0.6f};
-    b.inner.n = 1;
+    inner_guesses(&b, &(candidate){8, 0.6f}, 1);
     p = policy_init(memory.bytes, &policy_optimal, 12, 0);
     MUST(draft_grow, b.d, p, &b.tree, 20);
     assert_int_equal(b.inner.n_asked, 1);
@@ -287,8 +290,7 @@ TEST(steps_in_parts)
     int32_t root = 0;
     bool done = true;
     open_bench(&b, repeated, N_REPEATED);
-    b.inner.guess[0] = (candidate){50, 0.4f};
-    b.inner.n = 1;
+    inner_guesses(&b, &(candidate){50, 0.4f}, 1);
     drafter *d = b.d;
     MUST(d->class->start, d, &b.tree, &root, 1);
     MUST(d->class->advance, d, &b.tree, 1, &done);
@@ -313,8 +315,7 @@ TEST(going_on)
     bench b;
     open_bench(&b, repeated, N_REPEATED);
     blend_drafter *blend = (blend_drafter *)b.d;
-    b.inner.guess[0] = (candidate){8, 0.4f};
-    b.inner.n = 1;
+    inner_guesses(&b, &(candidate){8, 0.4f}, 1);
     expand(&b, 0);
     expand(&b, tree_push(&b.tree, 0, 8, 0.5f)); /* lookup: 5 and 1; the other: 8 */
     go_on(&b, 8);

@@ -38,25 +38,23 @@ static drey_status world_expand(drafter *d, token_tree *tree, const int32_t *nod
 
 static const drafter_class world_class = {.expand = world_expand};
 
-static world make_world(float confidence, bool wrong, double pass_s, double step_s, double read_s)
-{
-    return (world){.base.class = &world_class,
-                   .confidence = confidence,
-                   .wrong = wrong,
-                   .pass_s = pass_s,
-                   .step_s = step_s,
-                   .read_s = read_s};
-}
-
-/* Of the policy that a test looks at. */
+/* The world that a test looks at, and its policy. */
+static world w;
 static turn_cost cost;
 static token_tree grown;
 
-static draft_policy *make_policy(const world *w)
+static draft_policy *open_world(float confidence, bool wrong, double pass_s, double step_s,
+                                double read_s)
 {
     static policy_memory memory;
-    cost_init(&cost, (uint64_t)(w->pass_s * 30e9), (uint64_t)(w->read_s * 2.5e9),
-              (uint64_t)(w->step_s * 30e9), 0);
+    w = (world){.base.class = &world_class,
+                .confidence = confidence,
+                .wrong = wrong,
+                .pass_s = pass_s,
+                .step_s = step_s,
+                .read_s = read_s};
+    cost_init(&cost, (uint64_t)(pass_s * 30e9), (uint64_t)(read_s * 2.5e9),
+              (uint64_t)(step_s * 30e9), 0);
     draft_policy *p = policy_init(&memory, &policy_optimal, 47, 0);
     p->cost = &cost;
     tree_reset(&grown, 0);
@@ -76,46 +74,55 @@ static int32_t accept(const token_tree *t, int32_t *path, int32_t *next)
     }
 }
 
-static void turn(world *w, draft_policy *p)
+static void turn(draft_policy *p)
 {
     int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], next;
-    w->n_steps = 0;
+    w.n_steps = 0;
     p->cost->draft_s = 0;
-    MUST(draft_grow, &w->base, p, &grown, 100);
-    for (int i = 0; i < w->n_steps; i++)
-        cost_saw_step(p->cost, 1, w->step_s);
+    MUST(draft_grow, &w.base, p, &grown, 100);
+    for (int i = 0; i < w.n_steps; i++)
+        cost_saw_step(p->cost, 1, w.step_s);
     draft_submit(p, &grown, 100);
-    w->n_submitted = -1;
+    w.n_submitted = -1;
     for (int32_t i = 0; i < grown.n_nodes; i++)
-        w->n_submitted += grown.nodes[i].submitted;
-    int32_t rows = 1 + w->n_submitted;
-    double compute_s = w->pass_s * (rows <= 8 ? 1 + 0.05 * (rows - 1) : 0.075 * rows + 0.875);
-    double pass_s = max_f64(compute_s, w->read_s);
-    w->time_s += w->n_steps * w->step_s + pass_s;
+        w.n_submitted += grown.nodes[i].submitted;
+    int32_t rows = 1 + w.n_submitted;
+    double compute_s = w.pass_s * (rows <= 8 ? 1 + 0.05 * (rows - 1) : 0.075 * rows + 0.875);
+    double pass_s = max_f64(compute_s, w.read_s);
+    w.time_s += w.n_steps * w.step_s + pass_s;
     cost_saw_pass(p->cost, rows, pass_s, pass_s - compute_s);
     int32_t n = accept(&grown, path, &next);
     draft_observe(p, &grown, path, n, next);
     tree_moves(&grown, path, n, next, moved);
     tree_reroot(&grown, next, moved);
-    w->last_written = n + 1;
-    w->n_tokens += n + 1;
+    w.last_written = n + 1;
+    w.n_tokens += n + 1;
 }
 
-static void write_tokens(world *w, draft_policy *p, int64_t n)
+static void write_tokens(draft_policy *p, int64_t n)
 {
-    for (int64_t end = w->n_tokens + n; w->n_tokens < end;)
-        turn(w, p);
+    for (int64_t end = w.n_tokens + n; w.n_tokens < end;)
+        turn(p);
 }
 
 /* The speed of plain decoding. */
-static double plain(const world *w)
+static double plain(void)
 {
-    return 1 / max_f64(w->pass_s, w->read_s);
+    return 1 / max_f64(w.pass_s, w.read_s);
 }
 
-static double gain(const world *w)
+static double gain(void)
 {
-    return (double)w->n_tokens / w->time_s / plain(w);
+    return (double)w.n_tokens / w.time_s / plain();
+}
+
+/* From now on the draft wins. */
+static void write_afresh(draft_policy *p)
+{
+    w.n_tokens = 0;
+    w.time_s = 0;
+    write_tokens(p, 1000);
+    assert_true(gain() > 2);
 }
 
 TEST(it_drafts_as_much_as_pays)
@@ -134,13 +141,12 @@ TEST(it_drafts_as_much_as_pays)
         {0.99f, 0.1, 0.00001, 0.4, 47, 47, 16} /* drafting for nothing: all that fits */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        world w = make_world(cases[i].confidence, false, cases[i].pass_s, cases[i].step_s,
-                             cases[i].read_s);
-        draft_policy *p = make_policy(&w);
-        write_tokens(&w, p, 1000);
+        draft_policy *p = open_world(cases[i].confidence, false, cases[i].pass_s, cases[i].step_s,
+                                     cases[i].read_s);
+        write_tokens(p, 1000);
         if (w.n_submitted < cases[i].least || w.n_submitted > cases[i].most ||
-            gain(&w) < cases[i].gain)
-            fail_msg("case %zu: %d nodes, gain %.2f", i, w.n_submitted, gain(&w));
+            gain() < cases[i].gain)
+            fail_msg("case %zu: %d nodes, gain %.2f", i, w.n_submitted, gain());
     }
 }
 
@@ -149,18 +155,17 @@ TEST(it_drafts_as_much_as_pays)
 TEST(what_does_not_pay_stops)
 {
     for (int i = 0; i < 3; i++) {
-        world w = make_world(0.9f, true, i == 2 ? 0.01 : 0.1, 0.01, i == 1 ? 0.3 : 0);
-        draft_policy *p = make_policy(&w);
+        draft_policy *p = open_world(0.9f, true, i == 2 ? 0.01 : 0.1, 0.01, i == 1 ? 0.3 : 0);
         int last = 0;
         for (int n = 1; n <= 30; n++) {
-            turn(&w, p);
+            turn(p);
             last = w.n_steps > 0 ? n : last;
         }
         if (i != 1) /* where reading binds, a few steps cost little more than nothing */
             assert_true(last <= 10);
-        write_tokens(&w, p, 1000);
-        if (gain(&w) < 0.98)
-            fail_msg("case %d: %.3f of plain decoding", i, gain(&w));
+        write_tokens(p, 1000);
+        if (gain() < 0.98)
+            fail_msg("case %d: %.3f of plain decoding", i, gain());
     }
 }
 
@@ -196,8 +201,7 @@ static bool next_drafts_after_plain(draft_policy *p, double turn_s)
  * plain turn is asked for. */
 static draft_policy *begin_text(void)
 {
-    world w = make_world(0.9f, false, PLAIN_S, 0.01, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.9f, false, PLAIN_S, 0.01, 0);
     cost_saw_step(&cost, 1, 0.01);
     cost.draft_s = 0;
     assert_true(next_drafts(p, 1, 10));
@@ -246,44 +250,38 @@ TEST(what_was_won_is_no_hoard)
  * drafting goes on, for it wins. */
 TEST(luck_is_no_reason)
 {
-    world w = make_world(0.35f, false, 0.1, 0.004, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.35f, false, 0.1, 0.004, 0);
     uint32_t noise = 1;
     int n_drafted = 0;
     tree_reset(&grown, 0);
     for (int n = 0; n < 1000; n++) {
         noise = noise * 1664525u + 1013904223u;
         w.wrong = (noise >> 16) % 3 != 0;
-        turn(&w, p);
+        turn(p);
         n_drafted += w.n_steps > 0;
     }
-    if (n_drafted < 950 || gain(&w) < 1.15)
-        fail_msg("%d of 1000 turns drafted, gain %.3f", n_drafted, gain(&w));
+    if (n_drafted < 950 || gain() < 1.15)
+        fail_msg("%d of 1000 turns drafted, gain %.3f", n_drafted, gain());
 }
 
 /* After a stretch of text that the draft cannot guess, it is tried again within 256 tokens. */
 TEST(it_comes_back)
 {
-    world w = make_world(0.9f, true, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&w);
-    write_tokens(&w, p, 2000);
+    draft_policy *p = open_world(0.9f, true, 0.1, 0.01, 0);
+    write_tokens(p, 2000);
     w.wrong = false;
-    write_tokens(&w, p, 1000);
-    w.n_tokens = 0;
-    w.time_s = 0;
-    write_tokens(&w, p, 1000);
-    assert_true(gain(&w) > 2);
+    write_tokens(p, 1000);
+    write_afresh(p);
     assert_true(w.last_written > 3);
 }
 
 /* Where not even the first step promises anything, none is taken, and now and then it is tried. */
 TEST(a_poor_draft_is_left_alone)
 {
-    world w = make_world(0.2f, true, 0.01, 0.004, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.2f, true, 0.01, 0.004, 0);
     int n_drafted = 0, n_late = 0;
     for (int n = 0; n < 600; n++) {
-        turn(&w, p);
+        turn(p);
         n_drafted += w.n_steps > 0;
         n_late += n >= 300 && w.n_steps > 0;
     }
@@ -292,11 +290,8 @@ TEST(a_poor_draft_is_left_alone)
     w.wrong = false;
     w.confidence = 0.99f;
     w.step_s = 0.0005;
-    write_tokens(&w, p, 2000);
-    w.n_tokens = 0;
-    w.time_s = 0;
-    write_tokens(&w, p, 1000);
-    assert_true(gain(&w) > 2);
+    write_tokens(p, 2000);
+    write_afresh(p);
 }
 
 /* Turns without a tree, each of one token, in which nothing is asked of the draft. */
@@ -313,8 +308,7 @@ static void write_plain(draft_policy *p, int n)
 TEST(a_hopeless_step_is_a_pause)
 {
     int32_t nodes[DRAFT_MAX_BATCH];
-    world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.9f, false, 0.1, 0.01, 0);
     cost_saw_step(&cost, 1, 10);
     assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
     cost.step = w.step_s;
@@ -326,14 +320,13 @@ TEST(a_hopeless_step_is_a_pause)
  * first turns of a copy are noticed. */
 TEST(free_steps_never_pause)
 {
-    world w = make_world(0.9f, true, 0.1, 1e-6, 0);
-    draft_policy *p = make_policy(&w);
-    write_tokens(&w, p, 700);
-    assert_true(gain(&w) > 0.98);
+    draft_policy *p = open_world(0.9f, true, 0.1, 1e-6, 0);
+    write_tokens(p, 700);
+    assert_true(gain() > 0.98);
     assert_int_equal(w.n_submitted, 0);
     assert_true(w.n_steps > 0);
     w.wrong = false;
-    write_tokens(&w, p, 60);
+    write_tokens(p, 60);
     assert_true(w.last_written > 1);
 }
 
@@ -342,8 +335,7 @@ TEST(free_steps_never_pause)
 TEST(the_root_is_tried)
 {
     int32_t nodes[DRAFT_MAX_BATCH];
-    world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.9f, false, 0.1, 0.01, 0);
     cost_saw_step(&cost, 1, w.step_s);
     tree_reset(&grown, 0);
     tree_guess(&grown, 0, NULL, 0);
@@ -360,8 +352,7 @@ TEST(the_root_is_tried)
 TEST(worth_comes_back)
 {
     policy_wish wish;
-    world w = make_world(0.9f, false, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.9f, false, 0.1, 0.01, 0);
     tree_guess(&grown, 0, NULL, 0);
     for (int i = 0; i < 100; i++)
         draft_observe(p, &grown, NULL, 0, 1);
@@ -377,13 +368,12 @@ TEST(worth_comes_back)
  * root's step alone, although more would cost little. */
 TEST(worth_and_calibration_follow_the_text)
 {
-    world w = make_world(0.12f, true, 0.1, 0.001, 0.15);
-    draft_policy *p = make_policy(&w);
-    turn(&w, p);
+    draft_policy *p = open_world(0.12f, true, 0.1, 0.001, 0.15);
+    turn(p);
     int first = w.n_steps;
     float before = policy_calibrate(p, 0, 0.12f);
     for (int n = 0; n < 200; n++)
-        turn(&w, p);
+        turn(p);
     assert_true(first > 2);
     assert_true(w.n_steps <= 1);
     assert_true(policy_calibrate(p, 0, 0.12f) < 0.75f * before);
@@ -395,17 +385,16 @@ TEST(worth_and_calibration_follow_the_text)
 /* A turn that shares its pass takes an unknown time; a pause goes on all the same, and ends. */
 TEST(pauses_end_in_company)
 {
-    world w = make_world(0.9f, true, 0.1, 0.01, 0);
-    draft_policy *p = make_policy(&w);
+    draft_policy *p = open_world(0.9f, true, 0.1, 0.01, 0);
     for (int i = 0; i < 2; i++) /* first a plain turn is asked for */
         do
-            turn(&w, p);
+            turn(p);
         while (w.n_steps > 0);
     for (int n = 1; n < 32; n++) {
         cost.turn_s = 0;
         draft_observe(p, &grown, NULL, 0, 1);
     }
-    turn(&w, p);
+    turn(p);
     assert_true(w.n_steps > 0);
 }
 
@@ -414,8 +403,7 @@ TEST(parts_can_be_left_out)
 {
     for (int i = 0; i < 2; i++) {
         int32_t nodes[DRAFT_MAX_BATCH];
-        world w = make_world(0.5f, false, 0.1, 0.001, 0.4);
-        draft_policy *p = make_policy(&w);
+        draft_policy *p = open_world(0.5f, false, 0.1, 0.001, 0.4);
         cost_saw_step(&cost, 1, 0.001);
         p->without = DREY_WITHOUT(i ? DREY_PART_TREE : DREY_PART_BATCHING);
         tree_reset(&grown, 0);

@@ -156,6 +156,12 @@ static double gain(const world *w, int32_t n)
     return (double)w->n_tokens / w->time_s * max_f64(pass_s(w, n), w->read_s) / n;
 }
 
+static void gains(const world *w, int32_t n, double least)
+{
+    if (gain(w, n) < least)
+        fail_msg("%.3f of plain decoding, not %.2f", gain(w, n), least);
+}
+
 /* Eight rows take 36 ms, each more 3, and half a step: a node that is right three times in four
  * writes less, 0.75 in 3.5 ms, than all do without it, 8 in 36. */
 TEST(a_full_pass_drafts_nothing)
@@ -165,15 +171,14 @@ TEST(a_full_pass_drafts_nothing)
     open_world(&w, 3, 0);
     for (int i = 0; i < 500; i++)
         drafted += turn(&w, N_TEXTS) > 0;
-    if (drafted > 25 || gain(&w, N_TEXTS) < 0.98)
-        fail_msg("%d turns drafted, %.3f of plain decoding", drafted, gain(&w, N_TEXTS));
+    assert_in_range(drafted, 0, 25);
+    gains(&w, N_TEXTS, 0.98);
     /* Two of them are left: at once there is room. */
     w.n_tokens = 0;
     w.time_s = 0;
     for (int i = 0; i < 50; i++)
         turn(&w, 2);
-    if (gain(&w, 2) < 1.1)
-        fail_msg("two alone: %.3f of plain decoding", gain(&w, 2));
+    gains(&w, 2, 1.1);
 }
 
 /* Reads last as long as 62 rows: everybody drafts. */
@@ -183,8 +188,7 @@ TEST(reads_leave_room)
     open_world(&w, 4, 0.2);
     for (int i = 0; i < 100; i++)
         assert_true(turn(&w, N_TEXTS) > 0);
-    if (gain(&w, N_TEXTS) < 2)
-        fail_msg("%.3f of plain decoding", gain(&w, N_TEXTS));
+    gains(&w, N_TEXTS, 2);
 }
 
 /* A draft that is always wrong, then always right: a few turns, and one now and then. */
@@ -199,8 +203,8 @@ TEST(it_stops_and_comes_back)
         late += drafts && i >= 500;
     }
     assert_true(last < 8);
-    if (late == 0 || late > 50 || gain(&w, 2) < 0.97)
-        fail_msg("%d of 500 turns drafted, %.3f of plain decoding", late, gain(&w, 2));
+    assert_in_range(late, 1, 50);
+    gains(&w, 2, 0.97);
     for (int32_t i = 0; i < N_TEXTS; i++)
         w.guesser[i].wrong_each = 0;
     for (int i = 0; i < 500; i++)
@@ -209,8 +213,7 @@ TEST(it_stops_and_comes_back)
     w.time_s = 0;
     for (int i = 0; i < 100; i++)
         turn(&w, 2);
-    if (gain(&w, 2) < 1.3)
-        fail_msg("after it came back: %.3f of plain decoding", gain(&w, 2));
+    gains(&w, 2, 1.3);
 }
 
 /* ---- Promises ---- */

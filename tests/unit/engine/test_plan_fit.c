@@ -11,22 +11,14 @@
 enum { N_TARGET = 22, N_DRAFT = 6, HEAD = N_TARGET - 1 };
 static const uint64_t mib = 1 << 20;
 
-static const model_shape target_shape = {.n_layers = 5,
-                                         .n_embd = 512,
-                                         .n_heads = 8,
-                                         .n_heads_kv = 4,
-                                         .head_dim = 64,
-                                         .n_ff = 2048,
-                                         .n_vocab = 4096,
-                                         .n_rot = 64};
-static const model_shape draft_shape = {.n_layers = 1,
-                                        .n_embd = 64,
-                                        .n_heads = 2,
-                                        .n_heads_kv = 2,
-                                        .head_dim = 32,
-                                        .n_ff = 128,
-                                        .n_vocab = 4096,
-                                        .n_rot = 32};
+/* Layers, width, heads, those of keys, their size, n_ff. */
+#define SHAPE(l, d, h, hk, dim, ff)                                                                \
+    {                                                                                              \
+        .n_layers = l, .n_embd = d, .n_heads = h, .n_heads_kv = hk, .head_dim = dim, .n_ff = ff,   \
+        .n_vocab = 4096, .n_rot = dim                                                              \
+    }
+static const model_shape target_shape = SHAPE(5, 512, 8, 4, 64, 2048);
+static const model_shape draft_shape = SHAPE(1, 64, 2, 2, 32, 128);
 
 typedef struct example {
     plan_matrix target[N_TARGET], draft[N_DRAFT];

@@ -122,5 +122,3 @@ TEST(refuses_what_is_no_model)
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, -1, &report, &err), DREY_ERR_USAGE);
     assert_int_equal(drey_bench_disk(path, DREY_IO_AUTO, 0, NAN, &report, &err), DREY_ERR_USAGE);
 }
-
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

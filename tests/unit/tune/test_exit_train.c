@@ -441,5 +441,3 @@ TEST(wrong_options_are_refused)
     REFUSED(DREY_ERR_USAGE, "no target", drey_train_exit, &o, NULL);
     drey_model_close(&m);
 }
-
-TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)
