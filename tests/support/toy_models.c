@@ -18,10 +18,17 @@ void toys_open_pair(const toy_options *toy)
 int toys_open(void **state)
 {
     (void)state;
-    toy_options toy;
-    toy = toy_usual();
+    toy_options toy = toy_usual();
     toys_open_pair(&toy);
     return 0;
+}
+
+drey_engine_options toys_options(drey_drafter which, int32_t n_context, int32_t n_threads)
+{
+    drey_engine_options o = plain_options(target, n_context, n_threads);
+    o.drafter = which;
+    o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
+    return o;
 }
 
 int toys_close(void **state)

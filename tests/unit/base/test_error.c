@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "os/file.h"
 #include "support/temp_dir.h"
+#include "support/bytes_file.h"
 #include "support/scene.h"
 #include "support/test.h"
 #include "support/toy.h"
@@ -100,6 +101,9 @@ TEST(messages_about_deep_files_are_whole)
     says(&err, "No such file", "check its name and permissions");
     assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_IO);
     says(&err, "No such file", "check its name and permissions");
+    bytes_file_write(path, "none", 4);
+    assert_int_equal(drey_model_open(&m, path, &err), DREY_ERR_FORMAT);
+    says(&err, "is not a GGUF file", "fetch or convert");
     toy_options toy = toy_usual();
     toy.n_layers = 1;
     toy.more_tensor = "output.bias";

@@ -1,6 +1,6 @@
 /* Attention divided between clusters and devices: who is given what at a boundary, that every block
  * is somebody's once, and that a row has the same bits wherever the boundary is, whoever does what
- * in whatever order, also when a device fails; and the merge of partial results by hand. */
+ * in whatever order, also when a device fails. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -467,58 +467,4 @@ TEST(what_devices_have)
     free(p);
     units_close(&us);
     scene_free(&s);
-}
-
-/* ---- By hand ---- */
-
-/* Two blocks of positions and a tail of one. Keys are their scores, values (1, 0), (3, 0) and (x,
- * 1) in turn: 64 * 1 * w0 + 64 * 3 * w1 + x * w2 over 64 w0 + 64 w1 + w2. */
-static void merge_is(float score0, float score1, float score2, float x, double want, double want_1)
-{
-    enum { N = 129 };
-    const kernel_table *ref = kernel_select("ref");
-    static uint8_t keys[8192], values[8192];
-    static _Alignas(64) uint8_t scratch[1 << 20];
-    static float partials[4096];
-    assert_true(kv_head_bytes(KV_F32, N + 15, 2) <= sizeof keys &&
-                attend_scratch_bytes(2) <= sizeof scratch);
-    for (int32_t i = 0; i < N; i++) {
-        const float key[2] = {i < 64 ? score0 : i < 128 ? score1 : score2, 0};
-        const float value[2] = {i < 64 ? 1 : i < 128 ? 3 : x, i < 128 ? 0 : 1};
-        kv_store_key(ref, KV_F32, keys, i, key, 2, scratch);
-        kv_store_value(ref, KV_F32, values, i, value, 2, scratch);
-    }
-    const float q[2] = {1, 0};
-    float out[2] = {NAN, NAN};
-    const attention a = {.kernels = ref,
-                         .format = KV_F32,
-                         .head_dim = 2,
-                         .n_q = 1,
-                         .n_rows = 1,
-                         .scale = 1,
-                         .keys = keys,
-                         .values = values,
-                         .n_prefix = (int32_t[]){N - 1},
-                         .n_path = (int32_t[]){1},
-                         .path = (int32_t[]){N - 1},
-                         .q = q,
-                         .out = out};
-    assert_true(attend_partials_floats(1, 2, 2) <= sizeof partials / sizeof *partials);
-    attend_tail(&a, 0, 1, 1, partials, scratch);
-    attend_range(&a, 0, 1, 1, 1, 2, partials, scratch);
-    attend_range(&a, 0, 1, 1, 0, 1, partials, scratch);
-    attend_finish(&a, 0, 1, 1, true, partials, scratch);
-    assert_near((double)out[0], want, 1e-5 * fabs(want) + 1e-6);
-    assert_near((double)out[1], want_1, 1e-6);
-}
-
-TEST(merged_by_hand)
-{
-    const float ln2 = 0.69314718f;
-    merge_is(0, 0, 0, 131, (64 + 192 + 131) / 129., 1 / 129.);
-    merge_is(0, 0, 6 * ln2, 64, (64 + 192 + 64 * 64) / 192., 64 / 192.); /* weighs 64 */
-    merge_is(0, -ln2, -ln2, 10, (64 + 96 + 5) / 96.5, 0.5 / 96.5);
-    merge_is(200, 0, 0, 131, 1, 0); /* a maximum that the others vanish beside, at each place */
-    merge_is(0, 200, 0, 131, 3, 0);
-    merge_is(0, 0, 200, 131, 131, 1);
 }

@@ -41,9 +41,7 @@ static bool on_token(void *user, int32_t id)
 
 static drey_session *open_session(bool drafts)
 {
-    drey_engine_options o = plain_options(target, 128, 1);
-    o.draft = drafts ? draft : NULL;
-    o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+    drey_engine_options o = toys_options(drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, 128, 1);
     o.policy = drafts ? DREY_POLICY_SPECINFER : DREY_POLICY_NONE;
     return open_alone(&o, NULL);
 }

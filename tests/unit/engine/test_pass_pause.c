@@ -39,15 +39,6 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     return 0;
 }
 
-static void open_toys(void)
-{
-    toy_options toy = toy_usual();
-    toy.type = TOY_TYPE_MIXED;
-    toy.n_embd = 512; /* more than the ring holds */
-    toy.n_ff = 4096;
-    toys_open_pair(&toy);
-}
-
 static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
 {
     return (runner){.layout = &side->layout,
@@ -63,10 +54,12 @@ static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
 static void open_bench(bench *b, double share, int32_t n_threads)
 {
     *b = (bench){.random = rng_from(7)};
-    open_toys();
-    drey_engine_options o = plain_options(target, 100, n_threads);
-    o.draft = draft;
-    o.drafter = DREY_DRAFTER_MODEL;
+    toy_options toy = toy_usual();
+    toy.type = TOY_TYPE_MIXED;
+    toy.n_embd = 512; /* more than the ring holds */
+    toy.n_ff = 4096;
+    toys_open_pair(&toy);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 100, n_threads);
     o.n_sessions = N_CACHES;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD;

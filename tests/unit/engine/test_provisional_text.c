@@ -57,9 +57,8 @@ static bool on_text(void *user, const char *bytes, size_t n_bytes)
 
 static drey_session *open_session(drey_policy policy, double share)
 {
-    drey_engine_options o = plain_options(target, 128, 1);
-    o.draft = policy == DREY_POLICY_NONE ? NULL : draft;
-    o.drafter = policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
+    drey_engine_options o =
+        toys_options(policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL, 128, 1);
     o.policy = policy;
     engine_tuning tuning = {.set_share = share < 1, .share = share};
     return open_alone(&o, &tuning);

@@ -232,9 +232,7 @@ static drey_engine_options chains_of_four(void)
     toy.n_embd = 128;
     toy.n_ff = 256;
     toys_open_pair(&toy);
-    drey_engine_options o = plain_options(target, 80, 1);
-    o.draft = draft;
-    o.drafter = DREY_DRAFTER_MODEL;
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 80, 1);
     o.policy = DREY_POLICY_SEQUENCE;
     o.draft_tokens = 4;
     o.n_sessions = N_TEXTS;

@@ -134,9 +134,7 @@ static void agrees(const drey_statistics *t, const drey_speculation *c)
 TEST(texts_add_up)
 {
     for (int with = 0; with < 2; with++) {
-        drey_engine_options o = plain_options(target, 128, 1);
-        o.draft = with ? draft : NULL;
-        o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
+        drey_engine_options o = toys_options(with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, 128, 1);
         o.policy = with ? DREY_POLICY_EDGELLM : DREY_POLICY_NONE; /* drafts whatever it costs */
         drey_session *s = open_alone(&o, NULL);
         for (int text = 0; text < 2; text++) { /* the second one counts for itself alone */
@@ -163,9 +161,8 @@ static bool keep_id(void *user, int32_t id)
 TEST(a_text_without_drafts)
 {
     for (int with = 0; with < 2; with++) {
-        drey_engine_options o = plain_options(target, 128, 1);
-        o.draft = with ? draft : NULL;
-        o.drafter = with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
+        drey_engine_options o =
+            toys_options(with ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP, 128, 1);
         o.policy = DREY_POLICY_SPECINFER; /* drafts whatever it costs */
         drey_session *s = open_alone(&o, NULL);
         int32_t ids[3][48];

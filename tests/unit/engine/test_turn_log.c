@@ -226,9 +226,7 @@ static void fits_together(const drey_statistics *stats, int32_t n_context)
 
 static void write_traced(int32_t n_spans)
 {
-    drey_engine_options o = plain_options(target, 128, 2);
-    o.draft = draft;
-    o.drafter = DREY_DRAFTER_MODEL;
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
     o.trace_spans = n_spans;
     engine_tuning tuning = {.set_share = true, .share = 0.3, .untimed = true};
     drey_session *s = open_alone(&o, &tuning);

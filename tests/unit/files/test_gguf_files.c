@@ -112,20 +112,6 @@ TEST(refuses_headers_that_take_much)
     }
 }
 
-/* A path longer than a message must not push out what to do. */
-TEST(long_paths_are_cut)
-{
-    char name[241], folder[2048], path[4096];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
-    snprintf(folder, sizeof folder, "%s", temp_path(name));
-    assert_int_equal(mkdir(folder, 0700), 0);
-    snprintf(path, sizeof path, "%s/%.200s.gguf", folder, name);
-    bytes_file_write(path, "none", 4);
-    gguf *g;
-    REFUSED(DREY_ERR_FORMAT, "nnn.gguf is not a GGUF file; fetch or convert", gguf_open, &g, path);
-}
-
 /* ---- Headers ---- */
 
 /* Keys point into memory that grows while it is read: they must not move. */

@@ -300,7 +300,10 @@ TEST(passes_of_every_mode)
     for (int m = 0; m < N_MODES; m++) {
         for (int size = 0; size < 3; size++) {
             rig r;
-            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15, size == 2 ? 200000 : LARGEST / 2);
+            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15,
+                     size == 2 ? 200000
+                     : size    ? LARGEST / 2
+                               : LARGEST);
             r.options.ring_bytes *= scale[size];
             r.options.depth = size == 1 ? 3 : 0;
             rig_open(&r, MODES[m].io);
@@ -324,14 +327,6 @@ TEST(passes_of_every_mode)
             assert_int_equal(rig_close(&r), DREY_OK);
         }
     }
-}
-
-TEST(largest_pieces_in_the_smallest_ring)
-{
-    rig r;
-    rig_init(&r, 77, 0, 9, LARGEST);
-    rig_open(&r, DREY_IO_AUTO);
-    finish(&r, 2 * 9);
 }
 
 typedef struct crew {

@@ -19,14 +19,6 @@ static int open_toys(void **state)
     return 0;
 }
 
-static drey_engine_options options_of(drey_drafter which)
-{
-    drey_engine_options o = plain_options(target, 256, 1);
-    o.drafter = which;
-    o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
-    return o;
-}
-
 /* What a process holds differs by some pages; all else is the same. */
 static void assert_same_plan(const drey_plan *a, const drey_plan *b)
 {
@@ -48,13 +40,13 @@ TEST(one_planner)
     static const drey_drafter ways[] = {
         DREY_DRAFTER_MODEL,  DREY_DRAFTER_NONE,  DREY_DRAFTER_LOOKUP, DREY_DRAFTER_SELF,
         DREY_DRAFTER_MEDUSA, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP};
-    const drey_engine_options alone = options_of(DREY_DRAFTER_NONE);
+    const drey_engine_options alone = toys_options(DREY_DRAFTER_NONE, 256, 1);
     drey_planner *planner;
     drey_error err;
     int n_failed = 0;
     MUST(planner_open_target, &planner, &alone);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const drey_engine_options o = options_of(ways[i]);
+        const drey_engine_options o = toys_options(ways[i], 256, 1);
         drey_plan one, own;
         drey_status status = planner_take_draft(planner, &o, &err);
         assert_int_equal(status, drey_plan_make(&o, NULL, &own, NULL));
@@ -89,7 +81,7 @@ static drey_pair_report report_of(double tokens)
 static void expect_choice(drey_policy policy, drey_drafter which, const char *why)
 {
     drey_draft_choice choice;
-    drey_engine_options o = options_of(DREY_DRAFTER_NONE);
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     o.policy = policy;
     MUST(drey_choose_draft, &o, temp_path("kept"), &choice);
     assert_int_equal(o.drafter, which);
@@ -106,8 +98,8 @@ TEST(choices)
     drey_draft_choice choice;
     drey_error err;
     const char *folder = temp_path("kept");
-    const drey_engine_options lookup = options_of(DREY_DRAFTER_LOOKUP),
-                              model = options_of(DREY_DRAFTER_MODEL);
+    const drey_engine_options lookup = toys_options(DREY_DRAFTER_LOOKUP, 256, 1),
+                              model = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     const drey_pair_report good = report_of(1.5), bad = report_of(1);
     expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, "draft.gguf, which lies beside the target");
     MUST(drey_profile_store, &model, folder, &bad);
@@ -119,7 +111,7 @@ TEST(choices)
     expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, "none: it promises 100");
     expect_choice(DREY_POLICY_SPECINFER, DREY_DRAFTER_LOOKUP, "lookup: by what was measured");
 
-    drey_engine_options o = options_of(DREY_DRAFTER_NONE);
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     o.memory_bytes = 1;
     MUST(drey_choose_draft, &o, NULL, &choice);
     assert_true(choice.expected_tokens_per_s == 0 && !choice.draft && !choice.why[0]);
@@ -132,7 +124,7 @@ TEST(choices)
 
 TEST(profiles)
 {
-    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     drey_pair_report stored = report_of(1.25), loaded;
     drey_error err;
     const char *folder = temp_path("a/new folder");
@@ -147,7 +139,7 @@ TEST(profiles)
     assert_int_equal(loaded.n_tokens, 96);
     o.n_threads = 2;
     assert_int_equal(drey_profile_load(&o, folder, &loaded, &err), DREY_ERR_IO);
-    o = options_of(DREY_DRAFTER_LOOKUP);
+    o = toys_options(DREY_DRAFTER_LOOKUP, 256, 1);
     assert_int_equal(drey_profile_load(&o, folder, &loaded, &err), DREY_ERR_IO);
 }
 

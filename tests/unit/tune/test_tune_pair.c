@@ -27,14 +27,6 @@ static int open_toys(void **state)
     return 0;
 }
 
-static drey_engine_options options_of(drey_drafter which)
-{
-    drey_engine_options o = plain_options(target, 256, 1);
-    o.drafter = which;
-    o.draft = which == DREY_DRAFTER_MODEL ? draft : NULL;
-    return o;
-}
-
 static const drey_tune_prompt prompts[] = {{prompt, N_PROMPT}, {prompt, N_PROMPT / 2}};
 static const drey_tune_options tune = {.prompts = prompts, .n_prompts = 2, .n_predict = N_PREDICT};
 
@@ -89,7 +81,7 @@ static void check_counts(const drey_pair_report *r)
 static void writes_the_same(const drey_engine_options *with, const drey_profile *profile)
 {
     static writing plain, known;
-    drey_engine_options o = options_of(DREY_DRAFTER_NONE);
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     writing_run(&plain, &o, -1, prompt, N_PROMPT, 60, NULL);
     o = *with;
     o.profile = profile;
@@ -101,7 +93,7 @@ static void writes_the_same(const drey_engine_options *with, const drey_profile 
 
 TEST(with_a_model)
 {
-    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     drey_pair_report r, again;
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
@@ -118,11 +110,11 @@ TEST(with_a_model)
 TEST(without_a_model)
 {
     drey_pair_report r;
-    drey_engine_options o = options_of(DREY_DRAFTER_LOOKUP);
+    drey_engine_options o = toys_options(DREY_DRAFTER_LOOKUP, 256, 1);
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
     assert_true(r.profile.step_s[0] == 0 && r.trees.n_trees == DREY_STATIC_TREES);
-    o = options_of(DREY_DRAFTER_NONE);
+    o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
     assert_int_equal(r.trees.n_trees, 0);
@@ -148,7 +140,7 @@ TEST(with_heads)
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
-    drey_engine_options o = options_of(DREY_DRAFTER_MEDUSA);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MEDUSA, 256, 1);
     drey_pair_report r;
     measure(&o, &r);
     rises(r.profile.pass_s, DREY_PROFILE_ROWS);
@@ -237,7 +229,7 @@ TEST(ranks_behind_what_came)
 static void refuses(const drey_profile *profile)
 {
     drey_engine *e = NULL;
-    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     o.profile = profile;
     REFUSED(DREY_ERR_USAGE, "profile", drey_engine_open, &e, &o);
     assert_null(e);
@@ -262,7 +254,7 @@ TEST(what_is_no_profile)
     p.guessed[2][15] = NAN;
     refuses(&p);
     drey_pair_report r;
-    drey_engine_options o = options_of(DREY_DRAFTER_MODEL);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     REFUSED(DREY_ERR_USAGE, "", drey_tune_pair, &o, &(drey_tune_options){.n_prompts = 0}, &r);
 }
 
