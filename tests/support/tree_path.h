@@ -31,6 +31,20 @@ static inline int32_t tree_n_submitted(const token_tree *t)
     return n;
 }
 
+/* In a text of tokens that count, modulo `limit`: the submitted nodes that follow the root into
+ * path[return), and the token after them. */
+static inline int32_t tree_counted(const token_tree *t, int32_t limit, int32_t *path, int32_t *next)
+{
+    int32_t n = 0, node = 0;
+    for (;;) {
+        *next = (t->nodes[node].token + 1) % limit;
+        node = tree_child(t, node, *next);
+        if (node < 0 || !t->nodes[node].submitted)
+            return n;
+        path[n++] = node;
+    }
+}
+
 /* What a drafter has to do with its guesses. */
 static inline void tree_guess(token_tree *t, int32_t node, const candidate *guesses, int32_t n)
 {

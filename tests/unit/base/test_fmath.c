@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "support/rng.h"
 #include "support/test.h"
 
 static float float_of(uint32_t u)
@@ -19,17 +20,11 @@ static uint32_t bits_of(float f)
     return u;
 }
 
-static uint64_t rng_state = 1;
-
-static uint64_t rng(void)
-{
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return (rng_state ^ rng_state >> 29) * 0xbf58476d1ce4e5b9u >> 1;
-}
+static rng random_numbers = {1};
 
 static double uniform(double low, double high)
 {
-    return low + (high - low) * (double)(rng() >> 10) * 0x1p-53;
+    return low + (high - low) * rng_unit(&random_numbers);
 }
 
 /* Floats of every exponent, 4099 apart: about a million of them. */

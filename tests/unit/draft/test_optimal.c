@@ -61,19 +61,6 @@ static draft_policy *open_world(float confidence, bool wrong, double pass_s, dou
     return p;
 }
 
-/* The tokens that follow the root, as far as the tree has them. */
-static int32_t accept(const token_tree *t, int32_t *path, int32_t *next)
-{
-    int32_t n = 0, node = 0;
-    for (;;) {
-        *next = t->nodes[node].token + 1;
-        int32_t child = tree_child(t, node, *next);
-        if (child < 0 || !t->nodes[child].submitted)
-            return n;
-        path[n++] = node = child;
-    }
-}
-
 static void turn(draft_policy *p)
 {
     int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], next;
@@ -91,7 +78,7 @@ static void turn(draft_policy *p)
     double pass_s = max_f64(compute_s, w.read_s);
     w.time_s += w.n_steps * w.step_s + pass_s;
     cost_saw_pass(p->cost, rows, pass_s, pass_s - compute_s);
-    int32_t n = accept(&grown, path, &next);
+    int32_t n = tree_counted(&grown, INT32_MAX, path, &next);
     draft_observe(p, &grown, path, n, next);
     tree_moves(&grown, path, n, next, moved);
     tree_reroot(&grown, next, moved);

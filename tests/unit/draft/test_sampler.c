@@ -349,22 +349,6 @@ TEST(temperature_zero_takes_the_first_of_the_best)
     bench_free(&b);
 }
 
-TEST(ties_stay_by_id)
-{
-    const float logits[8] = {1, 2, 2, 2, 2, 1, 2, 0};
-    const drey_sampling all[] = {{.temperature = 1, .top_k = 3, .top_p = 1},
-                                 {.temperature = 1, .top_p = 0.5f}};
-    for (int k = 0; k < 2; k++) {
-        bench b = bench_make(all[k], 8);
-        int seen[8] = {0};
-        for (int i = 0; i < 3000; i++)
-            seen[sampler_choose(&b.s, logits, i)]++;
-        const double third[8] = {0, 1.0 / 3, 1.0 / 3, 1.0 / 3};
-        assert_distribution(seen, third, 8, 3000);
-        bench_free(&b);
-    }
-}
-
 TEST(nothing_else_than_the_best)
 {
     static float logits[1000];

@@ -112,14 +112,8 @@ static double pass_s(const world *w, int32_t rows)
 
 static void take(world *w, shared_tree *t)
 {
-    int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], n = 0, node = 0, next;
-    for (;;) {
-        next = (t->tree->nodes[node].token + 1) % 5000;
-        int32_t child = tree_child(t->tree, node, next);
-        if (child < 0 || !t->tree->nodes[child].submitted)
-            break;
-        path[n++] = node = child;
-    }
+    int32_t path[TREE_MAX_NODES], moved[TREE_MAX_NODES], next;
+    int32_t n = tree_counted(t->tree, 5000, path, &next);
     drafting_trust_learn(&w->trust, t->tree, n);
     draft_observe(t->policy, t->tree, path, n, next);
     tree_moves(t->tree, path, n, next, moved);
@@ -220,22 +214,13 @@ TEST(it_stops_and_comes_back)
 
 #define near(got, want) assert_near(got, want, 1e-6)
 
-/* A pass over up to 4 rows takes a second, each row beyond half of one more; a step a tenth. In
- * units so long that no clock comes near one. */
-static turn_cost small_pass(void)
-{
-    const double long_s = 1e6;
-    turn_cost c = {.usual_pass = long_s, .step = 0.1 * long_s, .step_measured = true};
-    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
-        c.shape[n - 1] = n <= 4 ? 1 : 1 + 0.5 * (n - 4);
-    return c;
-}
+enum { UNIT_S = 1000000 }; /* so long that no clock comes near one */
 
 TEST(what_a_first_step_promises)
 {
     static world w;
     open_world(&w, 0, 0);
-    w.cost = small_pass();
+    w.cost = small_pass(UNIT_S);
     shared_drafting c = {.trees = w.trees, .n = 2, .most = 40};
     /* 2 tokens in 1 s; with a step 3.5 in 1.104: its first guesses are taken to be worth 0.75. */
     near(shared_drafting_promise(&c), 3.5 / 1.104 / 2 - 1);
@@ -265,8 +250,8 @@ static void open_place(place *p, world *w, double read_s)
 {
     memset(p, 0, sizeof *p);
     open_world(w, 0, 0);
-    w->cost = small_pass();
-    p->engine.cost = small_pass();
+    w->cost = small_pass(UNIT_S);
+    p->engine.cost = small_pass(UNIT_S);
     p->engine.cost.read_s = read_s;
     p->engine.config.n_context = N_CONTEXT;
     p->engine.trace = (trace){.rings = &p->ring, .n_threads = 1};

@@ -13,15 +13,6 @@
 
 /* ---- Which nodes ---- */
 
-/* A pass over up to 4 rows takes a second, each row beyond half of one more; a step a tenth. */
-static turn_cost small_pass(void)
-{
-    turn_cost c = {.usual_pass = 1, .step = 0.1, .step_measured = true};
-    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
-        c.shape[n - 1] = n <= 4 ? 1 : 1 + 0.5 * (n - 4);
-    return c;
-}
-
 typedef struct member {
     policy_memory memory;
     token_tree tree;
@@ -38,7 +29,7 @@ static shared_tree enter(member *m, turn_cost *cost, const policy_class *class, 
 
 TEST(test_best_of_all)
 {
-    turn_cost cost = small_pass();
+    turn_cost cost = small_pass(1);
     member sure, doubtful;
     shared_tree trees[2] = {enter(&sure, &cost, &policy_optimal, 20),
                             enter(&doubtful, &cost, &policy_optimal, 20)};
@@ -142,7 +133,7 @@ TEST(test_steps_are_shared)
 /* Reads make a pass of few rows last: whoever is sure is drafted for deeper than the other. */
 TEST(test_steps_go_where_they_pay)
 {
-    turn_cost cost = small_pass();
+    turn_cost cost = small_pass(1);
     member m[2];
     guesser g[2];
     shared_tree trees[2];
@@ -165,7 +156,7 @@ TEST(test_steps_go_where_they_pay)
 
 TEST(test_rows_of_prompts)
 {
-    drey_engine e = {.cost = small_pass()};
+    drey_engine e = {.cost = small_pass(1)};
     drey_session s[3];
     drey_session *list[3];
     int32_t rows[3];
