@@ -4,7 +4,7 @@
     make-logit-goldens.py MODEL.gguf OUT.txt TEXT.txt
     make-logit-goldens.py TOY.gguf OUT.txt             (a toy: token ids by a formula, no text)
 
-Toys are written by `test_logits --toys DIR`. Those with biases or further RoPE keys, which
+Toys are written by `make_toy --golden DIR`. Those with biases or further RoPE keys, which
 transformers does not read from a GGUF file, are made by make-toy-goldens.py.
 
 Needs the public packages torch, transformers, gguf and tokenizers (made with 2.4.1, 4.46.3, 0.10.0

@@ -4,7 +4,7 @@
     make-toy-goldens.py TOY.gguf OUT.txt
     make-toy-goldens.py MODEL.gguf OUT.txt IDS.txt      (a real model, and the tokens of a text)
 
-Toys are written by `test_logits --toys DIR`. Only numpy is needed where matrices are F32, F16
+Toys are written by `make_toy --golden DIR`. Only numpy is needed where matrices are F32, F16
 or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is
 computed in double precision, from the definitions: the models as their papers have them (Llama,
 Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2), biases as llama.cpp adds them (to the

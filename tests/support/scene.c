@@ -19,6 +19,16 @@ void must_refuse(drey_status got, drey_status want, const char *says, const drey
         fail_msg("%d, \"%s\"; wanted %d, \"%s\"", got, err->message, want, says);
 }
 
+void must_refuse_engine(const drey_engine_options *o, const engine_tuning *tuning,
+                        drey_status expected, const char *words)
+{
+    drey_engine *e = NULL;
+    drey_error err = {0};
+    must_refuse(engine_open(&e, o, tuning, &err), expected, words, &err);
+    assert_null(strchr(err.message, '\n'));
+    assert_null(e);
+}
+
 drey_model *toy_open(const char *name, const toy_options *toy)
 {
     drey_model *m = NULL;
@@ -62,4 +72,37 @@ void close_alone(drey_session **s)
     drey_engine *e = (*s)->engine;
     drey_session_close(s);
     drey_engine_close(&e);
+}
+
+uint64_t smallest_budget(const drey_engine_options *o, const engine_tuning *tuning)
+{
+    drey_planner planner = {0};
+    MUST(engine_configure, &planner.engine, o, tuning);
+    MUST(engine_gather, &planner.engine);
+    MUST(planner_make, &planner, 0);
+    uint64_t bytes = planner.engine.plan.report.smallest_budget_bytes;
+    engine_release(&planner.engine);
+    return bytes;
+}
+
+void toy_prepare(const drey_model *m, const char *output, bool planes)
+{
+    const drey_prepare_options o = {.model = m, .output = output, .planes = planes, .force = true};
+    MUST(drey_prepare, &o, NULL);
+}
+
+engine_place place_open(const drey_engine_options *o, const engine_tuning *tuning)
+{
+    engine_place p = {.engine = NULL};
+    MUST(engine_open, &p.engine, o, tuning);
+    for (int32_t i = 0; i == 0 || i < o->n_sessions; i++)
+        MUST(drey_session_open, &p.session[i], p.engine);
+    return p;
+}
+
+void place_close(engine_place *p)
+{
+    for (int i = 0; i < PLACE_SESSIONS; i++)
+        drey_session_close(&p->session[i]);
+    drey_engine_close(&p->engine);
 }

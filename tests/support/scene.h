@@ -1,9 +1,12 @@
-/* What a test begins with: toys as models, and the options that most engines of tests have. */
+/* What a test begins with: toys as models, the options that most engines of tests have, an engine
+ * with its sessions, and what an error says. */
 #ifndef DREY_TESTS_SCENE_H
 #define DREY_TESTS_SCENE_H
 
 #include "drey/drey.h"
 #include "support/toy.h"
+
+struct engine_tuning; /* engine/config.h */
 
 /* Fails the test where a call has failed. */
 void must(drey_status status, const drey_error *err);
@@ -23,6 +26,9 @@ void must(drey_status status, const drey_error *err);
         must_refuse(got_, status, says, &refusal_);                                                \
     } while (0)
 void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err);
+/* The same of an engine that is opened; the message is one line. tuning may be NULL. */
+void must_refuse_engine(const drey_engine_options *o, const struct engine_tuning *tuning,
+                        drey_status expected, const char *words);
 
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
@@ -37,5 +43,21 @@ void close_alone(drey_session **s);
 
 /* n tokens, the likeliest each time; an end of text does not end them. */
 drey_generate_options greedy(int32_t n);
+
+/* The smallest budget that these options can have. tuning may be NULL. */
+uint64_t smallest_budget(const drey_engine_options *o, const struct engine_tuning *tuning);
+
+/* Writes a sidecar, in place of any that is there. output NULL: next to the model. */
+void toy_prepare(const drey_model *m, const char *output, bool planes);
+
+enum { PLACE_SESSIONS = 8 };
+typedef struct engine_place { /* an engine, and all sessions that it has room for */
+    drey_engine *engine;
+    drey_session *session[PLACE_SESSIONS];
+} engine_place;
+
+/* tuning may be NULL. */
+engine_place place_open(const drey_engine_options *o, const struct engine_tuning *tuning);
+void place_close(engine_place *p);
 
 #endif

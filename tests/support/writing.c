@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "support/scene.h"
+#include "support/test.h"
 
-static bool keep_id(void *user, int32_t id)
+bool writing_keep_id(void *user, int32_t id)
 {
     writing *w = user;
     assert(w->n_ids < WRITING_MAX);
     w->ids[w->n_ids++] = id;
-    return true;
+    return w->n_ids != w->refuse_at;
 }
 
 static bool keep_text(void *user, const char *bytes, size_t n_bytes)
@@ -23,18 +25,46 @@ static bool keep_text(void *user, const char *bytes, size_t n_bytes)
     return true;
 }
 
+drey_generate_options writing_into(writing *out, int32_t n)
+{
+    drey_generate_options g = greedy(n);
+    g.on_token = writing_keep_id;
+    g.on_text = keep_text;
+    g.user = out;
+    return g;
+}
+
+void writing_go_on(writing *out, drey_session *s, const int32_t *ids, size_t n, int32_t n_predict,
+                   const drey_sampling *sampling)
+{
+    drey_generate_options g = writing_into(out, n_predict);
+    if (sampling)
+        g.sampling = *sampling;
+    MUST(drey_session_generate, s, ids, n, &g, &out->stats);
+}
+
+void must_be_same_ids(const writing *want, const writing *got, const char *what)
+{
+    for (int32_t i = 0; i < want->n_ids && i < got->n_ids; i++)
+        if (got->ids[i] != want->ids[i])
+            fail_msg("%s: token %d is %d instead of %d", what, i, got->ids[i], want->ids[i]);
+    if (got->n_ids != want->n_ids)
+        fail_msg("%s: %d tokens instead of %d", what, got->n_ids, want->n_ids);
+}
+
+void must_be_same(const writing *want, const writing *got, const char *what)
+{
+    must_be_same_ids(want, got, what);
+    if (got->n_bytes != want->n_bytes || memcmp(got->text, want->text, want->n_bytes) != 0)
+        fail_msg("%s: the bytes differ, %zu instead of %zu", what, got->n_bytes, want->n_bytes);
+}
+
 void writing_run_tuned(writing *out, const drey_engine_options *options,
                        const engine_tuning *tuning, const int32_t *ids, size_t n, int32_t n_predict,
                        const drey_sampling *sampling)
 {
     memset(out, 0, sizeof *out);
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = n_predict;
-    g.ignore_eos = true;
-    g.on_token = keep_id;
-    g.on_text = keep_text;
-    g.user = out;
+    drey_generate_options g = writing_into(out, n_predict);
     if (sampling)
         g.sampling = *sampling;
     drey_engine *e = NULL;

@@ -1,4 +1,4 @@
-/* Writing a text with the public interface, for tests that compare texts. */
+/* Texts, for tests that compare them. */
 #ifndef DREY_TESTS_WRITING_H
 #define DREY_TESTS_WRITING_H
 
@@ -11,6 +11,7 @@ enum { WRITING_MAX = 512 };
 typedef struct writing {
     int32_t ids[WRITING_MAX];
     int32_t n_ids;
+    int32_t refuse_at; /* the callback refuses this token; 0: none */
     char text[8 * WRITING_MAX];
     size_t n_bytes;
     drey_statistics stats;
@@ -21,6 +22,19 @@ typedef struct writing {
     drey_status status;
     drey_error error;
 } writing;
+
+/* What on_token is of such options: keeps a token in the writing that user is. */
+bool writing_keep_id(void *user, int32_t id);
+/* To write n tokens into *out, the likeliest each time; an end of text does not end them. */
+drey_generate_options writing_into(writing *out, int32_t n);
+/* Writes on in a session from ids[0..n) into *out, which may hold a beginning. It has to succeed.
+ * sampling may be NULL: greedy. */
+void writing_go_on(writing *out, drey_session *s, const int32_t *ids, size_t n, int32_t n_predict,
+                   const drey_sampling *sampling);
+/* Fails the test where tokens differ, */
+void must_be_same_ids(const writing *want, const writing *got, const char *what);
+/* or tokens or bytes. */
+void must_be_same(const writing *want, const writing *got, const char *what);
 
 /* share: of every matrix that is pinned, the rest streamed; negative: as the budget says.
  * Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,

@@ -1,22 +1,22 @@
 /* See matrix.h. */
 #include "text/matrix.h"
 
-#include <stdatomic.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "engine/engine.h"
+#include "session/session.h"
+#include "support/faults/disk.h"
 #include "support/faults/fake_device.h"
 #include "support/heads_file.h"
+#include "support/logit_toys.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-#include "support/toy_models.h"
 #include "support/writing.h"
 
-enum { N_MODELS = 2, N_LONG = 300, N_SHORT = 12, SLICE_IDS = 256, SLICE_ROOM = 64 };
-enum { MOST_SESSIONS = 3, SLOW_US = 6000, N_PARTS = 5 };
+enum { N_MODELS = 2 + N_ARCH_TOYS, SLICE_IDS = 256, SLICE_ROOM = 64, N_PARTS = 5 };
+enum { N_SHORT = 12, N_LONG = 280, MOST_SESSIONS = 3 };
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 6 };
 #else
@@ -54,10 +54,12 @@ static const char *const units[] = {NULL,
 static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
                                         DREY_DRAFTER_MEDUSA, DREY_DRAFTER_SELF};
 static const drey_policy policies[] = {
-    DREY_POLICY_NONE,    DREY_POLICY_SEQUENCE, DREY_POLICY_SPECINFER, DREY_POLICY_LLMCAD,
-    DREY_POLICY_EDGELLM, DREY_POLICY_OPTIMAL,  DREY_POLICY_SINGLE,    DREY_POLICY_STATIC};
+    DREY_POLICY_NONE,   DREY_POLICY_SEQUENCE, DREY_POLICY_SPECINFER,
+    DREY_POLICY_LLMCAD, DREY_POLICY_EDGELLM,  DREY_POLICY_OPTIMAL,
+    DREY_POLICY_SINGLE, DREY_POLICY_STATIC,   DREY_POLICY_STD};
+enum { POLICY_OPTIMAL = 5, POLICY_STD = 8 };
 static const float boundaries[] = {0, -0.6f, 0, 0.3f, 0.75f, 1}; /* the first: as shares say */
-static const double shares[] = {-1, 0.6, 0.25, 0};
+static const double shares[] = {-1, 0.6, 0.25, 0, -2}; /* -1: all; -2: as the least budget says */
 static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
 static const int32_t chunks[] = {0, 1, 7, 32};
 static const drey_kv formats[] = {DREY_KV_F16, DREY_KV_Q8_0};
@@ -65,6 +67,12 @@ static const drey_sampling samplings[] = {
     {.top_p = 1},
     {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7},
     {.temperature = 3, .top_p = 1, .seed = 5}};
+typedef struct oracle { /* says at which layers tokens score */
+    double often;
+    int32_t from; /* layers that are complete; negative: of the last one */
+} oracle;
+static const oracle exits[] = {{0, 0}, {0, 1}, {1, 1}, {0.3, 1}, {0.6, 2}, {1, -1}}; /* 0: off */
+static const char *const reads[] = {"quick", "slow", "failing"};
 
 #define COUNT(list) ((int32_t)(sizeof(list) / sizeof *(list)))
 /* n_values 0: as many as the processor has tiers */
@@ -80,18 +88,19 @@ static const struct {
     [AXIS_POLICY] = {"policy", COUNT(policies)},
     [AXIS_WITHOUT] = {"without", N_PARTS + 2},
     [AXIS_LOOKUP] = {"lookup", 2},
-    [AXIS_EXIT] = {"exit", 2},
+    [AXIS_EXIT] = {"exit", COUNT(exits)},
     [AXIS_UNITS] = {"units", COUNT(units)},
     [AXIS_BOUNDARY] = {"boundary", COUNT(boundaries)},
     [AXIS_SHARE] = {"share", COUNT(shares)},
     [AXIS_SIDECAR] = {"sidecar", 2},
     [AXIS_IO] = {"io", COUNT(ways)},
-    [AXIS_READS] = {"reads", 2},
+    [AXIS_READS] = {"reads", COUNT(reads)},
     [AXIS_TIER] = {"tier", 0},
     [AXIS_THREADS] = {"threads", 3},
     [AXIS_CHUNK] = {"chunk", COUNT(chunks)},
     [AXIS_CLOCK] = {"clock", 2},
-    [AXIS_SESSIONS] = {"sessions", 2},
+    [AXIS_SESSIONS] = {"sessions", 3},
+    [AXIS_PAUSE] = {"pause", 3},
 };
 
 int32_t matrix_values(matrix_axis axis)
@@ -99,13 +108,30 @@ int32_t matrix_values(matrix_axis axis)
     int32_t n = axes[axis].n_values;
     while (axis == AXIS_TIER && strcmp(drey_cpu_tiers()[n], "float") != 0)
         n++;
-    return n;
+    return n + (axis == AXIS_TIER); /* the last: none is named */
+}
+
+static const char *tier_of(const int32_t *at)
+{
+    return at[AXIS_TIER] + 1 < matrix_values(AXIS_TIER) ? drey_cpu_tiers()[at[AXIS_TIER]] : NULL;
+}
+
+const char *matrix_count_name(matrix_count which)
+{
+    static const char *const names[N_COUNTS] = {
+        "cases",         "accepted",     "refused",        "provisional", "outside the slice",
+        "blended",       "left early",   "agreed",         "taken back",  "dense blocks",
+        "tails",         "parts",        "failed devices", "streamed",    "packed",
+        "shared passes", "failed steps", "pauses",         "unverified"};
+    return names[which];
 }
 
 void matrix_case_random(matrix_case *c, rng *r)
 {
     for (int32_t i = 0; i < N_AXES; i++)
         c->at[i] = rng_below(r, matrix_values((matrix_axis)i));
+    if (rng_below(r, 2)) /* one of those two that have most types */
+        c->at[AXIS_MODEL] %= 2;
 }
 
 void matrix_case_settle(matrix_case *c)
@@ -113,12 +139,14 @@ void matrix_case_settle(matrix_case *c)
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     if (who == DREY_DRAFTER_NONE)
-        at[AXIS_POLICY] = at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
-    else if (at[AXIS_POLICY] == 0)
-        at[AXIS_POLICY] = 5; /* optimal */
+        at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
+    if (who == DREY_DRAFTER_NONE && at[AXIS_POLICY] != POLICY_STD)
+        at[AXIS_POLICY] = 0;
+    else if (who != DREY_DRAFTER_NONE && (at[AXIS_POLICY] == 0 || at[AXIS_POLICY] == POLICY_STD))
+        at[AXIS_POLICY] = POLICY_OPTIMAL;
     if (at[AXIS_WITHOUT] > N_PARTS)
         at[AXIS_LOOKUP] = 0;
-    if (who == DREY_DRAFTER_MEDUSA || who == DREY_DRAFTER_SELF)
+    if (who == DREY_DRAFTER_MEDUSA || who == DREY_DRAFTER_SELF || at[AXIS_POLICY] == POLICY_STD)
         at[AXIS_EXIT] = 0;
     if (who == DREY_DRAFTER_SELF)
         at[AXIS_SIDECAR] = 0; /* it has one with planes */
@@ -126,8 +154,15 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_BOUNDARY] = 0;
     if (at[AXIS_UNITS] > 0)
         at[AXIS_THREADS] = 0; /* units say it */
-    if (at[AXIS_SESSIONS])
-        at[AXIS_PROMPT] = 0; /* three long ones take long */
+    /* Long texts, and many of them to compare with, take long. */
+    if (at[AXIS_MODEL] > 1)
+        at[AXIS_SAMPLING] = at[AXIS_KV] = at[AXIS_SESSIONS] = 0;
+    if (at[AXIS_SESSIONS] && (at[AXIS_UNITS] < 2 || at[AXIS_MODEL] == 0))
+        at[AXIS_PROMPT] = 0;
+    if (at[AXIS_PROMPT] == 1 && (at[AXIS_SESSIONS] || at[AXIS_SAMPLING] > 1))
+        at[AXIS_SAMPLING] = at[AXIS_KV] = 0;
+    if (at[AXIS_PROMPT] == 1 && tier_of(at) && strcmp(tier_of(at), "ref") == 0)
+        at[AXIS_TIER]++; /* the best */
 }
 
 const char *matrix_case_text(const matrix_case *c)
@@ -135,10 +170,10 @@ const char *matrix_case_text(const matrix_case *c)
     static char text[1000];
     const int32_t *at = c->at;
     size_t n = (size_t)snprintf(
-        text, sizeof text, "drafter %s, policy %s, units %s, tier %s, share %g;",
+        text, sizeof text, "drafter %s, policy %s, units %s, tier %s, share %g, reads %s;",
         drey_drafter_name(drafters[at[AXIS_DRAFTER]]), drey_policy_name(policies[at[AXIS_POLICY]]),
-        at[AXIS_UNITS] ? units[at[AXIS_UNITS]] : "none", drey_cpu_tiers()[at[AXIS_TIER]],
-        shares[at[AXIS_SHARE]]);
+        at[AXIS_UNITS] ? units[at[AXIS_UNITS]] : "none", tier_of(at) ? tier_of(at) : "auto",
+        shares[at[AXIS_SHARE]], reads[at[AXIS_READS]]);
     for (int i = 0; i < N_AXES; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %s %d", axes[i].name, at[i]);
     return text;
@@ -150,36 +185,55 @@ static struct {
     drey_model *target, *draft;
     char planes[512], packed[512], heads[512];
 } models[N_MODELS];
-static int32_t prompts[2][N_LONG];
-static const int32_t n_prompt[] = {N_SHORT, N_LONG};
+static int32_t prompt[N_LONG + MOST_SESSIONS];
 
-static void prepare(const drey_model *m, char *path, const char *name, bool planes)
+/* A token that no head can guess, now and then. */
+static const int32_t *some_ids(int32_t n)
 {
-    drey_error err = {0};
-    snprintf(path, sizeof models[0].planes, "%s", temp_path(name));
-    const drey_prepare_options o = {.model = m, .output = path, .planes = planes};
-    must(drey_prepare(&o, NULL, &err), &err);
+    static int32_t ids[1000];
+    assert_true(n <= 1000);
+    for (int32_t i = 0; i < n; i++)
+        ids[i] = i + i / 5;
+    return ids;
+}
+
+static void put_heads(int i)
+{
+    heads_file h;
+    heads_file_init(&h, models[i].target->file, &models[i].target->shape);
+    h.shape.n_heads = 4;
+    h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
+    if (i % 2) {
+        h.shape.n_ids = h.shape.n_ids * 5 / 6;
+        h.ids = some_ids(h.shape.n_ids);
+    }
+    heads_file_write(models[i].heads, &h);
+}
+
+static void name_file(char path[512], const char *what, int i)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%d", what, i);
+    snprintf(path, 512, "%s", temp_path(name));
 }
 
 static void open_model(int i, const toy_options *toy)
 {
     char name[64];
     toy_options of_draft = *toy;
-    snprintf(name, sizeof name, i ? "target-00001-of-00002.gguf" : "target.gguf");
+    snprintf(name, sizeof name, "target%d-00001-of-0000%d.gguf", i, toy->n_parts);
     models[i].target = toy_open(name, toy);
     of_draft.n_parts = 1;
     of_draft.noise = 0.01f; /* right often enough, and wrong often enough */
     of_draft.noise_seed = 3;
     snprintf(name, sizeof name, "draft%d.gguf", i);
     models[i].draft = toy_open(name, &of_draft);
-    prepare(models[i].target, models[i].planes, i ? "planes1" : "planes0", true);
-    prepare(models[i].target, models[i].packed, i ? "packed1" : "packed0", false);
-    heads_file h;
-    heads_file_init(&h, models[i].target->file, &models[i].target->shape);
-    h.shape.n_heads = 4;
-    h.spread = 0.002f; /* they repeat what the target thought a step ago, about */
-    snprintf(models[i].heads, sizeof models[i].heads, "%s", temp_path(i ? "heads1" : "heads0"));
-    heads_file_write(models[i].heads, &h);
+    name_file(models[i].planes, "planes", i);
+    name_file(models[i].packed, "packed", i);
+    name_file(models[i].heads, "heads", i);
+    toy_prepare(models[i].target, models[i].planes, true);
+    toy_prepare(models[i].target, models[i].packed, false);
+    put_heads(i);
 }
 
 void matrix_open(void)
@@ -192,16 +246,26 @@ void matrix_open(void)
     toy.n_context = 512;
     toy.architecture = "qwen2";
     toy.type = TOY_TYPE_MIXED;
+    toy.n_layers = 4; /* to leave early at */
     open_model(0, &toy);
     toy.architecture = "llama";
     toy.type = TYPE_Q4_K;
+    toy.n_layers = 3;
     toy.tied = toy.rope_freqs = true;
     toy.n_parts = 2;
     open_model(1, &toy);
-    for (int32_t i = 0; i < N_LONG; i++) {
-        prompts[1][i] = i < 8 ? 60 + i : prompts[1][i - 8 + rng_below(&r, 8)];
-        prompts[0][i] = prompts[1][i];
+    for (int i = 0; i < N_ARCH_TOYS; i++) {
+        arch_toy(i, &toy);
+        toy.type = TYPE_Q4_K; /* which has planes */
+        toy.n_embd = toy.n_ff = 256;
+        if (toy.head_dim > 0) { /* wider than width / heads */
+            toy.n_heads = 8;
+            toy.head_dim = 64;
+        }
+        open_model(2 + i, &toy);
     }
+    for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
+        prompt[i] = i < 8 ? 60 + i : prompt[i - 8 + rng_below(&r, 8)];
 }
 
 void matrix_close(void)
@@ -213,19 +277,24 @@ void matrix_close(void)
     temp_dir_remove();
 }
 
-/* Plain decoding for those axes that may change a text, written once each. */
-static const writing *wanted(const int32_t *at)
+/* Each session's text begins a token later. */
+static int32_t prompt_of(const int32_t *at)
 {
-    static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)];
-    writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]];
-    int32_t n = n_prompt[at[AXIS_PROMPT]];
+    return at[AXIS_PROMPT] ? N_LONG : N_SHORT;
+}
+
+/* Plain decoding for those axes that may change a text, written once each. */
+static const writing *wanted(const int32_t *at, int32_t session)
+{
+    static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)][MOST_SESSIONS];
+    int32_t n = prompt_of(at);
+    writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]][session];
     if (w->n_ids > 0)
         return w;
     drey_engine_options o = plain_options(models[at[AXIS_MODEL]].target, n + N_TEXT + 4, 1);
     o.cpu_tier = "ref";
     o.kv = formats[at[AXIS_KV]];
-    writing_run(w, &o, -1, prompts[at[AXIS_PROMPT]], (size_t)n, N_TEXT,
-                &samplings[at[AXIS_SAMPLING]]);
+    writing_run(w, &o, -1, prompt + session, (size_t)n, N_TEXT, &samplings[at[AXIS_SAMPLING]]);
     must(w->status, &w->error);
     assert_int_equal(w->n_ids, N_TEXT);
     return w;
@@ -233,20 +302,17 @@ static const writing *wanted(const int32_t *at)
 
 /* ---- A case ---- */
 
-/* One read of eight takes as long as several layers do. */
-static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+static int32_t first_exit(const int32_t *at)
 {
-    rng r = rng_from(offset + atomic_fetch_add((_Atomic uint64_t *)user, 1));
-    if (rng_below(&r, 8) == 0)
-        usleep((useconds_t)rng_below(&r, SLOW_US));
-    return 0;
+    int32_t from = exits[at[AXIS_EXIT]].from;
+    return from < 0 ? from + models[at[AXIS_MODEL]].target->shape.n_layers : from;
 }
 
-/* One layer of three is said to be enough, whatever it would say. */
-static bool leaves_here(void *user, int32_t layer, int32_t position)
+static bool exit_here(void *user, int32_t layer, int32_t position)
 {
-    rng r = rng_from(100 * (uint64_t)position + (uint64_t)layer);
-    return rng_below(&r, 3) == 0;
+    const matrix_case *c = user;
+    rng r = rng_from(1000 * (uint64_t)position + (uint64_t)layer);
+    return layer >= first_exit(c->at) && rng_unit(&r) < exits[c->at[AXIS_EXIT]].often;
 }
 
 static uint64_t parts_left_out(int32_t i)
@@ -259,8 +325,8 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
 {
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     const int m = at[AXIS_MODEL];
-    drey_engine_options o = plain_options(models[m].target, n_prompt[at[AXIS_PROMPT]] + N_TEXT + 4,
-                                          1 + at[AXIS_THREADS]);
+    drey_engine_options o =
+        plain_options(models[m].target, prompt_of(at) + N_TEXT + 4, 1 + at[AXIS_THREADS]);
     o.drafter = who;
     o.draft = who == DREY_DRAFTER_MODEL ? models[m].draft : NULL;
     o.heads = who == DREY_DRAFTER_MEDUSA ? models[m].heads : NULL;
@@ -274,7 +340,7 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
     o.exit = at[AXIS_EXIT] ? DREY_EXIT_EXACT : DREY_EXIT_OFF;
     o.io = ways[at[AXIS_IO]];
     o.kv = formats[at[AXIS_KV]];
-    o.cpu_tier = drey_cpu_tiers()[at[AXIS_TIER]];
+    o.cpu_tier = tier_of(at);
     o.prompt_chunk = chunks[at[AXIS_CHUNK]];
     o.n_sessions = at[AXIS_SESSIONS] ? MOST_SESSIONS : 1;
     const char *words = units[at[AXIS_UNITS]];
@@ -296,132 +362,171 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
     return o;
 }
 
-/* One session's text, and what its statistics say. */
-typedef struct column {
+typedef struct column { /* a session's text */
     drey_session *session;
-    int32_t ids[N_TEXT], n_ids;
-    char text[8 * N_TEXT + 64];
-    size_t n_bytes;
-    drey_statistics stats;
+    writing got;
+    int32_t pause_at; /* the step after which it pauses; -1: none */
 } column;
 
-static bool keep_id(void *user, int32_t id)
+static void begin(column *c, const int32_t *at)
 {
-    column *c = user;
-    assert_true(c->n_ids < N_TEXT);
-    c->ids[c->n_ids++] = id;
-    return true;
-}
-
-static bool keep_text(void *user, const char *bytes, size_t n)
-{
-    column *c = user;
-    assert_true(c->n_bytes + n <= sizeof c->text);
-    memcpy(c->text + c->n_bytes, bytes, n);
-    c->n_bytes += n;
-    return true;
-}
-
-static void begin(column *col, drey_engine *e, const int32_t *at)
-{
-    drey_error err = {0};
-    drey_generate_options g;
-    *col = (column){.session = NULL};
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
-    g.on_token = keep_id;
-    g.on_text = keep_text;
-    g.user = col;
+    drey_generate_options g = writing_into(&c->got, N_TEXT - c->got.n_ids);
     g.sampling = samplings[at[AXIS_SAMPLING]];
-    must(drey_session_open(&col->session, e, &err), &err);
-    must(drey_session_sync(col->session, prompts[at[AXIS_PROMPT]],
-                           (size_t)n_prompt[at[AXIS_PROMPT]], NULL, &err),
-         &err);
-    must(drey_session_begin(col->session, &g, &col->stats, &err), &err);
+    MUST(drey_session_begin, c->session, &g, &c->got.stats);
 }
 
-static void compare(const column *got, const writing *want, const matrix_case *c)
+/* What nobody has got cannot be kept; the text goes on from what was verified. */
+static void pause_and_go_on(column *c, const int32_t *at, matrix_totals *total)
 {
-    for (int32_t i = 0; i < got->n_ids; i++)
-        if (got->ids[i] != want->ids[i])
-            fail_msg("token %d is %d instead of %d: %s", i, got->ids[i], want->ids[i],
-                     matrix_case_text(c));
-    if (got->n_ids != want->n_ids || got->n_bytes != want->n_bytes ||
-        memcmp(got->text, want->text, want->n_bytes) != 0)
-        fail_msg("%d tokens, %zu bytes instead of %d, %zu: %s", got->n_ids, got->n_bytes,
-                 want->n_ids, want->n_bytes, matrix_case_text(c));
+    size_t n_verified = (size_t)(prompt_of(at) + c->got.n_ids);
+    if (!drey_session_is_writing(c->session))
+        return;
+    total->n[N_PAUSES]++;
+    total->n[N_UNVERIFIED] += c->session->n_timeline - (int64_t)n_verified;
+    assert_int_equal(drey_session_truncate(c->session, n_verified + 1, NULL), DREY_ERR_USAGE);
+    if (at[AXIS_PAUSE] == 1)
+        drey_session_end(c->session);
+    else
+        MUST(drey_session_truncate, c->session, n_verified);
+    assert_int_equal(c->session->n_timeline, n_verified);
+    begin(c, at);
 }
 
-static void add_session(const column *col, const drey_engine_options *o, matrix_totals *total)
+/* The counts of a text that was written without a pause. */
+static void check_exits(const drey_exits *x, const int32_t *at)
+{
+    int64_t tokens = 0;
+    double layers = 0;
+    const int32_t n_layers = models[at[AXIS_MODEL]].target->shape.n_layers;
+    for (int32_t i = 0; i < DREY_EXITS_LAYERS; i++) {
+        tokens += x->at_layer[i];
+        layers += (double)(x->at_layer[i] * (i + 1));
+        if (i + 1 < first_exit(at))
+            assert_int_equal(x->at_layer[i], 0);
+    }
+    assert_true(x->mode == DREY_EXIT_EXACT && x->n_layers == n_layers && tokens == x->tokens);
+    assert_int_equal(x->left, tokens - x->at_layer[n_layers - 1]);
+    assert_true(fabs(x->layers_per_token * (double)tokens - layers) < 1e-6);
+    assert_true(x->compared <= x->left && x->agreed <= x->compared);
+    assert_true(x->left == 0 || exits[at[AXIS_EXIT]].often > 0);
+    assert_true(x->candidates <= x->looks && x->refused == 0);
+}
+
+static void add_session(const column *col, const int32_t *at, const drey_engine_options *o,
+                        matrix_totals *total)
 {
     drey_speculation s;
     drey_exits x;
     drey_session_speculation(col->session, &s);
     drey_session_exits(col->session, &x);
     assert_false(s.lossy);
+    assert_true(s.hidden_share >= 0 && s.hidden_share <= 1);
     if (o->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
-        assert_int_equal(s.provisional_kept + s.provisional_lost, 0);
-    total->accepted += col->stats.accepted;
-    total->refused += col->stats.drafted - col->stats.accepted;
-    total->provisional += s.provisional_kept + s.provisional_lost;
-    total->outside_slice += s.outside_slice;
-    total->blended += s.accepted_of_draft + s.accepted_of_text;
-    total->left += x.left;
-    total->taken_back += x.taken_back;
+        assert_true(s.provisional_kept + s.provisional_lost == 0 && s.hidden_share == 0);
+    if (o->exit != DREY_EXIT_OFF && at[AXIS_PAUSE] == 0)
+        check_exits(&x, at);
+    total->n[N_ACCEPTED] += col->got.stats.accepted;
+    total->n[N_REFUSED] += col->got.stats.drafted - col->got.stats.accepted;
+    total->n[N_PROVISIONAL] += s.provisional_kept + s.provisional_lost;
+    total->n[N_OUTSIDE_SLICE] += s.outside_slice;
+    total->n[N_BLENDED] += s.accepted_of_draft + s.accepted_of_text;
+    total->n[N_LEFT] += x.left;
+    total->n[N_AGREED] += x.agreed;
+    total->n[N_TAKEN_BACK] += x.taken_back;
 }
 
-static void add_engine(const drey_engine *e, const matrix_case *c, matrix_totals *total)
+static void add_engine(const drey_engine *e, const int32_t *at, matrix_totals *total)
 {
     drey_unit u;
     for (int32_t i = 0; drey_engine_unit(e, i, &u); i++) {
-        total->dense_blocks += (int64_t)u.n_dense_blocks;
-        total->tails += (int64_t)u.n_tails;
-        total->parts += u.n_groups > 0 && i > 0;
-        total->failed_devices += u.failed[0] != 0;
+        total->n[N_DENSE_BLOCKS] += (int64_t)u.n_dense_blocks;
+        total->n[N_TAILS] += (int64_t)u.n_tails;
+        total->n[N_UNIT_PARTS] += u.n_groups > 0 && i > 0;
+        total->n[N_FAILED_DEVICES] += u.failed[0] != 0;
     }
-    total->packed += c->at[AXIS_SIDECAR] && e->sidecar.path != NULL;
-    total->n_cases++;
+    total->n[N_PACKED] += at[AXIS_SIDECAR] && e->sidecar.path != NULL;
+    total->n[N_CASES]++;
+}
+
+/* A step, of one session or of all, which is tried again where it fails. Returns how many sessions
+ * still write. */
+static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const matrix_case *c,
+                    matrix_totals *total)
+{
+    drey_error err = {0};
+    int32_t n_writing = 0;
+    bool done, alone = c->at[AXIS_SESSIONS] == 2 && rng_below(r, 2);
+    drey_status status = alone ? drey_session_step(columns[rng_below(r, n)].session, &done, &err)
+                               : drey_engine_step(e, &n_writing, &err);
+    total->n[N_SHARED_PASSES] += n_writing > 1;
+    total->n[N_FAILED_STEPS] += status != DREY_OK;
+    if (status != DREY_OK && (status != DREY_ERR_IO || c->at[AXIS_READS] != 2))
+        fail_msg("%s: %s", err.message, matrix_case_text(c));
+    for (int32_t i = n_writing = 0; i < n; i++) {
+        assert_true(session_is_valid(columns[i].session));
+        if (columns[i].pause_at-- == 0)
+            pause_and_go_on(&columns[i], c->at, total);
+        n_writing += drey_session_is_writing(columns[i].session);
+    }
+    return n_writing;
+}
+
+/* Writes all texts. Reads fail after the first token only: loading would begin again. */
+static void write_texts(engine_place *p, column *columns, int32_t n, disk *reading,
+                        const matrix_case *c, matrix_totals *total)
+{
+    rng r = rng_from((uint64_t)total->n[N_CASES]);
+    for (int32_t i = 0; i < n; i++) {
+        columns[i] = (column){.session = p->session[i], .pause_at = -1};
+        if (c->at[AXIS_PAUSE])
+            columns[i].pause_at = 1 + rng_below(&r, 6);
+        MUST(drey_session_sync, p->session[i], prompt + i, (size_t)prompt_of(c->at), NULL);
+        begin(&columns[i], c->at);
+    }
+    while (step(p->engine, columns, n, &r, c, total) > 0)
+        if (c->at[AXIS_READS] == 2 && columns[0].got.n_ids > 0)
+            atomic_store(&reading->fail_of, 100);
 }
 
 void matrix_case_run(const matrix_case *c, matrix_totals *total)
 {
     static column columns[MOST_SESSIONS];
     static drey_unit_shares unit_shares;
-    const writing *want = wanted(c->at);
-    double share = shares[c->at[AXIS_SHARE]];
-    _Atomic uint64_t n_reads = 0;
+    const int32_t *at = c->at;
+    double share = shares[at[AXIS_SHARE]];
+    disk reading = {.slow_of = at[AXIS_READS] == 1 ? 8 : 0, .slow_us = 6000};
     const engine_tuning tuning = {.set_share = share >= 0,
                                   .share = share,
-                                  .fault = c->at[AXIS_READS] ? slow_read : NULL,
-                                  .fault_user = &n_reads,
-                                  .untimed = c->at[AXIS_CLOCK] == 1,
-                                  .exit_here = leaves_here,
+                                  .fault = disk_read,
+                                  .fault_user = &reading,
+                                  .untimed = at[AXIS_CLOCK] == 1,
+                                  .exit_here = exit_here,
+                                  .exit_user = (void *)(uintptr_t)c,
                                   .slice_ids = SLICE_IDS,
                                   .slice_room = SLICE_ROOM,
                                   .device = &fake_device};
-    const drey_engine_options o = options_of(c->at, &unit_shares);
-    drey_engine *e = NULL;
+    drey_engine_options o = options_of(at, &unit_shares);
     drey_error err = {0};
-    if (engine_open(&e, &o, &tuning, &err) != DREY_OK)
+    if (share <= -2)
+        o.memory_bytes = smallest_budget(&o, &tuning);
+    engine_place p = {.engine = NULL};
+    if (engine_open(&p.engine, &o, &tuning, &err) != DREY_OK)
         fail_msg("%s: %s", err.message, matrix_case_text(c));
     for (int32_t i = 0; i < o.n_sessions; i++)
-        begin(&columns[i], e, c->at);
-    for (int32_t n_writing = 1; n_writing > 0;) {
-        if (drey_engine_step(e, &n_writing, &err) != DREY_OK)
-            fail_msg("%s: %s", err.message, matrix_case_text(c));
-        total->shared_passes += n_writing > 1;
-    }
+        MUST(drey_session_open, &p.session[i], p.engine);
+    write_texts(&p, columns, o.n_sessions, &reading, c, total);
     for (int32_t i = 0; i < o.n_sessions; i++) {
-        compare(&columns[i], want, c);
-        add_session(&columns[i], &o, total);
+        const writing *want = wanted(at, i);
+        if (at[AXIS_PAUSE]) /* which may be in the middle of a character */
+            must_be_same_ids(want, &columns[i].got, matrix_case_text(c));
+        else
+            must_be_same(want, &columns[i].got, matrix_case_text(c));
+        add_session(&columns[i], at, &o, total);
     }
-    bool streams = columns[0].stats.streamed_bytes_per_pass > 0;
-    if (streams != (share >= 0))
+    bool streams = columns[0].got.stats.streamed_bytes_per_pass > 0;
+    if (share > -2 && streams != (share >= 0))
         fail_msg("streamed %d: %s", streams, matrix_case_text(c));
-    total->streamed += streams;
-    add_engine(e, c, total);
-    for (int32_t i = 0; i < o.n_sessions; i++)
-        drey_session_close(&columns[i].session);
-    drey_engine_close(&e);
+    total->n[N_STREAMED] += streams;
+    add_engine(p.engine, at, total);
+    place_close(&p);
 }

@@ -10,7 +10,8 @@
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files */
+    AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
+                    * architecture */
     AXIS_PROMPT,   /* short; long enough that attention is divided between units */
     AXIS_SAMPLING, /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,       /* format of keys and values */
@@ -18,18 +19,20 @@ typedef enum matrix_axis {
     AXIS_POLICY,   /* drey_policy, of those that are lossless */
     AXIS_WITHOUT,  /* the part that is left out: none, each, all */
     AXIS_LOOKUP,   /* lookup guesses beside the drafter */
-    AXIS_EXIT,     /* off, or exact at layers that are said at random to be enough */
+    AXIS_EXIT,     /* off, or exact where it is said that a layer is enough: never, always, ... */
     AXIS_UNITS,    /* clusters and devices */
     AXIS_BOUNDARY, /* of attention between them */
-    AXIS_SHARE,    /* of each matrix that is in memory: as the budget says, or a number */
+    AXIS_SHARE,    /* of each matrix that is in memory: all, a number, or what the smallest budget
+                    * has */
     AXIS_SIDECAR,  /* none, packed */
     AXIS_IO,       /* drey_io */
-    AXIS_READS,    /* quick, or slow at random */
-    AXIS_TIER,     /* of the processor */
+    AXIS_READS,    /* quick, slow at random, failing at random */
+    AXIS_TIER,     /* of the processor, by name, or its best */
     AXIS_THREADS,  /* 1 and up */
     AXIS_CHUNK,    /* rows of a prompt's pass */
     AXIS_CLOCK,    /* policies hear of time, or not */
-    AXIS_SESSIONS, /* that write at a time, each the same text */
+    AXIS_SESSIONS, /* one; three, in shared passes; three, by turns alone and in shared passes */
+    AXIS_PAUSE,    /* none; a text that is ended after some steps, or cut, and goes on */
     N_AXES
 } matrix_axis;
 
@@ -37,10 +40,36 @@ typedef struct matrix_case {
     int32_t at[N_AXES]; /* a value's number, from 0 */
 } matrix_case;
 
-typedef struct matrix_totals { /* over cases: what the matrix is about has to happen in it */
-    int64_t n_cases, accepted, refused, provisional, outside_slice, blended, left, taken_back;
-    int64_t dense_blocks, tails, parts, failed_devices, streamed, packed, shared_passes;
+/* Over cases: what the matrix is about has to happen in it. */
+typedef enum matrix_count {
+    N_CASES,
+    N_ACCEPTED,
+    N_REFUSED,
+    N_PROVISIONAL,
+    N_OUTSIDE_SLICE,
+    N_BLENDED,
+    N_LEFT,       /* by early exits, */
+    N_AGREED,     /* as the whole model has them, */
+    N_TAKEN_BACK, /* or not */
+    N_DENSE_BLOCKS,
+    N_TAILS,
+    N_UNIT_PARTS,
+    N_FAILED_DEVICES,
+    N_STREAMED,
+    N_PACKED,
+    N_SHARED_PASSES,
+    N_FAILED_STEPS,
+    N_PAUSES,
+    N_UNVERIFIED, /* tokens that a pause has dropped */
+    N_COUNTS
+} matrix_count;
+
+typedef struct matrix_totals {
+    int64_t n[N_COUNTS];
 } matrix_totals;
+
+/* Which of them, for people. */
+const char *matrix_count_name(matrix_count which);
 
 /* Models, sidecars and heads in a temporary folder. */
 void matrix_open(void);

@@ -26,7 +26,8 @@
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
-#include "support/toy.h"
+#include "support/test.h"
+#include "support/writing.h"
 
 enum {
     N_TEXT = 32,
@@ -45,7 +46,7 @@ typedef struct tally {
 typedef struct soak {
     drey_model *target, *draft;
     int32_t prompt[N_PROMPTS][PROMPT];
-    int32_t expected[N_PROMPTS][N_TEXT];
+    writing expected[N_PROMPTS];
     rng random;
     tally n;
     int64_t *resident_kb; /* [capacity]: after each round */
@@ -194,7 +195,7 @@ static int64_t median(const int64_t *times, int64_t n)
 
 typedef struct text {
     const drey_session *session;
-    const int32_t *expected;
+    const writing *expected;
     int32_t n;
 } text;
 
@@ -212,7 +213,7 @@ static bool check_token(void *user, int32_t id)
 {
     text *t = user;
     check_state(t->session);
-    if (t->n >= N_TEXT || id != t->expected[t->n])
+    if (t->n >= N_TEXT || id != t->expected->ids[t->n])
         die("a token is not the one that should be there", NULL);
     t->n++;
     return true;
@@ -243,12 +244,10 @@ static drey_status write_steps(soak *s, drey_session *session, const int32_t *id
 
 static void write_text(soak *s, drey_session *session, int prompt)
 {
-    text t = {.session = session, .expected = s->expected[prompt]};
-    drey_generate_options g;
+    text t = {.session = session, .expected = &s->expected[prompt]};
     drey_error err = {0};
     drey_status status = DREY_OK;
-    drey_generate_options_init(&g);
-    g.ignore_eos = true;
+    drey_generate_options g = greedy(N_TEXT);
     g.on_token = check_token;
     g.user = &t;
     s->n.texts++;
@@ -281,11 +280,7 @@ static drey_engine_options random_options(soak *s)
 {
     rng *r = &s->random;
     static const uint64_t sizes[] = {0, 64 << 10, 100000, 512 << 10};
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = s->target;
-    o.n_context = PROMPT + N_TEXT;
-    o.n_threads = 1 + rng_below(r, 3);
+    drey_engine_options o = plain_options(s->target, PROMPT + N_TEXT, 1 + rng_below(r, 3));
     o.prompt_chunk = rng_below(r, 3) * 5;
     o.io = (drey_io)rng_below(r, 4);
     if (o.io == DREY_IO_URING)
@@ -297,7 +292,6 @@ static drey_engine_options random_options(soak *s)
                : rng_below(r, 2)              ? DREY_POLICY_OPTIMAL
                                               : DREY_POLICY_SEQUENCE;
     o.no_sidecar = rng_below(r, 2);
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
     return o;
 }
 
@@ -329,49 +323,16 @@ static void play_round(soak *s)
 
 /* ---- Before and after ---- */
 
-static drey_model *open_toy(const char *name, const toy_options *toy)
-{
-    drey_model *m = NULL;
-    drey_error err = {0};
-    const char *path = temp_path(name);
-    toy_write(path, toy);
-    if (drey_model_open(&m, path, &err) != DREY_OK)
-        die("the toy was not opened", err.message);
-    return m;
-}
-
-static bool note_token(void *user, int32_t id)
-{
-    text *t = user;
-    ((int32_t *)(uintptr_t)t->expected)[t->n++] = id;
-    return true;
-}
-
 /* Plain decoding in memory, without faults. */
 static void write_expected(soak *s)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = s->target;
-    o.n_context = PROMPT + N_TEXT;
-    o.n_threads = 1;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    drey_engine_options o = plain_options(s->target, PROMPT + N_TEXT, 1);
     for (int i = 0; i < N_PROMPTS; i++) {
-        drey_engine *e = NULL;
-        drey_session *session = NULL;
-        drey_error err = {0};
-        text t = {.expected = s->expected[i]};
-        drey_generate_options g = greedy(N_TEXT);
-        g.on_token = note_token;
-        g.user = &t;
+        writing *w = &s->expected[i];
         for (int j = 0; j < PROMPT; j++)
             s->prompt[i][j] = 1 + rng_below(&s->random, 250);
-        if (drey_engine_open(&e, &o, &err) != DREY_OK ||
-            drey_session_open(&session, e, &err) != DREY_OK ||
-            drey_session_generate(session, s->prompt[i], PROMPT, &g, NULL, &err) != DREY_OK)
-            die("the text to compare with was not written", err.message);
-        drey_session_close(&session);
-        drey_engine_close(&e);
+        writing_run(w, &o, -1, s->prompt[i], PROMPT, N_TEXT, NULL);
+        must(w->status, &w->error);
     }
 }
 
@@ -382,17 +343,12 @@ static void begin(soak *s, uint64_t seed)
     s->random = rng_from(seed);
     toy.n_embd = 256;
     toy.n_ff = 1024;
-    s->target = open_toy("target.gguf", &toy);
+    s->target = toy_open("target.gguf", &toy);
     toy.noise = 0.005f;
     toy.noise_seed = 3;
-    s->draft = open_toy("draft.gguf", &toy);
+    s->draft = toy_open("draft.gguf", &toy);
     write_expected(s);
-    drey_prepare_options options;
-    drey_error err = {0};
-    drey_prepare_options_init(&options);
-    options.model = s->target;
-    if (drey_prepare(&options, NULL, &err) != DREY_OK)
-        die("no sidecar", err.message);
+    toy_prepare(s->target, NULL, false);
     fault_seed = seed;
     s->capacity = 1 << 20;
     s->resident_kb = calloc((size_t)s->capacity, sizeof *s->resident_kb);

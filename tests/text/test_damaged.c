@@ -30,24 +30,19 @@ static drey_model *open_model(const char *path)
 
 static drey_engine_options plain(const drey_model *target)
 {
-    drey_engine_options o = plain_options(target, 64, 2);
-    return o;
+    return plain_options(target, 64, 2);
 }
 
-static const char *make(const char *name, const toy_options *toy)
+static const char *make(const char *name, uint32_t type, bool biases)
 {
     const char *path = temp_path(name);
-    toy_write(path, toy);
+    toy_options toy = toy_usual();
+    toy.type = type;
+    toy.biases = biases;
+    toy.n_layers = 2;
+    toy.n_embd = toy.n_ff = 256;
+    toy_write(path, &toy);
     return path;
-}
-
-static void small_toy(toy_options *toy, uint32_t type)
-{
-    *toy = toy_usual();
-    toy->type = type;
-    toy->n_layers = 2;
-    toy->n_embd = 256;
-    toy->n_ff = 256;
 }
 
 static void damaged(drey_status status, const drey_error *err, const char *path, const char *what,
@@ -91,9 +86,7 @@ TEST(matrices_of_every_type)
             continue;
         const type_layout *layout = layout_find(type);
         for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++, turn++) {
-            toy_options toy;
-            small_toy(&toy, type);
-            const char *path = make("m.gguf", &toy);
+            const char *path = make("m.gguf", type, false);
             int32_t n_scales = layout->block_k > 1 ? layout->n_scales : 1;
             damage(path, tensors[i], rows[i], (int)(turn / 2) % n_scales, turn % 2);
             check_matrix(path, tensors[i], type_find(type)->name);
@@ -103,10 +96,8 @@ TEST(matrices_of_every_type)
 
 TEST(draft_matrices)
 {
-    toy_options toy;
-    small_toy(&toy, TYPE_Q8_0);
-    drey_model *target = open_model(make("target.gguf", &toy));
-    const char *path = make("draft.gguf", &toy);
+    drey_model *target = open_model(make("target.gguf", TYPE_Q8_0, false));
+    const char *path = make("draft.gguf", TYPE_Q8_0, false);
     damage(path, "blk.0.ffn_up.weight", 7, 0, false);
     drey_model *draft = open_model(path);
     drey_engine_options o = plain(target);
@@ -122,9 +113,7 @@ TEST(draft_matrices)
 TEST(text_written_before_stays)
 {
     static writing want;
-    toy_options toy;
-    small_toy(&toy, TYPE_Q8_0);
-    const char *path = make("m.gguf", &toy);
+    const char *path = make("m.gguf", TYPE_Q8_0, false);
     drey_model *m = open_model(path);
     drey_engine_options o = plain(m);
     writing_run(&want, &o, 0.4, prompt, N_PROMPT, N_TEXT, NULL);
@@ -152,10 +141,7 @@ TEST(norms_and_biases)
                                           "blk.1.attn_output.bias", "blk.1.ffn_gate.bias"};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         for (int infinite = 0; infinite < 2; infinite++) {
-            toy_options toy;
-            small_toy(&toy, TYPE_Q8_0);
-            toy.biases = true;
-            const char *path = make("m.gguf", &toy);
+            const char *path = make("m.gguf", TYPE_Q8_0, true);
             damage(path, tensors[i], 0, 0, infinite);
             drey_model *m = open_model(path);
             drey_engine_options o = plain(m);
@@ -168,33 +154,31 @@ TEST(norms_and_biases)
 
 /* ---- Scores ---- */
 
-TEST(scores)
+/* Tokens are scored with this file. */
+static void check_scores(const char *path, const char *tensor)
 {
-    toy_options toy;
-    small_toy(&toy, TYPE_Q4_K);
-    const char *path = make("m.gguf", &toy);
-    damage(path, "output.weight", 100, 1, true);
+    drey_error err = {0};
+    float logprob[N_PROMPT];
     drey_model *m = open_model(path);
     drey_engine_options o = plain(m);
-    drey_engine *e = NULL;
-    drey_session *s = NULL;
-    drey_error err = {0};
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
-    float logprob[N_PROMPT];
-    damaged(drey_session_score(s, prompt, N_PROMPT, logprob, &err), &err, path, "output.weight",
-            "score");
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    engine_place p = place_open(&o, NULL);
+    drey_status status = drey_session_score(p.session[0], prompt, N_PROMPT, logprob, &err);
+    damaged(status, &err, path, tensor, "score");
+    place_close(&p);
     drey_model_close(&m);
+}
+
+TEST(scores)
+{
+    const char *path = make("m.gguf", TYPE_Q4_K, false);
+    damage(path, "output.weight", 100, 1, true);
+    check_scores(path, "output.weight");
 }
 
 /* Finite weights whose logits are not. */
 TEST(scores_of_numbers_too_large)
 {
-    toy_options toy;
-    small_toy(&toy, TYPE_F32);
-    const char *path = make("m.gguf", &toy);
+    const char *path = make("m.gguf", TYPE_F32, false);
     drey_model *m = open_model(path);
     const gguf_tensor *t = gguf_find_tensor(m->file, "output.weight");
     float row[256];
@@ -204,42 +188,19 @@ TEST(scores_of_numbers_too_large)
     assert_int_equal(pwrite(fd, row, sizeof row, (off_t)t->offset), sizeof row);
     assert_int_equal(close(fd), 0);
     drey_model_close(&m);
-    m = open_model(path);
-    drey_engine_options o = plain(m);
-    drey_engine *e = NULL;
-    drey_session *s = NULL;
-    drey_error err = {0};
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
-    float logprob[N_PROMPT];
-    damaged(drey_session_score(s, prompt, N_PROMPT, logprob, &err), &err, path, "", "score");
-    drey_session_close(&s);
-    drey_engine_close(&e);
-    drey_model_close(&m);
+    check_scores(path, "");
 }
 
 /* ---- Sidecars ---- */
 
-static drey_status prepare(const drey_model *m, const char *output, bool check, drey_error *err)
-{
-    drey_prepare_options o;
-    drey_prepare_report report;
-    drey_prepare_options_init(&o);
-    o.model = m;
-    o.output = output;
-    o.check = check;
-    return drey_prepare(&o, &report, err);
-}
-
 TEST(prepare_refuses)
 {
-    toy_options toy;
-    small_toy(&toy, TYPE_Q6_K);
-    const char *path = make("m.gguf", &toy), *output = temp_path("m.drey");
+    const char *path = make("m.gguf", TYPE_Q6_K, false), *output = temp_path("m.drey");
     damage(path, "blk.1.attn_v.weight", 90, 0, false);
     drey_model *m = open_model(path);
     drey_error err = {0};
-    damaged(prepare(m, output, false, &err), &err, path, "blk.1.attn_v.weight", "prepare");
+    const drey_prepare_options prepare = {.model = m, .output = output};
+    damaged(drey_prepare(&prepare, NULL, &err), &err, path, "blk.1.attn_v.weight", "prepare");
     assert_int_not_equal(access(output, F_OK), 0);
     drey_model_close(&m);
 }
@@ -263,11 +224,9 @@ static off_t place_in_sidecar(int fd, const char *tensor)
 /* Packed weights are compared with their hashes before anything computed of them is handed out. */
 TEST(sidecars_that_were_damaged)
 {
-    toy_options toy;
-    small_toy(&toy, TYPE_Q8_0);
-    const char *path = make("m.gguf", &toy), *output = temp_path("m.gguf.drey");
+    const char *path = make("m.gguf", TYPE_Q8_0, false), *output = temp_path("m.gguf.drey");
     drey_model *m = open_model(path);
-    MUST(prepare, m, output, false);
+    toy_prepare(m, output, false);
     int fd = open(output, O_RDWR);
     const uint16_t nan = 0x7e00; /* the first scale of the first row */
     assert_int_equal(pwrite(fd, &nan, 2, place_in_sidecar(fd, "blk.1.ffn_down.weight")), 2);

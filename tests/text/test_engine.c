@@ -13,18 +13,12 @@ enum { N_TEXT = 12 };
 
 static drey_engine_options engine_of(const drey_model *target)
 {
-    drey_engine_options o = plain_options(target, 64, 2);
-    return o;
+    return plain_options(target, 64, 2);
 }
 
 static void refused(const drey_engine_options *o, drey_status status, const char *says)
 {
-    drey_engine *e;
-    drey_error err = {0};
-    assert_int_equal(drey_engine_open(&e, o, &err), status);
-    assert_null(e);
-    if (!strstr(err.message, says))
-        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    must_refuse_engine(o, NULL, status, says);
 }
 
 TEST(refuses_rope_factors_of_another_shape)
@@ -106,20 +100,18 @@ TEST(tokens_that_only_the_target_has)
     o.draft = small;
     o.drafter = DREY_DRAFTER_MODEL;
     writing_run(&got, &o, -1, prompt, 5, N_TEXT, &warm);
-    assert_int_equal(got.status, DREY_OK);
-    assert_int_equal(got.n_ids, want.n_ids);
-    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    must(got.status, &got.error);
+    must_be_same(&want, &got, "padding");
     drey_model_close(&large);
     drey_model_close(&small);
 }
 
-static void write_text(drey_session *s, const int32_t *ids, size_t n, drey_statistics *stats)
+static void write_text(drey_session *s, const int32_t *ids, size_t n)
 {
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    g.n_predict = N_TEXT;
-    g.ignore_eos = true;
-    MUST(drey_session_generate, s, ids, n, &g, stats);
+    const drey_generate_options g = greedy(N_TEXT);
+    drey_statistics stats;
+    MUST(drey_session_generate, s, ids, n, &g, &stats);
+    assert_int_equal(stats.generated_tokens, N_TEXT);
 }
 
 /* A pass without its head that is given up, as a cancelled prompt leaves it, over and over while
@@ -134,27 +126,24 @@ TEST(passes_given_up_leave_no_trace)
     drey_model *m = toy_open("abandon.gguf", &toy);
     drey_engine_options o = engine_of(m);
     drey_plan plan;
-    drey_error err = {0};
-    o.memory_bytes = 1;
-    assert_int_equal(drey_plan_make(&o, 0, &plan, &err), DREY_ERR_MEMORY);
-    o.memory_bytes = plan.smallest_budget_bytes + (2 << 20);
+    o.memory_bytes = smallest_budget(&o, NULL) + (2 << 20);
     drey_engine *e;
-    must(drey_engine_open(&e, &o, &err), &err);
+    MUST(drey_engine_open, &e, &o);
     const int32_t prompt[] = {1, 2, 3};
     int32_t want[3 + N_TEXT];
     for (int turn = 0; turn < 3; turn++) {
         drey_session *s;
-        assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
-        write_text(s, prompt, 3, NULL);
+        MUST(drey_session_open, &s, e);
+        write_text(s, prompt, 3);
         if (turn == 0)
             memcpy(want, s->timeline, sizeof want);
         assert_memory_equal(s->timeline, want, sizeof want);
         for (int i = 0; i < 40; i++) {
-            assert_int_equal(weights_pass_begin(&e->target.weights, false, &err), DREY_OK);
+            MUST(weights_pass_begin, &e->target.weights, false);
             weights_pass_leave(&e->target.weights);
         }
         drey_session_reset(s);
-        write_text(s, prompt, 3, NULL);
+        write_text(s, prompt, 3);
         assert_memory_equal(s->timeline, want, sizeof want);
         drey_session_close(&s);
     }
@@ -176,22 +165,16 @@ TEST(goes_on_without_new_tokens)
     static writing whole;
     writing_run(&whole, &o, -1, &prompt, 1, 2 * N_TEXT, NULL);
     assert_int_equal(whole.n_ids, 2 * N_TEXT);
-    drey_engine *e;
-    drey_session *s;
     drey_error err = {0};
-    drey_statistics stats;
-    assert_int_equal(drey_engine_open(&e, &o, &err), DREY_OK);
-    assert_int_equal(drey_session_open(&s, e, &err), DREY_OK);
-    write_text(s, &prompt, 1, NULL);
-    write_text(s, NULL, 0, &stats);
-    assert_int_equal(stats.generated_tokens, N_TEXT);
+    engine_place p = place_open(&o, NULL);
+    drey_session *s = p.session[0];
+    write_text(s, &prompt, 1);
+    write_text(s, NULL, 0);
     assert_int_equal(s->n_timeline, o.n_context);
     assert_memory_equal(s->timeline + 1, whole.ids, sizeof *whole.ids * 2 * N_TEXT);
-    drey_generate_options g;
-    drey_generate_options_init(&g);
-    assert_int_equal(drey_session_generate(s, NULL, 0, &g, &stats, &err), DREY_ERR_CONTEXT);
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    const drey_generate_options g = greedy(1);
+    assert_int_equal(drey_session_generate(s, NULL, 0, &g, NULL, &err), DREY_ERR_CONTEXT);
+    place_close(&p);
     drey_model_close(&m);
 }
 

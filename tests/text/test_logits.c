@@ -5,9 +5,7 @@
  * 1e-3 of the reference. On the best tier activations have 8 bits, and perplexity must come within
  * 0.3 % (of a small model with wide numbers 2 %).
  *
- * Toys are written here; real models are taken from $DREY_MODELS, or skipped.
- *
- *     test_logits --toys DIR      writes the toys, for the script */
+ * Toys are written here; real models are taken from $DREY_MODELS, or skipped. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,32 +65,24 @@ static int32_t read_ids(golden *g, int32_t ids[MAX_IDS])
 
 typedef struct bench {
     drey_model *model;
-    drey_engine *engine;
+    engine_place at;
     drey_session *session;
 } bench;
-
-static void need(drey_status status, const drey_error *err)
-{
-    if (status != DREY_OK)
-        fail_msg("%s", err->message);
-}
 
 static bench bench_open(const char *path, const char *tier)
 {
     bench b = {0};
-    drey_error err;
-    need(drey_model_open(&b.model, path, &err), &err);
+    MUST(drey_model_open, &b.model, path);
     drey_engine_options options = plain_options(b.model, MAX_IDS, 2);
     options.cpu_tier = tier;
-    need(engine_open(&b.engine, &options, &(engine_tuning){.least_logit_rows = 32}, &err), &err);
-    need(drey_session_open(&b.session, b.engine, &err), &err);
+    b.at = place_open(&options, &(engine_tuning){.least_logit_rows = 32});
+    b.session = b.at.session[0];
     return b;
 }
 
 static void bench_close(bench *b)
 {
-    drey_session_close(&b->session);
-    drey_engine_close(&b->engine);
+    place_close(&b->at);
     drey_model_close(&b->model);
 }
 
@@ -101,7 +91,6 @@ static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t
 {
     float *logits = malloc((size_t)n * (size_t)n_vocab * sizeof *logits);
     assert_non_null(logits);
-    drey_error err;
     int64_t ld = pass_logits_stride(&s->target);
     int32_t chunk = s->target.ws->limits.max_logit_rows < s->target.ws->limits.max_rows
                         ? s->target.ws->limits.max_logit_rows
@@ -110,7 +99,7 @@ static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t
         int32_t n_rows = n - from < chunk ? n - from : chunk;
         for (int32_t i = 0; i < n_rows; i++)
             s->target.ws->rows[i] = (pass_row){.token = ids[from + i], .parent = i - 1};
-        need(pass_rows(&s->target, s->target.ws->rows, n_rows, HEAD_ALL, &err), &err);
+        MUST(pass_rows, &s->target, s->target.ws->rows, n_rows, HEAD_ALL);
         kv_commit(&s->target_kv, NULL, n_rows);
         for (int32_t i = 0; i < n_rows; i++)
             memcpy(logits + (int64_t)(from + i) * n_vocab, s->target.ws->logits + i * ld,
@@ -123,8 +112,7 @@ static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t
 static double logprob_sum(drey_session *s, const int32_t *ids, int32_t n)
 {
     static float logprob[MAX_IDS];
-    drey_error err;
-    need(drey_session_score(s, ids, (size_t)n, logprob, &err), &err);
+    MUST(drey_session_score, s, ids, (size_t)n, logprob);
     double sum = 0;
     for (int32_t i = 0; i < n - 1; i++)
         sum += (double)logprob[i];
@@ -196,9 +184,8 @@ static void check_text_ids(const bench *b, const int32_t *ids, int32_t n)
     assert_non_null(f);
     size_t n_bytes = fread(text, 1, sizeof text, f), n_own;
     fclose(f);
-    drey_error err;
     int flags = DREY_TOKENIZE_BOS; /* where the model wants one */
-    need(drey_tokenize(b->model, text, n_bytes, flags, own, MAX_IDS, &n_own, &err), &err);
+    MUST(drey_tokenize, b->model, text, n_bytes, flags, own, MAX_IDS, &n_own);
     assert_int_equal(n_own, n);
     assert_memory_equal(own, ids, (size_t)n * sizeof *ids);
 }
@@ -222,9 +209,8 @@ static double perplexity_ratio(golden *g, const bench *b, bool real)
 
 /* ---- Tests ---- */
 
-static void toys_on_the_float_tier(void **state)
+TEST(toys_on_the_float_tier)
 {
-    temp_dir();
     for (int i = 0; i < N_LOGIT_TOYS; i++) {
         toy_options options;
         const char *name = logit_toy(i, &options), *path = temp_path("toy.gguf");
@@ -238,7 +224,6 @@ static void toys_on_the_float_tier(void **state)
         bench_close(&b);
         fclose(g.file);
     }
-    temp_dir_remove();
 }
 
 /* In $DREY_MODELS, else drey/models in the user's cache directory. */
@@ -278,43 +263,19 @@ static void compare_real(const char *name, const char *file_name, int32_t max_pr
     fclose(g.file);
 }
 
-static void smol(void **state)
+TEST(smol)
 {
     compare_real("smol", "SmolLM2-135M-Instruct.Q4_1.gguf", 60, 0.003);
 }
 
-static void draft(void **state)
+TEST(draft)
 {
     compare_real("draft", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 20, 0.003);
 }
 
 /* Its golden logits are make-toy-goldens.py's; the ids are llama.cpp's. It is small, and its
  * numbers spread widely: 8 bits cost it more than others. */
-static void gemma(void **state)
+TEST(gemma)
 {
     compare_real("gemma", "gemma-3-270m-q4_k_m.gguf", 60, 0.02);
-}
-
-static int write_toys(const char *folder)
-{
-    for (int i = 0; i < N_LOGIT_TOYS; i++) {
-        toy_options options;
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s.gguf", folder, logit_toy(i, &options));
-        toy_write(path, &options);
-    }
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc == 3 && strcmp(argv[1], "--toys") == 0)
-        return write_toys(argv[2]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(toys_on_the_float_tier),
-        cmocka_unit_test(smol),
-        cmocka_unit_test(draft),
-        cmocka_unit_test(gemma),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* Medusa heads as a drafter: what they say against sums written out here, the same on every tier;
- * texts are those of plain decoding; a file that does not belong to the model is refused in
- * a sentence. */
+/* Medusa heads as a drafter: what they say against sums written out here, the same on every tier; a
+ * file that does not belong to the model is refused in a sentence. Their texts are in
+ * test_matrix.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,8 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-#include "support/writing.h"
 
-enum { N_TEXT = 24, N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
+enum { N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
 
 static const int32_t prompt[] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 114, 101};
 enum { N_PROMPT = sizeof prompt / sizeof *prompt };
@@ -68,14 +67,11 @@ static void put_beside(const heads_file *h)
 /* ---- What they say ---- */
 
 /* An engine whose weights are loaded, this share of them for good. */
-static drey_engine *loaded(const drey_engine_options *o, double share, drey_session **s)
+static engine_place loaded(const drey_engine_options *o, double share)
 {
-    drey_engine *e;
-    const engine_tuning tuning = {.set_share = true, .share = share};
-    MUST(engine_open, &e, o, &tuning);
-    MUST(drey_session_open, s, e);
-    MUST(pass_prompt, &(*s)->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
-    return e;
+    engine_place p = place_open(o, &(engine_tuning){.set_share = true, .share = share});
+    MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
+    return p;
 }
 
 static void read_rows(const gguf *g, const char *name, float *out, size_t n)
@@ -155,16 +151,15 @@ TEST(by_hand)
     put_beside(&h);
     for (int i = 0; i < 2; i++) {
         drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-        drey_session *s;
-        drey_engine *e = loaded(&o, 1 - i, &s);
+        engine_place p = loaded(&o, 1 - i);
+        drey_engine *e = p.engine;
         const weight *head = e->target.layout.head;
         assert_int_equal(head->stays.n_pinned == head->stays.n_groups, i == 0);
         assert_int_equal(e->config.policy_id, DREY_POLICY_OPTIMAL); /* which nobody asked for */
         e->cost.draft_s = 1; /* a turn's second step takes as long as its first */
         assert_true(cost_step(&e->cost, 1) > 0);
         check_by_hand(e);
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        place_close(&p);
     }
     drey_model_close(&m);
 }
@@ -186,11 +181,9 @@ TEST(confidences_of_a_profile)
         drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
         o.without = i / 2 ? DREY_WITHOUT(DREY_PART_LOOKUP) : 0;
         o.profile = i % 2 ? &never : NULL;
-        drey_session *s;
-        drey_engine *e = loaded(&o, 1, &s);
-        worth[i / 2][i % 2] = policy_calibrate(s->policy, 0, 0.6f);
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        engine_place p = loaded(&o, 1);
+        worth[i / 2][i % 2] = policy_calibrate(p.session[0]->policy, 0, 0.6f);
+        place_close(&p);
     }
     assert_true(worth[0][0] > 0.1f && worth[0][0] == worth[0][1]);
     assert_true(worth[1][0] > 0.1f && worth[1][1] < 0.2f * worth[1][0]);
@@ -211,21 +204,19 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
     for (int32_t i = 0; i < 256; i++)
         hidden[i] = (float)rng_normal(&r);
     for (int t = 0; strcmp(tiers[t], "float") != 0; t++) {
-        drey_session *s;
         o.cpu_tier = tiers[t];
         o.n_threads = 1 + t % 3;
-        drey_engine *e = loaded(&o, 1, &s);
+        engine_place p = loaded(&o, 1);
         const medusa_node nodes[] = {{0, 3}, {1, 100}};
-        MUST(medusa_compute, e->source.own, hidden, nodes, 2);
+        MUST(medusa_compute, p.engine->source.own, hidden, nodes, 2);
         for (int32_t k = 0; k < 2; k++) {
-            const medusa_heads *heads = e->source.own;
+            const medusa_heads *heads = p.engine->source.own;
             const float *got = heads->logits + k * heads->logits_ld;
             if (t == 0)
                 memcpy(want + k * SLICE, got, SLICE * sizeof *got);
             assert_memory_equal(got, want + k * SLICE, SLICE * sizeof *got);
         }
-        drey_session_close(&s);
-        drey_engine_close(&e);
+        place_close(&p);
     }
     drey_model_close(&m);
     temp_dir_remove();
@@ -249,27 +240,25 @@ TEST(guesses_by_depth)
     put_beside(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     o.without = DREY_WITHOUT(DREY_PART_LOOKUP); /* which would weigh them */
-    drey_session *s;
-    drey_error err = {0};
-    drey_engine *e = loaded(&o, 1, &s);
+    engine_place p = loaded(&o, 1);
+    drey_engine *e = p.engine;
+    drey_session *s = p.session[0];
     drafter *d = s->drafter;
     token_tree tree;
     int32_t tokens[N_PROMPT + 1], top[TREE_MAX_GUESSES], node = 0;
     const float *hidden = e->target.ws.y;
     drey_sampling greedy = {.top_p = 1};
-    assert_int_equal(
-        sampler_init(&s->sampler, &greedy, m->shape.n_vocab, e->kernels, &s->memory, &err),
-        DREY_OK);
+    MUST(sampler_init, &s->sampler, &greedy, m->shape.n_vocab, e->kernels, &s->memory);
     memcpy(tokens, prompt, sizeof prompt);
     sampler_top(&s->sampler, e->target.ws.logits, top, TREE_MAX_GUESSES);
     tokens[N_PROMPT] = top[0];
     for (int seen = 0; seen < 2; seen++) {
         if (seen)
             d->class->take_hidden(d, N_PROMPT - 1, hidden);
-        assert_int_equal(d->class->begin(d, tokens, N_PROMPT + 1, &err), DREY_OK);
+        MUST(d->class->begin, d, tokens, N_PROMPT + 1);
         tree_reset(&tree, top[0]);
         for (node = 0; node < 4; node++) {
-            assert_int_equal(d->class->expand(d, &tree, &node, 1, &err), DREY_OK);
+            MUST(d->class->expand, d, &tree, &node, 1);
             const tree_node *n = &tree.nodes[node];
             assert_int_equal(n->n_guesses, seen && node < 3 ? TREE_MAX_GUESSES : 0);
             for (int32_t i = 0; i < n->n_guesses; i++)
@@ -277,62 +266,8 @@ TEST(guesses_by_depth)
             tree_push(&tree, node, 7, 0.5f);
         }
     }
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    place_close(&p);
     drey_model_close(&m);
-}
-
-/* ---- Texts ---- */
-
-static uint64_t least(drey_engine_options o)
-{
-    drey_plan plan;
-    drey_error err = {0};
-    o.memory_bytes = 1;
-    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
-    return plan.smallest_budget_bytes;
-}
-
-static void check_texts(uint32_t type, bool tied, const drey_sampling *sampling)
-{
-    static writing want, got;
-    static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_SEQUENCE,
-                                           DREY_POLICY_EDGELLM, DREY_POLICY_SPECINFER};
-    static const double shares[] = {-1, 1, 0.5, 0};
-    drey_model *m = make("model.gguf", type, tied);
-    heads_file h = heads_for(m);
-    h.shape.n_heads = 4;
-    h.type = TYPE_Q8_0;
-    drey_engine_options o = options_of(m, DREY_DRAFTER_NONE);
-    o.n_threads = 1;
-    writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, sampling);
-    assert_int_equal(want.status, DREY_OK);
-    for (int i = 0; i < 8; i++) {
-        h.shape.n_ids = i % 2 ? SLICE : m->shape.n_vocab;
-        h.ids = i % 2 ? some_ids() : NULL;
-        put_beside(&h);
-        o = options_of(m, DREY_DRAFTER_MEDUSA);
-        o.heads = i % 3 ? NULL : temp_path("model.gguf.drey-medusa");
-        o.policy = policies[i % 4];
-        o.n_threads = 1 + i % 3;
-        if (i % 4 == 0)
-            o.memory_bytes = least(o) + (uint64_t)i * (100 << 10);
-        writing_run(&got, &o, shares[i % 4], prompt, N_PROMPT, N_TEXT, sampling);
-        must(got.status, &got.error);
-        assert_int_equal(got.n_ids, want.n_ids);
-        assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
-        assert_true(got.stats.drafted > 0);
-    }
-    drey_model_close(&m);
-    temp_dir_remove();
-}
-
-TEST(texts_are_those_of_plain_decoding)
-{
-    check_texts(TYPE_Q8_0, false, NULL);
-    check_texts(TYPE_Q4_K, true, NULL);
-    check_texts(TOY_TYPE_MIXED, false,
-                &(drey_sampling){.temperature = 0.9f, .top_p = 1.0f, .seed = 5});
 }
 
 /* ---- The plan ---- */
@@ -350,28 +285,27 @@ TEST(plan_counts_them)
     const uint64_t blocks = 4 * 256 * 512 * sizeof(float) + 4 * 256 * sizeof(float);
     const uint64_t slice = 8 * 32 * 256 * 34 / 32, ids = 1024; /* 1000, aligned */
     MUST(drey_planner_open, &planner, &o);
-    MUST(drey_planner_make, planner, least(o), NULL, &plan);
+    MUST(drey_planner_make, planner, smallest_budget(&o, NULL), NULL, &plan);
     assert_int_equal(plan.draft_bytes, blocks + slice + ids);
     uint64_t parts = plan.pinned_bytes + plan.draft_bytes + plan.ring_bytes + plan.kv_bytes +
                      plan.work_bytes + plan.process_bytes + plan.spare_bytes;
     assert_int_equal(parts, plan.budget_bytes);
     /* Named in whole MiB. */
-    assert_true(least(o) > least(options_of(m, DREY_DRAFTER_NONE)) + blocks / 2);
+    const drey_engine_options plain = options_of(m, DREY_DRAFTER_NONE);
+    assert_true(smallest_budget(&o, NULL) > smallest_budget(&plain, NULL) + blocks / 2);
     drey_planner_close(&planner);
     drey_model_close(&m);
 }
 
 /* ---- What is refused ---- */
 
-static void refused(const drey_model *m, drey_status status, const char *says)
+/* h: written first; NULL: the file is what it is. */
+static void refused(const drey_model *m, const heads_file *h, drey_status status, const char *says)
 {
+    if (h)
+        put_beside(h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-    drey_engine *e;
-    drey_error err = {0};
-    assert_int_equal(drey_engine_open(&e, &o, &err), status);
-    if (!strstr(err.message, says))
-        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
-    assert_null(strchr(err.message, '\n'));
+    must_refuse_engine(&o, NULL, status, says);
 }
 
 static void cut_short(const char *path)
@@ -401,13 +335,11 @@ TEST(bad_lists_of_ids)
         h = good;
         h.ids = lists[i].ids;
         h.shape.n_ids = lists[i].n;
-        put_beside(&h);
-        refused(m, lists[i].status, lists[i].says);
+        refused(m, &h, lists[i].status, lists[i].says);
     }
     h = good; /* longer than the vocabulary */
     h.shape.n_ids = n_vocab + 1;
-    put_beside(&h);
-    refused(m, DREY_ERR_MISMATCH, "train others");
+    refused(m, &h, DREY_ERR_MISMATCH, "train others");
     drey_model_close(&m);
 }
 
@@ -417,43 +349,37 @@ TEST(bad_files)
     const heads_file good = heads_for(m);
     const char *path = temp_path("model.gguf.drey-medusa");
     assert_false(drey_is_heads_file(path));
-    refused(m, DREY_ERR_IO, "drey-medusa");
+    refused(m, NULL, DREY_ERR_IO, "drey-medusa");
     put_beside(&good);
     assert_true(drey_is_heads_file(path));
     assert_false(drey_is_heads_file(temp_path("model.gguf")));
     heads_file h = good;
     h.target++;
-    put_beside(&h);
-    refused(m, DREY_ERR_MISMATCH, "another model");
+    refused(m, &h, DREY_ERR_MISMATCH, "another model");
     h = good;
     h.shape.n_embd = 128;
-    put_beside(&h);
-    refused(m, DREY_ERR_MISMATCH, "width 128");
+    refused(m, &h, DREY_ERR_MISMATCH, "width 128");
     h = good;
     h.shape.accuracy[1][3] = NAN;
-    put_beside(&h);
-    refused(m, DREY_ERR_FORMAT, "accuracy");
+    refused(m, &h, DREY_ERR_FORMAT, "accuracy");
     h = good;
     h.shape.scale = INFINITY;
-    put_beside(&h);
-    refused(m, DREY_ERR_FORMAT, "scale");
+    refused(m, &h, DREY_ERR_FORMAT, "scale");
     h = good;
     h.version--;
-    put_beside(&h);
-    refused(m, DREY_ERR_UNSUPPORTED, "train them again");
+    refused(m, &h, DREY_ERR_UNSUPPORTED, "train them again");
     h = good;
     h.architecture = "llama";
-    put_beside(&h);
+    refused(m, &h, DREY_ERR_FORMAT, "no file of Medusa heads");
     assert_false(drey_is_heads_file(path));
-    refused(m, DREY_ERR_FORMAT, "no file of Medusa heads");
     put_beside(&good);
     cut_short(path);
-    refused(m, DREY_ERR_FORMAT, path);
+    refused(m, NULL, DREY_ERR_FORMAT, path);
     static const char *const tensors[] = {"blocks.1.weight", "blocks.bias"};
     for (int i = 0; i < 2; i++) {
         put_beside(&good);
         damage(path, tensors[i], 0, 0, i == 1);
-        refused(m, DREY_ERR_FORMAT, "not finite");
+        refused(m, NULL, DREY_ERR_FORMAT, "not finite");
     }
     drey_engine_options o = options_of(m, DREY_DRAFTER_LOOKUP);
     drey_plan plan;

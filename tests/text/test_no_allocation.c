@@ -12,7 +12,7 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-#include "support/writing.h"
+#include "support/toy_models.h"
 
 static _Atomic bool decoding;
 static bool with_sidecar;
@@ -77,19 +77,13 @@ static bool exit_here(void *user, int32_t layer, int32_t position)
     return (layer + position) % 4 == 0;
 }
 
-static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey_policy policy,
-                  double share, float temperature)
+static void check(drey_drafter kind, drey_policy policy, double share, float temperature)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 160, 2);
     o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
     o.drafter = kind;
     o.policy = policy;
-    o.n_context = 160;
-    o.n_threads = 2;
     o.trace_spans = 200; /* few: the rings go round */
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.with =
         kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF ? DREY_WITH(DREY_PART_LOOKUP) : 0;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
@@ -104,11 +98,9 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     g.on_text = swallow;
     g.on_event = swallow_event;
     g.user = &left;
-    drey_engine *e = NULL;
-    drey_session *s = NULL;
     drey_statistics stats;
-    MUST(engine_open, &e, &o, &tuning);
-    MUST(drey_session_open, &s, e);
+    engine_place p = place_open(&o, &tuning);
+    drey_session *s = p.session[0];
     MUST(drey_session_sync, s, prompt, 7, NULL);
     MUST(drey_session_begin, s, &g, &stats);
     for (bool done = false; !done;)
@@ -116,20 +108,13 @@ static void check(drey_model *target, drey_model *draft, drey_drafter kind, drey
     assert_int_equal(left, 0);
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     assert_true(stats.sidecar == with_sidecar);
-    drey_session_close(&s);
-    drey_engine_close(&e);
+    place_close(&p);
 }
 
 TEST(test_no_allocation)
 {
-    drey_error err = {0};
-    drey_model *target = NULL, *draft = NULL;
     toy_options toy = toy_usual();
-    toy_write(temp_path("target.gguf"), &toy);
-    toy.n_layers = 2;
-    toy_write(temp_path("draft.gguf"), &toy);
-    assert_int_equal(drey_model_open(&target, temp_path("target.gguf"), &err), DREY_OK);
-    assert_int_equal(drey_model_open(&draft, temp_path("draft.gguf"), &err), DREY_OK);
+    toys_open_pair(&toy);
     assert_true(atomic_load(&n_allocations) > 10);
     heads_file heads;
     heads_file_init(&heads, target->file, &target->shape);
@@ -137,22 +122,19 @@ TEST(test_no_allocation)
     heads_file_write(temp_path("target.gguf.drey-medusa"), &heads);
     for (int turn = 0; turn < 3; turn++) {
         double share = turn ? 0 : 2;
-        drey_prepare_options prepare = {.model = target};
-        must(turn == 2 && drey_prepare(&prepare, NULL, &err), &err);
         with_sidecar = turn == 2;
-        check(target, draft, DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
-        check(target, draft, DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
-        check(target, draft, DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL, share, 0);
-        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
-        check(target, draft, DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
+        if (with_sidecar)
+            toy_prepare(target, NULL, false);
+        check(DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
+        check(DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
+        check(DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL, share, 0);
+        check(DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
+        check(DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
     }
     drey_model_close(&target);
     toy.type = TYPE_Q4_0;
-    toy.n_layers = 3;
     target = toy_open("split.gguf", &toy);
-    drey_prepare_options prepare = {.model = target, .planes = true};
-    must(drey_prepare(&prepare, NULL, &err), &err);
-    check(target, NULL, DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
-    drey_model_close(&target);
-    drey_model_close(&draft);
+    toy_prepare(target, NULL, true);
+    check(DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL, 0, 0.7f);
+    toys_close(NULL);
 }

@@ -1,20 +1,17 @@
-/* Drafting while a verification waits for weights: whatever the disk's moods are, the text stays
- * the same, what was drafted ahead is kept where the text goes there, and every step leaves tree
- * and caches in order, also one that fails or is cancelled. */
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
+/* Drafting while a verification waits for weights: every step leaves tree and caches in order, also
+ * one that fails, and what was drafted ahead is kept where the text goes there.
+ * test_matrix.c has texts with slow reads under each policy. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "draft/model_drafter.h"
 #include "session/session.h"
-#include "support/rng.h"
+#include "support/faults/disk.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
+#include "support/writing.h"
 
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 16, SLOWER = 10 }; /* computing is slower by so much, and so are reads */
@@ -25,46 +22,11 @@ enum { N_PROMPT = 9, MOST_SESSIONS = 3 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101};
 
-typedef struct text {
-    int32_t id[N_TEXT];
-    int32_t n;
-    drey_statistics stats;
-    drey_speculation speculation;
-} text;
-
 /* What goes wrong, and how slow the disk is. */
 typedef struct trouble {
-    int32_t delay_us; /* of a read, less than this */
-    int32_t cancel_every, fail_every;
-    _Atomic uint32_t n_reads;
-    drey_session *session; /* that reads cancel: by set_cancelled */
-    int32_t n_slices, n_cancelled, n_failed;
+    disk disk;
+    int32_t n_slices, n_failed;
 } trouble;
-
-static pthread_mutex_t cancelled_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Which session reads cancel from now on; NULL: none. */
-static void set_cancelled(trouble *t, drey_session *s)
-{
-    pthread_mutex_lock(&cancelled_lock);
-    t->session = s;
-    pthread_mutex_unlock(&cancelled_lock);
-}
-
-static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
-{
-    trouble *t = user;
-    uint32_t n = atomic_fetch_add(&t->n_reads, 1);
-    rng r = rng_from(offset + n);
-    usleep((useconds_t)(SLOWER * rng_below(&r, t->delay_us)));
-    if (t->cancel_every && n % (uint32_t)t->cancel_every == 0) {
-        pthread_mutex_lock(&cancelled_lock);
-        if (t->session)
-            drey_session_cancel(t->session);
-        pthread_mutex_unlock(&cancelled_lock);
-    }
-    return t->fail_every && n % (uint32_t)t->fail_every < 40 ? EIO : 0;
-}
 
 /* ---- A drafter that counts its slices, and may fail in them ---- */
 
@@ -110,27 +72,9 @@ static drey_session *open_session(drey_engine *e, trouble *t)
 
 /* ---- Writing ---- */
 
-static bool keep_id(void *user, int32_t id)
-{
-    text *t = user;
-    assert_true(t->n < N_TEXT);
-    t->id[t->n++] = id;
-    return true;
-}
-
-static drey_generate_options asked_for(text *t, float temperature)
-{
-    drey_generate_options g = greedy(N_TEXT - t->n);
-    g.sampling = (drey_sampling){.temperature = temperature, .top_p = 0.95f, .seed = 11};
-    g.on_token = keep_id;
-    g.user = t;
-    return g;
-}
-
 typedef struct setting {
     drey_policy policy;
     uint64_t without;
-    float temperature;
     int32_t n_threads, n_sessions;
 } setting;
 
@@ -138,7 +82,6 @@ typedef struct setting {
  * starves, however slow the drafting in front of it was. */
 static drey_engine *open_engine(const setting *s, trouble *t)
 {
-    drey_plan plan;
     drey_engine_options o = plain_options(target, N_PROMPT + N_TEXT + 1, s->n_threads);
     o.draft = s->policy == DREY_POLICY_NONE ? NULL : draft;
     o.drafter = s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
@@ -148,14 +91,12 @@ static drey_engine *open_engine(const setting *s, trouble *t)
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD; /* each read is delayed by itself */
     if (t) {
-        o.memory_bytes = 1;
-        assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_MEMORY);
-        o.memory_bytes = plan.smallest_budget_bytes + (4 << 20);
+        o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
     }
-    engine_tuning tuning = {.set_share = t != NULL, .share = 0.3, .fault = slow_read};
-    tuning.fault_user = t;
-    if (!t)
-        tuning.fault = NULL;
+    const engine_tuning tuning = {.set_share = t != NULL,
+                                  .share = 0.3,
+                                  .fault = t ? disk_read : NULL,
+                                  .fault_user = t ? &t->disk : NULL};
     drey_engine *e = NULL;
     MUST(engine_open, &e, &o, &tuning);
     return e;
@@ -180,7 +121,7 @@ static void check_session(const drey_session *s)
 }
 
 /* Writes prompts that differ in their first token, in shared passes, until all have ended. */
-static void write_texts(const setting *how, trouble *t, text *texts)
+static void write_texts(const setting *how, trouble *t, writing *texts)
 {
     drey_engine *e = open_engine(how, t);
     drey_session *s[MOST_SESSIONS];
@@ -190,32 +131,20 @@ static void write_texts(const setting *how, trouble *t, text *texts)
         int32_t ids[N_PROMPT];
         memcpy(ids, prompt, sizeof ids);
         ids[0] += i;
-        texts[i] = (text){.n = 0};
-        drey_generate_options g = asked_for(&texts[i], how->temperature);
+        texts[i] = (writing){.n_ids = 0};
+        drey_generate_options g = writing_into(&texts[i], N_TEXT - texts[i].n_ids);
         s[i] = open_session(e, t);
         assert_int_equal(drey_session_sync(s[i], ids, N_PROMPT, NULL, &err), DREY_OK);
         assert_int_equal(drey_session_begin(s[i], &g, &texts[i].stats, &err), DREY_OK);
     }
     for (int step = 0; left > 0; step++) {
         assert_true(step < 100 * N_TEXT);
-        if (t)
-            set_cancelled(t, s[0]);
         drey_status status = drey_engine_step(e, &left, &err);
         if (t)
             t->n_failed += status != DREY_OK;
-        for (int32_t i = 0; i < how->n_sessions; i++) {
+        for (int32_t i = 0; i < how->n_sessions; i++)
             check_session(s[i]);
-            if (drey_session_is_writing(s[i]) || texts[i].n == N_TEXT)
-                continue;
-            /* Cancelled: it goes on. */
-            drey_generate_options g = asked_for(&texts[i], how->temperature);
-            assert_int_equal(drey_session_begin(s[i], &g, &texts[i].stats, &err), DREY_OK);
-            t->n_cancelled++;
-            left++;
-        }
     }
-    if (t)
-        set_cancelled(t, NULL);
     for (int32_t i = 0; i < how->n_sessions; i++) {
         drey_session_speculation(s[i], &texts[i].speculation);
         drey_session_close(&s[i]);
@@ -223,73 +152,41 @@ static void write_texts(const setting *how, trouble *t, text *texts)
     drey_engine_close(&e);
 }
 
-static void same_ids(const text *got, const text *want, int32_t n)
+static void same_ids(const writing *got, const writing *want, int32_t n)
 {
-    for (int32_t i = 0; i < n; i++) {
-        assert_int_equal(got[i].n, N_TEXT);
-        assert_memory_equal(got[i].id, want[i].id, sizeof want[i].id);
-    }
+    for (int32_t i = 0; i < n; i++)
+        must_be_same_ids(&want[i], &got[i], "drafted ahead");
 }
 
 /* What the target alone writes, in memory. */
-static void plain(float temperature, int32_t n, text *texts)
+static void plain(int32_t n, writing *texts)
 {
-    const setting alone = {DREY_POLICY_NONE, 0, temperature, 1, n};
+    const setting alone = {DREY_POLICY_NONE, 0, 1, n};
     write_texts(&alone, NULL, texts);
 }
 
 /* ---- Tests ---- */
 
-TEST(the_same_text)
-{
-    static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_EDGELLM,
-                                           DREY_POLICY_SEQUENCE};
-    static const uint64_t withouts[] = {0, DREY_WITHOUT(DREY_PART_TREE),
-                                        DREY_WITHOUT(DREY_PART_BATCHING)};
-    int64_t kept = 0, lost = 0;
-    for (int i = 0; i < 6; i++) {
-        text want, got;
-        trouble slow = {.delay_us = 300 + 200 * i};
-        setting how = {policies[i % 3], withouts[i / 2], i % 2 ? 0.7f : 0, 1 + i % 2, 1};
-        plain(how.temperature, 1, &want);
-        write_texts(&how, &slow, &got);
-        same_ids(&got, &want, 1);
-        kept += got.speculation.provisional_kept;
-        lost += got.speculation.provisional_lost;
-        assert_true(got.speculation.hidden_share >= 0 && got.speculation.hidden_share <= 1);
-        assert_true(got.speculation.hidden_share > 0);
-        how.without |= DREY_WITHOUT(DREY_PART_PROVISIONAL);
-        write_texts(&how, &slow, &got);
-        same_ids(&got, &want, 1);
-        assert_int_equal(got.speculation.provisional_kept + got.speculation.provisional_lost, 0);
-        assert_true(got.speculation.hidden_share == 0);
-    }
-    assert_true(kept > 0 && lost > 0);
-}
-
 /* The draft's workspace is shared: each has a step, then the next one. */
 TEST(sessions_in_turn)
 {
-    text want[MOST_SESSIONS], got[MOST_SESSIONS];
-    trouble slow = {.delay_us = 600};
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 2, MOST_SESSIONS};
-    plain(0, MOST_SESSIONS, want);
+    static writing want[MOST_SESSIONS], got[MOST_SESSIONS];
+    trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 2, MOST_SESSIONS};
+    plain(MOST_SESSIONS, want);
     write_texts(&how, &slow, got);
     same_ids(got, want, MOST_SESSIONS);
     for (int i = 0; i < MOST_SESSIONS; i++)
-        assert_true(got[i].speculation.provisional_kept + got[i].speculation.provisional_lost > 0);
+        assert_true(got[i].speculation.provisional_kept + got[i].speculation.provisional_lost > 0 &&
+                    got[i].speculation.hidden_share > 0);
 }
 
-TEST(interruptions)
+TEST(failing_reads)
 {
-    text want, got;
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
-    plain(0, 1, &want);
-    trouble cancels = {.delay_us = 300, .cancel_every = 131};
-    write_texts(&how, &cancels, &got);
-    same_ids(&got, &want, 1);
-    assert_true(cancels.n_cancelled > 0);
-    trouble fails = {.delay_us = 300, .fail_every = 499};
+    static writing want, got;
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 1, 1};
+    plain(1, &want);
+    trouble fails = {.disk = {.slow_of = 1, .slow_us = 300 * SLOWER, .fail_of = 499}};
     write_texts(&how, &fails, &got);
     same_ids(&got, &want, 1);
     assert_true(fails.n_failed > 0);
@@ -298,10 +195,10 @@ TEST(interruptions)
 /* A draft that fails in the gaps costs no token, and no error. */
 TEST(a_failing_draft)
 {
-    text want, got;
-    trouble slow = {.delay_us = 600};
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1, 1};
-    plain(0, 1, &want);
+    static writing want, got;
+    trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
+    const setting how = {DREY_POLICY_OPTIMAL, 0, 1, 1};
+    plain(1, &want);
     fails_every = 7;
     write_texts(&how, &slow, &got);
     fails_every = 0;
@@ -314,17 +211,17 @@ TEST(the_prompt)
 {
     enum { N_LONG = N_TEXT + 4 };
     for (int without = 0; without < 2; without++) {
-        trouble slow = {.delay_us = 600};
-        text t = {.n = 0};
-        setting how = {DREY_POLICY_OPTIMAL, 0, 0, 1 + without, 1};
+        trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
+        static writing t;
+        setting how = {DREY_POLICY_OPTIMAL, 0, 1 + without, 1};
         how.without = without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0;
         drey_engine *e = open_engine(&how, &slow);
         drey_session *s = open_session(e, &slow);
         int32_t ids[N_LONG];
         for (int32_t i = 0; i < N_LONG; i++)
             ids[i] = prompt[i % N_PROMPT];
-        drey_generate_options g = asked_for(&t, 0);
-        g.n_predict = 4;
+        t.n_ids = 0;
+        drey_generate_options g = writing_into(&t, 4);
         MUST(drey_session_sync, s, ids, N_LONG, NULL);
         MUST(drey_session_begin, s, &g, NULL);
         bool done;

@@ -2,20 +2,19 @@
  * evicted meanwhile, and after a restart; files that are not whole, or another model's, are
  * nothing. */
 #include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "session/session.h"
 #include "support/bytes_file.h"
+#include "support/faults/disk.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
+#include "support/writing.h"
 
 enum { N_CONTEXT = 320, N_TEXT = 12, MOST_PROMPT = 290 };
 #ifdef TESTS_SANITIZED
@@ -23,11 +22,6 @@ enum { N_ROUNDS = 40 };
 #else
 enum { N_ROUNDS = 60 };
 #endif
-
-typedef struct place {
-    drey_engine *engine;
-    drey_session *session[2];
-} place;
 
 static drey_engine_options options_of(drey_model *model, const drey_prefix_options *prefixes)
 {
@@ -37,23 +31,12 @@ static drey_engine_options options_of(drey_model *model, const drey_prefix_optio
     return o;
 }
 
-static place open_place(drey_model *model, const drey_prefix_options *prefixes, bool drafts)
+static engine_place open_place(drey_model *model, const drey_prefix_options *prefixes, bool drafts)
 {
-    place p = {.engine = NULL};
     drey_engine_options o = options_of(model, prefixes);
     o.draft = drafts ? draft : NULL;
     o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
-    MUST(drey_engine_open, &p.engine, &o);
-    for (int i = 0; i < 2; i++)
-        MUST(drey_session_open, &p.session[i], p.engine);
-    return p;
-}
-
-static void close_place(place *p)
-{
-    for (int i = 0; i < 2; i++)
-        drey_session_close(&p->session[i]);
-    drey_engine_close(&p->engine);
+    return place_open(&o, NULL);
 }
 
 static size_t block_bytes(void)
@@ -73,33 +56,14 @@ static drey_prefix_options room_for(int n, const char *folder, int n_files)
 
 /* ---- Texts ---- */
 
-typedef struct text {
-    int32_t ids[N_TEXT], n;
-    drey_statistics stats;
-} text;
-
-static bool keep_id(void *user, int32_t id)
+static void write_text(drey_session *s, const int32_t *ids, int32_t n, writing *t)
 {
-    text *t = user;
-    t->ids[t->n++] = id;
-    return true;
-}
-
-static void write_text(drey_session *s, const int32_t *ids, int32_t n, text *t)
-{
-    drey_generate_options g = greedy(N_TEXT);
-    g.sampling = (drey_sampling){.temperature = 0.7f, .top_p = 1, .seed = 3};
-    g.on_token = keep_id;
-    g.user = t;
-    *t = (text){.n = 0};
+    const drey_sampling sampling = {.temperature = 0.7f, .top_p = 1, .seed = 3};
+    t->n_ids = 0;
+    t->n_bytes = 0;
     drey_session_reset(s);
-    MUST(drey_session_generate, s, ids, (size_t)n, &g, &t->stats);
-    assert_int_equal(t->n, N_TEXT);
-}
-
-static void check_same(const text *a, const text *b)
-{
-    assert_memory_equal(a->ids, b->ids, sizeof a->ids);
+    writing_go_on(t, s, ids, (size_t)n, N_TEXT, &sampling);
+    assert_int_equal(t->n_ids, N_TEXT);
 }
 
 static void random_ids(rng *r, int32_t *ids, int32_t n)
@@ -121,10 +85,10 @@ TEST(test_same_bytes)
 {
     rng r = rng_from(1);
     int32_t ids[MOST_PROMPT];
-    text first, again, plain;
+    static writing first, again, plain;
     drey_prefixes count;
     drey_prefix_options o = room_for(8, NULL, 0);
-    place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
+    engine_place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
     random_ids(&r, ids, MOST_PROMPT);
     write_text(p.session[0], ids, 200, &first);
     assert_int_equal(first.stats.cached_tokens, 0);
@@ -132,7 +96,7 @@ TEST(test_same_bytes)
     write_text(p.session[1], ids, 230, &again);
     assert_int_equal(again.stats.cached_tokens, 128);
     write_text(alone.session[0], ids, 230, &plain);
-    check_same(&plain, &again);
+    must_be_same(&plain, &again, "restored");
     check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 230 / KV_GROUP);
     drey_engine_prefixes(p.engine, &count);
     assert_int_equal(count.blocks, 4); /* two, and a third of each text */
@@ -147,8 +111,8 @@ TEST(test_same_bytes)
     assert_int_equal(p.session[0]->target_kv.n_committed, 192);
     drey_session_end(p.session[0]);
     assert_int_equal(again.stats.cached_tokens, 192);
-    close_place(&p);
-    close_place(&alone);
+    place_close(&p);
+    place_close(&alone);
 }
 
 /* The last token is computed in any case, for what follows it. */
@@ -156,17 +120,17 @@ TEST(test_whole_blocks)
 {
     rng r = rng_from(5);
     int32_t ids[129];
-    text first, again;
+    static writing first, again;
     drey_prefix_options o = room_for(8, NULL, 0);
-    place p = open_place(target, &o, false);
+    engine_place p = open_place(target, &o, false);
     random_ids(&r, ids, 129);
     write_text(p.session[0], ids, 128, &first);
     write_text(p.session[1], ids, 128, &again);
     assert_int_equal(again.stats.cached_tokens, 64);
-    check_same(&first, &again);
+    must_be_same(&first, &again, "restored");
     write_text(p.session[1], ids, 129, &again);
     assert_int_equal(again.stats.cached_tokens, 128);
-    close_place(&p);
+    place_close(&p);
 }
 
 /* Few places, a small folder: blocks come and go, texts stay. */
@@ -175,10 +139,10 @@ TEST(test_many_texts)
     rng r = rng_from(2);
     int32_t base[3][MOST_PROMPT], ids[MOST_PROMPT];
     int64_t n_cached = 0;
-    text got, plain;
+    static writing got, plain;
     drey_prefixes count;
     drey_prefix_options o = room_for(5, temp_path("small"), 9);
-    place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
+    engine_place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
     for (int i = 0; i < 3; i++)
         random_ids(&r, base[i], MOST_PROMPT);
     for (int i = 0; i < N_ROUNDS; i++) {
@@ -187,28 +151,28 @@ TEST(test_many_texts)
         random_ids(&r, ids + same, n - same);
         write_text(p.session[rng_below(&r, 2)], ids, n, &got);
         write_text(alone.session[0], ids, n, &plain);
-        check_same(&plain, &got);
+        must_be_same(&plain, &got, "restored");
         n_cached += got.stats.cached_tokens;
         drey_engine_prefixes(p.engine, &count);
         assert_true(count.blocks <= 5 && count.disk_bytes <= o.disk_bytes && !count.disk_failed);
     }
     assert_true(n_cached > 0 && count.restored_tokens == n_cached);
     assert_true(count.kept_blocks > 5 && count.read_blocks > 0 && count.written_blocks > 9);
-    close_place(&p);
-    close_place(&alone);
+    place_close(&p);
+    place_close(&alone);
 }
 
 /* ---- After a restart ---- */
 
 static int64_t cached_after_restart(drey_model *model, const drey_prefix_options *o,
-                                    const int32_t *ids, int32_t n, const text *right)
+                                    const int32_t *ids, int32_t n, const writing *right)
 {
-    text got;
-    place p = open_place(model, o, false);
+    static writing got;
+    engine_place p = open_place(model, o, false);
     write_text(p.session[0], ids, n, &got);
     if (right)
-        check_same(right, &got);
-    close_place(&p);
+        must_be_same(right, &got, "restored");
+    place_close(&p);
     return got.stats.cached_tokens;
 }
 
@@ -252,13 +216,13 @@ TEST(test_restart)
 {
     damage_rng = rng_from(8);
     int32_t ids[200];
-    text right;
+    static writing right;
     const char *folder = temp_path("restart");
     drey_prefix_options o = room_for(8, folder, 20);
     random_ids(&damage_rng, ids, 200);
-    place p = open_place(target, &o, false);
+    engine_place p = open_place(target, &o, false);
     write_text(p.session[0], ids, 200, &right);
-    close_place(&p);
+    place_close(&p);
     assert_int_equal(for_each_file(folder, NULL), 3);
     assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
     for (int i = 0; i < 5; i++) {
@@ -275,35 +239,30 @@ TEST(test_restart)
 
 TEST(test_refused)
 {
-    drey_error err = {0};
-    drey_engine *second = NULL;
     drey_plan with, without;
     drey_prefix_options o = room_for(4, temp_path("used"), 4);
     drey_engine_options options = options_of(target, &o);
     int32_t ids[PREFIX_POSITIONS + 1] = {1};
-    text t;
-    place p = open_place(target, &o, false);
+    static writing t;
+    engine_place p = open_place(target, &o, false);
     write_text(p.session[0], ids, PREFIX_POSITIONS + 1, &t);
-    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "another process"));
-    close_place(&p);
-    must(drey_plan_make(&options, NULL, &with, &err), &err);
+    must_refuse_engine(&options, NULL, DREY_ERR_IO, "another process");
+    place_close(&p);
+    MUST(drey_plan_make, &options, NULL, &with);
     options.prefixes = NULL;
-    must(drey_plan_make(&options, NULL, &without, &err), &err);
+    MUST(drey_plan_make, &options, NULL, &without);
     assert_true(with.prefix_bytes > 4 * block_bytes() && with.prefix_bytes <= o.memory_bytes);
     assert_int_equal(without.prefix_bytes, 0);
     assert_true(with.smallest_budget_bytes >=
                 without.smallest_budget_bytes + with.prefix_bytes - (1 << 20));
     o.memory_bytes = block_bytes();
     options.prefixes = &o;
-    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_USAGE);
-    assert_non_null(strstr(err.message, "too little to keep prefixes"));
+    must_refuse_engine(&options, NULL, DREY_ERR_USAGE, "too little to keep prefixes");
     int n_files = for_each_file(temp_path("used"), NULL);
     o = room_for(4, temp_path("used"), 1);
-    must(drey_plan_make(&options, NULL, &with, &err), &err);
+    MUST(drey_plan_make, &options, NULL, &with);
     o.disk_bytes--;
-    assert_int_equal(drey_engine_open(&second, &options, &err), DREY_ERR_USAGE);
-    assert_non_null(strstr(err.message, "of disk are too little"));
+    must_refuse_engine(&options, NULL, DREY_ERR_USAGE, "of disk are too little");
     assert_int_equal(for_each_file(temp_path("used"), NULL), n_files);
 }
 
@@ -312,24 +271,20 @@ TEST(test_full_disk)
 {
     rng r = rng_from(3);
     int32_t ids[200];
-    text first, again;
+    static writing first, again;
     drey_prefixes count;
-    struct rlimit before, little;
     drey_prefix_options o = room_for(8, temp_path("full"), 20);
-    place p = open_place(target, &o, false);
+    engine_place p = open_place(target, &o, false);
     random_ids(&r, ids, 200);
-    signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    little = (struct rlimit){.rlim_cur = 8000, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+    disk_set_full(true);
     write_text(p.session[0], ids, 200, &first);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    disk_set_full(false);
     drey_engine_prefixes(p.engine, &count);
     assert_true(count.disk_failed && count.files == 0);
     write_text(p.session[1], ids, 200, &again);
     assert_int_equal(again.stats.cached_tokens, 192);
-    check_same(&first, &again);
-    close_place(&p);
+    must_be_same(&first, &again, "restored");
+    place_close(&p);
     assert_int_equal(for_each_file(temp_path("full"), NULL), 0);
 }
 

@@ -1,17 +1,16 @@
 /* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
  * nothing lost of what was verified, and a next text that goes on as if nothing had been. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "session/session.h"
+#include "support/faults/disk.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-#include "support/toy.h"
+#include "support/writing.h"
 
 enum {
     N_TEXT = 20,
@@ -26,18 +25,16 @@ typedef struct rig {
     drey_model *target, *draft;
     drey_engine_options options;
     engine_tuning tuning;
-    drey_engine *engine;
-    drey_session *session;
+    engine_place at;
     drey_error err;
-    int32_t ids[4 * N_TEXT];
-    int32_t n_ids;
+    writing text;
+    disk disk;
     int32_t touch_at; /* written token at which the target's file is touched; 0: none */
     const char *touch;
-    int32_t fail_at;      /* written token from which on reads fail; 0: none */
-    _Atomic bool no_disk; /* reads fail */
-    int n_reports;        /* of the target's load, */
-    int cancel_report;    /* the one that cancels the session, */
-    int fail_report;      /* and the one from which on reads fail; 0: none */
+    int32_t fail_at;   /* written token from which on reads fail; 0: none */
+    int n_reports;     /* of the target's load, */
+    int cancel_report; /* the one that cancels the session, */
+    int fail_report;   /* and the one from which on reads fail; 0: none */
 } rig;
 
 static char target_path[2048], draft_path[2048];
@@ -57,9 +54,10 @@ static int make_models(void **state)
     return 0;
 }
 
-static int fault(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+/* Reads fail from now on, or no more. */
+static void break_disk(rig *r, bool breaks)
 {
-    return atomic_load(&((rig *)user)->no_disk) ? EIO : 0;
+    atomic_store(&r->disk.n_broken, breaks ? INT32_MAX : 0);
 }
 
 static void count_report(void *user, drey_progress what, uint64_t done, uint64_t total)
@@ -69,82 +67,87 @@ static void count_report(void *user, drey_progress what, uint64_t done, uint64_t
         return;
     r->n_reports++;
     if (r->n_reports == r->cancel_report)
-        drey_session_cancel(r->session);
+        drey_session_cancel(r->at.session[0]);
     if (r->n_reports == r->fail_report)
-        atomic_store(&r->no_disk, true);
+        break_disk(r, true);
 }
 
 /* share: of each of the target's matrices that is pinned. */
 static void rig_open(rig *r, drey_io io, bool with_draft, double share)
 {
     *r = (rig){0};
-    must(drey_model_open(&r->target, target_path, &r->err), &r->err);
-    drey_engine_options_init(&r->options);
-    r->options.target = r->target;
-    r->options.memory_bytes = DREY_MEMORY_UNLIMITED;
-    r->options.n_context = 128;
-    r->options.n_threads = 2;
+    MUST(drey_model_open, &r->target, target_path);
+    r->options = plain_options(r->target, 128, 2);
     r->options.prompt_chunk = 3;
     r->options.read_bytes = 64 << 10; /* more reads to go wrong */
     r->options.io = io;
     r->options.progress = count_report;
     r->options.progress_user = r;
     if (with_draft) {
-        must(drey_model_open(&r->draft, draft_path, &r->err), &r->err);
+        MUST(drey_model_open, &r->draft, draft_path);
         r->options.draft = r->draft;
         r->options.drafter = DREY_DRAFTER_MODEL;
         r->options.tree_nodes = N_TREE;
     }
-    r->tuning = (engine_tuning){.set_share = true, .share = share, .fault = fault, .fault_user = r};
-    must(engine_open(&r->engine, &r->options, &r->tuning, &r->err), &r->err);
-    must(drey_session_open(&r->session, r->engine, &r->err), &r->err);
+    r->tuning = (engine_tuning){
+        .set_share = true, .share = share, .fault = disk_read, .fault_user = &r->disk};
+    r->at = place_open(&r->options, &r->tuning);
 }
 
 static void rig_close(rig *r)
 {
-    drey_session_close(&r->session);
-    drey_engine_close(&r->engine);
+    place_close(&r->at);
     drey_model_close(&r->target);
     drey_model_close(&r->draft);
+}
+
+static void touch(const char *path)
+{
+    const struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+    assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
 }
 
 static bool keep(void *user, int32_t id)
 {
     rig *r = user;
-    r->ids[r->n_ids++] = id;
-    if (r->n_ids == r->touch_at) {
-        struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-        assert_int_equal(utimensat(AT_FDCWD, r->touch, past, 0), 0);
-    }
-    if (r->n_ids == r->fail_at)
-        atomic_store(&r->no_disk, true);
+    writing_keep_id(&r->text, id);
+    if (r->text.n_ids == r->touch_at)
+        touch(r->touch);
+    if (r->text.n_ids == r->fail_at)
+        break_disk(r, true);
     return true;
 }
 
 /* Writes on until the text has N_TEXT tokens; the first call takes the prompt. */
 static drey_status write_on(rig *r, drey_statistics *stats)
 {
-    drey_generate_options g = greedy(N_TEXT - r->n_ids);
+    drey_generate_options g = greedy(N_TEXT - r->text.n_ids);
     g.on_token = keep;
     g.user = r;
-    bool first = r->session->n_timeline == 0;
-    return drey_session_generate(r->session, first ? prompt : NULL, first ? N_PROMPT : 0, &g, stats,
-                                 &r->err);
+    bool first = r->at.session[0]->n_timeline == 0;
+    return drey_session_generate(r->at.session[0], first ? prompt : NULL, first ? N_PROMPT : 0, &g,
+                                 stats, &r->err);
 }
 
-static int32_t expected[N_TEXT];
+static writing expected;
 
 static void write_expected(bool with_draft, double share, drey_io io, int *n_reports)
 {
-    rig r;
+    static rig r;
     drey_statistics stats;
     rig_open(&r, io, with_draft, share);
     must(write_on(&r, &stats), &r.err);
-    assert_int_equal(r.n_ids, N_TEXT);
-    memcpy(expected, r.ids, sizeof expected);
+    assert_int_equal(r.text.n_ids, N_TEXT);
+    expected = r.text;
     *n_reports = r.n_reports;
     assert_true(share == 1 || stats.read_bytes > 0);
     rig_close(&r);
+}
+
+/* A beginning of it. */
+static void check_beginning(const rig *r)
+{
+    assert_memory_equal(r->text.ids, expected.ids, (size_t)r->text.n_ids * sizeof *expected.ids);
 }
 
 static const drey_io ways[] = {DREY_IO_AUTO, DREY_IO_PREAD, DREY_IO_BUFFERED};
@@ -157,7 +160,7 @@ TEST(cancelled_loads_begin_again)
         drey_io io = ways[i % 3];
         int n_reports;
         write_expected(with_draft, share, io, &n_reports);
-        rig r;
+        static rig r;
         drey_statistics stats;
         rig_open(&r, io, with_draft, share);
         for (int turn = 0; turn < 3; turn++) { /* each load is given up at another place */
@@ -165,12 +168,11 @@ TEST(cancelled_loads_begin_again)
             r.cancel_report = 1 + n_reports * turn / 4;
             assert_int_equal(write_on(&r, &stats), DREY_ERR_CANCELLED);
             assert_int_equal(stats.finish, DREY_FINISH_INTERRUPTED);
-            assert_int_equal(r.n_ids, 0);
+            assert_int_equal(r.text.n_ids, 0);
         }
         r.cancel_report = 0;
         must(write_on(&r, &stats), &r.err);
-        assert_int_equal(r.n_ids, N_TEXT);
-        assert_memory_equal(r.ids, expected, sizeof expected);
+        must_be_same_ids(&expected, &r.text, "recovered");
         rig_close(&r);
     }
 }
@@ -187,26 +189,24 @@ TEST(text_goes_on_when_the_disk_is_back)
         drey_io io = ways[i % 3];
         int n_reports;
         write_expected(with_draft, 0.4, io, &n_reports);
-        rig r;
+        static rig r;
         drey_statistics stats;
         rig_open(&r, io, with_draft, 0.4);
         r.fail_at = fail_at[i];
         r.fail_report = i == 1 ? n_reports / 2 : 0;
-        atomic_store(&r.no_disk, i == 0);
-        assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
+        break_disk(&r, i == 0);
+        must_refuse(write_on(&r, &stats), DREY_ERR_IO, "cannot read", &r.err);
         assert_int_equal(stats.finish, DREY_FINISH_ERROR);
-        assert_int_equal(stats.generated_tokens, r.n_ids);
-        assert_true(r.n_ids >= r.fail_at && r.n_ids < N_TEXT);
-        assert_non_null(strstr(r.err.message, "cannot read"));
+        assert_int_equal(stats.generated_tokens, r.text.n_ids);
+        assert_true(r.text.n_ids >= r.fail_at && r.text.n_ids < N_TEXT);
         assert_non_null(strstr(r.err.message, "at byte "));
         assert_non_null(strstr(r.err.message, "Input/output error; check the disk"));
-        int32_t before = r.n_ids;
+        int32_t before = r.text.n_ids;
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* still gone */
-        assert_int_equal(r.n_ids, before);
-        atomic_store(&r.no_disk, false);
+        assert_int_equal(r.text.n_ids, before);
+        break_disk(&r, false);
         must(write_on(&r, &stats), &r.err);
-        assert_int_equal(r.n_ids, N_TEXT);
-        assert_memory_equal(r.ids, expected, sizeof expected);
+        must_be_same_ids(&expected, &r.text, "recovered");
         rig_close(&r);
     }
 }
@@ -217,16 +217,16 @@ TEST(changed_model_ends_the_text)
     int n_reports;
     write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 3; i++) {
-        rig r;
+        static rig r;
         drey_statistics stats;
         rig_open(&r, ways[i], i == 1, 0.4);
         r.touch = target_path;
         r.touch_at = 1 + 4 * i;
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
-        assert_true(r.n_ids >= r.touch_at && r.n_ids < N_TEXT);
-        assert_memory_equal(r.ids, expected, (size_t)r.n_ids * sizeof *expected);
+        assert_true(r.text.n_ids >= r.touch_at && r.text.n_ids < N_TEXT);
+        check_beginning(&r);
         if (i != 1) /* a turn without a draft writes one token */
-            assert_int_equal(r.n_ids, r.touch_at);
+            assert_int_equal(r.text.n_ids, r.touch_at);
         assert_non_null(strstr(r.err.message, target_path));
         assert_non_null(strstr(r.err.message, "has changed while it was in use"));
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO); /* and for good */
@@ -237,18 +237,14 @@ TEST(changed_model_ends_the_text)
 
 TEST(changed_between_opening_and_reading)
 {
-    rig r;
+    static rig r;
     drey_statistics stats;
-    struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
     rig_open(&r, DREY_IO_AUTO, false, 0.4);
-    assert_int_equal(utimensat(AT_FDCWD, target_path, past, 0), 0);
-    assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
-    assert_int_equal(r.n_ids, 0);
-    assert_non_null(strstr(r.err.message, "has changed"));
-    drey_session_close(&r.session);
-    drey_engine_close(&r.engine);
-    assert_int_equal(engine_open(&r.engine, &r.options, &r.tuning, &r.err), DREY_ERR_IO);
-    assert_non_null(strstr(r.err.message, "has changed"));
+    touch(target_path);
+    must_refuse(write_on(&r, &stats), DREY_ERR_IO, "has changed", &r.err);
+    assert_int_equal(r.text.n_ids, 0);
+    place_close(&r.at);
+    must_refuse_engine(&r.options, &r.tuning, DREY_ERR_IO, "has changed");
     rig_close(&r);
     make_models(NULL);
 }
@@ -259,13 +255,13 @@ TEST(loaded_model_may_change)
     toy_options toy = toy_usual();
     toy.tied = true; /* so that no embedding is looked up in the file */
     toy_write(target_path, &toy);
-    rig r;
+    static rig r;
     drey_statistics stats;
     rig_open(&r, DREY_IO_AUTO, false, 1);
     r.touch = target_path;
     r.touch_at = 3;
     must(write_on(&r, &stats), &r.err);
-    assert_int_equal(r.n_ids, N_TEXT);
+    assert_int_equal(r.text.n_ids, N_TEXT);
     rig_close(&r);
     make_models(NULL);
 }
@@ -275,17 +271,10 @@ TEST(changed_sidecar_ends_the_text)
     int n_reports;
     write_expected(false, 0.4, DREY_IO_AUTO, &n_reports);
     for (int i = 0; i < 2; i++) {
-        drey_error err = {0};
-        rig r;
+        static rig r;
         drey_statistics stats;
-        drey_prepare_options options;
-        drey_prepare_options_init(&options);
-        assert_int_equal(drey_model_open(&r.target, target_path, &err), DREY_OK);
-        options.model = r.target;
-        options.force = true;
-        drey_prepare_report report;
-        if (drey_prepare(&options, &report, &err) != DREY_OK)
-            fail_msg("%s", err.message);
+        MUST(drey_model_open, &r.target, target_path);
+        toy_prepare(r.target, NULL, false);
         drey_model_close(&r.target);
         char side[2100];
         snprintf(side, sizeof side, "%s.drey", target_path);
@@ -294,10 +283,10 @@ TEST(changed_sidecar_ends_the_text)
         r.touch_at = 5;
         assert_int_equal(write_on(&r, &stats), DREY_ERR_IO);
         assert_true(stats.sidecar);
-        assert_int_equal(r.n_ids, 5);
-        assert_memory_equal(r.ids, expected, 5 * sizeof *expected);
-        assert_non_null(
-            strstr(r.err.message, i ? "target.gguf has changed" : "target.gguf.drey has changed"));
+        assert_int_equal(r.text.n_ids, 5);
+        check_beginning(&r);
+        const char *says = i ? "target.gguf has changed" : "target.gguf.drey has changed";
+        assert_non_null(strstr(r.err.message, says));
         rig_close(&r);
         remove(side);
         make_models(NULL);

@@ -1,6 +1,6 @@
 /* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
- * the very bits of what is built and computed from scratch below the new root, and writes the
- * same text. */
+ * the very bits of what is built and computed from scratch below the new root. Texts are in
+ * test_matrix.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +12,13 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/tree_path.h"
-#include "session/turn.h"
+#include "support/writing.h"
 
-enum { N_CONTEXT = 160, N_PROMPT = 40, N_ROWS = 24 };
+enum { N_CONTEXT = 160, N_PROMPT = 40, N_ROWS = 24, N_TEXT = 48 };
 
 typedef struct bench {
     drey_model *target, *draft;
+    engine_place at;
     drey_engine *engine;
     drey_session *session;
     int64_t n_parts; /* that steps were done in */
@@ -44,16 +45,16 @@ static void open_bench(bench *b, drey_kv kv)
     o.drafter = DREY_DRAFTER_MODEL;
     o.kv = kv;
     o.tree_nodes = 64;
-    MUST(engine_open, &b->engine, &o, &(engine_tuning){.untimed = true});
-    MUST(drey_session_open, &b->session, b->engine);
+    b->at = place_open(&o, &(engine_tuning){.untimed = true});
+    b->engine = b->at.engine;
+    b->session = b->at.session[0];
     MUST(sampler_init, &b->session->sampler, &(drey_sampling){.top_p = 1},
          b->engine->target.layout.shape.n_vocab, b->engine->kernels, &b->session->memory);
 }
 
 static void close_bench(bench *b)
 {
-    drey_session_close(&b->session);
-    drey_engine_close(&b->engine);
+    place_close(&b->at);
     drey_model_close(&b->target);
     drey_model_close(&b->draft);
     temp_dir_remove();
@@ -221,13 +222,9 @@ static void check_cache(drey_kv kv)
     close_bench(&b);
 }
 
-TEST(the_cache_f16)
+TEST(the_cache)
 {
     check_cache(DREY_KV_F16);
-}
-
-TEST(the_cache_q8_0)
-{
     check_cache(DREY_KV_Q8_0);
 }
 
@@ -465,93 +462,10 @@ TEST(a_prompt_in_parts)
     close_bench(&b);
 }
 
-TEST(the_draft_f16)
+TEST(the_draft)
 {
     check_draft(DREY_KV_F16);
-}
-
-TEST(the_draft_q8_0)
-{
     check_draft(DREY_KV_Q8_0);
-}
-
-/* ---- The text ---- */
-
-enum { N_TEXT = 48 };
-
-static void write_alone(bench *b, text *t)
-{
-    drey_session *s = b->session;
-    start_cache(b);
-    kv_truncate(&s->target_kv, t->n - 1); /* the root is computed below */
-    while (t->n < N_PROMPT + N_TEXT) {
-        compute(b, &(pass_row){t->token[t->n - 1], -1}, 1, HEAD_LAST);
-        kv_commit(&s->target_kv, NULL, 1);
-        t->token[t->n] = sampler_choose(&s->sampler, s->target.ws->logits, t->n);
-        t->n++;
-    }
-}
-
-/* Of at most max_rows nodes. */
-static void submit_at_random(rng *r, token_tree *tree, int32_t max_rows)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < tree->n_nodes; i++) {
-        int32_t parent = tree->nodes[i].parent;
-        tree->nodes[i].submitted =
-            i == 0 || (n < max_rows && tree->nodes[parent].submitted && rng_below(r, 8) > 0);
-        n += tree->nodes[i].submitted;
-    }
-    assert_true(tree_is_valid(tree));
-}
-
-/* Turns of which the target gets a random share of the tree; the rest goes on. Returns how many
- * trees went on. */
-static int write_with_shares(bench *b, text *t)
-{
-    drey_session *s = b->session;
-    int n_gone_on = 0;
-    start_cache(b);
-    kv_truncate(&s->target_kv, t->n - 1);
-    begin(s->drafter, &s->tree, t);
-    while (t->n < N_PROMPT + N_TEXT) {
-        n_gone_on += s->tree.n_nodes > 1;
-        if (s->tree.n_nodes < 50)
-            grow_at_random(b, &s->tree, 6);
-        submit_at_random(&b->r, &s->tree, s->target.ws->limits.max_logit_rows);
-        pass_row nodes[TREE_MAX_ROWS];
-        int32_t n_nodes = turn_rows(&s->tree, s->row_of, nodes);
-        MUST(pass_rows, &s->target, nodes, n_nodes, HEAD_ALL);
-        const node_logits at = {s->target.ws->logits, pass_logits_stride(&s->target), s->row_of};
-        accept_path(&s->accepted, &s->tree, &at, &s->sampler, t->n - 1, 0);
-        int32_t rows[TREE_MAX_ROWS] = {s->row_of[0]};
-        for (int32_t i = 0; i < s->accepted.n_path; i++)
-            rows[1 + i] = s->row_of[s->accepted.path[i]];
-        kv_commit(&s->target_kv, rows, 1 + s->accepted.n_path);
-        for (int32_t i = 0; i < s->accepted.n_path; i++)
-            t->token[t->n++] = s->tree.nodes[s->accepted.path[i]].token;
-        t->token[t->n++] = s->accepted.next;
-        reroot(s->drafter, &s->tree, &s->accepted);
-    }
-    return n_gone_on;
-}
-
-TEST(the_text)
-{
-    for (drey_kv kv = DREY_KV_F16; kv <= DREY_KV_Q8_0; kv++) {
-        bench b;
-        open_bench(&b, kv);
-        text alone = prompt();
-        write_alone(&b, &alone);
-        int n_gone_on = 0;
-        for (int round = 0; round < 5; round++) {
-            text shared = prompt();
-            n_gone_on += write_with_shares(&b, &shared);
-            assert_memory_equal(shared.token, alone.token, sizeof(int32_t) * (size_t)alone.n);
-        }
-        assert_true(n_gone_on > 8);
-        close_bench(&b);
-    }
 }
 
 /* ---- What a policy hears ---- */
@@ -592,13 +506,6 @@ static void listener_observe(draft_policy *p, const token_tree *tree, const int3
     l->n_turns++;
 }
 
-static bool note_token(void *user, int32_t id)
-{
-    text *t = user;
-    t->token[t->n++] = id;
-    return true;
-}
-
 TEST(a_policy_hears_of_each_turn)
 {
     static const policy_class class = {.bytes = sizeof(listener),
@@ -611,23 +518,17 @@ TEST(a_policy_hears_of_each_turn)
     policy_init(&l, &class, b.session->policy->size, 0);
     l.inner = b.session->policy;
     l.n_turns = 0;
-    text t = prompt(), written = {.n = 0};
-    drey_generate_options g;
-    drey_statistics stats;
-    drey_generate_options_init(&g);
-    g.n_predict = 1; /* what the prompt's last row says is no turn */
-    g.ignore_eos = true;
-    g.on_token = note_token;
-    g.user = &written;
+    const text t = prompt();
+    static writing written;
     b.session->policy = &l.base;
-    MUST(drey_session_generate, b.session, t.token, (size_t)t.n, &g, &stats);
+    /* What the prompt's last row says is no turn. */
+    writing_go_on(&written, b.session, t.token, (size_t)t.n, 1, NULL);
     assert_int_equal(l.n_turns, 0);
-    l.heard = written;
-    g.n_predict = N_TEXT;
-    MUST(drey_session_generate, b.session, NULL, 0, &g, &stats);
-    assert_int_equal(l.n_turns, stats.n_passes);
-    assert_true(l.n_turns > 3 && stats.accepted > 3);
-    assert_int_equal(l.heard.n, written.n);
-    assert_memory_equal(l.heard.token, written.token, sizeof(int32_t) * (size_t)written.n);
+    l.heard = (text){.token = {written.ids[0]}, .n = 1};
+    writing_go_on(&written, b.session, NULL, 0, N_TEXT, NULL);
+    assert_int_equal(l.n_turns, written.stats.n_passes);
+    assert_true(l.n_turns > 3 && written.stats.accepted > 3);
+    assert_int_equal(l.heard.n, written.n_ids);
+    assert_memory_equal(l.heard.token, written.ids, sizeof(int32_t) * (size_t)written.n_ids);
     close_bench(&b);
 }

@@ -1,88 +1,46 @@
 /* Sessions in files: what is loaded goes on as if it had never been saved, and a file that is not
  * exactly what was saved changes nothing. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/hash.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
+#include "support/faults/disk.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
+#include "support/writing.h"
 
 enum { N_CONTEXT = 160, N_PROMPT = 37, N_TEXT = 30, HEADER_BYTES = 128 };
 
 static int32_t prompt[N_PROMPT];
 
-typedef struct place { /* an engine with one session */
-    drey_engine *engine;
-    drey_session *session;
-} place;
-
-static place open_place(drey_model *model, drey_drafter kind, drey_kv kv, double share,
-                        int32_t n_context)
+static engine_place open_place(drey_model *model, drey_drafter kind, drey_kv kv, double share,
+                               int32_t n_context)
 {
-    place p = {NULL, NULL};
     drey_engine_options o = plain_options(model, n_context, 1);
     o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
     o.drafter = kind;
     o.kv = kv;
     o.prompt_chunk = 9;
-    engine_tuning tuning = {.set_share = share <= 1, .share = share};
-    MUST(engine_open, &p.engine, &o, &tuning);
-    MUST(drey_session_open, &p.session, p.engine);
-    return p;
-}
-
-static void close_place(place *p)
-{
-    drey_session_close(&p->session);
-    drey_engine_close(&p->engine);
-}
-
-typedef struct text {
-    int32_t ids[N_TEXT], n;
-    drey_statistics stats;
-} text;
-
-static bool keep_id(void *user, int32_t id)
-{
-    text *t = user;
-    t->ids[t->n++] = id;
-    return true;
-}
-
-static drey_generate_options usual(text *t)
-{
-    drey_generate_options g = greedy(N_TEXT);
-    g.on_token = keep_id;
-    g.user = t;
-    return g;
+    return place_open(&o, &(engine_tuning){.set_share = share <= 1, .share = share});
 }
 
 static const drey_sampling sampled = {
     .temperature = 0.8f, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f, .seed = 77};
 
 static void write_text(drey_session *s, const int32_t *ids, size_t n, const drey_sampling *how,
-                       text *t)
+                       writing *t)
 {
-    *t = (text){.n = 0};
-    drey_generate_options g = usual(t);
-    g.sampling = *how;
-    MUST(drey_session_generate, s, ids, n, &g, &t->stats);
-    assert_int_equal(t->n, N_TEXT);
-}
-
-static void check_same(const text *a, const text *b)
-{
-    assert_int_equal(a->n, b->n);
-    assert_memory_equal(a->ids, b->ids, (size_t)a->n * sizeof *a->ids);
+    t->n_ids = 0;
+    t->n_bytes = 0;
+    writing_go_on(t, s, ids, n, N_TEXT, how);
+    assert_int_equal(t->n_ids, N_TEXT);
 }
 
 /* ---- Saved and loaded ---- */
@@ -92,15 +50,15 @@ static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double sh
     drey_saved_session saved;
     const int32_t *ids;
     size_t n_ids;
-    text first, second, again;
-    place a = open_place(target, from, kv, 2, N_CONTEXT);
-    write_text(a.session, prompt, N_PROMPT, &sampled, &first);
-    MUST(drey_session_save, a.session, temp_path("s"), "a note", 6);
-    write_text(a.session, prompt, 3, &sampled, &second);
-    close_place(&a);
-    place b = open_place(target, to, kv, share, N_CONTEXT + 20);
-    write_text(b.session, prompt + 5, 9, &sampled, &again); /* something else was there */
-    MUST(drey_session_load, b.session, temp_path("s"), &saved);
+    static writing first, second, again;
+    engine_place a = open_place(target, from, kv, 2, N_CONTEXT);
+    write_text(a.session[0], prompt, N_PROMPT, &sampled, &first);
+    MUST(drey_session_save, a.session[0], temp_path("s"), "a note", 6);
+    write_text(a.session[0], prompt, 3, &sampled, &second);
+    place_close(&a);
+    engine_place b = open_place(target, to, kv, share, N_CONTEXT + 20);
+    write_text(b.session[0], prompt + 5, 9, &sampled, &again); /* something else was there */
+    MUST(drey_session_load, b.session[0], temp_path("s"), &saved);
     assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
     assert_int_equal(saved.n_kept, N_PROMPT + N_TEXT - 1);
     assert_int_equal(saved.n_note_bytes, 6);
@@ -113,13 +71,13 @@ static void round_trip(drey_kv kv, drey_drafter from, drey_drafter to, double sh
     drey_free(saved.note);
     MUST(drey_saved_session_read, temp_path("s"), 5, &saved);
     assert_true(saved.n_note_bytes == 6 && !saved.note);
-    drey_session_timeline(b.session, &ids, &n_ids);
+    drey_session_timeline(b.session[0], &ids, &n_ids);
     assert_int_equal(n_ids, N_PROMPT + N_TEXT);
     assert_memory_equal(ids, prompt, sizeof prompt);
-    assert_memory_equal(ids + N_PROMPT, first.ids, sizeof first.ids);
-    write_text(b.session, prompt, 3, &saved.sampling, &again);
-    check_same(&second, &again);
-    close_place(&b);
+    assert_memory_equal(ids + N_PROMPT, first.ids, N_TEXT * sizeof *first.ids);
+    write_text(b.session[0], prompt, 3, &saved.sampling, &again);
+    must_be_same(&second, &again, "loaded");
+    place_close(&b);
 }
 
 TEST(test_round_trip)
@@ -133,46 +91,47 @@ TEST(test_round_trip)
 TEST(test_little_to_save)
 {
     drey_saved_session saved;
-    text right, got;
-    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
-    MUST(drey_session_save, a.session, temp_path("empty"), NULL, 0);
-    MUST(drey_session_sync, a.session, prompt, N_PROMPT, NULL);
-    MUST(drey_session_save, a.session, temp_path("unread"), NULL, 0);
-    MUST(drey_session_load, a.session, temp_path("empty"), &saved);
+    static writing right, got;
+    engine_place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    MUST(drey_session_save, a.session[0], temp_path("empty"), NULL, 0);
+    MUST(drey_session_sync, a.session[0], prompt, N_PROMPT, NULL);
+    MUST(drey_session_save, a.session[0], temp_path("unread"), NULL, 0);
+    MUST(drey_session_load, a.session[0], temp_path("empty"), &saved);
     assert_true(saved.n_tokens == 0 && saved.n_kept == 0 && !saved.note);
     assert_true(saved.sampling.temperature == 0 && saved.sampling.top_p == 1);
-    MUST(drey_session_load, a.session, temp_path("unread"), &saved);
+    MUST(drey_session_load, a.session[0], temp_path("unread"), &saved);
     assert_true(saved.n_tokens == N_PROMPT && saved.n_kept == 0);
-    write_text(a.session, NULL, 0, &sampled, &got);
-    drey_session_reset(a.session);
-    write_text(a.session, prompt, N_PROMPT, &sampled, &right);
-    check_same(&right, &got);
-    close_place(&a);
+    write_text(a.session[0], NULL, 0, &sampled, &got);
+    drey_session_reset(a.session[0]);
+    write_text(a.session[0], prompt, N_PROMPT, &sampled, &right);
+    must_be_same(&right, &got, "loaded");
+    place_close(&a);
 }
 
 TEST(test_while_writing)
 {
     drey_error err = {0};
-    text t = {.n = 0};
+    static writing t;
     bool done;
-    place a = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT);
-    drey_generate_options g = usual(&t);
-    must(drey_session_sync(a.session, prompt, N_PROMPT, NULL, &err), &err);
-    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
-    must(drey_session_begin(a.session, &g, &t.stats, &err), &err);
-    must(drey_session_step(a.session, &done, &err), &err);
-    assert_int_equal(drey_session_save(a.session, temp_path("w"), NULL, 0, &err), DREY_ERR_USAGE);
+    engine_place a = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT);
+    drey_generate_options g = writing_into(&t, N_TEXT);
+    MUST(drey_session_sync, a.session[0], prompt, N_PROMPT, NULL);
+    MUST(drey_session_save, a.session[0], temp_path("s"), NULL, 0);
+    MUST(drey_session_begin, a.session[0], &g, &t.stats);
+    MUST(drey_session_step, a.session[0], &done);
+    assert_int_equal(drey_session_save(a.session[0], temp_path("w"), NULL, 0, &err),
+                     DREY_ERR_USAGE);
     assert_int_equal(access(temp_path("w"), F_OK), -1);
-    must(drey_session_load(a.session, temp_path("s"), NULL, &err), &err);
-    assert_false(drey_session_is_writing(a.session));
+    MUST(drey_session_load, a.session[0], temp_path("s"), NULL);
+    assert_false(drey_session_is_writing(a.session[0]));
     assert_int_equal(t.stats.finish, DREY_FINISH_INTERRUPTED);
-    close_place(&a);
+    place_close(&a);
 }
 
 /* ---- Refused ---- */
 
 typedef struct refused { /* a session that files are offered to, and what it goes on to write */
-    place at;
+    engine_place at;
     uint8_t *bytes;
     size_t n_bytes;
 } refused;
@@ -181,13 +140,12 @@ static void offer(refused *r, const char *path, drey_status expected, const char
 {
     drey_error err = {0};
     drey_saved_session saved = {.n_tokens = -1};
-    int32_t n_before = r->at.session->n_timeline, kept = r->at.session->target_kv.n_committed;
-    drey_status status = drey_session_load(r->at.session, path, &saved, &err);
-    if (status != expected || !strstr(err.message, says))
-        fail_msg("%d: %s", status, err.message);
+    int32_t n_before = r->at.session[0]->n_timeline, kept = r->at.session[0]->target_kv.n_committed;
+    drey_status status = drey_session_load(r->at.session[0], path, &saved, &err);
+    must_refuse(status, expected, says, &err);
     assert_int_equal(saved.n_tokens, -1);
-    assert_int_equal(r->at.session->n_timeline, n_before);
-    assert_int_equal(r->at.session->target_kv.n_committed, kept);
+    assert_int_equal(r->at.session[0]->n_timeline, n_before);
+    assert_int_equal(r->at.session[0]->target_kv.n_committed, kept);
 }
 
 static void offer_bytes(refused *r, const uint8_t *bytes, size_t n, drey_status expected)
@@ -229,10 +187,10 @@ TEST(test_damage)
 {
     enum { N_FLIPS = 300 };
     rng random = rng_from(4);
-    text right, got;
+    static writing right, got;
     refused r = {.at = open_place(target, DREY_DRAFTER_MODEL, DREY_KV_F16, 2, N_CONTEXT)};
-    write_text(r.at.session, prompt, N_PROMPT, &sampled, &right);
-    MUST(drey_session_save, r.at.session, temp_path("good"), "note", 4);
+    write_text(r.at.session[0], prompt, N_PROMPT, &sampled, &right);
+    MUST(drey_session_save, r.at.session[0], temp_path("good"), "note", 4);
     r.bytes = bytes_file_read(temp_path("good"), &r.n_bytes);
     for (int i = 0; i < N_FLIPS; i++) {
         size_t at = i < HEADER_BYTES ? (size_t)i : (size_t)rng_below(&random, (int32_t)r.n_bytes);
@@ -247,32 +205,32 @@ TEST(test_damage)
                     i < 20 ? (size_t)i * 16 : (size_t)rng_below(&random, (int32_t)r.n_bytes),
                     DREY_ERR_FORMAT);
     forge_numbers(&r);
-    write_text(r.at.session, prompt, 3, &sampled, &got);
-    MUST(drey_session_load, r.at.session, temp_path("good"), NULL);
-    write_text(r.at.session, prompt, 3, &sampled, &right);
-    check_same(&right, &got);
+    write_text(r.at.session[0], prompt, 3, &sampled, &got);
+    MUST(drey_session_load, r.at.session[0], temp_path("good"), NULL);
+    write_text(r.at.session[0], prompt, 3, &sampled, &right);
+    must_be_same(&right, &got, "loaded");
     free(r.bytes);
-    close_place(&r.at);
+    place_close(&r.at);
 }
 
 TEST(test_foreign)
 {
-    text t;
-    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
-    write_text(a.session, prompt, N_PROMPT, &sampled, &t);
-    MUST(drey_session_save, a.session, temp_path("s"), NULL, 0);
-    close_place(&a);
+    static writing t;
+    engine_place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    write_text(a.session[0], prompt, N_PROMPT, &sampled, &t);
+    MUST(drey_session_save, a.session[0], temp_path("s"), NULL, 0);
+    place_close(&a);
     refused r = {.at = open_place(other, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT)};
     offer(&r, temp_path("s"), DREY_ERR_MISMATCH, "another model");
-    close_place(&r.at);
+    place_close(&r.at);
     r.at = open_place(target, DREY_DRAFTER_NONE, DREY_KV_Q8_0, 2, N_CONTEXT);
     offer(&r, temp_path("s"), DREY_ERR_MISMATCH, "q8_0");
-    close_place(&r.at);
+    place_close(&r.at);
     r.at = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_PROMPT + N_TEXT - 1);
     offer(&r, temp_path("s"), DREY_ERR_CONTEXT, "larger context");
     offer(&r, temp_path("missing"), DREY_ERR_IO, "cannot open");
     offer(&r, temp_path("."), DREY_ERR_IO, "not a regular file");
-    close_place(&r.at);
+    place_close(&r.at);
 }
 
 /* ---- A disk that is full ---- */
@@ -281,23 +239,18 @@ TEST(test_full_disk)
 {
     drey_error err = {0};
     drey_saved_session saved;
-    struct rlimit before, little;
-    text t;
-    place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
-    write_text(a.session, prompt, N_PROMPT, &sampled, &t);
-    must(drey_session_save(a.session, temp_path("s"), NULL, 0, &err), &err);
-    write_text(a.session, prompt, 1, &sampled, &t);
-    signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    little = (struct rlimit){.rlim_cur = 8000, .rlim_max = before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
-    drey_status status = drey_session_save(a.session, temp_path("s"), NULL, 0, &err);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(status, DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "cannot write"));
-    must(drey_session_load(a.session, temp_path("s"), &saved, &err), &err); /* what was there */
+    static writing t;
+    engine_place a = open_place(target, DREY_DRAFTER_NONE, DREY_KV_F16, 2, N_CONTEXT);
+    write_text(a.session[0], prompt, N_PROMPT, &sampled, &t);
+    MUST(drey_session_save, a.session[0], temp_path("s"), NULL, 0);
+    write_text(a.session[0], prompt, 1, &sampled, &t);
+    disk_set_full(true);
+    drey_status status = drey_session_save(a.session[0], temp_path("s"), NULL, 0, &err);
+    disk_set_full(false);
+    must_refuse(status, DREY_ERR_IO, "cannot write", &err);
+    MUST(drey_session_load, a.session[0], temp_path("s"), &saved); /* what was there */
     assert_int_equal(saved.n_tokens, N_PROMPT + N_TEXT);
-    close_place(&a);
+    place_close(&a);
 }
 
 /* ---- */

@@ -1,5 +1,5 @@
 /* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
- * holds, tokens of the text can be guessed, the plan counts it, and texts are the same. */
+ * holds, tokens of the text can be guessed, and the plan counts it. Texts are in test_matrix.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,9 @@
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };
 
-typedef struct side {
-    drey_engine *engine;
-    drey_session *session;
-} side;
-
 typedef struct bench {
     drey_model *target, *draft;
-    side whole, sliced;
+    engine_place whole, sliced;
 } bench;
 
 static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
@@ -33,22 +28,16 @@ static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
     return toy_open(name, &toy);
 }
 
-static drey_engine_options options_of(const bench *b)
+static engine_place open_side(const bench *b, uint64_t without, const engine_tuning *tuning)
 {
     drey_engine_options o = plain_options(b->target, 400, 2);
     o.draft = b->draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    return o;
-}
-
-static void open_side(const bench *b, side *s, uint64_t without, const engine_tuning *tuning)
-{
-    drey_engine_options o = options_of(b);
     o.without = without;
-    MUST(engine_open, &s->engine, &o, tuning);
-    MUST(drey_session_open, &s->session, s->engine);
-    MUST(sampler_init, &s->session->sampler, &(drey_sampling){.top_p = 1},
-         s->engine->target.layout.shape.n_vocab, s->engine->kernels, &s->session->memory);
+    engine_place p = place_open(&o, tuning);
+    MUST(sampler_init, &p.session[0]->sampler, &(drey_sampling){.top_p = 1},
+         p.engine->target.layout.shape.n_vocab, p.engine->kernels, &p.session[0]->memory);
+    return p;
 }
 
 static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
@@ -58,19 +47,16 @@ static void open_bench(bench *b, bool tied)
     temp_dir();
     *b = (bench){.target = open_toy("target.gguf", 3, tied),
                  .draft = open_toy("draft.gguf", 2, tied)};
-    open_side(b, &b->whole, DREY_WITHOUT(DREY_PART_SLICE), &sliced_so);
-    open_side(b, &b->sliced, 0, &sliced_so);
+    b->whole = open_side(b, DREY_WITHOUT(DREY_PART_SLICE), &sliced_so);
+    b->sliced = open_side(b, 0, &sliced_so);
     assert_null(b->whole.engine->draft.layout.table);
     assert_non_null(b->sliced.engine->draft.layout.table);
 }
 
 static void close_bench(bench *b)
 {
-    side *sides[] = {&b->whole, &b->sliced};
-    for (int i = 0; i < 2; i++) {
-        drey_session_close(&sides[i]->session);
-        drey_engine_close(&sides[i]->engine);
-    }
+    place_close(&b->whole);
+    place_close(&b->sliced);
     drey_model_close(&b->target);
     drey_model_close(&b->draft);
     temp_dir_remove();
@@ -86,7 +72,7 @@ TEST(gathered_rows)
     const weight *head = b.whole.engine->draft.layout.head;
     const gguf_tensor *t = head->form.tensor;
     int32_t id[N_VOCAB], n = 0, pass_prompt_ids[] = {1, 2};
-    MUST(pass_prompt, &b.whole.session->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL);
+    MUST(pass_prompt, &b.whole.session[0]->draft, pass_prompt_ids, 2, 8, HEAD_LAST, NULL, NULL);
     for (int32_t i = 0; i < N_VOCAB; i++)
         if (i < 70 || i % 7 == 3 || i == N_VOCAB - 1)
             if (i < 300 || i > 800)
@@ -117,14 +103,14 @@ static int32_t prompt_token(int32_t i)
 }
 
 /* The guesses at what follows the text, and the logits that they were made of. */
-static const float *guess(side *s, const int32_t *text, int32_t n, token_tree *tree)
+static const float *guess(engine_place *p, const int32_t *text, int32_t n, token_tree *tree)
 {
     drey_error err = {0};
-    drafter *d = s->session->drafter;
+    drafter *d = p->session[0]->drafter;
     must(d->class->begin(d, text, n, &err), &err);
     tree_reset(tree, text[n - 1]);
     must(d->class->expand(d, tree, &(int32_t){0}, 1, &err), &err);
-    return ((const model_drafter *)s->session->drafter)->group.logits;
+    return ((const model_drafter *)d)->group.logits;
 }
 
 /* A special token of the draft's that the target lacks is in the table, and never guessed. */
@@ -133,7 +119,7 @@ TEST(ids_of_the_target_alone)
     bench b;
     open_bench(&b, false);
     static token_tree tree;
-    model_drafter *d = (model_drafter *)b.sliced.session->drafter;
+    model_drafter *d = (model_drafter *)b.sliced.session[0]->drafter;
     row_table *t = &b.sliced.engine->draft.table;
     int32_t text[] = {5, 6, 7}, best = 0;
     const float *all = guess(&b.whole, text, 3, &tree);
@@ -166,15 +152,15 @@ static void check_guesses(bool tied)
         float left[N_IDS + ROOM];
         assert_memory_equal(some, all, N_IDS * sizeof *all);
         memcpy(left, all, N_IDS * sizeof *all);
-        for (int32_t place = 0; place < row_table_places(t); place++) {
-            int32_t id = t->id[place];
-            left[N_IDS + place] = id < 0 ? -INFINITY : all[id];
-            assert_true(some[N_IDS + place] == left[N_IDS + place]);
+        for (int32_t at = 0; at < row_table_places(t); at++) {
+            int32_t id = t->id[at];
+            left[N_IDS + at] = id < 0 ? -INFINITY : all[id];
+            assert_true(some[N_IDS + at] == left[N_IDS + at]);
         }
         logit_ids ids = {.n_first = N_IDS, .n_more = row_table_places(t), .more = t->id};
         candidate want[TREE_MAX_GUESSES];
         int32_t n_want =
-            sampler_guess(&b.whole.session->sampler, left, n, &ids, want, TREE_MAX_GUESSES);
+            sampler_guess(&b.whole.session[0]->sampler, left, n, &ids, want, TREE_MAX_GUESSES);
         assert_int_equal(sliced.nodes[0].n_guesses, n_want);
         assert_memory_equal(sliced.nodes[0].guess, want, (size_t)n_want * sizeof *want);
         for (int32_t i = 0; i < n; i++)
@@ -198,7 +184,7 @@ TEST(noise_is_the_ids)
 {
     bench b;
     open_bench(&b, false);
-    sampler *s = &b.whole.session->sampler;
+    sampler *s = &b.whole.session[0]->sampler;
     s->settings = (drey_sampling){.temperature = 1, .top_p = 1, .seed = 5};
     enum { N = 6 };
     const float logits[N] = {1, 0.5f, 2, 0.25f, 0.125f, -0.5f};
@@ -217,33 +203,37 @@ TEST(noise_is_the_ids)
     close_bench(&b);
 }
 
+/* The target says a token that is no node of the tree. */
+static void say(drafter *d, token_tree *tree, int32_t token)
+{
+    int32_t moved[TREE_MAX_NODES];
+    tree_moves(tree, NULL, 0, token, moved);
+    d->class->reroot(d, tree, NULL, 0, token, moved);
+    tree_reroot(tree, token, moved);
+}
+
 /* The target says what the draft could not: that counts, and the next time it can. */
 TEST(what_was_said_can_be_guessed)
 {
     bench b;
     open_bench(&b, false);
     static token_tree tree;
-    drafter *d = b.sliced.session->drafter;
+    drafter *d = b.sliced.session[0]->drafter;
     const row_table *t = b.sliced.engine->draft.layout.table;
-    int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
+    int32_t text[] = {3, 4, 5};
     guess(&b.sliced, text, 3, &tree);
     int32_t kept = t->n_kept, first = 600;
     const int32_t said[] = {first, 17, first, first + 1};
     const int64_t blind[] = {1, 1, 1, 2};
     assert_true(kept > 0 && d->n_unguessable == 0);
     for (int i = 0; i < 4; i++) {
-        tree_moves(&tree, NULL, 0, said[i], moved);
-        d->class->reroot(d, &tree, NULL, 0, said[i], moved);
-        tree_reroot(&tree, said[i], moved);
+        say(d, &tree, said[i]);
         assert_int_equal(d->n_unguessable, blind[i]);
         assert_true(said[i] < N_IDS || row_table_find(t, said[i]) >= 0);
     }
     /* One more than there is room for: the oldest group goes, and no other. */
     for (int32_t i = 2; i <= ROOM - kept; i++) {
-        int32_t next = first + i;
-        tree_moves(&tree, NULL, 0, next, moved);
-        d->class->reroot(d, &tree, NULL, 0, next, moved);
-        tree_reroot(&tree, next, moved);
+        say(d, &tree, first + i);
     }
     for (int32_t i = 0; i <= ROOM - kept; i++)
         assert_int_equal(row_table_find(t, first + i) >= 0, i >= GROUP_ROWS);
@@ -261,10 +251,10 @@ TEST(rows_that_cannot_be_read)
     open_bench(&b, false);
     static token_tree tree;
     drey_error err = {0};
-    drafter *d = b.sliced.session->drafter;
-    model_drafter *m = (model_drafter *)b.sliced.session->drafter;
+    drafter *d = b.sliced.session[0]->drafter;
+    model_drafter *m = (model_drafter *)b.sliced.session[0]->drafter;
     const row_table *t = b.sliced.engine->draft.layout.table;
-    int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5}, moved[TREE_MAX_NODES];
+    int32_t text[] = {3, 4, 5}, more[] = {3, 700, 900, 701, 5};
     guess(&b.sliced, text, 3, &tree); /* the weights are in memory */
     const weight *head = t->source;
     uint64_t end = head->form.tensor->offset + 900 * (uint64_t)head->form.row_bytes;
@@ -275,9 +265,7 @@ TEST(rows_that_cannot_be_read)
     assert_int_equal(row_table_find(t, 900), -1);
     d->class->take_target_top(d, &tree, 0, (int32_t[]){950, 702}, 2);
     for (int i = 1; i <= 2; i++) {
-        tree_moves(&tree, NULL, 0, 900, moved);
-        d->class->reroot(d, &tree, NULL, 0, 900, moved);
-        tree_reroot(&tree, 900, moved);
+        say(d, &tree, 900);
         assert_int_equal(d->n_unguessable, i);
     }
     assert_true(row_table_find(t, 702) >= 0 && m->n_likely == 0);
@@ -291,17 +279,16 @@ TEST(what_was_thought_can_be_guessed)
     bench b;
     open_bench(&b, false);
     static token_tree tree;
-    drafter *d = b.sliced.session->drafter;
+    drafter *d = b.sliced.session[0]->drafter;
     const row_table *t = b.sliced.engine->draft.layout.table;
-    int32_t text[] = {3, 4, 5}, moved[TREE_MAX_NODES];
+    int32_t text[] = {3, 4, 5};
     const int32_t thought[] = {9, 700, 800, 801, 802};
     guess(&b.sliced, text, 3, &tree);
-    assert_true(d->wants_target_top && !b.whole.session->drafter->wants_target_top);
+    assert_true(d->wants_target_top && !b.whole.session[0]->drafter->wants_target_top);
     d->class->take_target_top(d, &tree, 0, thought, 5);
     d->class->take_target_top(d, &tree, 0, thought, 5);
     assert_int_equal(row_table_find(t, 700), -1); /* a step may be under way */
-    tree_moves(&tree, NULL, 0, 700, moved);
-    d->class->reroot(d, &tree, NULL, 0, 700, moved);
+    say(d, &tree, 700);
     for (int32_t i = 1; i < 5; i++)
         assert_int_equal(row_table_find(t, thought[i]) >= 0, i < 4); /* the best four of a row */
     assert_int_equal(d->n_unguessable, 1);
@@ -339,62 +326,10 @@ TEST(small_vocabularies_stay_whole)
 {
     bench b;
     open_bench(&b, false);
-    side s;
-    open_side(&b, &s, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32, .untimed = true});
+    engine_place s =
+        open_side(&b, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32, .untimed = true});
     assert_null(s.engine->draft.layout.table);
     assert_int_equal(plan_of(s.engine).draft_ids, 0);
-    drey_session_close(&s.session);
-    drey_engine_close(&s.engine);
+    place_close(&s);
     close_bench(&b);
-}
-
-/* ---- The text ---- */
-
-typedef struct text {
-    int32_t ids[200];
-    int32_t n;
-} text;
-
-static bool add_id(void *user, int32_t id)
-{
-    text *t = user;
-    t->ids[t->n++] = id;
-    return true;
-}
-
-static void write_text(side *s, float temperature, text *t, drey_statistics *stats)
-{
-    drey_generate_options g = greedy(120);
-    g.sampling.temperature = temperature;
-    g.sampling.seed = 11;
-    g.on_token = add_id;
-    g.user = t;
-    int32_t prompt[N_PROMPT];
-    for (int32_t i = 0; i < N_PROMPT; i++)
-        prompt[i] = prompt_token(i);
-    *t = (text){.n = 0};
-    drey_session_reset(s->session);
-    MUST(drey_session_generate, s->session, prompt, N_PROMPT, &g, stats);
-}
-
-TEST(texts_are_the_same)
-{
-    for (int tied = 0; tied < 2; tied++) {
-        bench b;
-        open_bench(&b, tied);
-        for (int warm = 0; warm < 2; warm++) {
-            text whole, sliced;
-            drey_statistics stats;
-            drey_speculation speculation;
-            write_text(&b.whole, 0.8f * (float)warm, &whole, &stats);
-            drey_session_speculation(b.whole.session, &speculation);
-            assert_int_equal(speculation.outside_slice, 0);
-            write_text(&b.sliced, 0.8f * (float)warm, &sliced, &stats);
-            drey_session_speculation(b.sliced.session, &speculation);
-            assert_int_equal(whole.n, sliced.n);
-            assert_memory_equal(whole.ids, sliced.ids, (size_t)whole.n * sizeof(int32_t));
-            assert_true(speculation.outside_slice > 0 && stats.accepted > 0);
-        }
-        close_bench(&b);
-    }
 }

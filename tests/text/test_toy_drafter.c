@@ -114,13 +114,8 @@ static const int32_t prompt[] = {65, 66, 67, 68, 65, 66, 67};
 
 static drey_engine_options options_of(drey_policy policy)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
+    drey_engine_options o = plain_options(target, 160, 2);
     o.policy = policy;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 160;
-    o.n_threads = 2;
     return o;
 }
 
@@ -129,14 +124,7 @@ static void write_text(writing *out, const drey_engine_options *o, const drafter
 {
     const engine_tuning tuning = {.set_share = true, .share = 0.5, .drafter = kind};
     writing_run_tuned(out, o, &tuning, prompt, 7, 100, sampling);
-    if (out->status != DREY_OK)
-        fail_msg("%s", out->error.message);
-}
-
-static void must_be_same(const writing *a, const writing *b, const char *what)
-{
-    if (a->n_ids != b->n_ids || memcmp(a->ids, b->ids, sizeof *a->ids * (size_t)a->n_ids) != 0)
-        fail_msg("%s: another text", what);
+    must(out->status, &out->error);
 }
 
 TEST(writes_the_text_of_plain_decoding)

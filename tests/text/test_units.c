@@ -1,12 +1,14 @@
-/* Units: what is said of them, where their parts begin, and that no text depends on any of it,
- * whoever is slow, of another tier, or gone in the middle of a pass. */
+/* Units: what is said of them, where their parts begin, who computes what of products and of
+ * attention, and what becomes of it where a device fails. test_matrix.c combines units with all
+ * else. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "engine/engine.h"
+#include "support/bytes_file.h"
 #include "support/faults/fake_device.h"
+#include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
@@ -26,9 +28,8 @@ static void refuses(const char *text, int32_t n_threads, const char *why)
 {
     unit_words w;
     drey_error err = {0};
-    assert_int_equal(unit_words_parse(&w, text, &fake_device, n_threads, &err), DREY_ERR_USAGE);
-    if (!strstr(err.message, why) || strchr(err.message, '\n'))
-        fail_msg("%s: \"%s\" does not say \"%s\"", text, err.message, why);
+    drey_status status = unit_words_parse(&w, text, &fake_device, n_threads, &err);
+    must_refuse(status, DREY_ERR_USAGE, why, &err);
 }
 
 static int32_t first_core(void)
@@ -41,7 +42,7 @@ static int32_t first_core(void)
     return core;
 }
 
-static void words(void **state)
+TEST(words)
 {
     unit_words w;
     char text[64];
@@ -63,7 +64,7 @@ static void words(void **state)
     assert_int_equal(cores_count(&w.unit[0].cores), 1);
 }
 
-static void words_that_cannot_be(void **state)
+TEST(words_that_cannot_be)
 {
     char text[600];
     refuses("", 0, "\"\" is no unit; there are cpu");
@@ -105,27 +106,21 @@ static void words_that_cannot_be(void **state)
 static void put_capacity(int32_t core, const char *value)
 {
     char name[64];
-    snprintf(name, sizeof name, "cpu%d", core);
-    assert_int_equal(mkdir(temp_path(name), 0700), 0);
-    snprintf(name, sizeof name, "cpu%d/cpu_capacity", core);
-    FILE *f = fopen(temp_path(name), "w");
-    assert_non_null(f);
-    fputs(value, f);
-    fclose(f);
+    snprintf(name, sizeof name, "cores/cpu%d/cpu_capacity", core);
+    bytes_file_write(temp_path(name), value, strlen(value));
 }
 
-static void speeds_of_cores(void **state)
+TEST(speeds_of_cores)
 {
     core_set among = {{0}}, sets[4];
     int32_t capacity[4];
-    temp_dir();
     static const char *const of[] = {"446\n", "446\n", "1024\n", "871\n", "1024\n", "200\n"};
     for (int32_t core = 0; core < 6; core++) {
         put_capacity(core, of[core]);
         cores_add(&among, core);
     }
     char folder[300];
-    snprintf(folder, sizeof folder, "%s", temp_path("."));
+    snprintf(folder, sizeof folder, "%s", temp_path("cores"));
     assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 4);
     assert_true(capacity[0] == 1024 && capacity[1] == 871 && capacity[2] == 446);
     assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && sets[1].bits[0] == 1 << 3);
@@ -135,9 +130,8 @@ static void speeds_of_cores(void **state)
     cores_add(&among, 6); /* which tells nothing */
     assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 0);
     unit_words w;
-    unit_words_auto(&w, temp_path("."), 2); /* a number of threads is no number of clusters */
+    unit_words_auto(&w, temp_path("cores"), 2); /* a number of threads is no number of clusters */
     assert_true(unit_words_are_plain(&w) && w.unit[0].n_threads == 2);
-    temp_dir_remove();
 }
 
 /* ---- Parts ---- */
@@ -153,7 +147,7 @@ static unit_set *open_set(const char *text, const drey_unit_shares *shares)
     return us;
 }
 
-static void parts(void **state)
+TEST(parts)
 {
     unit_set *us = open_set("cpu=3/threads=2+cpu=1", NULL);
     static const int32_t begins[] = {0, 15, 30, 40};
@@ -203,97 +197,83 @@ static void parts(void **state)
 /* ---- Texts ---- */
 
 #ifdef TESTS_SANITIZED
-enum { N_TEXT = 4, GUESSERS = 1 };
+enum { N_TEXT = 4 };
 #else
-enum { N_TEXT = 8, GUESSERS = 3 }; /* of drafters, for each split */
+enum { N_TEXT = 8 };
 #endif
+enum { N_SHORT = 60, N_LONG = 300 }; /* of a long prompt, attention is divided */
 
-typedef struct scene {
-    int32_t prompt[96];
-    size_t n_prompt;
-    writing want;
-} scene;
+static int32_t prompt[N_LONG];
+static writing plain, plain_long;
 
-static drey_engine_options plain(void)
+static drey_engine_options options_of(const char *units)
 {
-    drey_engine_options o;
-    drey_engine_options_init(&o);
-    o.target = target;
-    o.memory_bytes = DREY_MEMORY_UNLIMITED;
-    o.n_context = 128;
+    drey_engine_options o = plain_options(target, N_LONG + N_TEXT + 4, 0);
+    o.units = units;
     return o;
-}
-
-static void write_text(const scene *s, writing *out, const drey_engine_options *o, double share)
-{
-    const engine_tuning tuning = {
-        .set_share = share >= 0, .share = share, .untimed = true, .device = &fake_device};
-    writing_run_tuned(out, o, &tuning, s->prompt, s->n_prompt, N_TEXT, NULL);
 }
 
 static int set_up(void **state)
 {
-    static scene s;
-    static const char text[] = "the quick brown fox jumps over the lazy dog: the quick brown";
+    rng r = rng_from(4);
     toy_options toy = toy_usual();
+    toy.architecture = "qwen2";
     toy.type = TOY_TYPE_MIXED;
     toy.n_embd = toy.n_ff = 256;
     toys_open_pair(&toy);
-    assert_int_equal(drey_tokenize(target, text, strlen(text), 0, s.prompt, 96, &s.n_prompt, NULL),
-                     DREY_OK);
-    drey_engine_options o = plain();
+    setenv("POCL_CACHE_DIR", temp_path("pocl"), 1); /* PoCL keeps what it compiles */
+    for (int32_t i = 0; i < N_LONG; i++)
+        prompt[i] = i < 8 ? 60 + i : prompt[i - 8 + rng_below(&r, 8)];
+    drey_engine_options o = options_of(NULL);
     o.n_threads = 1;
     o.cpu_tier = "ref";
-    write_text(&s, &s.want, &o, -1);
-    assert_int_equal(s.want.status, DREY_OK);
-    *state = &s;
+    writing_run(&plain, &o, -1, prompt, N_SHORT, N_TEXT, NULL);
+    must(plain.status, &plain.error);
+    writing_run(&plain_long, &o, -1, prompt, N_LONG, N_TEXT, NULL);
+    must(plain_long.status, &plain_long.error);
     return 0;
 }
 
-static void set_drafter(drey_engine_options *o, int which)
-{
-    o->drafter = which == 0   ? DREY_DRAFTER_NONE
-                 : which == 1 ? DREY_DRAFTER_LOOKUP
-                              : DREY_DRAFTER_MODEL;
-    o->draft = which == 2 ? draft : NULL;
-}
-
-static writing *same(const scene *s, const char *units, const char *tier, int guesser, double share)
+/* who: 0 nobody drafts, 1 lookup, 2 a model. */
+static const writing *write_text(drey_engine_options *o, int who, double share, bool is_long)
 {
     static writing got;
-    drey_engine_options o = plain();
-    set_drafter(&o, guesser);
-    o.units = units;
-    o.cpu_tier = tier;
-    write_text(s, &got, &o, share);
-    if (got.status != DREY_OK)
-        fail_msg("%s: %s", units, got.error.message);
-    if (got.n_ids != s->want.n_ids ||
-        memcmp(got.ids, s->want.ids, (size_t)got.n_ids * sizeof got.ids[0]) != 0)
-        fail_msg("%s, drafter %d, share %g: another text", units, guesser, share);
+    static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
+                                            DREY_DRAFTER_MODEL};
+    const engine_tuning tuning = {
+        .set_share = share >= 0, .share = share, .untimed = true, .device = &fake_device};
+    o->drafter = drafters[who];
+    o->draft = who == 2 ? draft : NULL;
+    writing_run_tuned(&got, o, &tuning, prompt, is_long ? N_LONG : N_SHORT, N_TEXT, NULL);
+    if (got.status == DREY_OK)
+        must_be_same(is_long ? &plain_long : &plain, &got, o->units);
     return &got;
 }
 
-/* Splits that name this machine's tiers and cores; test_matrix.c has the others. */
-static void same_text(void **state)
+static const writing *same(const char *units, const char *tier, int who, double share)
 {
-    const scene *s = *state;
+    drey_engine_options o = options_of(units);
+    o.cpu_tier = tier;
+    const writing *w = write_text(&o, who, share, false);
+    must(w->status, &w->error);
+    return w;
+}
+
+/* Splits that name this machine's tiers and cores; test_matrix.c has the others. */
+TEST(same_text)
+{
     char mixed[64], core[64];
     snprintf(mixed, sizeof mixed, "cpu/%s+cpu/ref", drey_cpu_tiers()[0]);
     snprintf(core, sizeof core, "cpu:%d=1/slow=2+cpu=2", first_core());
-    const char *const splits[] = {mixed, core};
     static const double shares[] = {-1, 0.6, 0.25, 0};
-    int32_t n = (int32_t)(sizeof splits / sizeof *splits);
-    for (int32_t i = 0; i < n; i++)
-        for (int guesser = i % 3, k = 0; k < GUESSERS; k++, guesser = (guesser + 1) % 3)
-            same(s, splits[i], i % 2 ? "ref" : NULL, guesser, shares[(i + guesser) % 4]);
+    for (int i = 0; i < 6; i++)
+        same(i % 2 ? core : mixed, i % 2 ? "ref" : NULL, i / 2, shares[(i + i / 2) % 4]);
 }
 
 /* Who was given what, where nobody takes over anything. */
-static void parts_are_computed_where_they_belong(void **state)
+TEST(parts_are_computed_where_they_belong)
 {
-    const scene *s = *state;
-    const writing *w = same(s, "cpu=1+cpu=3+fake=4+static", "ref", 0, -1);
+    const writing *w = same("cpu=1+cpu=3+fake=4+static", "ref", 0, -1);
     assert_int_equal(w->n_units, 3);
     assert_string_equal(w->units[2].name, "fake");
     double sum = 0;
@@ -306,14 +286,13 @@ static void parts_are_computed_where_they_belong(void **state)
     const double loading = 1.0 / N_TEXT, most = (1 - loading) / 8 + loading + 0.02;
     assert_in_range(w->units[0].n_groups, (uint64_t)(0.06 * sum), (uint64_t)(most * sum));
     assert_in_range(w->units[2].n_groups, (uint64_t)(0.35 * sum), (uint64_t)(0.6 * sum));
-    w = same(s, "cpu", NULL, 0, -1);
+    w = same("cpu", NULL, 0, -1);
     assert_true(w->n_units == 1 && w->units[0].share[0] == 1 && w->units[0].n_groups == 0);
 }
 
 /* A device that goes, at any call, leaves its groups to the threads. */
-static void devices_that_fail(void **state)
+TEST(devices_that_fail)
 {
-    const scene *s = *state;
     static const char *const ways[] = {"fail", "wait"};
     static const char *const forms[] = {"cpu=1+fake:%s%d=3", "cpu=1+fake:%s%d=3+static",
                                         "cpu=1+fake:copies.%s%d=3"};
@@ -322,54 +301,47 @@ static void devices_that_fail(void **state)
             for (int form = 0; form < 3; form++) {
                 char text[64];
                 snprintf(text, sizeof text, forms[form], ways[way], call);
-                const writing *w = same(s, text, NULL, call % 3, form == 1 ? 0.6 : -1);
+                const writing *w = same(text, NULL, call % 3, form == 1 ? 0.6 : -1);
                 if (form == 1) /* otherwise a thread may have been quicker each time */
                     assert_non_null(strstr(w->units[1].failed, "the fake device"));
             }
-    const writing *w = same(s, "cpu=1+fake:foreign=3+static", NULL, 0, -1);
+    const writing *w = same("cpu=1+fake:foreign=3+static", NULL, 0, -1);
     assert_non_null(strstr(w->units[1].failed, "no kernel for these weights"));
     assert_int_equal(w->units[1].n_groups, 0);
-    w = same(s, "cpu=1+fake:copies.poor=3+static", NULL, 1, -1);
+    w = same("cpu=1+fake:copies.poor=3+static", NULL, 1, -1);
     assert_non_null(strstr(w->units[1].failed, "no memory for these weights"));
     assert_int_equal(w->units[1].n_groups, 0);
 }
 
-static void what_is_refused(void **state)
+TEST(what_is_refused)
 {
-    const scene *s = *state;
+    static const drey_unit_shares shares = {.n_units = 2, .share = {{1, -1}}};
     static const struct {
         const char *units, *tier, *why;
-    } cases[] = {{"cpu+fake:refuse", NULL, "flushes denormals"},
-                 {"cpu/float+cpu/ref", "ref", "cannot mix"},
-                 {"cpu+cpu/float", NULL, "cannot mix"},
-                 {"gpu", NULL, "\"gpu\" is no unit"}};
+        drey_status status;
+    } cases[] = {{"cpu+fake:refuse", NULL, "flushes denormals", DREY_ERR_UNSUPPORTED},
+                 {"cpu/float+cpu/ref", "ref", "cannot mix", DREY_ERR_USAGE},
+                 {"cpu+cpu/float", NULL, "cannot mix", DREY_ERR_USAGE},
+                 {"gpu", NULL, "\"gpu\" is no unit", DREY_ERR_USAGE}};
+    const engine_tuning tuning = {.device = &fake_device};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        static writing got;
-        drey_engine_options o = plain();
-        o.units = cases[i].units;
+        drey_engine_options o = options_of(cases[i].units);
         o.cpu_tier = cases[i].tier;
-        write_text(s, &got, &o, -1);
-        assert_true(got.status != DREY_OK);
-        assert_non_null(strstr(got.error.message, cases[i].why));
+        must_refuse_engine(&o, &tuning, cases[i].status, cases[i].why);
     }
-    static writing got;
-    drey_unit_shares shares = {.n_units = 2, .share = {{1, -1}}};
-    drey_engine_options o = plain();
-    o.units = "cpu+cpu";
+    drey_engine_options o = options_of("cpu+cpu");
     o.unit_shares = &shares;
-    write_text(s, &got, &o, -1);
-    assert_int_equal(got.status, DREY_ERR_USAGE);
+    must_refuse_engine(&o, &tuning, DREY_ERR_USAGE, "");
 }
 
 /* What a device takes of this machine's memory is in the budget. */
-static void memory_is_counted(void **state)
+TEST(memory_is_counted)
 {
     uint64_t smallest[2];
     for (int i = 0; i < 2; i++) {
         drey_planner planner = {0};
         const engine_tuning tuning = {.device = &fake_device};
-        drey_engine_options o = plain();
-        o.units = i ? "cpu+fake:copies" : "cpu+fake";
+        drey_engine_options o = options_of(i ? "cpu+fake:copies" : "cpu+fake");
         MUST(engine_configure, &planner.engine, &o, &tuning);
         MUST(engine_gather, &planner.engine);
         MUST(planner_make, &planner, 0);
@@ -380,18 +352,77 @@ static void memory_is_counted(void **state)
     assert_true(smallest[1] > smallest[0] + 500000);
 }
 
-int main(void)
+/* ---- Attention ---- */
+
+/* boundary: of attention; the first is what the shares say. Skips the test where the machine has no
+ * such device. */
+static const writing *attend_so(const char *units, int boundary)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words),
-        cmocka_unit_test(words_that_cannot_be),
-        cmocka_unit_test(speeds_of_cores),
-        cmocka_unit_test(parts),
-        cmocka_unit_test_setup_teardown(same_text, set_up, toys_close),
-        cmocka_unit_test_setup_teardown(parts_are_computed_where_they_belong, set_up, toys_close),
-        cmocka_unit_test_setup_teardown(devices_that_fail, set_up, toys_close),
-        cmocka_unit_test_setup_teardown(what_is_refused, set_up, toys_close),
-        cmocka_unit_test_setup_teardown(memory_is_counted, set_up, toys_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static const float boundaries[] = {0, -0.6f, 0, 0.3f, 0.75f, 1};
+    drey_unit_shares shares = {.n_boundaries = boundary > 0, .boundary = {boundaries[boundary]}};
+    shares.n_units = 1;
+    for (const char *c = units; *c; c++)
+        shares.n_units += *c == '+' && strncmp(c, "+static", 7) != 0;
+    for (int32_t i = 0; i < DREY_UNIT_WIDTHS * DREY_MAX_UNITS; i++)
+        shares.share[i / DREY_MAX_UNITS][i % DREY_MAX_UNITS] = 1 + i % DREY_MAX_UNITS;
+    drey_engine_options o = options_of(units);
+    o.unit_shares = &shares;
+    o.tree_nodes = 24;
+    const writing *w = write_text(&o, 2, boundary % 2 ? 0.5 : -1, true);
+    if (w->status == DREY_ERR_UNSUPPORTED) {
+        print_message("no device is tested: %s\n", w->error.message);
+        skip();
+    }
+    must(w->status, &w->error);
+    return w;
 }
+
+/* Where nobody takes over, the boundary says who has what; where one cluster is, nothing is
+ * divided. */
+TEST(the_boundary_decides)
+{
+    const writing *w = attend_so("cpu+cpu+static", 2); /* 0 */
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[0].n_tails == 0);
+    assert_true(w->units[1].n_dense_blocks == 0 && w->units[1].n_tails > 0);
+    w = attend_so("cpu+cpu+static", 5); /* 1 */
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
+    assert_true(w->units[1].n_dense_blocks > 0 && w->units[1].n_tails > 0);
+    w = attend_so("cpu", 5);
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails == 0);
+}
+
+/* A device is a wide unit; what it fails with is the clusters'. */
+TEST(devices_attend)
+{
+    const writing *w = attend_so("cpu+fake+static", 2); /* 0 */
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[0].n_tails > 0);
+    assert_true(w->units[1].n_dense_blocks > 0 && w->units[1].n_tails == 0);
+    assert_true(w->units[0].attends && w->units[1].attends);
+    w = attend_so("cpu+fake+static", 5); /* 1 */
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[1].n_dense_blocks == 0);
+    w = attend_so("cpu+fake:attend1+static", 2);
+    assert_non_null(strstr(w->units[1].failed, "the fake device looked away"));
+    assert_true(w->units[0].n_dense_blocks > 0 && w->units[1].n_dense_blocks == 0);
+    assert_true(w->units[0].attends && !w->units[1].attends);
+    w = attend_so("cpu+fake:plain+static", 2);
+    assert_true(w->units[0].n_dense_blocks == 0 && w->units[1].n_dense_blocks == 0);
+    assert_true(!w->units[1].attends && w->units[1].failed[0] == 0);
+}
+
+#ifndef TESTS_SANITIZED /* drivers leak and race as they like */
+/* A device beside clusters, if there is one. */
+TEST(with_a_device)
+{
+    static const char *const units[] = {"cpu+cpu+opencl", "cpu+opencl+static"};
+    for (int i = 0; i < 2; i++)
+        for (int boundary = 0; boundary < 6; boundary++) {
+            const writing *w = attend_so(units[i], boundary);
+            const drey_unit *d = &w->units[w->n_units - 1];
+            assert_string_equal(d->failed, "");
+            if (i == 1 && boundary < 5)
+                assert_true(!d->attends || d->n_dense_blocks > 0);
+        }
+}
+#endif
+
+TEST_GROUP(set_up, toys_close)

@@ -1,12 +1,24 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
- * make_toy --damage PATH TENSOR puts a NaN into one. Two toys with other LAYERS or NOISE agree
+ * make_toy --damage PATH TENSOR puts a NaN into one, make_toy --golden DIR writes those of
+ * tests/data/logits. Two toys with other LAYERS or NOISE agree
  * often enough to be target and draft. */
 #include "support/faults/damage.h"
+#include "support/logit_toys.h"
 #include "support/toy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void write_golden(const char *folder)
+{
+    for (int i = 0; i < N_LOGIT_TOYS; i++) {
+        toy_options options;
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, logit_toy(i, &options));
+        toy_write(path, &options);
+    }
+}
 
 int main(int argc, char **argv)
 {
@@ -18,8 +30,11 @@ int main(int argc, char **argv)
         damage(argv[2], argv[3], 0, 0, false);
         return 0;
     }
-    toy_options options;
-    options = toy_usual();
+    if (argc == 3 && strcmp(argv[1], "--golden") == 0) {
+        write_golden(argv[2]);
+        return 0;
+    }
+    toy_options options = toy_usual();
     if (argc > 2)
         options.n_layers = (int32_t)strtol(argv[2], NULL, 10);
     if (argc > 3)
