@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define REFUSE(...) FAIL(err, DREY_ERR_USAGE, __VA_ARGS__)
+
 /* Parts of early exits. */
 static const uint64_t of_exits = DREY_WITHOUT(DREY_PART_SCHEDULE) |
                                  DREY_WITHOUT(DREY_PART_PREDICTORS) | DREY_WITHOUT(DREY_PART_HYPER);
@@ -19,29 +21,26 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
         policy = drafts ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
     bool plain = policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD;
     if (policy == DREY_POLICY_DRAFT && !drafter.takes_model)
-        FAIL(err, DREY_ERR_USAGE, "--policy draft lets the draft write alone: add -d DRAFT.gguf");
+        REFUSE("--policy draft lets the draft write alone: add -d DRAFT.gguf");
     if (!plain && !drafts)
-        FAIL(err, DREY_ERR_USAGE, "--policy %s needs a draft: add -d DRAFT.gguf or -d lookup",
-             drey_policy_name(policy));
+        REFUSE("--policy %s needs a draft: add -d DRAFT.gguf or -d lookup",
+               drey_policy_name(policy));
     if (plain && drafts)
-        FAIL(err, DREY_ERR_USAGE, "--policy %s and -d contradict each other: leave one out",
-             drey_policy_name(policy));
+        REFUSE("--policy %s and -d contradict each other: leave one out", drey_policy_name(policy));
     bool chain = policy == DREY_POLICY_SEQUENCE || policy == DREY_POLICY_BLD;
     if (option_given(s, "draft-tokens") && !chain)
-        FAIL(err, DREY_ERR_USAGE, "--draft-tokens belongs to --policy sequence or bld");
+        REFUSE("--draft-tokens belongs to --policy sequence or bld");
     bool treeless = chain || policy == DREY_POLICY_DRAFT || policy == DREY_POLICY_SINGLE;
     if (option_given(s, "tree") && (!drafts || treeless))
-        FAIL(err, DREY_ERR_USAGE, "--tree belongs to a policy with trees and a draft");
+        REFUSE("--tree belongs to a policy with trees and a draft");
     if (s->drafting.without & ~of_exits && !drafts)
-        FAIL(err, DREY_ERR_USAGE, "--without needs a draft: add -d DRAFT.gguf or -d lookup");
+        REFUSE("--without needs a draft: add -d DRAFT.gguf or -d lookup");
     if (s->drafting.with & ~DREY_WITH(DREY_PART_LOOKUP))
-        FAIL(err, DREY_ERR_USAGE, "--with takes \"lookup\": policies have the other parts");
+        REFUSE("--with takes \"lookup\": policies have the other parts");
     if (s->drafting.with && (!drafts || drafter.looks_up))
-        FAIL(err, DREY_ERR_USAGE,
-             "--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
+        REFUSE("--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
     if (s->drafting.with & s->drafting.without)
-        FAIL(err, DREY_ERR_USAGE,
-             "--with lookup and --without lookup contradict each other: leave one out");
+        REFUSE("--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
 }
 
@@ -51,10 +50,9 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
     bool off = s->drafting.exit == DREY_EXIT_OFF;
     for (int i = 0; belongs[i]; i++)
         if (off && option_given(s, belongs[i]))
-            FAIL(err, DREY_ERR_USAGE, "--%s needs --exit fast or --exit exact", belongs[i]);
+            REFUSE("--%s needs --exit fast or --exit exact", belongs[i]);
     if (off && s->drafting.without & of_exits)
-        FAIL(err, DREY_ERR_USAGE,
-             "--without schedule, predictors or hyper needs --exit fast or --exit exact");
+        REFUSE("--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;
 }
 
@@ -62,17 +60,16 @@ static drey_status check_run(const cli_settings *s, drey_error *err)
 {
     static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
     if (s->text.prompt && s->text.file)
-        FAIL(err, DREY_ERR_USAGE, "-p and -f contradict each other: there is one prompt");
+        REFUSE("-p and -f contradict each other: there is one prompt");
     if (s->text.system && !s->text.chat && s->command == CLI_RUN)
-        FAIL(err, DREY_ERR_USAGE, "--system needs --chat");
+        REFUSE("--system needs --chat");
     for (int i = 0; sampled[i]; i++)
         if (option_given(s, sampled[i]) && !option_given(s, "temp"))
-            FAIL(err, DREY_ERR_USAGE,
-                 "--%s needs --temp above 0: at temperature 0 the most likely token is "
-                 "always taken",
-                 sampled[i]);
+            REFUSE("--%s needs --temp above 0: at temperature 0 the most likely token is "
+                   "always taken",
+                   sampled[i]);
     if (option_given(s, "top-p") && s->sampling.top_p <= 0)
-        FAIL(err, DREY_ERR_USAGE, "--top-p takes a number above 0, up to 1");
+        REFUSE("--top-p takes a number above 0, up to 1");
     return DREY_OK;
 }
 
@@ -83,10 +80,9 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
                                             "units",   "context", NULL};
     for (int i = 0; of_models[i] && !s->common.model; i++)
         if (option_given(s, of_models[i]))
-            FAIL(err, DREY_ERR_USAGE, "--%s is about models: name one with -m MODEL.gguf",
-                 of_models[i]);
+            REFUSE("--%s is about models: name one with -m MODEL.gguf", of_models[i]);
     if (s->show && s->prompts)
-        FAIL(err, DREY_ERR_USAGE, "--show measures nothing: leave --prompts out");
+        REFUSE("--show measures nothing: leave --prompts out");
     return DREY_OK;
 }
 
@@ -135,13 +131,12 @@ static drey_status check_files(const cli_settings *s, drey_error *err)
         for (size_t k = 0; k < sizeof read / sizeof *read; k++)
             over |= (other = file_of(s, read[k])) && is_one_file(path, other);
         if (over)
-            FAIL(err, DREY_ERR_USAGE,
-                 "--%s would write over %.200s, which is read; name another file", written[i],
-                 path);
+            REFUSE("--%s would write over %.200s, which is read; name another file", written[i],
+                   path);
         for (size_t k = 0; k < i; k++)
             if ((other = file_of(s, written[k])) && is_one_file(path, other))
-                FAIL(err, DREY_ERR_USAGE, "--%s and --%s name one file, %.200s; name two",
-                     written[k], written[i], path);
+                REFUSE("--%s and --%s name one file, %.200s; name two", written[k], written[i],
+                       path);
     }
     return DREY_OK;
 }
@@ -152,43 +147,38 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (s->drafting.draft_auto &&
         !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
-        FAIL(err, DREY_ERR_USAGE,
-             "-d auto is for drey run, chat, serve, plan and tune: name a draft");
+        REFUSE("-d auto is for drey run, chat, serve, plan and tune: name a draft");
     if (s->command & CLI_OPERAND && !s->operand)
-        FAIL(err, DREY_ERR_USAGE, "name a %s",
-             s->command == CLI_PREPARE  ? "model to prepare"
-             : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
-                                        : "file to inspect");
+        REFUSE("name a %s", s->command == CLI_PREPARE  ? "model to prepare"
+                            : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
+                                                       : "file to inspect");
     if (s->picture.turns && option_given(s, "turn"))
-        FAIL(err, DREY_ERR_USAGE,
-             "--turn and --turns contradict each other: one draws a tree, the other a "
-             "timeline");
+        REFUSE("--turn and --turns contradict each other: one draws a tree, the other a "
+               "timeline");
     bool takes_model = option_find("model")->commands & s->command;
     if (s->command == CLI_TUNE && names_shares(s->common.units))
-        FAIL(err, DREY_ERR_USAGE, "leave the shares out of --units: they are what is measured");
+        REFUSE("leave the shares out of --units: they are what is measured");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->common.model)
-        FAIL(err, DREY_ERR_USAGE, "name a model with -m MODEL.gguf");
+        REFUSE("name a model with -m MODEL.gguf");
     bool drafts = option_find("draft")->commands & s->command;
     if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (option_find("exit")->commands & s->command && check_exits(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
     if (s->prefixes.disk && !s->prefixes.folder)
-        FAIL(err, DREY_ERR_USAGE, "--prefix-disk needs --prefix-folder: name a folder");
+        REFUSE("--prefix-disk needs --prefix-folder: name a folder");
     if (s->command == CLI_RUN)
         return check_run(s, err);
     if (s->prepare.check && s->prepare.force)
-        FAIL(err, DREY_ERR_USAGE,
-             "--check and --force contradict each other: a check writes nothing");
+        REFUSE("--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->common.model)
-        FAIL(err, DREY_ERR_USAGE, "--io needs -m: without a model no disk is read");
+        REFUSE("--io needs -m: without a model no disk is read");
     if (s->command == CLI_TUNE)
         return check_tune(s, err);
     if (s->bench.list && (s->bench.type || s->json))
-        FAIL(err, DREY_ERR_USAGE, "--list stands alone: nothing is measured");
+        REFUSE("--list stands alone: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->tokens.ids && s->tokens.bos)
-        FAIL(err, DREY_ERR_USAGE,
-             "--ids and --bos contradict each other: BOS is put before "
-             "tokens, not before text");
+        REFUSE("--ids and --bos contradict each other: BOS is put before "
+               "tokens, not before text");
     return DREY_OK;
 }

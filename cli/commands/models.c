@@ -255,10 +255,3 @@ drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,
     drey_session_end(m->session);
     return status;
 }
-
-void models_leave_draft(drey_engine_options *options)
-{
-    options->drafter = DREY_DRAFTER_NONE;
-    options->draft = NULL;
-    options->heads = NULL;
-}

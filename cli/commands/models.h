@@ -75,9 +75,6 @@ drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,
  * there is none nothing is said. again: the command that measures again. */
 bool models_loaded(drey_status status, const drey_error *err, const char *again);
 
-/* Takes the drafter out of them. */
-void models_leave_draft(drey_engine_options *options);
-
 /* Says why the sidecar next to the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */
 void models_warn_of_plan(const drey_plan *plan);

@@ -113,7 +113,8 @@ static bool put_line(FILE *file, void *text)
     return fputs(text, file) != EOF && putc('\n', file) != EOF;
 }
 
-drey_status text_write(const char *path, const char *text, drey_error *err)
+/* text and a newline. NULL: memory was short while it was built. */
+static drey_status text_write(const char *path, const char *text, drey_error *err)
 {
     if (!text)
         FAIL(err, DREY_ERR_MEMORY, "out of memory while writing %s", path);

@@ -16,8 +16,6 @@ drey_status json_check_path(const char *path, drey_error *err);
  * returns false, with errno, where it fails. */
 typedef bool file_put_fn(FILE *file, void *user);
 drey_status file_write(const char *path, file_put_fn *put, void *user, drey_error *err);
-/* The same for a text, and a newline. NULL (out of memory while it was built) is an error. */
-drey_status text_write(const char *path, const char *text, drey_error *err);
 /* The same for JSON, which it ends and frees. */
 drey_status json_write(const char *path, json_buffer *b, drey_error *err);
 

@@ -121,7 +121,8 @@ void part_token_text(const drey_model *m, int32_t id, text_out *out)
     out_string(out, bytes, n);
 }
 
-void part_token_bytes(const drey_model *m, int32_t id, text_out *out)
+/* Its bytes as array. */
+static void put_token_bytes(const drey_model *m, int32_t id, text_out *out)
 {
     char bytes[1024];
     size_t n;
@@ -137,7 +138,7 @@ static void put_token(const drey_model *m, const drey_logprob *token, text_out *
     out_format(out, "{\"id\":%d,\"token\":", token->id);
     part_token_text(m, token->id, out);
     out_text(out, ",\"bytes\":");
-    part_token_bytes(m, token->id, out);
+    put_token_bytes(m, token->id, out);
     /* JSON has no -Infinity: what can never come is far away, as other servers have it. */
     out_format(out, ",\"logprob\":%.9g",
                (double)(token->logprob >= -9999.0f ? token->logprob : -9999.0f));

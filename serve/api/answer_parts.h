@@ -14,9 +14,8 @@ void part_timings_now(const job *j, text_out *out);
 /* "stop", "length" */
 const char *part_finish(const job *j);
 
-/* A token's text as JSON string, and its bytes as array. */
+/* A token's text as JSON string. */
 void part_token_text(const drey_model *m, int32_t id, text_out *out);
-void part_token_bytes(const drey_model *m, int32_t id, text_out *out);
 /* A token with its log-probability and those of the most likely ones, as chats have it (key_top
  * "top_logprobs"): [0] was written. */
 void part_token(const drey_model *m, const drey_logprob *all, int32_t n, text_out *out);

@@ -63,6 +63,7 @@ typedef struct asking {
     const serve_options *options;
     refusal *refusal;
 } asking;
+#define BAD(a, ...) refuse_with((a)->refusal, 400, __VA_ARGS__)
 
 static bool get_real(const asking *a, const char *key, double least, double most, float *out)
 {
@@ -70,8 +71,7 @@ static bool get_real(const asking *a, const char *key, double least, double most
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || v->number < least || v->number > most)
-        return refuse_with(a->refusal, 400, "Field '%s' takes a number from %g to %g.", key, least,
-                           most);
+        return BAD(a, "Field '%s' takes a number from %g to %g.", key, least, most);
     *out = (float)v->number;
     return true;
 }
@@ -83,8 +83,8 @@ static bool get_count(const asking *a, const char *key, int64_t least, int64_t m
         return true;
     bool whole = v->type == JSON_NUMBER && v->number == floor(v->number);
     if (!whole || v->number < (double)least || v->number > (double)most)
-        return refuse_with(a->refusal, 400, "Field '%s' takes a whole number from %lld to %lld.",
-                           key, (long long)least, (long long)most);
+        return BAD(a, "Field '%s' takes a whole number from %lld to %lld.", key, (long long)least,
+                   (long long)most);
     *out = (int32_t)v->number;
     return true;
 }
@@ -95,7 +95,7 @@ static bool get_bool(const asking *a, const char *key, bool *out)
     if (!v)
         return true;
     if (v->type != JSON_TRUE && v->type != JSON_FALSE)
-        return refuse_with(a->refusal, 400, "Field '%s' takes true or false.", key);
+        return BAD(a, "Field '%s' takes true or false.", key);
     *out = v->type == JSON_TRUE;
     return true;
 }
@@ -112,8 +112,7 @@ static bool get_seed(const asking *a, task *t)
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || !v->is_integer)
-        return refuse_with(a->refusal, 400,
-                           "Field 'seed' takes a whole number of up to 18 digits.");
+        return BAD(a, "Field 'seed' takes a whole number of up to 18 digits.");
     t->has_seed = v->integer >= 0; /* -1: any */
     t->sampling.seed = (uint64_t)v->integer;
     return true;
@@ -167,10 +166,10 @@ static bool check_values(const asking *a)
                        : known[i].neutral == UP_TO ? number && v->number <= known[i].number
                                                    : known[i].neutral == PARTS && v && is_empty(v);
         if (v && !neutral)
-            return refuse_with(a->refusal, 400,
-                               "Field '%s' is known, but this server does not compute it. Leave it "
-                               "out.",
-                               known[i].key);
+            return BAD(a,
+                       "Field '%s' is known, but this server does not compute it. Leave it "
+                       "out.",
+                       known[i].key);
     }
     return true;
 }
@@ -200,7 +199,7 @@ static bool check_words(const asking *a)
         for (int w = 0; w < 2 && known[i].words[w] && !good; w++)
             good = v->type == JSON_STRING && strcmp(v->text, known[i].words[w]) == 0;
         if (!good)
-            return refuse_with(a->refusal, 400, "Field '%s' %s.", known[i].key, known[i].why);
+            return BAD(a, "Field '%s' %s.", known[i].key, known[i].why);
     }
     return true;
 }
@@ -215,13 +214,11 @@ static bool check_unsupported(const asking *a)
                      *one = modalities && modalities->type == JSON_ARRAY ? modalities->first : NULL;
     if (format && (format->type != JSON_OBJECT ||
                    (type && !(type->type == JSON_STRING && strcmp(type->text, "text") == 0))))
-        return refuse_with(a->refusal, 400,
-                           "Field 'response_format' takes an object of the type \"text\" only: "
-                           "grammars are not computed by this server.");
+        return BAD(a, "Field 'response_format' takes an object of the type \"text\" only: "
+                      "grammars are not computed by this server.");
     if (modalities &&
         (!one || modalities->n != 1 || one->type != JSON_STRING || strcmp(one->text, "text") != 0))
-        return refuse_with(a->refusal, 400,
-                           "Field 'modalities' takes [\"text\"]: this server writes nothing else.");
+        return BAD(a, "Field 'modalities' takes [\"text\"]: this server writes nothing else.");
     return true;
 }
 
@@ -231,7 +228,7 @@ static bool check_model(const asking *a)
     if (!v)
         return true;
     if (v->type != JSON_STRING)
-        return refuse_with(a->refusal, 400, "Field 'model' takes a text.");
+        return BAD(a, "Field 'model' takes a text.");
     if (v->n == 0 || strcmp(v->text, a->options->name) == 0)
         return true;
     return refuse_with(a->refusal, 404,
@@ -244,15 +241,14 @@ static bool check_model(const asking *a)
 static bool add_stop(const asking *a, task *t, const json_value *v, size_t *n_used)
 {
     if (v->type != JSON_STRING)
-        return refuse_with(a->refusal, 400, "Field 'stop' takes a text, or an array of texts.");
+        return BAD(a, "Field 'stop' takes a text, or an array of texts.");
     if (v->n == 0)
         return true;
     if (memchr(v->text, 0, v->n))
-        return refuse_with(a->refusal, 400, "A stop text must not hold a NUL.");
+        return BAD(a, "A stop text must not hold a NUL.");
     if (t->n_stops == TASK_MOST_STOPS || v->n + 1 > sizeof t->stop_text - *n_used)
-        return refuse_with(a->refusal, 400,
-                           "Field 'stop' takes up to %d texts of together %d bytes.",
-                           TASK_MOST_STOPS, TASK_STOP_BYTES);
+        return BAD(a, "Field 'stop' takes up to %d texts of together %d bytes.", TASK_MOST_STOPS,
+                   TASK_STOP_BYTES);
     memcpy(t->stop_text + *n_used, v->text, v->n + 1);
     t->stops[t->n_stops++] = t->stop_text + *n_used;
     *n_used += v->n + 1;
@@ -277,11 +273,9 @@ static bool add_bias(const asking *a, task *t, int32_t id, const json_value *bia
 {
     bool number = bias && bias->type == JSON_NUMBER;
     if (!number && !(bias && bias->type == JSON_FALSE))
-        return refuse_with(a->refusal, 400,
-                           "A bias in 'logit_bias' is a number, or false for \"never\".");
+        return BAD(a, "A bias in 'logit_bias' is a number, or false for \"never\".");
     if (t->n_biases == TASK_MOST_BIASES)
-        return refuse_with(a->refusal, 400, "Field 'logit_bias' takes up to %d biases.",
-                           TASK_MOST_BIASES);
+        return BAD(a, "Field 'logit_bias' takes up to %d biases.", TASK_MOST_BIASES);
     t->biases[t->n_biases++] = (drey_bias){id, number ? (float)bias->number : -INFINITY};
     return true;
 }
@@ -297,17 +291,17 @@ static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, do
         number = strtod(text, &end);
     if (!text || end) {
         if (number < 0 || number >= info.n_vocab || number != floor(number))
-            return refuse_with(a->refusal, 400,
-                               "Field 'logit_bias' names a token that the model has not: its ids "
-                               "are 0 to %d.",
-                               info.n_vocab - 1);
+            return BAD(a,
+                       "Field 'logit_bias' names a token that the model has not: its ids "
+                       "are 0 to %d.",
+                       info.n_vocab - 1);
         return add_bias(a, t, (int32_t)number, bias);
     }
     int32_t ids[64];
     size_t n_ids = 0;
     drey_error err = {0};
     if (drey_tokenize(a->options->model, text, n, 0, ids, 64, &n_ids, &err) != DREY_OK)
-        return refuse_with(a->refusal, 400, "A text in 'logit_bias' is too long.");
+        return BAD(a, "A text in 'logit_bias' is too long.");
     for (size_t i = 0; i < n_ids; i++)
         if (!add_bias(a, t, ids[i], bias))
             return false;
@@ -320,7 +314,7 @@ static bool get_biases(const asking *a, task *t)
     if (!v)
         return true;
     if (v->type != JSON_OBJECT && v->type != JSON_ARRAY)
-        return refuse_with(a->refusal, 400, "Field 'logit_bias' takes an object or an array.");
+        return BAD(a, "Field 'logit_bias' takes an object or an array.");
     for (const json_value *one = v->first; one; one = one->next) {
         if (v->type == JSON_OBJECT) {
             if (!bias_tokens(a, t, one->key, one->n_key, 0, one))
@@ -329,8 +323,7 @@ static bool get_biases(const asking *a, task *t)
         }
         const json_value *what = one->type == JSON_ARRAY ? one->first : NULL;
         if (!what || one->n != 2 || (what->type != JSON_STRING && what->type != JSON_NUMBER))
-            return refuse_with(a->refusal, 400,
-                               "Field 'logit_bias' takes pairs of a token and its bias.");
+            return BAD(a, "Field 'logit_bias' takes pairs of a token and its bias.");
         bool text = what->type == JSON_STRING;
         if (!bias_tokens(a, t, text ? what->text : NULL, text ? what->n : 0,
                          text ? 0 : what->number, what->next))
@@ -341,8 +334,8 @@ static bool get_biases(const asking *a, task *t)
 
 /* ---- Prompts ---- */
 
-bool ask_ids(const json_value *text, int flags, const serve_options *o, int32_t *ids,
-             size_t capacity, size_t *n_ids, refusal *r)
+static bool ask_ids(const json_value *text, int flags, const serve_options *o, int32_t *ids,
+                    size_t capacity, size_t *n_ids, refusal *r)
 {
     drey_error err = {0};
     size_t n = 0;
@@ -368,9 +361,8 @@ static bool add_id(const asking *a, task *t, const json_value *id)
     drey_model_info info;
     drey_model_describe(a->options->model, &info);
     if (!id->is_integer || id->integer < 0 || id->integer >= info.n_vocab)
-        return refuse_with(a->refusal, 400,
-                           "The prompt holds a token that the model has not: its ids are 0 to %d.",
-                           info.n_vocab - 1);
+        return BAD(a, "The prompt holds a token that the model has not: its ids are 0 to %d.",
+                   info.n_vocab - 1);
     if (t->n_ids >= (size_t)a->options->n_context)
         return too_long(a->refusal, t->n_ids + 1, a->options->n_context);
     t->ids[t->n_ids++] = (int32_t)id->integer;
@@ -383,9 +375,8 @@ static bool add_mixed(const asking *a, task *t, const json_value *list)
     for (const json_value *one = list->first; one; one = one->next) {
         bool good = one->type == JSON_NUMBER   ? add_id(a, t, one)
                     : one->type == JSON_STRING ? add_text(a, t, one, one == list->first)
-                                               : refuse_with(a->refusal, 400,
-                                                             "Field 'prompt' takes a text, or an "
-                                                             "array of texts and token ids.");
+                                               : BAD(a, "Field 'prompt' takes a text, or an "
+                                                        "array of texts and token ids.");
         if (!good)
             return false;
     }
@@ -396,18 +387,16 @@ static bool get_prompt(const asking *a, task *t)
 {
     const json_value *v = json_member(a->body, "prompt");
     if (!v)
-        return refuse_with(a->refusal, 400, "Field 'prompt' is missing.");
+        return BAD(a, "Field 'prompt' is missing.");
     if (v->type == JSON_STRING)
         return add_text(a, t, v, true);
     if (v->type != JSON_ARRAY)
-        return refuse_with(a->refusal, 400,
-                           "Field 'prompt' takes a text, or an array of texts and token ids.");
+        return BAD(a, "Field 'prompt' takes a text, or an array of texts and token ids.");
     bool lists = v->first && v->first->type == JSON_ARRAY, texts = v->n > 1;
     for (const json_value *one = v->first; one; one = one->next)
         texts = texts && one->type == JSON_STRING;
     if (texts || (lists && v->n > 1))
-        return refuse_with(a->refusal, 400,
-                           "Field 'prompt' holds %u prompts: send a request for each.", v->n);
+        return BAD(a, "Field 'prompt' holds %u prompts: send a request for each.", v->n);
     return add_mixed(a, t, lists ? v->first : v);
 }
 
@@ -421,19 +410,18 @@ static bool message_text(const asking *a, json_value *message, const char **text
     if (!content || content->type == JSON_STRING) {
         *text = content ? content->text : "";
         if (content && memchr(content->text, 0, content->n))
-            return refuse_with(a->refusal, 400, "A message must not hold a NUL.");
+            return BAD(a, "A message must not hold a NUL.");
         return true;
     }
     char *all = NULL;
     size_t n = 0;
     if (content->type == JSON_ARRAY)
         for (json_value *part = content->first; part; part = part->next) {
-            const json_value *type = json_member(part, "type"), *from = json_member(part, "text");
-            if (!type || type->type != JSON_STRING || strcmp(type->text, "text") != 0 || !from ||
-                from->type != JSON_STRING || memchr(from->text, 0, from->n))
-                return refuse_with(a->refusal, 400,
-                                   "Parts of a message's content are of type \"text\": this server "
-                                   "reads nothing else.");
+            const json_value *from = json_member(part, "text");
+            if (!json_member_is(part, "type", "text") || !from || from->type != JSON_STRING ||
+                memchr(from->text, 0, from->n))
+                return BAD(a, "Parts of a message's content are of type \"text\": this server "
+                              "reads nothing else.");
             if (!all)
                 all = (char *)from->text;
             else
@@ -444,7 +432,7 @@ static bool message_text(const asking *a, json_value *message, const char **text
         }
     *text = all ? all : "";
     return content->type == JSON_ARRAY ||
-           refuse_with(a->refusal, 400, "A message's 'content' takes a text or an array of parts.");
+           BAD(a, "A message's 'content' takes a text or an array of parts.");
 }
 
 /* A message with its content as text; what else it holds stays. */
@@ -453,7 +441,7 @@ static bool write_message(const asking *a, json_value *message, text_out *out)
     const json_value *role = json_member(message, "role");
     const char *text = "";
     if (!role || role->type != JSON_STRING)
-        return refuse_with(a->refusal, 400, "A message is an object with a 'role'.");
+        return BAD(a, "A message is an object with a 'role'.");
     if (!message_text(a, message, &text))
         return false;
     out_text(out, "{\"content\":");
@@ -490,10 +478,8 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c, j
         return !a->refusal->status;
     for (json_value *m = messages->first; m; m = m->next)
         *last = m;
-    const json_value *role = json_member(*last, "role");
-    if (!role || role->type != JSON_STRING || strcmp(role->text, "assistant") != 0)
-        return refuse_with(a->refusal, 400,
-                           "Field 'continue_final_message' wants a last message of the assistant.");
+    if (!json_member_is(*last, "role", "assistant"))
+        return BAD(a, "Field 'continue_final_message' wants a last message of the assistant.");
     return message_text(a, *last, &c->begun);
 }
 
@@ -505,9 +491,9 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     *c = (conversation){.begun = NULL};
     drey_chat_request_init(&c->request);
     if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
-        return refuse_with(a->refusal, 400, "Field 'messages' takes an array of messages.");
+        return BAD(a, "Field 'messages' takes an array of messages.");
     if (variables && variables->type != JSON_OBJECT)
-        return refuse_with(a->refusal, 400, "Field 'chat_template_kwargs' takes an object.");
+        return BAD(a, "Field 'chat_template_kwargs' takes an object.");
     if (!take_begun(a, messages, c, &last) || !get_bool(a, "add_generation_prompt", &answers))
         return false;
     c->request.no_generation_prompt = !answers && !c->begun; /* what is begun follows it */
@@ -526,7 +512,7 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
         out_value(out, variables);
         c->request.variables_json = end_text(out, from);
     }
-    return !out->full || refuse_with(a->refusal, 400, "The conversation is too long.");
+    return !out->full || BAD(a, "The conversation is too long.");
 }
 
 static bool get_chat(const asking *a, task *t, text_out *scratch)
@@ -610,7 +596,7 @@ static bool get_logprobs(const asking *a, task *t)
         !get_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == TASK_NATIVE ? &n : &top))
         return false;
     if (t->kind == TASK_CHAT && top > 0 && !t->logprobs)
-        return refuse_with(a->refusal, 400, "Field 'top_logprobs' needs 'logprobs': true.");
+        return BAD(a, "Field 'top_logprobs' needs 'logprobs': true.");
     t->logprobs = t->logprobs || n > 0 || (n == 0 && t->kind == TASK_COMPLETION);
     t->n_top = n > 0 ? n : top > 0 && t->logprobs ? top : 0;
     return true;
@@ -623,7 +609,7 @@ static bool get_flags(const asking *a, task *t)
     t->keep = t->speculative = true;
     t->seat = -1;
     if (options && options->type != JSON_OBJECT)
-        return refuse_with(a->refusal, 400, "Field 'stream_options' takes an object.");
+        return BAD(a, "Field 'stream_options' takes an object.");
     return get_bool(a, "stream", &t->stream) && get_bool(&of_stream, "include_usage", &t->usage) &&
            get_bool(a, "return_progress", &t->progress) &&
            get_bool(a, "timings_per_token", &t->timings) &&

@@ -32,8 +32,5 @@ bool ask_template(json_value *body, const serve_options *o, text_out *scratch, c
                   size_t *n_bytes, const char **begun, refusal *r);
 /* A member that is true or false; *out stays where there is none. */
 bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);
-/* A text as ids in ids[0..capacity). */
-bool ask_ids(const json_value *text, int flags, const serve_options *o, int32_t *ids,
-             size_t capacity, size_t *n_ids, refusal *r);
 
 #endif

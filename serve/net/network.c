@@ -31,7 +31,7 @@ char *network_take_large(network *n)
     return NULL;
 }
 
-void network_give_large(network *n, char *large)
+static void network_give_large(network *n, char *large)
 {
     for (int i = 0; i < NETWORK_LARGE; i++)
         if (n->large[i] == large)

@@ -59,6 +59,5 @@ void report_models(network *n, text_out *out);
 void network_run(network *n);
 /* One of the large buffers; NULL: all are taken. */
 char *network_take_large(network *n);
-void network_give_large(network *n, char *large);
 
 #endif
