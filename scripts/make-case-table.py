@@ -40,27 +40,36 @@ def specials(change):
             if not 0xD800 <= code < 0xE000 and len(change(chr(code))) > 1]
 
 
-def rows(name, items):
-    print(f"static const case_run {name}[] = {{")
+def table(kind, name, items):
+    """Items of C, as many on a line as fit."""
+    print(f"static const {kind} {name}[] = {{")
     line = "   "
     for item in items:
-        text = " {0x%X, 0x%X, %d, %d}," % item
-        if len(line) + len(text) > 100:
+        if len(line) + len(item) + 1 > 100:
             print(line)
             line = "   "
-        line += text
+        line += " " + item
     print(line)
     print("};")
 
 
+def rows(name, items):
+    table("case_run", name, ["{0x%X, 0x%X, %d, %d}," % item for item in items])
+
+
+def utf8_literal(text):
+    return "".join("\\x%02x" % b if b >= 0x80 else '""%c""' % b for b in text.encode())
+
+
 def main():
     print("""/* Made by scripts/make-case-table.py (Unicode %s): upper and lower case as Python has them. */
-#ifndef DREY_CHAT_CASE_TABLE_H
-#define DREY_CHAT_CASE_TABLE_H
+#ifndef DREY_TEMPLATE_CASE_TABLE_H
+#define DREY_TEMPLATE_CASE_TABLE_H
 
 #include <stdint.h>
 
-/* Characters first, first + step, ... last become what stands `by` behind them. */
+/* The characters first, first + step, ... last become the character whose code is greater by
+ * `by`. */
 typedef struct case_run {
     uint32_t first, last;
     int32_t by, step;
@@ -74,18 +83,9 @@ typedef struct case_special {
 /* clang-format off */""" % unicodedata.unidata_version)
     rows("upper_runs", runs(str.upper))
     rows("lower_runs", runs(str.lower))
-    print("/* Those that become several: in upper case; in lower case there is U+0130 alone. */")
-    print("static const case_special upper_specials[] = {")
-    line = "   "
-    for code, text in specials(str.upper):
-        written = "".join("\\x%02x" % b if b >= 0x80 else '""%c""' % b for b in text.encode())
-        shown = ' {0x%X, "%s"},' % (code, written)
-        if len(line) + len(shown) > 100:
-            print(line)
-            line = "   "
-        line += shown
-    print(line)
-    print("};")
+    print("/* Those that become several in upper case; in lower case there is only U+0130. */")
+    table("case_special", "upper_specials",
+          ['{0x%X, "%s"},' % (code, utf8_literal(text)) for code, text in specials(str.upper)])
     assert [code for code, _ in specials(str.lower)] == [0x130]
     print("/* clang-format on */\n\n#endif")
 

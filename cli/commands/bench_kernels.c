@@ -3,6 +3,7 @@
 
 #include "cli/commands/models.h"
 #include "cli/terminal/report.h"
+#include "cli/terminal/terminal.h"
 
 #include <string.h>
 
@@ -143,15 +144,13 @@ drey_status bench_kernels(const cli_settings *s, FILE *out, json_writer *root, d
     }
     drey_limits limits;
     listing l = {.out = out, .root = root, .limits = &limits};
-    drey_status status = models_check_tier(s->common.cpu_tier, err);
-    if (status == DREY_OK) {
-        const char *tier = s->common.cpu_tier ? s->common.cpu_tier : drey_cpu_tiers()[0];
-        fprintf(out, "kernels    %s\n", tier);
-        json_put_text(root, "cpu_tier", tier);
-        status = drey_bench_kernels(s->common.n_threads, s->common.cpu_tier, s->bench.type, &limits,
-                                    visit, &l, err);
-        if (l.begun)
-            json_close(root, ']');
-    }
+    TRY(models_check_tier(s->common.cpu_tier, err));
+    const char *tier = s->common.cpu_tier ? s->common.cpu_tier : drey_cpu_tiers()[0];
+    fprintf(out, "kernels    %s\n", tier);
+    json_put_text(root, "cpu_tier", tier);
+    drey_status status = drey_bench_kernels(s->common.n_threads, s->common.cpu_tier, s->bench.type,
+                                            &limits, visit, &l, err);
+    if (l.begun)
+        json_close(root, ']');
     return status;
 }

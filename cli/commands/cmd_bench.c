@@ -100,16 +100,13 @@ static void show_machine(const drey_machine_report *r, FILE *out, json_writer *r
 static drey_status machine(const cli_settings *s, FILE *out, json_writer *root, drey_error *err)
 {
     drey_machine_report r;
-    drey_status status = models_check_tier(s->common.cpu_tier, err);
-    if (status == DREY_OK)
-        status = drey_bench_machine(s->common.n_threads, s->common.cpu_tier, &r, err);
-    if (status != DREY_OK)
-        return status;
+    TRY(models_check_tier(s->common.cpu_tier, err));
+    TRY(drey_bench_machine(s->common.n_threads, s->common.cpu_tier, &r, err));
     show_machine(&r, out, root);
     if (!s->common.model)
         return DREY_OK;
     json_put_object(root, "disk");
-    status = disk(s, out, root, err);
+    drey_status status = disk(s, out, root, err);
     json_close(root, '}');
     return status;
 }

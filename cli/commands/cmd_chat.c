@@ -264,13 +264,11 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
 {
     if (!*rest)
         FAIL(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
-    drey_status status = json_check_path(rest, err); /* a model would be a dear file to lose */
-    if (status != DREY_OK)
-        return status;
+    TRY(json_check_path(rest, err)); /* a model would be a dear file to lose */
     char *note = talk_note(&c->talk);
     if (!note)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
-    status = drey_session_save(c->models.session, rest, note, strlen(note), err);
+    drey_status status = drey_session_save(c->models.session, rest, note, strlen(note), err);
     free(note);
     if (status == DREY_OK)
         say(c, "[saved %zu messages in %s]", c->talk.n, rest);
@@ -298,8 +296,7 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     if (status == DREY_OK)
         status = drey_session_load(c->models.session, rest, NULL, err);
     talk_free(status == DREY_OK ? &c->talk : &loaded);
-    if (status != DREY_OK)
-        return status;
+    TRY(status);
     c->talk = loaded;
     say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
     return DREY_OK;
