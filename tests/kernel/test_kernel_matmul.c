@@ -514,40 +514,6 @@ TEST(test_dot_float)
 
 /* ---- The scalar dot product against double precision ---- */
 
-typedef void (*decoder)(row_block *out, const uint8_t *block, int32_t row);
-
-static decoder decoder_of(tensor_type type)
-{
-    switch (type) {
-    case TYPE_Q4_0:
-        return decode_q4_0_ref;
-    case TYPE_Q4_1:
-        return decode_q4_1_ref;
-    case TYPE_Q5_0:
-        return decode_q5_0_ref;
-    case TYPE_Q5_1:
-        return decode_q5_1_ref;
-    case TYPE_Q8_0:
-        return decode_q8_0_ref;
-    case TYPE_IQ4_NL:
-        return decode_iq4_nl_ref;
-    case TYPE_Q2_K:
-        return decode_q2_k_ref;
-    case TYPE_Q3_K:
-        return decode_q3_k_ref;
-    case TYPE_Q4_K:
-        return decode_q4_k_ref;
-    case TYPE_Q5_K:
-        return decode_q5_k_ref;
-    case TYPE_Q6_K:
-        return decode_q6_k_ref;
-    case TYPE_IQ4_XS:
-        return decode_iq4_xs_ref;
-    default:
-        return NULL;
-    }
-}
-
 /* What weight i of a decoded block multiplies its activation with: a product and an offset. */
 static void weight_terms(const type_entry *e, const row_block *w, int32_t i, double *product,
                          double *offset)
@@ -586,7 +552,8 @@ static void dot_double(const problem *p, const uint8_t *acts, int32_t row, doubl
             const uint8_t *act = acts + b * act_block_bytes(e->act);
             x = (double)(int8_t)act[in_block] *
                 load_f32(act + (e->act == ACT_Q8_32 ? (int)ACT_32_D : (int)ACT_256_D));
-            decoder_of(e->type)(&w, block + b * e->block_bytes * GROUP_ROWS, row % GROUP_ROWS);
+            decoders_ref[e->type].decode(&w, block + b * e->block_bytes * GROUP_ROWS,
+                                         row % GROUP_ROWS);
             weight_terms(e, &w, (int32_t)in_block, &product, &offset);
         }
         *sum += (product + offset) * x;

@@ -14,20 +14,13 @@ typedef struct row_block {
     int8_t q[256];     /* offset applied */
 } row_block;
 
-typedef void (*block_decoder)(row_block *out, const uint8_t *block, int32_t row);
-
-void decode_q4_0_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q4_1_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q5_0_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q5_1_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q8_0_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_iq4_nl_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q2_k_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q3_k_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q4_k_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q5_k_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_q6_k_ref(row_block *out, const uint8_t *block, int32_t row);
-void decode_iq4_xs_ref(row_block *out, const uint8_t *block, int32_t row);
+/* A quantised type: how a row of a packed block is decoded, and what its weights are made of. */
+typedef struct type_decoder {
+    void (*decode)(row_block *out, const uint8_t *block, int32_t row);
+    int32_t sub_k; /* weights of a sub-block; 0: a block of 32 */
+    bool has_m;    /* it has an m, or a dmin with minima */
+} type_decoder;
+extern const type_decoder decoders_ref[TYPE_LIMIT];
 
 /* One weight of a float type, exact. */
 float decode_f32_ref(const uint8_t *block, int32_t row);

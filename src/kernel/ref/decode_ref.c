@@ -41,27 +41,27 @@ static void fifth_bits(int8_t *q, const uint8_t *plane, int32_t row)
         q[i] = (int8_t)(q[i] + (int8_t)(((bits >> (8 * (i % 4) + i / 4)) & 1) << 4));
 }
 
-void decode_q4_0_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q4_0(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q4_0_D, row);
     nibbles_32(out->q, block + Q4_0_QS, row, 8);
 }
 
-void decode_q4_1_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q4_1(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q4_1_D, row);
     out->m = half_at(block + Q4_1_M, row);
     nibbles_32(out->q, block + Q4_1_QS, row, 0);
 }
 
-void decode_q5_0_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q5_0(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q5_0_D, row);
     nibbles_32(out->q, block + Q5_0_QS, row, 16);
     fifth_bits(out->q, block + Q5_0_QH, row);
 }
 
-void decode_q5_1_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q5_1(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q5_1_D, row);
     out->m = half_at(block + Q5_1_M, row);
@@ -69,14 +69,14 @@ void decode_q5_1_ref(row_block *out, const uint8_t *block, int32_t row)
     fifth_bits(out->q, block + Q5_1_QH, row);
 }
 
-void decode_q8_0_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q8_0(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q8_0_D, row);
     for (int32_t j = 0; j < 32; j++)
         out->q[j] = (int8_t)((int32_t)byte(block + Q8_0_QS, j, row) - 128);
 }
 
-void decode_iq4_nl_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_iq4_nl(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + IQ4_NL_D, row);
     nibbles_32(out->q, block + IQ4_NL_QS, row, 0);
@@ -90,7 +90,7 @@ static uint32_t two_bits(const uint8_t *qs, int32_t i, int32_t row)
     return (byte(qs, i / 128 * 32 + i % 32, row) >> (2 * (i % 128 / 32))) & 3;
 }
 
-void decode_q2_k_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q2_k(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q2_K_D, row);
     out->m = half_at(block + Q2_K_DMIN, row);
@@ -103,7 +103,7 @@ void decode_q2_k_ref(row_block *out, const uint8_t *block, int32_t row)
         out->q[i] = (int8_t)two_bits(block + Q2_K_QS, i, row);
 }
 
-void decode_q3_k_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q3_k(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q3_K_D, row);
     const uint8_t *scales = block + Q3_K_SCALES;
@@ -137,7 +137,7 @@ static uint32_t four_bits(const uint8_t *qs, int32_t i, int32_t row)
     return (byte(qs, i / 64 * 32 + i % 32, row) >> (4 * (i % 64 / 32))) & 15;
 }
 
-void decode_q4_k_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q4_k(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q4_K_D, row);
     out->m = half_at(block + Q4_K_DMIN, row);
@@ -146,7 +146,7 @@ void decode_q4_k_ref(row_block *out, const uint8_t *block, int32_t row)
         out->q[i] = (int8_t)four_bits(block + Q4_K_QS, i, row);
 }
 
-void decode_q5_k_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q5_k(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q5_K_D, row);
     out->m = half_at(block + Q5_K_DMIN, row);
@@ -157,7 +157,7 @@ void decode_q5_k_ref(row_block *out, const uint8_t *block, int32_t row)
     }
 }
 
-void decode_q6_k_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_q6_k(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + Q6_K_D, row);
     for (int32_t s = 0; s < 16; s++)
@@ -173,7 +173,7 @@ void decode_q6_k_ref(row_block *out, const uint8_t *block, int32_t row)
     }
 }
 
-void decode_iq4_xs_ref(row_block *out, const uint8_t *block, int32_t row)
+static void decode_iq4_xs(row_block *out, const uint8_t *block, int32_t row)
 {
     out->d = half_at(block + IQ4_XS_D, row);
     uint32_t scales_h = load_u16(block + IQ4_XS_SCALES_H + row * 2);
@@ -186,6 +186,15 @@ void decode_iq4_xs_ref(row_block *out, const uint8_t *block, int32_t row)
         out->q[i] = iq4_levels[(b >> (4 * (i % 32 / 16))) & 15];
     }
 }
+
+const type_decoder decoders_ref[TYPE_LIMIT] = {
+    [TYPE_Q4_0] = {decode_q4_0, 0, false},  [TYPE_Q4_1] = {decode_q4_1, 0, true},
+    [TYPE_Q5_0] = {decode_q5_0, 0, false},  [TYPE_Q5_1] = {decode_q5_1, 0, true},
+    [TYPE_Q8_0] = {decode_q8_0, 0, false},  [TYPE_IQ4_NL] = {decode_iq4_nl, 0, false},
+    [TYPE_Q2_K] = {decode_q2_k, 16, true},  [TYPE_Q3_K] = {decode_q3_k, 16, false},
+    [TYPE_Q4_K] = {decode_q4_k, 32, true},  [TYPE_Q5_K] = {decode_q5_k, 32, true},
+    [TYPE_Q6_K] = {decode_q6_k, 16, false}, [TYPE_IQ4_XS] = {decode_iq4_xs, 32, false},
+};
 
 float decode_f32_ref(const uint8_t *block, int32_t row)
 {

@@ -7,6 +7,7 @@
 #include "kernel/dot.h"
 #include "kernel/planes_join.h"
 #include "kernel/ref/ref.h"
+#include "kernel/unroll.h"
 
 /* Sum of q * x over n weights from i0 on, x in words m apart. */
 static int32_t dot_int(const int8_t *q, const uint8_t *words, int32_t i0, int32_t n, int32_t m)
@@ -18,7 +19,7 @@ static int32_t dot_int(const int8_t *q, const uint8_t *words, int32_t i0, int32_
 }
 
 /* One row's block of 32 times every row of the tile. */
-static void block_32_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
+INLINE void block_32_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
                          bool has_m)
 {
     for (int32_t t = 0; t < m; t++) {
@@ -33,7 +34,7 @@ static void block_32_add(float *sums, const row_block *w, const uint8_t *acts, i
 }
 
 /* One row's block of 256 times every row of the tile. */
-static void block_256_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
+INLINE void block_256_add(float *sums, const row_block *w, const uint8_t *acts, int32_t m,
                           int32_t sub_k, bool has_min)
 {
     for (int32_t t = 0; t < m; t++) {
@@ -53,39 +54,44 @@ static void block_256_add(float *sums, const row_block *w, const uint8_t *acts, 
     }
 }
 
-#define DEFINE_TILE(TYPE, name, act_bytes_, add)                                                   \
+/* sub_k: 0 for blocks of 32; it and has_m are constants, as in decoders_ref. */
+INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, float *sums,
+                     const uint8_t *weights, const uint8_t *acts, int32_t n_blocks, int32_t m)
+{
+    const int32_t weight_bytes = layout_find(type)->file_block_bytes * GROUP_ROWS;
+    row_block w;
+    for (int32_t b = 0; b < n_blocks; b++) {
+        for (int32_t r = 0; r < GROUP_ROWS; r++) {
+            decoders_ref[type].decode(&w, weights, r);
+            if (sub_k)
+                block_256_add(sums + r, &w, acts, m, sub_k, has_m);
+            else
+                block_32_add(sums + r, &w, acts, m, has_m);
+        }
+        weights += weight_bytes;
+        acts += (sub_k ? ACT_Q8_256_BYTES : ACT_Q8_32_BYTES) * m;
+    }
+}
+
+#define DEFINE_TILE(TYPE, name, sub_k, has_m)                                                      \
     static void tile_##name##_ref(float *sums, const uint8_t *weights, const uint8_t *acts,        \
                                   int32_t n_blocks, int32_t m)                                     \
     {                                                                                              \
-        const type_layout *layout = layout_find(TYPE_##TYPE);                                      \
-        row_block w;                                                                               \
-        for (int32_t b = 0; b < n_blocks; b++) {                                                   \
-            for (int32_t r = 0; r < GROUP_ROWS; r++) {                                             \
-                decode_##name##_ref(&w, weights, r);                                               \
-                add;                                                                               \
-            }                                                                                      \
-            weights += layout->file_block_bytes * GROUP_ROWS;                                      \
-            acts += (act_bytes_)*m;                                                                \
-        }                                                                                          \
+        tile_ref(TYPE_##TYPE, sub_k, has_m, sums, weights, acts, n_blocks, m);                     \
     }
 
-#define DEFINE_TILE_32(TYPE, name, has_m)                                                          \
-    DEFINE_TILE(TYPE, name, ACT_Q8_32_BYTES, block_32_add(sums + r, &w, acts, m, has_m))
-#define DEFINE_TILE_256(TYPE, name, sub_k, has_min)                                                \
-    DEFINE_TILE(TYPE, name, ACT_Q8_256_BYTES, block_256_add(sums + r, &w, acts, m, sub_k, has_min))
-
-DEFINE_TILE_32(Q4_0, q4_0, false)
-DEFINE_TILE_32(Q4_1, q4_1, true)
-DEFINE_TILE_32(Q5_0, q5_0, false)
-DEFINE_TILE_32(Q5_1, q5_1, true)
-DEFINE_TILE_32(Q8_0, q8_0, false)
-DEFINE_TILE_32(IQ4_NL, iq4_nl, false)
-DEFINE_TILE_256(Q2_K, q2_k, 16, true)
-DEFINE_TILE_256(Q3_K, q3_k, 16, false)
-DEFINE_TILE_256(Q4_K, q4_k, 32, true)
-DEFINE_TILE_256(Q5_K, q5_k, 32, true)
-DEFINE_TILE_256(Q6_K, q6_k, 16, false)
-DEFINE_TILE_256(IQ4_XS, iq4_xs, 32, false)
+DEFINE_TILE(Q4_0, q4_0, 0, false)
+DEFINE_TILE(Q4_1, q4_1, 0, true)
+DEFINE_TILE(Q5_0, q5_0, 0, false)
+DEFINE_TILE(Q5_1, q5_1, 0, true)
+DEFINE_TILE(Q8_0, q8_0, 0, false)
+DEFINE_TILE(IQ4_NL, iq4_nl, 0, false)
+DEFINE_TILE(Q2_K, q2_k, 16, true)
+DEFINE_TILE(Q3_K, q3_k, 16, false)
+DEFINE_TILE(Q4_K, q4_k, 32, true)
+DEFINE_TILE(Q5_K, q5_k, 32, true)
+DEFINE_TILE(Q6_K, q6_k, 16, false)
+DEFINE_TILE(IQ4_XS, iq4_xs, 32, false)
 
 /* Float weights: a block is one k. */
 #define DEFINE_TILE_FLOAT(name, bytes)                                                             \

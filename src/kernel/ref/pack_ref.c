@@ -82,67 +82,20 @@ static void block_256_unpack(float *out, const row_block *w, int32_t sub_k, bool
 
 static void block_unpack(tensor_type type, float *out, const uint8_t *block, int32_t r)
 {
+    const type_decoder *d = &decoders_ref[type];
     row_block w;
-    switch (type) {
-    case TYPE_F32:
+    if (type == TYPE_F32) {
         out[0] = decode_f32_ref(block, r);
-        break;
-    case TYPE_F16:
+    } else if (type == TYPE_F16) {
         out[0] = decode_f16_ref(block, r);
-        break;
-    case TYPE_BF16:
+    } else if (type == TYPE_BF16) {
         out[0] = decode_bf16_ref(block, r);
-        break;
-    case TYPE_Q4_0:
-        decode_q4_0_ref(&w, block, r);
-        block_32_unpack(out, &w, false);
-        break;
-    case TYPE_Q4_1:
-        decode_q4_1_ref(&w, block, r);
-        block_32_unpack(out, &w, true);
-        break;
-    case TYPE_Q5_0:
-        decode_q5_0_ref(&w, block, r);
-        block_32_unpack(out, &w, false);
-        break;
-    case TYPE_Q5_1:
-        decode_q5_1_ref(&w, block, r);
-        block_32_unpack(out, &w, true);
-        break;
-    case TYPE_Q8_0:
-        decode_q8_0_ref(&w, block, r);
-        block_32_unpack(out, &w, false);
-        break;
-    case TYPE_IQ4_NL:
-        decode_iq4_nl_ref(&w, block, r);
-        block_32_unpack(out, &w, false);
-        break;
-    case TYPE_Q2_K:
-        decode_q2_k_ref(&w, block, r);
-        block_256_unpack(out, &w, 16, true);
-        break;
-    case TYPE_Q3_K:
-        decode_q3_k_ref(&w, block, r);
-        block_256_unpack(out, &w, 16, false);
-        break;
-    case TYPE_Q4_K:
-        decode_q4_k_ref(&w, block, r);
-        block_256_unpack(out, &w, 32, true);
-        break;
-    case TYPE_Q5_K:
-        decode_q5_k_ref(&w, block, r);
-        block_256_unpack(out, &w, 32, true);
-        break;
-    case TYPE_Q6_K:
-        decode_q6_k_ref(&w, block, r);
-        block_256_unpack(out, &w, 16, false);
-        break;
-    case TYPE_IQ4_XS:
-        decode_iq4_xs_ref(&w, block, r);
-        block_256_unpack(out, &w, 32, false);
-        break;
-    case TYPE_LIMIT:
-        break;
+    } else {
+        d->decode(&w, block, r);
+        if (d->sub_k)
+            block_256_unpack(out, &w, d->sub_k, d->has_m);
+        else
+            block_32_unpack(out, &w, d->has_m);
     }
 }
 
