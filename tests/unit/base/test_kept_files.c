@@ -21,11 +21,8 @@ typedef struct folder {
 
 static void open_folder(folder *f, const char *name, uint64_t most_bytes, int32_t most_files)
 {
-    drey_error err = {0};
     MUST(arena_init, &f->memory, kept_files_memory(most_files), false);
-    if (kept_files_open(&f->files, temp_path(name), most_bytes, most_files, &f->memory, &err) !=
-        DREY_OK)
-        fail_msg("%s", err.message);
+    MUST(kept_files_open, &f->files, temp_path(name), most_bytes, most_files, &f->memory);
 }
 
 static void close_folder(folder *f)

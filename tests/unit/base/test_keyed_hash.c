@@ -14,8 +14,8 @@ enum { N_TOKENS = 20000, LONGEST = 600 };
 
 static const hash_key no_key = {0}; /* the last byte alone makes the hash, and all pairs collide */
 
-/* A file of tokens, and of merges when there are any. */
-static gguf *make_file(const gguf_writer *tokens, uint64_t n_tokens, const gguf_writer *merges,
+/* A file of tokens, and of merges when there are any; frees both lists. */
+static gguf *make_file(gguf_writer *tokens, uint64_t n_tokens, gguf_writer *merges,
                        uint64_t n_merges)
 {
     gguf_writer w = {0};
@@ -25,8 +25,11 @@ static gguf *make_file(const gguf_writer *tokens, uint64_t n_tokens, const gguf_
     writer_key_array(&w, "tokenizer.ggml.tokens", GGUF_STRING, n_tokens);
     writer_put(&w, tokens->bytes, tokens->n);
     writer_key_array(&w, "tokenizer.ggml.merges", GGUF_STRING, n_merges);
-    if (n_merges)
+    writer_free(tokens);
+    if (n_merges) {
         writer_put(&w, merges->bytes, merges->n);
+        writer_free(merges);
+    }
     MUST(gguf_parse, &g, w.bytes, w.n, w.n);
     writer_free(&w);
     return g;
@@ -74,7 +77,6 @@ TEST(tokens_that_met)
         vocab_free(&v);
     }
     gguf_close(&g);
-    writer_free(&list);
 }
 
 TEST(tokens_that_collide)
@@ -90,7 +92,6 @@ TEST(tokens_that_collide)
     gguf *g = make_file(&list, 3000, NULL, 0);
     REFUSED(DREY_ERR_FORMAT, "token list", vocab_init, &v, g, &no_key);
     gguf_close(&g);
-    writer_free(&list);
 }
 
 TEST(more_tokens_than_any_model_has)
@@ -102,7 +103,6 @@ TEST(more_tokens_than_any_model_has)
     gguf *g = make_file(&list, VOCAB_MOST_TOKENS + 1, NULL, 0);
     REFUSED(DREY_ERR_UNSUPPORTED, "more than 2097152 tokens", vocab_init, &v, g, &no_key);
     gguf_close(&g);
-    writer_free(&list);
 }
 
 /* Tokens a, aa, aaa, ...: every pair of them whose sum is not too long is a merge. */
@@ -148,8 +148,6 @@ TEST(pairs_that_met)
     bpe_free(&b);
     vocab_free(&v);
     gguf_close(&g);
-    writer_free(&r.tokens);
-    writer_free(&r.merges);
 }
 
 TEST(pairs_that_collide)
@@ -163,8 +161,6 @@ TEST(pairs_that_collide)
     REFUSED(DREY_ERR_FORMAT, "merge list", bpe_init, &b, &v, g);
     vocab_free(&v);
     gguf_close(&g);
-    writer_free(&r.tokens);
-    writer_free(&r.merges);
 }
 
 /* A text that many special tokens have is kept once, or twice where the first is no user-defined

@@ -17,14 +17,11 @@
 
 static void holds(const char *path, const char *text)
 {
-    char got[64] = "";
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail_msg("%s is not there", path);
-    size_t n = fread(got, 1, sizeof got - 1, f);
-    fclose(f);
+    size_t n;
+    uint8_t *got = bytes_file_read(path, &n);
     assert_int_equal(n, strlen(text));
     assert_memory_equal(got, text, n);
+    free(got);
 }
 
 static bool exists(const char *path)

@@ -158,36 +158,39 @@ typedef struct bench {
     token_tree tree;
 } bench;
 
-static void open_bench(bench *b, const int32_t *tokens, int32_t n)
+static bench b; /* its memory stays until the next one opens */
+
+static void open_bench(const int32_t *tokens, int32_t n)
 {
-    memset(b, 0, sizeof *b);
-    b->memory = calloc(1, blend_bytes(CAPACITY));
-    assert_non_null(b->memory);
-    b->inner = (told){.base = {.class = &told_class}, .deepest = 1000};
-    b->d = blend_init(b->memory, CAPACITY, &b->inner.base, &b->sampler, NULL, NULL);
-    MUST(b->d->class->begin, b->d, tokens, n);
-    tree_reset(&b->tree, tokens[n - 1]);
+    free(b.memory);
+    memset(&b, 0, sizeof b);
+    b.memory = calloc(1, blend_bytes(CAPACITY));
+    assert_non_null(b.memory);
+    b.inner = (told){.base = {.class = &told_class}, .deepest = 1000};
+    b.d = blend_init(b.memory, CAPACITY, &b.inner.base, &b.sampler, NULL, NULL);
+    MUST(b.d->class->begin, b.d, tokens, n);
+    tree_reset(&b.tree, tokens[n - 1]);
 }
 
-static void inner_guesses(bench *b, const candidate *guess, int32_t n)
+static void inner_guesses(const candidate *guess, int32_t n)
 {
-    memcpy(b->inner.guess, guess, (size_t)n * sizeof *guess);
-    b->inner.n = n;
+    memcpy(b.inner.guess, guess, (size_t)n * sizeof *guess);
+    b.inner.n = n;
 }
 
-static const tree_node *expand(bench *b, int32_t node)
+static const tree_node *expand(int32_t node)
 {
-    MUST(b->d->class->expand, b->d, &b->tree, &node, 1);
-    assert_true(tree_is_valid(&b->tree));
-    return &b->tree.nodes[node];
+    MUST(b.d->class->expand, b.d, &b.tree, &node, 1);
+    assert_true(tree_is_valid(&b.tree));
+    return &b.tree.nodes[node];
 }
 
-static void go_on(bench *b, int32_t next)
+static void go_on(int32_t next)
 {
     int32_t moved[TREE_MAX_NODES];
-    tree_moves(&b->tree, NULL, 0, next, moved);
-    b->d->class->reroot(b->d, &b->tree, NULL, 0, next, moved);
-    tree_reroot(&b->tree, next, moved);
+    tree_moves(&b.tree, NULL, 0, next, moved);
+    b.d->class->reroot(b.d, &b.tree, NULL, 0, next, moved);
+    tree_reroot(&b.tree, next, moved);
 }
 
 static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 9, 1, 2, 3};
@@ -196,36 +199,32 @@ enum { N_REPEATED = sizeof repeated / sizeof *repeated, N_FRESH = sizeof fresh /
 
 TEST(one_knows_what_the_other_does_not)
 {
-    bench b;
-    open_bench(&b, repeated, N_REPEATED); /* behind 1 2 3: 8 twice, 7; behind 2 3: 9, too */
-    const tree_node *root = expand(&b, 0);
+    open_bench(repeated, N_REPEATED); /* behind 1 2 3: 8 twice, 7; behind 2 3: 9, too */
+    const tree_node *root = expand(0);
     assert_int_equal(root->n_guesses, 3);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(root->guess[i].token, 8 - i + 3 * (i == 2));
         assert_int_equal(root->source[i], SOURCE_TEXT);
     }
-    free(b.memory);
-    open_bench(&b, fresh, N_FRESH);
-    inner_guesses(&b, (candidate[]){{31, 0.7f}, {32, 0.1f}}, 2);
-    root = expand(&b, 0);
+    open_bench(fresh, N_FRESH);
+    inner_guesses((candidate[]){{31, 0.7f}, {32, 0.1f}}, 2);
+    root = expand(0);
     assert_int_equal(root->n_guesses, 2);
     assert_int_equal(root->guess[0].token, 31);
     near(root->guess[0].confidence, 0.7);
     near(root->guess[1].confidence, 0.1);
     assert_int_equal(root->source[0], SOURCE_DRAFT);
-    free(b.memory);
 }
 
 /* The best 8 of both, each with its source. */
 TEST(both_guess)
 {
-    bench b;
-    open_bench(&b, repeated, N_REPEATED);
+    open_bench(repeated, N_REPEATED);
     for (int32_t i = 0; i < TREE_MAX_GUESSES; i++)
         b.inner.guess[i] =
             (candidate){i == 1 ? 8 : 40 + i, i == 0 ? 0.3f : 0.09f - 0.01f * (float)i};
     b.inner.n = TREE_MAX_GUESSES;
-    const tree_node *root = expand(&b, 0);
+    const tree_node *root = expand(0);
     int32_t of_both = 0, of_text = 0;
     float sum = 0;
     assert_int_equal(root->n_guesses, TREE_MAX_GUESSES);
@@ -242,25 +241,23 @@ TEST(both_guess)
     assert_int_equal(of_both, 1);
     assert_int_equal(of_text, 2);
     assert_true(sum <= 1.0001f);
-    free(b.memory);
 }
 
 /* A text that has gone round often: what follows is copied at a glance, to any depth, and the inner
  * drafter is not asked. What stands below a node that it cannot reach is lookup's. */
 TEST(copies_take_no_step)
 {
-    bench b;
     int32_t round[150];
     for (int32_t i = 0; i < 150; i++)
         round[i] = i % 30;
-    open_bench(&b, round, 100);
+    open_bench(round, 100);
     policy_memory memory;
     draft_policy *p = policy_init(memory.bytes, &policy_optimal, 12, 0);
     for (int32_t i = 100; i < 130; i++) { /* it has to see that copies are right */
         draft_expand_free(b.d, p, &b.tree, 20);
         if (!b.tree.nodes[0].expanded)
-            expand(&b, 0);
-        go_on(&b, round[i]);
+            expand(0);
+        go_on(round[i]);
         tree_reset(&b.tree, round[i]);
     }
     b.inner.n_asked = 0;
@@ -270,27 +267,24 @@ TEST(copies_take_no_step)
     for (int32_t i = 1; i < b.tree.n_nodes; i++)
         assert_int_equal(b.tree.nodes[i].token, (129 + i) % 30);
     /* Heads of depth 1: the root is theirs, and 8's children are not. */
-    free(b.memory);
-    open_bench(&b, repeated, N_REPEATED);
+    open_bench(repeated, N_REPEATED);
     b.inner.deepest = 1;
-    inner_guesses(&b, &(candidate){8, 0.6f}, 1);
+    inner_guesses(&(candidate){8, 0.6f}, 1);
     p = policy_init(memory.bytes, &policy_optimal, 12, 0);
     MUST(draft_grow, b.d, p, &b.tree, 20);
     assert_int_equal(b.inner.n_asked, 1);
     int32_t child = tree_child(&b.tree, 0, 8);
     assert_true(child > 0 && b.tree.nodes[child].copied && !b.tree.nodes[0].copied);
     assert_int_equal(b.tree.nodes[child].n_guesses, 2); /* 5 and 1 */
-    free(b.memory);
 }
 
 /* A step in parts: the nodes get theirs when it is over, and not when it is given up. */
 TEST(steps_in_parts)
 {
-    bench b;
     int32_t root = 0;
     bool done = true;
-    open_bench(&b, repeated, N_REPEATED);
-    inner_guesses(&b, &(candidate){50, 0.4f}, 1);
+    open_bench(repeated, N_REPEATED);
+    inner_guesses(&(candidate){50, 0.4f}, 1);
     drafter *d = b.d;
     MUST(d->class->start, d, &b.tree, &root, 1);
     MUST(d->class->advance, d, &b.tree, 1, &done);
@@ -306,19 +300,17 @@ TEST(steps_in_parts)
     MUST(d->class->start, d, &b.tree, &child, 1);
     MUST(d->class->advance, d, &b.tree, 1, &done);
     assert_true(done && b.tree.nodes[child].n_guesses == 2);
-    free(b.memory);
 }
 
 /* Both follow the text: a child that stays keeps whose its guesses were, and is judged by that. */
 TEST(going_on)
 {
-    bench b;
-    open_bench(&b, repeated, N_REPEATED);
+    open_bench(repeated, N_REPEATED);
     blend_drafter *blend = (blend_drafter *)b.d;
-    inner_guesses(&b, &(candidate){8, 0.4f}, 1);
-    expand(&b, 0);
-    expand(&b, tree_push(&b.tree, 0, 8, 0.5f)); /* lookup: 5 and 1; the other: 8 */
-    go_on(&b, 8);
+    inner_guesses(&(candidate){8, 0.4f}, 1);
+    expand(0);
+    expand(tree_push(&b.tree, 0, 8, 0.5f)); /* lookup: 5 and 1; the other: 8 */
+    go_on(8);
     assert_true(b.tree.nodes[0].expanded && b.inner.n_reroots == 1);
     assert_int_equal(blend->worth[0].n_positions, 1);
     float hits = 0, trials = 0;
@@ -327,13 +319,12 @@ TEST(going_on)
         trials += blend->worth[0].trials[0][i];
     }
     assert_true(hits == 1 && trials == 1);
-    go_on(&b, 5);
+    go_on(5);
     trials = 0;
     for (int i = 0; i < CALIBRATION_BINS; i++)
         trials += blend->worth[0].trials[0][i];
     assert_true(trials == 2);
     /* The timeline is 1 2 3 8 5 now, of which 1 2 3 8 stood before 5 once. */
     b.inner.n = 0;
-    assert_int_equal(expand(&b, 0)->guess[0].token, 2);
-    free(b.memory);
+    assert_int_equal(expand(0)->guess[0].token, 2);
 }

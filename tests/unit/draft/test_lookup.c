@@ -126,20 +126,23 @@ typedef struct bench {
     token_tree tree;
 } bench;
 
-static void open_bench(bench *b, const int32_t *tokens, int32_t n)
+static bench b; /* its memory stays until the next one opens */
+
+static void open_bench(const int32_t *tokens, int32_t n)
 {
-    memset(b, 0, sizeof *b);
-    b->memory = calloc(1, drafter_lookup_bytes(CAPACITY));
-    assert_non_null(b->memory);
-    b->d = (lookup_drafter *)drafter_lookup_init(b->memory, CAPACITY);
-    MUST(drafter_lookup_class.begin, &b->d->base, tokens, n);
-    tree_reset(&b->tree, tokens[n - 1]);
+    free(b.memory);
+    memset(&b, 0, sizeof b);
+    b.memory = calloc(1, drafter_lookup_bytes(CAPACITY));
+    assert_non_null(b.memory);
+    b.d = (lookup_drafter *)drafter_lookup_init(b.memory, CAPACITY);
+    MUST(drafter_lookup_class.begin, &b.d->base, tokens, n);
+    tree_reset(&b.tree, tokens[n - 1]);
 }
 
-static const tree_node *expand(bench *b, int32_t node)
+static const tree_node *expand(int32_t node)
 {
-    MUST(drafter_lookup_class.expand, &b->d->base, &b->tree, &node, 1);
-    return &b->tree.nodes[node];
+    MUST(drafter_lookup_class.expand, &b.d->base, &b.tree, &node, 1);
+    return &b.tree.nodes[node];
 }
 
 static void check_guesses(const tree_node *node, const int32_t *tokens, int32_t n)
@@ -161,82 +164,74 @@ static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 
 
 TEST(candidates)
 {
-    bench b;
-    open_bench(&b, repeated, sizeof repeated / sizeof *repeated);
+    open_bench(repeated, sizeof repeated / sizeof *repeated);
     /* Behind 1 2 3: 8 twice and 7; behind 2 3 alone: 9, too. */
-    check_guesses(expand(&b, 0), (int32_t[]){8, 7, 9}, 3);
+    check_guesses(expand(0), (int32_t[]){8, 7, 9}, 3);
     /* Behind 1 2 3 8: 1 and 5, once each, the later one first. */
     int32_t child = tree_push(&b.tree, 0, 8, 0.5f);
-    check_guesses(expand(&b, child), (int32_t[]){5, 1}, 2);
+    check_guesses(expand(child), (int32_t[]){5, 1}, 2);
     /* Behind 2 3 9 stood 1; the path's 3 9 is a suffix of that. */
     child = tree_push(&b.tree, 0, 9, 0.5f);
-    check_guesses(expand(&b, child), (int32_t[]){1}, 1);
+    check_guesses(expand(child), (int32_t[]){1}, 1);
     /* A token that never was: nothing. */
     child = tree_push(&b.tree, 0, 77, 0.5f);
-    check_guesses(expand(&b, child), NULL, 0);
-    free(b.memory);
+    check_guesses(expand(child), NULL, 0);
 }
 
 TEST(what_the_target_thought)
 {
-    bench b;
     const int32_t tokens[] = {4, 5, 6};
-    open_bench(&b, tokens, 3);
+    open_bench(tokens, 3);
     drafter *d = &b.d->base;
     int32_t child = tree_push(&b.tree, 0, 30, 0.5f);
     d->class->take_target_top(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
     d->class->take_target_top(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
     /* Behind 5 6; behind 6 30, and behind any 30. */
-    check_guesses(expand(&b, 0), (int32_t[]){30, 31}, 2);
-    check_guesses(expand(&b, child), (int32_t[]){6, 41, 42}, 3);
+    check_guesses(expand(0), (int32_t[]){30, 31}, 2);
+    check_guesses(expand(child), (int32_t[]){6, 41, 42}, 3);
     int32_t other = tree_push(&b.tree, 0, 31, 0.5f);
     int32_t deep = tree_push(&b.tree, other, 30, 0.5f);
-    check_guesses(expand(&b, other), NULL, 0);
-    check_guesses(expand(&b, deep), (int32_t[]){6, 41, 42}, 3);
+    check_guesses(expand(other), NULL, 0);
+    check_guesses(expand(deep), (int32_t[]){6, 41, 42}, 3);
     assert_true(b.tree.nodes[child].guess[0].confidence > b.tree.nodes[deep].guess[0].confidence);
     /* The newest row stays. */
     d->class->take_target_top(d, &b.tree, deep, (int32_t[]){43}, 1);
     int32_t last = tree_push(&b.tree, deep, 30, 0.5f);
-    check_guesses(expand(&b, last), (int32_t[]){43}, 1);
-    free(b.memory);
+    check_guesses(expand(last), (int32_t[]){43}, 1);
 }
 
 /* A kind that is right gains, one that is wrong loses, and the text goes on. */
 TEST(confidence_follows_the_text)
 {
     for (int right = 0; right < 2; right++) {
-        bench b;
-        open_bench(&b, repeated, sizeof repeated / sizeof *repeated);
+        open_bench(repeated, sizeof repeated / sizeof *repeated);
         drafter *d = &b.d->base;
-        float before = expand(&b, 0)->guess[0].confidence, after = before;
+        float before = expand(0)->guess[0].confidence, after = before;
         for (int32_t i = 0; i < 12; i++) {
             int32_t moved[TREE_MAX_NODES];
             tree_moves(&b.tree, NULL, 0, right ? 8 : 66 + i, moved);
             d->class->reroot(d, &b.tree, NULL, 0, right ? 8 : 66 + i, moved);
             MUST(d->class->begin, d, repeated, sizeof repeated / sizeof *repeated);
             tree_reset(&b.tree, 3);
-            after = expand(&b, 0)->guess[0].confidence;
+            after = expand(0)->guess[0].confidence;
         }
         assert_true(right ? after > before : after < 0.5f * before);
-        free(b.memory);
     }
 }
 
 /* One text after another, and the same with more behind it. */
 TEST(beginning_again)
 {
-    bench b;
     const int32_t n = sizeof repeated / sizeof *repeated;
-    open_bench(&b, repeated, n - 4);
+    open_bench(repeated, n - 4);
     drafter *d = &b.d->base;
     MUST(d->class->begin, d, repeated, n);
     tree_reset(&b.tree, 3);
-    check_guesses(expand(&b, 0), (int32_t[]){8, 7, 9}, 3);
+    check_guesses(expand(0), (int32_t[]){8, 7, 9}, 3);
     MUST(d->class->begin, d, repeated + 4, n - 4);
     tree_reset(&b.tree, 3);
-    check_guesses(expand(&b, 0), (int32_t[]){8, 9}, 2);
+    check_guesses(expand(0), (int32_t[]){8, 9}, 2);
     int32_t many[CAPACITY + 1] = {0};
     drey_error err;
     assert_int_equal(d->class->begin(d, many, CAPACITY + 1, &err), DREY_ERR_CONTEXT);
-    free(b.memory);
 }

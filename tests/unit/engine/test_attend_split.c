@@ -9,6 +9,7 @@
 #include "kernel/attend.h"
 #include "support/faults/fake_device.h"
 #include "support/rng.h"
+#include "support/scene.h"
 #include "unit/attend_split.h"
 #include "support/test.h"
 
@@ -16,10 +17,8 @@ static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 {
     unit_words w;
     unit_set *us = NULL;
-    drey_error err;
-    if (unit_words_parse(&w, text, &fake_device, 0, &err) != DREY_OK ||
-        units_open(&us, &w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
-        fail_msg("%s: %s", text, err.message);
+    MUST(unit_words_parse, &w, text, &fake_device, 0);
+    MUST(units_open, &us, &w, kernel_select_shape("ref", 0), shares);
     return us;
 }
 

@@ -1,5 +1,6 @@
 /* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
- * and taps. Caches after a path of a tree was committed are compared in test_deferred. */
+ * and taps. Trees in several passes, and caches
+ * after a path was committed, are compared in test_deferred and test_reroot. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,25 +100,6 @@ TEST(test_tree_equals_paths)
                 assert_memory_equal(logits_of(0), tree[path[i]], logits_bytes());
             }
         }
-    }
-    close_toy();
-}
-
-/* A tree grown node by node, as a drafter grows it, equals the tree in one pass. */
-TEST(test_tree_in_steps)
-{
-    static float whole[N_TREE][MAX_VOCAB];
-    open_toy("llama", TYPE_Q8_0);
-    pass_row rows[N_TREE];
-    make_tree(rows, 5);
-    start(64);
-    compute(rows, N_TREE, HEAD_ALL);
-    for (int32_t i = 0; i < N_TREE; i++)
-        memcpy(whole[i], logits_of(i), logits_bytes());
-    start(64);
-    for (int32_t i = 0; i < N_TREE; i++) {
-        compute(&rows[i], 1, HEAD_LAST);
-        assert_memory_equal(logits_of(0), whole[i], logits_bytes());
     }
     close_toy();
 }

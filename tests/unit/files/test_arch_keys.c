@@ -6,7 +6,7 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "drey/drey.h"
-#include "model/arch.h"
+#include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */
 static drey_status open_toy(const toy_options *toy, drey_error *err)
@@ -194,16 +194,9 @@ static model_shape shape_of(const char *architecture, const toy_key *keys)
     toy.architecture = architecture;
     toy.n_layers = 7;
     toy.keys = keys;
-    temp_dir();
-    toy_write(temp_path("model.gguf"), &toy);
-    gguf *g = NULL;
-    drey_error err = {0};
-    model_shape s = {0};
-    if (gguf_open(&g, temp_path("model.gguf"), &err) != DREY_OK ||
-        model_shape_read(&s, g, &err) != DREY_OK)
-        fail_msg("%s: %s", architecture, err.message);
-    gguf_close(&g);
-    temp_dir_remove();
+    drey_model *m = toy_open("model.gguf", &toy);
+    model_shape s = m->shape;
+    drey_model_close(&m);
     return s;
 }
 

@@ -76,12 +76,9 @@ TEST(reads_all_tensors)
 
 TEST(reads_a_sidecar)
 {
-    const char *path = temp_path("packed.gguf");
     toy_options toy = toy_usual();
     toy.n_embd = 256;
-    toy_write(path, &toy);
-    drey_model *m = NULL;
-    MUST(drey_model_open, &m, path);
+    drey_model *m = toy_open("packed.gguf", &toy);
     drey_prepare_options options;
     drey_prepare_options_init(&options);
     options.model = m;
