@@ -74,29 +74,26 @@ TEST(a_smaller_batch)
     check(&rules, &t, (int32_t[]){8, 2}, 2); /* .3, .1 */
 }
 
-TEST(chains)
+TEST(ranks_depth_and_least)
 {
-    token_tree t;
-    small_tree(&t);
-    provisional_rules rules = all_rules;
-    rules.ranks = 1;
-    check(&rules, &t, (int32_t[]){3, 2}, 2);
-    assert_int_equal(t.n_nodes, 4);
-}
-
-TEST(depth_and_least)
-{
-    token_tree t;
-    provisional_rules rules = all_rules;
-    small_tree(&t);
-    rules.max_depth = 2; /* "3" and its like have nothing below them */
-    check(&rules, &t, (int32_t[]){2, 6}, 2);
-    small_tree(&t);
-    rules.max_depth = 1;
-    check(&rules, &t, NULL, 0);
-    rules.max_depth = 1000;
-    rules.least = 0.15f;
-    check(&rules, &t, (int32_t[]){3, 4}, 2);
+    static const struct {
+        int32_t ranks, max_depth;
+        float least;
+        int32_t n, tokens[2];
+    } cases[] = {{1, 1000, 0, 2, {3, 2}}, /* chains */
+                 {8, 2, 0, 2, {2, 6}},    /* "3" and its like have nothing below them */
+                 {8, 1, 0, 0, {0}},
+                 {8, 1000, 0.15f, 2, {3, 4}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        token_tree t;
+        provisional_rules rules = all_rules;
+        rules.ranks = cases[i].ranks;
+        rules.max_depth = cases[i].max_depth;
+        rules.least = cases[i].least;
+        small_tree(&t);
+        check(&rules, &t, cases[i].tokens, cases[i].n);
+        assert_true(i > 0 || t.n_nodes == 4);
+    }
 }
 
 TEST(a_root_that_nobody_expanded)

@@ -297,13 +297,11 @@ TEST(unprivileged_with_little_locked_memory)
 TEST(passes_of_every_mode)
 {
     static const size_t scale[] = {1, 3, 40}; /* of the smallest ring; 40: everything fits */
+    static const uint32_t largest[] = {LARGEST, LARGEST / 2, 200000};
     for (int m = 0; m < N_MODES; m++) {
         for (int size = 0; size < 3; size++) {
             rig r;
-            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15,
-                     size == 2 ? 200000
-                     : size    ? LARGEST / 2
-                               : LARGEST);
+            rig_init(&r, (uint64_t)(m * 10 + size), 20, 15, largest[size]);
             r.options.ring_bytes *= scale[size];
             r.options.depth = size == 1 ? 3 : 0;
             rig_open(&r, MODES[m].io);

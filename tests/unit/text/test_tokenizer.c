@@ -468,42 +468,26 @@ TEST(broken_files)
     static const char *const bad_merges[][2] = {{"a", NULL}, {"a ", NULL},  {" a", NULL},
                                                 {"", NULL},  {"a q", NULL}, {"b a", NULL}};
     static const float scores[] = {0, 0, 0, 0, 0, 0, 0};
-    vocab_keys keys = tiny_keys;
-    keys.model = NULL;
-    refused(&keys, DREY_ERR_FORMAT, "no tokenizer");
-    keys.model = "wordpiece";
-    refused(&keys, DREY_ERR_UNSUPPORTED, "\"wordpiece\" is not supported");
-    keys = tiny_keys;
-    keys.pre = "bloom";
-    refused(&keys, DREY_ERR_UNSUPPORTED, "gpt-2, qwen2, llama-bpe, smollm");
-    keys = tiny_keys;
-    keys.tokens = NULL;
-    keys.types = NULL;
-    refused(&keys, DREY_ERR_FORMAT, "no tokens");
-    keys.tokens = no_tokens;
-    refused(&keys, DREY_ERR_FORMAT, "no tokens");
-    keys = tiny_keys;
-    keys.n_types_wrong_by = 1;
-    refused(&keys, DREY_ERR_FORMAT, "token_type");
-    keys = tiny_keys;
-    keys.merges = NULL;
-    refused(&keys, DREY_ERR_FORMAT, "no merges");
-    for (size_t i = 0; i < sizeof bad_merges / sizeof *bad_merges; i++) {
-        keys.merges = bad_merges[i];
-        refused(&keys, DREY_ERR_FORMAT, "merge 0");
-    }
-    keys = tiny_keys;
-    keys.eos_plus_1 = 8;
-    refused(&keys, DREY_ERR_FORMAT, "eos_token_id is 7, but the file has only 7 tokens");
+    vocab_keys keys;
+#define BROKEN_BY(change, code, words) keys = tiny_keys, change, refused(&keys, code, words)
+    BROKEN_BY(keys.model = NULL, DREY_ERR_FORMAT, "no tokenizer");
+    BROKEN_BY(keys.model = "wordpiece", DREY_ERR_UNSUPPORTED, "\"wordpiece\" is not supported");
+    BROKEN_BY(keys.pre = "bloom", DREY_ERR_UNSUPPORTED, "gpt-2, qwen2, llama-bpe, smollm");
+    BROKEN_BY((keys.tokens = NULL, keys.types = NULL), DREY_ERR_FORMAT, "no tokens");
+    BROKEN_BY((keys.tokens = no_tokens, keys.types = NULL), DREY_ERR_FORMAT, "no tokens");
+    BROKEN_BY(keys.n_types_wrong_by = 1, DREY_ERR_FORMAT, "token_type");
+    BROKEN_BY(keys.merges = NULL, DREY_ERR_FORMAT, "no merges");
+    for (size_t i = 0; i < sizeof bad_merges / sizeof *bad_merges; i++)
+        BROKEN_BY(keys.merges = bad_merges[i], DREY_ERR_FORMAT, "merge 0");
+    BROKEN_BY(keys.model = "llama", DREY_ERR_FORMAT, "scores");
+    BROKEN_BY((keys.model = "llama", keys.scores = scores, keys.n_scores_wrong_by = 1),
+              DREY_ERR_FORMAT, "scores");
+    BROKEN_BY(keys.eos_plus_1 = 8, DREY_ERR_FORMAT,
+              "eos_token_id is 7, but the file has only 7 tokens");
+#undef BROKEN_BY
     keys.eos_plus_1 = (int64_t)UINT32_MAX + 1; /* "none" */
     test_vocab v;
     MUST(vocab_make, &v, &keys);
     assert_int_equal(tokenizer_eos(v.tokenizer), -1);
     vocab_close(&v);
-    keys = tiny_keys;
-    keys.model = "llama";
-    refused(&keys, DREY_ERR_FORMAT, "scores");
-    keys.scores = scores;
-    keys.n_scores_wrong_by = 1;
-    refused(&keys, DREY_ERR_FORMAT, "scores");
 }

@@ -415,29 +415,24 @@ TEST(wrong_options_are_refused)
 {
     drey_model *m = toy(TOY_LAYERS, "m.gguf");
     drey_engine_options engine = engine_options_of(m, NULL, DREY_DRAFTER_NONE);
-    drey_train_exit_options good = options_of(&engine), o = good;
-    o.n_prompts = 1;
-    REFUSED(DREY_ERR_USAGE, "two prompts", drey_train_exit, &o, NULL);
-    o = good;
-    o.prompts = (drey_train_prompt[]){{words, 3}, {(int32_t[]){1000000}, 1}};
-    o.n_prompts = 2;
-    REFUSED(DREY_ERR_USAGE, "token id 1000000", drey_train_exit, &o, NULL);
-    o.prompts = (drey_train_prompt[]){{words, 3}, {words, 0}};
-    REFUSED(DREY_ERR_USAGE, "prompt 2", drey_train_exit, &o, NULL);
-    o = good;
-    o.n_hidden = 5000;
-    REFUSED(DREY_ERR_USAGE, "5000 hidden units", drey_train_exit, &o, NULL);
-    o = good;
-    o.threshold = 1.5f;
-    REFUSED(DREY_ERR_USAGE, "threshold", drey_train_exit, &o, NULL);
-    o = good;
-    o.n_predict = DREY_MAX_CONTEXT / 2;
-    o.n_prompts = INT32_MAX;
-    REFUSED(DREY_ERR_USAGE, "too many to train with", drey_train_exit, &o, NULL);
-    o = good;
+    const drey_train_exit_options good = options_of(&engine);
+    drey_train_exit_options o;
+#define BROKEN_BY(change, says)                                                                    \
+    o = good, change;                                                                              \
+    REFUSED(DREY_ERR_USAGE, says, drey_train_exit, &o, NULL)
+    static const int32_t beyond[] = {1000000};
+    static const drey_train_prompt strange[] = {{words, 3}, {beyond, 1}};
+    static const drey_train_prompt empty[] = {{words, 3}, {words, 0}};
+    BROKEN_BY(o.n_prompts = 1, "two prompts");
+    BROKEN_BY((o.prompts = strange, o.n_prompts = 2), "token id 1000000");
+    BROKEN_BY((o.prompts = empty, o.n_prompts = 2), "prompt 2");
+    BROKEN_BY(o.n_hidden = 5000, "5000 hidden units");
+    BROKEN_BY(o.threshold = 1.5f, "threshold");
+    BROKEN_BY((o.n_predict = DREY_MAX_CONTEXT / 2, o.n_prompts = INT32_MAX),
+              "too many to train with");
+    BROKEN_BY(o.engine = NULL, "no target");
     engine.drafter = DREY_DRAFTER_SELF;
-    REFUSED(DREY_ERR_USAGE, "its own draft", drey_train_exit, &o, NULL);
-    o.engine = NULL;
-    REFUSED(DREY_ERR_USAGE, "no target", drey_train_exit, &o, NULL);
+    BROKEN_BY(o.seed = 0, "its own draft");
+#undef BROKEN_BY
     drey_model_close(&m);
 }

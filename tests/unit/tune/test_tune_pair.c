@@ -238,21 +238,14 @@ static void refuses(const drey_profile *profile)
 TEST(what_is_no_profile)
 {
     drey_profile p;
-    drey_profile_init(&p);
-    p.pass_s[63] = -1;
-    refuses(&p);
-    p.pass_s[63] = NAN;
-    refuses(&p);
-    p.pass_s[63] = 1e-30;
-    refuses(&p);
-    drey_profile_init(&p);
-    p.step_s[0] = INFINITY;
-    refuses(&p);
-    drey_profile_init(&p);
-    p.right[2][15] = 1;
-    refuses(&p);
-    p.guessed[2][15] = NAN;
-    refuses(&p);
+#define BROKEN_BY(change) drey_profile_init(&p), change, refuses(&p)
+    BROKEN_BY(p.pass_s[63] = -1);
+    BROKEN_BY(p.pass_s[63] = NAN);
+    BROKEN_BY(p.pass_s[63] = 1e-30);
+    BROKEN_BY(p.step_s[0] = INFINITY);
+    BROKEN_BY(p.right[2][15] = 1);
+    BROKEN_BY(p.guessed[2][15] = NAN);
+#undef BROKEN_BY
     drey_pair_report r;
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     REFUSED(DREY_ERR_USAGE, "", drey_tune_pair, &o, &(drey_tune_options){.n_prompts = 0}, &r);
