@@ -18,6 +18,7 @@ import sys
 import termios
 import time
 
+sys.dont_write_bytecode = True  # the tree is not the test's to write to
 from command import done, drey, make, more, tmp, wrong
 
 # Where the test itself ignores them, the commands would as well.

@@ -6,7 +6,9 @@ used is read whole, also where it is long.
 import json
 import os
 import subprocess
+import sys
 
+sys.dont_write_bytecode = True  # the tree is not the test's to write to
 from command import done, drey, make, tmp, wrong
 
 MiB = 1 << 20

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True  # the tree is not the test's to write to
 drey, make_toy, *more = map(os.path.realpath, sys.argv[1:])
 tmp = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, tmp)
