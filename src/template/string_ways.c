@@ -103,54 +103,60 @@ value string_lines(jinja *j, value s)
 
 /* ---- Case ---- */
 
+/* What c becomes by a run of a table; c: none has it. */
 static uint32_t changed(uint32_t c, const case_run *runs, size_t n)
 {
-    size_t low = 0, high = n; /* runs[low..high) may hold c: the last that begins at or before it */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (runs[middle].first > c)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    /* Runs of every second character may overlap, two deep. */
-    for (size_t i = low; i-- > 0 && i + 3 > low;)
+    for (size_t i = 0; i < n && runs[i].first <= c; i++)
         if (c <= runs[i].last && (c - runs[i].first) % (uint32_t)runs[i].step == 0)
             return c + (uint32_t)runs[i].by;
     return c;
 }
 
-static void put_upper(jinja *j, const char *p, size_t n, bool marked)
+#define CHANGED(c, runs) changed(c, runs, sizeof(runs) / sizeof *(runs))
+
+static uint32_t upper_of(uint32_t c)
 {
-    uint32_t c = character_code(p, n);
+    uint32_t other = CHANGED(c, both_ways);
+    return other != c ? other : CHANGED(c, only_to_upper);
+}
+
+static uint32_t lower_of(uint32_t c)
+{
+    const size_t n = c < 0x80 ? 1 : sizeof both_ways / sizeof *both_ways; /* the first is ASCII */
+    for (size_t i = 0; i < n; i++) {
+        const case_run *r = &both_ways[i];
+        uint32_t other = c - (uint32_t)r->by;
+        if (other >= r->first && other <= r->last && (other - r->first) % (uint32_t)r->step == 0)
+            return other;
+    }
+    return CHANGED(c, only_to_lower);
+}
+
+static void put_code(jinja *j, uint32_t c, bool marked)
+{
     char out[4];
+    text_put_marked(j->r, out, utf8_write(c, out), marked);
+}
+
+static void put_upper(jinja *j, uint32_t c, bool marked)
+{
     for (size_t i = 0; i < sizeof upper_specials / sizeof *upper_specials && c >= 0x80; i++) {
-        if (upper_specials[i].code != c)
+        const case_special *s = &upper_specials[i];
+        if (c < s->first || c > s->last)
             continue;
-        text_put_marked(j->r, upper_specials[i].text, strlen(upper_specials[i].text), marked);
+        put_code(j, s->to + (c - s->first), marked);
+        text_put_marked(j->r, s->after, strlen(s->after), marked);
         return;
     }
-    c = changed(c, upper_runs, sizeof upper_runs / sizeof *upper_runs);
-    text_put_marked(j->r, out, utf8_write(c, out), marked);
+    put_code(j, upper_of(c), marked);
 }
 
-static void put_lower(jinja *j, const char *p, size_t n, bool marked)
+static void put_lower(jinja *j, uint32_t c, bool marked)
 {
-    uint32_t c = character_code(p, n);
-    char out[4];
-    if (c == 0x130) {
+    if (c == 0x130)
         text_put_marked(j->r, "i\xcc\x87", 3, marked);
-        return;
-    }
-    c = changed(c, lower_runs, sizeof lower_runs / sizeof *lower_runs);
-    text_put_marked(j->r, out, utf8_write(c, out), marked);
-}
-
-static bool has_case(const char *p, size_t n)
-{
-    uint32_t c = character_code(p, n);
-    return c != changed(c, upper_runs, sizeof upper_runs / sizeof *upper_runs) ||
-           c != changed(c, lower_runs, sizeof lower_runs / sizeof *lower_runs);
+    else
+        put_code(j, lower_of(c), marked);
 }
 
 value text_in_case(jinja *j, value s, text_case wanted)
@@ -160,13 +166,14 @@ value text_in_case(jinja *j, value s, text_case wanted)
     for (size_t i = 0; i < s.n && room_charge(j->r, 0);) {
         size_t n = character_bytes(s.text + i, s.n - i);
         bool marked = text_is_marked(j->r, s.text + i);
-        if (n == 1 && (uint8_t)s.text[i] >= 0x80) /* a broken byte */
+        uint32_t c = character_code(s.text + i, n);
+        if (c == UINT32_MAX) /* a broken byte */
             text_put(j->r, s.text + i, n);
         else if (wanted == CASE_UPPER || (begins && wanted != CASE_LOWER))
-            put_upper(j, s.text + i, n, marked);
+            put_upper(j, c, marked);
         else
-            put_lower(j, s.text + i, n, marked);
-        begins = wanted == CASE_TITLE && !has_case(s.text + i, n);
+            put_lower(j, c, marked);
+        begins = wanted == CASE_TITLE && c == upper_of(c) && c == lower_of(c);
         i += n;
     }
     return text_end(j->r, at);
