@@ -46,15 +46,21 @@ typedef struct task {
     int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
     int32_t seat;      /* the session that is wanted; -1: any */
     drey_sampling sampling;
-    drey_bias biases[TASK_MOST_BIASES];
-    int32_t n_biases;
-    char stop_text[TASK_STOP_BYTES];
-    const char *stops[TASK_MOST_STOPS];
-    size_t n_stops;
+    struct {
+        drey_bias of[TASK_MOST_BIASES]; /* [n] */
+        int32_t n;
+    } biases;
+    struct {
+        char text[TASK_STOP_BYTES];
+        const char *of[TASK_MOST_STOPS]; /* [n], in text */
+        size_t n;
+    } stops;
     int32_t *ids; /* [n_context] */
     size_t n_ids;
-    int64_t created; /* seconds since 1970 */
-    char id[40];
+    struct {
+        char text[40];
+        int64_t created; /* seconds since 1970 */
+    } id;
     job *jobs[TASK_MOST_CHOICES]; /* [n_choices] */
 } task;
 

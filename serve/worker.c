@@ -188,12 +188,12 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     o.n_predict = writes ? t->n_predict : 1;
     o.sampling = t->sampling;
     o.sampling.seed += (uint64_t)place->job->choice;
-    o.stops = t->stops;
-    o.n_stops = t->n_stops;
+    o.stops = t->stops.of;
+    o.n_stops = t->stops.n;
     o.ignore_eos = t->ignore_eos;
     o.no_draft = !t->speculative;
-    o.biases = t->biases;
-    o.n_biases = t->n_biases;
+    o.biases = t->biases.of;
+    o.n_biases = t->biases.n;
     o.on_text = writes ? on_text : NULL;
     o.on_token = on_token;
     o.on_logprobs = writes && t->logprobs ? on_logprobs : NULL;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What can be checked of the code's form: files under 1,000 lines with unique names, folders of at
-# most 30 files, functions of at most 70 lines, clang-format, shellcheck, mandoc, no machine's own
-# paths, nothing large or generated; and of its words: plain English, comments of 100 columns, no
-# file named that is gone (prose.py). The three tools have to be there:
-# scripts/install-deps.sh --tests installs them.
+# most 30 files, functions of at most 70 lines, structs of at most 25 fields; clang-format, mandoc,
+# and shellcheck; no machine's own paths, nothing large or generated; and of its words: plain
+# English, comments of 100 columns, no file named that is gone (prose.py). The three tools have to
+# be there: scripts/install-deps.sh --tests installs them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -39,6 +39,21 @@ fail "functions of more than 70 lines:" "$(awk '
     /^\{/ { start = FNR }
     /^\}/ { if (start && FNR - start + 1 > 70) print "  " FILENAME ":" start ": " FNR - start + 1
             start = 0 }' "${sources[@]}")"
+
+# Public structures are options, statistics and plans. A struct inside of another is one field.
+mapfile -t inner < <(printf '%s\n' "${sources[@]}" | grep -vE '^(include|tests)/')
+fail "structs of more than 25 fields (group those that are about one thing):" "$(awk '
+    /^(typedef )?struct [a-z_0-9]+ \{/ { on = 1; start = FNR; n = nested = comment = 0; text = ""; next }
+    on && /^\}/ { if (n > 25) print "  " FILENAME ":" start ": " n
+                  on = 0 }
+    !on { next }
+    comment { if (!sub(/.*\*\//, "")) next; comment = 0 }
+    { gsub(/\/\*([^*]|\*[^\/])*\*\//, ""); if (sub(/\/\*.*/, "")) comment = 1 }
+    /^    (struct|union|enum).*\{/ { nested = 1 }
+    nested { if (/^    \}/) { nested = 0; n++ }; next }
+    { text = text $0 }
+    text ~ /; *$/ { while (gsub(/\([^()]*\)/, "", text)) {}; n += gsub(/[,;]/, "", text); text = "" }' \
+    "${inner[@]}")"
 
 # Options of the API have no dashes, and the command's flags are the command's business.
 fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" \

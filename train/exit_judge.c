@@ -5,7 +5,7 @@ void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors 
 {
     const exit_position *position = &s->position[i];
     *w = (exit_walk){.samples = s, .p = p, .i = i};
-    w->candidates = p->source == EXIT_FROM_TARGET ? &position->own : &position->guessed;
+    w->candidates = p->source == DREY_EXIT_FROM_TARGET ? &position->own : &position->guessed;
     if (w->candidates->n > 0)
         exit_features_begin(&w->features, w->candidates->n, w->candidates->logp);
 }
@@ -13,7 +13,8 @@ void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors 
 void exit_walk_next(exit_walk *w, int32_t layer, float *x)
 {
     const exit_look *look = exit_look_at(w->samples, w->i, layer);
-    exit_features_next(&w->features, w->p->source == EXIT_FROM_TARGET ? look->own : look->logit);
+    exit_features_next(&w->features,
+                       w->p->source == DREY_EXIT_FROM_TARGET ? look->own : look->logit);
     exit_features_put(&w->features, x);
 }
 

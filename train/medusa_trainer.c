@@ -76,7 +76,7 @@ static void take_memory(medusa_trainer *m, arena *a)
     adam_init(&m->adam, m->n_parameters, &options, a);
     gemm_limits(t, &gm, &gn, &gk);
     gemm_init(&m->gemm, gm, gn, gk, t->pool, a);
-    m->position = arena_take(a, (size_t)t->texts->n * sizeof(int64_t));
+    m->taught.position = arena_take(a, (size_t)t->texts->n * sizeof(int64_t));
     m->log_chance = arena_take(a, (size_t)t->n_ids * sizeof(float));
     m->batch = arena_take(a, (size_t)t->n_batch * sizeof(int64_t));
     m->candidate = arena_take(a, (size_t)m->max_candidates * sizeof(int32_t));
@@ -135,8 +135,8 @@ drey_status medusa_trainer_init(medusa_trainer *m, const medusa_training *t, are
     memset(m->parameters, 0, (size_t)m->n_parameters * sizeof *m->parameters);
     for (int64_t i = 0; i < t->texts->n; i++)
         if (!t->texts->held[i] && t->texts->left[i] > 0)
-            m->position[m->n_positions++] = i;
-    if (m->n_positions == 0)
+            m->taught.position[m->taught.n++] = i;
+    if (m->taught.n == 0)
         FAIL(err, DREY_ERR_USAGE, "there is no text to train with; write more of it");
     return count_tokens(m, err);
 }
@@ -285,7 +285,7 @@ static void choose_candidates(medusa_trainer *m)
         }
     for (int32_t i = 0; !all_there(t) && i < t->n_drawn; i++) {
         uint64_t r = draw(t->seed, (uint64_t)m->step, (uint64_t)(t->n_batch + i));
-        int32_t token = i < t->n_drawn / 2 ? x->token[m->position[r % (uint64_t)m->n_positions]]
+        int32_t token = i < t->n_drawn / 2 ? x->token[m->taught.position[r % (uint64_t)m->taught.n]]
                                            : (int32_t)(r % (uint64_t)t->n_ids);
         if (token < t->n_ids)
             enter(m, token);
@@ -434,7 +434,8 @@ void medusa_trainer_step(medusa_trainer *m)
     double rise = min_f64((double)(m->step + 1) / RISE, 1);
     for (int32_t i = 0; i < t->n_batch; i++)
         m->batch[i] =
-            m->position[draw(t->seed, (uint64_t)m->step, (uint64_t)i) % (uint64_t)m->n_positions];
+            m->taught
+                .position[draw(t->seed, (uint64_t)m->step, (uint64_t)i) % (uint64_t)m->taught.n];
     medusa_trainer_gradient(m);
     m->adam.options.rate = (float)((double)t->rate * rise * 0.5 * (1 + cos_f64(pi * done)));
     adam_begin(&m->adam);

@@ -51,9 +51,10 @@ typedef struct medusa_trainer {
     gemm gemm;
     int64_t step;
     double loss; /* of the last step, per position */
-    /* The positions for training, and the logarithm of a token's probability to be included. */
-    int64_t *position, n_positions;
-    float *log_chance; /* [n_ids] */
+    struct {
+        int64_t *position, n;
+    } taught;          /* the positions for training */
+    float *log_chance; /* [n_ids]: the logarithm of a token's probability to be included */
     /* Of a step. */
     int64_t *batch;     /* [n_batch] */
     int32_t *candidate; /* [n_candidates] */

@@ -37,7 +37,7 @@ void drey_train_exit_options_init(drey_train_exit_options *options)
 
 const char *drey_exit_source_name(drey_exit_source source)
 {
-    return exit_source_name((exit_source)source);
+    return exit_source_name(source);
 }
 
 /* ---- Options ---- */
@@ -168,13 +168,13 @@ static drey_status gather(trainer *t, drey_error *err)
 
 /* ---- Learning ---- */
 
-static drey_status fit(trainer *t, exit_predictors *p, exit_source source, int32_t n_features,
+static drey_status fit(trainer *t, exit_predictors *p, drey_exit_source source, int32_t n_features,
                        drey_error *err)
 {
     const exit_samples *s = &t->samples;
     exit_training training = {
         .p = p, .samples = s, .seed = t->o->seed, .tell = tell_fit, .user = t};
-    bool own = source == EXIT_FROM_TARGET;
+    bool own = source == DREY_EXIT_FROM_TARGET;
     *p = (exit_predictors){.source = source,
                            .source_layer = own ? s->own_layer : 0,
                            .n_layers = s->n_layers,
@@ -184,7 +184,7 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_source source, int32
     p->first = p->source_layer ? p->source_layer + 1 : s->first;
     if (p->first >= p->n_layers)
         p->first = p->source_layer = p->n_layers - 1;
-    if (source == EXIT_FROM_DRAFT) {
+    if (source == DREY_EXIT_FROM_DRAFT) {
         const drey_model *draft = t->o->engine->draft;
         snprintf(p->drafter, sizeof p->drafter, "%s", draft->name);
         snprintf(p->drafter_file, sizeof p->drafter_file, "%s",
@@ -198,19 +198,19 @@ static drey_status fit(trainer *t, exit_predictors *p, exit_source source, int32
     return DREY_OK;
 }
 
-static exit_source source_of(const drey_engine_options *o)
+static drey_exit_source source_of(const drey_engine_options *o)
 {
-    return o->drafter == DREY_DRAFTER_MODEL    ? EXIT_FROM_DRAFT
-           : o->drafter == DREY_DRAFTER_LOOKUP ? EXIT_FROM_TEXT
-                                               : EXIT_FROM_TARGET;
+    return o->drafter == DREY_DRAFTER_MODEL    ? DREY_EXIT_FROM_DRAFT
+           : o->drafter == DREY_DRAFTER_LOOKUP ? DREY_EXIT_FROM_TEXT
+                                               : DREY_EXIT_FROM_TARGET;
 }
 
 static drey_status fit_all(trainer *t, drey_error *err)
 {
-    exit_source source = source_of(t->o->engine);
-    bool guessed = source != EXIT_FROM_TARGET;
+    drey_exit_source source = source_of(t->o->engine);
+    bool guessed = source != DREY_EXIT_FROM_TARGET;
     t->n_fits = guessed ? 4 : 2;
-    TRY(fit(t, &t->own, EXIT_FROM_TARGET, 12, err));
+    TRY(fit(t, &t->own, DREY_EXIT_FROM_TARGET, 12, err));
     if (!guessed)
         return DREY_OK;
     TRY(fit(t, &t->plain, source, 12, err));
@@ -220,7 +220,7 @@ static drey_status fit_all(trainer *t, drey_error *err)
 /* The predictors by which the file's are judged: they were trained with half of the prompts. */
 static const exit_predictors *chosen(const trainer *t)
 {
-    if (source_of(t->o->engine) == EXIT_FROM_TARGET)
+    if (source_of(t->o->engine) == DREY_EXIT_FROM_TARGET)
         return &t->own;
     return t->o->plain ? &t->plain : &t->main;
 }
@@ -386,7 +386,7 @@ static void report_all(trainer *t)
         r->n_train += !held;
         n_guessed += held && is_guessed(s, p, i, s->position[i].final);
     }
-    r->source = (drey_exit_source)p->source;
+    r->source = p->source;
     r->n_layers = s->n_layers;
     r->first = p->first;
     r->source_layer = p->source_layer;

@@ -467,7 +467,7 @@ static drey_status train(training *t, drey_error *err)
     t->report->n_heads = t->n_heads;
     t->report->n_ids = t->n_ids;
     t->report->n_texts = t->data.n;
-    t->report->n_positions = t->trainer.n_positions;
+    t->report->n_positions = t->trainer.taught.n;
     TRY(run_steps(t, err));
     int64_t trained = clock_ns();
     TRY(write_file(t, err));

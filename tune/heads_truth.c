@@ -26,31 +26,31 @@ void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root)
     p->root[p->n++] = root;
 }
 
-drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
-                        int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
-                        int32_t *n, drey_error *err)
+drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, token_tree *tree,
+                        heads_answer *out, drey_error *err)
 {
+    const int32_t *text = p->text;
     int32_t root = p->root[place], nodes[DRAFT_MAX_BATCH] = {0};
-    int32_t n_nodes = min_i32(n_timeline - root, min_i32(STATIC_DEPTHS, DRAFT_MAX_BATCH));
-    bool decided = n_nodes == STATIC_DEPTHS && root + n_nodes < n_timeline;
-    tree_reset(tree, timeline[root]);
+    int32_t n_nodes = min_i32(p->n_text - root, min_i32(STATIC_DEPTHS, DRAFT_MAX_BATCH));
+    bool decided = n_nodes == STATIC_DEPTHS && root + n_nodes < p->n_text;
+    tree_reset(tree, text[root]);
     for (int32_t i = 1; i < n_nodes; i++)
-        nodes[i] = tree_push(tree, nodes[i - 1], timeline[root + i], 1);
-    TRY(d->class->begin(d, timeline, root + 1, err));
+        nodes[i] = tree_push(tree, nodes[i - 1], text[root + i], 1);
+    TRY(d->class->begin(d, text, root + 1, err));
     d->class->take_hidden(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
     TRY(d->class->expand(d, tree, nodes, n_nodes, err));
-    *n = 0;
+    out->n = 0;
     for (int32_t i = 0; i < n_nodes; i++) {
         const tree_node *node = &tree->nodes[nodes[i]];
         decided = decided || node->n_guesses == 0;
-        if (node->n_guesses == 0 || root + 1 + i == n_timeline)
+        if (node->n_guesses == 0 || root + 1 + i == p->n_text)
             break;
-        rank[*n] = (int8_t)tree_rank(node, timeline[root + 1 + i]);
-        if (rank[(*n)++] < 0) {
+        out->rank[out->n] = (int8_t)tree_rank(node, text[root + 1 + i]);
+        if (out->rank[out->n++] < 0) {
             decided = true;
             break;
         }
     }
-    *n = decided ? *n : 0;
+    out->n = decided ? out->n : 0;
     return DREY_OK;
 }

@@ -18,8 +18,10 @@
 
 typedef struct heads_places {
     int32_t n, most, n_embd;
-    int32_t *root; /* [most]: index in the timeline */
-    float *hidden; /* [most][n_embd]: of the row that chose it */
+    int32_t *root;       /* [most]: index in the timeline */
+    float *hidden;       /* [most][n_embd]: of the row that chose it */
+    const int32_t *text; /* [n_text]: the timeline, borrowed; set before heads_ranks */
+    int32_t n_text;
 } heads_places;
 
 /* Of an arena, for a text of at most n places. */
@@ -29,11 +31,15 @@ void heads_places_init(heads_places *p, int32_t n, int32_t n_embd, arena *a);
 /* The next turn begins at this root. Nothing is kept if the drafter has not seen its row. */
 void heads_places_keep(heads_places *p, const medusa_drafter *d, int32_t root);
 
-/* rank[depth]: of the token timeline[root + 1 + depth] among what the drafter guesses after the one
- * before it; -1: it is not among them, and nothing follows. *n: how many; 0 if the text ends before
+typedef struct heads_answer {
+    int8_t rank[STATIC_DEPTHS]; /* [n] */
+    int32_t n;
+} heads_answer;
+
+/* rank[depth]: of the token text[root + 1 + depth] among what the drafter guesses after the one
+ * before it; -1: it is not among them, and nothing follows. n: how many; 0 if the text ends before
  * that or the last head. The drafter has to begin again afterwards; tree is overwritten. */
-drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, const int32_t *timeline,
-                        int32_t n_timeline, token_tree *tree, int8_t rank[STATIC_DEPTHS],
-                        int32_t *n, drey_error *err);
+drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, token_tree *tree,
+                        heads_answer *out, drey_error *err);
 
 #endif

@@ -88,36 +88,45 @@ double limits_read(pool *p, const kernel_table *kernels, const void *from, size_
 
 /* ---- Peaks ---- */
 
-typedef struct peak_job {
-    int64_t (*run)(int64_t rounds);
+/* First member of a job that threads repeat. */
+typedef struct steady {
     int64_t rounds;
-    _Atomic int64_t ops;
+    _Atomic int64_t ops; /* of all threads */
+} steady;
+
+/* Operations per second: rounds double until a run takes run_s; then the median of some runs. */
+static double steady_rate(pool *p, pool_fn *fn, steady *job, double run_s)
+{
+    double rate[LIMITS_ROUNDS];
+    for (int round = 0; round < LIMITS_ROUNDS;) {
+        atomic_store(&job->ops, 0);
+        double start = clock_s();
+        pool_run(p, fn, job);
+        double taken = clock_s() - start;
+        if (taken < run_s)
+            job->rounds *= 2;
+        else
+            rate[round++] = (double)atomic_load(&job->ops) / taken;
+    }
+    return median(rate, LIMITS_ROUNDS);
+}
+
+typedef struct peak_job {
+    steady base;
+    int64_t (*run)(int64_t rounds);
 } peak_job;
 
 static void peak_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)thread, (void)n_threads;
     peak_job *j = arg;
-    atomic_fetch_add(&j->ops, j->run(j->rounds));
+    atomic_fetch_add(&j->base.ops, j->run(j->base.rounds));
 }
 
-/* Rounds double until a run takes a few milliseconds; then the median of some runs. */
 static double peak_rate(pool *p, int64_t (*run)(int64_t rounds))
 {
-    static const double run_s = 4e-3;
-    double rate[LIMITS_ROUNDS];
-    peak_job j = {.run = run, .rounds = 1000};
-    for (int round = 0; round < LIMITS_ROUNDS;) {
-        atomic_store(&j.ops, 0);
-        double start = clock_s();
-        pool_run(p, peak_thread, &j);
-        double taken = clock_s() - start;
-        if (taken < run_s)
-            j.rounds *= 2;
-        else
-            rate[round++] = (double)atomic_load(&j.ops) / taken;
-    }
-    return median(rate, LIMITS_ROUNDS);
+    peak_job j = {.base = {.rounds = 1000}, .run = run};
+    return steady_rate(p, peak_thread, &j.base, 4e-3);
 }
 
 double limits_int8(pool *p, const kernel_table *kernels)
@@ -133,10 +142,11 @@ double limits_float(pool *p, const kernel_table *kernels)
 /* ---- Products ---- */
 
 typedef struct dot_job {
+    steady base;
     const matmul_kernel *kernel;
     float *y; /* [n_threads][n_rows][GROUP_ROWS] */
     uint8_t *acts, *group, *scratch;
-    int32_t n_rows, calls;
+    int32_t n_rows;
 } dot_job;
 
 static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -145,8 +155,9 @@ static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
     dot_job *j = arg;
     float *y = j->y + (size_t)thread * (size_t)j->n_rows * GROUP_ROWS;
     uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(LIMITS_DOT_K);
-    for (int32_t i = 0; i < j->calls; i++)
+    for (int64_t i = 0; i < j->base.rounds; i++)
         j->kernel->dot(y, GROUP_ROWS, j->group, 1, j->acts, j->n_rows, LIMITS_DOT_K, scratch);
+    atomic_fetch_add(&j->base.ops, j->base.rounds * 2 * LIMITS_DOT_K * GROUP_ROWS * j->n_rows);
 }
 
 size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads)
@@ -162,11 +173,10 @@ size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, i
 
 double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory)
 {
-    static const double run_s = 2e-3;
     const matmul_kernel *m = &kernels->matmul[type];
     size_t rows = (size_t)n_rows, threads = (size_t)pool_n_threads(p);
     float *x = arena_take(memory, sizeof(float) * LIMITS_DOT_K * rows);
-    dot_job j = {.kernel = m, .n_rows = n_rows, .calls = 1};
+    dot_job j = {.kernel = m, .n_rows = n_rows, .base = {.rounds = 1}};
     j.acts = arena_take(memory, act_bytes(m->act, n_rows, LIMITS_DOT_K));
     j.group = arena_take(memory, m->group_bytes(LIMITS_DOT_K));
     j.scratch = arena_take(memory, threads * dot_scratch_bytes(LIMITS_DOT_K));
@@ -175,17 +185,7 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
         x[i] = (float)(i % 17) - 8.0f;
     memset(j.group, 0, m->group_bytes(LIMITS_DOT_K));
     kernels->quantise[m->act](j.acts, x, LIMITS_DOT_K, 0, n_rows, n_rows, LIMITS_DOT_K);
-    double rate[LIMITS_ROUNDS], ops = 2.0 * LIMITS_DOT_K * GROUP_ROWS * n_rows * (double)threads;
-    for (int round = 0; round < LIMITS_ROUNDS;) {
-        double start = clock_s();
-        pool_run(p, dot_thread, &j);
-        double taken = clock_s() - start;
-        if (taken < run_s)
-            j.calls *= 2;
-        else
-            rate[round++] = ops * j.calls / taken;
-    }
-    return median(rate, LIMITS_ROUNDS);
+    return steady_rate(p, dot_thread, &j.base, 2e-3);
 }
 
 /* ---- The pool ---- */

@@ -81,15 +81,15 @@ static drey_status take_turns(bounder *b, drey_boundary_context *c)
 {
     double seconds[DREY_BOUNDARY_SIDES][ROUNDS];
     workspace *ws = probe_target(b->session)->ws;
-    attend_split *split = ws->split;
+    attend_split *split = ws->attention.split;
     set_context(b, c->n_positions);
     for (int round = 0; round < ROUNDS; round++)
         for (int side = 0; side < DREY_BOUNDARY_SIDES; side++) {
             bool searched = side == DREY_BOUNDARY_STATIC || side == DREY_BOUNDARY_DYNAMIC;
             place(b, searched ? (double)c->boundary : 0, side == DREY_BOUNDARY_DYNAMIC);
-            ws->split = side == DREY_BOUNDARY_HEADS ? NULL : split;
+            ws->attention.split = side == DREY_BOUNDARY_HEADS ? NULL : split;
             drey_status status = time_attention(b, &seconds[side][round]);
-            ws->split = split;
+            ws->attention.split = split;
             TRY(status);
         }
     for (int side = 0; side < DREY_BOUNDARY_SIDES; side++)
@@ -103,6 +103,11 @@ static drey_status measure(bounder *b, int32_t most_positions)
     int32_t contexts[DREY_UNIT_CONTEXTS];
     float boundary[DREY_UNIT_CONTEXTS];
     double seconds;
+    b->units = probe_engine(b->session)->units;
+    if (!b->units || b->units->n_clusters + units_n_attending(b->units) < 2)
+        FAIL(b->err, DREY_ERR_USAGE,
+             "attention is divided between units, and there is one that has a part "
+             "in it");
     probe_target(b->session)->trace = &probe_engine(b->session)->trace;
     TRY(time_attention(b, &seconds)); /* brings the weights */
     for (int32_t n = DREY_UNIT_CONTEXT; n <= most_positions && r->n_contexts < DREY_UNIT_CONTEXTS;
@@ -148,11 +153,6 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     drey_engine_options o = engine_options_alone(options);
     o.n_context = most + MOST_ROWS + 1;
     drey_status status = alone_open(&e, &b.session, o, (engine_tuning){0}, MOST_ROWS, err);
-    b.units = status == DREY_OK ? e->units : NULL;
-    if (status == DREY_OK && (!b.units || b.units->n_clusters + units_n_attending(b.units) < 2))
-        status = error_set(err, DREY_ERR_USAGE,
-                           "attention is divided between units, and there is one that has a part "
-                           "in it");
     if (status == DREY_OK)
         status = measure(&b, most);
     alone_close(&e, &b.session);

@@ -206,17 +206,15 @@ static void note(tuner *t, const int8_t *rank, int32_t n)
 
 static drey_status note_heads(tuner *t, drey_error *err)
 {
-    int8_t rank[STATIC_DEPTHS];
-    const int32_t *ids;
+    heads_answer answer;
     size_t n_ids;
-    int32_t n;
-    drey_session_timeline(t->session, &ids, &n_ids);
+    drey_session_timeline(t->session, &t->places.text, &n_ids);
+    t->places.n_text = (int32_t)n_ids;
     for (int32_t place = 0; place < t->places.n; place++) {
-        TRY(heads_ranks(probe_drafter(t->session), &t->places, place, ids, (int32_t)n_ids, &t->tree,
-                        rank, &n, err));
-        t->report->n_places += n > 0;
-        if (n > 0)
-            note(t, rank, n);
+        TRY(heads_ranks(probe_drafter(t->session), &t->places, place, &t->tree, &answer, err));
+        t->report->n_places += answer.n > 0;
+        if (answer.n > 0)
+            note(t, answer.rank, answer.n);
     }
     t->places.n = 0;
     return DREY_OK;

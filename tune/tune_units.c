@@ -141,6 +141,9 @@ static drey_status measure(tuner *t, drey_error *err)
     drey_units_report *r = t->report;
     const drey_engine *e = probe_engine(t->session);
     double seconds;
+    if (!e->units)
+        FAIL(err, DREY_ERR_USAGE,
+             "one cluster of cores alone has nothing to divide: name several units");
     t->units = e->units;
     t->err = err;
     r->n_units = e->units->n;
@@ -183,9 +186,6 @@ drey_status drey_tune_units(const drey_engine_options *options, const drey_units
     o.n_context = CONTEXT + WIDEST + 1;
     drey_status status =
         alone_open(&e, &t.session, o, (engine_tuning){.whole_devices = true}, WIDEST, err);
-    if (status == DREY_OK && !e->units)
-        status = error_set(err, DREY_ERR_USAGE,
-                           "one cluster of cores alone has nothing to divide: name several units");
     if (status == DREY_OK)
         status = measure(&t, err);
     alone_close(&e, &t.session);

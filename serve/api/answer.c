@@ -40,8 +40,8 @@ static void put_front(const task *t, const shared *s, bool stream, text_out *out
     const char *object = t->kind != TASK_CHAT ? "text_completion"
                          : stream             ? "chat.completion.chunk"
                                               : "chat.completion";
-    out_format(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", t->id, object,
-               (long long)t->created);
+    out_format(out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", t->id.text,
+               object, (long long)t->id.created);
     out_string(out, s->options->name, strlen(s->options->name));
     out_format(out, ",\"system_fingerprint\":\"drey-%s\",", drey_version());
 }
@@ -70,7 +70,7 @@ static void put_native_stop(const job *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
     bool stopped = s->finish == DREY_FINISH_STOP;
-    const char *word = stopped && s->stop_text > 0 ? j->task->stops[s->stop_text - 1] : NULL;
+    const char *word = stopped && s->stop_text > 0 ? j->task->stops.of[s->stop_text - 1] : NULL;
     const char *type = word                              ? "word"
                        : stopped && s->stop_text == 0    ? "eos"
                        : s->finish == DREY_FINISH_LENGTH ? "limit"

@@ -246,11 +246,11 @@ static bool add_stop(const asking *a, task *t, const json_value *v, size_t *n_us
         return true;
     if (memchr(v->text, 0, v->n))
         return BAD(a, "A stop text must not hold a NUL.");
-    if (t->n_stops == TASK_MOST_STOPS || v->n + 1 > sizeof t->stop_text - *n_used)
+    if (t->stops.n == TASK_MOST_STOPS || v->n + 1 > sizeof t->stops.text - *n_used)
         return BAD(a, "Field 'stop' takes up to %d texts of together %d bytes.", TASK_MOST_STOPS,
                    TASK_STOP_BYTES);
-    memcpy(t->stop_text + *n_used, v->text, v->n + 1);
-    t->stops[t->n_stops++] = t->stop_text + *n_used;
+    memcpy(t->stops.text + *n_used, v->text, v->n + 1);
+    t->stops.of[t->stops.n++] = t->stops.text + *n_used;
     *n_used += v->n + 1;
     return true;
 }
@@ -274,9 +274,9 @@ static bool add_bias(const asking *a, task *t, int32_t id, const json_value *bia
     bool number = bias && bias->type == JSON_NUMBER;
     if (!number && !(bias && bias->type == JSON_FALSE))
         return BAD(a, "A bias in 'logit_bias' is a number, or false for \"never\".");
-    if (t->n_biases == TASK_MOST_BIASES)
+    if (t->biases.n == TASK_MOST_BIASES)
         return BAD(a, "Field 'logit_bias' takes up to %d biases.", TASK_MOST_BIASES);
-    t->biases[t->n_biases++] = (drey_bias){id, number ? (float)bias->number : -INFINITY};
+    t->biases.of[t->biases.n++] = (drey_bias){id, number ? (float)bias->number : -INFINITY};
     return true;
 }
 
@@ -649,9 +649,9 @@ static void make_id(task *t)
     uint64_t random[2] = {0};
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         random[0] = (uint64_t)(serve_clock_s() * 1e9);
-    snprintf(t->id, sizeof t->id, "%s%012llx%012llx", prefix[t->kind],
+    snprintf(t->id.text, sizeof t->id.text, "%s%012llx%012llx", prefix[t->kind],
              (unsigned long long)(random[0] >> 16), (unsigned long long)(random[1] >> 16));
-    t->created = (int64_t)time(NULL);
+    t->id.created = (int64_t)time(NULL);
 }
 
 bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,

@@ -166,8 +166,9 @@ static void put_slot(const shared *s, int32_t i, text_out *out)
                    ",\"id_task\":\"%s\",\"prompt_progress\":{\"total\":%lld,\"cache\":%lld,"
                    "\"processed\":%lld},\"next_token\":[{\"has_next_token\":true,"
                    "\"n_decoded\":%lld}]",
-                   j->task->id, (long long)(c->prompt_total + c->n_cached), (long long)c->n_cached,
-                   (long long)(c->prompt_done + c->n_cached), (long long)c->n_tokens);
+                   j->task->id.text, (long long)(c->prompt_total + c->n_cached),
+                   (long long)c->n_cached, (long long)(c->prompt_done + c->n_cached),
+                   (long long)c->n_tokens);
     }
     out_text(out, "}");
 }

@@ -50,15 +50,17 @@ typedef struct connection {
     size_t n_out, n_sent;
     const char *more; /* [n_more], after `out`: of `large`, or constant */
     size_t n_more;
-    answer answer;  /* without a task: `out` and `more` are all of it */
-    bool head_out;  /* the answer's head has been put out */
-    bool framed;    /* its body comes in chunks */
-    bool all_out;   /* all of the answer has been put out */
-    bool keeps;     /* another request may follow */
-    bool waits;     /* one has come already */
-    double since_s; /* when the state began */
-    double moved_s; /* when bytes last went, or the answer began */
-    double spoke_s; /* when something was last put out */
+    answer answer; /* without a task: `out` and `more` are all of it */
+    bool head_out; /* the answer's head has been put out */
+    bool framed;   /* its body comes in chunks */
+    bool all_out;  /* all of the answer has been put out */
+    bool keeps;    /* another request may follow */
+    bool waits;    /* one has come already */
+    struct {
+        double since_s; /* when the state began */
+        double moved_s; /* when bytes last went, or the answer began */
+        double spoke_s; /* when something was last put out */
+    } clock;
     size_t n_drained;
 } connection;
 

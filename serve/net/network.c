@@ -52,7 +52,7 @@ static void watch(network *n, connection *c, uint32_t events)
 static void enter(connection *c, connection_state state)
 {
     c->state = state;
-    c->since_s = c->moved_s = serve_clock_s();
+    c->clock.since_s = c->clock.moved_s = serve_clock_s();
 }
 
 static void give_back(network *n, connection *c)
@@ -115,7 +115,7 @@ static bool send_some(network *n, connection *c, const char *bytes, size_t n_byt
         return false;
     }
     if (sent > 0)
-        c->moved_s = serve_clock_s();
+        c->clock.moved_s = serve_clock_s();
     return true;
 }
 
@@ -196,7 +196,7 @@ static void fill(network *n, connection *c, bool ping)
     if (n_put == 0)
         out.n = from;
     else
-        c->spoke_s = serve_clock_s();
+        c->clock.spoke_s = serve_clock_s();
     if (frame && n_put > 0) {
         char size[FRAME_BYTES + 1];
         snprintf(size, sizeof size, "%06x\r\n", (unsigned)n_put & 0xFFFFFF);
@@ -267,7 +267,7 @@ static void refuse_request(network *n, connection *c, int status, const char *wh
 static void body_is_whole(network *n, connection *c)
 {
     enter(c, CONNECTION_ANSWER);
-    c->spoke_s = c->since_s;
+    c->clock.spoke_s = c->clock.since_s;
     route_request(n, c);
     if (c->large && c->n_more == 0) /* what was asked for is known */
         give_back(n, c);
@@ -402,7 +402,7 @@ static void readable(network *n, connection *c)
     }
     if (got > 0) {
         if (c->n_in == 0 && c->state == CONNECTION_HEAD)
-            c->since_s = serve_clock_s(); /* the request begins here */
+            c->clock.since_s = serve_clock_s(); /* the request begins here */
         c->n_in += (size_t)got;
         read_request(n, c);
     }
@@ -493,7 +493,7 @@ static void accept_all(network *n)
 
 static void tick_connection(network *n, connection *c, double now)
 {
-    double timeout = n->options->timeout_s, age = now - c->since_s;
+    double timeout = n->options->timeout_s, age = now - c->clock.since_s;
     switch (c->state) {
     case CONNECTION_HEAD:
         if (c->n_in == 0 ? age > idle_s || n->stopping : false)
@@ -507,12 +507,12 @@ static void tick_connection(network *n, connection *c, double now)
             refuse_request(n, c, 408, "The request's body took too long to arrive.", false);
         break;
     case CONNECTION_ANSWER:
-        if ((c->n_out > 0 || c->n_more > 0) && now - c->moved_s > timeout) {
+        if ((c->n_out > 0 || c->n_more > 0) && now - c->clock.moved_s > timeout) {
             if (c->answer.task)
                 n->shared->totals.too_slow++;
             close_connection(n, c);
         } else if (c->answer.task && c->answer.task->stream && c->n_out == 0 &&
-                   now - c->spoke_s > ping_s) {
+                   now - c->clock.spoke_s > ping_s) {
             go_on(n, c, true);
         }
         break;

@@ -60,12 +60,14 @@ drey_status drey_chat_encode(const drey_model *m, const drey_chat_request *reque
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
 {
     chat_text out;
+    id_sink sink = {ids, capacity, 0};
     *n_ids = 0;
     TRY(render(m, request, &out, err));
-    size_t n_plain = flags & DREY_TOKENIZE_SPECIAL ? 0 : out.n_plain;
+    const parted_text x = {out.text, out.n_bytes, out.plain,
+                           flags & DREY_TOKENIZE_SPECIAL ? 0 : out.n_plain};
     drey_status status =
-        tokenizer_encode_around(m->tokenizer, out.text, out.n_bytes, flags | DREY_TOKENIZE_SPECIAL,
-                                out.plain, n_plain, ids, capacity, n_ids, err);
+        tokenizer_encode_around(m->tokenizer, &x, flags | DREY_TOKENIZE_SPECIAL, &sink, err);
+    *n_ids = status == DREY_OK || sink.n > capacity ? sink.n : 0;
     chat_text_free(&out);
     return status;
 }

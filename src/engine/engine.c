@@ -288,26 +288,24 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
     return open_workspace(e, err);
 }
 
+static drey_status open_all(drey_engine *e, const drey_engine_options *options,
+                            const engine_tuning *tuning, drey_error *err)
+{
+    TRY(engine_configure(e, options, tuning, err));
+    TRY(engine_gather(e, err));
+    TRY(plan_make(&e->inputs, e->budget_bytes, &e->plan, err));
+    return open_planned(e, err);
+}
+
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err)
 {
-    drey_status status;
-    *out = NULL;
-    drey_engine *e = malloc(sizeof *e);
-    if (!e)
+    *out = malloc(sizeof **out);
+    if (!*out)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
-    if ((status = engine_configure(e, options, tuning, err)) != DREY_OK)
-        goto fail;
-    if ((status = engine_gather(e, err)) != DREY_OK)
-        goto fail;
-    if ((status = plan_make(&e->inputs, e->budget_bytes, &e->plan, err)) != DREY_OK)
-        goto fail;
-    if ((status = open_planned(e, err)) != DREY_OK)
-        goto fail;
-    *out = e;
-    return DREY_OK;
-fail:
-    drey_engine_close(&e);
+    drey_status status = open_all(*out, options, tuning, err);
+    if (status != DREY_OK)
+        drey_engine_close(out);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #define DREY_EXIT_EXIT_H
 
 #include "base/arena.h"
+#include "drey/train.h"
 #include "gguf/gguf.h"
 
 enum {
@@ -29,14 +30,8 @@ enum {
     EXIT_NEAR = 2       /* and how far from one of them a layer is active */
 };
 
-/* The source of the candidates: predictors are trained for one of these. */
-typedef enum exit_source {
-    EXIT_FROM_DRAFT = 0, /* the four likeliest of a draft model */
-    EXIT_FROM_TEXT = 1,  /* looked up in the text, at no cost */
-    EXIT_FROM_TARGET = 2 /* the target's own four likeliest at a middle layer */
-} exit_source;
-/* "draft", "text", "target"; NULL: there is no such source. */
-const char *exit_source_name(exit_source source);
+/* drey_exit_source_name, which is in another library. */
+const char *exit_source_name(drey_exit_source source);
 
 /* ---- Features ---- */
 
@@ -72,10 +67,11 @@ typedef struct exit_mlp { /* w1 NULL: this layer has none */
 } exit_mlp;
 
 typedef struct exit_predictors {
-    exit_source source;
-    int32_t source_layer;   /* EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
-    int32_t n_layers;       /* of the target */
-    int32_t first;          /* the first layer with a predictor */
+    drey_exit_source source;
+    int32_t
+        source_layer; /* DREY_EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
+    int32_t n_layers; /* of the target */
+    int32_t first;    /* the first layer with a predictor */
     int32_t n_features;     /* K: 12, or 16 with the drafter's log-probabilities */
     int32_t n_hidden;       /* H */
     float threshold;        /* what the trainer suggests; the head is computed for scores above

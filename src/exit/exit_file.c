@@ -142,10 +142,10 @@ static bool read_int(const gguf *g, const char *name, int64_t low, int64_t high,
 static bool read_source(const gguf *g, exit_predictors *p)
 {
     gguf_string text = gguf_text(g, KEY("candidates"));
-    for (int i = 0; exit_source_name((exit_source)i); i++)
-        if (gguf_is_text(text, exit_source_name((exit_source)i))) {
-            p->source = (exit_source)i;
-            bool own = p->source == EXIT_FROM_TARGET;
+    for (int i = 0; exit_source_name((drey_exit_source)i); i++)
+        if (gguf_is_text(text, exit_source_name((drey_exit_source)i))) {
+            p->source = (drey_exit_source)i;
+            bool own = p->source == DREY_EXIT_FROM_TARGET;
             return read_int(g, KEY("source_layer"), own, own ? p->first : 0, &p->source_layer);
         }
     return false;

@@ -16,7 +16,7 @@ size_t exit_memory_bytes(const exit_predictors *p);
 /* Whether they were trained with candidates of the draft with this model_identity. */
 static inline bool exit_fits_draft(const exit_predictors *p, uint64_t identity)
 {
-    return p->source == EXIT_FROM_DRAFT && p->drafter_identity == identity;
+    return p->source == DREY_EXIT_FROM_DRAFT && p->drafter_identity == identity;
 }
 /* Writes the side file of a target, completely or not at all. Each layer from p->first on has a
  * predictor, in memory from exit_take. */

@@ -43,8 +43,8 @@ static words draft_words(const char *path, const char *name)
 
 static words trained_with(const exit_predictors *p)
 {
-    return p->source == EXIT_FROM_TEXT ? (words){"the drafter \"lookup\""}
-                                       : draft_words(p->drafter_file, p->drafter);
+    return p->source == DREY_EXIT_FROM_TEXT ? (words){"the drafter \"lookup\""}
+                                            : draft_words(p->drafter_file, p->drafter);
 }
 
 static words guesses_here(const exit_user *user)
@@ -62,11 +62,11 @@ static words guesses_here(const exit_user *user)
 static drey_status check_source(const exit_predictors *p, const exit_user *user, const char *path,
                                 drey_error *err)
 {
-    bool any = p->source == EXIT_FROM_TARGET;
-    if (any || (p->source == EXIT_FROM_TEXT && user->looks_up))
+    bool any = p->source == DREY_EXIT_FROM_TARGET;
+    if (any || (p->source == DREY_EXIT_FROM_TEXT && user->looks_up))
         return DREY_OK;
     uint64_t identity = 0;
-    if (p->source == EXIT_FROM_DRAFT && user->draft)
+    if (p->source == DREY_EXIT_FROM_DRAFT && user->draft)
         TRY(model_identity(user->draft, &identity, err));
     if (user->draft && exit_fits_draft(p, identity))
         return DREY_OK;

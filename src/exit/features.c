@@ -89,7 +89,7 @@ float exit_random_score(uint64_t seed, int32_t position, int32_t layer)
     return (float)(hash64_of(key, sizeof key) >> 40) * 0x1p-24f;
 }
 
-const char *exit_source_name(exit_source source)
+const char *exit_source_name(drey_exit_source source)
 {
     static const char *const names[] = {"draft", "text", "target"};
     return (unsigned)source < sizeof names / sizeof names[0] ? names[source] : NULL;

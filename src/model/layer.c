@@ -132,7 +132,7 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
 static void step_store(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     for (int32_t i = from; i < to; i++)
-        store_row(p, i, p->r->ws->scratch[thread]);
+        store_row(p, i, p->r->ws->attention.scratch[thread]);
 }
 
 /* With a cluster's own kernels, and as slow as it was made. */
@@ -154,9 +154,9 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
     for (int32_t i = 0; i < p->n_runs; i++) {
         attend_layer *l = &p->r->ws->attend[i];
         if (units)
-            attend_on_unit(l, &units->slot[thread], p->r->ws->scratch[thread]);
+            attend_on_unit(l, &units->slot[thread], p->r->ws->attention.scratch[thread]);
         else
-            attend_work(l, p->r->ws->scratch[thread]);
+            attend_work(l, p->r->ws->attention.scratch[thread]);
     }
 }
 
@@ -164,19 +164,19 @@ static void split_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
     const model_pass *p = arg;
-    attend_split_work(p->r->ws->split, thread, p->r->ws->scratch[thread]);
+    attend_split_work(p->r->ws->attention.split, thread, p->r->ws->attention.scratch[thread]);
 }
 
 static void split_driver(void *arg, int32_t slot)
 {
     const model_pass *p = arg;
-    attend_split_drive(p->r->ws->split, slot, p->r->ws->scratch[slot]);
+    attend_split_drive(p->r->ws->attention.split, slot, p->r->ws->attention.scratch[slot]);
 }
 
 /* Attention that is divided. When a device fails after the threads have left, they come back. */
 static void attend_divided(model_pass *p)
 {
-    attend_split *split = p->r->ws->split;
+    attend_split *split = p->r->ws->attention.split;
     if (split->devices)
         units_start(split->units, split_driver, p);
     pool_run(p->r->pool, split_thread, p);
@@ -216,8 +216,8 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
     /* Threads go from one run to the next; only after the last could one be left alone. */
-    a->partials = ws->partials;
-    a->n_partials = end == p->n_rows ? ws->n_partials : 0;
+    a->partials = ws->attention.partials;
+    a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
     attend_cut(a);
 }
 
@@ -256,8 +256,8 @@ static void attend_rows(model_pass *p)
     const weights *w = p->r->weights;
     if (alone)
         attend_thread(p, 0, 1);
-    else if (ws->split && p->n_runs == 1 &&
-             attend_split_cut(ws->split, w->units, ws->attend, w->attached))
+    else if (ws->attention.split && p->n_runs == 1 &&
+             attend_split_cut(ws->attention.split, w->units, ws->attend, w->attached))
         attend_divided(p);
     else
         pool_run(p->r->pool, attend_thread, p);

@@ -67,19 +67,20 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(attend, (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_layer));
     int32_t n_slots = l->n_threads + l->n_devices;
     bool divided = l->n_attending > 1;
-    TAKE(scratch, (size_t)n_slots * sizeof(void *));
+    TAKE(attention.scratch, (size_t)n_slots * sizeof(void *));
     for (int32_t i = 0; i < n_slots; i++)
-        TAKE(scratch[i], attend_scratch_bytes(s->head_dim));
+        TAKE(attention.scratch[i], attend_scratch_bytes(s->head_dim));
     int32_t n_shared = s->n_heads / s->n_heads_kv;
-    to->n_partials = attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
+    to->attention.n_partials =
+        attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
     if (divided)
-        to->n_partials =
-            max_size(to->n_partials,
+        to->attention.n_partials =
+            max_size(to->attention.n_partials,
                      attend_split_partials(s->n_heads_kv, n_shared, s->head_dim, rows, l->n_slots));
-    TAKE(partials, to->n_partials * sizeof(float));
-    to->split = NULL;
+    TAKE(attention.partials, to->attention.n_partials * sizeof(float));
+    to->attention.split = NULL;
     if (divided)
-        TAKE(split, attend_split_bytes(n_slots));
+        TAKE(attention.split, attend_split_bytes(n_slots));
     int64_t k_max = max_i64(max_i64(row_stride(s->n_embd), row_stride(n_q)), row_stride(s->n_ff));
     for (int kind = 0; kind < ACT_KINDS; kind++)
         TAKE(acts[kind], act_bytes((act_kind)kind, rows, k_max));

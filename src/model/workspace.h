@@ -46,10 +46,12 @@ typedef struct workspace {
     int32_t *n_path;        /* [B] */
     int32_t *n_prefix;      /* [B]: positions that are in the slots of their numbers */
     attend_layer *attend;   /* [max_groups + max_deferred]: runs of rows of one cache */
-    void **scratch;         /* [n_threads + n_devices]: attention */
-    float *partials;        /* [n_partials]: of heads that several threads share */
-    size_t n_partials;
-    attend_split *split; /* NULL: one unit */
+    struct {
+        void **scratch;  /* [n_threads + n_devices] */
+        float *partials; /* [n_partials]: of heads that several threads share */
+        size_t n_partials;
+        attend_split *split; /* NULL: one unit */
+    } attention;
     void *acts[ACT_KINDS];
     void **look; /* [n_threads]: the quantised form of one row of D */
 } workspace;

@@ -320,13 +320,6 @@ static void contest_logits(contest *c, const sampler *s, const float *logits, in
     }
 }
 
-static void contest_plain(contest *c, const sampler *s, const float *logits, int32_t n_ids,
-                          int32_t best_place)
-{
-    contest_logits(c, s, logits, n_ids);
-    c->weight = weight_of_all(s, logits, n_ids, logits[best_place]);
-}
-
 /* ---- The public part ---- */
 
 drey_status sampler_init(sampler *s, const drey_sampling *settings, int32_t n_vocab,
@@ -423,7 +416,8 @@ static int32_t guess(sampler *s, const float *logits, int64_t position, const lo
     }
     contest c = {.max = max < MAX_GUESSES ? max : MAX_GUESSES};
     if (s->settings.temperature == 0) {
-        contest_plain(&c, s, logits, n_places, best);
+        contest_logits(&c, s, logits, n_places);
+        c.weight = weight_of_all(s, logits, n_places, logits[best]);
     } else {
         c.range = near_best;
         contest_noisy(&c, s, logits, ids, best, position);

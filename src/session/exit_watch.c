@@ -98,7 +98,7 @@ static void take_guesses(drey_session *s, watched_row *r)
 
 static bool has_candidates(drey_session *s)
 {
-    if (takes_any(s->engine) || s->engine->predictors.source == EXIT_FROM_TARGET)
+    if (takes_any(s->engine) || s->engine->predictors.source == DREY_EXIT_FROM_TARGET)
         return true;
     take_guesses(s, &exits_of(s)->row[0]);
     return exits_of(s)->row[0].features.n > 0;
@@ -209,7 +209,7 @@ static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
     int32_t n = 0;
     for (int32_t node = 0; node >= 0;) {
         watched_row *r = &exits_of(s)->row[s->row_of[node]];
-        if (s->engine->predictors.source != EXIT_FROM_TARGET)
+        if (s->engine->predictors.source != DREY_EXIT_FROM_TARGET)
             take_guesses(s, r);
         rows[n++] = s->row_of[node];
         node = r->features.n > 0 ? submitted_child(s, node, likeliest(r)) : -1;
@@ -317,7 +317,7 @@ static bool look_into(drey_session *s, model_pass *pass)
     if (w->n_rows == 0 || !pass_can_stop(pass) || !pass_can_look(pass))
         return false;
     int32_t layer = pass_layers_done(pass);
-    bool own = !takes_any(s->engine) && s->engine->predictors.source == EXIT_FROM_TARGET;
+    bool own = !takes_any(s->engine) && s->engine->predictors.source == DREY_EXIT_FROM_TARGET;
     if (own && layer == s->engine->predictors.source_layer)
         take_own(s, pass);
     if (!is_active(s, layer))

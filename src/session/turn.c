@@ -2,10 +2,10 @@
 #include "session/turn.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #include "common/num.h"
 #include "policy/policy.h"
-#include "session/feedback.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
@@ -95,6 +95,52 @@ void turn_choose(drey_session *s, const pass_group *group)
         accept_path(&s->accepted, &s->tree, &at, &s->sampler, s->n_timeline - 1, rollback);
 }
 
+typedef struct target_tops {
+    const drey_session *session;
+    const float *logits[TREE_MAX_ROWS];
+    int32_t nodes[TREE_MAX_ROWS], n_nodes;
+    int32_t top[TREE_MAX_ROWS][TREE_MAX_GUESSES], n_top[TREE_MAX_ROWS];
+    _Atomic int32_t next;
+} target_tops;
+
+static void find_tops(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)thread;
+    (void)n_threads;
+    target_tops *t = arg;
+    const drey_session *s = t->session;
+    for (int32_t i; (i = atomic_fetch_add(&t->next, 1)) < t->n_nodes;)
+        t->n_top[i] = sampler_top(&s->sampler, t->logits[i], t->top[i], TREE_MAX_GUESSES);
+}
+
+/* A drafter may use what the target found likely after each row that it computed, also after
+ * rejected ones. The logits are read once, by all threads. */
+static void give_tops(drey_session *s, const pass_group *group)
+{
+    drafter *d = s->drafter;
+    if (!d || !d->wants_target_top)
+        return;
+    target_tops t = {.session = s};
+    int64_t ld = pass_logits_stride(&s->target);
+    for (int32_t i = 0; i < s->tree.n_nodes; i++) {
+        int32_t row = s->row_of[i];
+        if (row < 0)
+            continue;
+        const float *logits =
+            group->logits ? group->logits + row * ld : s->observer->class->logits(s, row);
+        if (!logits)
+            continue; /* the pass was stopped, and computed other logits */
+        t.nodes[t.n_nodes] = i;
+        t.logits[t.n_nodes++] = logits;
+    }
+    if (t.n_nodes == 1) /* waking the others would take longer */
+        find_tops(&t, 0, 1);
+    else
+        pool_run(s->engine->pool, find_tops, &t);
+    for (int32_t i = 0; i < t.n_nodes; i++)
+        d->class->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
+}
+
 /* The drafter gets the hidden state of the last row that stays. */
 static void show(drey_session *s, const pass_group *group, int32_t root)
 {
@@ -126,7 +172,7 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
     speculation_count(s, n_written);
     turn_log_add(&s->turns, &s->tree, &s->accepted, t->n_passes - 1, root, n_written, clock_ns());
     commit(s, pass, group, n_written);
-    feedback_give(s, group);
+    give_tops(s, group);
     show(s, group, root);
     reroot(s);
     provisional_text_show(s, true);

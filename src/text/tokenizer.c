@@ -239,49 +239,50 @@ static const struct special_token *match(const tokenizer *t, const char *text, s
     return any && (!user || any->text.n_bytes >= user->text.n_bytes) ? any : user;
 }
 
-drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t n_bytes, int flags,
-                                    const text_range *plain, size_t n_plain, int32_t *ids,
-                                    size_t capacity, size_t *n_ids, drey_error *err)
+drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, int flags,
+                                    id_sink *sink, drey_error *err)
 {
-    id_sink sink = {ids, capacity, 0};
+    const char *text = x->text;
+    const text_range *plain = x->plain, *end = plain + x->n_plain;
     bool all = flags & DREY_TOKENIZE_SPECIAL;
-    *n_ids = 0;
+    sink->n = 0;
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
-        id_push(&sink, t->bos);
+        id_push(sink, t->bos);
     bool begins = true; /* SentencePiece adds its blank here and after control tokens */
     size_t done = 0;    /* text[done..at) has no special token */
-    for (size_t at = 0; at < n_bytes;) {
-        while (n_plain > 0 && plain->end <= at) {
+    for (size_t at = 0; at < x->n_bytes;) {
+        while (plain < end && plain->end <= at)
             plain++;
-            n_plain--;
-        }
-        size_t border = n_plain > 0 ? max_size(plain->begin, at) : n_bytes;
-        const struct special_token *s = match(t, text + at, n_bytes - at, all, border - at);
+        size_t border = plain < end ? max_size(plain->begin, at) : x->n_bytes;
+        const struct special_token *s = match(t, text + at, x->n_bytes - at, all, border - at);
         if (!s) {
             at++;
             continue;
         }
         if (at > done || (s->user_defined && begins))
-            TRY(encode_plain(t, text + done, at - done, &begins, &sink, err));
-        id_push(&sink, s->id);
+            TRY(encode_plain(t, text + done, at - done, &begins, sink, err));
+        id_push(sink, s->id);
         begins = !s->user_defined;
         at += s->text.n_bytes;
-        at += blanks_taken(t, s->text, text + at, n_bytes - at);
+        at += blanks_taken(t, s->text, text + at, x->n_bytes - at);
         done = at;
     }
-    if (done < n_bytes)
-        TRY(encode_plain(t, text + done, n_bytes - done, &begins, &sink, err));
-    *n_ids = sink.n;
-    if (sink.n > capacity)
-        FAIL(err, DREY_ERR_USAGE, "the text has %zu tokens, but there is room for only %zu", sink.n,
-             capacity);
+    if (done < x->n_bytes)
+        TRY(encode_plain(t, text + done, x->n_bytes - done, &begins, sink, err));
+    if (sink->n > sink->capacity)
+        FAIL(err, DREY_ERR_USAGE, "the text has %zu tokens, but there is room for only %zu",
+             sink->n, sink->capacity);
     return DREY_OK;
 }
 
 drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err)
 {
-    return tokenizer_encode_around(t, text, n_bytes, flags, NULL, 0, ids, capacity, n_ids, err);
+    id_sink sink = {ids, capacity, 0};
+    drey_status status =
+        tokenizer_encode_around(t, &(parted_text){text, n_bytes, NULL, 0}, flags, &sink, err);
+    *n_ids = status == DREY_OK || sink.n > capacity ? sink.n : 0;
+    return status;
 }
 
 size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first, char *out,

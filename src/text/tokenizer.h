@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "gguf/gguf.h"
+#include "text/ids.h"
 
 typedef struct tokenizer tokenizer;
 
@@ -38,11 +39,16 @@ typedef struct text_range {
     size_t begin, end;
 } text_range;
 
-/* The same for a text whose parts plain[0..n_plain), in order, are plain text: with
- * DREY_TOKENIZE_SPECIAL special tokens are found only outside of them. */
-drey_status tokenizer_encode_around(const tokenizer *t, const char *text, size_t n_bytes, int flags,
-                                    const text_range *plain, size_t n_plain, int32_t *ids,
-                                    size_t capacity, size_t *n_ids, drey_error *err);
+typedef struct parted_text {
+    const char *text;
+    size_t n_bytes;
+    const text_range *plain; /* [n_plain], in order: parts that are plain text */
+    size_t n_plain;
+} parted_text;
+
+/* The same: with DREY_TOKENIZE_SPECIAL special tokens are found only outside of plain text. */
+drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, int flags,
+                                    id_sink *sink, drey_error *err);
 
 /* As drey_detokenize in drey.h; ids out of range are DREY_ERR_USAGE. */
 drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,

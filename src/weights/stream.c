@@ -57,9 +57,11 @@ struct stream {
     int64_t tail, head; /* oldest piece that is not given back; next to ask for */
     int64_t limit;      /* none from here on is read; never below head when it is set */
     uint32_t head_page, ring_pages;
-    flight *flights, *idle;
-    int32_t n_under_way;
-    size_t under_way_bytes;
+    struct {
+        flight *all, *idle;
+        int32_t n; /* under way */
+        size_t bytes;
+    } reads;
     int64_t wanted; /* the last piece that anybody has waited for; -1: none */
     bool starved;   /* the thread has nothing to ask for until the tail moves */
     bool stop;
@@ -114,7 +116,7 @@ static bool may_ask(stream *s)
 /* The ring has no more room, or nothing is left to ask for, and all of it is there. */
 static void settle(stream *s)
 {
-    if (s->options.in_turns && s->starved && s->n_under_way == 0 && s->tail < s->head)
+    if (s->options.in_turns && s->starved && s->reads.n == 0 && s->tail < s->head)
         atomic_store_explicit(&s->usable, true, memory_order_release);
 }
 
@@ -166,7 +168,7 @@ static reader_request *ask(stream *s)
 {
     reader_request *asked = NULL, **end = &asked;
     s->starved = false;
-    while (s->idle) {
+    while (s->reads.idle) {
         while (is(s, s->head, GIVEN)) {
             s->head++; /* skipped beforehand */
             advance_tail(s);
@@ -180,8 +182,8 @@ static reader_request *ask(stream *s)
         const stream_piece *piece = piece_at(s, s->head);
         entry_at(s, s->head)->page = page;
         set(s, s->head, ASKED);
-        flight *f = s->idle;
-        s->idle = f->next_idle;
+        flight *f = s->reads.idle;
+        s->reads.idle = f->next_idle;
         f->seq = s->head++;
         uint32_t lead = (uint32_t)(piece->offset % PAGE);
         f->request = (reader_request){.file = piece->part,
@@ -192,8 +194,8 @@ static reader_request *ask(stream *s)
         *end = &f->request;
         end = &f->request.next;
         f->asked_ns = clock_ns();
-        s->under_way_bytes += f->request.n_bytes;
-        if (s->n_under_way++ == 0)
+        s->reads.bytes += f->request.n_bytes;
+        if (s->reads.n++ == 0)
             s->busy_since_ns = f->asked_ns;
     }
     return asked;
@@ -226,13 +228,13 @@ static void handle(stream *s, flight *f)
     } else {
         set(s, f->seq, ARRIVED);
     }
-    f->next_idle = s->idle;
-    s->idle = f;
+    f->next_idle = s->reads.idle;
+    s->reads.idle = f;
     int64_t now = clock_ns();
     trace_add(s->options.trace, s->options.trace_lane, TRACE_READ, f->asked_ns, now,
               (int32_t)f->request.n_done);
-    s->under_way_bytes -= f->request.n_bytes;
-    if (--s->n_under_way == 0)
+    s->reads.bytes -= f->request.n_bytes;
+    if (--s->reads.n == 0)
         s->counters.busy_ns += now - s->busy_since_ns;
 }
 
@@ -274,14 +276,14 @@ static bool pieces_in_order(const stream *s, int32_t *n_live_reads)
 static bool valid(const stream *s)
 {
     int32_t n_idle = 0, n_live_reads = 0;
-    for (const flight *f = s->idle; f; f = f->next_idle)
+    for (const flight *f = s->reads.idle; f; f = f->next_idle)
         n_idle++;
     if (s->tail > s->head || s->head > s->tail + s->n_entries ||
-        n_idle + s->n_under_way != depth_of(&s->options))
+        n_idle + s->reads.n != depth_of(&s->options))
         return false;
     if (s->tail < s->head && state_at(s, s->tail) == GIVEN)
         return false;
-    return pieces_in_order(s, &n_live_reads) && (has_failed(s) || n_live_reads == s->n_under_way);
+    return pieces_in_order(s, &n_live_reads) && (has_failed(s) || n_live_reads == s->reads.n);
 }
 
 bool stream_is_valid(stream *s)
@@ -300,7 +302,7 @@ static void *serve(void *arg)
     pthread_mutex_lock(&s->lock);
     for (;;) {
         bool ends = s->stop || has_failed(s);
-        if (ends && s->n_under_way == 0)
+        if (ends && s->reads.n == 0)
             break;
         reader_request *asked = ends ? NULL : ask(s);
         settle(s);
@@ -438,16 +440,16 @@ static drey_status make_tables(stream *s, drey_error *err)
     int32_t depth = depth_of(&s->options);
     s->n_entries = n_entries_of(&s->options);
     s->entries = malloc((size_t)s->n_entries * sizeof *s->entries);
-    s->flights = calloc((size_t)depth, sizeof *s->flights);
-    if (!s->entries || !s->flights)
+    s->reads.all = calloc((size_t)depth, sizeof *s->reads.all);
+    if (!s->entries || !s->reads.all)
         FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %" PRId64 " pieces", s->n_entries);
     for (int64_t i = 0; i < s->n_entries; i++) {
         s->entries[i].page = 0;
         atomic_init(&s->entries[i].tag, -1);
     }
     for (int32_t i = 0; i < depth; i++) {
-        s->flights[i].next_idle = s->idle;
-        s->idle = &s->flights[i];
+        s->reads.all[i].next_idle = s->reads.idle;
+        s->reads.idle = &s->reads.all[i];
     }
     return DREY_OK;
 }
@@ -505,7 +507,7 @@ void stream_close(stream **out)
         file_close(&s->files[i]);
     free(s->files);
     free(s->entries);
-    free(s->flights);
+    free(s->reads.all);
     pthread_cond_destroy(&s->news);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -645,8 +647,8 @@ void stream_count(stream *s, stream_counters *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->counters;
-    out->room_bytes = room_bytes(s) + s->under_way_bytes;
-    if (s->n_under_way > 0)
+    out->room_bytes = room_bytes(s) + s->reads.bytes;
+    if (s->reads.n > 0)
         out->busy_ns += clock_ns() - s->busy_since_ns;
     pthread_mutex_unlock(&s->lock);
 }

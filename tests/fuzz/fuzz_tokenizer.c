@@ -49,16 +49,16 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n, const
 static void check_plain(const tokenizer *t, const char *text, size_t n, int32_t *ids, size_t room)
 {
     const text_range whole = {0, n}, middle = {n / 3, n - n / 3};
-    size_t n_plain, n_ids;
+    const parted_text all = {text, n, &whole, 1}, part = {text, n, &middle, 1};
+    id_sink sink = {ids, room, 0};
+    size_t n_plain;
     int32_t *plain = malloc(room * sizeof *plain);
     FUZZ_CHECK(plain);
     FUZZ_CHECK(tokenizer_encode(t, text, n, 0, plain, room, &n_plain, NULL) == DREY_OK);
-    FUZZ_CHECK(tokenizer_encode_around(t, text, n, DREY_TOKENIZE_SPECIAL, &whole, 1, ids, room,
-                                       &n_ids, NULL) == DREY_OK);
-    FUZZ_CHECK(n_ids == n_plain && memcmp(ids, plain, n_ids * sizeof *ids) == 0);
-    FUZZ_CHECK(tokenizer_encode_around(t, text, n, DREY_TOKENIZE_SPECIAL, &middle, 1, ids, room,
-                                       &n_ids, NULL) == DREY_OK);
-    for (size_t i = 0; i < n_ids; i++)
+    FUZZ_CHECK(tokenizer_encode_around(t, &all, DREY_TOKENIZE_SPECIAL, &sink, NULL) == DREY_OK);
+    FUZZ_CHECK(sink.n == n_plain && memcmp(ids, plain, sink.n * sizeof *ids) == 0);
+    FUZZ_CHECK(tokenizer_encode_around(t, &part, DREY_TOKENIZE_SPECIAL, &sink, NULL) == DREY_OK);
+    for (size_t i = 0; i < sink.n; i++)
         FUZZ_CHECK(ids[i] >= 0 && ids[i] < tokenizer_n_vocab(t));
     free(plain);
 }

@@ -109,7 +109,7 @@ static void make_exit(void)
     make_predictors(&p, 4, 2, 12, 2, 1);
     save_exit(&p, 5, "speculative");
     make_predictors(&p, 3, 1, 16, 1, 2);
-    p.source = EXIT_FROM_TARGET;
+    p.source = DREY_EXIT_FROM_TARGET;
     p.source_layer = 1;
     save_exit(&p, 5, "target");
     make_predictors(&p, 4, 2, 12, 2, 1);

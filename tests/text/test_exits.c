@@ -167,17 +167,17 @@ TEST(fast_exits_write_one_text)
 /* ---- Predictors that were read from a file ---- */
 
 typedef struct judged {
-    exit_source source;
+    drey_exit_source source;
     int32_t first, n_features;
     bool leaves; /* seldom where a path has to leave, or the text knows little */
     guesser by;
 } judged;
 
 static const judged files[] = {
-    {EXIT_FROM_DRAFT, 2, 16, true, {DREY_DRAFTER_MODEL, DREY_POLICY_SINGLE}},
-    {EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL}},
-    {EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
-    {EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
+    {DREY_EXIT_FROM_DRAFT, 2, 16, true, {DREY_DRAFTER_MODEL, DREY_POLICY_SINGLE}},
+    {DREY_EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL}},
+    {DREY_EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
+    {DREY_EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
 };
 
 static drey_engine_options with_file(const judged *j, const char *path, drey_exit exit)
@@ -185,11 +185,11 @@ static drey_engine_options with_file(const judged *j, const char *path, drey_exi
     exit_predictors p;
     make_predictors(&p, N_LAYERS, j->first, j->n_features, 8, 12);
     p.source = j->source;
-    p.source_layer = j->source == EXIT_FROM_TARGET ? j->first - 1 : 0;
+    p.source_layer = j->source == DREY_EXIT_FROM_TARGET ? j->first - 1 : 0;
     for (int32_t layer = j->first; layer < N_LAYERS; layer++)
         p.offline[layer] = true;
     p.drafter_identity = 0;
-    if (j->source == EXIT_FROM_DRAFT)
+    if (j->source == DREY_EXIT_FROM_DRAFT)
         MUST(model_identity, shallow->file, &p.drafter_identity);
     else
         p.drafter[0] = 0;
@@ -217,7 +217,7 @@ TEST(each_source_keeps_the_promise)
         o = with_file(&files[i], path, DREY_EXIT_FAST);
         write_with(&want, &o, NULL, -1, NULL);
         /* The few tokens that are written under sanitizers leave nothing to look up. */
-        assert_true(want.exits.looks > 0 || (files[i].source == EXIT_FROM_TEXT && EVERY > 1));
+        assert_true(want.exits.looks > 0 || (files[i].source == DREY_EXIT_FROM_TEXT && EVERY > 1));
         assert_true(want.exits.left > 0 || !files[i].leaves);
         for (int n = i % EVERY; n < 2 * n_tiers; n += EVERY) {
             o.exit = n % 2 ? DREY_EXIT_FAST : DREY_EXIT_EXACT;
@@ -410,7 +410,7 @@ TEST(predictors_of_other_layers_are_refused)
         drey_error err = {0};
         exit_predictors p;
         make_predictors(&p, n_layers[i], 2, 12, 4, 7);
-        p.source = EXIT_FROM_TARGET;
+        p.source = DREY_EXIT_FROM_TARGET;
         p.source_layer = 1;
         MUST(exit_write, &p, path, target->file);
         exit_close(&p);

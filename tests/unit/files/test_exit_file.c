@@ -38,8 +38,8 @@ TEST(what_is_written_is_read)
     static const int32_t n_features[] = {12, 12, 16};
     for (int i = 0; i < 3; i++) {
         make_predictors(&p, 6, 2, n_features[i], 24, 5);
-        p.source = (exit_source)i;
-        p.source_layer = p.source == EXIT_FROM_TARGET ? 2 : 0;
+        p.source = (drey_exit_source)i;
+        p.source_layer = p.source == DREY_EXIT_FROM_TARGET ? 2 : 0;
         char *path = path_with(gguf_part_path(g, 0), EXIT_FILE_ENDING);
         assert_string_equal(path + strlen(path) - 17, "/m.gguf.drey-exit");
         MUST(exit_write, &p, path, g);

@@ -318,9 +318,11 @@ TEST(special_tokens_and_ends)
     ids_are(t, "a<|end|><x>ab", DREY_TOKENIZE_SPECIAL, (int32_t[]){0, 3, 5, 2}, 4);
     /* Around a text that is nothing but text, and none that begins before it and ends inside. */
     const text_range plain[] = {{7, 15}, {16, 20}};
-    MUST(tokenizer_encode_around, t, "<|end|>a<|end|>b<|end|><|end|><x>y", 34,
-         DREY_TOKENIZE_SPECIAL, plain, 2, ids, 8, &n);
-    assert_true(n == 5 && ids[0] == 3 && ids[1] == 0 && ids[2] == 1 && ids[3] == 3 && ids[4] == 6);
+    const parted_text parted = {"<|end|>a<|end|>b<|end|><|end|><x>y", 34, plain, 2};
+    id_sink sink = {ids, 8, 0};
+    MUST(tokenizer_encode_around, t, &parted, DREY_TOKENIZE_SPECIAL, &sink);
+    assert_true(sink.n == 5 && ids[0] == 3 && ids[1] == 0 && ids[2] == 1 && ids[3] == 3 &&
+                ids[4] == 6);
     char text[16];
     assert_int_equal(tokenizer_piece(t, 3, false, false, text, sizeof text), 0);
     assert_int_equal(tokenizer_piece(t, 3, true, false, text, sizeof text), 7);

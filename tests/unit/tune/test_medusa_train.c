@@ -184,7 +184,7 @@ TEST(gradient_is_the_slope)
     medusa_trainer *m = &c.trainer;
     rng r = rng_from(8);
     assert_int_equal(m->n_parameters, 2 * D * (2 * D + 1));
-    assert_int_equal(m->n_positions, 27); /* of 30, the last ones of their runs know nothing */
+    assert_int_equal(m->taught.n, 27); /* of 30, the last ones of their runs know nothing */
     for (int64_t i = 0; i < m->n_parameters; i++)
         m->parameters[i] = 0.3f * (float)rng_normal(&r);
     for (int32_t i = 0; i < 5; i++)

@@ -212,12 +212,13 @@ TEST(ranks_behind_what_came)
         heads_places_keep(&p, &d, root);
     }
     assert_int_equal(p.n, 4);
+    p.text = text;
+    p.n_text = 6;
     for (int32_t i = 0; i < 4; i++) {
-        int8_t rank[STATIC_DEPTHS];
-        int32_t n = 7;
-        MUST(heads_ranks, &d.base, &p, i, text, 6, &tree, rank, &n);
-        assert_int_equal(n, n_want[i]);
-        assert_memory_equal(rank, want[i], (size_t)n);
+        heads_answer answer = {.n = 7};
+        MUST(heads_ranks, &d.base, &p, i, &tree, &answer);
+        assert_int_equal(answer.n, n_want[i]);
+        assert_memory_equal(answer.rank, want[i], (size_t)answer.n);
     }
     d.seen_for = 4; /* of another row */
     p.n = 0;
