@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
+
 const char toy_chatml[] =
     "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}"
@@ -60,21 +62,11 @@ static void add_token(vocabulary *v, const char *text, token_kind kind)
     v->kind[v->n++] = (int32_t)kind;
 }
 
-/* Appends one code point below U+10000 as UTF-8. */
+/* Appends one code point. */
 static void append_utf8(char *out, uint32_t c)
 {
     size_t n = strlen(out);
-    if (c < 0x80) {
-        out[n++] = (char)c;
-    } else if (c < 0x800) {
-        out[n++] = (char)(0xc0 | c >> 6);
-        out[n++] = (char)(0x80 | (c & 63));
-    } else {
-        out[n++] = (char)(0xe0 | c >> 12);
-        out[n++] = (char)(0x80 | (c >> 6 & 63));
-        out[n++] = (char)(0x80 | (c & 63));
-    }
-    out[n] = '\0';
+    out[n + utf8_write(c, out + n)] = '\0';
 }
 
 static bool is_printable(uint32_t byte)
@@ -126,8 +118,7 @@ static void add_bpe_words(vocabulary *v)
 /* Length of the UTF-8 character at c. */
 static size_t character_bytes(const char *c)
 {
-    uint8_t b = (uint8_t)*c;
-    return b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+    return (size_t)utf8_length((const uint8_t *)c, strlen(c));
 }
 
 /* A character as SentencePiece writes it: a blank is U+2581. */

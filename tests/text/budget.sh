@@ -51,16 +51,20 @@ print("budget %d MiB: charged %.1f MiB, limit hits %d" % (budget, got["peak_mib"
 sys.exit(not (got["exit"] == 0 and got["peak_mib"] <= budget and got["limit_hits"] == 0))
 PYTHON
 }
+least() { # OPTION...: the smallest budget, in MiB
+    "$drey" plan "$@" --memory unlimited --no-measure --json - 2>/dev/null |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)'
+}
+holds() { # WHAT BUDGET_MIB COMMAND OPTION...: in a group of twice the budget
+    python3 scripts/memlimit.py $((2 * $2)) --json "$tmp/limit" -- "$drey" "${@:3}" \
+        --memory "${2}M" >"$tmp/out" 2>&1 || true
+    held "$1" "$2"
+}
 for options in "--io auto" "--io buffered" "--io buffered --read-size 16M"; do
     read -ra words <<<"-m $smol -t 2 -c 64 $options"
-    budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
-    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" plan "${words[@]}" \
-        --memory "${budget}M" >"$tmp/out" 2>&1 || true
-    held "plan $options" "$budget"
-    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
-        --memory "${budget}M" -n 4 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
-    held "run $options" "$budget"
+    budget=$(least "${words[@]}")
+    holds "plan $options" "$budget" plan "${words[@]}"
+    holds "run $options" "$budget" run "${words[@]}" -n 4 -q -p "The squirrel"
 done
 
 kill "${busy[@]}"
@@ -80,34 +84,23 @@ grep -q 'more than 2[0-9.]*M: the 1[0-9]*M of memory that are free' "$tmp/err" |
 # A target that drafts for itself, in the least budget and with some planes more.
 "$drey" prepare -q --planes "$smol" -o "$tmp/planes"
 words=(-m "$smol" -t 2 -c 256 -d self --sidecar "$tmp/planes")
-budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
+budget=$(least "${words[@]}")
 for more in 0 9; do
-    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
-        --memory "$((budget + more))M" -n 24 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
-    held "self" $((budget + more))
+    holds self $((budget + more)) run "${words[@]}" -n 24 -q -p "The squirrel"
 done
 
 # Training reads a model as a run does, and holds samples and whole heads of many rows beside it.
 for i in 1 2 3; do echo '{"prompt": "The squirrel number '$i' looks"}'; done >"$tmp/prompts"
 for budget in 90 140; do
-    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" train exit -m "$smol" -t 2 -n 40 \
-        --memory "${budget}M" --prompts "$tmp/prompts" -q -o "$tmp/trained" >"$tmp/out" 2>&1 || true
-    held "train exit" "$budget"
+    holds "train exit" $budget train exit -m "$smol" -t 2 -n 40 --prompts "$tmp/prompts" -q -o "$tmp/trained"
 done
 
 # Heads: what is written is on the disk and not in the page cache, and texts in memory count.
-budget=440
-python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" train medusa -m "$smol" -t 2 \
-    -n 1000 --epochs 1 --memory "${budget}M" -q -o "$tmp/heads" >"$tmp/out" 2>&1 || true
-held "train medusa" "$budget"
+holds "train medusa" 440 train medusa -m "$smol" -t 2 -n 1000 --epochs 1 -q -o "$tmp/heads"
 words=(-m "$smol" -t 2 -c 256 -d "$tmp/heads")
-budget=$("$drey" plan "${words[@]}" --memory unlimited --no-measure --json - 2>/dev/null |
-    python3 -c 'import json, sys; print(json.load(sys.stdin)["smallest_budget_bytes"] >> 20)')
+budget=$(least "${words[@]}")
 for more in 0 30; do
-    python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" run "${words[@]}" \
-        --memory "$((budget + more))M" -n 24 -q -p "The squirrel" >"$tmp/out" 2>&1 || true
-    held "medusa" $((budget + more))
+    holds medusa $((budget + more)) run "${words[@]}" -n 24 -q -p "The squirrel"
 done
 
 # A server in about the least budget and with some more: three texts at once, over beginnings that

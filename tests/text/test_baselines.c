@@ -102,12 +102,6 @@ static drey_engine_options options_of(const drey_model *m, drey_policy policy)
     return o;
 }
 
-static void with_draft(drey_engine_options *o)
-{
-    o->draft = draft;
-    o->drafter = DREY_DRAFTER_MODEL;
-}
-
 static void write_text(writing *out, const drey_engine_options *o, double share)
 {
     writing_run(out, o, share, prompt, 6, 60, NULL);
@@ -128,7 +122,8 @@ TEST(draft_writes_its_own_text)
     write_text(&of_target, &o, -1);
     o.policy = DREY_POLICY_DRAFT;
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "lets the draft model write");
-    with_draft(&o);
+    o.draft = draft;
+    o.drafter = DREY_DRAFTER_MODEL;
     write_text(&baseline, &o, -1);
     assert_true(same(&alone, &baseline));
     assert_false(same(&of_target, &baseline));
@@ -139,8 +134,8 @@ TEST(draft_writes_its_own_text)
 /* A text that bld wrote, held against the target's choices, one by one. */
 TEST(bld_counts_what_it_let_pass)
 {
-    drey_engine_options o = options_of(target, DREY_POLICY_BLD);
-    with_draft(&o);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
+    o.policy = DREY_POLICY_BLD;
     static writing bld;
     write_text(&bld, &o, -1);
     const drey_speculation c = bld.speculation;

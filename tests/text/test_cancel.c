@@ -76,10 +76,9 @@ static void count_product(void *user, drey_progress what, uint64_t done, uint64_
 
 static void open_scene(scene *p, double share, bool drafts)
 {
-    drey_engine_options o = plain_options(target, N_CONTEXT, 1);
+    drey_engine_options o =
+        toys_options(drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, N_CONTEXT, 1);
     *p = (scene){.lock = PTHREAD_MUTEX_INITIALIZER, .cancel_at = -1};
-    o.draft = drafts ? draft : NULL;
-    o.drafter = drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE;
     o.n_sessions = N_SESSIONS;
     o.prompt_chunk = 16;
     o.read_bytes = 64 << 10;

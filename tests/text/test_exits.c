@@ -93,10 +93,7 @@ enum { N_GUESSERS = sizeof guessers / sizeof *guessers };
 /* With the best kernels: against texts of the plain ones. */
 static drey_engine_options with_exits(const guesser *g, drey_exit exit)
 {
-    drey_engine_options o = plain();
-    o.cpu_tier = NULL;
-    o.drafter = g->drafter;
-    o.draft = g->drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+    drey_engine_options o = toys_options(g->drafter, 96, 1);
     o.policy = g->policy;
     o.exit = exit;
     return o;

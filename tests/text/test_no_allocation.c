@@ -79,9 +79,7 @@ static bool exit_here(void *user, int32_t layer, int32_t position)
 
 static void check(drey_drafter kind, drey_policy policy, double share, float temperature)
 {
-    drey_engine_options o = plain_options(target, 160, 2);
-    o.draft = kind == DREY_DRAFTER_MODEL ? draft : NULL;
-    o.drafter = kind;
+    drey_engine_options o = toys_options(kind, 160, 2);
     o.policy = policy;
     o.trace_spans = 200; /* few: the rings go round */
     o.with =

@@ -82,9 +82,9 @@ typedef struct setting {
  * starves, however slow the drafting in front of it was. */
 static drey_engine *open_engine(const setting *s, trouble *t)
 {
-    drey_engine_options o = plain_options(target, N_PROMPT + N_TEXT + 1, s->n_threads);
-    o.draft = s->policy == DREY_POLICY_NONE ? NULL : draft;
-    o.drafter = s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL;
+    drey_engine_options o =
+        toys_options(s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL,
+                     N_PROMPT + N_TEXT + 1, s->n_threads);
     o.policy = s->policy;
     o.without = s->without;
     o.n_sessions = s->n_sessions;

@@ -212,16 +212,22 @@ static void say(drafter *d, token_tree *tree, int32_t token)
     tree_reroot(tree, token, moved);
 }
 
+/* The sliced draft of an open bench guesses once, below a short text. */
+static drafter *guess_once(bench *b, token_tree *tree)
+{
+    const int32_t text[] = {3, 4, 5};
+    open_bench(b, false);
+    guess(&b->sliced, text, 3, tree);
+    return b->sliced.session[0]->drafter;
+}
+
 /* The target says what the draft could not: that counts, and the next time it can. */
 TEST(what_was_said_can_be_guessed)
 {
     bench b;
-    open_bench(&b, false);
     static token_tree tree;
-    drafter *d = b.sliced.session[0]->drafter;
+    drafter *d = guess_once(&b, &tree);
     const row_table *t = b.sliced.engine->draft.layout.table;
-    int32_t text[] = {3, 4, 5};
-    guess(&b.sliced, text, 3, &tree);
     int32_t kept = t->n_kept, first = 600;
     const int32_t said[] = {first, 17, first, first + 1};
     const int64_t blind[] = {1, 1, 1, 2};
@@ -277,13 +283,10 @@ TEST(rows_that_cannot_be_read)
 TEST(what_was_thought_can_be_guessed)
 {
     bench b;
-    open_bench(&b, false);
     static token_tree tree;
-    drafter *d = b.sliced.session[0]->drafter;
-    const row_table *t = b.sliced.engine->draft.layout.table;
-    int32_t text[] = {3, 4, 5};
     const int32_t thought[] = {9, 700, 800, 801, 802};
-    guess(&b.sliced, text, 3, &tree);
+    drafter *d = guess_once(&b, &tree);
+    const row_table *t = b.sliced.engine->draft.layout.table;
     assert_true(d->wants_target_top && !b.whole.session[0]->drafter->wants_target_top);
     d->class->take_target_top(d, &tree, 0, thought, 5);
     d->class->take_target_top(d, &tree, 0, thought, 5);
