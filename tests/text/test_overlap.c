@@ -37,7 +37,7 @@ static drey_engine *engine_under_test; /* whose session was opened last */
 static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
                                    drey_error *err)
 {
-    int32_t n = until_ns && present ? ++present->n_slices : 1;
+    int32_t n = until_ns ? ++present->n_slices : 1;
     if (fails_every && n % fails_every == 0) {
         d->class->give_up(d);
         FAIL(err, DREY_ERR_IO, "the draft cannot be read");
@@ -65,38 +65,30 @@ static drey_session *open_session(drey_engine *e, trouble *t)
     counted = drafter_model_class;
     counted.advance = counted_advance;
     counted.reroot = settled_reroot;
-    if (s->drafter)
-        s->drafter->class = &counted;
+    s->drafter->class = &counted;
     return s;
 }
 
 /* ---- Writing ---- */
 
 typedef struct setting {
-    drey_policy policy;
     uint64_t without;
     int32_t n_threads, n_sessions;
 } setting;
 
-/* With trouble a third is pinned, and the ring holds a few reads of the many that a pass has: it
- * starves, however slow the drafting in front of it was. */
+/* A third is pinned, and the ring holds a few reads of the many that a pass has: it starves,
+ * however slow the drafting before it was. */
 static drey_engine *open_engine(const setting *s, trouble *t)
 {
-    drey_engine_options o =
-        toys_options(s->policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL,
-                     N_PROMPT + N_TEXT + 1, s->n_threads);
-    o.policy = s->policy;
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_TEXT + 1, s->n_threads);
+    o.policy = DREY_POLICY_OPTIMAL;
     o.without = s->without;
     o.n_sessions = s->n_sessions;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD; /* each read is delayed by itself */
-    if (t) {
-        o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
-    }
-    const engine_tuning tuning = {.set_share = t != NULL,
-                                  .share = 0.3,
-                                  .fault = t ? disk_read : NULL,
-                                  .fault_user = t ? &t->disk : NULL};
+    o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
+    const engine_tuning tuning = {
+        .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &t->disk};
     drey_engine *e = NULL;
     MUST(engine_open, &e, &o, &tuning);
     return e;
@@ -106,7 +98,7 @@ static drey_engine *open_engine(const setting *s, trouble *t)
 static void check_session(const drey_session *s)
 {
     assert_true(session_is_valid(s));
-    if (s->state != SESSION_DECODE || !s->drafter)
+    if (s->state != SESSION_DECODE)
         return;
     int32_t n_expanded = 0, chain = 0;
     for (int32_t i = 0; i < s->tree.n_nodes; i++) {
@@ -120,7 +112,16 @@ static void check_session(const drey_session *s)
     assert_int_equal(s->draft_kv.n_pending, n_expanded + chain);
 }
 
-/* Writes prompts that differ in their first token, in shared passes, until all have ended. */
+/* The prompts differ in their first token. */
+static const int32_t *prompt_of(int32_t session)
+{
+    static int32_t ids[N_PROMPT];
+    memcpy(ids, prompt, sizeof ids);
+    ids[0] += session;
+    return ids;
+}
+
+/* Writes texts in shared passes until all have ended. */
 static void write_texts(const setting *how, trouble *t, writing *texts)
 {
     drey_engine *e = open_engine(how, t);
@@ -128,20 +129,16 @@ static void write_texts(const setting *how, trouble *t, writing *texts)
     drey_error err = {0};
     int32_t left = how->n_sessions;
     for (int32_t i = 0; i < how->n_sessions; i++) {
-        int32_t ids[N_PROMPT];
-        memcpy(ids, prompt, sizeof ids);
-        ids[0] += i;
         texts[i] = (writing){.n_ids = 0};
-        drey_generate_options g = writing_into(&texts[i], N_TEXT - texts[i].n_ids);
+        drey_generate_options g = writing_into(&texts[i], N_TEXT);
         s[i] = open_session(e, t);
-        assert_int_equal(drey_session_sync(s[i], ids, N_PROMPT, NULL, &err), DREY_OK);
-        assert_int_equal(drey_session_begin(s[i], &g, &texts[i].stats, &err), DREY_OK);
+        MUST(drey_session_sync, s[i], prompt_of(i), N_PROMPT, NULL);
+        MUST(drey_session_begin, s[i], &g, &texts[i].stats);
     }
     for (int step = 0; left > 0; step++) {
         assert_true(step < 100 * N_TEXT);
         drey_status status = drey_engine_step(e, &left, &err);
-        if (t)
-            t->n_failed += status != DREY_OK;
+        t->n_failed += status != DREY_OK;
         for (int32_t i = 0; i < how->n_sessions; i++)
             check_session(s[i]);
     }
@@ -161,8 +158,9 @@ static void same_ids(const writing *got, const writing *want, int32_t n)
 /* What the target alone writes, in memory. */
 static void plain(int32_t n, writing *texts)
 {
-    const setting alone = {DREY_POLICY_NONE, 0, 1, n};
-    write_texts(&alone, NULL, texts);
+    const drey_engine_options o = plain_options(target, N_PROMPT + N_TEXT + 1, 1);
+    for (int32_t i = 0; i < n; i++)
+        writing_run(&texts[i], &o, -1, prompt_of(i), N_PROMPT, N_TEXT, NULL);
 }
 
 /* ---- Tests ---- */
@@ -172,7 +170,7 @@ TEST(sessions_in_turn)
 {
     static writing want[MOST_SESSIONS], got[MOST_SESSIONS];
     trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 2, MOST_SESSIONS};
+    const setting how = {0, 2, MOST_SESSIONS};
     plain(MOST_SESSIONS, want);
     write_texts(&how, &slow, got);
     same_ids(got, want, MOST_SESSIONS);
@@ -184,7 +182,7 @@ TEST(sessions_in_turn)
 TEST(failing_reads)
 {
     static writing want, got;
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 1, 1};
+    const setting how = {0, 1, 1};
     plain(1, &want);
     trouble fails = {.disk = {.slow_of = 1, .slow_us = 300 * SLOWER, .fail_of = 499}};
     write_texts(&how, &fails, &got);
@@ -197,7 +195,7 @@ TEST(a_failing_draft)
 {
     static writing want, got;
     trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
-    const setting how = {DREY_POLICY_OPTIMAL, 0, 1, 1};
+    const setting how = {0, 1, 1};
     plain(1, &want);
     fails_every = 7;
     write_texts(&how, &slow, &got);
@@ -213,7 +211,7 @@ TEST(the_prompt)
     for (int without = 0; without < 2; without++) {
         trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
         static writing t;
-        setting how = {DREY_POLICY_OPTIMAL, 0, 1 + without, 1};
+        setting how = {0, 1 + without, 1};
         how.without = without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0;
         drey_engine *e = open_engine(&how, &slow);
         drey_session *s = open_session(e, &slow);
