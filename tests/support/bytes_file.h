@@ -16,7 +16,7 @@ uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed);
 uint8_t *bytes_file_read(const char *path, size_t *n);
 bool same_files(const char *one, const char *other);
 
-/* Pages of a file that lie in the page cache; and asks the system to drop them. */
+/* How many pages of a file are in the page cache; and a request to drop them. */
 size_t cached_pages(const char *path);
 void drop_cached_pages(const char *path);
 

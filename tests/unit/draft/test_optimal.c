@@ -103,7 +103,7 @@ static double gain(void)
     return (double)w.n_tokens / w.time_s / plain();
 }
 
-/* From now on the draft wins. */
+/* Counts anew: over the next tokens drafting pays. */
 static void write_afresh(draft_policy *p)
 {
     w.n_tokens = 0;

@@ -46,7 +46,7 @@ static void same_turns(const drey_trace_turn *a, const drey_trace_turn *b)
     assert_memory_equal(a->nodes, b->nodes, sizeof *a->nodes * (size_t)a->n_nodes);
 }
 
-/* The log of a test, in its memory, and the tree that it is told of. */
+/* A test's log, its memory, and the tree that turns submit. */
 static turn_log kept;
 static arena memory;
 static token_tree tree;

@@ -126,7 +126,7 @@ static void rig_init(rig *r, uint64_t seed, int32_t n_first, int32_t n_cycle, ui
                                   .ring_bytes = 2 * STREAM_ROOM_BYTES(most)};
 }
 
-/* Pieces of one size in file 0, each so much behind the one before. */
+/* Pieces of one size in file 0, one each `step` bytes. */
 static void rig_even(rig *r, int32_t n_first, int32_t n_cycle, uint32_t n_bytes, uint64_t step)
 {
     rig_init(r, 11, n_first, n_cycle, n_bytes);
@@ -726,7 +726,7 @@ TEST(changed_files_are_told)
         bytes_file_write(path, r.bytes[0], FILE_BYTES);
         r.paths[0] = path;
         rig_open(&r, DREY_IO_AUTO);
-        assert_int_equal(stream_check_files(r.stream, NULL), DREY_OK);
+        MUST(stream_check_files, r.stream);
         if (how == 0) { /* the clock of a file system may be coarse: a time that it was not */
             struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
             assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
@@ -762,7 +762,7 @@ TEST(replaced_files_are_told_apart)
     bytes_file_write(temp_path("new.bin"), r.bytes[1], FILE_BYTES);
     assert_int_equal(truncate(temp_path("new.bin"), FILE_BYTES + 10), 0);
     assert_int_equal(rename(temp_path("new.bin"), temp_path("replaced.bin")), 0);
-    assert_int_equal(stream_check_files(r.stream, NULL), DREY_OK);
+    MUST(stream_check_files, r.stream);
     for (int64_t seq = 0; seq < 4; seq++)
         assert_true(take(&r, seq, 0));
     stream *second = NULL;

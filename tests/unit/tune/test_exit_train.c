@@ -28,58 +28,58 @@ typedef struct by_hand {
     exit_predictors p;
 } by_hand;
 
+static by_hand b;
+
 /* A position of `prompt` whose candidates are 1, 2, 3, 4 and whose final token is `final`; of each
  * layer from the third on the head's choice, and how far the first candidate's logit is above the
  * others', which are 0. */
-static void add(by_hand *b, int32_t prompt, int32_t final, const int32_t head[3],
-                const float high[3])
+static void add(int32_t prompt, int32_t final, const int32_t head[3], const float high[3])
 {
-    int32_t i = b->samples.n++;
-    exit_position *position = &b->samples.position[i];
+    int32_t i = b.samples.n++;
+    exit_position *position = &b.samples.position[i];
     *position = (exit_position){.prompt = prompt, .final = final};
     position->guessed = (exit_candidates){.n = 4, .token = {1, 2, 3, 4}, .logp = {-1, -2, -3, -4}};
     for (int32_t layer = FIRST; layer < LAYERS; layer++)
-        *exit_look_at(&b->samples, i, layer) =
+        *exit_look_at(&b.samples, i, layer) =
             (exit_look){.head = head[layer - FIRST], .logit = {high[layer - FIRST]}};
 }
 
 /* Every predictor's score is sigmoid(20 (the first candidate's logit - 1)): above a half where that
  * is above 1. */
-static void make_by_hand(by_hand *b)
+static void make_by_hand(void)
 {
-    *b = (by_hand){0};
-    assert_int_equal(arena_init(&b->memory, exit_samples_bytes(LAYERS, N_BY_HAND), false, NULL), 0);
-    exit_samples_init(&b->samples, LAYERS, N_BY_HAND, &b->memory);
-    assert_int_equal(b->samples.first, FIRST);
-    make_predictors(&b->p, LAYERS, FIRST, 12, 1, 1);
-    memset(b->p.memory.base, 0, b->p.memory.used_bytes);
+    b = (by_hand){0};
+    assert_int_equal(arena_init(&b.memory, exit_samples_bytes(LAYERS, N_BY_HAND), false, NULL), 0);
+    exit_samples_init(&b.samples, LAYERS, N_BY_HAND, &b.memory);
+    assert_int_equal(b.samples.first, FIRST);
+    make_predictors(&b.p, LAYERS, FIRST, 12, 1, 1);
+    memset(b.p.memory.base, 0, b.p.memory.used_bytes);
     for (int32_t layer = FIRST; layer < LAYERS; layer++) {
-        *(float *)(uintptr_t)b->p.mlp[layer].w1 = 20;
-        *(float *)(uintptr_t)b->p.mlp[layer].w2 = 1;
-        b->p.mlp[layer].b2 = -20;
+        *(float *)(uintptr_t)b.p.mlp[layer].w1 = 20;
+        *(float *)(uintptr_t)b.p.mlp[layer].w2 = 1;
+        b.p.mlp[layer].b2 = -20;
     }
     /* Held out: leaves behind 4 with 1, which is right; behind 3 with 2, which is wrong; with a
      * choice of the head's that is no candidate nowhere, though two scores are high;
      * and nowhere. */
-    add(b, 1, 1, (int32_t[]){7, 1, 1}, (float[]){0, 2, 2});
-    add(b, 1, 3, (int32_t[]){2, 3, 3}, (float[]){5, 0, 0});
-    add(b, 1, 9, (int32_t[]){9, 8, 9}, (float[]){2, 0, 2});
-    add(b, 2, 1, (int32_t[]){1, 2, 1}, (float[]){0, 0.5f, 0.9f});
+    add(1, 1, (int32_t[]){7, 1, 1}, (float[]){0, 2, 2});
+    add(1, 3, (int32_t[]){2, 3, 3}, (float[]){5, 0, 0});
+    add(1, 9, (int32_t[]){9, 8, 9}, (float[]){2, 0, 2});
+    add(2, 1, (int32_t[]){1, 2, 1}, (float[]){0, 0.5f, 0.9f});
     /* Of a prompt to learn from. */
-    add(b, 0, 1, (int32_t[]){1, 1, 1}, (float[]){3, 3, 3});
+    add(0, 1, (int32_t[]){1, 1, 1}, (float[]){3, 3, 3});
 }
 
-static void free_by_hand(by_hand *b)
+static void free_by_hand(void)
 {
-    arena_free(&b->memory);
-    exit_close(&b->p);
+    arena_free(&b.memory);
+    exit_close(&b.p);
 }
 
 TEST(verdicts_by_hand)
 {
-    by_hand b;
     exit_judgement j;
-    make_by_hand(&b);
+    make_by_hand();
     exit_rule rule = {.p = &b.p, .layers = EXIT_EVERY_LAYER, .threshold = 0.5f};
     exit_judge(&b.samples, &rule, true, &j);
     assert_int_equal(j.n, 4);
@@ -95,14 +95,13 @@ TEST(verdicts_by_hand)
     exit_judge(&b.samples, &rule, true, &j);
     assert_int_equal(j.n_agree, 4);
     near(j.sum_layers, 24);
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 TEST(the_schedule_is_followed)
 {
-    by_hand b;
     exit_judgement j;
-    make_by_hand(&b);
+    make_by_hand();
     memset(b.p.offline, 0, sizeof b.p.offline);
     b.p.offline[4] = true;
     exit_rule rule = {.p = &b.p, .layers = EXIT_TWO_LEVELS, .threshold = 0.5f};
@@ -111,27 +110,25 @@ TEST(the_schedule_is_followed)
      * anew. */
     assert_int_equal(j.n_scores, 1 + 1 + 3 + 1);
     near(j.sum_layers, 4 + 3 + 6 + 6);
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 TEST(the_oracle_knows_when_a_token_is_final_for_good)
 {
-    by_hand b;
-    make_by_hand(&b);
+    make_by_hand();
     static const int32_t want[] = {4, 4, 5, 5, 3};
     for (int32_t i = 0; i < 5; i++)
         assert_int_equal(exit_final_layer(&b.samples, i), want[i]);
     exit_look_at(&b.samples, 4, 5)->head = 2;
     assert_int_equal(exit_final_layer(&b.samples, 4), 6);
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 TEST(walks_give_what_predictors_see)
 {
-    by_hand b;
     exit_walk w;
     float x[EXIT_FEATURES];
-    make_by_hand(&b);
+    make_by_hand();
     exit_walk_begin(&w, &b.samples, &b.p, 0);
     exit_walk_next(&w, 3, x);
     near((double)x[4], 0.25);
@@ -141,7 +138,7 @@ TEST(walks_give_what_predictors_see)
     near((double)x[8], 0.461234594);
     near((double)x[13], -2);
     assert_true(exit_walk_takes(&w, 4) && !exit_walk_takes(&w, 5));
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 /* ---- Learning ---- */
@@ -151,7 +148,7 @@ enum { N_LEARN = 400 };
 /* Tokens leave where the first candidate is ahead by more than one, and are right then. */
 TEST(predictors_learn_where_tokens_leave)
 {
-    by_hand b = {0};
+    b = (by_hand){0};
     size_t bytes = exit_samples_bytes(LAYERS, N_LEARN);
     assert_int_equal(arena_init(&b.memory, bytes, false, NULL), 0);
     exit_samples_init(&b.samples, LAYERS, N_LEARN, &b.memory);
@@ -163,7 +160,7 @@ TEST(predictors_learn_where_tokens_leave)
             high[layer - FIRST] = layer >= at ? 3 : -1;
             head[layer - FIRST] = layer >= at ? 1 : 2;
         }
-        add(&b, i % 2, 1, head, high); /* prompt 1 is held out */
+        add(i % 2, 1, head, high); /* prompt 1 is held out */
     }
     exit_training t = {.p = &b.p, .samples = &b.samples, .seed = 1};
     b.p = (exit_predictors){
@@ -179,7 +176,7 @@ TEST(predictors_learn_where_tokens_leave)
     exit_judge(&b.samples, &rule, true, &j);
     assert_int_equal(j.n_agree, N_LEARN / 2);
     near(j.sum_layers, N_LEARN / 2 * 4.5);
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 /* With a wrong token at six layers: behind four of six a score of a half means that of three
@@ -206,12 +203,11 @@ TEST(half_of_the_prompts_are_held_out)
 
 TEST(nothing_is_learnt_from_nothing)
 {
-    by_hand b;
-    make_by_hand(&b);
+    make_by_hand();
     exit_training t = {.p = &b.p, .samples = &b.samples};
     b.samples.position[4].guessed.n = 0;
     REFUSED(DREY_ERR_USAGE, "nothing to learn from", exit_fit, &t);
-    free_by_hand(&b);
+    free_by_hand();
 }
 
 /* ---- Texts of toys ---- */
