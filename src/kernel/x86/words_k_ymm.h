@@ -1,5 +1,5 @@
 /* The weights of blocks of 256 as bytes, 8 rows at a time, and their sub-blocks' scales and minima,
- * for the 8-lane x86 tiers. */
+ * and the float end of a block, for the 8-lane x86 tiers. */
 #ifndef DREY_KERNEL_WORDS_K_YMM_H
 #define DREY_KERNEL_WORDS_K_YMM_H
 
@@ -16,6 +16,17 @@ INLINE __m256i signed_byte_of(__m256i words, int s)
 {
     __m256i v = _mm256_sll_epi32(words, _mm_cvtsi32_si128(24 - 8 * (s % 4)));
     return _mm256_srai_epi32(v, 24);
+}
+
+/* sum + dw * dx * products, then - mw * dx * minima where there are some. */
+INLINE void finish(float *sums, const uint8_t *acts, int m, int t, __m256 dw, __m256 mw,
+                   __m256i products, __m256i minima, bool has_min)
+{
+    __m256 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
+    __m256 sum = add_scaled(_mm256_loadu_ps(sums + t * GROUP_ROWS), dw, dx, products);
+    if (has_min)
+        sum = _mm256_fnmadd_ps(_mm256_mul_ps(mw, dx), _mm256_cvtepi32_ps(minima), sum);
+    _mm256_storeu_ps(sums + t * GROUP_ROWS, sum);
 }
 
 /* ---- Sub-blocks of 32 ---- */

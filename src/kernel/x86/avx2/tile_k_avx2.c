@@ -54,14 +54,9 @@ INLINE __m256i minima_sum(const __m256i min[2], const uint8_t *acts, int m, int 
         }                                                                                          \
         __m256 dw = load_halves(block, slice), mw = load_halves(block + 64, slice);                \
         UNROLL                                                                                     \
-        for (int t = 0; t < mt; t++) {                                                             \
-            __m256 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                             \
-            __m256 sum = add_scaled(_mm256_loadu_ps(sums + t * GROUP_ROWS), dw, dx, products[t]);  \
-            if (!(is_signed))                                                                      \
-                sum = _mm256_fnmadd_ps(_mm256_mul_ps(mw, dx),                                      \
-                                       _mm256_cvtepi32_ps(minima_sum(k.min, acts, m, t)), sum);    \
-            _mm256_storeu_ps(sums + t * GROUP_ROWS, sum);                                          \
-        }                                                                                          \
+        for (int t = 0; t < mt; t++)                                                               \
+            finish(sums, acts, m, t, dw, mw, products[t], minima_sum(k.min, acts, m, t),           \
+                   !(is_signed));                                                                  \
     }                                                                                              \
     DEFINE_TILE(name, block_bytes, ACT_Q8_256_BYTES)
 
@@ -118,16 +113,10 @@ DEFINE_TILE_K32(iq4_xs, 136, 1, true)
         }                                                                                          \
         __m256 dw = load_halves(block, slice), mw = load_halves(block + 64, slice);                \
         UNROLL                                                                                     \
-        for (int t = 0; t < mt; t++) {                                                             \
-            __m256 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                             \
-            __m256 sum = add_scaled(_mm256_loadu_ps(sums + t * GROUP_ROWS), dw, dx, products[t]);  \
-            if (has_min) { /* minima is -32 times what it should be */                             \
-                __m256i v =                                                                        \
-                    _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_srai_epi32(minima[t], 5));     \
-                sum = _mm256_fnmadd_ps(_mm256_mul_ps(mw, dx), _mm256_cvtepi32_ps(v), sum);         \
-            }                                                                                      \
-            _mm256_storeu_ps(sums + t * GROUP_ROWS, sum);                                          \
-        }                                                                                          \
+        for (int t = 0; t < mt; t++) /* minima is -32 times what it should be */                   \
+            finish(sums, acts, m, t, dw, mw, products[t],                                          \
+                   _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_srai_epi32(minima[t], 5)),      \
+                   has_min);                                                                       \
     }                                                                                              \
     DEFINE_TILE(name, block_bytes, ACT_Q8_256_BYTES)
 

@@ -95,12 +95,9 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
             for (int t = 0; t < m; t++) {                                                          \
                 float *sum = sums + t * GROUP_ROWS + (first + h) * HALF_ROWS;                      \
                 __m512 dx = broadcast_float(acts + ACT_32_D * m + t * 4);                          \
-                __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(s[h][t]),   \
-                                             _mm512_loadu_ps(sum));                                \
-                if (min) {                                                                         \
-                    __m512i x = broadcast_word(acts + ACT_32_SUM * m + t * 4);                     \
-                    acc = _mm512_fmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(x), acc);      \
-                }                                                                                  \
+                __m512 acc = add_scaled(_mm512_loadu_ps(sum), dw, dx, s[h][t]);                    \
+                if (min)                                                                           \
+                    acc = add_scaled(acc, mw, dx, broadcast_word(acts + ACT_32_SUM * m + t * 4));  \
                 _mm512_storeu_ps(sum, acc);                                                        \
             }                                                                                      \
         }                                                                                          \

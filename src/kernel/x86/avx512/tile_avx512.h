@@ -139,6 +139,25 @@ INLINE __m512 load_halves(const uint8_t *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
+/* sum += factor * dx * (float)i, the product first. */
+INLINE __m512 add_scaled(__m512 sum, __m512 factor, __m512 dx, __m512i i)
+{
+    return _mm512_fmadd_ps(_mm512_mul_ps(factor, dx), _mm512_cvtepi32_ps(i), sum);
+}
+
+/* The end of a super-block, 16 rows and token t: sum + dw * dx * products, then - mw * dx * minima
+ * where there are some. */
+INLINE void finish_256(float *sums, const uint8_t *acts, int m, int t, int half, __m512 dw,
+                       __m512 mw, __m512i products, __m512i minima, bool has_min)
+{
+    float *to = sums + t * GROUP_ROWS + half * HALF_ROWS;
+    __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
+    __m512 sum = add_scaled(_mm512_loadu_ps(to), dw, dx, products);
+    if (has_min)
+        sum = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(minima), sum);
+    _mm512_storeu_ps(to, sum);
+}
+
 INLINE __m512i low_nibbles(__m512i v)
 {
     return _mm512_and_si512(v, _mm512_set1_epi8(15));

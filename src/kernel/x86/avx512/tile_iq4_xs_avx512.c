@@ -81,13 +81,9 @@ INLINE void tile_iq4_xs_m(const int m, const int variant, float *sums, const uin
         for (int half = 0; half < 2; half++) {
             __m512 dw = load_halves(block + IQ4_XS_D + half * 32);
             UNROLL
-            for (int t = 0; t < m; t++) {
-                float *sum = sums + t * GROUP_ROWS + half * HALF_ROWS;
-                __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
-                _mm512_storeu_ps(sum, _mm512_fmadd_ps(_mm512_mul_ps(dw, dx),
-                                                      _mm512_cvtepi32_ps(products[half][t]),
-                                                      _mm512_loadu_ps(sum)));
-            }
+            for (int t = 0; t < m; t++)
+                finish_256(sums, acts, m, t, half, dw, dw, products[half][t], products[half][t],
+                           false);
         }
         block += 136 * GROUP_ROWS;
         acts += ACT_Q8_256_BYTES * m;

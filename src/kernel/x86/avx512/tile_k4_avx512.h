@@ -46,15 +46,8 @@ INLINE void finish_k4(const int m, float *sums, const uint8_t *block, const uint
     __m512 dw = load_halves(block + half * 32);
     __m512 mw = load_halves(block + 64 + half * 32);
     UNROLL
-    for (int t = 0; t < m; t++) {
-        float *sum = sums + t * GROUP_ROWS + half * HALF_ROWS;
-        __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
-        __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(products[t]),
-                                     _mm512_loadu_ps(sum));
-        __m512 minima = _mm512_cvtepi32_ps(minima_sum(min, acts, m, t));
-        acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), minima, acc);
-        _mm512_storeu_ps(sum, acc);
-    }
+    for (int t = 0; t < m; t++)
+        finish_256(sums, acts, m, t, half, dw, mw, products[t], minima_sum(min, acts, m, t), true);
 }
 
 #endif

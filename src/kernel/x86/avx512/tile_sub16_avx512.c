@@ -173,20 +173,11 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
             __m512 dw = load_halves(block + (first + h) * 32);                                     \
             __m512 mw = load_halves(block + 64 + (first + h) * 32);                                \
             UNROLL                                                                                 \
-            for (int t = 0; t < m; t++) {                                                          \
-                float *sum = sums + t * GROUP_ROWS + (first + h) * HALF_ROWS;                      \
-                __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);                         \
-                __m512 acc =                                                                       \
-                    _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(products[h][t]),     \
-                                    _mm512_loadu_ps(sum));                                         \
-                if (has_min) {                                                                     \
-                    /* minima is -32 times what it should be. */                                   \
-                    __m512i v = _mm512_sub_epi32(_mm512_setzero_si512(),                           \
-                                                 _mm512_srai_epi32(minima[h][t], 5));              \
-                    acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(v), acc);     \
-                }                                                                                  \
-                _mm512_storeu_ps(sum, acc);                                                        \
-            }                                                                                      \
+            for (int t = 0; t < m; t++) /* minima is -32 times what it should be */                \
+                finish_256(                                                                        \
+                    sums, acts, m, t, first + h, dw, mw, products[h][t],                           \
+                    _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_srai_epi32(minima[h][t], 5)),  \
+                    has_min);                                                                      \
         }                                                                                          \
     }
 
@@ -281,13 +272,8 @@ INLINE void lines_q6_k(const int m, const int variant, float *sums, const uint8_
     for (int h = 0; h < 2; h++) {
         __m512 dw = load_halves(block + h * 32);
         UNROLL
-        for (int t = 0; t < m; t++) {
-            float *sum = sums + t * GROUP_ROWS + h * HALF_ROWS;
-            __m512 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
-            __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(dw, dx), _mm512_cvtepi32_ps(products[h][t]),
-                                         _mm512_loadu_ps(sum));
-            _mm512_storeu_ps(sum, acc);
-        }
+        for (int t = 0; t < m; t++)
+            finish_256(sums, acts, m, t, h, dw, dw, products[h][t], products[h][t], false);
     }
 }
 

@@ -15,17 +15,6 @@ INLINE __m256i add_product(__m256i sum, __m256i part, __m256i scale, bool narrow
     return _mm256_add_epi32(sum, _mm256_mullo_epi32(part, scale));
 }
 
-/* sum + dw * dx * products, then - mw * dx * minima where there are some. */
-INLINE void finish(float *sums, const uint8_t *acts, int m, int t, __m256 dw, __m256 mw,
-                   __m256i products, __m256i minima, bool has_min)
-{
-    __m256 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
-    __m256 sum = add_scaled(_mm256_loadu_ps(sums + t * GROUP_ROWS), dw, dx, products);
-    if (has_min)
-        sum = _mm256_fnmadd_ps(_mm256_mul_ps(mw, dx), _mm256_cvtepi32_ps(minima), sum);
-    _mm256_storeu_ps(sums + t * GROUP_ROWS, sum);
-}
-
 /* ---- Sub-blocks of 32 ---- */
 
 /* Levels plus 128. */
