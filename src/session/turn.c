@@ -59,7 +59,11 @@ static void commit(drey_session *s, const model_pass *pass, pass_group *group, i
     kv_commit(&s->target_kv, rows, n);
 }
 
-int32_t turn_rows(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows)
+/* Fills rows with the submitted nodes (at most TREE_MAX_ROWS, with the root) and returns how many,
+ * for a cache without pending rows. row_of[node] becomes a node's row: its pending index and the
+ * row of its logits; -1 for nodes that are not submitted, and for those that the tree does not have
+ * yet. */
+static int32_t rows_of(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows)
 {
     assert(tree->nodes[0].submitted);
     int32_t n = 0;
@@ -82,7 +86,7 @@ void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
                           .rows = rows,
                           .head = HEAD_ALL,
                           .deferred = s->observer ? &s->deferred : NULL};
-    group->n = turn_rows(&s->tree, s->row_of, rows);
+    group->n = rows_of(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
     provisional_text_show(s, true);
 }

@@ -19,10 +19,4 @@ int32_t turn_depth_left(const drey_session *s);
  * stopped. */
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group);
 
-/* Fills rows with the submitted nodes (at most TREE_MAX_ROWS, with the root) and returns how many,
- * for a cache without pending rows. row_of[node] becomes a node's row: its pending index and the
- * row of its logits; -1 for nodes that are not submitted, and for those that the tree does not have
- * yet. */
-int32_t turn_rows(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], pass_row *rows);
-
 #endif
