@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unit/opencl/check_vectors.h"
+
 /* Two key heads after N positions: of the first one blocks [0, CUT) are folded and the others give
  * partial results; of the second one all are folded. */
 enum {
@@ -31,32 +33,19 @@ typedef struct vectors {
     void *scratch;
 } vectors;
 
-static float random_float(uint64_t *seed)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return (float)(int32_t)(*seed >> 32) * 0x1p-31f;
-}
-
-static void *take(size_t bytes)
-{
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
 static bool vectors_make(vectors *v, kv_format format)
 {
     const size_t floats = (size_t)ROWS * WIDTH * sizeof(float);
     *v = (vectors){.format = format, .head_bytes = kv_head_bytes(format, POSITIONS, DIM)};
     v->partials_floats = attend_partials_floats(PAIRS, DIM, BLOCKS);
-    v->keys = take(HEADS * v->head_bytes);
-    v->values = take(HEADS * v->head_bytes);
-    v->q = take(floats);
-    v->scratch = take(attend_scratch_bytes(DIM));
+    v->keys = check_take(HEADS * v->head_bytes);
+    v->values = check_take(HEADS * v->head_bytes);
+    v->q = check_take(floats);
+    v->scratch = check_take(attend_scratch_bytes(DIM));
     bool good = v->keys && v->values && v->q && v->scratch;
     for (int i = 0; i < 2; i++) {
-        v->out[i] = take(floats);
-        v->partials[i] = take(HEADS * v->partials_floats * sizeof(float));
+        v->out[i] = check_take(floats);
+        v->partials[i] = check_take(HEADS * v->partials_floats * sizeof(float));
         good = good && v->out[i] && v->partials[i];
     }
     for (int32_t row = 0; row < ROWS; row++) {
@@ -88,13 +77,13 @@ static void vectors_fill(vectors *v, uint64_t *seed)
     static const int value_exponents[] = {0, -14, 6, -120, -24};
     const kernel_table *ref = kernel_select_shape("ref", 0);
     for (int32_t i = 0; i < ROWS * WIDTH; i++)
-        v->q[i] = ldexpf(random_float(seed), 1 - i / DIM % 3);
+        v->q[i] = ldexpf(check_float(seed), 1 - i / DIM % 3);
     for (int32_t slot = 0; slot < HEADS * POSITIONS; slot++) {
         const int32_t head = slot / POSITIONS, at = slot % POSITIONS;
         float key[DIM], value[DIM];
         for (int32_t i = 0; i < DIM; i++) {
-            key[i] = ldexpf(random_float(seed), key_exponents[at / ATTEND_BLOCK % 6]);
-            value[i] = ldexpf(random_float(seed), value_exponents[at % 5]);
+            key[i] = ldexpf(check_float(seed), key_exponents[at / ATTEND_BLOCK % 6]);
+            value[i] = ldexpf(check_float(seed), value_exponents[at % 5]);
             if (head > 0)
                 value[i] = i == at % DIM ? 1 : 0;
         }

@@ -36,7 +36,7 @@ drey_status check_numbers(const float out[CHECK_NUMBERS], const char *device, dr
 
 enum { GROUPS = 2, ROWS = GROUPS * GROUP_ROWS, MOST_ROWS = 11, K = 512 };
 
-static uint32_t random_bits(uint64_t *seed)
+uint32_t check_bits(uint64_t *seed)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -44,15 +44,15 @@ static uint32_t random_bits(uint64_t *seed)
     return (uint32_t)(*seed >> 32);
 }
 
-static float random_float(uint64_t *seed)
+float check_float(uint64_t *seed)
 {
-    return (float)(int32_t)random_bits(seed) * 0x1p-31f;
+    return (float)(int32_t)check_bits(seed) * 0x1p-31f;
 }
 
 /* A finite half of any exponent, or one of the smallest. */
 static uint16_t random_half(uint64_t *seed, bool small)
 {
-    uint16_t half = (uint16_t)random_bits(seed);
+    uint16_t half = (uint16_t)check_bits(seed);
     if (small)
         return half & 0x8007;
     return (half & F16_INFINITE) == F16_INFINITE ? (uint16_t)(half & ~0x4000) : half;
@@ -68,9 +68,9 @@ static void rows_fill(uint8_t *rows, tensor_type type, uint64_t *seed)
         uint8_t *block = rows + b * layout->file_block_bytes;
         const bool small = b / (K / layout->block_k) % 4 == 1;
         for (int32_t i = 0; i < layout->file_block_bytes; i++)
-            block[i] = (uint8_t)random_bits(seed);
+            block[i] = (uint8_t)check_bits(seed);
         if (type == TYPE_F32 || type == TYPE_BF16) {
-            float v = ldexpf(random_float(seed), small ? -20 : -(int)(random_bits(seed) % 64));
+            float v = ldexpf(check_float(seed), small ? -20 : -(int)(check_bits(seed) % 64));
             uint32_t bits;
             memcpy(&bits, &v, sizeof bits);
             bits >>= type == TYPE_BF16 ? 16 : 0;
@@ -89,7 +89,7 @@ static void acts_fill(float *x, uint64_t *seed)
     static const int exponents[4] = {0, -119, 6, -128};
     for (int32_t t = 0; t < MOST_ROWS; t++)
         for (int32_t i = 0; i < K; i++)
-            x[t * K + i] = ldexpf(random_float(seed), exponents[t % 4]);
+            x[t * K + i] = ldexpf(check_float(seed), exponents[t % 4]);
 }
 
 typedef struct vectors {
@@ -98,32 +98,28 @@ typedef struct vectors {
     void *scratch;
 } vectors;
 
-static void *take(size_t bytes)
+void *check_take(size_t bytes)
 {
     return aligned_alloc(64, (bytes + 63) / 64 * 64);
 }
 
 static bool vectors_make(vectors *v, const matmul_kernel *kernel, int64_t row_bytes)
 {
-    *v = (vectors){.raw = take((size_t)row_bytes * ROWS),
-                   .packed = take(kernel->group_bytes(K) * GROUPS),
-                   .acts = take(act_bytes(kernel->act, MOST_ROWS, K)),
-                   .x = take(sizeof(float) * MOST_ROWS * K),
-                   .expected = take(sizeof(float) * MOST_ROWS * ROWS),
-                   .got = take(sizeof(float) * MOST_ROWS * ROWS),
-                   .scratch = take(dot_scratch_bytes(K))};
+    *v = (vectors){.raw = check_take((size_t)row_bytes * ROWS),
+                   .packed = check_take(kernel->group_bytes(K) * GROUPS),
+                   .acts = check_take(act_bytes(kernel->act, MOST_ROWS, K)),
+                   .x = check_take(sizeof(float) * MOST_ROWS * K),
+                   .expected = check_take(sizeof(float) * MOST_ROWS * ROWS),
+                   .got = check_take(sizeof(float) * MOST_ROWS * ROWS),
+                   .scratch = check_take(dot_scratch_bytes(K))};
     return v->raw && v->packed && v->acts && v->x && v->expected && v->got && v->scratch;
 }
 
 static void vectors_free(vectors *v)
 {
-    free(v->raw);
-    free(v->packed);
-    free(v->acts);
-    free(v->x);
-    free(v->expected);
-    free(v->got);
-    free(v->scratch);
+    void *all[] = {v->raw, v->packed, v->acts, v->x, v->expected, v->got, v->scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
 }
 
 static drey_status compare(const vectors *v, tensor_type type, int32_t n, const char *device,

@@ -55,17 +55,16 @@ void avx512_matmul_init(kernel_table *table)
 {
     const bool near = table->shape & SHAPE_NEAR, lines = table->shape & SHAPE_LINES;
     limits_avx512_set(table);
+#define OF_SHAPE(name)                                                                             \
+    (near    ? lines ? name##_near_lines : name##_near_halves                                      \
+     : lines ? name##_far_lines                                                                    \
+             : name##_far_halves)
 #define SET_TYPE(TYPE, name, ...)                                                                  \
-    table->matmul[TYPE_##TYPE].dot =                                                               \
-        near    ? lines ? dot_##name##_near_lines : dot_##name##_near_halves                       \
-        : lines ? dot_##name##_far_lines                                                           \
-                : dot_##name##_far_halves;                                                         \
-    table->matmul[TYPE_##TYPE].tile =                                                              \
-        near    ? lines ? tile_##name##_near_lines : tile_##name##_near_halves                     \
-        : lines ? tile_##name##_far_lines                                                          \
-                : tile_##name##_far_halves;                                                        \
+    table->matmul[TYPE_##TYPE].dot = OF_SHAPE(dot_##name);                                         \
+    table->matmul[TYPE_##TYPE].tile = OF_SHAPE(tile_##name);                                       \
     table->matmul[TYPE_##TYPE].even_tiles = lines;
     AVX512_TILES(SET_TYPE)
 #undef SET_TYPE
+#undef OF_SHAPE
     table->plane_join = plane_join_avx512;
 }
