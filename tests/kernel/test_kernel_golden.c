@@ -153,7 +153,7 @@ TEST(test_matmul_bits)
 #undef ENTRY
     };
     for (const char *const *tier = test_tiers(); *tier; tier++)
-        for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++)
+        for (size_t i = 0; i < COUNT_OF(goldens); i++)
             expect(goldens[i].name, *tier, matmul_hash(test_table(*tier), goldens[i].type),
                    strcmp(*tier, "float") == 0 ? goldens[i].float_hash : goldens[i].hash);
     assert_int_equal(n_wrong, 0);
@@ -259,21 +259,11 @@ static uint64_t further_rows_hash(const kernel_table *t)
 
 TEST(test_rows_bits)
 {
-    for (const char *const *tier = kernel_tiers(); *tier; tier++)
-        expect("row operations", *tier, rows_hash(kernel_select(*tier)), GOLDEN_ROWS);
-    for (const char *const *tier = kernel_tiers(); *tier; tier++)
-        expect("attention over q8_0", *tier, q8_hash(kernel_select(*tier)), GOLDEN_KV_Q8);
-    for (const char *const *tier = kernel_tiers(); *tier; tier++)
-        expect("further row operations", *tier, further_rows_hash(kernel_select(*tier)),
-               GOLDEN_FURTHER_ROWS);
+    FOR_EACH_TIER(t)
+    {
+        expect("row operations", t->tier, rows_hash(t), GOLDEN_ROWS);
+        expect("attention over q8_0", t->tier, q8_hash(t), GOLDEN_KV_Q8);
+        expect("further row operations", t->tier, further_rows_hash(t), GOLDEN_FURTHER_ROWS);
+    }
     assert_int_equal(n_wrong, 0);
-}
-
-/* The tiers that this build knows are reported, so that a log shows what was checked. */
-TEST(test_tiers_are_told)
-{
-    for (const char *const *tier = kernel_all_tiers(); *tier; tier++)
-        print_message("tier %s: %s\n", *tier, kernel_select(*tier) ? "run" : "not run: not here");
-    assert_non_null(kernel_select("ref"));
-    assert_null(kernel_select("no such tier"));
 }

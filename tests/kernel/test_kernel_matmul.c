@@ -592,6 +592,7 @@ TEST(test_dot_bound)
 TEST(test_tables)
 {
     assert_null(kernel_select("pentium"));
+    assert_non_null(kernel_select("ref"));
     assert_string_equal(kernel_select(NULL)->tier, kernel_tiers()[0]);
     for (const char *const *tier = kernel_all_tiers(); *tier; tier++) {
         const kernel_table *table = kernel_select(*tier);

@@ -156,10 +156,10 @@ TEST(test_products_are_those_of_joined_blocks)
     static const int32_t counts[] = {1, 2, 7, 8, 9, 13, 33};
     for (int t = 0; t < N_TYPES; t++) {
         split_group s = split_make(types[t]);
-        for (const char *const *tier = test_tiers(); *tier; tier++)
-            for (size_t i = 0; i < COUNT_OF(counts); i++)
-                for (int n_there = 1; n_there <= N_PLANES; n_there++)
-                    check_dot(&s, types[t], test_table(*tier), counts[i], n_there);
+        FOR_EACH_TEST_TIER(table)
+        for (size_t i = 0; i < COUNT_OF(counts); i++)
+            for (int n_there = 1; n_there <= N_PLANES; n_there++)
+                check_dot(&s, types[t], table, counts[i], n_there);
         split_free(&s);
     }
 }
