@@ -151,27 +151,6 @@ static void place_tree(problem *p, const shape *s)
     }
 }
 
-static problem problem_begin(const shape *s, kv_format format)
-{
-    assert_true(s->n_rows <= MAX_ROWS);
-    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
-    p.n_positions = s->n_positions;
-    p.n_slots = s->reach ? s->n_prefix + s->n_rows * s->stride : s->n_positions + 13;
-    p.scale = 1.0f / sqrtf((float)s->dim);
-    p.ld = s->n_q * s->dim + 5;
-    size_t n_numbers = (size_t)(p.n_slots * s->dim), rows = (size_t)((s->n_rows - 1) * p.ld);
-    p.keys = must_alloc(n_numbers * sizeof(float));
-    p.values = must_alloc(n_numbers * sizeof(float));
-    p.want = must_alloc((size_t)(s->n_rows * s->n_q * s->dim) * sizeof(float));
-    p.path = must_alloc((size_t)(s->n_rows * s->n_positions) * sizeof(int32_t));
-    p.q = guard_alloc((rows + (size_t)(s->n_q * s->dim)) * sizeof(float));
-    p.out = guard_alloc(p.q.size_bytes);
-    p.scratch = guard_alloc(attend_scratch_bytes(s->dim));
-    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
-    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
-    return p;
-}
-
 static void expect(problem *p)
 {
     for (int32_t r = 0; r < p->n_rows; r++)
@@ -212,7 +191,22 @@ static void fill(problem *p, float spread)
 
 static problem problem_make(const shape *s, kv_format format, float spread)
 {
-    problem p = problem_begin(s, format);
+    assert_true(s->n_rows <= MAX_ROWS);
+    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
+    p.n_positions = s->n_positions;
+    p.n_slots = s->reach ? s->n_prefix + s->n_rows * s->stride : s->n_positions + 13;
+    p.scale = 1.0f / sqrtf((float)s->dim);
+    p.ld = s->n_q * s->dim + 5;
+    size_t n_numbers = (size_t)(p.n_slots * s->dim), rows = (size_t)((s->n_rows - 1) * p.ld);
+    p.keys = must_alloc(n_numbers * sizeof(float));
+    p.values = must_alloc(n_numbers * sizeof(float));
+    p.want = must_alloc((size_t)(s->n_rows * s->n_q * s->dim) * sizeof(float));
+    p.path = must_alloc((size_t)(s->n_rows * s->n_positions) * sizeof(int32_t));
+    p.q = guard_alloc((rows + (size_t)(s->n_q * s->dim)) * sizeof(float));
+    p.out = guard_alloc(p.q.size_bytes);
+    p.scratch = guard_alloc(attend_scratch_bytes(s->dim));
+    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
+    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
     (s->reach ? place_tree : place)(&p, s);
     fill(&p, spread);
     return p;

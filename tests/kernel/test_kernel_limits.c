@@ -15,20 +15,20 @@ TEST(test_read)
             words[j] = word;
             sum += word;
         }
-        for (const char *const *tier = test_tiers(); *tier; tier++)
-            for (int s = 0; s < 3; s++)
-                for (int a = 0; a < 3; a++)
-                    if (test_table(*tier)->read(words, sizes[i], streams[s], aheads[a]) != sum)
-                        fail_msg("read on %s: %d words, %d streams, %d ahead", *tier, (int)sizes[i],
-                                 (int)streams[s], (int)aheads[a]);
+        FOR_EACH_TEST_TIER(t)
+        for (int s = 0; s < 3; s++)
+            for (int a = 0; a < 3; a++)
+                if (t->read(words, sizes[i], streams[s], aheads[a]) != sum)
+                    fail_msg("read on %s: %d words, %d streams, %d ahead", t->tier, (int)sizes[i],
+                             (int)streams[s], (int)aheads[a]);
         guard_free(&g);
     }
 }
 
 TEST(test_peaks)
 {
-    for (const char *const *tier = test_tiers(); *tier; tier++) {
-        const kernel_table *t = test_table(*tier);
+    FOR_EACH_TEST_TIER(t)
+    {
         assert_int_equal(t->int8_peak(0), 0);
         assert_int_equal(t->float_peak(0), 0);
         assert_true(t->int8_peak(1) >= 2 && t->float_peak(1) >= 2);
