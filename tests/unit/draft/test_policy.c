@@ -358,11 +358,12 @@ TEST(single_asks_and_submits_nothing)
     assert_true(s.n_expanded == 1 && t.n_nodes == 2);
 }
 
+static const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal", "static"};
+
 /* What a policy begins with may have been drafted in the turn before: it goes on from there, and a
  * tree grown in two goes is one grown at once. */
 TEST(a_tree_goes_on_growing)
 {
-    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal", "static"};
     rng r = {11};
     for (uint64_t seed = 1; seed < 600; seed++) {
         static token_tree once, twice;
@@ -507,7 +508,6 @@ TEST(alpha_follows_the_outcome)
 
 TEST(the_tree_never_overflows)
 {
-    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
         MUST(grow, &eager, names[i], 100000, 100000, &t);
@@ -517,7 +517,6 @@ TEST(the_tree_never_overflows)
 
 TEST(errors_pass)
 {
-    const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal"};
     for (int i = 0; i < 4; i++) {
         static token_tree t;
         scripted s = {.base.class = &scripted_class, .seed = 3, .fails_at = 2};
@@ -525,68 +524,6 @@ TEST(errors_pass)
         assert_int_equal(grow(&s.base, names[i], 8, 8, &t, &err), DREY_ERR_IO);
         assert_string_equal(err.message, "the draft cannot be read");
     }
-}
-
-/* A policy that opens a step of several nodes, and counts what it hears. */
-typedef struct counting {
-    draft_policy base;
-    int n_steps, n_observed;
-    int32_t path[TREE_MAX_DRAFTED], n_path, next;
-} counting;
-
-static void counting_init(draft_policy *p)
-{
-    ((counting *)p)->n_steps = 7;
-}
-
-static int32_t counting_next(draft_policy *p, const token_tree *tree, int32_t max_depth,
-                             int32_t *nodes)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < tree->n_nodes && n < 4; i++)
-        if (!tree->nodes[i].expanded && tree->nodes[i].depth < max_depth)
-            nodes[n++] = i;
-    ((counting *)p)->n_steps += n > 0;
-    return n;
-}
-
-static void counting_push(draft_policy *p, token_tree *tree, int32_t node)
-{
-    for (int32_t i = 0; i < 2 && tree->n_nodes <= p->size; i++)
-        tree_push(tree, node, tree->nodes[node].guess[i].token, 0.5f);
-}
-
-static void counting_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
-                             int32_t n_path, int32_t next)
-{
-    counting *c = (counting *)p;
-    assert_int_equal(tree->n_nodes, 15); /* as it was drafted */
-    memcpy(c->path, path, (size_t)n_path * sizeof *path);
-    c->n_path = n_path;
-    c->next = next;
-    c->n_observed++;
-}
-
-TEST(a_policy_has_state_steps_and_feedback)
-{
-    const policy_class class = {.bytes = sizeof(counting),
-                                .init = counting_init,
-                                .next = counting_next,
-                                .push = counting_push,
-                                .observe = counting_observe};
-    counting c;
-    draft_policy *p = policy_init(&c, &class, 100, 0);
-    token_tree t;
-    tree_reset(&t, 0);
-    MUST(draft_grow, &eager, p, &t, 3);
-    assert_int_equal(t.n_nodes, 15); /* all of three levels: in steps of 1, 2 and 4 nodes */
-    assert_int_equal(c.n_steps, 7 + 3);
-    const int32_t path[] = {2, 5};
-    draft_observe(p, &t, path, 2, 77);
-    assert_int_equal(c.n_observed, 1);
-    assert_int_equal(c.n_path, 2);
-    assert_memory_equal(c.path, path, sizeof path);
-    assert_int_equal(c.next, 77);
 }
 
 TEST(names_and_bounds)
