@@ -42,13 +42,8 @@ static drey_model *toy_model(const toy_options *toy)
 
 static drey_prepare_report prepare(const drey_model *m, const char *output, bool check, bool force)
 {
-    drey_prepare_options o;
+    const drey_prepare_options o = {.model = m, .output = output, .check = check, .force = force};
     drey_prepare_report report;
-    drey_prepare_options_init(&o);
-    o.model = m;
-    o.output = output;
-    o.check = check;
-    o.force = force;
     MUST(drey_prepare, &o, &report);
     assert_true(report.sidecar_bytes > 0);
     return report;
@@ -388,9 +383,9 @@ TEST(stale)
 /* What the door does not see, the check does: a byte of the data, here and there. */
 TEST(check_reads_everything)
 {
-    toy_options toy = large_toy();
+    const toy_options toy = large_toy();
     drey_model *m = toy_model(&toy);
-    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
+    const char *path = temp_path("m.gguf.drey");
     const gguf_tensor *t = gguf_find_tensor(m->file, "blk.1.ffn_up.weight");
     drey_prepare_options o = {.model = m, .check = true};
     refused(&o, DREY_ERR_IO, "there is no sidecar");
@@ -405,7 +400,6 @@ TEST(check_reads_everything)
     change_byte(gguf_part_path(m->file, 0), at, true);
     good(m);
     refused(&o, DREY_ERR_MISMATCH, "matrix blk.1.ffn_up.weight of the model has changed");
-    free(path);
     drey_model_close(&m);
 }
 
@@ -538,9 +532,9 @@ TEST(interrupted)
  * and the next prepare is not hindered by what it left. */
 TEST(killed)
 {
-    toy_options toy = large_toy();
+    const toy_options toy = large_toy();
     drey_model *m = toy_model(&toy);
-    char *path = path_with(gguf_part_path(m->file, 0), SIDECAR_FILE_ENDING);
+    const char *path = temp_path("m.gguf.drey"), *partial = temp_path("m.gguf.drey.partial");
     uint64_t random = 11;
     int n_partial = 0; /* of those that were killed at work */
     for (int i = 0; i < 24 || (n_partial == 0 && i < 24 * 50); i++) {
@@ -563,7 +557,7 @@ TEST(killed)
         int how;
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFSIGNALED(how));
-        n_partial += exists(temp_path("m.gguf.drey.partial"));
+        n_partial += exists(partial);
         if (exists(path))
             good(m);
         else
@@ -572,7 +566,6 @@ TEST(killed)
     assert_true(n_partial > 0);
     assert_true(prepare(m, NULL, false, true).written);
     assert_false(prepare(m, NULL, true, false).written);
-    assert_false(exists(temp_path("m.gguf.drey.partial")));
-    free(path);
+    assert_false(exists(partial));
     drey_model_close(&m);
 }

@@ -372,8 +372,8 @@ static drey_train_medusa_options options_of(const drey_model *m, const char *out
     return o;
 }
 
-static drey_status train_with(const drey_model *m, const char *output, int64_t n_positions,
-                              drey_error *err, drey_train_medusa_report *report)
+static drey_status train(const drey_model *m, const char *output, int64_t n_positions,
+                         drey_train_medusa_report *report, drey_error *err)
 {
     drey_train_medusa_options o = options_of(m, output);
     o.n_heads = 3;
@@ -385,16 +385,11 @@ static drey_status train_with(const drey_model *m, const char *output, int64_t n
     return drey_train_medusa(&o, report, err);
 }
 
-static drey_status train(const drey_model *m, const char *output, drey_error *err,
-                         drey_train_medusa_report *report)
-{
-    return train_with(m, output, 3000, err, report);
-}
-
+/* In a new folder. */
 static drey_model *toy_model(void)
 {
-    toy_options toy = toy_usual();
-    temp_dir();
+    temp_dir_remove();
+    const toy_options toy = toy_usual();
     return toy_open("model.gguf", &toy);
 }
 
@@ -408,8 +403,7 @@ static void check_drafting(const drey_model *m)
     o.policy = DREY_POLICY_EDGELLM;
     writing_run(&got, &o, -1, prompt, 5, 60, NULL);
     must(got.status, &got.error);
-    assert_int_equal(got.n_ids, want.n_ids);
-    assert_memory_equal(got.ids, want.ids, sizeof *want.ids * (size_t)want.n_ids);
+    must_be_same_ids(&want, &got, "heads that were trained");
     assert_true(got.stats.drafted > 0);
 }
 
@@ -417,12 +411,11 @@ static void check_drafting(const drey_model *m)
  * and judged by all the same. */
 static void check_fewer_tokens(const drey_model *m, const char *output)
 {
-    drey_error err = {0};
     drey_train_medusa_report report;
     static const int64_t few[] = {1000, 100, 8};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
         const int64_t n = few[i];
-        must(train_with(m, output, n, &err, &report), &err);
+        MUST(train, m, output, n, &report);
         assert_int_equal(report.n_texts, n);
         assert_true(report.n_kept > 3000);
         assert_true(report.n_positions > 0 && report.n_held[0] > 0);
@@ -433,7 +426,6 @@ static void check_fewer_tokens(const drey_model *m, const char *output)
 /* A token that there is not, in texts that are there. */
 static void check_damaged_texts(const drey_model *m, const char *output)
 {
-    drey_error err = {0};
     size_t n, at = 24; /* behind the file's head */
     const char *path = temp_path("again.texts");
     uint8_t *bytes = bytes_file_read(path, &n);
@@ -448,23 +440,19 @@ static void check_damaged_texts(const drey_model *m, const char *output)
     bytes[at + 16 + 3] = 0x80;
     bytes_file_write(path, bytes, n);
     free(bytes);
-    assert_int_equal(train(m, output, &err, NULL), DREY_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "is damaged; remove it"));
+    REFUSED(DREY_ERR_FORMAT, "is damaged; remove it", train, m, output, 3000, NULL);
 }
 
 TEST(toy_is_trained)
 {
     drey_model *m = toy_model();
-    drey_error err = {0};
     drey_train_medusa_report report;
-    char heads[512], again[512];
-    snprintf(heads, sizeof heads, "%s", temp_path("model.gguf.drey-medusa"));
-    snprintf(again, sizeof again, "%s", temp_path("again"));
+    const char *heads = temp_path("model.gguf.drey-medusa"), *again = temp_path("again");
     calls_left = 3; /* while texts are being written */
-    assert_int_equal(train(m, NULL, &err, NULL), DREY_ERR_CANCELLED);
+    REFUSED(DREY_ERR_CANCELLED, "", train, m, NULL, 3000, NULL);
     assert_int_not_equal(access(heads, F_OK), 0);
     calls_left = INT32_MAX;
-    must(train(m, NULL, &err, &report), &err);
+    MUST(train, m, NULL, 3000, &report);
     assert_int_equal(report.n_texts, 3000);
     assert_true(report.n_kept < 3000);
     assert_int_equal(report.n_heads, 3);
@@ -481,16 +469,15 @@ TEST(toy_is_trained)
     bytes_file_write(temp_path("again.texts"), texts, n_texts);
     free(texts);
     calls_left = 3;
-    assert_int_equal(train(m, again, &err, NULL), DREY_ERR_CANCELLED);
+    REFUSED(DREY_ERR_CANCELLED, "", train, m, again, 3000, NULL);
     assert_int_equal(access(temp_path("again.checkpoint"), F_OK), 0);
     calls_left = INT32_MAX;
-    must(train(m, again, &err, NULL), &err);
+    MUST(train, m, again, 3000, NULL);
     assert_int_not_equal(access(temp_path("again.checkpoint"), F_OK), 0);
     assert_true(same_files(heads, again));
     check_fewer_tokens(m, again);
     check_damaged_texts(m, again);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 static const int32_t words[] = {72, 101, 108, 108, 111}, more[] = {72, 101, 108, 33}, one[] = {87};
@@ -542,7 +529,6 @@ TEST(prompts_are_answered)
     o.n_prompts = 0;
     REFUSED(DREY_ERR_MISMATCH, "", drey_train_medusa, &o, NULL);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* Trains a little; stopped by go_on after `calls` of them, and then again after as many more.
@@ -575,16 +561,13 @@ static int train_in_parts(const drey_model *m, const char *output, int32_t n_pro
 TEST(interrupted_texts_are_finished)
 {
     drey_model *m = toy_model();
-    char whole[512], parts[512];
-    snprintf(whole, sizeof whole, "%s", temp_path("whole"));
-    snprintf(parts, sizeof parts, "%s", temp_path("parts"));
+    const char *whole = temp_path("whole"), *parts = temp_path("parts");
     for (int32_t n_prompts = 0; n_prompts <= 3; n_prompts += 3) {
         assert_int_equal(train_in_parts(m, whole, n_prompts, INT32_MAX / 2), 0);
         assert_true(train_in_parts(m, parts, n_prompts, 25) >= 3);
         assert_true(same_files(whole, parts));
     }
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 /* What is known to fail is said before a text is written. */
@@ -592,34 +575,27 @@ TEST(known_at_once)
 {
     drey_model *m = toy_model();
     drey_error err = {0};
-    char folder[512], beside[600], nowhere[600];
-    const char *usual = temp_path("model.gguf.drey-medusa.texts"), *said;
+    const char *usual = temp_path("model.gguf.drey-medusa.texts"), *folder = temp_path("folder"),
+               *checkpoint = temp_path("folder/heads.checkpoint");
     calls_left = 1; /* a text at most */
-    assert_int_equal(train_with(m, NULL, 20000000, &err, NULL), DREY_ERR_MEMORY);
-    said = strstr(err.message, "take at most ");
+    assert_int_equal(train(m, NULL, 20000000, NULL, &err), DREY_ERR_MEMORY);
+    const char *said = strstr(err.message, "take at most ");
     assert_non_null(said);
     long long fit = atoll(said + strlen("take at most "));
     assert_true(fit > 3000 && fit < 20000000);
     assert_int_not_equal(access(usual, F_OK), 0);
     /* So many do fit, less a few for what a program's own memory grows by meanwhile. */
-    assert_int_equal(train_with(m, NULL, fit * 9 / 10, &err, NULL), DREY_ERR_CANCELLED);
+    REFUSED(DREY_ERR_CANCELLED, "", train, m, NULL, fit * 9 / 10, NULL);
 
-    snprintf(folder, sizeof folder, "%s", temp_path("folder"));
     assert_int_equal(mkdir(folder, 0777), 0);
-    assert_int_equal(train(m, folder, &err, NULL), DREY_ERR_IO);
-    assert_non_null(strstr(err.message, "is a folder"));
-    snprintf(beside, sizeof beside, "%s.texts", folder);
-    assert_int_not_equal(access(beside, F_OK), 0);
-    snprintf(nowhere, sizeof nowhere, "%s/none/heads", folder);
-    assert_int_equal(train(m, nowhere, &err, NULL), DREY_ERR_IO);
-    snprintf(beside, sizeof beside, "%s/heads.checkpoint", folder);
-    assert_int_equal(mkdir(beside, 0777), 0);
-    snprintf(nowhere, sizeof nowhere, "%s/heads", folder);
-    assert_int_equal(train(m, nowhere, &err, NULL), DREY_ERR_IO);
-    assert_int_equal(rmdir(beside), 0);
+    REFUSED(DREY_ERR_IO, "is a folder", train, m, folder, 3000, NULL);
+    assert_int_not_equal(access(temp_path("folder.texts"), F_OK), 0);
+    REFUSED(DREY_ERR_IO, "", train, m, temp_path("folder/none/heads"), 3000, NULL);
+    assert_int_equal(mkdir(checkpoint, 0777), 0);
+    REFUSED(DREY_ERR_IO, "", train, m, temp_path("folder/heads"), 3000, NULL);
+    assert_int_equal(rmdir(checkpoint), 0);
     assert_int_equal(rmdir(folder), 0); /* nothing else is in it */
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 TEST(what_cannot_be)
@@ -641,7 +617,6 @@ TEST(what_cannot_be)
     bytes_file_write(temp_path("model.gguf.drey-medusa.texts"), "no texts at all....", 19);
     REFUSED(DREY_ERR_MISMATCH, "no texts of this model", drey_train_medusa, &o, NULL);
     drey_model_close(&m);
-    temp_dir_remove();
 }
 
 static int open_threads(void **state)
@@ -652,6 +627,7 @@ static int open_threads(void **state)
 static int close_threads(void **state)
 {
     pool_close(&threads);
+    temp_dir_remove();
     return 0;
 }
 
