@@ -118,7 +118,6 @@ TEST(starved)
 
 static int set_up(void **state)
 {
-    temp_dir();
     toy_options o = toy_usual();
     whole_path = temp_path("toy.gguf");
     sidecar_path = temp_path("packed.drey");

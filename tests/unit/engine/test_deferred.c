@@ -347,13 +347,11 @@ static void with_bench(const bench_options *options, void (*test)(bench *b, cons
 {
     static answer a;
     bench b;
-    temp_dir();
     open_bench(&b, options);
     make_answer(&b, &a);
     test(&b, &a);
     free_answer(&a);
     close_bench(&b);
-    temp_dir_remove();
 }
 
 /* Three tokens: the first stops at every layer, the second at every layer, the third goes on. */

@@ -387,7 +387,6 @@ static int open_models(void **state)
     toy.n_embd = 256;
     toy.n_ff = 4096;
     toy.n_layers = 5;
-    temp_dir();
     target = toy_open("target.gguf", &toy);
     toy = toy_usual();
     draft = toy_open("draft.gguf", &toy);

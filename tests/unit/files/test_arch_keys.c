@@ -11,7 +11,6 @@
 /* Opens a toy with these further things as model and engine. */
 static drey_status open_toy(const toy_options *toy, drey_error *err)
 {
-    temp_dir();
     const char *path = temp_path("model.gguf");
     toy_write(path, toy);
     drey_model *m = NULL;
@@ -27,7 +26,6 @@ static drey_status open_toy(const toy_options *toy, drey_error *err)
     /* One of two models may be meant: the message names the file, once. */
     const char *named = strstr(err->message, path);
     assert_true(status == DREY_OK || (named && !strstr(named + 1, path)));
-    temp_dir_remove();
     return status;
 }
 
@@ -236,10 +234,8 @@ static void note(void *user, const char *what)
 static complaints complaints_of(const toy_options *toy)
 {
     complaints c = {0};
-    temp_dir();
     toy_write(temp_path("model.gguf"), toy);
     MUST(drey_missing, temp_path("model.gguf"), note, &c);
-    temp_dir_remove();
     return c;
 }
 
