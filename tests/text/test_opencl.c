@@ -12,6 +12,7 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "unit/opencl/check_attention.h"
 #include "unit/opencl/opencl.h"
 
 #define LIBRARY "libOpenCL.so.1"
@@ -234,149 +235,47 @@ TEST(test_parts)
 
 /* ---- Attention ---- */
 
-enum { HEADS = 2, N_Q = 6, MOST_ROWS = 16, BLOCKS = 70, CUT = 45 };
-
-/* Two layers of two heads behind BLOCKS blocks; the second layer is asked for. */
-typedef struct attention_example {
-    attention a;
-    size_t head_bytes;
-    uint8_t *keys, *values;
-    float *q, *out[2], *partials[2];
-    int32_t n_prefix[MOST_ROWS], n_path[MOST_ROWS];
-    size_t out_floats, partials_floats;
-    void *scratch;
-} attention_example;
-
-static float *random_floats(size_t n)
+/* Zeros for two layers, lent to the device; they do not begin where a page begins. */
+static uint8_t *lend_zeros(device *d, size_t bytes)
 {
-    float *x = must_alloc(n * sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)(4 * rng_unit(&random_numbers) - 2);
-    return x;
+    drey_error err;
+    uint8_t *p = must_alloc(2 * bytes + 4096);
+    memset(p, 0, 2 * bytes + 4096);
+    must(d->class->lend(d, p + 192, bytes, 2, &err), &err);
+    return p;
 }
 
-static void attention_fill(attention_example *e)
+/* The second layer is asked for: once while it is zeros, and once with the keys and values, as what
+ * is written between two calls is seen. */
+static drey_status attend_lent(void *user, const check_pieces *p, drey_error *err)
 {
-    const int32_t dim = e->a.head_dim;
-    for (int32_t i = 0; i < 2 * HEADS * BLOCKS * ATTEND_BLOCK; i++) {
-        const size_t at = (size_t)(i / (BLOCKS * ATTEND_BLOCK)) * e->head_bytes;
-        const int32_t slot = i % (BLOCKS * ATTEND_BLOCK);
-        float *x = random_floats(2 * (size_t)dim);
-        kv_store_key(e->a.kernels, e->a.format, e->keys + at, slot, x, dim, e->scratch);
-        kv_store_value(e->a.kernels, e->a.format, e->values + at, slot, x + dim, dim, e->scratch);
-        free(x);
+    device *d = user;
+    device_piece piece[3];
+    uint8_t *keys = lend_zeros(d, p->bytes), *values = lend_zeros(d, p->bytes);
+    assert_int_equal(p->n, 3);
+    for (int32_t i = 0; i < p->n; i++) {
+        piece[i] = p->piece[i];
+        piece[i].a.keys = keys + 192 + p->bytes + (p->piece[i].a.keys - p->keys);
+        piece[i].a.values = values + 192 + p->bytes + (p->piece[i].a.values - p->values);
     }
-}
-
-static attention_example attention_make(kv_format format, int32_t dim, int32_t rows)
-{
-    attention_example e = {.a = {.kernels = kernel_select("ref"),
-                                 .format = format,
-                                 .head_dim = dim,
-                                 .n_q = N_Q,
-                                 .n_rows = rows,
-                                 .scale = 0.3f,
-                                 .ld = HEADS * N_Q * dim + 5}};
-    e.head_bytes = kv_head_bytes(format, BLOCKS * ATTEND_BLOCK, dim);
-    e.keys = must_alloc(2 * HEADS * e.head_bytes + 4096);
-    e.values = must_alloc(2 * HEADS * e.head_bytes);
-    e.keys += 192; /* not at the beginning of a page */
-    e.out_floats = (size_t)(rows * e.a.ld);
-    e.partials_floats = attend_partials_floats(rows * N_Q, dim, BLOCKS);
-    e.scratch = must_alloc(attend_scratch_bytes(dim));
-    e.q = random_floats(e.out_floats);
-    for (int i = 0; i < 2; i++) {
-        e.out[i] = must_alloc(e.out_floats * sizeof(float));
-        e.partials[i] = must_alloc(HEADS * e.partials_floats * sizeof(float));
-        memset(e.out[i], 0, e.out_floats * sizeof(float));
-        memset(e.partials[i], 0, HEADS * e.partials_floats * sizeof(float));
-    }
-    for (int32_t row = 0; row < rows; row++)
-        e.n_prefix[row] = BLOCKS * ATTEND_BLOCK;
-    attention_fill(&e);
-    return e;
-}
-
-static void attention_free(attention_example *e)
-{
-    free(e->keys - 192);
-    free(e->values);
-    free(e->q);
-    free(e->scratch);
-    for (int i = 0; i < 2; i++) {
-        free(e->out[i]);
-        free(e->partials[i]);
-    }
-}
-
-/* Of one head two ranges, and all of the other. */
-static int32_t attention_pieces(attention_example *e, int side, device_piece *piece)
-{
-    static const int32_t head[] = {0, 1, 0}, from[] = {0, 0, CUT}, to[] = {CUT, BLOCKS, BLOCKS};
-    for (int i = 0; i < 3; i++) {
-        device_piece *p = &piece[i];
-        const size_t at = (size_t)(HEADS + head[i]) * e->head_bytes;
-        const int64_t width = (int64_t)head[i] * N_Q * e->a.head_dim;
-        *p = (device_piece){.a = e->a,
-                            .last = e->a.n_rows * N_Q,
-                            .n_first_range = head[i] ? BLOCKS : CUT,
-                            .from = from[i],
-                            .to = to[i],
-                            .partials = e->partials[side] + (size_t)head[i] * e->partials_floats};
-        p->a.keys = e->keys + at;
-        p->a.values = e->values + at;
-        p->a.q = e->q + width;
-        p->a.out = e->out[side] + width;
-        p->a.n_prefix = e->n_prefix;
-        p->a.n_path = e->n_path;
-    }
-    return 3;
-}
-
-/* Padding aside: m, l, and what follows. */
-static void same_partials(const attention_example *e, int32_t head)
-{
-    const int32_t n = e->a.n_rows * N_Q, dim = e->a.head_dim;
-    const size_t header = attend_partials_floats(n, dim, 0),
-                 each = attend_partials_floats(n, dim, 1) - header;
-    for (int32_t part = 0; part <= (head ? 0 : BLOCKS - CUT); part++) {
-        const size_t at =
-            (size_t)head * e->partials_floats + (part ? header + (size_t)(part - 1) * each : 0);
-        for (size_t i = 0; i < (part ? each : header); i++)
-            if ((i >= header || i % (header / 2) < (size_t)n) &&
-                memcmp(e->partials[0] + at + i, e->partials[1] + at + i, sizeof(float)) != 0)
-                fail_msg("format %d, head %d, part %d: number %d differs", (int)e->a.format,
-                         (int)head, (int)part, (int)i);
-    }
+    drey_status status = d->class->attend(d, piece, p->n, err);
+    memcpy(keys + 192 + p->bytes, p->keys, p->bytes);
+    memcpy(values + 192 + p->bytes, p->values, p->bytes);
+    if (status == DREY_OK)
+        status = d->class->attend(d, piece, p->n, err);
+    d->class->take_back(d, keys + 192);
+    d->class->take_back(d, values + 192);
+    free(keys);
+    free(values);
+    return status;
 }
 
 static void check_attending(device *d, kv_format format, int32_t dim, int32_t rows)
 {
-    attention_example e = attention_make(format, dim, rows);
-    device_piece piece[3];
-    drey_error err;
-    must(d->class->lend(d, e.keys, HEADS * e.head_bytes, 2, &err), &err);
-    must(d->class->lend(d, e.values, HEADS * e.head_bytes, 2, &err), &err);
-    for (int round = 0; round < 2; round++) {
-        /* What is written between calls is seen. */
-        float *x = random_floats((size_t)dim);
-        kv_store_key(e.a.kernels, format, e.keys + HEADS * e.head_bytes, 3, x, dim, e.scratch);
-        free(x);
-        const int32_t n = attention_pieces(&e, 0, piece);
-        for (int32_t i = 0; i < n; i++)
-            attend_range(&piece[i].a, piece[i].first, piece[i].last, piece[i].n_first_range,
-                         piece[i].from, piece[i].to, piece[i].partials, e.scratch);
-        attention_pieces(&e, 1, piece);
-        must(d->class->attend(d, piece, n, &err), &err);
-        if (memcmp(e.out[0], e.out[1], e.out_floats * sizeof(float)) != 0)
-            fail_msg("format %d, head_dim %d, %d rows: sums differ", (int)format, (int)dim,
-                     (int)rows);
-        same_partials(&e, 0);
-        same_partials(&e, 1);
-    }
-    d->class->take_back(d, e.keys);
-    d->class->take_back(d, e.values);
-    attention_free(&e);
+    uint64_t seed = 9;
+    const attention_shape shape = {
+        .format = format, .head_dim = dim, .n_rows = rows, .n_q = 6, .n_blocks = 70, .cut = 45};
+    MUST(check_attention_of, &shape, &seed, attend_lent, d, "the device");
 }
 
 /* With vectors as suit it, and with items that are lanes; in parts, as 16 rows do not fit. */
@@ -394,7 +293,7 @@ TEST(test_attention)
             .class = &opencl_class, .library = LIBRARY, .kind = "OpenCL", .lanes = lanes};
         MUST(opencl_open, &d, &how);
         assert_null(d->class->no_attention(d));
-        check_attending(d, KV_F16, 128, lanes ? 2 : MOST_ROWS);
+        check_attending(d, KV_F16, 128, lanes ? 2 : CHECK_ROWS);
         check_attending(d, KV_Q8_0, 96, lanes ? 3 : 1);
         check_attending(d, KV_F32, 16, 1);
         d->class->close(&d);

@@ -20,4 +20,14 @@ typedef drey_status check_attend_fn(void *user, const check_pieces *p, drey_erro
  * DREY_ERR_UNSUPPORTED: a bit differs. name: the device's, for the sentence. */
 drey_status check_attention(check_attend_fn *run, void *user, const char *name, drey_error *err);
 
+/* The same for one format and shape: the first `cut` of n_blocks blocks are folded, n_rows rows of
+ * n_q query heads per key head. */
+enum { CHECK_ROWS = 16, CHECK_DIM = 128 }; /* the most */
+typedef struct attention_shape {
+    kv_format format;
+    int32_t head_dim, n_rows, n_q, n_blocks, cut;
+} attention_shape;
+drey_status check_attention_of(const attention_shape *shape, uint64_t *seed, check_attend_fn *run,
+                               void *user, const char *name, drey_error *err);
+
 #endif
