@@ -58,22 +58,6 @@ drey_generate_options greedy(int32_t n)
     return g;
 }
 
-drey_session *open_alone(const drey_engine_options *o, const engine_tuning *tuning)
-{
-    drey_engine *e = NULL;
-    drey_session *s = NULL;
-    MUST(engine_open, &e, o, tuning);
-    MUST(drey_session_open, &s, e);
-    return s;
-}
-
-void close_alone(drey_session **s)
-{
-    drey_engine *e = (*s)->engine;
-    drey_session_close(s);
-    drey_engine_close(&e);
-}
-
 uint64_t smallest_budget(const drey_engine_options *o, const engine_tuning *tuning)
 {
     drey_planner planner = {0};
@@ -105,4 +89,16 @@ void place_close(engine_place *p)
     for (int i = 0; i < PLACE_SESSIONS; i++)
         drey_session_close(&p->session[i]);
     drey_engine_close(&p->engine);
+}
+
+drey_session *open_alone(const drey_engine_options *o, const engine_tuning *tuning)
+{
+    return place_open(o, tuning).session[0];
+}
+
+void close_alone(drey_session **s)
+{
+    drey_engine *e = (*s)->engine;
+    drey_session_close(s);
+    drey_engine_close(&e);
 }

@@ -59,6 +59,27 @@ void must_be_same(const writing *want, const writing *got, const char *what)
         fail_msg("%s: the bytes differ, %zu instead of %zu", what, got->n_bytes, want->n_bytes);
 }
 
+void seen_text_take(seen_text *t, const drey_event *e)
+{
+    assert_true(e->n_bytes > 0 && t->n_shown + e->n_bytes <= sizeof t->shown);
+    if (e->kind == DREY_EVENT_TAKEN_BACK) {
+        assert_true(t->n_shown >= t->n_verified + e->n_bytes);
+        t->n_shown -= e->n_bytes;
+        assert_memory_equal(t->shown + t->n_shown, e->bytes, e->n_bytes);
+    } else if (e->kind == DREY_EVENT_PROVISIONAL) {
+        memcpy(t->shown + t->n_shown, e->bytes, e->n_bytes);
+        t->n_shown += e->n_bytes;
+    } else {
+        size_t known = t->n_shown - t->n_verified;
+        known = known < e->n_bytes ? known : e->n_bytes;
+        assert_memory_equal(t->shown + t->n_verified, e->bytes, known);
+        memcpy(t->shown + t->n_verified, e->bytes, e->n_bytes);
+        t->n_verified += e->n_bytes;
+        t->n_shown = t->n_shown > t->n_verified ? t->n_shown : t->n_verified;
+        t->n_stood += known;
+    }
+}
+
 void writing_run_tuned(writing *out, const drey_engine_options *options,
                        const engine_tuning *tuning, const int32_t *ids, size_t n, int32_t n_predict,
                        const drey_sampling *sampling)

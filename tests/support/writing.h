@@ -36,6 +36,15 @@ void must_be_same_ids(const writing *want, const writing *got, const char *what)
 /* or tokens or bytes. */
 void must_be_same(const writing *want, const writing *got, const char *what);
 
+/* What somebody who follows the events of a text sees: verified bytes, then provisional ones. */
+typedef struct seen_text {
+    char shown[16 * WRITING_MAX];
+    size_t n_verified, n_shown;
+    size_t n_stood; /* provisional bytes that became verified */
+} seen_text;
+/* Fails the test where an event does not go together with those before it. */
+void seen_text_take(seen_text *t, const drey_event *e);
+
 /* share: of every matrix that is pinned, the rest streamed; negative: as the budget says.
  * Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,
  * n_predict tokens, end-of-text ignored. Failures are left in out->status and out->error. */

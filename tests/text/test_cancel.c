@@ -134,8 +134,12 @@ static void write_all(scene *p)
     while (n_writing);
 }
 
+/* From the beginning, and nobody is cancelled yet. */
 static void begin_all(scene *p)
 {
+    cancel_at(p, 0, -1);
+    for (int i = 0; i < N_SESSIONS; i++)
+        drey_session_reset(p->at.session[i]);
     for (int i = 0; i < N_SESSIONS; i++)
         begin(p, i);
 }
@@ -173,9 +177,6 @@ TEST(test_company_goes_on)
     for (int round = 0;
          round < N_ROUNDS || ((n_interrupted == 0 || n_again == 0) && round < 50 * N_ROUNDS);
          round++) {
-        cancel_at(&p, 0, -1);
-        for (int i = 0; i < N_SESSIONS; i++)
-            drey_session_reset(p.at.session[i]);
         begin_all(&p);
         uint32_t who = (uint32_t)rng_below(&r, (1 << N_SESSIONS) - 1);
         p.goes_on = round % 2;
@@ -216,9 +217,8 @@ TEST(test_within_a_layer)
         write_all(&p);
         assert_int_equal(p.writer[i].cut->n_ids, 0);
         assert_in_range(p.heard_behind, behind, behind + 4);
-        for (int k = 0; k < N_SESSIONS; k++) {
+        for (int k = 0; k < N_SESSIONS; k++)
             must_be_same(&right[k], &p.writer[k].text, "not cancelled");
-        }
         n_products = p.n_products;
         close_scene(&p);
     }
@@ -246,9 +246,8 @@ TEST(test_the_last_leave_together)
             begin(&p, k);
         }
         write_all(&p);
-        for (int k = 0; k < N_SESSIONS; k++) {
+        for (int k = 0; k < N_SESSIONS; k++)
             must_be_same(&right[k], &p.writer[k].text, "not cancelled");
-        }
         close_scene(&p);
     }
 }
@@ -273,9 +272,6 @@ TEST(test_all_leave)
     write_all(&p);
     /* The read may come so late that another pass has been computed. */
     for (int round = 0; round < N_ROUNDS || (n_left == 0 && round < 50 * N_ROUNDS); round++) {
-        cancel_at(&p, 0, -1);
-        for (int i = 0; i < N_SESSIONS; i++)
-            drey_session_reset(p.at.session[i]);
         begin_all(&p);
         for (int k = 0; k < round % 4; k++)
             MUST(drey_engine_step, p.at.engine, &n_writing);

@@ -235,29 +235,12 @@ TEST(each_source_keeps_the_promise)
 
 typedef struct text {
     writing w; /* first: what callbacks get */
-    char shown[8192];
-    size_t n_verified, n_shown; /* n_verified: told by events */
+    seen_text seen;
 } text;
 
-/* Verified text, and the provisional one behind it. */
 static void keep_event(void *user, const drey_event *e)
 {
-    text *t = user;
-    if (e->kind == DREY_EVENT_TAKEN_BACK) {
-        assert_true(t->n_shown >= t->n_verified + e->n_bytes);
-        t->n_shown -= e->n_bytes;
-        assert_memory_equal(t->shown + t->n_shown, e->bytes, e->n_bytes);
-    } else if (e->kind == DREY_EVENT_PROVISIONAL) {
-        memcpy(t->shown + t->n_shown, e->bytes, e->n_bytes);
-        t->n_shown += e->n_bytes;
-    } else {
-        size_t known = t->n_shown - t->n_verified;
-        known = known < e->n_bytes ? known : e->n_bytes;
-        assert_memory_equal(t->shown + t->n_verified, e->bytes, known);
-        memcpy(t->shown + t->n_verified, e->bytes, e->n_bytes);
-        t->n_verified += e->n_bytes;
-        t->n_shown = t->n_shown > t->n_verified ? t->n_shown : t->n_verified;
-    }
+    seen_text_take(&((text *)user)->seen, e);
 }
 
 typedef struct ending {
@@ -326,9 +309,9 @@ static void write_twice(text out[2], const drey_engine_options *options, oracle 
         if (status == DREY_OK)
             n_turns = check_turns(s, &out[i], n_turns);
         assert_int_equal(w->stats.generated_tokens, w->n_ids);
-        assert_int_equal(out[i].n_shown, out[i].n_verified);
-        assert_int_equal(out[i].n_verified, w->n_bytes);
-        assert_memory_equal(out[i].shown, w->text, w->n_bytes);
+        assert_int_equal(out[i].seen.n_shown, out[i].seen.n_verified);
+        assert_int_equal(out[i].seen.n_verified, w->n_bytes);
+        assert_memory_equal(out[i].seen.shown, w->text, w->n_bytes);
         assert_true(session_is_valid(s) && s->deferred.n == 0);
         assert_int_equal(p.engine->target.weights.pass.hold, -1); /* no read waits for others */
     }

@@ -10,13 +10,15 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
+#include "support/writing.h"
 
-enum { N_TEXT = 60, ROOM = 8192 };
+enum { N_TEXT = 60 };
 
 typedef struct reader {
-    char verified[ROOM], provisional[ROOM], text[ROOM];
-    size_t n_verified, n_provisional, n_text;
-    int32_t n_events[3], n_stood; /* n_stood: provisional bytes that became verified */
+    seen_text seen;
+    char text[16 * WRITING_MAX];
+    size_t n_text;
+    int32_t n_events[3];
     drey_session *session;
     int32_t cancel_at; /* event; 0: never */
 } reader;
@@ -24,26 +26,10 @@ typedef struct reader {
 static void on_event(void *user, const drey_event *e)
 {
     reader *r = user;
-    assert_true(e->n_bytes > 0);
     r->n_events[e->kind]++;
     if (r->cancel_at && r->n_events[0] + r->n_events[1] + r->n_events[2] == r->cancel_at)
         drey_session_cancel(r->session);
-    if (e->kind == DREY_EVENT_PROVISIONAL) {
-        memcpy(r->provisional + r->n_provisional, e->bytes, e->n_bytes);
-        r->n_provisional += e->n_bytes;
-    } else if (e->kind == DREY_EVENT_TAKEN_BACK) {
-        assert_true(e->n_bytes <= r->n_provisional);
-        r->n_provisional -= e->n_bytes;
-        assert_memory_equal(r->provisional + r->n_provisional, e->bytes, e->n_bytes);
-    } else {
-        size_t n = e->n_bytes < r->n_provisional ? e->n_bytes : r->n_provisional;
-        assert_memory_equal(r->provisional, e->bytes, n);
-        r->n_provisional -= n;
-        r->n_stood += (int32_t)n;
-        memmove(r->provisional, r->provisional + n, r->n_provisional);
-        memcpy(r->verified + r->n_verified, e->bytes, e->n_bytes);
-        r->n_verified += e->n_bytes;
-    }
+    seen_text_take(&r->seen, e);
 }
 
 static bool on_text(void *user, const char *bytes, size_t n_bytes)
@@ -51,7 +37,7 @@ static bool on_text(void *user, const char *bytes, size_t n_bytes)
     reader *r = user;
     memcpy(r->text + r->n_text, bytes, n_bytes);
     r->n_text += n_bytes;
-    assert_int_equal(r->n_text, r->n_verified); /* the event came first */
+    assert_int_equal(r->n_text, r->seen.n_verified); /* the event came first */
     return true;
 }
 
@@ -79,9 +65,9 @@ static void write_text(drey_session *s, const char *stop, reader *r)
     drey_status status = drey_session_generate(s, prompt, 5, &g, NULL, &err);
     if (status != (r->cancel_at ? DREY_ERR_CANCELLED : DREY_OK))
         fail_msg("%s", err.message);
-    assert_int_equal(r->n_provisional, 0);
-    assert_int_equal(r->n_text, r->n_verified);
-    assert_memory_equal(r->text, r->verified, r->n_text);
+    assert_int_equal(r->seen.n_shown, r->seen.n_verified);
+    assert_int_equal(r->n_text, r->seen.n_verified);
+    assert_memory_equal(r->text, r->seen.shown, r->n_text);
 }
 
 TEST(events_add_up)
@@ -99,7 +85,7 @@ TEST(events_add_up)
         write_text(s, NULL, &r);
         assert_int_equal(r.n_text, plain.n_text);
         assert_memory_equal(r.text, plain.text, r.n_text);
-        assert_true(r.n_stood > 10 && r.n_events[DREY_EVENT_TAKEN_BACK] > 0);
+        assert_true(r.seen.n_stood > 10 && r.n_events[DREY_EVENT_TAKEN_BACK] > 0);
         /* A stop text in the middle: nothing behind it stays, and it is held back here as there. */
         char stop[4] = {0};
         memcpy(stop, plain.text + plain.n_text / 2, 3);
