@@ -131,7 +131,8 @@ void json_raw_string(json_writer *w, const char *text, size_t n)
 
 /* ---- Numbers ---- */
 
-size_t json_format(char out[32], double number, int digits)
+/* Formats a number as JSON, with a NUL; returns how many bytes. */
+static size_t json_format(char out[32], double number, int digits)
 {
     int n;
     if (!isfinite(number))

@@ -70,7 +70,4 @@ void json_put_text(json_writer *w, const char *key, const char *text); /* NULL: 
 void json_put_numbers(json_writer *w, const char *key, const double *numbers,
                       int n); /* on one line */
 
-/* Formats a number as JSON, with a NUL; returns how many bytes. */
-size_t json_format(char out[32], double number, int digits);
-
 #endif

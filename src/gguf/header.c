@@ -50,7 +50,8 @@ const char *gguf_printable(char *out, size_t capacity, const char *text, size_t 
     return out;
 }
 
-int header_compare(const char *a, size_t n_a, const char *b, size_t n_b)
+/* Order of names: by bytes, a prefix first. */
+static int header_compare(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     int order = memcmp(a, b, min_size(n_a, n_b));
     return order ? order : (n_a > n_b) - (n_a < n_b);

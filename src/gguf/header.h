@@ -30,9 +30,6 @@ void header_free(header *h);
 
 const gguf_key *header_find(const header *h, const char *name);
 
-/* Order of names: by bytes, a prefix first. */
-int header_compare(const char *a, size_t n_a, const char *b, size_t n_b);
-
 /* Little-endian bytes of any alignment. */
 uint32_t header_u32(const uint8_t *bytes);
 uint64_t header_u64(const uint8_t *bytes);

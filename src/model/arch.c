@@ -42,7 +42,7 @@ static const arch archs[] = {
     {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
 };
 
-const arch *arch_find(gguf_string name)
+static const arch *arch_find(gguf_string name)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (strlen(archs[i].name) == name.n_bytes &&
@@ -51,7 +51,8 @@ const arch *arch_find(gguf_string name)
     return NULL;
 }
 
-const char *arch_names(char *out, size_t capacity)
+/* The names, for messages: "llama, qwen2" and so on, written to out, which is returned. */
+static const char *arch_names(char *out, size_t capacity)
 {
     size_t at = 0;
     for (size_t i = 0; i < sizeof archs / sizeof *archs && at < capacity; i++)

@@ -45,10 +45,6 @@ typedef struct arch {
                               instead of sqrt(head_dim); 0: none */
 } arch;
 
-const arch *arch_find(gguf_string name);
-/* The names, for messages, "llama, qwen2" and so on, written to out, which is returned. */
-const char *arch_names(char *out, size_t capacity);
-
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
 
