@@ -67,7 +67,7 @@ drey_status drey_chat_encode(const drey_model *m, const drey_chat_request *reque
                            flags & DREY_TOKENIZE_SPECIAL ? 0 : out.n_plain};
     drey_status status =
         tokenizer_encode_around(m->tokenizer, &x, flags | DREY_TOKENIZE_SPECIAL, &sink, err);
-    *n_ids = status == DREY_OK || sink.n > capacity ? sink.n : 0;
+    *n_ids = sink.n;
     chat_text_free(&out);
     return status;
 }

@@ -239,13 +239,12 @@ static const struct special_token *match(const tokenizer *t, const char *text, s
     return any && (!user || any->text.n_bytes >= user->text.n_bytes) ? any : user;
 }
 
-drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, int flags,
-                                    id_sink *sink, drey_error *err)
+static drey_status encode_parts(const tokenizer *t, const parted_text *x, int flags, id_sink *sink,
+                                drey_error *err)
 {
     const char *text = x->text;
     const text_range *plain = x->plain, *end = plain + x->n_plain;
     bool all = flags & DREY_TOKENIZE_SPECIAL;
-    sink->n = 0;
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
         id_push(sink, t->bos);
     bool begins = true; /* SentencePiece adds its blank here and after control tokens */
@@ -269,6 +268,18 @@ drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, in
     }
     if (done < x->n_bytes)
         TRY(encode_plain(t, text + done, x->n_bytes - done, &begins, sink, err));
+    return DREY_OK;
+}
+
+drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, int flags,
+                                    id_sink *sink, drey_error *err)
+{
+    sink->n = 0;
+    drey_status status = encode_parts(t, x, flags, sink, err);
+    if (status != DREY_OK) {
+        sink->n = 0;
+        return status;
+    }
     if (sink->n > sink->capacity)
         FAIL(err, DREY_ERR_USAGE, "the text has %zu tokens, but there is room for only %zu",
              sink->n, sink->capacity);
@@ -281,7 +292,7 @@ drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_byte
     id_sink sink = {ids, capacity, 0};
     drey_status status =
         tokenizer_encode_around(t, &(parted_text){text, n_bytes, NULL, 0}, flags, &sink, err);
-    *n_ids = status == DREY_OK || sink.n > capacity ? sink.n : 0;
+    *n_ids = sink.n;
     return status;
 }
 
