@@ -15,7 +15,7 @@ void must(drey_status status, const drey_error *err)
 
 void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err)
 {
-    if (got != want || !strstr(err->message, says))
+    if (got != want || !strstr(err->message, says) || strchr(err->message, '\n'))
         fail_msg("%d, \"%s\"; wanted %d, \"%s\"", got, err->message, want, says);
 }
 
@@ -25,7 +25,6 @@ void must_refuse_engine(const drey_engine_options *o, const engine_tuning *tunin
     drey_engine *e = NULL;
     drey_error err = {0};
     must_refuse(engine_open(&e, o, tuning, &err), expected, words, &err);
-    assert_null(strchr(err.message, '\n'));
     assert_null(e);
 }
 

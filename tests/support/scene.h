@@ -18,7 +18,7 @@ void must(drey_status status, const drey_error *err);
     } while (0)
 
 /* REFUSED(status, says, f, a, b) calls f(a, b, &err), which has to fail with this status and a
- * message that contains `says`. */
+ * message of one line that contains `says`. */
 #define REFUSED(status, says, f, ...)                                                              \
     do {                                                                                           \
         drey_error refusal_ = {0};                                                                 \
@@ -26,7 +26,7 @@ void must(drey_status status, const drey_error *err);
         must_refuse(got_, status, says, &refusal_);                                                \
     } while (0)
 void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err);
-/* The same of an engine that is opened; the message is one line. tuning may be NULL. */
+/* The same of an engine that is opened. tuning may be NULL. */
 void must_refuse_engine(const drey_engine_options *o, const struct engine_tuning *tuning,
                         drey_status expected, const char *words);
 

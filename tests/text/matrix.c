@@ -16,7 +16,7 @@
 #include "support/writing.h"
 
 enum { N_MODELS = 2 + N_ARCH_TOYS, SLICE_IDS = 256, SLICE_ROOM = 64, N_PARTS = 5 };
-enum { N_SHORT = 12, N_LONG = 280, MOST_SESSIONS = 3 };
+enum { N_SHORT = 12, N_MIDDLE = 60, N_LONG = 280, MOST_SESSIONS = 3 };
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 6 };
 #else
@@ -118,11 +118,35 @@ static const char *tier_of(const int32_t *at)
 
 const char *matrix_count_name(matrix_count which)
 {
-    static const char *const names[N_COUNTS] = {
-        "cases",         "accepted",     "refused",        "provisional", "outside the slice",
-        "blended",       "left early",   "agreed",         "taken back",  "dense blocks",
-        "tails",         "parts",        "failed devices", "streamed",    "packed",
-        "shared passes", "failed steps", "pauses",         "unverified"};
+    static const char *const names[N_COUNTS] = {"cases",
+                                                "accepted",
+                                                "refused",
+                                                "of a model",
+                                                "of lookup",
+                                                "of heads",
+                                                "of planes",
+                                                "greedy",
+                                                "filtered",
+                                                "hot",
+                                                "kept",
+                                                "lost",
+                                                "outside the slice",
+                                                "blended",
+                                                "with exits",
+                                                "left early",
+                                                "agreed",
+                                                "taken back",
+                                                "dense blocks",
+                                                "tails",
+                                                "parts",
+                                                "failed devices",
+                                                "streamed",
+                                                "packed",
+                                                "shared passes",
+                                                "failed steps",
+                                                "pauses",
+                                                "unverified",
+                                                "on the best tier"};
     return names[which];
 }
 
@@ -277,10 +301,11 @@ void matrix_close(void)
     temp_dir_remove();
 }
 
-/* Each session's text begins a token later. */
+/* Each session's text begins a token later. Of the architectures' toys, the short prompt as well is
+ * longer than most of their windows, and nearly a block of attention. */
 static int32_t prompt_of(const int32_t *at)
 {
-    return at[AXIS_PROMPT] ? N_LONG : N_SHORT;
+    return at[AXIS_PROMPT] ? N_LONG : at[AXIS_MODEL] > 1 ? N_MIDDLE : N_SHORT;
 }
 
 /* Plain decoding for those axes that may change a text, written once each. */
@@ -409,6 +434,8 @@ static void check_exits(const drey_exits *x, const int32_t *at)
     assert_true(fabs(x->layers_per_token * (double)tokens - layers) < 1e-6);
     assert_true(x->compared <= x->left && x->agreed <= x->compared);
     assert_true(x->left == 0 || exits[at[AXIS_EXIT]].often > 0);
+    if (at[AXIS_SESSIONS] == 0) /* shared passes may have no exits */
+        assert_true(x->left > 0 || exits[at[AXIS_EXIT]].often < 1);
     assert_true(x->candidates <= x->looks && x->refused == 0);
 }
 
@@ -423,13 +450,20 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     assert_true(s.hidden_share >= 0 && s.hidden_share <= 1);
     if (o->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
         assert_true(s.provisional_kept + s.provisional_lost == 0 && s.hidden_share == 0);
+    assert_true(s.outside_slice == 0 || !(o->without & DREY_WITHOUT(DREY_PART_SLICE)));
+    assert_true(x.tokens == 0 || o->exit != DREY_EXIT_OFF);
     if (o->exit != DREY_EXIT_OFF && at[AXIS_PAUSE] == 0)
         check_exits(&x, at);
     total->n[N_ACCEPTED] += col->got.stats.accepted;
+    if (drafters[at[AXIS_DRAFTER]] != DREY_DRAFTER_NONE)
+        total->n[N_OF_MODEL + at[AXIS_DRAFTER] - 1] += col->got.stats.accepted;
+    total->n[N_GREEDY + at[AXIS_SAMPLING]] += col->got.stats.accepted;
     total->n[N_REFUSED] += col->got.stats.drafted - col->got.stats.accepted;
-    total->n[N_PROVISIONAL] += s.provisional_kept + s.provisional_lost;
+    total->n[N_KEPT] += s.provisional_kept;
+    total->n[N_LOST] += s.provisional_lost;
     total->n[N_OUTSIDE_SLICE] += s.outside_slice;
     total->n[N_BLENDED] += s.accepted_of_draft + s.accepted_of_text;
+    total->n[N_EXIT_CASES] += o->exit != DREY_EXIT_OFF;
     total->n[N_LEFT] += x.left;
     total->n[N_AGREED] += x.agreed;
     total->n[N_TAKEN_BACK] += x.taken_back;
@@ -445,6 +479,7 @@ static void add_engine(const drey_engine *e, const int32_t *at, matrix_totals *t
         total->n[N_FAILED_DEVICES] += u.failed[0] != 0;
     }
     total->n[N_PACKED] += at[AXIS_SIDECAR] && e->sidecar.path != NULL;
+    total->n[N_BEST_TIER] += strcmp(e->kernels->tier, kernel_select(NULL)->tier) == 0;
     total->n[N_CASES]++;
 }
 

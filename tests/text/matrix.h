@@ -45,9 +45,18 @@ typedef enum matrix_count {
     N_CASES,
     N_ACCEPTED,
     N_REFUSED,
-    N_PROVISIONAL,
+    N_OF_MODEL, /* accepted, by drafter, */
+    N_OF_LOOKUP,
+    N_OF_MEDUSA,
+    N_OF_SELF,
+    N_GREEDY, /* and by sampling */
+    N_FILTERED,
+    N_HOT,
+    N_KEPT, /* drafted ahead, */
+    N_LOST,
     N_OUTSIDE_SLICE,
     N_BLENDED,
+    N_EXIT_CASES,
     N_LEFT,       /* by early exits, */
     N_AGREED,     /* as the whole model has them, */
     N_TAKEN_BACK, /* or not */
@@ -61,6 +70,7 @@ typedef enum matrix_count {
     N_FAILED_STEPS,
     N_PAUSES,
     N_UNVERIFIED, /* tokens that a pause has dropped */
+    N_BEST_TIER,  /* cases on the processor's best, or the one of DREY_TEST_CPU */
     N_COUNTS
 } matrix_count;
 

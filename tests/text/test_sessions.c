@@ -178,11 +178,12 @@ static void check_text(company *c, member *m)
     assert_in_range(m->session->n_timeline, n_known, n_known + (finish == DREY_FINISH_STOP));
     if (finish == DREY_FINISH_LENGTH)
         assert_true(m->text.n_ids == m->n_predict || m->session->n_timeline == N_CONTEXT);
-    if (m->text.n_ids == 0)
+    const bool cut = finish == DREY_FINISH_INTERRUPTED || finish == DREY_FINISH_ERROR;
+    if (cut && m->text.n_ids == 0)
         return;
     plain = (member){.stop = m->stop, .with_end = m->with_end, .sampling = m->sampling};
     plain.text.refuse_at = m->text.refuse_at;
-    if (finish == DREY_FINISH_INTERRUPTED || finish == DREY_FINISH_ERROR)
+    if (cut)
         plain.text.refuse_at = m->text.n_ids;
     drey_generate_options g = text_of(&plain, m->n_predict);
     MUST(drey_session_sync, c->alone.session[0], m->before, (size_t)m->n_before, NULL);
@@ -297,7 +298,8 @@ TEST(test_company)
                   n_ends[3]);
     assert_true(n_texts > 3 * N_STEPS && n_shared > 6 * N_STEPS);
     assert_true(n_failed > 0 && n_cancelled > 9);
-    assert_true(n_ends[DREY_FINISH_STOP] > 0 && n_ends[DREY_FINISH_LENGTH] > 0);
+    assert_true(n_ends[DREY_FINISH_STOP] > 0 && n_ends[DREY_FINISH_LENGTH] > 0 &&
+                n_ends[DREY_FINISH_INTERRUPTED] > 0);
 }
 
 /* What one session asks wrongly is nothing to the others, and no more sessions open than the plan
