@@ -271,6 +271,8 @@ def marks_fail(case, said, ranges):
     for begin, end in ranges if "now" in case else []:
         if begin >= end or whole[begin:end] not in allowed:
             return whole[begin:end].decode(errors="replace")
+    if "now" in case and not ranges and case["messages"][-1]["content"]:
+        return "no text at all"
     for message in case["messages"]:
         parts = message.get("content")
         for part in [parts] if isinstance(parts, str) else [p["text"] for p in parts or []]:
@@ -312,6 +314,8 @@ def check(o, folder):
         environments = {clock: make_environments(clock) for clock in (0, NOW)}
     good, n_same, n_refused, n_cases = 0, 0, 0, 0
     names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
+    if o.against and set(kept) != set(names):
+        sys.exit(f"{path_kept} has the answers of other templates than {folder}")
     written = [{"cases": cases}]
     for name in names:
         path = os.path.join(folder, name)
@@ -322,7 +326,7 @@ def check(o, folder):
             jinja_answer(environments[c.get("now", NOW)], source, c) for c in cases]
         written.append({"template": name, "answers": wanted})
         bad = 0
-        for case, (said, why, ranges), want in zip(cases, answers, wanted):
+        for case, (said, why, ranges), want in zip(cases, answers, wanted, strict=True):
             n_cases += 1
             unmarked = said is not None and marks_fail(case, said, ranges)
             if said == want and not unmarked:

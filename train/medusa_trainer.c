@@ -429,13 +429,13 @@ static void learn(medusa_trainer *m, int64_t row)
 void medusa_trainer_step(medusa_trainer *m)
 {
     const medusa_training *t = &m->about;
+    const int64_t *position = m->taught.position;
+    const uint64_t n = (uint64_t)m->taught.n;
     const double pi = 3.14159265358979323846;
     double done = (double)m->step / (double)t->n_steps;
     double rise = min_f64((double)(m->step + 1) / RISE, 1);
     for (int32_t i = 0; i < t->n_batch; i++)
-        m->batch[i] =
-            m->taught
-                .position[draw(t->seed, (uint64_t)m->step, (uint64_t)i) % (uint64_t)m->taught.n];
+        m->batch[i] = position[draw(t->seed, (uint64_t)m->step, (uint64_t)i) % n];
     medusa_trainer_gradient(m);
     m->adam.options.rate = (float)((double)t->rate * rise * 0.5 * (1 + cos_f64(pi * done)));
     adam_begin(&m->adam);

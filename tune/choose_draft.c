@@ -225,7 +225,7 @@ static void say_why(drey_draft_choice *choice, const ways *all, const way *taken
         return;
     if (taken->draft)
         snprintf(choice->why, sizeof choice->why,
-                 "%.200s, which lies beside the target: %s %.3g tokens/s%s",
+                 "%.200s, which is next to the target: %s %.3g tokens/s%s",
                  path_name(gguf_part_path(taken->draft->file, 0)), says, taken->promised, others);
     else
         snprintf(choice->why, sizeof choice->why, "%s%s: %s %.3g tokens/s%s",

@@ -68,10 +68,9 @@ typedef struct exit_mlp { /* w1 NULL: this layer has none */
 
 typedef struct exit_predictors {
     drey_exit_source source;
-    int32_t
-        source_layer; /* DREY_EXIT_FROM_TARGET: complete layers where its four are taken; else 0 */
-    int32_t n_layers; /* of the target */
-    int32_t first;    /* the first layer with a predictor */
+    int32_t source_layer;   /* DREY_EXIT_FROM_TARGET: layers before its four; else 0 */
+    int32_t n_layers;       /* of the target */
+    int32_t first;          /* the first layer with a predictor */
     int32_t n_features;     /* K: 12, or 16 with the drafter's log-probabilities */
     int32_t n_hidden;       /* H */
     float threshold;        /* what the trainer suggests; the head is computed for scores above

@@ -102,7 +102,9 @@ static void ask(shared_drafting *c, int32_t first, shared_step *s)
         shared_tree *t = &c->trees[i];
         if (t->ready)
             continue;
-        n[i] = min_i32(t->policy->class->next(t->policy, t->tree, t->max_depth, asked[i]), room);
+        n[i] = t->policy->class->next(t->policy, t->tree, t->max_depth, asked[i]);
+        assert(n[i] <= policy_batch(t->policy));
+        n[i] = min_i32(n[i], room);
         t->ready = n[i] == 0;
         room -= n[i];
     }

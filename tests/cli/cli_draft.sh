@@ -34,7 +34,7 @@ same_choice() {
 }
 
 "$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
-beside='draft small\.gguf, which lies beside the target: .* tokens/s, lookup .*, no draft .*'
+beside='draft small\.gguf, which is next to the target: .* tokens/s, lookup .*, no draft .*'
 none_beside='draft (lookup|none), because no model next to the target fits: it promises .* tokens/s, (lookup|no draft) .*'
 says "a small model beside it" "$beside" -m "$target"
 says "the same, asked for" "$beside" -m "$target" -d auto

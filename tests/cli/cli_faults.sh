@@ -10,7 +10,6 @@ stat() { # KEY: of the statistics
 }
 toy=$tmp/toy.gguf
 "$make_toy" "$toy" 100 # large enough that the smallest budget streams most of it
-"$make_toy" "$tmp/draft.gguf" 2
 
 draft=none
 asked=("$drey" run -m "$toy" -p x -n 40 -t 1 -q)
@@ -19,7 +18,7 @@ budget=$(least "${asked[@]}" -d none)
 # run CODE OPTION...: in that budget, with the faults that the environment asks for
 run() {
     rm -f "$tmp/stats"
-    ends "$1" "${faulty[@]}" FAULT_FILE=toy.gguf FAULT_KIND="${FAULT_KIND-none}" "$drey" run -m "$toy" -d $draft \
+    ends "$1" "${faulty[@]}" FAULT_FILE="${FAULT_FILE-toy.gguf}" FAULT_KIND="${FAULT_KIND-none}" "$drey" run -m "$toy" -d $draft \
         -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" --stats "$tmp/stats" "${@:2}"
 }
 goes_on() { # WHAT OPTION...
@@ -44,6 +43,7 @@ stops() { # WHAT PATTERN OPTION...: after some tokens
 
 goes_on "no fault, io_uring if it is allowed"
 after=$(($(stat load_bytes) + $(stat read_bytes) / 2))
+FAULT_FILE=other.gguf FAULT_KIND=eio goes_on "an error in another file" --io pread
 for io in pread buffered; do
     goes_on "no fault, $io" --io $io
     FAULT_KIND=short goes_on "short reads, $io" --io $io

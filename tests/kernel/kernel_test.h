@@ -33,14 +33,21 @@ static inline void *must_alloc(size_t bytes)
     return memset(p, 0, whole);
 }
 
+/* A tier that is listed has a table. */
+static inline const kernel_table *must_table(const kernel_table *t)
+{
+    assert_non_null(t);
+    return t;
+}
+
 /* Runs body for the reference and every vector tier; `t` is the tier's table. */
 #define FOR_EACH_TIER(t)                                                                           \
     for (const char *const *tier_name = kernel_tiers(); *tier_name; tier_name++)                   \
-        for (const kernel_table *t = kernel_select(*tier_name); t; t = NULL)
+        for (const kernel_table *t = must_table(kernel_select(*tier_name)); t; t = NULL)
 
 /* The same with the test-only builds. */
 #define FOR_EACH_TEST_TIER(t)                                                                      \
     for (const char *const *tier_name = test_tiers(); *tier_name; tier_name++)                     \
-        for (const kernel_table *t = test_table(*tier_name); t; t = NULL)
+        for (const kernel_table *t = must_table(test_table(*tier_name)); t; t = NULL)
 
 #endif

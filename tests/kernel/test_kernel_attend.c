@@ -300,7 +300,8 @@ static bool next(each *e)
     do {
         if (e->n == 3 * (e->chains ? N_CHAINS : N_SHAPES))
             return false;
-        i = e->n / 3, format = e->n++ % 3;
+        i = e->n / 3;
+        format = e->n++ % 3;
         s = &shapes[i];
         q8 = s->dim % KV_Q8_BLOCK == 0;
     } while ((format == KV_Q8_0 && !q8) || (e->sparse && format != (q8 ? i % 3 : KV_F16)));

@@ -273,8 +273,13 @@ static drey_status attend_lent(void *user, const check_pieces *p, drey_error *er
 static void check_attending(device *d, kv_format format, int32_t dim, int32_t rows)
 {
     uint64_t seed = 9;
-    const attention_shape shape = {
-        .format = format, .head_dim = dim, .n_rows = rows, .n_q = 6, .n_blocks = 70, .cut = 45};
+    const attention_shape shape = {.format = format,
+                                   .head_dim = dim,
+                                   .n_rows = rows,
+                                   .n_q = 6,
+                                   .n_blocks = 70,
+                                   .cut = 45,
+                                   .gap = 5};
     MUST(check_attention_of, &shape, &seed, attend_lent, d, "the device");
 }
 

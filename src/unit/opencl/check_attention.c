@@ -1,6 +1,7 @@
 /* Comparing a device's attention with the plain C kernels': see check_attention.h. */
 #include "unit/opencl/check_attention.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,10 @@ enum { HEADS = 2, N_PIECES = 3 };
 
 typedef struct vectors {
     attention_shape shape;
-    int32_t pairs, width, positions;
+    int32_t pairs, ld, positions;
     size_t head_bytes;
     uint8_t *keys, *values; /* [HEADS][head_bytes] */
-    float *q, *out[2];      /* [n_rows][width]; the processor's, and the device's */
+    float *q, *out[2];      /* [n_rows][ld]; the processor's, and the device's */
     float *partials[2];     /* [HEADS][partials_floats] */
     size_t out_floats, partials_floats;
     int32_t n_prefix[CHECK_ROWS], n_path[CHECK_ROWS];
@@ -25,12 +26,13 @@ typedef struct vectors {
 
 static bool vectors_make(vectors *v, const attention_shape *s)
 {
+    assert(s->n_rows <= CHECK_ROWS && s->head_dim <= CHECK_DIM);
     *v = (vectors){.shape = *s,
                    .pairs = s->n_rows * s->n_q,
-                   .width = HEADS * s->n_q * s->head_dim,
+                   .ld = HEADS * s->n_q * s->head_dim + s->gap,
                    .positions = s->n_blocks * ATTEND_BLOCK};
     v->head_bytes = kv_head_bytes(s->format, v->positions, s->head_dim);
-    v->out_floats = (size_t)s->n_rows * (size_t)v->width;
+    v->out_floats = (size_t)s->n_rows * (size_t)v->ld;
     v->partials_floats = attend_partials_floats(v->pairs, s->head_dim, s->n_blocks);
     v->keys = check_take(HEADS * v->head_bytes);
     v->values = check_take(HEADS * v->head_bytes);
@@ -108,7 +110,7 @@ static void pieces_make(const vectors *v, int side, device_piece piece[N_PIECES]
                                  .n_path = v->n_path,
                                  .q = v->q + width,
                                  .out = v->out[side] + width,
-                                 .ld = v->width},
+                                 .ld = v->ld},
                            .last = v->pairs,
                            .n_first_range = head[i] ? s->n_blocks : s->cut,
                            .from = from[i],
@@ -151,12 +153,13 @@ static drey_status vectors_run(vectors *v, check_attend_fn *run, void *user, con
                                drey_error *err)
 {
     device_piece piece[N_PIECES];
+    for (int i = 0; i < 2; i++)
+        memset(v->out[i], 0xff, v->out_floats * sizeof(float));
     pieces_make(v, 0, piece);
     for (int i = 0; i < N_PIECES; i++)
         attend_range(&piece[i].a, piece[i].first, piece[i].last, piece[i].n_first_range,
                      piece[i].from, piece[i].to, piece[i].partials, v->scratch);
     pieces_make(v, 1, piece);
-    memset(v->out[1], 0xff, v->out_floats * sizeof(float));
     memset(v->partials[1], 0xff, HEADS * v->partials_floats * sizeof(float));
     TRY(run(user, &(check_pieces){v->keys, v->values, HEADS * v->head_bytes, piece, N_PIECES},
             err));

@@ -21,11 +21,11 @@ typedef drey_status check_attend_fn(void *user, const check_pieces *p, drey_erro
 drey_status check_attention(check_attend_fn *run, void *user, const char *name, drey_error *err);
 
 /* The same for one format and shape: the first `cut` of n_blocks blocks are folded, n_rows rows of
- * n_q query heads per key head. */
+ * n_q query heads per key head, with `gap` numbers between the rows. */
 enum { CHECK_ROWS = 16, CHECK_DIM = 128 }; /* the most */
 typedef struct attention_shape {
     kv_format format;
-    int32_t head_dim, n_rows, n_q, n_blocks, cut;
+    int32_t head_dim, n_rows, n_q, n_blocks, cut, gap;
 } attention_shape;
 drey_status check_attention_of(const attention_shape *shape, uint64_t *seed, check_attend_fn *run,
                                void *user, const char *name, drey_error *err);

@@ -1,6 +1,6 @@
 /* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
- * and taps. Trees in several passes, and caches
- * after a path was committed, are compared in test_deferred and test_reroot. */
+ * and taps. Trees in several passes, and caches after a path was committed, are compared in
+ * test_deferred and test_reroot. */
 #include <stdlib.h>
 #include <string.h>
 

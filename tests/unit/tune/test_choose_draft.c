@@ -101,7 +101,7 @@ TEST(choices)
     const drey_engine_options lookup = toys_options(DREY_DRAFTER_LOOKUP, 256, 1),
                               model = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     const drey_pair_report good = report_of(1.5), bad = report_of(1);
-    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, "draft.gguf, which lies beside the target");
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, "draft.gguf, which is next to the target");
     MUST(drey_profile_store, &model, folder, &bad);
     MUST(drey_profile_store, &lookup, folder, &good);
     expect_choice(
