@@ -243,7 +243,7 @@ static drey_status encode_parts(const tokenizer *t, const parted_text *x, int fl
                                 drey_error *err)
 {
     const char *text = x->text;
-    const text_range *plain = x->plain, *end = plain + x->n_plain;
+    const text_range *plain = x->plain, *end = x->n_plain > 0 ? plain + x->n_plain : plain;
     bool all = flags & DREY_TOKENIZE_SPECIAL;
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
         id_push(sink, t->bos);
