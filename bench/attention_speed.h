@@ -1,6 +1,5 @@
 /* Times attention for drey bench kernels. */
-#ifndef DREY_BENCH_ATTENTION_SPEED_H
-#define DREY_BENCH_ATTENTION_SPEED_H
+#pragma once
 
 #include "bench/bench.h"
 #include "kernel/kernel.h"
@@ -11,5 +10,3 @@
 drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block,
                             size_t block_bytes, const drey_limits *limits, drey_kernel_fn *visit,
                             void *user, drey_error *err);
-
-#endif

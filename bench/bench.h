@@ -1,7 +1,6 @@
 /* The speed of a machine, a disk, the kernels and a model, with the limits that were measured in
  * the same run. The command's `bench` prints it. Part of the command, not of the library. */
-#ifndef DREY_BENCH_BENCH_H
-#define DREY_BENCH_BENCH_H
+#pragma once
 
 #include "drey/tune.h"
 
@@ -113,5 +112,3 @@ typedef struct drey_model_report {
  * with made-up numbers, which do not change the time of a pass. */
 drey_status drey_bench_model(const drey_engine_options *options, const drey_model_bench *bench,
                              drey_model_report *report, drey_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The time of a call that is too short to be timed alone. */
-#ifndef DREY_BENCH_REPEAT_H
-#define DREY_BENCH_REPEAT_H
+#pragma once
 
 #include "os/clock.h"
 #include "tune/machine_limits.h"
@@ -25,5 +24,3 @@ static inline double repeat_seconds(void (*call)(void *user), void *user, int32_
     }
     return median(seconds, REPEAT_ROUNDS);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Attention of a token tree, where a row sees its ancestors and itself: ours, and the ways with
  * which drey bench kernels compares it. */
-#ifndef DREY_BENCH_TREE_ATTENTION_H
-#define DREY_BENCH_TREE_ATTENTION_H
+#pragma once
 
 #include "bench/bench.h"
 #include "kernel/kernel.h"
@@ -37,5 +36,3 @@ void tree_attend_naive(const tree_pairs *t, const tree_operands *o, float *score
  * every other one in the same kernels as a prompt's rows (without the masking). DREY_ERR_MEMORY. */
 drey_status bench_tree_attention(const kernel_table *kernels, drey_kernel_fn *visit, void *user,
                                  drey_error *err);
-
-#endif

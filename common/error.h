@@ -2,8 +2,7 @@
  *
  * TRY forwards a failure, FAIL sets one. A message says what went wrong and what to do about it; it
  * ends up on a terminal as it is. Programmer errors are asserts. */
-#ifndef DREY_COMMON_ERROR_H
-#define DREY_COMMON_ERROR_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -39,5 +38,3 @@ drey_status error_in_file(drey_error *err, const char *path, drey_status status)
     } while (0)
 
 #define FAIL(err, code, ...) return error_set((err), (code), __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* XXH64, a fast 64-bit hash that detects damage and changes. It does not protect against forgery.
  * libxxhash's header has all of the code; nothing is linked. */
-#ifndef DREY_COMMON_HASH_H
-#define DREY_COMMON_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline uint64_t hash64_of(const void *bytes, size_t n)
 {
     return XXH64(bytes, n, 0);
 }
-
-#endif

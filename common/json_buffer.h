@@ -1,6 +1,5 @@
 /* JSON in files: read as a whole, and written in memory before any file is touched. */
-#ifndef DREY_COMMON_JSON_BUFFER_H
-#define DREY_COMMON_JSON_BUFFER_H
+#pragma once
 
 #include "common/error.h"
 #include "common/json_value.h"
@@ -22,5 +21,3 @@ typedef struct json_buffer {
 json_writer *json_buffer_begin(json_buffer *b);
 /* Ends it. The caller frees; NULL: out of memory. */
 char *json_buffer_end(json_buffer *b);
-
-#endif

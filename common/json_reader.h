@@ -6,8 +6,7 @@
  * Nothing is copied, and no other memory than the reader is needed. An event gives its bytes in the
  * text; json_next_part gives the parts of a string, so that the caller knows for each decoded byte
  * from which byte of the text it comes. */
-#ifndef DREY_COMMON_JSON_READER_H
-#define DREY_COMMON_JSON_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ typedef struct json_part {
 
 /* The next part of the last event's string or key; false: that was all. */
 bool json_next_part(json_reader *r, json_part *part);
-
-#endif

@@ -1,7 +1,6 @@
 /* A JSON text as values in memory of fixed size. The text is part of that memory: strings are
  * decoded in place and end with a NUL. */
-#ifndef DREY_COMMON_JSON_VALUE_H
-#define DREY_COMMON_JSON_VALUE_H
+#pragma once
 
 #include "common/json_reader.h"
 #include "common/json_writer.h"
@@ -64,5 +63,3 @@ bool json_member_is(const json_value *object, const char *key, const char *text)
 
 /* Writes a value. */
 void json_raw_value(json_writer *w, const json_value *v);
-
-#endif

@@ -1,7 +1,6 @@
 /* Writes JSON, piece by piece, through a function of the caller. The writer adds commas, line
  * breaks and escapes; the caller opens and closes arrays and objects in order. */
-#ifndef DREY_COMMON_JSON_WRITER_H
-#define DREY_COMMON_JSON_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ void json_put_bool(json_writer *w, const char *key, bool value);
 void json_put_text(json_writer *w, const char *key, const char *text); /* NULL: null */
 void json_put_numbers(json_writer *w, const char *key, const double *numbers,
                       int n); /* on one line */
-
-#endif

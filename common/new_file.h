@@ -5,8 +5,7 @@
  * reuses a .partial that a crash has left.
  *
  *   open -> write* -> commit      (discard at any point before it removes what was written) */
-#ifndef DREY_COMMON_NEW_FILE_H
-#define DREY_COMMON_NEW_FILE_H
+#pragma once
 
 #include "common/error.h"
 
@@ -46,5 +45,3 @@ drey_status new_file_check(const char *path, drey_error *err);
 /* Makes the folders that a path names before its last part. One that cannot be made shows when the
  * file is written. */
 void new_file_make_folders(char *path);
-
-#endif

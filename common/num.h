@@ -1,6 +1,5 @@
 /* The least, the greatest, and division rounded up, once for every type that needs them. */
-#ifndef DREY_COMMON_NUM_H
-#define DREY_COMMON_NUM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline int64_t ceil_div_i64(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Parts of a path. */
-#ifndef DREY_COMMON_PATH_H
-#define DREY_COMMON_PATH_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,5 +27,3 @@ static inline char *path_with(const char *path, const char *ending)
         snprintf(out, n, "%s%s", path, ending);
     return out;
 }
-
-#endif

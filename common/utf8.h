@@ -1,6 +1,5 @@
 /* UTF-8: recognises complete, unfinished and broken characters, and writes characters. */
-#ifndef DREY_COMMON_UTF8_H
-#define DREY_COMMON_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +77,3 @@ static inline size_t utf8_write(uint32_t code, char out[4])
     out[0] = (char)((0xF00u >> n & 0xF0) | code);
     return n;
 }
-
-#endif

@@ -16,8 +16,7 @@
  *   | read, may be forgotten | published | being written |   room   |
  *   0                        n_read      n_published     n_written  capacity
  */
-#ifndef DREY_SERVE_JOBS_H
-#define DREY_SERVE_JOBS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -173,5 +172,3 @@ void job_unqueue(shared *s, job *j, drey_status why, const char *message);
 bool job_record(shared *s, job *j, record_kind kind, const void *bytes, size_t n);
 /* The network thread may read what was written. */
 void job_publish(shared *s, job *j);
-
-#endif

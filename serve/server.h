@@ -7,8 +7,7 @@
  * The two share the jobs (jobs.h), under one lock that nobody holds while he waits or computes. All
  * memory is taken once, by server_open, and server_bytes says how much: the engine counts it in its
  * budget. */
-#ifndef DREY_SERVE_SERVER_H
-#define DREY_SERVE_SERVER_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -53,5 +52,3 @@ const char *server_address(const server *s);
 drey_status server_run(server *s, drey_engine *engine, drey_error *err);
 /* Accepts NULL; nulls the pointer. */
 void server_close(server **s);
-
-#endif

@@ -1,6 +1,5 @@
 /* The thread that owns the engine: see server.h. */
-#ifndef DREY_SERVE_WORKER_H
-#define DREY_SERVE_WORKER_H
+#pragma once
 
 #include "serve/jobs.h"
 
@@ -15,5 +14,3 @@ typedef struct worker {
  * system gives no thread. */
 bool worker_start(worker *w);
 void worker_join(worker *w);
-
-#endif

@@ -33,6 +33,10 @@ fail "file names that stand twice in the tree (a name says which file is meant):
     "$(printf '%s\n' "${sources[@]}" "${scripts[@]}" cmake/*.cmake tests/*.cmake |
         grep -v '^tests/kernel/emulated/kernel/' | sed 's|.*/||' | sort | uniq -d | sed 's/^/  /')"
 
+# Programs of any compiler include include/: its headers have guards.
+mapfile -t internal < <(printf '%s\n' "${sources[@]}" | grep '\.h$' | grep -v '^include/')
+fail "headers without #pragma once:" "$(grep -L '^#pragma once$' "${internal[@]}" | sed 's/^/  /' || true)"
+
 # clang-format puts a function's braces alone in the first column.
 fail "functions of more than 70 lines:" "$(awk '
     FNR == 1 { start = 0 }

@@ -1,6 +1,5 @@
 /* Adam (Kingma and Ba, arXiv 1412.6980): the optimiser of all of drey's training. */
-#ifndef DREY_TRAIN_ADAM_H
-#define DREY_TRAIN_ADAM_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -32,5 +31,3 @@ void adam_begin(adam *o);
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g g,
  *   w -= step m / (sqrt(v scale2) + epsilon) + rate decay w */
 void adam_apply(const adam *o, float *w, const float *gradient, int64_t from, int64_t to);
-
-#endif

@@ -4,8 +4,7 @@
  *
  *   position t of a prompt: the tokens up to t are known, `final` is the whole model's next token
  *   look l of a position:   after first + l complete layers */
-#ifndef DREY_TRAIN_EXIT_SAMPLES_H
-#define DREY_TRAIN_EXIT_SAMPLES_H
+#pragma once
 
 #include "session/session_probe.h"
 #include "exit/exit.h"
@@ -131,5 +130,3 @@ void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors 
 void exit_walk_next(exit_walk *w, int32_t layer, float *x);
 /* Whether a token may leave with this choice of the head. */
 bool exit_walk_takes(const exit_walk *w, int32_t token);
-
-#endif

@@ -3,8 +3,7 @@
  * No text depends on them, so the order of sums is not specified; on one machine it is always the
  * same, for any number of threads. Matrices are given by their strides, so a transposed one is the
  * same matrix with its strides exchanged. */
-#ifndef DREY_TRAIN_GEMM_H
-#define DREY_TRAIN_GEMM_H
+#pragma once
 
 #include "base/arena.h"
 #include "os/pool.h"
@@ -29,5 +28,3 @@ void gemm_init(gemm *g, int64_t max_m, int64_t max_n, int64_t max_k, pool *p, ar
 /* c[i * ldc + j] (+)= sum over l < k of a(i, l) b(l, j), i < m, j < n; add: adds to c. */
 void gemm_run(gemm *g, float *c, int64_t ldc, gemm_matrix a, gemm_matrix b, int64_t m, int64_t n,
               int64_t k, bool add);
-
-#endif

@@ -19,8 +19,7 @@
  * and half from all; the others are estimated: a token that is included with probability p counts 1
  * / p times in the softmax's sum (Bengio and Senecal, importance sampling). Accuracies are over all
  * rows. */
-#ifndef DREY_TRAIN_MEDUSA_TRAINER_H
-#define DREY_TRAIN_MEDUSA_TRAINER_H
+#pragma once
 
 #include "draft/draft.h"
 #include "train/adam.h"
@@ -85,5 +84,3 @@ void medusa_trainer_gradient(medusa_trainer *m);
  * positions. */
 void medusa_trainer_judge(medusa_trainer *m, bool held, int64_t n_most,
                           float accuracy[][MEDUSA_RANKS], int64_t seen[]);
-
-#endif

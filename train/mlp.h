@@ -8,8 +8,7 @@
  * gets its own MLP, which takes features as they are.
  *
  * During training the parameters are stored one after another: w1 [K][H], b1 [G][H], w2 [H], b2. */
-#ifndef DREY_TRAIN_MLP_H
-#define DREY_TRAIN_MLP_H
+#pragma once
 
 #include "train/adam.h"
 
@@ -53,5 +52,3 @@ double mlp_loss(const mlp_samples *s, const float *parameters, int32_t n_hidden)
  * overwritten. */
 float mlp_add_gradient(const mlp_samples *s, int32_t i, const float *parameters, int32_t n_hidden,
                        float *gradient, float *unit);
-
-#endif

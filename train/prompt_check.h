@@ -1,6 +1,5 @@
 /* Checks of prompts that a caller gives to a trainer. */
-#ifndef DREY_TRAIN_PROMPT_CHECK_H
-#define DREY_TRAIN_PROMPT_CHECK_H
+#pragma once
 
 #include "common/error.h"
 #include "drey/train.h"
@@ -9,5 +8,3 @@
  * have. */
 drey_status train_check_prompts(const drey_train_prompt *prompts, int32_t n_prompts,
                                 int32_t n_vocab, drey_error *err);
-
-#endif

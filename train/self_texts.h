@@ -16,8 +16,7 @@
  * read in the order of seeds. An incomplete run, which an interruption leaves, is removed by the
  * next writer, which begins with the seeds that the file lacks. So training does not depend on
  * interruptions. */
-#ifndef DREY_TRAIN_SELF_TEXTS_H
-#define DREY_TRAIN_SELF_TEXTS_H
+#pragma once
 
 #include "drey/train.h"
 #include "engine/engine.h"
@@ -61,5 +60,3 @@ drey_status self_texts_count(const char *path, int64_t most, token_slice *s, int
 size_t self_texts_bytes(int64_t n, int32_t n_embd);
 drey_status self_texts_read(self_texts *t, const char *path, int64_t n, int32_t n_embd,
                             const token_slice *s, arena *a, drey_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *      place   0 ............ n_ids ............ n_rows
  *              | guessed      | others of texts |          each rising by id */
-#ifndef DREY_TRAIN_TOKEN_SLICE_H
-#define DREY_TRAIN_TOKEN_SLICE_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -21,5 +20,3 @@ size_t token_slice_bytes(int32_t n_vocab);
 void token_slice_init(token_slice *s, int32_t n_vocab, arena *a);
 /* Chooses by the counts; among equally frequent tokens the lower ids. 1 <= n_ids <= n_vocab. */
 void token_slice_choose(token_slice *s, int32_t n_ids);
-
-#endif

@@ -1,6 +1,5 @@
 /* An engine with one session that measures: passes over rows that mean nothing. */
-#ifndef DREY_TUNE_ALONE_H
-#define DREY_TUNE_ALONE_H
+#pragma once
 
 #include "session/session_probe.h"
 
@@ -13,5 +12,3 @@ void alone_close(drey_engine **e, drey_session **s);
 /* The time that a pass over a chain of n rows computes, without its waits for the disk. Its rows
  * are dropped afterwards. */
 drey_status alone_pass(drey_session *s, int32_t n, double *seconds, drey_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* Files of a cache folder: JSON that says with which processor, tier and version it was measured.
  * Anybody may have edited them: what is read is checked to the last number. */
-#ifndef DREY_TUNE_CACHE_FILE_H
-#define DREY_TUNE_CACHE_FILE_H
+#pragma once
 
 #include "common/json_buffer.h"
 
@@ -27,5 +26,3 @@ drey_status cache_write(const char *folder, const char *name, json_buffer *b, dr
 
 /* n numbers, none below 0 or more than anybody measures. */
 bool cache_take_numbers(const json_value *from, const char *key, double *out, int n);
-
-#endif

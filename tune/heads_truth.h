@@ -10,8 +10,7 @@
  *                         cat: "sat", ...     rank 0
  *                               sat: "in", ...    none
  */
-#ifndef DREY_TUNE_HEADS_TRUTH_H
-#define DREY_TUNE_HEADS_TRUTH_H
+#pragma once
 
 #include "draft/draft.h"
 #include "tree/tree.h"
@@ -41,5 +40,3 @@ typedef struct heads_answer {
  * that or the last head. The drafter has to begin again afterwards; tree is overwritten. */
 drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, token_tree *tree,
                         heads_answer *out, drey_error *err);
-
-#endif

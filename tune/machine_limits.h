@@ -1,6 +1,5 @@
 /* What this machine can do at most, as measured: every other figure is compared with it. */
-#ifndef DREY_TUNE_MACHINE_LIMITS_H
-#define DREY_TUNE_MACHINE_LIMITS_H
+#pragma once
 
 #include "base/arena.h"
 #include "drey/tune.h"
@@ -44,5 +43,3 @@ drey_limits limits_measure(pool *p, const kernel_table *kernels, const void *fro
 
 /* x[0..n) in place; n at least 1. */
 double median(double *x, int n);
-
-#endif

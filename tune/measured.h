@@ -1,6 +1,5 @@
 /* What was measured, as JSON: contents of the files that drey/tune.h keeps in a cache folder. */
-#ifndef DREY_TUNE_MEASURED_H
-#define DREY_TUNE_MEASURED_H
+#pragma once
 
 #include <limits.h>
 
@@ -31,5 +30,3 @@ drey_status profile_find(const drey_engine_options *options, uint64_t target, co
 bool profile_any(const char *folder);
 /* The usual path of a drafter's file, after the target's; false: it is too long. */
 bool draft_file_path(char out[PATH_MAX], const drey_model *target, const char *ending);
-
-#endif

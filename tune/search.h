@@ -5,8 +5,7 @@
  *
  * Pure but for the callback, which may be a clock or a formula. What it returns need not be smooth:
  * the least that was seen is the answer. */
-#ifndef DREY_TUNE_SEARCH_H
-#define DREY_TUNE_SEARCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ typedef double boundary_fn(void *user, int32_t n_positions, double boundary);
  * begins. */
 void boundaries_search(boundary_fn *measure, void *user, const int32_t *contexts, int32_t n,
                        double low, float *boundary);
-
-#endif

@@ -1,11 +1,8 @@
 /* Completion of the command line for shells, made of the tables of commands and options. */
-#ifndef DREY_CLI_COMPLETION_H
-#define DREY_CLI_COMPLETION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
 /* shell: "bash", "zsh" or "fish"; false: it is another. */
 bool completion_write(FILE *out, const char *shell);
-
-#endif

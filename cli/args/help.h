@@ -1,7 +1,6 @@
 /* The commands, and the help texts made of them and of the option table. Each text fits on a screen
  * of 24 lines and 80 columns. */
-#ifndef DREY_CLI_HELP_H
-#define DREY_CLI_HELP_H
+#pragma once
 
 #include "cli/args/options.h"
 
@@ -32,5 +31,3 @@ typedef struct help_text {
 
 /* usage NULL: of drey itself. */
 void help_make(help_text *help, const cli_usage *usage);
-
-#endif

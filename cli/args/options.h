@@ -5,8 +5,7 @@
  * the same fault as an unknown one. Help texts and completions are made of the table, and a test
  * compares the man page with it. Nothing here prints: a fault is a drey_error of code
  * DREY_ERR_USAGE. */
-#ifndef DREY_CLI_OPTIONS_H
-#define DREY_CLI_OPTIONS_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -213,5 +212,3 @@ bool size_parse(const char *text, uint64_t *bytes);
 
 /* The command as the user writes it: "bench disk". */
 const char *command_name(cli_command command);
-
-#endif

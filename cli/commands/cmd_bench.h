@@ -1,6 +1,5 @@
 /* The parts of drey bench. Each writes its table to out and its numbers to root. */
-#ifndef DREY_CLI_CMD_BENCH_H
-#define DREY_CLI_CMD_BENCH_H
+#pragma once
 
 #include "cli/args/options.h"
 #include "common/json_writer.h"
@@ -13,5 +12,3 @@ drey_status bench_model(const cli_settings *s, FILE *out, json_writer *root, dre
 
 /* "0,4096": up to DREY_BENCH_MAX_CONTEXTS lengths, ascending. */
 drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err);
-
-#endif

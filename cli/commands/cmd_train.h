@@ -1,6 +1,5 @@
 /* The parts of drey train. */
-#ifndef DREY_CLI_CMD_TRAIN_H
-#define DREY_CLI_CMD_TRAIN_H
+#pragma once
 
 #include "cli/commands/models.h"
 #include "cli/files/prompts.h"
@@ -32,5 +31,3 @@ typedef struct training_kind {
 } training_kind;
 
 extern const training_kind train_exit, train_medusa;
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of drey tune. */
-#ifndef DREY_CLI_CMD_TUNE_H
-#define DREY_CLI_CMD_TUNE_H
+#pragma once
 
 #include "cli/args/options.h"
 #include "drey/tune.h"
@@ -14,5 +13,3 @@ drey_status tune_models(const cli_settings *settings, drey_error *err);
 void tune_table(FILE *out, const drey_pair_report *report);
 void units_table(FILE *out, const drey_units_report *products,
                  const drey_boundaries_report *attention);
-
-#endif

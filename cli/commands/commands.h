@@ -1,7 +1,6 @@
 /* The subcommands. Each takes parsed settings and returns the process' exit code; what went wrong
  * has been said on standard error by then. */
-#ifndef DREY_CLI_COMMANDS_H
-#define DREY_CLI_COMMANDS_H
+#pragma once
 
 #include "cli/args/options.h"
 
@@ -17,5 +16,3 @@ int prepare_main(const cli_settings *settings);
 int report_main(const cli_settings *settings);
 int tune_main(const cli_settings *settings);
 int train_main(const cli_settings *settings);
-
-#endif

@@ -1,6 +1,5 @@
 /* The models that a command line names, opened, and the engine options that it asks for. */
-#ifndef DREY_CLI_MODELS_H
-#define DREY_CLI_MODELS_H
+#pragma once
 
 #include "cli/args/options.h"
 #include "cli/terminal/progress.h"
@@ -78,5 +77,3 @@ bool models_loaded(drey_status status, const drey_error *err, const char *again)
 /* Says why the sidecar next to the target is not used, if there is one and it is not, and that what
  * "auto" means had to be guessed, if it had. */
 void models_warn_of_plan(const drey_plan *plan);
-
-#endif

@@ -1,7 +1,6 @@
 /* A conversation in memory: messages, their tokens in the model's chat format, and the note in
  * which a saved session keeps them. */
-#ifndef DREY_CLI_TALK_H
-#define DREY_CLI_TALK_H
+#pragma once
 
 #include "drey/chat.h"
 
@@ -37,5 +36,3 @@ drey_status talk_encode(talk *t, const drey_model *model, drey_error *err);
 char *talk_note(const talk *t);
 /* Takes what talk_note wrote; DREY_ERR_FORMAT, and t stays as it was: it is none of drey chat's. */
 drey_status talk_read_note(talk *t, const char *note, size_t n, drey_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* The user's cache folder: $XDG_CACHE_HOME/drey, or ~/.cache/drey. What is there can be measured
  * again. */
-#ifndef DREY_CLI_CACHE_FOLDER_H
-#define DREY_CLI_CACHE_FOLDER_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -13,5 +12,3 @@ const char *cache_folder(char out[PATH_MAX]);
 drey_status cache_folder_find(char out[PATH_MAX], drey_error *err);
 /* The path of a file in it that is to be written: makes the folders above it. */
 drey_status cache_place(char *out, size_t capacity, const char *name, drey_error *err);
-
-#endif

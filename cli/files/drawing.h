@@ -1,7 +1,6 @@
 /* Pieces of SVG that every picture has: a page that follows the reader's light or dark scheme, and
  * text from anywhere that stays text. */
-#ifndef DREY_CLI_DRAWING_H
-#define DREY_CLI_DRAWING_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -24,5 +23,3 @@ double drawing_width(const char *text);
 /* The distance of ticks on an axis so that about n are in `range`: 1, 2 or 5 times a power
  * of ten. */
 double drawing_step(double range, int n);
-
-#endif

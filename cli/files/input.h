@@ -1,8 +1,7 @@
 /* Text that comes in, and its tokens. Text is in memory before there is a plan of the memory, so it
  * has its own bound: a text that can never be used is refused while it is read, also from an
  * endless pipe. */
-#ifndef DREY_CLI_INPUT_H
-#define DREY_CLI_INPUT_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -45,5 +44,3 @@ drey_status input_tokens(const drey_model *model, const char *text, size_t n_byt
 drey_status input_chat_tokens(const drey_model *model, const char *system, const char *text,
                               size_t n_bytes, int flags, int32_t n_context, int32_t **ids,
                               size_t *n_ids, drey_error *err);
-
-#endif

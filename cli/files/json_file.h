@@ -1,6 +1,5 @@
 /* JSON for other programs: files that are there whole or not at all. */
-#ifndef DREY_CLI_JSON_FILE_H
-#define DREY_CLI_JSON_FILE_H
+#pragma once
 
 #include "common/json_buffer.h"
 #include "drey/drey.h"
@@ -32,5 +31,3 @@ void json_speculation(json_writer *w, const drey_speculation *c);
 void json_exits(json_writer *w, const drey_exits *c);
 /* Items of an array: the engine's units. */
 void json_units(json_writer *w, const drey_engine *engine);
-
-#endif

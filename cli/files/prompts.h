@@ -6,8 +6,7 @@
  *     {"question": "...", "answer": "..."}                        GSM8K: group "math"
  *
  * Of several turns the first one counts. What names no id has its line's number. */
-#ifndef DREY_CLI_PROMPTS_H
-#define DREY_CLI_PROMPTS_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -37,5 +36,3 @@ drey_status prompts_read(prompt_list *list, const char *path, const char *usual,
 /* A model without a known chat format takes turns as they are as well. */
 drey_status prompts_tokenize(prompt_list *list, const drey_model *model, drey_error *err);
 void prompts_free(prompt_list *list);
-
-#endif

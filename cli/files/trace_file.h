@@ -5,8 +5,7 @@
  *      events        | a turn with its tree  | rows, nodes |       | MB   | rows   |
  *
  * Reads that overlap are one event, cut every 32 MiB so that its length shows their speed. */
-#ifndef DREY_CLI_TRACE_FILE_H
-#define DREY_CLI_TRACE_FILE_H
+#pragma once
 
 #include "common/json_value.h"
 #include "drey/drey.h"
@@ -75,5 +74,3 @@ typedef struct trace_file {
 /* DREY_ERR_FORMAT for what is no trace of drey's, or a part of one. */
 drey_status trace_read(trace_file *t, const char *path, drey_error *err);
 void trace_free(trace_file *t);
-
-#endif

@@ -1,6 +1,5 @@
 /* Pictures of a trace. */
-#ifndef DREY_CLI_TRACE_SVG_H
-#define DREY_CLI_TRACE_SVG_H
+#pragma once
 
 #include "cli/files/trace_file.h"
 
@@ -13,5 +12,3 @@ void trace_svg_lanes(FILE *out, const trace_file *t, int first, int last);
 /* A turn's tree: each node's token and confidence, the accepted path, and the target's own token
  * after it. False: memory is short. */
 bool trace_svg_tree(FILE *out, const trace_file *t, const trace_turn *turn);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted
  * text as one entry), line by line from a pipe. A line that ends in a backslash continues in the
  * next. */
-#ifndef DREY_CLI_ASK_LINE_H
-#define DREY_CLI_ASK_LINE_H
+#pragma once
 
 #include "cli/terminal/line_editor.h"
 
@@ -31,5 +30,3 @@ void asker_init(asker *a, size_t most, const char *refusal);
  * standard error, and the whole entry has been read and forgotten. */
 asked asker_ask(asker *a);
 void asker_free(asker *a);
-
-#endif

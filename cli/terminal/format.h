@@ -1,6 +1,5 @@
 /* Sizes and bars as text. */
-#ifndef DREY_CLI_FORMAT_H
-#define DREY_CLI_FORMAT_H
+#pragma once
 
 /* "1.04G", "800M", "12.5K", "17": three digits and a binary unit, as --memory takes them. */
 const char *format_bytes(char out[static 16], double bytes);
@@ -11,5 +10,3 @@ void format_bar(char *out, int width, double full, double half);
 
 /* "12.3 ms", "1.20 s". */
 const char *format_seconds(char out[static 16], double seconds);
-
-#endif

@@ -1,6 +1,5 @@
 /* One line of a terminal, which the user can edit, with those before it at hand. */
-#ifndef DREY_CLI_LINE_EDITOR_H
-#define DREY_CLI_LINE_EDITOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ const char *line_editor_read(line_editor *l, const char *prompt, int *n);
 bool line_editor_is_full(const line_editor *l);
 void line_editor_remember(line_editor *l, const char *entry);
 void line_editor_close(line_editor *l); /* NULL: nothing */
-
-#endif

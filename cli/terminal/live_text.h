@@ -10,8 +10,7 @@
  * terminals disagree), nothing provisional is shown until then. A terminal whose width changes is
  * taken to flow its lines again. Lines are broken by the terminal, at the margin and not at blanks:
  * what is copied from it has no newlines that the text lacks, and it can be flowed again. */
-#ifndef DREY_CLI_LIVE_TEXT_H
-#define DREY_CLI_LIVE_TEXT_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -47,5 +46,3 @@ void live_text_size(live_text *t, int32_t columns, int32_t rows);
  * live_text_draw. */
 void live_text_event(live_text *t, const drey_event *event);
 void live_text_draw(live_text *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* Loading and prompt progress on standard error: a bar that is drawn over itself on a terminal;
  * elsewhere a line when something begins, and every few seconds. */
-#ifndef DREY_CLI_PROGRESS_H
-#define DREY_CLI_PROGRESS_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -24,5 +23,3 @@ void progress_report(void *user, drey_progress what, uint64_t done, uint64_t tot
 /* Removes the bar, so that something else can be written. */
 void progress_clear(progress *p);
 double progress_clock_s(void);
-
-#endif

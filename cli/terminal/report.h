@@ -1,6 +1,5 @@
 /* Tables for people: the memory plan, the statistics of a run, a machine's limits. */
-#ifndef DREY_CLI_REPORT_H
-#define DREY_CLI_REPORT_H
+#pragma once
 
 #include "common/json_writer.h"
 #include "drey/tune.h"
@@ -35,5 +34,3 @@ void report_exits(FILE *out, const drey_exits *c);
 
 /* The limits of a machine as one line, and as members of root. */
 void report_limits(const drey_limits *limits, FILE *out, json_writer *root);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The handler runs on the main thread only (the engine's threads start with these signals blocked),
  * so a session is never cancelled while it is being closed. */
-#ifndef DREY_CLI_SIGNALS_H
-#define DREY_CLI_SIGNALS_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -32,5 +31,3 @@ bool signals_go_on(void *user);
 bool signals_wait_writable(int file);
 /* The same of a read. */
 bool signals_wait_readable(int file);
-
-#endif

@@ -1,7 +1,6 @@
 /* What the command says about itself, on standard error: messages, and whether there is a person
  * at a terminal to colour them for. */
-#ifndef DREY_CLI_TERMINAL_H
-#define DREY_CLI_TERMINAL_H
+#pragma once
 
 #include "common/error.h"
 
@@ -40,5 +39,3 @@ bool terminal_utf8(void);
 /* Complains of an error, unless it is DREY_ERR_CANCELLED. Returns the exit code for a status: 0, 1,
  * 2 for wrong usage, or that of the signal that cancelled. */
 int exit_with(drey_status status, const drey_error *err);
-
-#endif

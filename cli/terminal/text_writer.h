@@ -1,7 +1,6 @@
 /* A text on standard output as it is written: flushed as it comes, provisional after it where that
  * can be shown. A failed or blocked write ends the text. */
-#ifndef DREY_CLI_TEXT_WRITER_H
-#define DREY_CLI_TEXT_WRITER_H
+#pragma once
 
 #include "cli/terminal/live_text.h"
 #include "cli/terminal/progress.h"
@@ -29,5 +28,3 @@ void text_writer_free(text_writer *t);
 /* Writes to standard output at once, not by stdio, whose writes no signal ends. 0, an errno, or
  * EINTR: it would block, and a signal has come. */
 int text_writer_write(const char *bytes, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a task's jobs have written, as the client wants it: one JSON value at the end, or events as
  * they come. An answer is put together piece by piece, each into memory that has room for it. */
-#ifndef DREY_SERVE_ANSWER_H
-#define DREY_SERVE_ANSWER_H
+#pragma once
 
 #include "serve/api/ask.h"
 #include "serve/api/text_out.h"
@@ -36,5 +35,3 @@ bool answer_check(const answer *a, refusal *r);
 
 /* {"error": {...}} */
 void answer_refusal(const refusal *r, text_out *out);
-
-#endif

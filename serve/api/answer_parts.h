@@ -1,6 +1,5 @@
 /* Parts that the answers of all endpoints have. */
-#ifndef DREY_SERVE_ANSWER_PARTS_H
-#define DREY_SERVE_ANSWER_PARTS_H
+#pragma once
 
 #include "serve/jobs.h"
 #include "serve/api/text_out.h"
@@ -19,5 +18,3 @@ void part_token_text(const drey_model *m, int32_t id, text_out *out);
 /* A token with its log-probability and those of the most likely ones, as chats have it (key_top
  * "top_logprobs"): [0] was written. */
 void part_token(const drey_model *m, const drey_logprob *all, int32_t n, text_out *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* What a request asks for: its JSON becomes a task. */
-#ifndef DREY_SERVE_ASK_H
-#define DREY_SERVE_ASK_H
+#pragma once
 
 #include "serve/jobs.h"
 #include "serve/api/text_out.h"
@@ -32,5 +31,3 @@ bool ask_template(json_value *body, const serve_options *o, text_out *scratch, c
                   size_t *n_bytes, const char **begun, refusal *r);
 /* A member that is true or false; *out stays where there is none. */
 bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);
-
-#endif

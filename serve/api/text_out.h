@@ -1,7 +1,6 @@
 /* Text that is put together in memory of fixed size: answers, and JSON in them. What does not fit
  * is left out, and `full` says so. */
-#ifndef DREY_SERVE_TEXT_OUT_H
-#define DREY_SERVE_TEXT_OUT_H
+#pragma once
 
 #include "common/json_value.h"
 
@@ -22,5 +21,3 @@ void out_escaped(text_out *o, const char *text, size_t n);
 /* A JSON number of 9 digits: what is not finite is null. */
 void out_number(text_out *o, double value);
 void out_value(text_out *o, const json_value *v);
-
-#endif

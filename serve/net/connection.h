@@ -11,8 +11,7 @@
  *
  * DRAIN: the answer is out and no more will come; what the client still sends is thrown away for a
  * moment, so that it gets to read the answer rather than a reset. */
-#ifndef DREY_SERVE_CONNECTION_H
-#define DREY_SERVE_CONNECTION_H
+#pragma once
 
 #include "serve/api/answer.h"
 #include "serve/net/http.h"
@@ -63,5 +62,3 @@ typedef struct connection {
     } clock;
     size_t n_drained;
 } connection;
-
-#endif

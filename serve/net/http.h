@@ -2,8 +2,7 @@
  * over bytes in memory: no socket, no allocation. What two readers might take for different
  * requests is refused (a length twice, a length with chunks, blanks before a colon, lone line
  * feeds), so that nothing can be smuggled past a proxy in front. */
-#ifndef DREY_SERVE_HTTP_H
-#define DREY_SERVE_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ bool http_path_is(http_part path, const char *text);
 
 /* "Not Found" */
 const char *http_status_text(int status);
-
-#endif

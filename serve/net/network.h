@@ -1,6 +1,5 @@
 /* The network thread: connections, and what its parts share. */
-#ifndef DREY_SERVE_NETWORK_H
-#define DREY_SERVE_NETWORK_H
+#pragma once
 
 #include "serve/net/connection.h"
 #include "serve/api/text_out.h"
@@ -59,5 +58,3 @@ void report_models(network *n, text_out *out);
 void network_run(network *n);
 /* One of the large buffers; NULL: all are taken. */
 char *network_take_large(network *n);
-
-#endif

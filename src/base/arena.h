@@ -3,8 +3,7 @@
  * An arena belongs to one object (the weights of a model, an engine, a session) and lives as long
  * as that object. Its size is computed before it is mapped, so that the memory budget is a sum
  * known in advance and a decoding step never asks the system for memory. */
-#ifndef DREY_BASE_ARENA_H
-#define DREY_BASE_ARENA_H
+#pragma once
 
 #include "common/error.h"
 
@@ -44,5 +43,3 @@ static inline void arena_rewind(arena *a, size_t mark)
 {
     a->used_bytes = mark;
 }
-
-#endif

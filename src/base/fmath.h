@@ -3,8 +3,7 @@
  * exp_f32 is used inside kernels: its steps are given so that vector tiers repeat them exactly. The
  * double functions are for tables and sampling: they need not be fast, only the same on every
  * machine and accurate to 1e-12. */
-#ifndef DREY_BASE_FMATH_H
-#define DREY_BASE_FMATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ static inline float bf16_to_f32(uint16_t h)
     } v = {.u = (uint32_t)h << 16};
     return v.f;
 }
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A thread may have no ring, and rings may omit frequent kinds: their sums are counted as well.
  * Memory is allocated once. Times are arguments, because the callers have read a clock already. */
-#ifndef DREY_BASE_TRACE_H
-#define DREY_BASE_TRACE_H
+#pragma once
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -104,5 +103,3 @@ void trace_sum(const trace *t, trace_sums *out);
 int32_t trace_copy(const trace *t, int32_t thread, int64_t *from, trace_span *out, int32_t max);
 /* "read", "stall", ... */
 const char *trace_kind_name(trace_kind what);
-
-#endif

@@ -6,8 +6,7 @@
  * models begins with what was measured there. Those with (learnt) hold only at the beginning of a
  * text: its turns replace them. The others are right on every machine that was measured; check them
  * when you port drey to another one. Kernels have their own table (os/cpu_tuning.h). */
-#ifndef DREY_BASE_USUAL_H
-#define DREY_BASE_USUAL_H
+#pragma once
 
 /* ---- What passes and steps take (policy/cost.c, plan/plan_expect.c) ---- */
 
@@ -123,5 +122,3 @@
 #define USUAL_SLICE_IDS        81920
 #define USUAL_SINGLE_SLICE_IDS 32768
 #define USUAL_SLICE_ROOM       2048
-
-#endif

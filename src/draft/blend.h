@@ -1,7 +1,6 @@
 /* A drafter combined with lookup: the guesses of a small model, of the target's own planes or of
  * its heads, and those from the text itself, which cost almost nothing. See blend.c. */
-#ifndef DREY_DRAFT_BLEND_H
-#define DREY_DRAFT_BLEND_H
+#pragma once
 
 #include "tree/tree.h"
 #include "draft/lookup_drafter.h"
@@ -54,5 +53,3 @@ size_t blend_bytes(int32_t capacity);
  * NULL. */
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
                     const drey_profile *known, const float *right);
-
-#endif

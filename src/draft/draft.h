@@ -1,6 +1,5 @@
 /* The drafters, for other folders. */
-#ifndef DREY_DRAFT_DRAFT_H
-#define DREY_DRAFT_DRAFT_H
+#pragma once
 
 #include "draft/blend.h"
 #include "draft/drafter.h"
@@ -9,5 +8,3 @@
 #include "draft/medusa_drafter.h"
 #include "draft/medusa_heads.h"
 #include "draft/model_drafter.h"
-
-#endif

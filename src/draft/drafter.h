@@ -1,7 +1,6 @@
 /* Drafters: they guess which tokens come next. A policy (policy.h) decides which nodes of a tree
  * are expanded. Drafter and policy do not know each other. */
-#ifndef DREY_DRAFT_DRAFTER_H
-#define DREY_DRAFT_DRAFTER_H
+#pragma once
 
 #include "tree/tree.h"
 #include "sample/sampler.h"
@@ -91,5 +90,3 @@ struct drafter { /* first member of every drafter */
 /* Starts a step of any drafter. *done: it is already over. */
 drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,
                           drey_error *err);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * A drafter whose steps are passes over a model has a side (draft_side): the engine opens it, and
  * make gets a runner on it. */
-#ifndef DREY_DRAFT_DRAFTER_KIND_H
-#define DREY_DRAFT_DRAFTER_KIND_H
+#pragma once
 
 #include "base/arena.h"
 #include "draft/drafter.h"
@@ -93,5 +92,3 @@ typedef struct drafter_kind {
 /* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */
 const drafter_kind *drafter_kind_of(drey_drafter which);
 extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa;
-
-#endif

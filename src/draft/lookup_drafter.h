@@ -1,6 +1,5 @@
 /* The drafter that needs no model: see lookup_drafter.c. */
-#ifndef DREY_DRAFT_LOOKUP_DRAFTER_H
-#define DREY_DRAFT_LOOKUP_DRAFTER_H
+#pragma once
 
 #include "draft/drafter_kind.h"
 #include "draft/recycling.h"
@@ -49,5 +48,3 @@ void lookup_judge(lookup_drafter *d, int32_t kind, bool hit);
 /* The timeline continues along the path and then with `next`. */
 void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);
-
-#endif

@@ -1,6 +1,5 @@
 /* The target's own Medusa heads as a drafter: see medusa_drafter.c. */
-#ifndef DREY_DRAFT_MEDUSA_DRAFTER_H
-#define DREY_DRAFT_MEDUSA_DRAFTER_H
+#pragma once
 
 #include "draft/drafter_kind.h"
 #include "draft/medusa_heads.h"
@@ -14,5 +13,3 @@ typedef struct medusa_drafter {
     float *hidden;    /* [D]: of the row that chose token number seen_for */
     int32_t seen_for; /* 0: no row was seen */
 } medusa_drafter;
-
-#endif

@@ -26,8 +26,7 @@
  *
  * A step over n nodes takes one product per depth among them, and one with V. Products follow the
  * kernels' numeric contract, so all tiers guess the same. */
-#ifndef DREY_DRAFT_MEDUSA_HEADS_H
-#define DREY_DRAFT_MEDUSA_HEADS_H
+#pragma once
 
 #include "draft/drafter.h"
 #include "drey/tune.h"
@@ -100,5 +99,3 @@ typedef struct medusa_node {
  * is not in memory failed. */
 drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
                            int32_t n, drey_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* The small model as a drafter: resident, with its own cache (LLMCad 3.2). */
-#ifndef DREY_DRAFT_MODEL_DRAFTER_H
-#define DREY_DRAFT_MODEL_DRAFTER_H
+#pragma once
 
 #include "draft/drafter_kind.h"
 
@@ -38,5 +37,3 @@ typedef struct model_drafter {
     /* Likely tokens of the target that a sliced head lacks: they are added to its table. */
     int32_t likely[MOST_LIKELY], n_likely;
 } model_drafter;
-
-#endif

@@ -2,8 +2,7 @@
  * of it (Luo et al. 2024, "Turning Trash into Treasure"). The best few tokens of each verified row,
  * also of rejected ones, are kept twice: by the row's last two tokens and by its last one. An entry
  * for two tokens is more often right; an entry for one token is more often there. */
-#ifndef DREY_DRAFT_RECYCLING_H
-#define DREY_DRAFT_RECYCLING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void recycling_keep(recycling *r, int32_t before, int32_t token, const int32_t *
 /* NULL: not known. */
 const recycled *recycling_of_two(const recycling *r, int32_t before, int32_t token);
 const recycled *recycling_of_one(const recycling *r, int32_t token);
-
-#endif

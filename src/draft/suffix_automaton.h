@@ -9,8 +9,7 @@
  *
  * A text of n tokens has up to 2 n states and 3 n edges (Blumer et al. 1985); all memory is sized
  * when it is made. State 0 is the empty word's. */
-#ifndef DREY_DRAFT_SUFFIX_AUTOMATON_H
-#define DREY_DRAFT_SUFFIX_AUTOMATON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int32_t suffix_automaton_edge(const suffix_automaton *a, int32_t state, int32_t 
 suffix_match suffix_automaton_end(const suffix_automaton *a);
 /* The match of the word extended by the token. */
 suffix_match suffix_automaton_step(const suffix_automaton *a, suffix_match m, int32_t token);
-
-#endif

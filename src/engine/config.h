@@ -4,8 +4,7 @@
  *
  * Defaults are filled in, contradictions refused, drafter and policy are classes. What the caller's
  * pointers refer to is copied, except for the models. */
-#ifndef DREY_ENGINE_CONFIG_H
-#define DREY_ENGINE_CONFIG_H
+#pragma once
 
 #include "draft/draft.h"
 #include "gguf/gguf.h"
@@ -111,5 +110,3 @@ const drey_profile *config_known(const engine_config *config);
 /* For an engine that measures or writes with only the target: no drafting, no early exits, no
  * profile. Everything else is as in `options`. */
 drey_engine_options engine_options_alone(const drey_engine_options *options);
-
-#endif

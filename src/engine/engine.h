@@ -1,7 +1,6 @@
 /* Inside of the engine: a model is a file's header and tokenizer, an engine has its weights under
  * one budget, a session has one timeline. Each has one arena whose size is in the plan. */
-#ifndef DREY_ENGINE_ENGINE_H
-#define DREY_ENGINE_ENGINE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -109,5 +108,3 @@ drey_status planner_take_draft(drey_planner *planner, const drey_engine_options 
                                drey_error *err);
 /* Plans for a budget; 0: the options'. The result is planner->engine.plan. */
 drey_status planner_make(drey_planner *planner, uint64_t memory_bytes, drey_error *err);
-
-#endif

@@ -14,8 +14,7 @@
  *
  * The arithmetic is float, in the order given at each function, so that scores, and so the text of
  * the lossy mode, are the same on every machine. */
-#ifndef DREY_EXIT_EXIT_H
-#define DREY_EXIT_EXIT_H
+#pragma once
 
 #include "base/arena.h"
 #include "drey/train.h"
@@ -139,5 +138,3 @@ float exit_random_score(uint64_t seed, int32_t position, int32_t layer);
 /* The rest of what other folders use: they include this header alone. */
 #include "exit/exit_file.h"
 #include "exit/exit_open.h"
-
-#endif

@@ -1,6 +1,5 @@
 /* The side file of predictors, and the memory for them. */
-#ifndef DREY_EXIT_EXIT_FILE_H
-#define DREY_EXIT_EXIT_FILE_H
+#pragma once
 
 #include "exit/exit.h"
 
@@ -39,5 +38,3 @@ drey_status exit_write_as(const exit_predictors *p, const char *path, uint64_t i
 drey_status exit_take(exit_predictors *p, float *numbers[4], drey_error *err);
 /* Points p->mlp at numbers of exit_take, once they are filled. */
 void exit_point(exit_predictors *p, float *const numbers[4]);
-
-#endif

@@ -1,6 +1,5 @@
 /* Finds and opens the predictors of an engine, and says what they mean for its plan. */
-#ifndef DREY_EXIT_EXIT_OPEN_H
-#define DREY_EXIT_EXIT_OPEN_H
+#pragma once
 
 #include "drey/drey.h"
 #include "exit/exit_file.h"
@@ -28,5 +27,3 @@ int32_t exit_most_deferred(drey_exit mode, bool single);
 /* The mean number of layers that a pass goes through, over the texts that the predictors were
  * trained on, with the passes that complete tokens which left; 0: nearly all. */
 double exit_usual_layers(const exit_predictors *p, bool single);
-
-#endif

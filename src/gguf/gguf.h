@@ -5,8 +5,7 @@
  * into it. Every count, length and offset is checked against the file's size before use; names are
  * unique; arrays do not nest. Split files (NAME-00001-of-0000N.gguf) are opened by their first
  * part. */
-#ifndef DREY_GGUF_GGUF_H
-#define DREY_GGUF_GGUF_H
+#pragma once
 
 #include "common/error.h"
 #include "gguf/types.h"
@@ -115,5 +114,3 @@ void gguf_show(const gguf *g, const drey_inspector *to);
 
 /* The rest of what other folders use: they include this header alone. */
 #include "gguf/new_gguf.h"
-
-#endif

@@ -3,8 +3,7 @@
  *   magic, version, n_tensors, n_keys | keys | tensor infos | padding | tensor data
  *
  * Internal to this folder. */
-#ifndef DREY_GGUF_HEADER_H
-#define DREY_GGUF_HEADER_H
+#pragma once
 
 #include "gguf/gguf.h"
 #include "gguf/source.h"
@@ -36,5 +35,3 @@ uint64_t header_u64(const uint8_t *bytes);
 
 /* Bytes of one value of a scalar kind; 0 for strings, arrays and numbers that are no kind. */
 size_t header_kind_bytes(uint32_t kind);
-
-#endif

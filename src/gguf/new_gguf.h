@@ -2,8 +2,7 @@
  *
  * new_gguf_begin, keys and tensors in any order, new_gguf_save, new_gguf_free. Nothing fails before
  * the save, which also reports a lack of memory. */
-#ifndef DREY_GGUF_NEW_GGUF_H
-#define DREY_GGUF_NEW_GGUF_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -38,5 +37,3 @@ void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t
 uint64_t new_gguf_data_hash(const new_gguf *g);
 /* Writes the file completely or not at all (common/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err);
-
-#endif

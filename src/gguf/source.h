@@ -5,8 +5,7 @@
  * steps into an address range as long as the longest header: pointers into it stay valid, and only
  * what was read takes memory. Reads bypass the page cache if the file system allows it; otherwise
  * what was read is dropped from the cache, because a memory budget includes that cache. */
-#ifndef DREY_GGUF_SOURCE_H
-#define DREY_GGUF_SOURCE_H
+#pragma once
 
 #include "os/file.h"
 
@@ -40,5 +39,3 @@ uint64_t source_left(const source *s);
 
 /* Nothing more will be read: closes the file and frees the memory after the first n_kept bytes. */
 void source_finish(source *s, size_t n_kept);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tensor types of GGUF that drey runs, by their number in the file (ggml's enumeration). */
-#ifndef DREY_GGUF_TYPES_H
-#define DREY_GGUF_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ static inline int64_t type_row_bytes(const type_traits *t, int64_t n_elements)
 {
     return n_elements / t->block_elements * t->block_bytes;
 }
-
-#endif

@@ -23,8 +23,7 @@
  * 16, 32, ... (partial sum 0), then 8, 24, ... (partial sum 8), then those of 4, 12, 2, 10, 6, 14,
  * 1, 9, 5, 13, 3, 11, 7, 15. Each partial sum is finished before the next begins, and is added to
  * the one that the tree pairs it with as soon as both are there. */
-#ifndef DREY_KERNEL_ATTEND_H
-#define DREY_KERNEL_ATTEND_H
+#pragma once
 
 #include "kernel/kernel.h"
 
@@ -140,6 +139,4 @@ extern const attend_kernel attend_ref;
 extern const attend_kernel attend_avx2, attend_avx512;
 #elif defined(__aarch64__)
 extern const attend_kernel attend_neon;
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Scores with keys in rows, for what a batch's rows do not all see: included by attend_tile.h. A
  * tile of n pairs and `span` keys holds its sums in registers while it goes along both; a sum's 16
  * lanes are then added by the contract's tree, four sums at a time. */
-#ifndef DREY_KERNEL_ATTEND_ROW_TILE_H
-#define DREY_KERNEL_ATTEND_ROW_TILE_H
+#pragma once
 
 #include <string.h>
 
@@ -141,5 +140,3 @@ static void row_scores(const attend_pairs *g, const attend_block *b)
         }
     }
 }
-
-#endif

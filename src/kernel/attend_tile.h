@@ -11,8 +11,7 @@
  * sixteen at a time; what is finished waits in memory for its partner in the tree. Values: 16 x
  * span dimensions over all positions of the block, then folded. Scores with keys in rows:
  * attend_row_tile.h. */
-#ifndef DREY_KERNEL_ATTEND_TILE_H
-#define DREY_KERNEL_ATTEND_TILE_H
+#pragma once
 
 #include "kernel/attend.h"
 #include "kernel/v16.h"
@@ -519,5 +518,3 @@ static void sums_divide(const attend_pairs *g)
         .pack = pack_queries, .turn = turn_group, .scores = dense_scores,                          \
         .row_scores = row_scores, .rest = rest_of_block, .fold = block_fold, .divide = sums_divide \
     }
-
-#endif

@@ -5,8 +5,7 @@
  * as fast as memory gives them. For more rows the weights of a step (a few KB) stay in the L1 cache
  * while all tiles pass, and k is cut into spans whose activations fit into the L2 cache. The sums
  * of a row are added in the order of k either way, so its bits do not depend on n. */
-#ifndef DREY_KERNEL_DOT_H
-#define DREY_KERNEL_DOT_H
+#pragma once
 
 #include "kernel/packing.h"
 
@@ -31,5 +30,3 @@ enum { DOT_SUM_BYTES = 32 << 10, DOT_JOIN_BYTES = 8 << 10 };
 /* Defines dot_<name>_<tier> on tile_<name>_<tier>, full tiles. */
 #define DEFINE_DOT(TYPE, name, act, tier)                                                          \
     DEFINE_DOT_SHAPE(TYPE, name, act, tier, tile_##name##_##tier, false)
-
-#endif

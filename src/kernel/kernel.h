@@ -8,8 +8,7 @@
  *
  * Weights are packed in groups of GROUP_ROWS rows, so that a vector lane is a weight row; a dot
  * product's float additions then run in the order of k in every lane. */
-#ifndef DREY_KERNEL_KERNEL_H
-#define DREY_KERNEL_KERNEL_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -374,5 +373,3 @@ const char *kernel_owner(const char *name, tensor_type type);
 /* The rest of what other folders use: they include this header alone. */
 #include "kernel/packing.h"
 #include "kernel/planes.h"
-
-#endif

@@ -19,8 +19,7 @@
  *       8 halves of all 32 rows, half i to out + i * 64. most as in most_16.
  *   static inline void line_fetch(const uint8_t *p);
  *       Reads a line that is used soon into the caches, or does nothing. */
-#ifndef DREY_KERNEL_PACK_ROWS_H
-#define DREY_KERNEL_PACK_ROWS_H
+#pragma once
 
 #include "kernel/packing.h"
 
@@ -182,5 +181,3 @@ static inline void packs_set(kernel_table *table)
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE
 }
-
-#endif

@@ -28,8 +28,7 @@
  *
  * The pair sums are the sums of q over 32 weights, (0, 2), (1, 3), (4, 6), (5, 7): the pairs that
  * fall out of a 32-bit word of four sub-block minima by masking every other byte. */
-#ifndef DREY_KERNEL_PACKING_H
-#define DREY_KERNEL_PACKING_H
+#pragma once
 
 #include <string.h>
 
@@ -224,5 +223,3 @@ static inline uint32_t plane_from_bits(uint32_t x)
             plane |= ((x >> (4 * c + j)) & 1u) << (8 * j + c);
     return plane;
 }
-
-#endif

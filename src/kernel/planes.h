@@ -13,8 +13,7 @@
  * Where planes are missing, their bits count as about their mean for the bits that are there: of
  * both, round(mean) by the two high bits; of bit 0 alone, which is as often 0 as 1, in turns by the
  * weight. So products of what is there are products of ordinary blocks. */
-#ifndef DREY_KERNEL_PLANES_H
-#define DREY_KERNEL_PLANES_H
+#pragma once
 
 #include "kernel/packing.h"
 
@@ -62,5 +61,3 @@ plane_means plane_means_of(const plane_counts *c);
 void dot_planes(const kernel_table *kernels, tensor_type type, float *y, int64_t ldy,
                 const plane_blocks *blocks, const void *acts, int32_t n, int64_t k, void *scratch,
                 void *group);
-
-#endif

@@ -1,8 +1,7 @@
 /* Joining planes, a line at a time, for every tier: bits move within their bytes alone, so the same
  * words of C are a vector's operations wherever a file is compiled for one. Defines
  * plane_join_<tier>. */
-#ifndef DREY_KERNEL_PLANES_JOIN_H
-#define DREY_KERNEL_PLANES_JOIN_H
+#pragma once
 
 #include "kernel/planes.h"
 #include "kernel/unroll.h"
@@ -109,5 +108,3 @@ INLINE void join_blocks(const int n_there, uint8_t *out, const plane_layout *l,
         else                                                                                       \
             join_blocks(N_PLANES, out, l, blocks, n_blocks);                                       \
     }
-
-#endif

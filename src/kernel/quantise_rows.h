@@ -1,7 +1,6 @@
 /* What quantising activations into tiles (packing.h) is on every tier: the loop over rows and
  * blocks, around a tier's function for one block. */
-#ifndef DREY_KERNEL_QUANTISE_ROWS_H
-#define DREY_KERNEL_QUANTISE_ROWS_H
+#pragma once
 
 #include <float.h>
 
@@ -50,5 +49,3 @@ static inline void scale_and_sums_store(uint8_t *block, float d, const int32_t s
                           row - t.first, t.rows);                                                  \
         }                                                                                          \
     }
-
-#endif

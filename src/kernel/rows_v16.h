@@ -1,8 +1,7 @@
 /* The row operations on any vector unit, in the order of arithmetic that kernel.h states: the
  * contract's 16 lanes are a v16 (v16.h). Whole vectors first; what is left over is one more step
  * with the first lanes. Included by rows_*.c, one a tier, after the tier's v16_*.h. */
-#ifndef DREY_KERNEL_ROWS_V16_H
-#define DREY_KERNEL_ROWS_V16_H
+#pragma once
 
 #include <math.h>
 
@@ -149,5 +148,3 @@ static float sum_exp_v16(const float *x, int64_t n, float shift, float factor)
         KERNEL_ROWS(ROW_SET)                                                                       \
     } while (0)
 #define ROW_SET(op) table->op = op##_v16;
-
-#endif

@@ -1,7 +1,6 @@
 /* What fills the kernel tables. Each tier's function overlays the entries that it does better; what
  * it leaves alone stays as the tier below filled it (table.c holds the ladder). */
-#ifndef DREY_KERNEL_TIERS_H
-#define DREY_KERNEL_TIERS_H
+#pragma once
 
 #include "kernel/kernel.h"
 
@@ -25,5 +24,3 @@ void float_rows_init(kernel_table *table);
 void avx2_rows_init(kernel_table *table);
 void avx512_rows_init(kernel_table *table);
 void neon_rows_init(kernel_table *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* How a vector kernel asks for straight code: a tile's accumulators are an array, and they become
  * registers only when every loop over it is unrolled and its counts are constants. */
-#ifndef DREY_KERNEL_UNROLL_H
-#define DREY_KERNEL_UNROLL_H
+#pragma once
 
 /* A template: its constant arguments are folded at each call. */
 #define INLINE static inline __attribute__((always_inline))
@@ -27,6 +26,4 @@
 #else
 #define UNROLL _Pragma("GCC unroll 32")
 #define ROLLED _Pragma("GCC unroll 1")
-#endif
-
 #endif

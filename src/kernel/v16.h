@@ -9,8 +9,7 @@
  *   _f16, _f16_first, _to_f16, _to_f16_first: halves in memory; _q8 (int8 to float)
  *   _sums4 (to[i] = scale * sum16 of v[i], i < 4), _turn (16 of them into rows ld floats apart,
  *   lane j of number i to number i of row j) */
-#ifndef DREY_KERNEL_V16_H
-#define DREY_KERNEL_V16_H
+#pragma once
 
 #include "kernel/unroll.h"
 
@@ -27,5 +26,3 @@ INLINE void store_some(float *x, v16 v, int32_t n)
     else
         v16_store_first(x, v, n);
 }
-
-#endif

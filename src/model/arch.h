@@ -1,8 +1,7 @@
 /* Architectures as data: what distinguishes one decoder-only model from another, and the shapes
  * that a file states. Adding an architecture is an entry in arch.c's table (ARCHITECTURE.md says
  * how); what a layer of it computes is written once, in layer.c. */
-#ifndef DREY_MODEL_ARCH_H
-#define DREY_MODEL_ARCH_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -105,5 +104,3 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);
  * Returns what cosines and sines are multiplied with. */
 double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
                         double *out);
-
-#endif

@@ -16,8 +16,7 @@
  * Invariants (deferred_is_valid): (1) they are the last n committed positions, in order; (2)
  * next_layer is at least 1, and never rises from one to the next: a later position needs the
  * earlier ones' keys and values; (3) a pass that goes to its end leaves none. */
-#ifndef DREY_MODEL_DEFERRED_H
-#define DREY_MODEL_DEFERRED_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/arch.h"
@@ -35,5 +34,3 @@ void deferred_init(deferred_rows *d, const model_shape *s, int32_t max, arena *a
 /* The cache forgets its last n_positions committed positions (kv_truncate): so do these. */
 void deferred_cut(deferred_rows *d, int32_t n_positions);
 bool deferred_is_valid(const deferred_rows *d, int32_t n_committed);
-
-#endif

@@ -18,8 +18,7 @@
  *   (1) committed and pending rows have slots, and no more than max_pending are pending;
  *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
  *   (3) its depth is 0 below the committed part, else its parent's and one. */
-#ifndef DREY_MODEL_KV_H
-#define DREY_MODEL_KV_H
+#pragma once
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
@@ -109,5 +108,3 @@ static inline uint8_t *kv_piece(const kv_cache *kv, int32_t piece, int32_t group
 void kv_restore(kv_cache *kv, int32_t n);
 
 bool kv_is_valid(const kv_cache *kv);
-
-#endif

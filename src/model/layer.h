@@ -9,8 +9,7 @@
  *   x += scale * norm(y), or of y
  *
  * Each step leaves the next product's activations in the workspace (pass_steps.h). */
-#ifndef DREY_MODEL_LAYER_H
-#define DREY_MODEL_LAYER_H
+#pragma once
 
 #include "model/pass.h"
 
@@ -20,5 +19,3 @@ void layer_attend(model_pass *p);         /* their products, to the cache; for O
 void layer_norm_ffn(model_pass *p);       /* adds O; for Gate and Up */
 void layer_activate(model_pass *p);       /* their products; for Down */
 void layer_add_ffn(model_pass *p);        /* adds Down */
-
-#endif

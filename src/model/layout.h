@@ -1,6 +1,5 @@
 /* A model's tensors, found in its file by name and bound to their roles. */
-#ifndef DREY_MODEL_LAYOUT_H
-#define DREY_MODEL_LAYOUT_H
+#pragma once
 
 #include "base/arena.h"
 #include "model/arch.h"
@@ -75,5 +74,3 @@ void model_layout_view(model_layout *view, const model_layout *of, weight *matri
 size_t model_layout_view_bytes(const model_layout *of);
 /* Reads norms, biases and RoPE factors into the layout's vectors. */
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);
-
-#endif

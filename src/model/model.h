@@ -1,6 +1,5 @@
 /* Architectures, layouts, caches and passes, for other folders. */
-#ifndef DREY_MODEL_MODEL_H
-#define DREY_MODEL_MODEL_H
+#pragma once
 
 #include "model/arch.h"
 #include "model/deferred.h"
@@ -8,5 +7,3 @@
 #include "model/layout.h"
 #include "model/pass.h"
 #include "model/workspace.h"
-
-#endif

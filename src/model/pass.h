@@ -28,8 +28,7 @@
  * Nothing more is read or computed, and its rows that count are deferred: later passes continue
  * with them from that layer (deferred.h). SpecEE (arXiv 2504.08850) leaves those keys and values
  * out; here they are exact. */
-#ifndef DREY_MODEL_PASS_H
-#define DREY_MODEL_PASS_H
+#pragma once
 
 #include "base/trace.h"
 #include "model/deferred.h"
@@ -203,5 +202,3 @@ drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head
  * them; `last`: which rows of the last chunk need logits. */
 drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk, pass_head last,
                         void (*progress)(void *user, int32_t done), void *user, drey_error *err);
-
-#endif

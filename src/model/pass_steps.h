@@ -5,8 +5,7 @@
  * them. Steps share the rows among all threads in tiles of TOKEN_TILE; one tile is done by the
  * calling thread (handing it out would cost more than the work), but for the widest step, whose
  * columns are then shared. */
-#ifndef DREY_MODEL_PASS_STEPS_H
-#define DREY_MODEL_PASS_STEPS_H
+#pragma once
 
 #include "model/pass.h"
 
@@ -49,5 +48,3 @@ int64_t pass_embd_ld(const model_pass *p);
 int64_t pass_q_ld(const model_pass *p);
 int64_t pass_kv_ld(const model_pass *p);
 int64_t pass_ff_ld(const model_pass *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* Buffers of a pass. Two passes that are under way at the same time need one each. */
-#ifndef DREY_MODEL_WORKSPACE_H
-#define DREY_MODEL_WORKSPACE_H
+#pragma once
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
@@ -62,5 +61,3 @@ void workspace_init(workspace *ws, const model_shape *s, const workspace_limits 
 
 /* Numbers from one row to the next of an array of rows of n. */
 int64_t row_stride(int64_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* The control groups that this process is in, v1 and v2. Limits of memory or processor time may be
  * set at any level, so all levels are visited. */
-#ifndef DREY_OS_CGROUP_H
-#define DREY_OS_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void cgroup_walk(const cgroup_source *source, const char *controller, cgroup_vis
 
 /* The first bytes of a small file, NUL-terminated; false when it cannot be read. */
 bool cgroup_read(const char *directory, const char *name, char *text, int32_t capacity);
-
-#endif

@@ -1,6 +1,5 @@
 /* Monotonic time in seconds, and in nanoseconds for short spans. */
-#ifndef DREY_OS_CLOCK_H
-#define DREY_OS_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -15,5 +14,3 @@ static inline double clock_s(void)
 {
     return (double)clock_ns() * 1e-9;
 }
-
-#endif

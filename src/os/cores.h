@@ -1,7 +1,6 @@
 /* Sets of processor cores: those that a process may use, those that a thread runs on, and those of
  * equal speed. */
-#ifndef DREY_OS_CORES_H
-#define DREY_OS_CORES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool cores_pin(const core_set *s);
  * the last set. Returns how many sets; 0: some core has no such file. */
 int32_t cores_by_capacity(const char *folder, const core_set *among, core_set *sets,
                           int32_t *capacity, int32_t most);
-
-#endif

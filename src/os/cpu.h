@@ -1,6 +1,5 @@
 /* CPU features that the processor has and the operating system lets us use. */
-#ifndef DREY_OS_CPU_H
-#define DREY_OS_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ cpu_identity cpu_identify(void);
 cpu_features cpu_detect(void);
 /* The processor's name for reports, NUL-terminated. */
 void cpu_name(char *out, size_t capacity);
-
-#endif

@@ -1,8 +1,7 @@
 /* Tuning for a family of processors: choices between ways of computing that differ only in speed.
  * No result depends on them. A table of families gives the defaults (cpu_tuning.c); measurements on
  * one machine may replace them. */
-#ifndef DREY_OS_CPU_TUNING_H
-#define DREY_OS_CPU_TUNING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ typedef struct cpu_tuning {
 
 /* The defaults of this machine's family. Constant after the first call. */
 const cpu_tuning *cpu_tuning_default(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Files that are read without the page cache if the system allows it. */
-#ifndef DREY_OS_FILE_H
-#define DREY_OS_FILE_H
+#pragma once
 
 #include "common/error.h"
 
@@ -48,5 +47,3 @@ drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey
 
 /* Drops the clean pages with these bytes from the page cache. */
 void file_drop(const file *f, uint64_t offset, size_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* The floating-point environment in which drey computes: round to nearest, no flushing to zero, no
  * traps. The caller may have set another one, which would change results, and a new thread inherits
  * that of its creator. Each entry point sets the default and restores the caller's. */
-#ifndef DREY_OS_FLOAT_MODE_H
-#define DREY_OS_FLOAT_MODE_H
+#pragma once
 
 #include <stdint.h>
 #if defined(__x86_64__)
@@ -37,5 +36,3 @@ static inline float_mode float_mode_enter(void)
 #endif
     return before;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Sleeping on a 32-bit word, and waking the threads that sleep on it (futex(2)). */
-#ifndef DREY_OS_FUTEX_H
-#define DREY_OS_FUTEX_H
+#pragma once
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -19,5 +18,3 @@ static inline void futex_wake_all(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * complete. Nothing waits for the disk, so after a crash of the machine it may still be incomplete:
  * readers check what they read. Using a file makes it the newest, also for the next process. One
  * process at a time uses a folder. After opening, nothing allocates memory. */
-#ifndef DREY_OS_KEPT_FILES_H
-#define DREY_OS_KEPT_FILES_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -44,5 +43,3 @@ bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_
 /* False: it was not kept: it is larger than the limit, or the disk is full or fails. */
 bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n_parts);
 void kept_files_drop(kept_files *k, uint64_t key);
-
-#endif

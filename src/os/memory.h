@@ -1,6 +1,5 @@
 /* What the system reports about memory. All figures in bytes; 0 if it reports none. */
-#ifndef DREY_OS_MEMORY_H
-#define DREY_OS_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ uint64_t memory_cgroup_room_in(const cgroup_source *source, uint64_t own_bytes);
 uint64_t memory_parse_limit(const char *text);
 uint64_t memory_parse_field(const char *text, const char *name);
 uint64_t memory_parse_stat(const char *text, const char *name);
-
-#endif

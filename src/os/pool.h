@@ -2,8 +2,7 @@
  *
  * The caller is thread 0. Between jobs the others spin for a short while (a decoding pass has
  * hundreds of jobs, microseconds apart), then sleep. No job allocates. Jobs do not nest. */
-#ifndef DREY_OS_POOL_H
-#define DREY_OS_POOL_H
+#pragma once
 
 #include "common/error.h"
 #include "os/cores.h"
@@ -34,5 +33,3 @@ int32_t pool_quota_v1(const char *quota_us, const char *period_us);
 
 /* A thread's memory in the budget: the part of its stack that is touched. */
 size_t pool_thread_bytes(void);
-
-#endif

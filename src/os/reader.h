@@ -7,8 +7,7 @@
  * are tried a few times (file_try_again), so that the submitter sees neither.
  *
  *   submit -> (attempt -> result)* -> finished, error = 0, an errno or FILE_SHORTER */
-#ifndef DREY_OS_READER_H
-#define DREY_OS_READER_H
+#pragma once
 
 #include "os/file.h"
 
@@ -93,5 +92,3 @@ struct reader { /* first member of each implementation */
 int reader_attempt(const reader *r, reader_request *request);
 /* Takes an attempt's result (bytes, or minus an errno). True when the request has finished. */
 bool reader_result(const reader *r, reader_request *request, int64_t result);
-
-#endif

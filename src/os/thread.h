@@ -1,6 +1,5 @@
 /* The library's own threads: small stacks, no signals, a name for debuggers. */
-#ifndef DREY_OS_THREAD_H
-#define DREY_OS_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -26,5 +25,3 @@ static inline void thread_pause(void)
     __asm__ volatile("yield");
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The plan: how a memory budget is spent, as a pure function of inputs that are gathered once
  * (gather.c). It opens no file, takes no memory and changes no engine, so plans can be made for any
  * number of budgets; engine_open applies one result. */
-#ifndef DREY_PLAN_PLAN_H
-#define DREY_PLAN_PLAN_H
+#pragma once
 
 #include "common/error.h"
 #include "draft/draft.h"
@@ -142,5 +141,3 @@ double plan_expect(const plan_inputs *in, const plan_result *r);
 
 /* Fills the plan's predictions. */
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *result);
-
-#endif

@@ -14,8 +14,7 @@
  * decides about a text.
  *
  * Sessions that share passes also share their cost: one turn_cost serves the whole engine. */
-#ifndef DREY_POLICY_COST_H
-#define DREY_POLICY_COST_H
+#pragma once
 
 #include "draft/draft.h"
 #include "drey/tune.h"
@@ -81,5 +80,3 @@ int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double dr
  * token. */
 int32_t cost_choose_among(const turn_cost *c, int32_t n_roots, const float *value, int32_t n,
                           double draft_s, double *tokens_per_s);
-
-#endif

@@ -1,7 +1,6 @@
 /* Self-adaptive fallback (LLMCad 3.3, EdgeLLM III-C): drafting ends when even the best branch is a
  * poor guess, Tc < alpha. alpha follows how good the guesses turn out to be. */
-#ifndef DREY_POLICY_FALLBACK_H
-#define DREY_POLICY_FALLBACK_H
+#pragma once
 
 #include "tree/tree.h"
 
@@ -17,5 +16,3 @@ float fallback_next(float alpha, float confidence, int32_t n_all, int32_t n_corr
 /* The same from a verified tree: the best-matching branch is the submitted leaf whose path has the
  * longest common part with path[0..n_path), the most confident one among equals. */
 float fallback_learn(float alpha, const token_tree *tree, const int32_t *path, int32_t n_path);
-
-#endif

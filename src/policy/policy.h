@@ -12,8 +12,7 @@
  * next turn if the text reaches them.
  *
  * Each policy is a policy_class in a file policy_*.c, and a line in POLICIES. */
-#ifndef DREY_POLICY_POLICY_H
-#define DREY_POLICY_POLICY_H
+#pragma once
 
 #include "policy/cost.h"
 
@@ -146,5 +145,3 @@ void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
 #include "policy/provisional.h"
 #include "policy/shared_drafting.h"
 #include "policy/slices.h"
-
-#endif

@@ -9,8 +9,7 @@
  *
  * (b) is where the text continues when it leaves the submitted tree: the target's next token is
  * then a guess for which the tree had no row. */
-#ifndef DREY_POLICY_PROVISIONAL_H
-#define DREY_POLICY_PROVISIONAL_H
+#pragma once
 
 #include "draft/draft.h"
 
@@ -33,5 +32,3 @@ typedef struct provisional_rules {
  * nothing is worth a step, or the tree is full. */
 int32_t provisional_next(const provisional_rules *rules, token_tree *tree,
                          int32_t nodes[DRAFT_MAX_BATCH]);
-
-#endif

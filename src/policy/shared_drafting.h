@@ -8,8 +8,7 @@
  * A turn of all writes one token per text plus the sum of the submitted nodes' values, in the time
  * of the drafting and of the pass over all rows (cost.h). Values fall along paths, so the best
  * nodes of all trees are a best subtree of each. A single tree is grown as in policy.h. */
-#ifndef DREY_POLICY_SHARED_DRAFTING_H
-#define DREY_POLICY_SHARED_DRAFTING_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -51,5 +50,3 @@ void shared_drafting_submit(shared_drafting *c);
 
 /* The target has accepted n_path of the tree's submitted nodes, before it is rerooted. */
 void drafting_trust_learn(drafting_trust *t, const token_tree *tree, int32_t n_path);
-
-#endif

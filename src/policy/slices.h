@@ -9,8 +9,7 @@
  *                                       ^ a piece arrives: this slice is the last
  *
  * This is only the rule, without passes and clocks. */
-#ifndef DREY_POLICY_SLICES_H
-#define DREY_POLICY_SLICES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ typedef struct sliced_work {
 /* Works until the pass can continue, the disk would have to wait, or there is nothing to do. False:
  * no slice was worked, so that the caller has to wait for the pass. */
 bool slices_run(const sliced_work *w);
-
-#endif

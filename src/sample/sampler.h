@@ -11,8 +11,7 @@
  * one's probability. A bias is added to its token's logit before all of that.
  *
  * NaN logits count as -inf, and those are never chosen; if all are, the token is 0. */
-#ifndef DREY_SAMPLE_SAMPLER_H
-#define DREY_SAMPLE_SAMPLER_H
+#pragma once
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
@@ -58,5 +57,3 @@ typedef struct logit_ids {
  * that the filters drop or that are impossible, -inf, are not guessed). */
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                       candidate *out, int32_t max);
-
-#endif

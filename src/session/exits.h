@@ -24,8 +24,7 @@
  * sessions, in `exact` if the text could end, and if a token that left would end it. These
  * decisions are the same on every machine. In DREY_EXIT_FAST the text depends on them, so there
  * drafting must not depend on time either (drafting_may_be_timed). */
-#ifndef DREY_SESSION_EXITS_H
-#define DREY_SESSION_EXITS_H
+#pragma once
 
 #include "exit/exit.h"
 #include "session/session.h"
@@ -64,5 +63,3 @@ void exits_init(drey_session *s);
 /* The observer's functions, in exit_settle.c. */
 bool exits_settle(drey_session *s, const pass_group *group);
 void exits_count(drey_session *s, int32_t n);
-
-#endif

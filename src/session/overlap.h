@@ -4,8 +4,7 @@
  * The tree of a session under verification only gains nodes, after the others; the submitted ones
  * do not change. If a session's prompt is being read, its draft reads it as well. Errors of the
  * draft are ignored here; the next turn meets them again if they persist. */
-#ifndef DREY_SESSION_OVERLAP_H
-#define DREY_SESSION_OVERLAP_H
+#pragma once
 
 #include "session/session.h"
 #include "model/model.h"
@@ -32,5 +31,3 @@ void overlap_settle(drey_session *s, const int32_t *moved);
 void overlap_end_chunk(drey_session *s);
 /* Gives up that chunk. */
 void overlap_give_up(drey_session *s);
-
-#endif

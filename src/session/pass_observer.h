@@ -5,8 +5,7 @@
  *   pass_begins   look  look: true               count          a pass that is stopped there
  *
  * Accepted rows of a stopped pass are deferred (model/deferred.h). */
-#ifndef DREY_SESSION_PASS_OBSERVER_H
-#define DREY_SESSION_PASS_OBSERVER_H
+#pragma once
 
 #include "drey/drey.h"
 #include "model/model.h"
@@ -32,5 +31,3 @@ typedef struct pass_observer { /* first member of every observer */
     bool holds_back; /* tokens of stopped passes stay unverified until they are compared */
     int32_t stopped; /* layers that were complete where this pass was stopped; 0: it was not */
 } pass_observer;
-
-#endif

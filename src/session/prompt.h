@@ -1,6 +1,5 @@
 /* Reading a prompt: the target in chunks, and the draft while the target waits, or afterwards. */
-#ifndef DREY_SESSION_PROMPT_H
-#define DREY_SESSION_PROMPT_H
+#pragma once
 
 #include "drey/drey.h"
 #include "model/model.h"
@@ -29,5 +28,3 @@ bool prompt_unread(const drey_session *s);
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err);
 /* The runners' `loading`; user is a progress_line. */
 void prompt_report(void *user, uint64_t done);
-
-#endif

@@ -1,6 +1,5 @@
 /* Provisional text: what is shown of a text before it is verified. */
-#ifndef DREY_SESSION_PROVISIONAL_TEXT_H
-#define DREY_SESSION_PROVISIONAL_TEXT_H
+#pragma once
 
 #include "drey/drey.h"
 #include "text/text.h"
@@ -19,5 +18,3 @@ void provisional_text_verify(drey_session *s, const char *text, size_t n_bytes);
 void provisional_text_show(drey_session *s, bool soon);
 /* Takes all of it back. */
 void provisional_text_clear(drey_session *s);
-
-#endif

@@ -29,8 +29,7 @@
  *       the passes (pass_observer.h). If it holds tokens back, as many at the end of
  *       the timeline are unverified: the caller has not got them. In (3), (4) and (5) those count
  *       like others. */
-#ifndef DREY_SESSION_SESSION_H
-#define DREY_SESSION_SESSION_H
+#pragma once
 
 #include "engine/engine.h"
 #include "session/pass_observer.h"
@@ -114,5 +113,3 @@ void session_end(drey_session *s, drey_finish why);
 /* A pass for it failed: forgets what was offered; the next step offers it again. */
 void session_retry(drey_session *s);
 bool session_is_valid(const drey_session *s);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Between texts the target runs the caller's passes (model/pass.h) on the session's cache, whose
  * committed positions then need not be the timeline's: drey_session_reset ends that. */
-#ifndef DREY_SESSION_SESSION_PROBE_H
-#define DREY_SESSION_SESSION_PROBE_H
+#pragma once
 
 #include "engine/engine.h"
 #include "session/turn_log.h"
@@ -25,5 +24,3 @@ drey_status probe_redraft(drey_session *s, drey_error *err);
 bool probe_decodes(const drey_session *s);
 /* NULL: ends watching. */
 void probe_watch(drey_session *s, turn_watch *watch);
-
-#endif

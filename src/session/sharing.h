@@ -1,8 +1,7 @@
 /* Common decisions of sessions that share passes: what is drafted for which of them, and how many
  * rows of prompts a pass takes besides the trees. The engine records the cost of turns for all of
  * them. */
-#ifndef DREY_SESSION_SHARING_H
-#define DREY_SESSION_SHARING_H
+#pragma once
 
 #include "session/session.h"
 
@@ -32,5 +31,3 @@ void sharing_pass_begins(drey_engine *e, pass_watch *w);
 /* A pass of texts is over. n_rows 0: some sessions left it, so its time says nothing. alone: it had
  * only one session. */
 void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool alone);
-
-#endif

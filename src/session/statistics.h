@@ -1,6 +1,5 @@
 /* The time of a text, and the results of its drafting. */
-#ifndef DREY_SESSION_STATISTICS_H
-#define DREY_SESSION_STATISTICS_H
+#pragma once
 
 #include "base/trace.h"
 #include "drey/drey.h"
@@ -37,5 +36,3 @@ uint64_t statistics_pass_bytes(uint64_t streamed, bool may_stop, uint64_t used, 
 /* Counts a turn whose tokens have been chosen, before the tree moves; n_written of them were
  * written. */
 void speculation_count(drey_session *s, int32_t n_written);
-
-#endif

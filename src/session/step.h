@@ -1,6 +1,5 @@
 /* A step: one pass of the target for all sessions that take part. */
-#ifndef DREY_SESSION_STEP_H
-#define DREY_SESSION_STEP_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -8,5 +7,3 @@
  * each takes its logits. After an error none has advanced, and the step may be repeated.
  * DREY_ERR_IO; DREY_ERR_CANCELLED only for n = 1. */
 drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *err);
-
-#endif

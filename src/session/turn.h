@@ -2,8 +2,7 @@
  * target decides the text; a bad guess costs time, never a token (LLMCad 3.1).
  *
  * It has two halves with a pass between them, because several sessions share a pass. */
-#ifndef DREY_SESSION_TURN_H
-#define DREY_SESSION_TURN_H
+#pragma once
 
 #include "session/session.h"
 
@@ -18,5 +17,3 @@ int32_t turn_depth_left(const drey_session *s);
  * the target's next token the root. If the pass was stopped, accepts the tokens for which it
  * stopped. */
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group);
-
-#endif

@@ -4,8 +4,7 @@
  *      nodes |  turn 7's  |  turn 8's  |.|  turn 5's  | ...  a turn's nodes are one run
  *
  * A turn is kept as long as its nodes are. Memory is taken once. */
-#ifndef DREY_SESSION_TURN_LOG_H
-#define DREY_SESSION_TURN_LOG_H
+#pragma once
 
 #include "tree/tree.h"
 #include "base/arena.h"
@@ -47,5 +46,3 @@ void turn_log_begin(turn_log *log, int64_t now_ns);
  * wrote removed tokens are shortened, or dropped if nothing of them is left. */
 void turn_log_cut(turn_log *log, int32_t n, int32_t last);
 void turn_log_visit(const turn_log *log, const drey_trace_visitor *visitor);
-
-#endif

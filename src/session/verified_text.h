@@ -1,6 +1,5 @@
 /* Verified text: tokens that the target has decided are added to the timeline and delivered. */
-#ifndef DREY_SESSION_VERIFIED_TEXT_H
-#define DREY_SESSION_VERIFIED_TEXT_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -16,5 +15,3 @@ void verified_text_write_at(drey_session *s, int32_t position);
 void verified_text_flush(drey_session *s);
 /* The text ends: forgets deferred rows and unverified tokens. */
 void verified_text_drop(drey_session *s);
-
-#endif

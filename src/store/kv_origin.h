@@ -1,8 +1,7 @@
 /* The origin of saved keys and values. Those of another origin are useless even for equal tokens.
  * It is written to files as it is; all numbers are little-endian, as on every machine that drey
  * runs on. */
-#ifndef DREY_STORE_KV_ORIGIN_H
-#define DREY_STORE_KV_ORIGIN_H
+#pragma once
 
 #include "gguf/gguf.h"
 #include "model/model.h"
@@ -22,5 +21,3 @@ enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
  * "float". Reads some MiB of the file: DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
                               kv_format format, bool float_tier, drey_error *err);
-
-#endif

@@ -12,8 +12,7 @@
  * A slot has the keys and values piece by piece (kv_piece). A slot that is not in the folder yet is
  * written there between two steps, one at a time, or when its place is needed. All memory is in the
  * plan; an open store takes no more. */
-#ifndef DREY_STORE_PREFIX_STORE_H
-#define DREY_STORE_PREFIX_STORE_H
+#pragma once
 
 #include "drey/drey.h"
 #include "store/kv_origin.h"
@@ -77,5 +76,3 @@ void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv);
 void prefix_count(const prefix_store *p, drey_prefixes *out);
 /* Writes one block, if there is one to write. */
 void prefix_write(prefix_store *p);
-
-#endif

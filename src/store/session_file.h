@@ -6,8 +6,7 @@
  * hash of itself, and one of ids and note: no byte of the file is trusted before its hash was
  * checked, and sizes follow only from the header and the model. A file is read twice: all of it is
  * checked before the session changes. */
-#ifndef DREY_STORE_SESSION_FILE_H
-#define DREY_STORE_SESSION_FILE_H
+#pragma once
 
 #include "model/model.h"
 #include "os/file.h"
@@ -61,5 +60,3 @@ drey_status session_file_open(session_file *f, const char *path, const session_c
 drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline,
                               drey_saved_session *saved, drey_error *err);
 void session_file_close(session_file *f);
-
-#endif

@@ -1,6 +1,5 @@
 /* Made by scripts/make-case-table.py (Unicode 14.0.0): upper and lower case as Python has them. */
-#ifndef DREY_TEMPLATE_CASE_TABLE_H
-#define DREY_TEMPLATE_CASE_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -122,5 +121,3 @@ static const case_special upper_specials[] = {
     {0xFB17, 0xFB17, 0x544, "\xd4\xbd"},
 };
 /* clang-format on */
-
-#endif

@@ -7,8 +7,7 @@
  *
  * What a message or a tool says is text, whatever it looks like: for each byte of the result it is
  * known whether the template wrote it, and special tokens are recognised only there. */
-#ifndef DREY_TEMPLATE_CONVERSATION_H
-#define DREY_TEMPLATE_CONVERSATION_H
+#pragma once
 
 #include "drey/chat.h"
 
@@ -55,5 +54,3 @@ void chat_text_free(chat_text *t);
  * itself puts one before texts. */
 drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
                             drey_error *err);
-
-#endif

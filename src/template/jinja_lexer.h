@@ -3,8 +3,7 @@
  * As in Jinja with trim_blocks and lstrip_blocks, these are removed: a newline after a block or
  * comment, and the blanks before one that begins a line. "-" removes all white space on its side,
  * "+" keeps it. A newline at the template's end is removed. */
-#ifndef DREY_TEMPLATE_JINJA_LEXER_H
-#define DREY_TEMPLATE_JINJA_LEXER_H
+#pragma once
 
 #include "template/value.h"
 
@@ -56,5 +55,3 @@ void lexer_init(lexer *l, room *r, value source);
 value lexer_source(room *r, const char *chat_template, size_t n);
 /* WORD_END at the end, and after a failure of the room. */
 token lexer_next(lexer *l);
-
-#endif

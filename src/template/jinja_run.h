@@ -2,8 +2,7 @@
  *
  * Everything that a rendering makes is in its room, including a failure: functions then return
  * something harmless, and loops check room_ok. */
-#ifndef DREY_TEMPLATE_JINJA_RUN_H
-#define DREY_TEMPLATE_JINJA_RUN_H
+#pragma once
 
 #include "template/jinja_tree.h"
 
@@ -129,5 +128,3 @@ value strings_between(jinja *j, value strings, value between);
 value string_lines(jinja *j, value s); /* as str.splitlines */
 /* The result of int() and float() for a string; otherwise: the result if it is no number. */
 value number_from_text(jinja *j, value s, bool whole, value otherwise);
-
-#endif

@@ -3,8 +3,7 @@
  * It has the statements and expressions that chat templates use; errors name anything else of Jinja
  * and its line. Filters, tests and methods are looked up during rendering, so that a branch that is
  * not taken may contain unknown ones. */
-#ifndef DREY_TEMPLATE_JINJA_TREE_H
-#define DREY_TEMPLATE_JINJA_TREE_H
+#pragma once
 
 #include "template/value.h"
 
@@ -58,5 +57,3 @@ typedef struct node {
 
 /* The template's statements; NULL also if there are none; failures are the room's. */
 node *jinja_parse(room *r, const char *chat_template, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Converts JSON, as Python's json module has it, to and from a template's values. */
-#ifndef DREY_TEMPLATE_JSON_H
-#define DREY_TEMPLATE_JSON_H
+#pragma once
 
 #include "template/value.h"
 
@@ -17,5 +16,3 @@ typedef struct json_style {
 
 /* Appends what json.dumps writes. */
 void text_put_json(room *r, value v, const json_style *style);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * A string is made by appending: at = text_begin(r); text_put...(r, ...); v = text_end(r, at).
  * Nothing else may make one between the two. */
-#ifndef DREY_TEMPLATE_VALUE_H
-#define DREY_TEMPLATE_VALUE_H
+#pragma once
 
 #include "base/arena.h"
 
@@ -194,5 +193,3 @@ value *map_get_text(room *r, value map, const char *key);
 void text_put_repr(room *r, value v); /* repr(v) */
 value string_from(room *r, value v);  /* str(v); a string stays as it is */
 void text_put_float(room *r, double f, bool marked);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Token texts spell bytes in GPT-2's alphabet: printable Latin-1 stands for itself, the other 68
  * bytes for U+0100 onward. */
-#ifndef DREY_TEXT_BPE_H
-#define DREY_TEXT_BPE_H
+#pragma once
 
 #include "text/ids.h"
 #include "text/merge.h"
@@ -34,5 +33,3 @@ drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, 
 /* The bytes that a token's text spells; a text outside the alphabet is its own bytes. Returns how
  * many and writes at most capacity. */
 size_t bpe_decode(gguf_string text, char *out, size_t capacity);
-
-#endif

@@ -5,8 +5,7 @@
  *
  *   held:  | given out by the last call | held back |  room for the next token  |
  *          0                            n_given     n_held                      capacity */
-#ifndef DREY_TEXT_DETOKENIZER_H
-#define DREY_TEXT_DETOKENIZER_H
+#pragma once
 
 #include "text/tokenizer.h"
 
@@ -37,5 +36,3 @@ void detokenizer_follow(detokenizer *d, const detokenizer *other);
 void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_bytes);
 /* Returns what was held back, at the end of a text. */
 void detokenizer_flush(detokenizer *d, const char **text, size_t *n_bytes);
-
-#endif

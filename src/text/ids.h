@@ -1,6 +1,5 @@
 /* The destination of token ids: they are counted even if there is no more room for them. */
-#ifndef DREY_TEXT_IDS_H
-#define DREY_TEXT_IDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ static inline void id_push(id_sink *sink, int32_t id)
         sink->ids[sink->n] = id;
     sink->n++;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * to n bytes agree for at most n of the 2^61 points (Carter and Wegman 1979). A pair is a sum of
  * products with random odd numbers. A mix spreads both over the low bits, which choose a slot. The
  * slot of an entry is never visible outside: ids and ranks do not depend on it. */
-#ifndef DREY_TEXT_KEYED_HASH_H
-#define DREY_TEXT_KEYED_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ static inline uint32_t pair_hash_slot(const hash_key *key, uint32_t left, uint32
 {
     return hash_mix((left * key->left + right * key->right) ^ key->slot);
 }
-
-#endif

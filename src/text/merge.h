@@ -5,8 +5,7 @@
  * A symbol stores the token that it would make with its right neighbour. Heap entries are
  * (priority, left symbol) and are not removed when a neighbour changes: an entry is valid only
  * while its symbol still has that priority. */
-#ifndef DREY_TEXT_MERGE_H
-#define DREY_TEXT_MERGE_H
+#pragma once
 
 #include "common/error.h"
 
@@ -42,5 +41,3 @@ void merge_push(merger *m, int32_t id, uint32_t at, uint32_t n_bytes);
 /* Merges. The remaining symbols form a list from symbols[0] by `next`; m->n_symbols > 0. */
 void merge_run(merger *m);
 void merge_free(merger *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* Pre-tokenizers: the regular expressions that cut a text into the words inside which byte-level
  * BPE merges. A file names its own in tokenizer.ggml.pre. */
-#ifndef DREY_TEXT_PRETOKENIZER_H
-#define DREY_TEXT_PRETOKENIZER_H
+#pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -28,5 +27,3 @@ drey_status splitter_init(splitter *s, const pretokenizer *p, drey_error *err);
 void splitter_free(splitter *s);
 /* Length of the word at text[at]; text[0..n) is valid UTF-8 and at < n. At least one character. */
 size_t splitter_next(splitter *s, const char *text, size_t n, size_t at);
-
-#endif

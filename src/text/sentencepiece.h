@@ -3,8 +3,7 @@
  *
  * Blanks are written U+2581 in token texts, and a text gets one in front where the file says so
  * (tokenizer.ggml.add_space_prefix). */
-#ifndef DREY_TEXT_SENTENCEPIECE_H
-#define DREY_TEXT_SENTENCEPIECE_H
+#pragma once
 
 #include "text/ids.h"
 #include "text/merge.h"
@@ -30,5 +29,3 @@ drey_status sentencepiece_encode(const sentencepiece *s, const char *text, size_
 /* The bytes of a normal, user-defined or byte token. Returns how many and writes at most capacity.
  */
 size_t sentencepiece_decode(const sentencepiece *s, int32_t id, char *out, size_t capacity);
-
-#endif

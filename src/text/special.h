@@ -1,7 +1,6 @@
 /* Finds tokens that are matched as text before anything else: control and user-defined ones. The
  * leftmost match counts, and of those that begin there the longest. */
-#ifndef DREY_TEXT_SPECIAL_H
-#define DREY_TEXT_SPECIAL_H
+#pragma once
 
 #include "text/vocab.h"
 
@@ -28,5 +27,3 @@ void special_free(special_tokens *s);
  * as user-defined ones. */
 const struct special_token *special_match(const special_tokens *s, const char *text, size_t n,
                                           bool all);
-
-#endif

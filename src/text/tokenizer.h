@@ -5,8 +5,7 @@
  * with match limits), then merges by rank; SentencePiece BPE merges by score and uses bytes for the
  * rest. Text is not normalized. The tokenizer borrows the gguf for the tokens' text. Immutable
  * after opening: any number of threads. */
-#ifndef DREY_TEXT_TOKENIZER_H
-#define DREY_TEXT_TOKENIZER_H
+#pragma once
 
 #include "common/error.h"
 #include "gguf/gguf.h"
@@ -65,5 +64,3 @@ size_t tokenizer_longest_piece(const tokenizer *t);
  * above is padding (padding tokens are ignored everywhere). DREY_ERR_MISMATCH names the first token
  * that differs, and how. */
 drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* The token table of a GGUF file: id to text and type, text to id.
  *
  * Texts stay in the GGUF header; the table keeps 8 bytes per token and a hash table of 4 to 8. */
-#ifndef DREY_TEXT_VOCAB_H
-#define DREY_TEXT_VOCAB_H
+#pragma once
 
 #include "common/error.h"
 #include "gguf/gguf.h"
@@ -53,5 +52,3 @@ static inline token_type vocab_type(const vocab *v, int32_t id)
 int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes);
 /* The same for the concatenation of two strings. */
 int32_t vocab_find_joined(const vocab *v, gguf_string head, gguf_string tail);
-
-#endif

@@ -1,6 +1,5 @@
 /* Acceptance: walks the tree along the target's own choices (EdgeLLM III-B). Pure. */
-#ifndef DREY_TREE_ACCEPT_H
-#define DREY_TREE_ACCEPT_H
+#pragma once
 
 #include "tree/tree.h"
 #include "sample/sampler.h"
@@ -25,5 +24,3 @@ typedef struct node_logits {
  * above exp(-rollback) by the target, before sampling. Returns how many were taken this way. */
 int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at, sampler *s,
                     int64_t root_position, float rollback);
-
-#endif

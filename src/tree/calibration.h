@@ -4,8 +4,7 @@
  *
  * Given the confidences, the outcomes at successive positions are nearly independent. So the
  * product of these values along a path is the probability that the path is accepted. */
-#ifndef DREY_TREE_CALIBRATION_H
-#define DREY_TREE_CALIBRATION_H
+#pragma once
 
 #include "tree/tree.h"
 #include "drey/tune.h"
@@ -58,5 +57,3 @@ void calibration_end_place(calibration *c);
  * root and at each node of the path. */
 void calibration_learn(calibration *c, const token_tree *tree, const int32_t *path, int32_t n_path,
                        int32_t next);
-
-#endif

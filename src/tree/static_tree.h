@@ -13,8 +13,7 @@
  * has such an exchange, and the result is the best tree for these records.
  *
  * Pure: uses no models and no clocks. */
-#ifndef DREY_TREE_STATIC_TREE_H
-#define DREY_TREE_STATIC_TREE_H
+#pragma once
 
 #include "tree/tree.h"
 #include "drey/tune.h"
@@ -79,5 +78,3 @@ int32_t static_tree_refine(static_tree *tree, const truth_log *log);
 /* The width that writes the most tokens per second, the narrower among equals: tokens[i] per pass
  * of seconds[i]. n at least 1. Returns the index. */
 int32_t width_choose(const double *tokens, const double *seconds, int32_t n);
-
-#endif

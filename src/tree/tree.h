@@ -15,8 +15,7 @@
  *   (4) no two children of a node have the same token;
  *   (5) a submitted node's parent is submitted;
  *   (6) only an expanded node has guesses. */
-#ifndef DREY_TREE_TREE_H
-#define DREY_TREE_TREE_H
+#pragma once
 
 #include "sample/sampler.h"
 
@@ -87,5 +86,3 @@ bool tree_is_valid(const token_tree *t);
 #include "tree/calibration.h"
 #include "tree/static_tree.h"
 #include "tree/values.h"
-
-#endif

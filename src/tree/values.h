@@ -1,7 +1,6 @@
 /* The values of a pass's best nodes, and the best nodes for a step. The value of a node is the
  * probability that it is accepted. */
-#ifndef DREY_TREE_VALUES_H
-#define DREY_TREE_VALUES_H
+#pragma once
 
 #include "tree/tree.h"
 
@@ -45,5 +44,3 @@ static inline void ranked_insert(ranked_nodes *r, ranked_node x, int32_t most)
     if (at < most)
         r->best[at] = x;
 }
-
-#endif

@@ -20,8 +20,7 @@
  * Each of the n slots has a queue. A thread that is done continues with another's queue if
  * units_may_take and units_take_over allow it; devices use only their own. When a device fails, the
  * threads do its work. */
-#ifndef DREY_UNIT_ATTEND_SPLIT_H
-#define DREY_UNIT_ATTEND_SPLIT_H
+#pragma once
 
 #include "unit/units.h"
 
@@ -71,5 +70,3 @@ void attend_split_drive(attend_split *s, int32_t slot, void *scratch);
 /* Call it when all have ended. Whether a failed device has left work, for which the threads must be
  * started again. */
 bool attend_split_left(attend_split *s);
-
-#endif

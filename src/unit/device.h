@@ -8,8 +8,7 @@
  * A device that shares the processor's memory may also compute dense blocks of attention (III-B2,
  * attend_split.h): each pass writes new keys and values, so the device must read them in place.
  * Such memory is lent to it: between calls it belongs to the processor, which writes to it. */
-#ifndef DREY_UNIT_DEVICE_H
-#define DREY_UNIT_DEVICE_H
+#pragma once
 
 #include "common/error.h"
 #include "kernel/kernel.h"
@@ -98,5 +97,3 @@ bool device_can_attend(const attention *a);
 
 /* The classes of this build, NULL at the end. */
 const device_class *const *device_all(void);
-
-#endif

@@ -9,8 +9,7 @@
  * caller asked for, or one if there are other clusters. "slow" makes a cluster wait after each
  * piece of work until it has taken this many times as long: for tests, and to try ratios. "static":
  * no unit takes over another's work. */
-#ifndef DREY_UNIT_UNIT_WORDS_H
-#define DREY_UNIT_UNIT_WORDS_H
+#pragma once
 
 #include "os/cores.h"
 #include "unit/device.h"
@@ -45,5 +44,3 @@ int32_t unit_words_threads(const unit_words *w);
 /* "auto": a cluster for each speed of cores in `folder` (/sys/devices/system/cpu), with shares in
  * proportion to speed; "cpu" if there is only one speed. */
 void unit_words_auto(unit_words *out, const char *folder, int32_t n_threads);
-
-#endif

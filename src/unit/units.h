@@ -15,8 +15,7 @@
  *
  * Products are divided in this way, and attention by its parts (attend_split.h). The pool's threads
  * compute norms and all else, and streamed groups in the order of their arrival. */
-#ifndef DREY_UNIT_UNITS_H
-#define DREY_UNIT_UNITS_H
+#pragma once
 
 #include "os/pool.h"
 #include "unit/unit_words.h"
@@ -130,5 +129,3 @@ void unit_linger(const unit_slot *slot, int64_t start_ns);
 
 /* The rest of what other folders use: they include this header alone. */
 #include "unit/attend_split.h"
-
-#endif

@@ -3,8 +3,7 @@
  *
  *   source, in the file  |..x.xx.......x...............x.x......|     id: where an x is
  *   packed               | group of 32 | group | ...            | */
-#ifndef DREY_WEIGHTS_GATHER_ROWS_H
-#define DREY_WEIGHTS_GATHER_ROWS_H
+#pragma once
 
 #include "weights/weights.h"
 
@@ -18,5 +17,3 @@ static inline int32_t gathered_groups(int32_t n)
  * DREY_ERR_IO, DREY_ERR_MEMORY, DREY_ERR_FORMAT: a row holds numbers that are not finite. */
 drey_status gather_rows(const weight *source, const file *f, const char *path, const int32_t *id,
                         int32_t n, uint8_t *packed, drey_error *err);
-
-#endif

@@ -2,12 +2,9 @@
  *
  * Of each part of the model its size, all before its first tensor and pages spread over the tensors
  * are hashed, as for a sidecar; not when it was changed. */
-#ifndef DREY_WEIGHTS_IDENTITY_H
-#define DREY_WEIGHTS_IDENTITY_H
+#pragma once
 
 #include "gguf/gguf.h"
 
 /* Reads some MiB of the model's files. DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status model_identity(const gguf *g, uint64_t *identity, drey_error *err);
-
-#endif

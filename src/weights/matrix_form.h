@@ -1,7 +1,6 @@
 /* What a matrix is: its tensor, its kernel, its shape. What stays of it in memory is residency.h's,
  * where its reads stand weights.h's. */
-#ifndef DREY_WEIGHTS_MATRIX_FORM_H
-#define DREY_WEIGHTS_MATRIX_FORM_H
+#pragma once
 
 #include "gguf/gguf.h"
 #include "kernel/kernel.h"
@@ -35,5 +34,3 @@ static inline int32_t matrix_blocks(const matrix_form *m, int32_t n_groups)
 }
 /* DREY_ERR_FORMAT: it holds numbers that are not finite. path: the file that it is in. */
 drey_status matrix_refuse(const matrix_form *m, const char *path, drey_error *err);
-
-#endif

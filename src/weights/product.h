@@ -1,7 +1,6 @@
 /* A product of up to PRODUCTS_MAX matrices with the same activations, which can be left and
  * continued: see product.c for its states. One at a time in a model's weights. */
-#ifndef DREY_WEIGHTS_PRODUCT_H
-#define DREY_WEIGHTS_PRODUCT_H
+#pragma once
 
 #include "weights/weights.h"
 
@@ -45,5 +44,3 @@ void product_run_aside(weights *w, pool *p, const product *aside, void *const ac
                        int32_t n);
 /* Gives up what is left of an open product, if there is one. */
 void product_leave(weights *w);
-
-#endif

@@ -9,8 +9,7 @@
  *
  *   matrix  |== pinned groups ==|-- plane 2 streamed --|-- planes 1, 2 --|~~ all planes ~~|
  *   range            0                     1                    2                 3 */
-#ifndef DREY_WEIGHTS_RESIDENCY_H
-#define DREY_WEIGHTS_RESIDENCY_H
+#pragma once
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
@@ -103,5 +102,3 @@ static inline uint64_t residency_streamed_bytes(const residency *r)
     uint64_t planes = residency_bytes(r) - residency_pinned_bytes(r);
     return r->in_pass ? residency_rest_bytes(r) - planes : 0;
 }
-
-#endif

@@ -10,8 +10,7 @@
  *   table   | kept | group | group | open group |   room   |     id[place], -1: it is empty
  *
  * Empty places contain zeros or what was there before: their products mean nothing. */
-#ifndef DREY_WEIGHTS_ROW_TABLE_H
-#define DREY_WEIGHTS_ROW_TABLE_H
+#pragma once
 
 #include "weights/weights.h"
 
@@ -44,5 +43,3 @@ static inline int32_t row_table_places(const row_table *t)
 {
     return t->matrix.stays.n_groups * GROUP_ROWS;
 }
-
-#endif

@@ -15,8 +15,7 @@
  * of the matrices and, in planes, what is used for missing bits. So reading one is comparing it
  * with the table that the model asks for: nothing in the file is trusted, no offset or count of it
  * is used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
-#ifndef DREY_WEIGHTS_SIDECAR_H
-#define DREY_WEIGHTS_SIDECAR_H
+#pragma once
 
 #include "weights/weights.h"
 
@@ -99,5 +98,3 @@ typedef struct sidecar_job {
 drey_status sidecar_write(const sidecar_job *job, uint64_t *n_bytes, drey_error *err);
 /* Reads all of the model and of its sidecar and compares: packs each matrix again. */
 drey_status sidecar_verify(const sidecar_job *job, uint64_t *n_bytes, drey_error *err);
-
-#endif

@@ -19,8 +19,7 @@
  * the piece may need the room of those before it; (6) no piece from the limit on is requested:
  * where a pass may end early, what comes after is not read before it is known to be needed. The
  * stream's own thread submits reads and takes their results; it never computes. */
-#ifndef DREY_WEIGHTS_STREAM_H
-#define DREY_WEIGHTS_STREAM_H
+#pragma once
 
 #include "base/trace.h"
 #include "os/file.h"
@@ -124,5 +123,3 @@ size_t stream_overhead_bytes(const stream_options *options);
 /* What its reads hold of the page cache at most; 0 where all of the files allow direct ones. Opens
  * the files to see. */
 size_t stream_cached_bytes(const char *const *paths, int32_t n_paths, drey_io io);
-
-#endif

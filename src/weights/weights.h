@@ -39,8 +39,7 @@
  * (3) a row's result does not depend on where its group is; (4) begin_seq <= cursor <= end_seq <=
  * next_seq; (5) a matrix that no pass multiplies is pinned whole or not at all; (6) what an open
  * product uses comes before the limit: nothing waits for what is held back. */
-#ifndef DREY_WEIGHTS_WEIGHTS_H
-#define DREY_WEIGHTS_WEIGHTS_H
+#pragma once
 
 #include "base/arena.h"
 #include "base/trace.h"
@@ -240,5 +239,3 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
 #include "weights/product.h"
 #include "weights/row_table.h"
 #include "weights/sidecar.h"
-
-#endif

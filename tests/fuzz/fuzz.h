@@ -1,7 +1,6 @@
 /* What fuzz targets share: libFuzzer's entry point, a check that is never compiled out, exact
  * copies, and what every refusal has. */
-#ifndef DREY_TESTS_FUZZ_H
-#define DREY_TESTS_FUZZ_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -43,5 +42,3 @@ static inline void fuzz_check_refused(drey_status status, const drey_error *err)
     FUZZ_CHECK(status != DREY_OK && err->code == status);
     fuzz_check_printable(err->message);
 }
-
-#endif

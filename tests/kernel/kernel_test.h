@@ -1,6 +1,5 @@
 /* What the kernel tests share: seeded numbers, memory as kernels want it, the walk over tiers. */
-#ifndef DREY_TESTS_KERNEL_TEST_H
-#define DREY_TESTS_KERNEL_TEST_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,5 +48,3 @@ static inline const kernel_table *must_table(const kernel_table *t)
 #define FOR_EACH_TEST_TIER(t)                                                                      \
     for (const char *const *tier_name = test_tiers(); *tier_name; tier_name++)                     \
         for (const kernel_table *t = must_table(test_table(*tier_name)); t; t = NULL)
-
-#endif

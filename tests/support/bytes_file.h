@@ -1,6 +1,5 @@
 /* Files of given or random bytes. */
-#ifndef DREY_TESTS_BYTES_FILE_H
-#define DREY_TESTS_BYTES_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool same_files(const char *one, const char *other);
 /* How many pages of a file are in the page cache; and a request to drop them. */
 size_t cached_pages(const char *path);
 void drop_cached_pages(const char *path);
-
-#endif

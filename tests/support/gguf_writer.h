@@ -2,8 +2,7 @@
  *
  * Calls follow the file: writer_begin, keys, tensor infos, writer_data, tensor bytes. Nothing is
  * checked, so that a test can write any lie. Out of memory aborts: these are tests. */
-#ifndef DREY_TESTS_GGUF_WRITER_H
-#define DREY_TESTS_GGUF_WRITER_H
+#pragma once
 
 #include "gguf/gguf.h"
 
@@ -43,5 +42,3 @@ void writer_align(gguf_writer *w, size_t alignment);
 
 /* Replaces the file at path; false when it cannot be written. */
 bool writer_save(const gguf_writer *w, const char *path);
-
-#endif

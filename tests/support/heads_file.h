@@ -1,6 +1,5 @@
 /* Files of Medusa heads for tests. */
-#ifndef DREY_TESTS_HEADS_FILE_H
-#define DREY_TESTS_HEADS_FILE_H
+#pragma once
 
 #include "draft/medusa_heads.h"
 #include "support/gguf_writer.h"
@@ -22,5 +21,3 @@ void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape
 void heads_file_build(gguf_writer *w, const heads_file *h);
 /* Aborts where it cannot. */
 void heads_file_write(const char *path, const heads_file *h);
-
-#endif

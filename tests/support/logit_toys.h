@@ -1,7 +1,6 @@
 /* The toys whose logits tests/data/logits holds. Together they have every tensor type, all
  * architectures, every bias, and every kind of RoPE that files ask for. */
-#ifndef DREY_TESTS_LOGIT_TOYS_H
-#define DREY_TESTS_LOGIT_TOYS_H
+#pragma once
 
 #include "support/toy.h"
 
@@ -12,5 +11,3 @@ enum { N_ARCH_TOYS = 10, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
 const char *logit_toy(int i, toy_options *options);
 /* Of them those of architectures beside llama and qwen2, and of sliding windows. */
 const char *arch_toy(int i, toy_options *options);
-
-#endif

@@ -1,7 +1,6 @@
 /* Room for the state of any policy, for tests that make several; growing one
  * tree; and a cost that is made up. */
-#ifndef DREY_TESTS_POLICY_MEMORY_H
-#define DREY_TESTS_POLICY_MEMORY_H
+#pragma once
 
 #include <stdalign.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ static inline turn_cost small_pass(double unit_s)
         c.shape[n - 1] = n <= 4 ? 1 : 1 + 0.5 * (n - 4);
     return c;
 }
-
-#endif

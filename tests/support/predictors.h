@@ -1,6 +1,5 @@
 /* Predictors of early exits with seeded random weights. */
-#ifndef DREY_TESTS_PREDICTORS_H
-#define DREY_TESTS_PREDICTORS_H
+#pragma once
 
 #include "exit/exit_file.h"
 
@@ -8,5 +7,3 @@
  * memory. */
 void make_predictors(exit_predictors *p, int32_t n_layers, int32_t first, int32_t n_features,
                      int32_t n_hidden, uint64_t seed);
-
-#endif

@@ -1,6 +1,5 @@
 /* Seeded random numbers for tests: the same on every machine, and not the library's. */
-#ifndef DREY_TESTS_RNG_H
-#define DREY_TESTS_RNG_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ static inline double rng_normal(rng *r)
     double radius = sqrt(-2 * log(rng_unit(r)));
     return radius * cos(6.283185307179586 * rng_unit(r));
 }
-
-#endif

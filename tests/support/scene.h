@@ -1,7 +1,6 @@
 /* What a test begins with: toys as models, the options that most engines of tests have, an engine
  * with its sessions, and what an error says. */
-#ifndef DREY_TESTS_SCENE_H
-#define DREY_TESTS_SCENE_H
+#pragma once
 
 #include "drey/drey.h"
 #include "support/toy.h"
@@ -59,5 +58,3 @@ typedef struct engine_place { /* an engine, and all sessions that it has room fo
 /* tuning may be NULL. */
 engine_place place_open(const drey_engine_options *o, const struct engine_tuning *tuning);
 void place_close(engine_place *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* A directory of a test's own that goes away with it. */
-#ifndef DREY_TESTS_TEMP_DIR_H
-#define DREY_TESTS_TEMP_DIR_H
+#pragma once
 
 /* Makes a new directory under $TMPDIR or /tmp; the path is valid until temp_dir_remove. Aborts when
  * there is no room for tests. One at a time. */
@@ -14,5 +13,3 @@ void temp_dir_remove(void);
 /* Setup and teardown of a group of tests that needs no more than the directory. */
 int temp_dir_set_up(void **state);
 int temp_dir_tear_down(void **state);
-
-#endif

@@ -1,6 +1,5 @@
 /* cmocka, with the headers that it wants before its own; a test without a table and a main(). */
-#ifndef DREY_TESTS_TEST_H
-#define DREY_TESTS_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,5 +36,3 @@ void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 /* Within so much of each other; NaN is not. */
 #define assert_near(got, want, off) test_near((double)(got), (double)(want), (double)(off))
 void test_near(double got, double want, double off);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Vocabulary: the 256 bytes (so any text can be written), some hundred words with the merges or
  * scores that lead to them, and special tokens. Same options, same bytes, on every machine. */
-#ifndef DREY_TESTS_TOY_H
-#define DREY_TESTS_TOY_H
+#pragma once
 
 #include "gguf/types.h"
 #include "support/gguf_writer.h"
@@ -81,5 +80,3 @@ void toy_blocks(uint8_t *out, uint32_t type, int64_t n_blocks, float deviation, 
 
 /* Writes the tokenizer's keys and returns how many; *n_tokens is the vocabulary with padding. */
 uint64_t toy_vocabulary(gguf_writer *w, const toy_options *options, int64_t *n_tokens);
-
-#endif

@@ -1,7 +1,6 @@
 /* The models of a group of tests: toys in its temporary folder, open from its setup to its
  * teardown. */
-#ifndef DREY_TESTS_TOY_MODELS_H
-#define DREY_TESTS_TOY_MODELS_H
+#pragma once
 
 #include "support/scene.h"
 
@@ -14,5 +13,3 @@ int toys_open(void **state); /* with toy_usual's */
 drey_engine_options toys_options(drey_drafter which, int32_t n_context, int32_t n_threads);
 /* The teardown of both: closes what is open, and removes the folder. */
 int toys_close(void **state);
-
-#endif

@@ -1,6 +1,5 @@
 /* A node of a token tree as the words that lead to it. */
-#ifndef DREY_TESTS_TREE_PATH_H
-#define DREY_TESTS_TREE_PATH_H
+#pragma once
 
 #include "tree/tree.h"
 
@@ -53,5 +52,3 @@ static inline void tree_guess(token_tree *t, int32_t node, const candidate *gues
     for (int32_t i = 0; i < n; i++)
         t->nodes[node].guess[i] = guesses[i];
 }
-
-#endif

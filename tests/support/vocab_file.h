@@ -1,6 +1,5 @@
 /* Tokenizers for tests: from files, and from lists of tokens written in the test. */
-#ifndef DREY_TESTS_VOCAB_FILE_H
-#define DREY_TESTS_VOCAB_FILE_H
+#pragma once
 
 #include "text/tokenizer.h"
 
@@ -26,5 +25,3 @@ typedef struct vocab_keys {
 
 /* Opens it; *v holds both parts only on DREY_OK. */
 drey_status vocab_make(test_vocab *v, const vocab_keys *keys, drey_error *err);
-
-#endif

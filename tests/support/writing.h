@@ -1,6 +1,5 @@
 /* Texts, for tests that compare them. */
-#ifndef DREY_TESTS_WRITING_H
-#define DREY_TESTS_WRITING_H
+#pragma once
 
 #include "drey/drey.h"
 
@@ -54,5 +53,3 @@ void writing_run(writing *out, const drey_engine_options *engine, double share, 
 void writing_run_tuned(writing *out, const drey_engine_options *engine,
                        const struct engine_tuning *tuning, const int32_t *ids, size_t n,
                        int32_t n_predict, const drey_sampling *sampling);
-
-#endif

@@ -1,8 +1,7 @@
 /* The matrix of texts: settings that must not change a text, as axes with a list of values each. A
  * case takes a value of every axis; its text is compared with plain decoding in memory on one
  * thread by the plain kernels, token by token and byte by byte. */
-#ifndef DREY_TESTS_MATRIX_H
-#define DREY_TESTS_MATRIX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ void matrix_case_settle(matrix_case *c);
 const char *matrix_case_text(const matrix_case *c);
 /* Writes the case's texts, fails the test where one differs, and adds what happened. */
 void matrix_case_run(const matrix_case *c, matrix_totals *total);
-
-#endif

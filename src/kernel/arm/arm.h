@@ -1,6 +1,5 @@
 /* What the files of Arm's tiers share. */
-#ifndef DREY_KERNEL_ARM_H
-#define DREY_KERNEL_ARM_H
+#pragma once
 
 #include "kernel/tiers.h"
 
@@ -13,5 +12,3 @@ void limits_i8mm_set(kernel_table *table);
 
 /* Sets the quantisers of both 8-bit kinds. */
 void quantise_neon_set(kernel_table *table);
-
-#endif

@@ -1,7 +1,6 @@
 /* Two words of weights with the dot product instructions: four byte products and their sum in one
  * step, a token's word from a lane. For tiers that have them (matmul_tiles.h says what this is). */
-#ifndef DREY_KERNEL_DOT_LANES_H
-#define DREY_KERNEL_DOT_LANES_H
+#pragma once
 
 #include "kernel/arm/tokens.h"
 
@@ -26,5 +25,3 @@ INLINE void words_2_lanes(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_
         }
     }
 }
-
-#endif

@@ -15,8 +15,7 @@
  * and register r, a lane a row. With PAIRS, more than one token's are 2 x 2 matrices instead:
  * acc[t] and acc[t + 1], t even, hold both tokens (lanes 0, 1 and 2, 3) of rows 0, 1 and of rows
  * 2, 3. */
-#ifndef DREY_KERNEL_MATMUL_TILES_H
-#define DREY_KERNEL_MATMUL_TILES_H
+#pragma once
 
 #include <arm_neon.h>
 
@@ -500,5 +499,3 @@ INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t
         SET_TILE(table, TYPE_Q6_K, q6_k, tier);                                                    \
         SET_TILE(table, TYPE_IQ4_XS, iq4_xs, tier);                                                \
     } while (0)
-
-#endif

@@ -1,7 +1,6 @@
 /* How Arm's matrix kernels take a tile apart: counts of tokens that are constants, and one
  * register's worth of tokens. */
-#ifndef DREY_KERNEL_TOKENS_H
-#define DREY_KERNEL_TOKENS_H
+#pragma once
 
 #include <arm_neon.h>
 
@@ -37,5 +36,3 @@ INLINE int8x16_t tokens_load(const uint8_t *x, int32_t n_tokens)
         return vreinterpretq_s8_u8(vcombine_u8(vld1_u8(x), vdup_n_u8(0)));
     return vreinterpretq_s8_u32(vld1q_dup_u32((const uint32_t *)(const void *)x));
 }
-
-#endif

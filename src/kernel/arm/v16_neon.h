@@ -1,7 +1,6 @@
 /* v16 (kernel/v16.h) with NEON: four registers, register i with lanes 4 i to 4 i + 3. Included by
  * *_neon.c only. */
-#ifndef DREY_KERNEL_V16_NEON_H
-#define DREY_KERNEL_V16_NEON_H
+#pragma once
 
 #include <arm_neon.h>
 #include <math.h>
@@ -251,5 +250,3 @@ INLINE void v16_turn(float *to, int64_t ld, const v16 *x)
         }
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* What the tiers' limits_*.c share: the loops around a peak, and a way to keep the compiler from
  * doing a loop's work once. */
-#ifndef DREY_KERNEL_LIMITS_H
-#define DREY_KERNEL_LIMITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -69,5 +68,3 @@ INLINE uint64_t sum_rest(const uint64_t *p, int64_t from, int64_t n)
         sum += p[i];
     return sum;
 }
-
-#endif

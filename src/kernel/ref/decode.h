@@ -1,7 +1,6 @@
 /* One row of a packed block as integers: what every scalar path (dot products, dequantising) is
  * made from, so that each type's bit layout is spelled out once. */
-#ifndef DREY_KERNEL_DECODE_H
-#define DREY_KERNEL_DECODE_H
+#pragma once
 
 #include "kernel/packing.h"
 
@@ -26,5 +25,3 @@ extern const type_decoder decoders_ref[TYPE_LIMIT];
 float decode_f32_ref(const uint8_t *block, int32_t row);
 float decode_f16_ref(const uint8_t *block, int32_t row);
 float decode_bf16_ref(const uint8_t *block, int32_t row);
-
-#endif

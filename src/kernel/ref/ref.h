@@ -1,7 +1,6 @@
 /* Scalar matrix kernels that other tiers use too: where they have nothing better, or as the tail of
  * their own. */
-#ifndef DREY_KERNEL_REF_H
-#define DREY_KERNEL_REF_H
+#pragma once
 
 #include "kernel/packing.h"
 #include "kernel/ref/decode.h"
@@ -41,5 +40,3 @@ void dot_float(tensor_type type, fma_row *row, float *y, int64_t ldy, const void
     table->matmul[TYPE_##TYPE].act = ACT_F32;                                                      \
     table->matmul[TYPE_##TYPE].dot = dot_##name##_float;                                           \
     table->matmul[TYPE_##TYPE].tile = NULL;
-
-#endif

@@ -2,8 +2,7 @@
  * (AVX-VNNI). AVX512-VNNI with VL has the same two for the same registers in another encoding; the
  * tests compile the tier's files a second time with a header of this name that uses those
  * (tests/kernel/emulated), so that machines that have only that encoding check the kernels too. */
-#ifndef DREY_KERNEL_VNNI_YMM_H
-#define DREY_KERNEL_VNNI_YMM_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -20,5 +19,3 @@ INLINE __m256i dot_pairs(__m256i sum, __m256i a, __m256i b)
 {
     return _mm256_dpwssd_avx_epi32(sum, a, b);
 }
-
-#endif

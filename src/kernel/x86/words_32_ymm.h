@@ -1,6 +1,5 @@
 /* The weights of blocks of 32 as bytes, 8 rows at a time, for the 8-lane x86 tiers. */
-#ifndef DREY_KERNEL_WORDS_32_YMM_H
-#define DREY_KERNEL_WORDS_32_YMM_H
+#pragma once
 
 #include "kernel/x86/ymm.h"
 
@@ -31,5 +30,3 @@ INLINE __m256i word_q5_1(const uint8_t *block, int c, int slice)
     return _mm256_or_si256(nibbles_word(block + Q5_1_QS, c, slice),
                            bit_at(load_slice(block + Q5_1_QH, slice), c, 4));
 }
-
-#endif

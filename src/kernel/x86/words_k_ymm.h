@@ -1,7 +1,6 @@
 /* The weights of blocks of 256 as bytes, 8 rows at a time, and their sub-blocks' scales and minima,
  * and the float end of a block, for the 8-lane x86 tiers. */
-#ifndef DREY_KERNEL_WORDS_K_YMM_H
-#define DREY_KERNEL_WORDS_K_YMM_H
+#pragma once
 
 #include "kernel/x86/ymm.h"
 
@@ -172,5 +171,3 @@ INLINE __m256i word_q2_k(const uint8_t *block, int p, int j, int c, int slice)
 {
     return field(load_slice(block + Q2_K_QS + (p * 4 + c) * WORD_BYTES, slice), 2 * j, 2);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Parts of the x86 tiers that fill table entries from separate files. */
-#ifndef DREY_KERNEL_X86_H
-#define DREY_KERNEL_X86_H
+#pragma once
 
 #include "kernel/packing.h"
 
@@ -24,5 +23,3 @@ void limits_avx512_set(kernel_table *table);
 /* int8_peak alone. */
 void limits_avxvnni_set(kernel_table *table);
 void limits_amx_set(kernel_table *table);
-
-#endif

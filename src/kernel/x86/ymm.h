@@ -1,6 +1,5 @@
 /* What the 8-lane x86 tiers (avx2, avxvnni) share: 32 rows are four slices of 8 lanes. */
-#ifndef DREY_KERNEL_YMM_H
-#define DREY_KERNEL_YMM_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -54,5 +53,3 @@ INLINE __m256 add_scaled(__m256 sum, __m256 factor, __m256 dx, __m256i i)
 {
     return _mm256_fmadd_ps(_mm256_mul_ps(factor, dx), _mm256_cvtepi32_ps(i), sum);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Test vectors of attention, which a device must compute with the same bits before it takes
  * part. */
-#ifndef DREY_UNIT_CHECK_ATTENTION_H
-#define DREY_UNIT_CHECK_ATTENTION_H
+#pragma once
 
 #include "unit/device.h"
 
@@ -29,5 +28,3 @@ typedef struct attention_shape {
 } attention_shape;
 drey_status check_attention_of(const attention_shape *shape, uint64_t *seed, check_attend_fn *run,
                                void *user, const char *name, drey_error *err);
-
-#endif

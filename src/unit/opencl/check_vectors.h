@@ -1,6 +1,5 @@
 /* Test vectors of products, which a device must compute with the same bits before it is used. */
-#ifndef DREY_UNIT_CHECK_VECTORS_H
-#define DREY_UNIT_CHECK_VECTORS_H
+#pragma once
 
 #include "common/error.h"
 #include "kernel/kernel.h"
@@ -41,5 +40,3 @@ enum { CHECK_NUMBERS = 8 };
 extern const float check_numbers_in[CHECK_NUMBERS];
 /* DREY_ERR_UNSUPPORTED with the reason: it contracts, it flushes, ... */
 drey_status check_numbers(const float out[CHECK_NUMBERS], const char *device, drey_error *err);
-
-#endif

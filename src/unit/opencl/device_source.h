@@ -1,12 +1,9 @@
 /* The texts of the devices' kernels, which the build turns into arrays: dot.cl and attend.cl, each
  * after lanes.cl. */
-#ifndef DREY_UNIT_DEVICE_SOURCE_H
-#define DREY_UNIT_DEVICE_SOURCE_H
+#pragma once
 
 #include <stddef.h>
 
 /* They end with a zero byte, which the sizes do not count. */
 extern const char dot_source[], attend_source[];
 extern const size_t dot_source_bytes, attend_source_bytes;
-
-#endif

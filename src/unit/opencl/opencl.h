@@ -10,8 +10,7 @@
  * device may be asked for are copied to its memory. Activations and results, some KB per matrix,
  * pass through a buffer of fixed size each: what does not fit is sent in parts. A device takes part
  * in attention only if memory is shared and the test vectors of attention are right. */
-#ifndef DREY_UNIT_OPENCL_H
-#define DREY_UNIT_OPENCL_H
+#pragma once
 
 #include "unit/device.h"
 
@@ -31,5 +30,3 @@ typedef struct opencl_opening {
     uint32_t lanes; /* rows of a work item; 0: as suits the device */
 } opencl_opening;
 drey_status opencl_open(device **out, const opencl_opening *how, drey_error *err);
-
-#endif

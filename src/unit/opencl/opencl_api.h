@@ -1,7 +1,6 @@
 /* The OpenCL library, opened at run time: the types, numbers and functions of OpenCL 1.2 that a
  * unit needs, under our own names, so that drey can be built without its headers. */
-#ifndef DREY_UNIT_OPENCL_API_H
-#define DREY_UNIT_OPENCL_API_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ drey_status opencl_api_open(opencl_api *api, const char *library, const char *ki
                             drey_error *err);
 /* Whether any part of this process has it open already. */
 bool opencl_api_is_open(const char *library);
-
-#endif

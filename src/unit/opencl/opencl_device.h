@@ -1,7 +1,6 @@
 /* What the files of the OpenCL unit share: opencl.c chooses and opens a device, opencl_product.c
  * computes products with it, opencl_attend.c attention. */
-#ifndef DREY_UNIT_OPENCL_DEVICE_H
-#define DREY_UNIT_OPENCL_DEVICE_H
+#pragma once
 
 #include "unit/device.h"
 #include "unit/opencl/opencl_api.h"
@@ -113,5 +112,3 @@ drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_
         if (code_ != OPENCL_SUCCESS)                                                               \
             return opencl_failed(u, call, code_, err);                                             \
     } while (0)
-
-#endif

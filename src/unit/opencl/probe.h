@@ -1,7 +1,6 @@
 /* Tries something that may crash or hang in a child process first: opening a driver must not end
  * the program. */
-#ifndef DREY_UNIT_PROBE_H
-#define DREY_UNIT_PROBE_H
+#pragma once
 
 #include "common/error.h"
 
@@ -12,5 +11,3 @@
 enum { PROBE_BUSY_S = 60 };
 drey_status probe_in_child(drey_status (*attempt)(void *user, drey_error *err), void *user,
                            const char *what, int32_t idle_s, drey_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* A stand-in for cmocka where it is not installed (see CMakeLists.txt): the few calls that the
  * kernel tests make. The first failure ends the program. */
-#ifndef DREY_TESTS_KERNELS_CMOCKA_H
-#define DREY_TESTS_KERNELS_CMOCKA_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -68,5 +67,3 @@ static inline int _cmocka_run_group_tests(const char *group, const struct CMUnit
     }
     return 0;
 }
-
-#endif

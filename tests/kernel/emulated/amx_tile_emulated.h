@@ -4,8 +4,7 @@
  * What the processor answers with a fault fails the running test: a bad configuration, the use of
  * tiles that are not configured, shapes that do not match, one tile for two operands. Each thread
  * has its own tiles, as in the processor. */
-#ifndef DREY_TESTS_AMX_TILE_EMULATED_H
-#define DREY_TESTS_AMX_TILE_EMULATED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void emulated_tdp(int c, int a, int b, bool b_signed);
 bool emulated_tiles_in_use(void);
 /* Products of tiles since the program's start, all threads: whether a kernel used them at all. */
 uint64_t emulated_tile_products(void);
-
-#endif

@@ -8,8 +8,7 @@
  * and the tiers that have shapes (os/cpu_tuning.h) in each of them.
  *
  * The library knows nothing of those builds: they are in none of its tables. */
-#ifndef DREY_TESTS_EMULATED_TIERS_H
-#define DREY_TESTS_EMULATED_TIERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ size_t test_scratch_least(void);
 bool test_tiles_at_rest(void);
 /* Products of emulated tiles since the start. */
 uint64_t test_tile_products(void);
-
-#endif

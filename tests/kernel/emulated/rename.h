@@ -1,7 +1,6 @@
 /* Included before every file of the test-only build of the avxvnni and amx tiers: what they define
  * gets names of its own, so that the library's tiers stay beside it, untouched. */
-#ifndef DREY_TESTS_RENAME_H
-#define DREY_TESTS_RENAME_H
+#pragma once
 
 #define avxvnni_matmul_init emulated_avxvnni_matmul_init
 #define tile_q4_0_avxvnni   emulated_tile_q4_0_avxvnni
@@ -34,5 +33,3 @@
 #define build_q5_k_amx   emulated_build_q5_k_amx
 #define build_q6_k_amx   emulated_build_q6_k_amx
 #define build_iq4_xs_amx emulated_build_iq4_xs_amx
-
-#endif

@@ -1,9 +1,6 @@
 /* Checks that give up rights run in a child process. */
-#ifndef DREY_TESTS_CHILD_H
-#define DREY_TESTS_CHILD_H
+#pragma once
 
 /* Forks; the child runs check(arg) and exits with its result. Returns that result, -1 when the
  * child died otherwise (its output is the test's own). */
 int child_run(int (*check)(void *arg), void *arg);
-
-#endif

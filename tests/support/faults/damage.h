@@ -1,6 +1,5 @@
 /* Makes numbers of a model's file that are not finite. */
-#ifndef DREY_TESTS_DAMAGE_H
-#define DREY_TESTS_DAMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
  * type has one), else the first number. infinite: an infinity, else NaN. Aborts when that cannot
  * be. */
 void damage(const char *path, const char *tensor, int64_t row, int scale, bool infinite);
-
-#endif

@@ -1,7 +1,6 @@
 /* A disk for engines of tests: slow at random, and failing. engine_tuning.fault is disk_read, with
  * a disk as its user. Another one, of all files: full. */
-#ifndef DREY_TESTS_DISK_H
-#define DREY_TESTS_DISK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ int disk_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);
 
 /* Whether files of this process may only have some kilobytes from now on. */
 void disk_set_full(bool full);
-
-#endif

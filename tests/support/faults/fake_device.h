@@ -9,11 +9,8 @@
  *   plain    it has no part in attention         deaf     nothing can be lent to it
  *
  * Attention only touches what is lent to it. */
-#ifndef DREY_TESTS_FAKE_DEVICE_H
-#define DREY_TESTS_FAKE_DEVICE_H
+#pragma once
 
 #include "unit/device.h"
 
 extern const device_class fake_device;
-
-#endif

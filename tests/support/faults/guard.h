@@ -1,7 +1,6 @@
 /* Buffers that end at an unreadable page, so that a kernel that touches one byte past its operands
  * dies in the test, and start after a canary. */
-#ifndef DREY_TESTS_GUARD_H
-#define DREY_TESTS_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ guarded guard_alloc(size_t size_bytes);
 /* Whether nothing was written before data. */
 bool guard_intact(const guarded *g);
 void guard_free(guarded *g);
-
-#endif

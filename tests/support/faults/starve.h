@@ -1,8 +1,7 @@
 /* Memory that runs out: the n-th request of the library is refused. For test_no_memory, which
  * tests/CMakeLists.txt links so that malloc, calloc, realloc, aligned_alloc, strdup and mmap come
  * by here. Requests that other libraries make for themselves are not counted. */
-#ifndef DREY_TESTS_STARVE_H
-#define DREY_TESTS_STARVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@
 void starve_after(int64_t n);
 /* Stops, and tells whether a request was refused since. */
 bool starve_end(void);
-
-#endif

@@ -22,8 +22,7 @@
  * waits 52 cycles for the one before in the same C.
  *
  * Types in blocks of 32 have one plane, the signed weights, and empty C each 32 k. */
-#ifndef DREY_KERNEL_AMX_H
-#define DREY_KERNEL_AMX_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -103,5 +102,3 @@ INLINE void store_line(void *p, __m512i v)
 {
     _mm512_storeu_si512(p, v);
 }
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The tests compile the tier's files a second time with a header of this name that keeps tiles in
  * memory (tests/kernel/emulated), so that the kernels are checked on machines without AMX too. */
-#ifndef DREY_KERNEL_AMX_TILE_H
-#define DREY_KERNEL_AMX_TILE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ _Static_assert(sizeof(tile_config) == 64, "as ldtilecfg reads it");
 #define TILE_DOT_SIGNED(c, a, b) __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 #define TILE_DOT_UNSIGNED(c, a, b)                                                                 \
     __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
-
-#endif

@@ -2,8 +2,7 @@
  * vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each type says
  * how many words (4 weights) add up before 16 bits could overflow. With 16 registers, tokens go in
  * chunks of up to 4; m stays the distance between the words of a token. */
-#ifndef DREY_KERNEL_TILE_AVX2_H
-#define DREY_KERNEL_TILE_AVX2_H
+#pragma once
 
 #include "kernel/x86/ymm.h"
 
@@ -63,5 +62,3 @@ INLINE __m256i both_halves(__m256i v)
                             int32_t n_blocks, int32_t m);
 KERNEL_TYPES(DECLARE_TILE)
 #undef DECLARE_TILE
-
-#endif

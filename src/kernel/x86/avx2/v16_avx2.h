@@ -1,6 +1,5 @@
 /* v16 (kernel/v16.h) with AVX2, FMA and F16C: two registers. Included by *_avx2.c only. */
-#ifndef DREY_KERNEL_V16_AVX2_H
-#define DREY_KERNEL_V16_AVX2_H
+#pragma once
 
 #include <immintrin.h>
 #include <math.h>
@@ -254,5 +253,3 @@ INLINE void v16_turn(float *to, int64_t ld, const v16 *x)
         turn_8(to + 8 * half + 8 * ld, ld, high);
     }
 }
-
-#endif

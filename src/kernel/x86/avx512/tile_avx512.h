@@ -2,8 +2,7 @@
  * broadcast of 4 activation bytes feeds the vpdpbusd of both. m is a constant wherever these
  * functions are inlined (TILE_SWITCH), so that the loops over it unroll and sums live in
  * registers. */
-#ifndef DREY_KERNEL_TILE_AVX512_H
-#define DREY_KERNEL_TILE_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -185,5 +184,3 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
 KERNEL_TYPES(DECLARE_TILES)
 #undef DECLARE_TILES
 #undef DECLARE_TILE
-
-#endif

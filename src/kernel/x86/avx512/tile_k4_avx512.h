@@ -1,7 +1,6 @@
 /* What Q4_K and Q5_K share: eight 6-bit scales and minima in 12 bytes, and the float end of a
  * super-block. */
-#ifndef DREY_KERNEL_TILE_K4_AVX512_H
-#define DREY_KERNEL_TILE_K4_AVX512_H
+#pragma once
 
 #include "kernel/x86/avx512/tile_avx512.h"
 
@@ -49,5 +48,3 @@ INLINE void finish_k4(const int m, float *sums, const uint8_t *block, const uint
     for (int t = 0; t < m; t++)
         finish_256(sums, acts, m, t, half, dw, mw, products[t], minima_sum(min, acts, m, t), true);
 }
-
-#endif

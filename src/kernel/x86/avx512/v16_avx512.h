@@ -1,6 +1,5 @@
 /* v16 (kernel/v16.h) with AVX-512: a register. Included by *_avx512.c only. */
-#ifndef DREY_KERNEL_V16_AVX512_H
-#define DREY_KERNEL_V16_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 #include <math.h>
@@ -205,5 +204,3 @@ INLINE void v16_turn(float *to, int64_t ld, const v16 *x)
         _mm512_storeu_ps(to + (i + 12) * ld, _mm512_shuffle_f32x4(b[i + 4], b[i + 12], 0xdd));
     }
 }
-
-#endif

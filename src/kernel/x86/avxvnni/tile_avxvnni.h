@@ -6,8 +6,7 @@
  *
  * vpdpbusd wants unsigned weights: offsets (Q4_0's 8, Q8_0's 128, ...) are paid by starting a sum
  * at -offset * sum(x). */
-#ifndef DREY_KERNEL_TILE_AVXVNNI_H
-#define DREY_KERNEL_TILE_AVXVNNI_H
+#pragma once
 
 #include "kernel/x86/vnni_ymm.h"
 #include "kernel/x86/ymm.h"
@@ -70,5 +69,3 @@ INLINE __m256i iq4_unsigned(void)
                                int32_t n_blocks, int32_t m);
 KERNEL_INTEGER_TYPES(DECLARE_TILE)
 #undef DECLARE_TILE
-
-#endif

@@ -1,7 +1,6 @@
 /* In the test-only build of the avxvnni tier's files: the same instructions in their EVEX encoding
  * (AVX512-VNNI and VL), see src/kernel/x86/vnni_ymm.h. */
-#ifndef DREY_KERNEL_X86_VNNI_YMM_H
-#define DREY_KERNEL_X86_VNNI_YMM_H
+#pragma once
 
 #include <immintrin.h>
 
@@ -16,5 +15,3 @@ INLINE __m256i dot_pairs(__m256i sum, __m256i a, __m256i b)
 {
     return _mm256_dpwssd_epi32(sum, a, b);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* In the test-only build of the amx tier's files: AMX's tiles kept in memory
  * (tests/kernel/emulated/ amx_tile_emulated.c), see src/kernel/x86/amx/amx_tile.h. */
-#ifndef DREY_KERNEL_X86_AMX_TILE_H
-#define DREY_KERNEL_X86_AMX_TILE_H
+#pragma once
 
 #include "kernel/emulated/amx_tile_emulated.h"
 
@@ -12,5 +11,3 @@
 #define TILE_STORE(tile, base, stride) emulated_tilestored(tile, base, stride)
 #define TILE_DOT_SIGNED(c, a, b)       emulated_tdp(c, a, b, true)
 #define TILE_DOT_UNSIGNED(c, a, b)     emulated_tdp(c, a, b, false)
-
-#endif
