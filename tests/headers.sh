@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Each header compiles alone: it includes what it uses, whatever stands before it in a source file.
+# Each header compiles alone: it includes what it uses, so that the order of includes is free.
 #   headers.sh COMPILER
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cc=${1:?usage: headers.sh COMPILER}
 
-# Bodies that a tier's file includes behind its own definitions, as their first lines say.
+# Bodies that a tier's file includes after its own definitions, as their first lines say.
 bodies=(src/kernel/{v16,rows_v16,attend_tile,attend_row_tile,pack_rows}.h src/kernel/arm/matmul_tiles.h)
 x86=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mamx-tile -mamx-int8)
 arm=(-march=armv8.2-a+dotprod+fp16+i8mm)
@@ -16,7 +16,7 @@ mapfile -t headers < <(find include common src tune bench train cli serve -name 
     echo "headers: only ${#headers[@]} files seen"
     exit 1
 }
-check() { # HEADER FLAG...: a declaration of its own, or a file of nothing but macros would be no C
+check() { # HEADER FLAG...: with a declaration, because a file of nothing but macros is no C
     local header=$1
     shift
     printf '#include "%s"\nextern int one;\n' "$PWD/$header" |

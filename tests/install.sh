@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs into an empty folder, builds the example against what lies there (pkg-config and
+# Installs into an empty folder, builds the example with what is installed (pkg-config and
 # find_package, shared and static), moves the folder, and runs the results on a toy model.
 #   install.sh BUILD_DIR COMPILER MAKE_TOY
 set -euo pipefail
@@ -91,7 +91,7 @@ if echo | "$cc" -x c++ -fsyntax-only - 2>/dev/null; then
     printf '#include <drey/%s.h>\n' chat train tune |
         "$cc" -x c++ -fsyntax-only -Wall -Wextra -Werror "${flags[0]}" -
 else
-    echo "not run: the headers as C++, $cc has no C++ compiler beside it"
+    echo "not run: the headers as C++, $cc has no C++ compiler next to it"
 fi
 
 # 2. find_package.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Dependencies between folders go one way: a file may include headers of its own folder, and of
-# each folder that stands before it here the one header for others. The server may use the public
-# headers and common/, the command those, the server, bench/bench.h and tune/measured.h; examples
-# use the public headers alone.
+# Dependencies between folders go one way: a file may include headers of its own folder, and the
+# one header for others of each folder that is before it in this list. The server may use the
+# public headers and common/, the command those, the server, bench/bench.h and tune/measured.h;
+# examples use the public headers alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,10 +27,10 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
         if (to ~ /^drey\/(drey|chat|tune|train)\.h$/) next
-        if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder too"); next }
+        if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder as well"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder")
         else if (rank[target[1]] > rank[from])
-            bad("\"" to "\": " from " stands below " target[1] " and may not use it")
+            bad("\"" to "\": " from " is below " target[1] " and may not use it")
         else if (target[1] != from && target[1] in has_door && !(to in is_door))
             bad("\"" to "\": other folders do not use this header of " target[1])
     }

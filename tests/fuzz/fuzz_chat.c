@@ -11,7 +11,7 @@
 
 enum { MOST_TEXT = 1 << 20, MOST_OBJECTS = 4 << 20, MOST_STEPS = 300 * 1000 };
 
-/* A byte that templates have to write themselves if it is to stand in a text unmarked. */
+/* A byte that is in a text without a mark only if the template itself writes it. */
 static const char SAID = '\x01';
 
 static value given_messages(room *r, const char *text, size_t n)

@@ -1,7 +1,7 @@
 /* Property: any bytes are a head (whose parts lie within it), an unfinished one, or refused with a
- * status and a sentence; cut anywhere, a whole head is unfinished or refused before; and what
- * stands behind it is a chunked body that is the same however it is cut, and never longer than its
- * room. */
+ * status and a sentence; cut anywhere, a whole head is unfinished or refused before; and the bytes
+ * after it, read as a chunked body, give the same result however they are cut, and never more than
+ * its room. */
 #include "fuzz/fuzz.h"
 #include "serve/net/http.h"
 

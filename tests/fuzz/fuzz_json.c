@@ -1,5 +1,5 @@
 /* Property: any bytes are refused with a sentence and a place, or are values that lie within the
- * text, whose strings are UTF-8 with a NUL behind, no deeper than the bound; written as JSON, on
+ * text, whose strings are UTF-8 and end in a NUL, no deeper than the bound; written as JSON, on
  * one line or on many, and read again they are the same. The bytes themselves as a JSON string are
  * one, of as many characters as are counted. */
 #include "common/json_value.h"

@@ -1,5 +1,5 @@
 /* Property: any bytes are refused as Medusa heads with one sentence, or all that they say is within
- * its bounds and what they say of their tensors' places lies in the file. */
+ * its bounds, and the tensors that they name are within the file. */
 #include "draft/medusa_heads.h"
 #include "fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* Property: any bytes are refused as a saved session with one sentence that says what to do, and
- * the session is as it was before; or the session is what the file says, and goes on to write.
+ * the session is as it was before; or the session is what the file says, and can continue to write.
  *
  * Bits of the first byte make the file more likely to be taken: 1 puts in the origin that the
  * session has, 2 the hashes that belong to what is there. */
@@ -16,7 +16,7 @@
 #include "common/num.h"
 
 enum { N_CONTEXT = 64, N_KEPT = 5 };
-/* Where things stand in a file. */
+/* Offsets in a file. */
 enum { ORIGIN_AT = 16, TOKENS_AT = 48, NOTE_AT = 80, BODY_HASH_AT = 88, HASH_AT = 120, HEAD = 128 };
 
 static drey_model *model;
@@ -125,7 +125,7 @@ static void check_taken(const uint8_t *bytes, size_t n, const drey_saved_session
     FUZZ_CHECK(session_is_valid(session));
 }
 
-/* Numbers in a cache may be any, if somebody meant it: the text is then any, too. */
+/* A file with right hashes may hold any numbers in its cache: then any text is right. */
 static void write_on(void)
 {
     drey_error err = {0};

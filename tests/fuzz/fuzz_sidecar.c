@@ -69,7 +69,7 @@ static void try_as(bool planes, const uint8_t *bytes, size_t n_bytes)
     make_wanted(&want, planes);
     check(&want, bytes, n_bytes, n_bytes);
     check(&want, bytes, n_bytes, want.head->file_bytes);
-    if (n_bytes >= want.n_bytes) { /* with a checksum that fits, so that what is behind it is met */
+    if (n_bytes >= want.n_bytes) { /* with a checksum that fits, so that later checks are reached */
         sidecar_table fixed = {.bytes = fuzz_copy(bytes, n_bytes), .n_bytes = want.n_bytes};
         fixed.head = (sidecar_head *)(void *)fixed.bytes;
         fixed.head->checksum = sidecar_table_checksum(&fixed);

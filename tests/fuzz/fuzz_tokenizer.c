@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const tokenizer *t = vocabulary(which);
     const char *text = (const char *)bytes + 1;
     size_t n = n_bytes - 1, n_ids, n_again, n_back, n_needed;
-    /* SentencePiece may put a blank in front of the text and behind each special token. */
+    /* SentencePiece may put a blank before the text and after each special token. */
     size_t room = 2 * n + 1;
     int32_t *ids = malloc(room * sizeof *ids);
     FUZZ_CHECK(ids);

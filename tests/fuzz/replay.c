@@ -14,7 +14,7 @@ static void replay_file(const char *path)
         exit(1);
     }
     size_t n = (size_t)st.st_size;
-    uint8_t *bytes = malloc(n ? n : 1); /* exactly as long, so that ASan sees reads behind it */
+    uint8_t *bytes = malloc(n ? n : 1); /* exactly as long, so that ASan sees reads past it */
     if (!bytes || fread(bytes, 1, n, f) != n) {
         perror(path);
         exit(1);

@@ -1,6 +1,6 @@
 /* Attention and its cache: every tier has the bits of the contract in kernel.h, written out once
  * more here on plain arrays, whatever rows and heads are computed together, however the work is cut
- * and wherever positions lie; and the contract itself is held against softmax in double. */
+ * and wherever positions are; and the contract itself is compared with softmax in double. */
 #include <float.h>
 #include <math.h>
 
@@ -386,8 +386,8 @@ TEST(test_runs)
     }
 }
 
-/* The blocks of a dense prefix in ranges, the last range first, on one tier and what is left of
- * them, and the tail where it is a part of its own, on another. */
+/* The blocks of a dense prefix in ranges, the last range first: some on one tier, and the rest,
+ * with the tail where it is a separate part, on another. */
 static void check_parts(problem *p, const kernel_table *t, const kernel_table *other, int32_t first,
                         int32_t last, bool has_tail)
 {
@@ -473,7 +473,7 @@ static void check_row(const kernel_table *t, kv_format format, const float *x, i
         if (out[i] != want[i])
             fail_msg("value %a became %a on %s, not %a", (double)x[i], (double)out[i], t->tier,
                      (double)want[i]);
-    /* Keys: two positions with values 0 and 1; the weight of one tells the score. */
+    /* Keys: two positions with values 0 and 1; the output is a weight, which gives the score. */
     for (int32_t i = 0; i < dim; i += 1 + dim / 7) {
         float score = want[i] > 20 ? 20 : want[i] < -20 ? -20 : want[i];
         memset(q, 0, (size_t)dim * sizeof *q);
@@ -691,8 +691,8 @@ TEST(test_bias_by_hand)
         store_values(fixed[0] + (size_t)h * head_bytes, fixed[1] + (size_t)h * head_bytes, N_FIXED,
                      of_head + 1, scratch); /* 1, 2, 3 */
     }
-    /* Distances -1, 0, 1: the first head of all sees each, the second what is no further back than
-     * itself, the third what is behind, the fourth what is in front. */
+    /* Distances -1, 0, 1: the first head sees all positions, the second none before its own, the
+     * third those after it, the fourth those before it. */
     const float no = -1000, bias[4][3] = {{0, 0, 0}, {0, 0, no}, {0, no, no}, {no, no, 0}};
     const float q[2][4 * DIM] = {{0}};
     const int32_t n_prefix[2] = {1, 2}, n_path[2] = {0, 0}, at[2] = {1, 2}, none[2] = {0, 0};
@@ -716,7 +716,7 @@ TEST(test_bias_by_hand)
                       .head_bytes = head_bytes,
                       .n_heads = N_HEADS,
                       .n_threads = 1};
-    /* Row 0 stands at 1 of the fixed positions, row 1 at 2; they have one and two of their own. */
+    /* Row 0 is at 1 of the fixed positions, row 1 at 2; the rows also have one and two others. */
     const float want[2][4] = {{(1 + 2 + 3 + 11) / 4.0f, (2 + 3 + 11) / 3.0f, 103, 101},
                               {(1 + 2 + 3 + 11 + 12) / 5.0f, (3 + 12) / 2.0f, 0, 0}};
     attend_cut(&l);

@@ -239,7 +239,7 @@ static uint64_t rows_hash(const kernel_table *t)
     return hash_more(hash, &at, sizeof at);
 }
 
-/* Of architectures beside llama's kind. */
+/* Those that only architectures other than llama's kind need. */
 static uint64_t further_rows_hash(const kernel_table *t)
 {
     static float x[1001], y[1001], w[1001], b[1001];

@@ -1,9 +1,9 @@
 /* Matrix kernels: every type on every tier that runs here.
  *
- * The scalar tier is held against independent values (dequantisation: golden files made by
+ * The scalar tier is compared with independent values (dequantisation: golden files made by
  * scripts/make-dequant-goldens.py; dot products: double precision with a derived bound), and every
- * other tier against the scalar one, bit for bit; also, from test-only builds, tiers that this
- * machine cannot run as they are (emulated/tiers.h). Buffers end at guard pages. */
+ * other tier with the scalar one, bit for bit; also, from test-only builds, tiers that this machine
+ * cannot run as they are (emulated/tiers.h). Buffers end at guard pages. */
 #include <math.h>
 #include <stdio.h>
 
@@ -121,7 +121,7 @@ static void check_pack(const type_entry *e, int32_t n_rows, int64_t k, int64_t p
     const kernel_table *ref = kernel_select("ref");
     int64_t row_bytes = row_bytes_of(e, k) + padding;
     size_t group_bytes = ref->matmul[e->type].group_bytes(k);
-    /* The file's last row ends at the guard page: nothing behind it may be read. */
+    /* The file's last row ends at the guard page: nothing after it may be read. */
     guarded rows = guard_alloc((size_t)(row_bytes * n_rows - padding));
     guarded group = guard_alloc(group_bytes);
     uint8_t *expected = must_alloc(group_bytes);

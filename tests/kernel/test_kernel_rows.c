@@ -1,5 +1,5 @@
 /* Row operations: every tier that runs here has the bits of the scalar reference, whatever the
- * sizes; and the reference is held against the definitions in double. */
+ * sizes; and the reference is compared with the definitions in double. */
 #include <math.h>
 
 #include "base/fmath.h"

@@ -38,7 +38,7 @@ static const char *rope_toy(int i, toy_options *o)
         {"toy-rope-none", NULL, none},         /* a factor that does not count */
         {"toy-rope-betas", "yarn", betas},     /* another range of the blend */
         {"toy-rope-half", "linear", half},     /* half of YaRN's blend, by its number alone */
-        {"toy-rope-without", "yarn", without}, /* none of it, with a magnitude of its own */
+        {"toy-rope-without", "yarn", without}, /* none of it, with its own magnitude */
         {"toy-rope-context", "yarn", NULL},    /* the original context is the file's */
     };
     o->type = TYPE_F32;

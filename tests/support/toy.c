@@ -332,8 +332,8 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
     }
 }
 
-/* Runs of 32 weights or one block, each from a seed of its own, so that noise replaces runs and
- * leaves the others as they were. */
+/* Runs of 32 weights or one block, each from its own seed, so that noise replaces some runs and
+ * does not change the others. */
 static void put_matrix(gguf_writer *w, const tensor_plan *t, const toy_options *o)
 {
     const type_traits *traits = type_find(t->type);

@@ -2,7 +2,7 @@
  *
  * A toy's weights are random blocks whose scales give activations of about 1 and logits that spread
  * widely (toy_options.logit_gain), so that greedy text wanders instead of repeating a token. Every
- * tensor has a stream of its own, made of the seed and its name: two toys of one seed and width
+ * tensor has its own random numbers, from the seed and its name: two toys of one seed and width
  * share the tensors that both have. Layers weigh less with depth, therefore a toy with fewer
  * layers, or one with a little noise (0.005), often agrees with the full one: that is how tests get
  * drafts that are right much of the time.
@@ -25,7 +25,7 @@ typedef struct toy_key {
 } toy_key;
 
 typedef struct toy_options {
-    const char *architecture; /* with the tensors that it has beside llama's */
+    const char *architecture; /* with the tensors that llama does not have */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
     int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
     int32_t n_rot;            /* rotated numbers of a head; 0: all */
@@ -44,7 +44,7 @@ typedef struct toy_options {
 
     const char *pre;  /* "qwen2", "smollm", "gpt-2", "llama-bpe"; NULL: SentencePiece */
     int32_t n_vocab;  /* 0: as many as there are; otherwise cut or filled up, at least 300 */
-    int32_t n_padded; /* unused tokens behind n_vocab: [PAD0], [PAD1], ... */
+    int32_t n_padded; /* unused tokens after n_vocab: [PAD0], [PAD1], ... */
     const char *chat_template; /* NULL: none */
 
     uint64_t seed;
@@ -60,8 +60,8 @@ typedef struct toy_options {
 toy_options toy_usual(void);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
- * the others lie beside it. Aborts when the options contradict each other (a width that is no
- * multiple of the type's blocks) or the file cannot be written. */
+ * and the others are next to it. Aborts when the options contradict each other (a width that is
+ * no multiple of the type's blocks) or the file cannot be written. */
 void toy_write(const char *path, const toy_options *options);
 
 /* One part as bytes in memory; the caller frees the writer. */

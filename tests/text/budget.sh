@@ -89,7 +89,7 @@ for more in 0 9; do
     holds self $((budget + more)) run "${words[@]}" -n 24 -q -p "The squirrel"
 done
 
-# Training reads a model as a run does, and holds samples and whole heads of many rows beside it.
+# Training reads a model as a run does, and also holds samples and the head's logits of many rows.
 for i in 1 2 3; do echo '{"prompt": "The squirrel number '$i' looks"}'; done >"$tmp/prompts"
 for budget in 90 140; do
     holds "train exit" $budget train exit -m "$smol" -t 2 -n 40 --prompts "$tmp/prompts" -q -o "$tmp/trained"

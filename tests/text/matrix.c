@@ -400,8 +400,8 @@ static void begin(column *c, const int32_t *at)
     MUST(drey_session_begin, c->session, &g, &c->got.stats);
 }
 
-/* What nobody has got cannot be kept; the text goes on from what was verified. */
-static void pause_and_go_on(column *c, const int32_t *at, matrix_totals *total)
+/* Tokens that were not handed out yet are dropped; the text continues after the verified ones. */
+static void pause_and_continue(column *c, const int32_t *at, matrix_totals *total)
 {
     size_t n_verified = (size_t)(prompt_of(at) + c->got.n_ids);
     if (!drey_session_is_writing(c->session))
@@ -500,7 +500,7 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
     for (int32_t i = n_writing = 0; i < n; i++) {
         assert_true(session_is_valid(columns[i].session));
         if (columns[i].pause_at-- == 0)
-            pause_and_go_on(&columns[i], c->at, total);
+            pause_and_continue(&columns[i], c->at, total);
         n_writing += drey_session_is_writing(columns[i].session);
     }
     return n_writing;

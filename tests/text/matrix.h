@@ -17,7 +17,7 @@ typedef enum matrix_axis {
     AXIS_DRAFTER,  /* drey_drafter */
     AXIS_POLICY,   /* drey_policy, of those that are lossless */
     AXIS_WITHOUT,  /* the part that is left out: none, each, all */
-    AXIS_LOOKUP,   /* lookup guesses beside the drafter */
+    AXIS_LOOKUP,   /* lookup guesses as well as the drafter */
     AXIS_EXIT,     /* off, or exact where it is said that a layer is enough: never, always, ... */
     AXIS_UNITS,    /* clusters and devices */
     AXIS_BOUNDARY, /* of attention between them */
@@ -31,7 +31,7 @@ typedef enum matrix_axis {
     AXIS_CHUNK,    /* rows of a prompt's pass */
     AXIS_CLOCK,    /* policies hear of time, or not */
     AXIS_SESSIONS, /* one; three, in shared passes; three, by turns alone and in shared passes */
-    AXIS_PAUSE,    /* none; a text that is ended after some steps, or cut, and goes on */
+    AXIS_PAUSE,    /* none; a text that is ended or cut after some steps, and continued */
     N_AXES
 } matrix_axis;
 

@@ -2,12 +2,12 @@
  * end as it began: the same text whenever a text ends well, a right beginning of it whenever not,
  * and no more memory, descriptors or threads after hours than after minutes.
  *
- *   soak [--seconds N] [--seed N]        (20 s, a seed of its own)
+ *   soak [--seconds N] [--seed N]        (20 s, a seed from the clock)
  *
  * Each round opens an engine of random budget, drafter, threads and way of reading, over a model
  * with a sidecar or without; writes some texts in some sessions while another thread cancels at
  * random; and closes everything. Reads are interrupted, cut short, delayed, refused once, and now
- * and then refused so long that the text fails: half the time it is then asked to go on. Both ways
+ * and then refused so long that the text fails; half of those texts are then continued. Both ways
  * of reading pass through here: the stream's by its hook, all pread calls by the linker. */
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ enum {
 };
 
 typedef struct tally {
-    int64_t rounds, unopened, texts, right, cancelled, failed, gone_on;
+    int64_t rounds, unopened, texts, right, cancelled, failed, continued;
 } tally;
 
 typedef struct soak {
@@ -270,7 +270,7 @@ static void write_text(soak *s, drey_session *session, int prompt)
         s->n.failed += status == DREY_ERR_IO;
         if (status == DREY_OK || rng_below(&s->random, 2))
             break;
-        s->n.gone_on++;
+        s->n.continued++;
     }
     s->n.right += t.n == N_TEXT;
     drey_session_reset(session);
@@ -359,11 +359,11 @@ static void report(const soak *s, double seconds)
     const tally *n = &s->n;
     printf("soak: %.0f s, %" PRId64 " engines (%" PRId64 " not opened), %" PRId64 " texts: %" PRId64
            " to the end; stopped %" PRId64 " times by cancelling, %" PRId64
-           " by errors, gone on %" PRId64 " times; %" PRIu64 " reads; resident %" PRIu64
+           " by errors, continued %" PRId64 " times; %" PRIu64 " reads; resident %" PRIu64
            " MiB, at most %" PRIu64 " MiB; %d files, %d threads\n",
-           seconds, n->rounds, n->unopened, n->texts, n->right, n->cancelled, n->failed, n->gone_on,
-           n_attempts, memory_resident() >> 20, memory_resident_peak() >> 20, s->n_fds - 2,
-           s->n_threads - 2);
+           seconds, n->rounds, n->unopened, n->texts, n->right, n->cancelled, n->failed,
+           n->continued, n_attempts, memory_resident() >> 20, memory_resident_peak() >> 20,
+           s->n_fds - 2, s->n_threads - 2);
     fflush(stdout);
 }
 
@@ -405,15 +405,15 @@ int main(int argc, char **argv)
     s.n_fds = count_entries("/proc/self/fd");
     s.n_threads = count_entries("/proc/self/task");
     atomic_store(&faulty, true);
-    double start = clock_s(), told = start;
+    double start = clock_s(), reported = start;
     while (clock_s() - start < seconds) {
         alarm(STUCK_S);
         play_round(&s);
         check_leaks(&s);
         s.resident_kb[(s.n.rounds - 1) % s.capacity] = (int64_t)(memory_resident() >> 10);
-        if (clock_s() - told > 60) {
+        if (clock_s() - reported > 60) {
             report(&s, clock_s() - start);
-            told = clock_s();
+            reported = clock_s();
         }
     }
     atomic_store(&leave, true);

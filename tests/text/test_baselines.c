@@ -46,7 +46,7 @@ TEST(bld_drafts_while_it_is_sure)
     assert_int_equal(draft_grow(&d, p, &t, 20, NULL), DREY_OK);
     assert_int_equal(t.n_nodes, 4); /* 0.9, 0.7, 0.6: not 0.59 */
     assert_int_equal(d.n_steps, 4);
-    /* Somebody else went on below: that is not bld's. */
+    /* A node that bld did not draft is not submitted. */
     tree_push(&t, 3, 4, 0.59f);
     draft_submit(p, &t, 32);
     assert_true(t.nodes[3].submitted);
@@ -131,7 +131,7 @@ TEST(draft_writes_its_own_text)
     assert_false(drey_policy_is_lossy(DREY_POLICY_STD) || drey_policy_is_lossy(DREY_POLICY_AUTO));
 }
 
-/* A text that bld wrote, held against the target's choices, one by one. */
+/* Each token of a text that bld wrote is compared with the target's choice. */
 TEST(bld_counts_what_it_let_pass)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);

@@ -1,5 +1,5 @@
-/* Cancelled in the middle of a pass, by another thread: those who go on write what they would have
- * written, and who was cancelled is free with the end of a layer, for a text that begins there. */
+/* Sessions cancelled by another thread in the middle of a pass: the others write the same text as
+ * without that, and the cancelled one is free for a new text at the end of the layer. */
 #include <pthread.h>
 #include <string.h>
 
@@ -23,18 +23,18 @@ typedef struct writer { /* what callbacks get */
     writing text;       /* first */
     scene *scene;
     int i;
-    writing *cut; /* the one before, which was cancelled while others went on; NULL: none yet */
+    writing *cut; /* the text before it, which was cancelled; NULL: none yet */
 } writer;
 
 struct scene {
     engine_place at;
     writer writer[N_SESSIONS];
     writing cut[N_SESSIONS];
-    bool goes_on;      /* whoever is cancelled begins the same text anew, in the same step */
+    bool begins_again; /* a cancelled session begins its text again in the same step, */
     bool takes_others; /* and cancels all others */
-    /* Of the pass that loads: products so far, behind which one who_behind is cancelled, and behind
-     * which it was first heard of a text's end. */
-    int32_t n_products, cancel_behind, heard_behind, who_behind;
+    /* In the pass that loads: products so far, the one after which session cancel_who is cancelled,
+     * and the one after which the first text ended. */
+    int32_t n_products, cancel_after, cancel_who, end_after;
     /* Who is cancelled at which read, by the thread that reads; under the lock. */
     pthread_mutex_t lock;
     int64_t n_reads, cancel_at; /* cancel_at -1: nobody is */
@@ -53,8 +53,8 @@ static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_byte
     return 0;
 }
 
-/* From now on, and behind it nobody whom an earlier call named. Returns the reads since that
- * one. */
+/* Counts reads from now on, and cancels only the sessions of this call. Returns how many reads
+ * there were since the last one. */
 static int64_t cancel_at(scene *p, uint32_t who, int64_t read)
 {
     pthread_mutex_lock(&p->lock);
@@ -66,12 +66,12 @@ static int64_t cancel_at(scene *p, uint32_t who, int64_t read)
     return n_reads;
 }
 
-/* In the thread that takes the steps, behind each product of the pass that loads. */
+/* Called after each product of the pass that loads, in the thread that takes the steps. */
 static void count_product(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
     scene *p = user;
-    if (what == DREY_PROGRESS_LOAD_TARGET && ++p->n_products == p->cancel_behind)
-        drey_session_cancel(p->at.session[p->who_behind]);
+    if (what == DREY_PROGRESS_LOAD_TARGET && ++p->n_products == p->cancel_after)
+        drey_session_cancel(p->at.session[p->cancel_who]);
 }
 
 static void open_scene(scene *p, double share, bool drafts)
@@ -101,11 +101,11 @@ static void begin_again(void *user)
 {
     writer *w = user;
     scene *p = w->scene;
-    if (p->heard_behind == 0)
-        p->heard_behind = p->n_products;
+    if (p->end_after == 0)
+        p->end_after = p->n_products;
     for (int i = 0; i < N_SESSIONS && p->takes_others; i++)
         drey_session_cancel(p->at.session[i]);
-    if (!p->goes_on || w->cut || w->text.stats.finish != DREY_FINISH_INTERRUPTED)
+    if (!p->begins_again || w->cut || w->text.stats.finish != DREY_FINISH_INTERRUPTED)
         return;
     p->cut[w->i] = w->text;
     begin(p, w->i);
@@ -162,7 +162,7 @@ static void check_beginning(const writing *got, const writing *right)
     assert_memory_equal(got->ids, right->ids, (size_t)got->n_ids * sizeof *got->ids);
 }
 
-TEST(test_company_goes_on)
+TEST(test_others_are_not_disturbed)
 {
     rng r = rng_from(4);
     static writing right[N_SESSIONS];
@@ -179,7 +179,7 @@ TEST(test_company_goes_on)
          round++) {
         begin_all(&p);
         uint32_t who = (uint32_t)rng_below(&r, (1 << N_SESSIONS) - 1);
-        p.goes_on = round % 2;
+        p.begins_again = round % 2;
         cancel_at(&p, who, rng_below(&r, (int32_t)n_reads));
         write_all(&p);
         for (int i = 0; i < N_SESSIONS; i++) {
@@ -199,24 +199,24 @@ TEST(test_company_goes_on)
     close_scene(&p);
 }
 
-/* Behind each product of the pass that loads, which reads three prompts: four products are a layer,
- * and one stands before the first. Who is cancelled hears of it by the layer's end, and its next
- * text is right as are the others'. */
+/* After each product of the pass that loads, which reads three prompts; a layer has four products,
+ * and there is one before the first layer. A cancelled text ends by the end of its layer; the next
+ * one of that session and those of the others are right. */
 TEST(test_within_a_layer)
 {
     static writing right[N_SESSIONS];
     make_right(right);
-    for (int32_t n_products = 9, behind = 1; behind <= n_products; behind++) {
+    for (int32_t n_products = 9, after = 1; after <= n_products; after++) {
         static scene p;
-        int i = behind % N_SESSIONS;
-        open_scene(&p, behind % 2 ? 0 : 0.5, behind % 3 == 0);
-        p.goes_on = true;
-        p.cancel_behind = behind;
-        p.who_behind = i;
+        int i = after % N_SESSIONS;
+        open_scene(&p, after % 2 ? 0 : 0.5, after % 3 == 0);
+        p.begins_again = true;
+        p.cancel_after = after;
+        p.cancel_who = i;
         begin_all(&p);
         write_all(&p);
         assert_int_equal(p.writer[i].cut->n_ids, 0);
-        assert_in_range(p.heard_behind, behind, behind + 4);
+        assert_in_range(p.end_after, after, after + 4);
         for (int k = 0; k < N_SESSIONS; k++)
             must_be_same(&right[k], &p.writer[k].text, "not cancelled");
         n_products = p.n_products;
@@ -224,8 +224,8 @@ TEST(test_within_a_layer)
     }
 }
 
-/* While one leaves in the middle of a pass all others are cancelled, too: at the next layer nobody
- * wants it any more. */
+/* One session is cancelled in the middle of a pass, and then all others: at the next layer no
+ * session needs the pass any more. */
 TEST(test_the_last_leave_together)
 {
     static writing right[N_SESSIONS];
@@ -234,8 +234,8 @@ TEST(test_the_last_leave_together)
         static scene p;
         open_scene(&p, 2, false);
         p.takes_others = true;
-        p.cancel_behind = 6;
-        p.who_behind = i;
+        p.cancel_after = 6;
+        p.cancel_who = i;
         begin_all(&p);
         write_all(&p);
         p.takes_others = false;

@@ -205,7 +205,7 @@ TEST(prepare_refuses)
     drey_model_close(&m);
 }
 
-/* Where a matrix lies in a sidecar of a model in one part. */
+/* The offset of a matrix in the sidecar of a model in one part. */
 static off_t place_in_sidecar(int fd, const char *tensor)
 {
     sidecar_head head;

@@ -1,5 +1,5 @@
 /* An engine and its sessions at their edges: what is refused, tokens that only the target knows,
- * passes that were given up, and going on after a stop. */
+ * passes that were given up, and continuing after a stop. */
 #include <math.h>
 #include <string.h>
 
@@ -153,8 +153,8 @@ TEST(passes_given_up_leave_no_trace)
     drey_model_close(&m);
 }
 
-/* No new tokens: the text goes on where it stopped. The context may be filled to its last place. */
-TEST(goes_on_without_new_tokens)
+/* No new tokens: the text continues where it stopped. All places of the context may be used. */
+TEST(continues_without_new_tokens)
 {
     toy_options toy = toy_usual();
     drey_model *m = toy_open("on.gguf", &toy);

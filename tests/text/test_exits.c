@@ -25,7 +25,7 @@ enum { N_TEXT = 24, EVERY = 1 };
 enum { N_PROMPT = 12, N_LAYERS = 6 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
-static drey_model *shallow; /* the target's first layers: guesses what its head says behind them */
+static drey_model *shallow; /* the target's first layers: guesses what its head says after them */
 
 /* ---- Made up predictors ---- */
 
@@ -199,8 +199,8 @@ static drey_engine_options with_file(const judged *j, const char *path, drey_exi
     return o;
 }
 
-/* Whoever names the candidates: what looks and scores say depends on no tier, budget, disk or
- * number of threads, so that fast exits write one text, and exact ones the target's. */
+/* With each source of candidates, looks and scores depend on no tier, budget, disk or number of
+ * threads: fast exits always write the same text, and exact ones write the target's. */
 TEST(each_source_keeps_the_promise)
 {
     static writing plainly, want, got;
@@ -250,7 +250,7 @@ typedef struct ending {
 } ending;
 
 typedef struct kept {
-    int32_t tokens[256], n, n_turns, skip; /* of turns behind the first `skip` */
+    int32_t tokens[256], n, n_turns, skip; /* of turns after the first `skip` */
 } kept;
 
 static void keep_turn(void *user, const drey_trace_turn *turn)
@@ -281,7 +281,7 @@ static int32_t check_turns(const drey_session *s, const text *t, int32_t skip)
     return k.n_turns;
 }
 
-/* Two texts of a session, the second one going on from where the first one ended. */
+/* Two texts of a session: the second one continues where the first one ended. */
 static void write_twice(text out[2], const drey_engine_options *options, oracle *says,
                         const ending *end)
 {
@@ -415,7 +415,7 @@ TEST(the_ceiling_counts_what_passes_read)
     assert_int_equal(statistics_pass_bytes(100, true, 400, 3), 100); /* read ahead */
 }
 
-/* Drafts that share a name are told apart, and both are named. */
+/* Drafts that share a name are different drafts, and the message names both. */
 TEST(predictors_know_their_draft)
 {
     const char *path = temp_path("draft.drey-exit");

@@ -1,6 +1,6 @@
-/* Kept prefixes: what is restored is what would be computed, whoever began the text, whatever was
- * evicted meanwhile, and after a restart; files that are not whole, or another model's, are
- * nothing. */
+/* Kept prefixes: what is restored equals what would be computed, whichever session began the text,
+ * whatever was evicted meanwhile, and after a restart. Incomplete files and files of another model
+ * are not used. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

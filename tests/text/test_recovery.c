@@ -1,5 +1,5 @@
 /* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
- * nothing lost of what was verified, and a next text that goes on as if nothing had been. */
+ * no verified token is lost, and the next text continues as if nothing had happened. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ enum {
 };
 static const int32_t prompt[N_PROMPT] = {5, 77, 140, 9, 201};
 
-/* An engine over a toy that is streamed, a draft beside it, and its session. */
+/* An engine over a toy that is streamed, with or without a draft, and its session. */
 typedef struct rig {
     drey_model *target, *draft;
     drey_engine_options options;
@@ -178,10 +178,10 @@ TEST(cancelled_loads_begin_again)
 }
 
 /* Reads of the disk fail for a while, so often that retrying does not help, at any point of load
- * and text: the text stops with what is verified, and goes on when the disk is back. How many
- * passes a drafted text takes is up to clocks, and two of them may have been read when the disk
- * goes: behind the tokens that are named here at least a third is needed. */
-TEST(text_goes_on_when_the_disk_is_back)
+ * and text: the text stops with what is verified, and continues when the disk is back. How many
+ * passes a drafted text takes depends on clocks, and two of them may have been read when the disk
+ * fails: after the tokens that are named here at least a third pass is needed. */
+TEST(text_continues_when_the_disk_is_back)
 {
     static const int32_t fail_at[] = {0, 0, 1, 5, N_TEXT - 3, N_TEXT - 3 * N_TURN_MAX};
     for (int i = 0; i < 6; i++) {

@@ -146,7 +146,7 @@ static void compute_choice(bench *b, const pass_row *rows, const choice *c)
         compute(b, kept, c->n_keep, HEAD_NONE);
 }
 
-/* The whole state, to compare: keys, values, pending rows, and logits of a row behind the last. */
+/* The whole state, to compare: keys, values, pending rows, and the logits of one more row. */
 typedef struct snapshot {
     uint8_t *keys, *values;
     int32_t n_committed, n_pending, parent[N_ROWS], depth[N_ROWS];
@@ -381,18 +381,18 @@ static void check_draft(drey_kv kv)
     close_bench(&b);
 }
 
-/* Turns without drafting leave the draft behind: it catches up in chunks. */
-TEST(a_draft_that_fell_behind)
+/* After turns without drafting, the draft computes what it has missed, in chunks. */
+TEST(a_draft_that_catches_up)
 {
     bench b;
     open_bench(&b, DREY_KV_F16);
     ((model_drafter *)b.session->drafter)->chunk = CATCH_UP + 1; /* several of them */
     drafter *d = b.session->drafter;
-    for (int32_t behind = CATCH_UP - 2; behind < 4 * CATCH_UP; behind += 3) {
+    for (int32_t n_missed = CATCH_UP - 2; n_missed < 4 * CATCH_UP; n_missed += 3) {
         static token_tree tree;
         text t = prompt();
         begin(d, &tree, &t);
-        for (int32_t i = 0; i < behind; i++) {
+        for (int32_t i = 0; i < n_missed; i++) {
             accepted a = {.next = prompt_token(i + 99)};
             reroot(d, &tree, &a);
             t.token[t.n++] = a.next;

@@ -69,8 +69,8 @@ static void check_order(const model_layout *l)
     assert_true(most <= whole); /* the bit that is there in part may be both */
 }
 
-/* Logits behind the prompt, read in a first pass and again in a later one; used[]: groups of each
- * range that there were. False: the budget does not suffice. */
+/* Logits after the prompt, from a first pass and again from a later one; used[]: how many groups of
+ * each range there were. False: the budget does not suffice. */
 static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning, float *first,
                       float *later, int32_t *used)
 {
@@ -168,8 +168,8 @@ TEST(all_bits_guess_all)
     drey_model_close(&m);
 }
 
-/* Planes of one run that the end of a ring's worth cuts: reads and use in turns go on all
- * the same. */
+/* The ring ends within a run of planes: reading and computing in turns must not wait for each
+ * other. */
 TEST(std_reads_planes)
 {
     static writing want, got;

@@ -1,5 +1,5 @@
-/* Sessions in files: what is loaded goes on as if it had never been saved, and a file that is not
- * exactly what was saved changes nothing. */
+/* Sessions in files: a session that is loaded continues as if it had never been saved, and a file
+ * that is not exactly what was saved changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ TEST(test_while_writing)
 
 /* ---- Refused ---- */
 
-typedef struct refused { /* a session that files are offered to, and what it goes on to write */
+typedef struct refused { /* a session that files are offered to, and what it writes after that */
     engine_place at;
     uint8_t *bytes;
     size_t n_bytes;

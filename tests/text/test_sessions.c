@@ -1,4 +1,4 @@
-/* Sessions go on, alone and in company: random texts, with a draft or without, in memory and
+/* Sessions that continue, alone and together: random texts, with a draft or without, in memory and
  * streamed, are what the target alone writes.
  *
  * Sessions of one engine begin, end, join and leave at random between the steps that they share.
@@ -71,7 +71,7 @@ static drey_engine_options options_of(drey_drafter kind, drey_model *with)
 typedef struct member {
     writing text; /* first: what callbacks get */
     drey_session *session;
-    int32_t before[N_CONTEXT], n_before; /* the timeline behind which it began */
+    int32_t before[N_CONTEXT], n_before; /* the timeline when it began */
     int32_t n_predict, cancel_at;        /* token after which it is cancelled; 0: never */
     const char *stop;                    /* NULL: none */
     bool with_end;                       /* the end of text counts */
@@ -130,7 +130,7 @@ static drey_generate_options text_of(member *m, int32_t n_predict)
     return g;
 }
 
-/* The timeline grows by some ids, after a part of it was cut off, or begins anew. */
+/* Cuts a part of the timeline off, or all of it, or nothing, and adds some ids. */
 static void begin(company *c, member *m)
 {
     static const char *const stops[] = {"e", "a", "th", "\n", "o"};
@@ -210,7 +210,7 @@ static void change(company *c, member *m)
     } else if (what == 0) {
         drey_session_cancel(m->session);
         c->n_cancelled++;
-    } else if (what == 1) { /* a step of its own */
+    } else if (what == 1) { /* a step alone */
         bool done;          /* a read of the step before may fail only now */
         drey_status status = drey_session_step(m->session, &done, &err);
         if (status == DREY_ERR_IO)
@@ -493,7 +493,7 @@ TEST(test_cancel_between_calls)
     place_close(&p);
 }
 
-static drey_session *scored; /* and to be cancelled behind the last pass */
+static drey_session *scored; /* it is cancelled after its last pass */
 static float (*real_sum_exp)(const float *x, int64_t n, float top, float scale);
 
 static float cancel_sum_exp(const float *x, int64_t n, float top, float scale)
@@ -502,7 +502,7 @@ static float cancel_sum_exp(const float *x, int64_t n, float top, float scale)
     return real_sum_exp(x, n, top, scale);
 }
 
-/* Nobody asks any more, but the caller is told and can leave out the windows to come. */
+/* Scoring is complete by then; the error still lets the caller leave out the windows to come. */
 TEST(test_cancel_at_the_end_of_a_window)
 {
     drey_error err = {0};

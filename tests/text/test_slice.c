@@ -249,8 +249,8 @@ TEST(what_was_said_can_be_guessed)
     close_bench(&b);
 }
 
-/* A text whose rows cannot all be read begins, and goes on: those tokens alone are not guessed, and
- * they count. */
+/* A text can be written although some of its rows cannot be read: only those tokens are never
+ * guessed, and they are counted. */
 TEST(rows_that_cannot_be_read)
 {
     bench b;

@@ -127,7 +127,7 @@ TEST(speeds_of_cores)
     assert_true(sets[2].bits[0] == 3 && sets[3].bits[0] == 1 << 5);
     assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 2), 2);
     assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && cores_count(&sets[1]) == 4);
-    cores_add(&among, 6); /* which tells nothing */
+    cores_add(&among, 6); /* whose capacity is not known */
     assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 0);
     unit_words w;
     unit_words_auto(&w, temp_path("cores"), 2); /* a number of threads is no number of clusters */
@@ -282,7 +282,7 @@ TEST(parts_are_computed_where_they_belong)
         sum += (double)w->units[i].n_groups;
     }
     assert_true(w->units[0].share[0] == 0.125 && w->units[2].share[6] == 0.5);
-    /* Of the pass that loads, the threads take what has arrived, whoever is there. */
+    /* In the pass that loads, any thread that is free takes what has arrived. */
     const double loading = 1.0 / N_TEXT, most = (1 - loading) / 8 + loading + 0.02;
     assert_in_range(w->units[0].n_groups, (uint64_t)(0.06 * sum), (uint64_t)(most * sum));
     assert_in_range(w->units[2].n_groups, (uint64_t)(0.35 * sum), (uint64_t)(0.6 * sum));
@@ -410,7 +410,7 @@ TEST(devices_attend)
 }
 
 #ifndef TESTS_SANITIZED /* drivers leak and race as they like */
-/* A device beside clusters, if there is one. */
+/* A device together with clusters, if there is one. */
 TEST(with_a_device)
 {
     static const char *const units[] = {"cpu+cpu+opencl", "cpu+opencl+static"};

@@ -12,7 +12,7 @@
 
 enum { MAX_NAMES = 24 };
 
-/* Shapes of the tiers that have them, beside the one that the tier's own name stands for. */
+/* Shapes of the tiers that have several, besides the one that the tier's own name means. */
 typedef struct shaped {
     const char *name, *tier;
     int32_t shape;

@@ -56,7 +56,7 @@ const kernel_table *__wrap_kernel_select(const char *name)
     return table ? table : __real_kernel_select(forced);
 }
 
-/* A test that goes through all tiers goes through this one, and what it is held against. */
+/* A test of all tiers then runs for this one, and for those that it is compared with. */
 const char *const *__wrap_kernel_tiers(void)
 {
     return forced ? tiers : __real_kernel_tiers();

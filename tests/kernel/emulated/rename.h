@@ -1,5 +1,5 @@
-/* Included before every file of the test-only build of the avxvnni and amx tiers: what they define
- * gets names of its own, so that the library's tiers stay beside it, untouched. */
+/* Included before every file of the test-only build of the avxvnni and amx tiers: gives other names
+ * to what they define, so that the library's tiers can be linked as well, unchanged. */
 #pragma once
 
 #define avxvnni_matmul_init emulated_avxvnni_matmul_init

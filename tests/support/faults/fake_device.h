@@ -1,5 +1,5 @@
 /* A device that is none: plain C kernels on its driver's thread, for tests of what units do with
- * devices. What stands behind "fake:" says how it behaves, words between dots:
+ * devices. The words after "fake:", separated by dots, say how it behaves:
  *
  *   refuse   it does not open                    failN    its call N of submit fails, having
  *   copies   its memory is its own: it gets               spoilt what it was to write

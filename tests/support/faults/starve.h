@@ -8,5 +8,5 @@
 
 /* From now on, grants n requests and refuses the one after them, once. */
 void starve_after(int64_t n);
-/* Stops, and tells whether a request was refused since. */
+/* Stops. True: a request has been refused since starve_after. */
 bool starve_end(void);

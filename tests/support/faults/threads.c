@@ -1,5 +1,5 @@
 /* Tests that start threads carry the label "threads", by which those for TSan are chosen. ctest
- * tells the others by an environment variable that they start none: then the attempt ends them. */
+ * sets an environment variable for the others: with it, an attempt to start one ends the test. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Arenas: alignment, zeros, marks; and what a plan forgot lies in memory of its own and
- * is reported. */
+/* Arenas: alignment, zeros, marks; and what a plan forgot gets separate memory and is
+ * reported. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -39,7 +39,7 @@ TEST(filled_to_the_last_byte)
     arena_free(&a);
 }
 
-TEST(tells_what_was_forgotten)
+TEST(reports_what_was_forgotten)
 {
     arena a;
     MUST(arena_init, &a, 4096, false);

@@ -114,7 +114,7 @@ TEST(memory_file_systems_work)
     free(bounce);
 }
 
-TEST(truncation_is_told)
+TEST(truncation_is_reported)
 {
     const char *path = temp_path("truncated.bin");
     free(bytes_file_random(path, 100000, 10));
@@ -136,7 +136,7 @@ TEST(truncation_is_told)
     free(bounce), free(got);
 }
 
-TEST(what_is_no_file_is_told)
+TEST(what_is_no_file_is_refused)
 {
     file f;
     drey_error err;

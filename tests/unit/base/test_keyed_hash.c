@@ -195,7 +195,7 @@ TEST(doubles_of_special_tokens)
     writer_free(&w);
 }
 
-/* The hash of two pieces is the whole's, and a key of its own for each table. */
+/* Two pieces have the hash of the whole text, and each table draws its own key. */
 TEST(pieces_and_keys)
 {
     hash_key a, b;

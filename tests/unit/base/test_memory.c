@@ -113,7 +113,7 @@ TEST(v1_room_counts_the_levels_below)
 
 TEST(container_mounts_show_their_part)
 {
-    /* The mount begins at the container's own group: its limit lies in the mount's root. */
+    /* The mount begins at the container's own group: its limit is in the mount's root. */
     cgroup_source source =
         make_source("0::/docker/abc\n", "30 23 0:26 /docker/abc %s/box rw - cgroup2 cgroup2 rw\n");
     write_text("fs/box/memory.max", "555000\n");

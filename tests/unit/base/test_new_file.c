@@ -1,4 +1,4 @@
-/* Files that appear whole or not at all: what is under the name, and what is left beside it, after
+/* Files that appear whole or not at all: what the name has, and which other files are left, after
  * each way a writer can end. */
 #include <signal.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ TEST(follows_links)
     assert_true(S_ISLNK(about.st_mode));
 }
 
-/* 40 MiB, so that several windows are pushed out; every MiB tells its number. */
+/* 40 MiB, so that several windows are pushed out; every MiB is filled with its number. */
 TEST(large_files_are_complete)
 {
     enum { MIB = 1 << 20, N = 40 };

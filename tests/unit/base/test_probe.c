@@ -59,7 +59,7 @@ TEST(test_probe)
     expect(hangs, 1, DREY_ERR_UNSUPPORTED, "the thing hangs when it is opened");
 }
 
-/* ---- Numbers that tell ---- */
+/* ---- Numbers that show how a device computes ---- */
 
 static void numbers_right(float out[CHECK_NUMBERS])
 {

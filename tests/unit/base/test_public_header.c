@@ -42,7 +42,7 @@ TEST(sizes_stay)
             fail_msg("%s has %zu bytes instead of %zu: see the head of this file",
                      structures[i].name, structures[i].now, structures[i].n_bytes);
         if (structures[i].reserved_end != structures[i].now)
-            fail_msg("%s has fields behind its reserved ones", structures[i].name);
+            fail_msg("%s has fields after its reserved ones", structures[i].name);
     }
     assert_int_equal(sizeof(drey_error), 508);
 }

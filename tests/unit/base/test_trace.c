@@ -128,7 +128,7 @@ static void *write_spans(void *user)
 }
 
 /* Sums may be read while threads write, spans when they have ended. */
-TEST(threads_write_beside_each_other)
+TEST(threads_write_at_the_same_time)
 {
     traced x = open_trace(WRITERS, 64);
     pthread_t threads[WRITERS];

@@ -78,81 +78,81 @@ TEST(what_came_moves_the_weight)
     assert_true(t.places[2][1] < 256);
 }
 
-/* ---- An inner drafter that is told what to say ---- */
+/* ---- An inner drafter whose guesses the tests set ---- */
 
-typedef struct told {
+typedef struct scripted {
     drafter base;
     candidate guess[TREE_MAX_GUESSES];
     int32_t n;
-    int32_t deepest;                         /* it guesses behind nodes of less depth */
+    int32_t deepest;                         /* it guesses after nodes of less depth */
     int32_t n_asked;                         /* nodes */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of its step */
     int32_t n_tops, n_reroots;
-} told;
+} scripted;
 
-static drey_status told_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
+static drey_status scripted_begin(drafter *d, const int32_t *tokens, int32_t n, drey_error *err)
 {
     (void)tokens;
     return DREY_OK;
 }
 
-static bool told_can_guess(const drafter *d, const token_tree *tree, int32_t node)
+static bool scripted_can_guess(const drafter *d, const token_tree *tree, int32_t node)
 {
-    return tree->nodes[node].depth < ((const told *)d)->deepest;
+    return tree->nodes[node].depth < ((const scripted *)d)->deepest;
 }
 
-static drey_status told_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
-                               drey_error *err)
+static drey_status scripted_expand(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                                   drey_error *err)
 {
-    told *t = (told *)d;
+    scripted *t = (scripted *)d;
     t->n_asked += n;
     for (int32_t i = 0; i < n; i++) {
-        assert_true(told_can_guess(d, tree, nodes[i]));
+        assert_true(scripted_can_guess(d, tree, nodes[i]));
         tree_guess(tree, nodes[i], t->guess, t->n);
     }
     return DREY_OK;
 }
 
-static drey_status told_start(drafter *d, const token_tree *tree, const int32_t *nodes, int32_t n,
-                              drey_error *err)
+static drey_status scripted_start(drafter *d, const token_tree *tree, const int32_t *nodes,
+                                  int32_t n, drey_error *err)
 {
-    told *t = (told *)d;
+    scripted *t = (scripted *)d;
     memcpy(t->nodes, nodes, (size_t)n * sizeof *nodes);
     t->n_nodes = n;
     return DREY_OK;
 }
 
-static drey_status told_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
-                                drey_error *err)
+static drey_status scripted_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
+                                    drey_error *err)
 {
-    told *t = (told *)d;
+    scripted *t = (scripted *)d;
     *done = until_ns == 0;
-    return *done ? told_expand(d, tree, t->nodes, t->n_nodes, err) : DREY_OK;
+    return *done ? scripted_expand(d, tree, t->nodes, t->n_nodes, err) : DREY_OK;
 }
 
-static void told_give_up(drafter *d)
+static void scripted_give_up(drafter *d)
 {
-    ((told *)d)->n_nodes = 0;
+    ((scripted *)d)->n_nodes = 0;
 }
 
-static void told_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
-                        int32_t next, const int32_t *moved)
+static void scripted_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
+                            int32_t next, const int32_t *moved)
 {
     (void)moved;
-    ((told *)d)->n_reroots++;
+    ((scripted *)d)->n_reroots++;
 }
 
-static const drafter_class told_class = {.begin = told_begin,
-                                         .can_guess = told_can_guess,
-                                         .expand = told_expand,
-                                         .start = told_start,
-                                         .advance = told_advance,
-                                         .give_up = told_give_up,
-                                         .reroot = told_reroot};
+static const drafter_class scripted_class = {.begin = scripted_begin,
+                                             .can_guess = scripted_can_guess,
+                                             .expand = scripted_expand,
+                                             .start = scripted_start,
+                                             .advance = scripted_advance,
+                                             .give_up = scripted_give_up,
+                                             .reroot = scripted_reroot};
 
 typedef struct bench {
     void *memory;
-    told inner;
+    scripted inner;
     sampler sampler;
     drafter *d;
     token_tree tree;
@@ -166,7 +166,7 @@ static void open_bench(const int32_t *tokens, int32_t n)
     memset(&b, 0, sizeof b);
     b.memory = calloc(1, blend_bytes(CAPACITY));
     assert_non_null(b.memory);
-    b.inner = (told){.base = {.class = &told_class}, .deepest = 1000};
+    b.inner = (scripted){.base = {.class = &scripted_class}, .deepest = 1000};
     b.d = blend_init(b.memory, CAPACITY, &b.inner.base, &b.sampler, NULL, NULL);
     MUST(b.d->class->begin, b.d, tokens, n);
     tree_reset(&b.tree, tokens[n - 1]);
@@ -199,7 +199,7 @@ enum { N_REPEATED = sizeof repeated / sizeof *repeated, N_FRESH = sizeof fresh /
 
 TEST(one_knows_what_the_other_does_not)
 {
-    open_bench(repeated, N_REPEATED); /* behind 1 2 3: 8 twice, 7; behind 2 3: 9, too */
+    open_bench(repeated, N_REPEATED); /* after 1 2 3: 8 twice and 7; after 2 3: also 9 */
     const tree_node *root = expand(0);
     assert_int_equal(root->n_guesses, 3);
     for (int i = 0; i < 3; i++) {
@@ -243,8 +243,8 @@ TEST(both_guess)
     assert_true(sum <= 1.0001f);
 }
 
-/* A text that has gone round often: what follows is copied at a glance, to any depth, and the inner
- * drafter is not asked. What stands below a node that it cannot reach is lookup's. */
+/* A text that repeats itself: what follows is copied at once, to any depth, and the inner drafter
+ * is not asked. Guesses below a node that the inner drafter cannot reach are lookup's. */
 TEST(copies_take_no_step)
 {
     int32_t round[150];
@@ -324,7 +324,7 @@ TEST(going_on)
     for (int i = 0; i < CALIBRATION_BINS; i++)
         trials += blend->worth[0].trials[0][i];
     assert_true(trials == 2);
-    /* The timeline is 1 2 3 8 5 now, of which 1 2 3 8 stood before 5 once. */
+    /* The timeline ends in 1 2 3 8 5 now, which the text has once already. */
     b.inner.n = 0;
     assert_int_equal(expand(0)->guess[0].token, 2);
 }

@@ -26,12 +26,12 @@ TEST(what_is_assumed)
     turn_cost c = streamed();
     near(cost_pass(&c, 1), 0.1);
     near(cost_pass(&c, 8), 0.135);
-    near(cost_pass(&c, 9), 0.155); /* the step behind a tile */
+    near(cost_pass(&c, 9), 0.155); /* one row in a second tile */
     near(cost_pass(&c, 29), 0.305);
     near(cost_step(&c, 1), 0.01);
     near(cost_step(&c, 8), 0.0128);
     near(cost_turn(&c, 0, 0), 0.4);
-    near(cost_turn(&c, 28, 0.01), 0.4); /* 10 ms of reads go on meanwhile */
+    near(cost_turn(&c, 28, 0.01), 0.4); /* reads continue in these 10 ms */
     near(cost_turn(&c, 28, 0.1), 0.48); /* but the ring takes a twentieth */
     near(cost_turn(&c, 49, 0.1), 0.1 + 0.4625);
     c = resident();
@@ -39,7 +39,7 @@ TEST(what_is_assumed)
     near(cost_turn(&c, 8, 0.05), 0.05 + 0.155);
 }
 
-/* Measured beforehand: the shape is, and how long a row takes, until passes tell. */
+/* Measured beforehand: the shape, and the time of a row, until passes have been measured. */
 TEST(what_is_known)
 {
     drey_profile known;
@@ -191,7 +191,7 @@ TEST(the_number_of_nodes)
     c = streamed();
     assert_int_equal(cost_choose(&c, many, 60, 0, &rate), 41);
     near(rate, 3.05 / 0.4025);
-    /* Past a plateau's end there may be another one: seven good nodes behind the tile. */
+    /* A plateau may follow another one: seven good nodes are in the second tile. */
     for (int i = 0; i < 20; i++)
         many[i] = i < 14 ? 0.5f : 0.001f;
     c = resident();

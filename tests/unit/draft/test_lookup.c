@@ -165,12 +165,12 @@ static const int32_t repeated[] = {1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3, 8, 5, 2, 3, 
 TEST(candidates)
 {
     open_bench(repeated, sizeof repeated / sizeof *repeated);
-    /* Behind 1 2 3: 8 twice and 7; behind 2 3 alone: 9, too. */
+    /* After 1 2 3: 8 twice and 7; after 2 3: also 9. */
     check_guesses(expand(0), (int32_t[]){8, 7, 9}, 3);
-    /* Behind 1 2 3 8: 1 and 5, once each, the later one first. */
+    /* After 1 2 3 8: 1 and 5, once each, the later one first. */
     int32_t child = tree_push(&b.tree, 0, 8, 0.5f);
     check_guesses(expand(child), (int32_t[]){5, 1}, 2);
-    /* Behind 2 3 9 stood 1; the path's 3 9 is a suffix of that. */
+    /* After 2 3 9 came 1; the path's 3 9 is a suffix of that. */
     child = tree_push(&b.tree, 0, 9, 0.5f);
     check_guesses(expand(child), (int32_t[]){1}, 1);
     /* A token that never was: nothing. */
@@ -186,7 +186,7 @@ TEST(what_the_target_thought)
     int32_t child = tree_push(&b.tree, 0, 30, 0.5f);
     d->class->take_target_top(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
     d->class->take_target_top(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
-    /* Behind 5 6; behind 6 30, and behind any 30. */
+    /* After 5 6; after 6 30, and after any 30. */
     check_guesses(expand(0), (int32_t[]){30, 31}, 2);
     check_guesses(expand(child), (int32_t[]){6, 41, 42}, 3);
     int32_t other = tree_push(&b.tree, 0, 31, 0.5f);
@@ -200,7 +200,7 @@ TEST(what_the_target_thought)
     check_guesses(expand(last), (int32_t[]){43}, 1);
 }
 
-/* A kind that is right gains, one that is wrong loses, and the text goes on. */
+/* While the text continues, a kind that is right gains, and one that is wrong loses. */
 TEST(confidence_follows_the_text)
 {
     for (int right = 0; right < 2; right++) {
@@ -219,7 +219,7 @@ TEST(confidence_follows_the_text)
     }
 }
 
-/* One text after another, and the same with more behind it. */
+/* A text after another one, and the same text with more tokens at its end. */
 TEST(beginning_again)
 {
     const int32_t n = sizeof repeated / sizeof *repeated;

@@ -103,7 +103,7 @@ static double gain(void)
     return (double)w.n_tokens / w.time_s / plain();
 }
 
-/* Counts anew: over the next tokens drafting pays. */
+/* Counts from zero: over the next tokens drafting pays. */
 static void write_afresh(draft_policy *p)
 {
     w.n_tokens = 0;
@@ -233,8 +233,8 @@ TEST(what_was_won_is_no_hoard)
     assert_false(next_drafts_after_plain(p, PLAIN_S));
 }
 
-/* Guesses of equal confidence, of which every third is right, in no order: turns win and lose, and
- * drafting goes on, for it wins. */
+/* Guesses of equal confidence, of which every third is right, in no order: some turns win, some
+ * lose, and drafting continues, because it wins on average. */
 TEST(luck_is_no_reason)
 {
     draft_policy *p = open_world(0.35f, false, 0.1, 0.004, 0);
@@ -369,7 +369,7 @@ TEST(worth_and_calibration_follow_the_text)
     assert_true(policy_calibrate(p, 0, 0.12f) > 0.119f);
 }
 
-/* A turn that shares its pass takes an unknown time; a pause goes on all the same, and ends. */
+/* A turn that shares its pass takes an unknown time; it still counts for a pause, which ends. */
 TEST(pauses_end_in_company)
 {
     draft_policy *p = open_world(0.9f, true, 0.1, 0.01, 0);

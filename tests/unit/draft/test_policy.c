@@ -123,10 +123,10 @@ static bool restate_pacer(forest *f, uint64_t seed, bool normalised, int32_t siz
         float most = 0;
         for (int i = 0; i < n_ends; i++) {
             float c = ends[i]->confidence / (normalised ? sum : 1);
-            float behind = (float)(f->n - 1) * c - (float)ends[i]->length;
-            if (!next || behind > most) {
+            float lag = (float)(f->n - 1) * c - (float)ends[i]->length;
+            if (!next || lag > most) {
                 next = ends[i];
-                most = behind;
+                most = lag;
             }
         }
         candidate c[8];
@@ -324,8 +324,8 @@ TEST(what_was_drafted_ahead_is_no_chain)
     }
 }
 
-/* A node that the draft was unsure of may be there: bld does not go on below it. */
-TEST(bld_stops_where_others_went_on)
+/* A node that the draft was unsure of may be there: bld does not draft below it. */
+TEST(bld_stops_where_others_continued)
 {
     static token_tree t;
     scripted s = {.base.class = &scripted_class};
@@ -360,9 +360,9 @@ TEST(single_asks_and_submits_nothing)
 
 static const char *const names[] = {"sequence", "llmcad", "edgellm", "optimal", "static"};
 
-/* What a policy begins with may have been drafted in the turn before: it goes on from there, and a
- * tree grown in two goes is one grown at once. */
-TEST(a_tree_goes_on_growing)
+/* A policy may begin with a tree that was drafted in the turn before: growing in two parts gives
+ * the same tree as growing at once. */
+TEST(a_tree_continues_to_grow)
 {
     rng r = {11};
     for (uint64_t seed = 1; seed < 600; seed++) {
@@ -416,14 +416,14 @@ static void grows_to(const char *name, int32_t size, uint64_t without, const int
 
 TEST(examples_by_hand)
 {
-    /* Root gives A .9, B .5 (M = 2): A is 2 * .9 - 1 = .8 behind, B 0: A next, giving AA .81 and
-     * AB .45 (M = 4): B is 4 * .5 - 1 = 1 behind, AA 4 * .81 - 2 = 1.24, AB -.2: AA next (M = 6),
-     * giving AAA .729 and AAB: B 2, AB .7, AAA 1.374, AAB -.57: B next. */
+    /* Root gives A .9, B .5 (M = 2): A lags by 2 * .9 - 1 = .8, B by 0: A next, giving AA .81 and
+     * AB .45 (M = 4): B lags by 4 * .5 - 1 = 1, AA by 4 * .81 - 2 = 1.24, AB by -.2: AA next
+     * (M = 6), giving AAA .729 and AAB: B 2, AB .7, AAA 1.374, AAB -.57: B next. */
     const int32_t edgellm[] = {-1, 0, 0, 1, 1, 3, 3, 2, 2};
     grows_to("edgellm", 8, 0, edgellm, 9);
-    /* Of a sum of 1.4, A is 2 * .9 / 1.4 - 1 = .29 behind, B -.29: A next. Of 1.76, B is
+    /* Of a sum of 1.4, A lags by 2 * .9 / 1.4 - 1 = .29, B by -.29: A next. Of 1.76, B lags by
      * 4 * .5 / 1.76 - 1 = .14, AA 4 * .81 / 1.76 - 2 = -.16, AB -.98: B next, giving BA .45 and BB
-     * .25. Of 1.96, AA is 6 * .81 / 1.96 - 2 = .48, AB and BA -.62: AA next. */
+     * .25. Of 1.96, AA lags by 6 * .81 / 1.96 - 2 = .48, AB and BA by -.62: AA next. */
     const int32_t llmcad[] = {-1, 0, 0, 1, 1, 2, 2, 3, 3};
     grows_to("llmcad", 8, 0, llmcad, 9);
     /* Two guesses where three are wanted. */

@@ -16,8 +16,8 @@
 
 /* ---- Trees ---- */
 
-/* Guesses behind token t: 10 t + 1, 10 t + 2, ..., so that a token's digits are its path's ranks;
- * fewer behind `poor`. */
+/* Guesses after token t: 10 t + 1, 10 t + 2, ..., so that a token's digits are its path's ranks;
+ * fewer after `poor`. */
 typedef struct digits {
     drafter base;
     int32_t n_steps, n_nodes[16], poor;
@@ -91,12 +91,12 @@ TEST(shapes_by_hand)
         {5, 9, 99, 0, "1 2 3 11 21", 2, {1, 2}},
         {12, 9, 99, 0, "1 2 3 11 12 13 21 22 23 31 32 33", 2, {1, 3}},
         {127, 9, 99, 0, "1 2 3 11 12 13 21 22 23 31 32 33", 2, {1, 3}},
-        {5, 1, 99, 0, "1 2 3", 1, {1}}, /* the text ends behind the next token */
+        {5, 1, 99, 0, "1 2 3", 1, {1}}, /* the text ends after the next token */
         {5, 0, 99, 0, "", 0, {0}},
         {5, 9, 4, 0, "1 2 3 11", 2, {1, 2}}, /* no room for all */
         {5, 9, 99, DREY_WITHOUT(DREY_PART_TREE), "1 11", 2, {1, 1}},
         {5, 9, 99, DREY_WITHOUT(DREY_PART_BATCHING), "1 2 3 11 21", 3, {1, 1, 1}},
-        {0, 9, 99, 0, "", 0, {0}}, /* a token a pass was best */
+        {0, 9, 99, 0, "", 0, {0}}, /* one token per pass is best */
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         static token_tree tree;

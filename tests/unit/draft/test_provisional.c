@@ -99,7 +99,7 @@ TEST(ranks_depth_and_least)
 TEST(a_root_that_nobody_expanded)
 {
     token_tree t;
-    tree_reset(&t, END); /* what stands before the text may be anything */
+    tree_reset(&t, END); /* what precedes the text may be anything */
     check(&all_rules, &t, (int32_t[]){END}, 1);
 }
 
@@ -118,8 +118,8 @@ static float doubled(const void *user, int32_t rank, float confidence)
     return rank == 0 ? confidence : *(const float *)user * confidence;
 }
 
-/* "4" .8 * .5 = .4 behind node "3", which has what its policy gave it; "5" and "2" .2
- * against .1. */
+/* "4" has .8 * .5 = .4 after node "3", which keeps its policy's confidence; "5" and "2" have .2
+ * and .1. */
 TEST(calibrated_guesses)
 {
     token_tree t;

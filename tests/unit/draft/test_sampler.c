@@ -290,8 +290,8 @@ TEST(samples_follow_the_probabilities)
     }
 }
 
-/* Two tokens in a row, the second's logits depending on the first: P(a) P(b | a); likewise the
- * same position under neighbouring seeds with the same logits: P(a) P(b). */
+/* Two tokens in a row, where the second's logits depend on the first: P(a) P(b | a); and the same
+ * position under neighbouring seeds with the same logits: P(a) P(b). */
 TEST(pairs_follow_the_probabilities)
 {
     enum { V = 8 };

@@ -224,8 +224,8 @@ TEST(what_a_first_step_promises)
     shared_drafting c = {.trees = w.trees, .n = 2, .most = 40};
     /* 2 tokens in 1 s; with a step 3.5 in 1.104: its first guesses are taken to be worth 0.75. */
     near(shared_drafting_promise(&c), 3.5 / 1.104 / 2 - 1);
-    /* Six others beside them: 8 in 3 s; with a step of one 8.75 in 3.6, and more
-     * without its guess, in 3.1. */
+    /* With six other rows: 8 in 3 s; with a step of one 8.75 in 3.6, and more without
+     * its guess, in 3.1. */
     c.n_plain = 6;
     near(shared_drafting_promise(&c), 3 / 3.1 - 1);
     /* Reads of 4 s hide all that: 8 in 4, 9.5 in 4.104. */

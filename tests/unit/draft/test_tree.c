@@ -93,7 +93,7 @@ static void same_node(const tree_node *a, const tree_node *b)
     assert_memory_equal(a->guess, b->guess, a->n_guesses * sizeof *a->guess);
 }
 
-/* Against a tree into which what stays is pushed anew. */
+/* Compared with a new tree into which the nodes that stay are pushed. */
 TEST(reroot_equals_rebuilding)
 {
     static token_tree t, built;

@@ -1,6 +1,6 @@
-/* Attention divided between clusters and devices: who is given what at a boundary, that every block
- * is somebody's once, and that a row has the same bits wherever the boundary is, whoever does what
- * in whatever order, also when a device fails. */
+/* Attention divided between clusters and devices: which unit is given what at a boundary, that each
+ * block is computed once, and that a row has the same bits wherever the boundary is, whichever unit
+ * does what in whatever order, also when a device fails. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ TEST(between_contexts)
     assert_near(boundary_at(contexts + 3, boundary + 3, 1, 5), 0.75, 0);
 }
 
-/* A tail counts as two blocks. Behind 1280 positions, 20 blocks, a fifth of all is 4.4: the tail
+/* A tail counts as two blocks. With 1280 positions, 20 blocks, a fifth of all is 4.4: the tail
  * and 2.4 of 20; a twentieth is 1.1, 0.55 of the tail. */
 TEST(from_shares)
 {
@@ -169,7 +169,7 @@ static void *must_alloc(size_t bytes)
     return p;
 }
 
-/* Rows with random parents behind a prefix; or, as a chain, each in its place. */
+/* Rows with random parents after a prefix; or, as a chain, each in its place. */
 static void place(scene *s, rng *r, int32_t n_prefix, bool chain)
 {
     for (int32_t row = 0; row < ROWS; row++) {

@@ -354,7 +354,7 @@ static void with_bench(const bench_options *options, void (*test)(bench *b, cons
     close_bench(&b);
 }
 
-/* Three tokens: the first stops at every layer, the second at every layer, the third goes on. */
+/* Three tokens: the first and the second stop at every pair of layers, the third at none. */
 static void stop_at_every_layer(bench *b, const answer *a)
 {
     for (int32_t first = 1; first <= N_LAYERS; first++)
@@ -434,7 +434,7 @@ TEST(test_given_up)
     with_bench(&(bench_options){"llama", TYPE_Q8_0, NULL, 1, 2, 1, false}, give_up);
 }
 
-/* Looks at every layer; behind the last one they see what the pass's own head says. */
+/* Looks at every layer; after the last one they see what the pass's own head says. */
 static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *whole)
 {
     enum { N_IDS = 5 };
@@ -499,8 +499,8 @@ static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
     return bytes;
 }
 
-/* With all layers held back, what is read is what passes used; without, the ring's worth goes with
- * it. What lies before the hold is read ahead, with nobody asking. */
+/* With all layers held back, exactly what passes use is read; otherwise the ring is filled as well.
+ * Layers before the hold are read ahead, without a request. */
 static void hold_reads(bench *b, const answer *a)
 {
     runner *r = runner_of(b);

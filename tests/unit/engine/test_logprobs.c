@@ -1,5 +1,5 @@
-/* Log-probabilities of what was written are those that scoring the text gives, bit for bit, whoever
- * drafted; biases change the choice and never those numbers. */
+/* Log-probabilities of a written text equal those of scoring it, bit for bit, with any drafter;
+ * biases change the choice and never those numbers. */
 #include <math.h>
 #include <string.h>
 

@@ -91,7 +91,7 @@ static void close_bench(bench *b)
     toys_close(NULL);
 }
 
-/* n committed tokens in a cache, of a text of its own. */
+/* Fills a cache with n committed tokens, of another text for every n. */
 static void commit_text(bench *b, runner r, kv_cache *kv, int32_t n)
 {
     int32_t tokens[N_SLOTS];
@@ -227,7 +227,7 @@ TEST(a_step_never_waits)
     close_bench(&b);
 }
 
-/* The draft's pass goes on whenever the target's can not. */
+/* The draft's pass continues whenever the target's can not. */
 TEST(two_models_take_turns)
 {
     bench b;
@@ -338,7 +338,7 @@ TEST(a_pass_may_be_left_anywhere)
     }
 }
 
-/* The hidden state behind the final norm, with chosen rows of the head: the logits' own bits. */
+/* The hidden state after the final norm, with chosen rows of the head: the logits' own bits. */
 TEST(chosen_rows_of_the_head)
 {
     bench b;

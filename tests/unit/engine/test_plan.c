@@ -194,7 +194,7 @@ TEST(sessions_are_counted)
     assert_int_equal(drey_engine_open(&e, &o, &err), DREY_ERR_USAGE);
 }
 
-/* A plan that forgot something is told when memory is laid out; nothing is overrun. */
+/* A plan that forgot something is reported when memory is laid out; nothing is overrun. */
 TEST(a_short_plan_is_an_error)
 {
     drey_engine_options o = usual(false);
@@ -268,8 +268,8 @@ static size_t pages_after_reads(const char *path)
     return cached_pages(path);
 }
 
-/* Read-ahead that is still under way when settling begins is not left behind, but for what the
- * program maps. */
+/* Pages that are still being read ahead when settling begins are dropped as well, except those that
+ * the program maps. */
 TEST(the_rest_of_the_file_goes)
 {
     const char *path = "/proc/self/exe";

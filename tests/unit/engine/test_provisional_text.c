@@ -1,5 +1,5 @@
-/* Provisional text: whoever follows the events has at any time a verified text, which is on_text's,
- * and behind it a provisional one, whose every byte is taken back or verified. */
+/* Provisional text: a caller that follows the events has at any time the verified text, equal to
+ * on_text's, and after it a provisional one; each byte of that is later taken back or verified. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ TEST(events_add_up)
         assert_int_equal(r.n_text, plain.n_text);
         assert_memory_equal(r.text, plain.text, r.n_text);
         assert_true(r.seen.n_stood > 10 && r.n_events[DREY_EVENT_TAKEN_BACK] > 0);
-        /* A stop text in the middle: nothing behind it stays, and it is held back here as there. */
+        /* A stop text in the middle: nothing after it stays, and it is held back in both texts. */
         char stop[4] = {0};
         memcpy(stop, plain.text + plain.n_text / 2, 3);
         r = (reader){.n_text = 0};

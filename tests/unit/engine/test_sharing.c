@@ -1,5 +1,5 @@
-/* Sessions that share passes: whose nodes go into a pass, how many rows of prompts beside them, and
- * steps of the draft for several trees, which guess what each alone would. */
+/* Sessions that share passes: whose nodes go into a pass, how many rows of prompts it has as well,
+ * and steps of the draft for several trees, which guess what each alone would. */
 #include <string.h>
 
 #include "policy/shared_drafting.h"
@@ -130,7 +130,7 @@ TEST(test_steps_are_shared)
         assert_int_equal(tree_n_submitted(&m[i].tree), i == 0 ? 3 : 2);
 }
 
-/* Reads make a pass of few rows last: whoever is sure is drafted for deeper than the other. */
+/* Reads make even a pass of few rows long: the tree of the surer draft grows deeper. */
 TEST(test_steps_go_where_they_pay)
 {
     turn_cost cost = small_pass(1);
@@ -172,11 +172,11 @@ TEST(test_rows_of_prompts)
     assert_int_equal(rows[1], 9);
     assert_int_equal(rows[2], 30);
     assert_int_equal(rows[0], 21);
-    /* Beside 24 rows, which take 11 s: 22 s are 46 rows. */
+    /* With 24 other rows, which take 11 s: 22 s are 46 rows. */
     sharing_prompt_rows(list, 3, 24, 60, rows);
     assert_int_equal(rows[0] + rows[1] + rows[2], 22);
     assert_true(rows[0] >= 3 && rows[1] >= 3 && rows[2] >= 3);
-    /* Beside one row: two tiles all the same. */
+    /* With one other row: still two tiles. */
     sharing_prompt_rows(list, 3, 1, 60, rows);
     assert_int_equal(rows[0] + rows[1] + rows[2], 16);
     /* Where there is less room, that; and a row each. */
@@ -267,7 +267,7 @@ TEST(test_guesses_stay)
     toys_close(NULL);
 }
 
-/* Beside a prompt that takes many passes, the other text has a token of each. */
+/* While a prompt takes many passes, the other text gets a token from each of them. */
 TEST(test_nobody_waits_for_a_prompt)
 {
     drey_engine_options o = chains_of_four();

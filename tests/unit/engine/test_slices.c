@@ -7,11 +7,11 @@
 #include "support/test.h"
 
 typedef struct world {
-    int64_t now, arrives;     /* the time; when the pass can go on */
+    int64_t now, arrives;     /* the time; when the pass can continue */
     int64_t ring_full;        /* when the disk would have to wait */
     int64_t overshoot;        /* a slice ends so late at most */
     int64_t left;             /* work that there is */
-    int32_t n_slices, n_late; /* n_late: begun although the pass could go on */
+    int32_t n_slices, n_late; /* n_late: begun although the pass could continue */
     int64_t longest;          /* slice that was asked for */
     rng r;
 } world;
@@ -66,7 +66,7 @@ TEST(nothing_while_a_piece_waits)
     assert_int_equal(w.n_slices, 0);
 }
 
-/* A gap of 3.5 ms: four slices of one, and the pass goes on half a millisecond late. */
+/* A gap of 3.5 ms: four slices of 1 ms, and the pass continues half a millisecond late. */
 TEST(a_gap)
 {
     world w = {.arrives = 3 * MS + MS / 2, .ring_full = 50 * MS, .left = 100 * MS};

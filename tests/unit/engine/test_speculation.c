@@ -42,7 +42,7 @@ TEST(a_turn_by_hand)
                                    .depth_accepted = {1, 1, 1},
                                    .rank_submitted = {1, 3, 0, 0, 0, 0, 0, 0, 1},
                                    .rank_accepted = {1, 2},
-                                   .rank_chosen = {1, 2}, /* nobody guessed behind 32 */
+                                   .rank_chosen = {1, 2}, /* no guesses after 32 */
                                    .passes_writing = {0, 0, 0, 1}};
     assert_memory_equal(&got, &want, sizeof got);
     s->accepted = (accepted){.n_path = 0, .next = 5}; /* a miss: none of the root's guesses */

@@ -96,8 +96,8 @@ TEST(a_turn_by_hand)
     arena_free(&memory);
 }
 
-/* Four turns behind one of a text before: the tokens 18 to 22 are written, then 20 becomes 99, and
- * 19 and what follows it goes. */
+/* Four turns after one of an earlier text; then the token at 20 becomes 99, and in the end the one
+ * at 19 and what follows it are removed. */
 TEST(what_is_taken_back_is_cut)
 {
     start_log(10, 7);
@@ -196,7 +196,7 @@ static bool inside(const drey_trace_span *span, const char *const *what)
     return false;
 }
 
-/* Spans of the caller's thread follow each other or lie in each other; turns follow each other and
+/* Spans of the caller's thread follow each other or are nested; turns follow each other and
  * hold one verification each. */
 static void fits_together(const drey_statistics *stats, int32_t n_context)
 {

@@ -250,7 +250,7 @@ TEST(says_what_is_missing)
     assert_int_equal(c.n, 2);
     assert_true(strstr(c.text, "clamp_kqv") && strstr(c.text, "residual_scale"));
     toy = toy_usual();
-    toy.architecture = "mamba"; /* of which it cannot tell what else is missing */
+    toy.architecture = "mamba"; /* whose other needs are not known */
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
     assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported (llama, "));

@@ -85,7 +85,7 @@ static void write_as_version(const char *path, uint8_t version)
     uint8_t *bytes = bytes_file_read(path, &n);
     while (memcmp(bytes + at, key, sizeof key - 1) != 0)
         assert_true(++at + sizeof key + 8 < n);
-    bytes[at + sizeof key - 1 + 4] = version; /* behind the key's kind */
+    bytes[at + sizeof key - 1 + 4] = version; /* after the key's kind */
     bytes_file_write(path, bytes, n);
     free(bytes);
 }

@@ -1,4 +1,4 @@
-/* The GGUF parser over bytes in memory: types, values, and every lie that a header can tell. */
+/* The GGUF parser over bytes in memory: types, values, and every fault that a header can have. */
 #include "gguf/gguf.h"
 
 #include <stdlib.h>
@@ -378,7 +378,7 @@ TEST(refuses_every_truncation)
     for (size_t n = 0; n < whole; n++) {
         gguf *g;
         drey_error err = {0};
-        uint8_t *cut = malloc(n ? n : 1); /* ASan sees reads behind its end */
+        uint8_t *cut = malloc(n ? n : 1); /* ASan sees reads past its end */
         memcpy(cut, w.bytes, n);
         assert_int_equal(gguf_parse(&g, cut, n, n, &err), DREY_ERR_FORMAT);
         assert_null(g);
@@ -391,7 +391,7 @@ TEST(refuses_every_truncation)
     writer_free(&w);
 }
 
-/* Many keys and tensors must not take quadratic time; the test's own timeout would tell. */
+/* Many keys and tensors must not take quadratic time: the test's timeout checks that. */
 TEST(many_names)
 {
     enum { n = 1 << 16 }; /* the most that are allowed */

@@ -166,7 +166,7 @@ static void check_model(const toy_options *toy)
     const drey_engine_options o = plain_options(m, 64, 2);
     write_text(&want, &o, -1);
     assert_false(want.stats.sidecar);
-    assert_true(want.stats.sidecar_tokens_per_s == 0); /* it lies in memory */
+    assert_true(want.stats.sidecar_tokens_per_s == 0); /* it is in memory */
     write_text(&got, &o, 0.3);
     assert_true(got.stats.sidecar_tokens_per_s >= got.stats.tokens_per_s);
     assert_true(got.stats.tokens_per_s > 0);
@@ -237,7 +237,7 @@ TEST(least_budget)
 
 /* ---- What is refused ---- */
 
-/* Beside the model: passed over, and the plan says why. Named: an error. */
+/* Found next to the model: not used, and the plan says why. Named: an error. */
 static void not_used(const drey_model *m, const char *path, drey_status status, const char *says)
 {
     drey_engine_options o = plain_options(m, 64, 2);

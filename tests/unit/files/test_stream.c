@@ -462,7 +462,7 @@ TEST(what_is_skipped_in_time_is_not_read)
     assert_int_equal(rig_close(&r), DREY_OK);
 }
 
-/* Whoever has little of a processor is slow: this is to end a wait that has no end. */
+/* A busy machine is slow: this ends only a wait that would have no end. */
 enum { PATIENCE_MS = 120 * 1000 };
 
 static bool comes(stream *s, int64_t seq)
@@ -487,7 +487,7 @@ TEST(skipping_what_does_not_fit_lets_the_next_in)
     assert_int_equal(rig_close(&r), DREY_OK);
 }
 
-/* Nothing behind the limit is asked for, and the disk stops there for no other reason. */
+/* Nothing after the limit is read, and no other reason stops the reads there. */
 TEST(the_limit_holds_reads_back)
 {
     enum { N = 20, BYTES = 30000 };
@@ -610,7 +610,7 @@ static int note_size(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     return 0;
 }
 
-/* However large the pieces are: what lies in the page cache counts against a budget, too. */
+/* However large the pieces are: pages in the page cache also count against a budget. */
 TEST(cached_reads_go_in_small_steps)
 {
     for (int m = 0; m < N_MODES; m++) {
@@ -697,7 +697,7 @@ TEST(device_that_recovers_is_forgiven)
     }
 }
 
-TEST(changed_files_are_told)
+TEST(changed_files_are_reported)
 {
     static const char *const says[] = {"it was written to", "it is longer now",
                                        "it is shorter now"};
@@ -724,8 +724,8 @@ TEST(changed_files_are_told)
     }
 }
 
-/* Another file under the same name: the open one is what it was; a new stream is told apart. */
-TEST(replaced_files_are_told_apart)
+/* Another file under the same name: the open one is as before; a new stream is refused. */
+TEST(replaced_files_are_refused)
 {
     rig r;
     rig_init(&r, 64, 4, 0, 1000);

@@ -30,7 +30,7 @@ static size_t unfinished(const char *all, size_t n)
         bool fits = k < length;
         for (size_t i = 1; i < k; i++)
             fits = fits && (p[i] & 0xC0) == 0x80;
-        if (fits && k > 1) /* overlong, surrogate, too large */
+        if (fits && k > 1) /* overlong, a surrogate or too large */
             fits = !((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
                      (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F));
         if (fits)

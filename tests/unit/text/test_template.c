@@ -366,7 +366,7 @@ TEST(broken_requests)
     REFUSED(DREY_ERR_USAGE, "the tools are no JSON array", render_json, &q, "[]", &out);
 }
 
-/* What a user writes as escapes, in a text that the template reads as JSON, is the user's, too. */
+/* Escapes of a user, in a text that the template reads as JSON, are marked as the user's. */
 TEST(escapes_stay)
 {
     chat_text out;
@@ -421,7 +421,7 @@ static bool suffice(const char *messages, int n)
     return status != DREY_ERR_UNSUPPORTED;
 }
 
-/* The steps may end anywhere: where the system message is put in front of the user's, too. */
+/* The steps may end anywhere, also where the system message is put before the user's. */
 TEST(system_folded_last)
 {
     enum { N_KEYS = 2000, N_KEY = 1500 };

@@ -335,9 +335,9 @@ TEST(special_tokens_and_ends)
     vocab_close(&v);
 }
 
-/* Phi 3's special tokens take the blanks behind them along, but for three; other models' do not. A
- * file that names no ids has SentencePiece's own. */
-TEST(blanks_behind_special_tokens)
+/* All but three of Phi 3's special tokens also take the blanks after them; those of other models do
+ * not. A file that names no ids has SentencePiece's own. */
+TEST(blanks_after_special_tokens)
 {
     static const char *const tokens[] = {"<unk>",    "<s>", "</s>", "\xE2\x96\x81",  "a",
                                          "<|user|>", "\n",  "<x>",  "<|endoftext|>", NULL};

@@ -1,5 +1,5 @@
 /* What predictors are trained on and how they are judged: positions made by hand, with verdicts
- * worked out by hand, and texts of toys, looked at behind layer l as a toy of l layers writes. */
+ * worked out by hand, and texts of toys, where a look after layer l equals a toy of l layers. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -59,9 +59,9 @@ static void make_by_hand(void)
         *(float *)(uintptr_t)b.p.mlp[layer].w2 = 1;
         b.p.mlp[layer].b2 = -20;
     }
-    /* Held out: leaves behind 4 with 1, which is right; behind 3 with 2, which is wrong; with a
-     * choice of the head's that is no candidate nowhere, though two scores are high;
-     * and nowhere. */
+    /* Held out: the first leaves after layer 4 with 1, which is right; the second after 3 with 2,
+     * which is wrong; the third nowhere, though two scores are high, because the head's choice is
+     * no candidate; the fourth nowhere. */
     add(1, 1, (int32_t[]){7, 1, 1}, (float[]){0, 2, 2});
     add(1, 3, (int32_t[]){2, 3, 3}, (float[]){5, 0, 0});
     add(1, 9, (int32_t[]){9, 8, 9}, (float[]){2, 0, 2});
@@ -106,8 +106,8 @@ TEST(the_schedule_is_followed)
     b.p.offline[4] = true;
     exit_rule rule = {.p = &b.p, .layers = EXIT_TWO_LEVELS, .threshold = 0.5f};
     exit_judge(&b.samples, &rule, true, &j);
-    /* The first: only behind 4, where it leaves; then 3, 4 and 5 are near. The next prompt begins
-     * anew. */
+    /* The first: only after 4, where it leaves; then 3, 4 and 5 are near. The next prompt starts
+     * without that. */
     assert_int_equal(j.n_scores, 1 + 1 + 3 + 1);
     near(j.sum_layers, 4 + 3 + 6 + 6);
     free_by_hand();
@@ -179,7 +179,7 @@ TEST(predictors_learn_where_tokens_leave)
     free_by_hand();
 }
 
-/* With a wrong token at six layers: behind four of six a score of a half means that of three
+/* A wrong token counts as six layers: after four of six a score of a half means that of three
  * tokens two are right, (1 - 2 / 3) 6 = 2. */
 TEST(leaving_has_its_price)
 {
@@ -236,8 +236,8 @@ static drey_engine_options engine_options_of(const drey_model *m, const drey_mod
 
 static const engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
 
-/* A model of `layer` layers says the same behind each row of a text as was seen there in a pass of
- * all layers. */
+/* A model of `layer` layers has the same logits after each row of a text as the look at that layer
+ * in a pass of all layers. */
 static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first, int32_t layer)
 {
     drey_model *m = toy(layer, "shallow.gguf");
@@ -319,7 +319,7 @@ static void train(const drey_train_exit_options *o, drey_train_exit_report *repo
     MUST(drey_train_exit, o, report);
     assert_true(report->n_train > 0 && report->n_held > 0);
     assert_true(report->oracle_layers >= 3 && report->oracle_layers <= TOY_LAYERS);
-    double oracle = TOY_LAYERS; /* less a layer for each behind which a token is final already */
+    double oracle = TOY_LAYERS; /* less one for each layer after which a token is final */
     for (int32_t i = 0; i < report->n_layer_reports; i++)
         oracle -= report->layers[i].final_for_good;
     near(oracle, report->oracle_layers);

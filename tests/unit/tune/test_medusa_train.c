@@ -1,6 +1,6 @@
 /* The trainer of Medusa heads: products against plain sums, gradients against differences of the
  * loss, chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its
- * texts to heads that draft, interrupted and gone on with. */
+ * texts to heads that draft, interrupted and continued. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,7 +426,7 @@ static void check_fewer_tokens(const drey_model *m, const char *output)
 /* A token that there is not, in texts that are there. */
 static void check_damaged_texts(const drey_model *m, const char *output)
 {
-    size_t n, at = 24; /* behind the file's head */
+    size_t n, at = 24; /* after the file's head */
     const char *path = temp_path("again.texts");
     uint8_t *bytes = bytes_file_read(path, &n);
     uint64_t seed;
@@ -483,15 +483,15 @@ TEST(toy_is_trained)
 static const int32_t words[] = {72, 101, 108, 108, 111}, more[] = {72, 101, 108, 33}, one[] = {87};
 static const drey_train_prompt prompts[] = {{words, 5}, {more, 4}, {one, 1}};
 
-/* Texts that answer three prompts greedily: each prompt's first one is what the model writes behind
- * it, the numbers of all tell their prompts, and a second answer is another one. */
+/* Texts that answer three prompts greedily: a prompt's first answer is what the model writes after
+ * it, each text's number names its prompt, and a second answer differs from the first. */
 static void check_answers(const drey_model *m)
 {
     static writing want;
     const drey_engine_options o = plain_options(m, 160, 2);
     size_t n_bytes, n_runs = 0, n_again = 0;
     uint8_t *bytes = bytes_file_read(temp_path("answers.texts"), &n_bytes);
-    for (size_t at = 24; at < n_bytes; n_runs++) { /* behind the file's head */
+    for (size_t at = 24; at < n_bytes; n_runs++) { /* after the file's head */
         uint64_t seed;
         int32_t n, token[448];
         memcpy(&seed, bytes + at, sizeof seed);

@@ -139,7 +139,7 @@ TEST(boundaries)
     boundaries_search(attention_s, NULL, contexts, 5, -1, boundary);
     for (int i = 0; i < 5; i++)
         assert_near((double)boundary[i], want[i], 0.01);
-    boundaries_search(attention_s, NULL, contexts, 5, 0, boundary); /* from below 0, too */
+    boundaries_search(attention_s, NULL, contexts, 5, 0, boundary); /* also from below 0 */
     for (int i = 0; i < 5; i++)
         assert_near((double)boundary[i], fmax(want[i], 0), 0.01);
 }

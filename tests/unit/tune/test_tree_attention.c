@@ -15,7 +15,7 @@ static void assert_path(const tree_pairs *t, int32_t node, const int32_t *path, 
 
 /* A guess is right with 0.65 / (rank + 1)^2 (1 - 0.06 depth): the root's first two children have
  * 0.65 and 0.1625; the chain below the first 0.65 x 0.611 = 0.397, then x 0.572 = 0.227, then x
- * 0.533 = 0.121, which comes behind the root's second child. */
+ * 0.533 = 0.121, which comes after the root's second child. */
 TEST(test_likeliest_tree)
 {
     tree_pairs t;

@@ -39,7 +39,7 @@ static void rises(const double *seconds, int n)
 {
     for (int i = 0; i < n; i++)
         if (!(seconds[i] > 0) || (i && seconds[i] < seconds[i - 1]))
-            fail_msg("%d: %g s behind %g s", i + 1, seconds[i], i ? seconds[i - 1] : 0);
+            fail_msg("%d: %g s after %g s", i + 1, seconds[i], i ? seconds[i - 1] : 0);
 }
 
 /* What is counted, whatever the clock says. */
@@ -59,7 +59,7 @@ static void check_trees(const drey_pair_report *r)
             assert_true(t->parent[node] >= 0 && t->parent[node] < node && t->rank[node] >= 0 &&
                         t->rank[node] < DREY_STATIC_RANKS);
     }
-    /* A second node is the best guess behind the root, right as often as it was counted. */
+    /* A second node is the best guess after the root, right as often as it was counted. */
     assert_true(fabs(r->trees.tree[1].expected_tokens - 1 - r->trees.share[0][0]) < 1e-6);
 }
 
@@ -189,12 +189,12 @@ static void take_hidden_by_hand(drafter *d, int32_t position, const float *hidde
     m->seen_for = position + 1;
 }
 
-TEST(ranks_behind_what_came)
+TEST(ranks_after_what_came)
 {
     static const drafter_class by_hand = {
         .begin = begin_by_hand, .expand = expand_by_hand, .take_hidden = take_hidden_by_hand};
-    /* Behind 7 came 72, the second guess, and behind that 721, the first one of the second head:
-     * the best guess, 70, would have had the second head say 701. */
+    /* After 7 came 72, the second guess, and after that 721, the first guess of the second head:
+     * after the best guess, 70, the second head would have guessed 701. */
     static const int32_t text[] = {1, 7, 72, 721, 9, 90};
     static const int8_t want[][2] = {{1, 0}, {-1}, {-1}, {0}};
     static const int32_t n_want[] = {2, 1, 1, 0}; /* of the last one the text ends too early */
