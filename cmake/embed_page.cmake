@@ -1,8 +1,8 @@
 # Makes one file of the page's sources and puts it into C:
 #   cmake -DFOLDER=serve/page -DOUT=page_html.c -P embed_page.cmake
-# The one file is kept as page.html beside OUT.
+# The one file is kept as page.html next to OUT.
 cmake_minimum_required(VERSION 3.25)
-# A policy names the page's script and style by the SHA-256 of what stands between their tags.
+# A policy names the page's script and style by the SHA-256 of what is between their tags.
 
 # hex digits -> base64: three digits are two characters. 64 digits leave one, whose bits come first in its character.
 function(base64 hex out)

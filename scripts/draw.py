@@ -246,11 +246,11 @@ def draw_budgets(args):
 
 def draw_tune(args):
     with open(args.file) as f:
-        told = json.load(f)
-    trees, pass_ms = told["trees"], [1e3 * s for s in told["pass_s"]]
+        report = json.load(f)
+    trees, pass_ms = report["trees"], [1e3 * s for s in report["pass_s"]]
     p = Picture(640, 588 if trees else 324, "passes and trees by rows")
-    p.text(64, 26, told["target"], "title")
-    p.text(64, 44, f"draft: {told['draft']}", "faint")
+    p.text(64, 26, report["target"], "title")
+    p.text(64, 44, f"draft: {report['draft']}", "faint")
     plot = Plot(p, (64, 84, 616, 284), 0, 1.05 * max(pass_ms), False)
     p.text(64, 74, "a pass of so many rows, ms", "faint")
     p.line("c", [(plot.rows(i), plot.y(s)) for i, s in enumerate(pass_ms, 1)])
@@ -260,7 +260,7 @@ def draw_tune(args):
         points = [(speeds.rows(t["rows"]), speeds.y(t["tokens_per_s"])) for t in trees]
         p.line("a", points)
         p.dots("a", points)
-        p.dots("a", [points[told["best"]]], 6)
+        p.dots("a", [points[report["best"]]], 6)
         for (x, y), t in zip(points, trees):
             p.text(x, y + 20, f"{t['tokens']:.2f}", "small", "middle")
     for of in (plot, speeds) if trees else (plot,):
@@ -273,14 +273,14 @@ def draw_model(args):
     """Both axes logarithmic: a limit of bandwidth is level, one of operations has a slope of
     one."""
     with open(args.file) as f:
-        told = json.load(f)
-    passes = told["passes"]
+        report = json.load(f)
+    passes = report["passes"]
     times = [1e3 * q[k] for q in passes for k in ("pass_s", "limit_s")]
     widest = max(2, *(q["rows"] for q in passes))
     p = Picture(760, 480, "time of a pass by rows")
     p.text(78, 24, args.title or os.path.basename(args.file), "title")
-    p.text(78, 44, f"memory {told['memory_bytes_per_s'] / 1e9:.1f} GB/s, 8-bit peak "
-                   f"{told['int8_ops_per_s'] / 1e12:.2f} TOPS, drey {told['version']}")
+    p.text(78, 44, f"memory {report['memory_bytes_per_s'] / 1e9:.1f} GB/s, 8-bit peak "
+                   f"{report['int8_ops_per_s'] / 1e12:.2f} TOPS, drey {report['version']}")
     p.text(407, 466, "ms of a pass by its rows; dashed: what the machine allows", "faint", "middle")
     plot = Plot(p, (78, 58, 736, 424), min(times) / 1.2, max(times) * 1.2, True)
     for i in range(int(math.log2(widest)) + 1):

@@ -237,7 +237,7 @@ def make_sentencepiece(name):
         out = []
         text = data.decode("utf-8", "surrogateescape")
         parts = re.split("(" + "|".join(map(re.escape, control)) + ")", text) if flags & 1 else [text]
-        for part in parts:  # the blank in front comes again behind every control token
+        for part in parts:  # the blank in front comes again after every control token
             if flags & 1 and part in control:
                 out.append(control[part])
                 continue

@@ -64,7 +64,7 @@ drey_status exit_fit(const exit_training *t, drey_error *err)
                              .rate = learning_rate,
                              .decay = weight_decay,
                              .seed = t->seed,
-                             .tell = t->tell,
+                             .progress = t->progress,
                              .user = t->user};
     mlp_samples s = {.n_features = p->n_features, .n_groups = p->n_layers - p->first};
     arena memory;

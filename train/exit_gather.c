@@ -48,17 +48,17 @@ static drey_status check_go_on(const exit_gatherer *g, drey_error *err)
     return DREY_OK;
 }
 
-static void tell(const exit_gatherer *g, int32_t n)
+static void report_progress(const exit_gatherer *g, int32_t n)
 {
-    if (g->tell)
-        g->tell(g->user, n);
+    if (g->progress)
+        g->progress(g->user, n);
 }
 
 static bool on_token(void *user, int32_t id)
 {
     (void)id;
     exit_gatherer *g = user;
-    tell(g, 1);
+    report_progress(g, 1);
     return !g->go_on || g->go_on(g->user);
 }
 
@@ -202,7 +202,7 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
     }
     TRY(pass_end(&p, err));
     kv_commit(probe_target(g->session)->kv, NULL, n);
-    tell(g, n);
+    report_progress(g, n);
     return DREY_OK;
 }
 

@@ -60,8 +60,8 @@ typedef struct exit_gatherer {
     drey_session *session; /* of an engine whose head stays in memory */
     exit_samples *samples;
     bool (*go_on)(void *user); /* may be NULL */
-    void (*tell)(void *user,
-                 int32_t n_done); /* n_done more tokens written or looked at; may be NULL */
+    /* n_done more tokens have been written or looked at; may be NULL. */
+    void (*progress)(void *user, int32_t n_done);
     void *user;
     int64_t write_ns, gather_ns;
     token_tree tree; /* of the drafter's guesses */
@@ -84,7 +84,7 @@ typedef struct exit_training {
     const exit_samples *samples;
     bool all;
     uint64_t seed;
-    bool (*tell)(void *user, double part);
+    bool (*progress)(void *user, double part);
     void *user;
 } exit_training;
 drey_status exit_fit(const exit_training *t, drey_error *err);

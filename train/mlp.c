@@ -220,7 +220,7 @@ static bool train_epochs(trainer *r, const mlp_training *t)
             r->adam.options.rate = t->rate * (float)(0.5 * (1 + turn));
             train_batch(r, t->n_hidden, from, from + t->n_batch < n ? from + t->n_batch : n);
         }
-        if (t->tell && !t->tell(t->user, (epoch + 1.0) / t->n_epochs))
+        if (t->progress && !t->progress(t->user, (epoch + 1.0) / t->n_epochs))
             return false;
     }
     return true;

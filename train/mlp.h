@@ -26,7 +26,7 @@ typedef struct mlp_training {
     float decay; /* see adam_options */
     uint64_t seed;
     /* The part of 1 that is done; false: stop; may be NULL. */
-    bool (*tell)(void *user, double part);
+    bool (*progress)(void *user, double part);
     void *user;
 } mlp_training;
 

@@ -92,14 +92,14 @@ static bool may_go_on(void *user)
     return !t->o->go_on || t->o->go_on(t->o->user);
 }
 
-static void tell_text(void *user, int32_t n)
+static void text_progress(void *user, int32_t n)
 {
     trainer *t = user;
     t->n_done = min_i64(t->n_done + n, t->prompt_end);
     report_progress(t);
 }
 
-static bool tell_fit(void *user, double part)
+static bool fit_progress(void *user, double part)
 {
     trainer *t = user;
     double all = (t->n_fitted + part) / t->n_fits;
@@ -120,7 +120,8 @@ static void loading_progress(void *user, drey_progress what, uint64_t done, uint
 static drey_status gather_all(trainer *t, drey_engine *e, drey_error *err)
 {
     const drey_train_exit_options *o = t->o;
-    exit_gatherer g = {.samples = &t->samples, .go_on = may_go_on, .tell = tell_text, .user = t};
+    exit_gatherer g = {
+        .samples = &t->samples, .go_on = may_go_on, .progress = text_progress, .user = t};
     drey_status status = drey_session_open(&g.session, e, err);
     for (int32_t i = 0; i < o->n_prompts && status == DREY_OK; i++) {
         t->prompt_end = 2 * (int64_t)t->n_predict * (i + 1);
@@ -173,7 +174,7 @@ static drey_status fit(trainer *t, exit_predictors *p, drey_exit_source source, 
 {
     const exit_samples *s = &t->samples;
     exit_training training = {
-        .p = p, .samples = s, .seed = t->o->seed, .tell = tell_fit, .user = t};
+        .p = p, .samples = s, .seed = t->o->seed, .progress = fit_progress, .user = t};
     bool own = source == DREY_EXIT_FROM_TARGET;
     *p = (exit_predictors){.source = source,
                            .source_layer = own ? s->own_layer : 0,
@@ -234,7 +235,7 @@ static drey_status fit_whole(trainer *t, drey_error *err)
                               .samples = &t->samples,
                               .all = true,
                               .seed = t->o->seed,
-                              .tell = tell_fit,
+                              .progress = fit_progress,
                               .user = t};
     *p = *chosen(t);
     p->memory = (arena){0};

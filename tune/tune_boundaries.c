@@ -142,10 +142,10 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
         FAIL(err, DREY_ERR_USAGE, "a tree of %d rows cannot be measured (1 to %d)", rows,
              MOST_ROWS);
     if (most < DREY_UNIT_CONTEXT)
-        FAIL(err, DREY_ERR_USAGE, "attention is divided behind %d positions and more, not %d",
+        FAIL(err, DREY_ERR_USAGE, "attention is divided after %d positions or more, not after %d",
              DREY_UNIT_CONTEXT, most);
     if (most > DREY_MAX_CONTEXT - MOST_ROWS - 1)
-        FAIL(err, DREY_ERR_USAGE, "a context holds up to %d positions, and a tree behind %d not",
+        FAIL(err, DREY_ERR_USAGE, "a context holds up to %d positions, and no tree after %d",
              DREY_MAX_CONTEXT, most);
     double start = clock_s();
     drey_engine *e = NULL;

@@ -18,10 +18,10 @@ const cli_usage cli_usages[] = {
     {CLI_SERVE, "serve", "-m MODEL.gguf", "an HTTP server for other programs, and a page",
      "An HTTP server for programs that speak OpenAI's API, or llama.cpp's server's.\n",
      "  drey serve -m big.gguf -d small.gguf --memory 4G --port 8080\n"},
-    {CLI_PREPARE, "prepare", "MODEL.gguf", "packs the weights once, beside the model",
+    {CLI_PREPARE, "prepare", "MODEL.gguf", "packs the weights once, next to the model",
      "Writes a sidecar, MODEL.gguf.drey: the model's weights as the kernels need them,\n"
      "as large as the model. Weights that are streamed then need no packing. drey uses\n"
-     "it when it is beside the model; the texts are the same with and without.\n",
+     "it when it is next to the model; the texts are the same with and without.\n",
      "  drey prepare big.gguf && drey run -m big.gguf --memory 2G -p \"The sky\"\n"},
     {CLI_PLAN, "plan", "-m MODEL.gguf", "what a memory budget would pin and stream",
      "Shows where a memory budget goes, what stays in memory, what passes read, the\n"
@@ -42,7 +42,7 @@ const cli_usage cli_usages[] = {
      "given those before it.\n",
      "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n"},
     {0, "train", "-m MODEL.gguf", "trains what makes it faster",
-     "Lets a model write, and trains a small file beside it from what it writes.\n",
+     "Lets a model write texts and trains a small file on them, next to the model.\n",
      "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n"},
     {CLI_TRAIN_EXIT, "train exit", "-m MODEL.gguf", "predictors of when tokens may leave early",
      "Lets the target continue prompts, looks at it after every layer, and trains\n"

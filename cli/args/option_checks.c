@@ -38,7 +38,7 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     if (s->drafting.with & ~DREY_WITH(DREY_PART_LOOKUP))
         REFUSE("--with takes \"lookup\": policies have the other parts");
     if (s->drafting.with && (!drafts || drafter.looks_up))
-        REFUSE("--with lookup puts that beside another draft: add -d DRAFT.gguf, self or medusa");
+        REFUSE("--with lookup adds lookup to another draft: add -d DRAFT.gguf, self or medusa");
     if (s->drafting.with & s->drafting.without)
         REFUSE("--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
@@ -176,7 +176,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     if (s->command == CLI_TUNE)
         return check_tune(s, err);
     if (s->bench.list && (s->bench.type || s->json))
-        REFUSE("--list stands alone: nothing is measured");
+        REFUSE("--list takes no --type and no --json: nothing is measured");
     if (s->command == CLI_TOKENIZE && s->tokens.ids && s->tokens.bos)
         REFUSE("--ids and --bos contradict each other: BOS is put before "
                "tokens, not before text");

@@ -190,7 +190,7 @@ const cli_option cli_options[] = {
 
     CHOICE("exit", 0, TEXTS, drafting.exit, exit,
            "end passes where tokens are decided (fast: lossy)"),
-    TEXT("exit-file", 0, TEXTS, drafting.exit_file, "FILE", "what says where (beside the model)"),
+    TEXT("exit-file", 0, TEXTS, drafting.exit_file, "FILE", "what says where (next to the model)"),
     REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, drafting.exit_threshold, "X", 0.01, 1,
          "how sure it has to be"),
     CHOICE("policy", 0, TEXTS, drafting.policy, policy, "how to draft (auto)"),
@@ -212,7 +212,7 @@ const cli_option cli_options[] = {
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, common.read_bytes, "SIZE|512K|1M|2M",
          DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES, "of a streamed read (1M)"),
     TEXT("sidecar", 0, ENGINE | CLI_TUNE, common.sidecar, "FILE|none",
-         "what drey prepare wrote (beside the model)"),
+         "what drey prepare wrote (next to the model)"),
     COUNT("prompt-chunk", 0, ENGINE, common.prompt_chunk, "ROWS", 1, DREY_MAX_PROMPT_CHUNK,
           "rows of a prompt's pass"),
     FLAG("quiet", 'q',

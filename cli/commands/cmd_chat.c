@@ -135,14 +135,14 @@ static int32_t room_left(const chat *c)
     if (n >= (size_t)c->n_context) {
         complain(
             "the conversation has %zu tokens, and the context of %d has no room for an answer; "
-            "nothing was cut. /reset begins anew; -c %zu would hold it",
+            "nothing was cut. /reset starts again; -c %zu would hold it",
             n, c->n_context, n + (size_t)c->n_predict);
         return 0;
     }
     int32_t left = c->n_context - (int32_t)n;
     if (left < c->n_predict)
-        complain("the context of %d tokens is nearly full: the answer can have %d; /reset begins "
-                 "anew, a larger -c holds more",
+        complain("the context of %d tokens is nearly full: the answer can have %d; /reset starts "
+                 "again, a larger -c holds more",
                  c->n_context, left);
     return left < c->n_predict ? left : c->n_predict;
 }
@@ -484,7 +484,7 @@ int chat_main(const cli_settings *settings)
         signals_note();
         asker_init(&c.asker, c.most_bytes, c.too_long.message);
         if (c.asker.terminal)
-            say(&c, "Write, and press Enter; /help tells what else there is.");
+            say(&c, "Write, and press Enter; /help shows what else there is.");
         converse(&c);
         asker_free(&c.asker);
     }

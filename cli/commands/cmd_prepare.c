@@ -35,7 +35,7 @@ static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t 
     progress_report(&((preparing *)user)->progress, what, done, total);
 }
 
-static void tell(const cli_settings *s, const drey_prepare_report *report)
+static void show_report(const cli_settings *s, const drey_prepare_report *report)
 {
     char size[16];
     FILE *out = s->json && strcmp(s->json, "-") == 0 ? stderr : stdout;
@@ -99,7 +99,7 @@ static drey_status prepare(preparing *p, drey_error *err)
     double seconds = progress_clock_s() - begun_s;
     progress_clear(&p->progress);
     TRY(status);
-    tell(s, &report);
+    show_report(s, &report);
     return s->json ? write_json(s, &report, seconds, err) : DREY_OK;
 }
 

@@ -52,7 +52,7 @@ drey_status json_check_path(const char *path, drey_error *err)
     if (is_special(path))
         return DREY_OK;
     if (is_model(path))
-        FAIL(err, DREY_ERR_USAGE, "%s is a model, or a file beside one; name another file", path);
+        FAIL(err, DREY_ERR_USAGE, "%s is a model, or belongs to one; name another file", path);
     char *folder = folder_of(path);
     if (!folder)
         FAIL(err, DREY_ERR_MEMORY, "out of memory");

@@ -59,7 +59,7 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
                  ", q8_0: both %s less than f16, not its exact text",
                  format_bytes(size, (double)plan->kv_saved_bytes));
     plan_row(out, "cache, target", plan->kv_bytes - plan->draft_kv_bytes, note);
-    plan_row(out, "cache, draft", plan->draft_kv_bytes, "likewise");
+    plan_row(out, "cache, draft", plan->draft_kv_bytes, "the same");
     snprintf(note, sizeof note, "activations, logits, scratch; %d rows in a prompt pass",
              plan->prompt_chunk);
     plan_row(out, "work", plan->work_bytes, note);

@@ -85,20 +85,20 @@ def of_oracle(args, drey, results, prompts, budget):
             f.writelines(line if line.endswith("\n") else line + "\n" for line in lines)
         memory = f"{budget}M" if budget else "unlimited"
         try:
-            told = json.loads(run_command([
+            report = json.loads(run_command([
                 drey.program, "train", "exit", "-m", drey.model(args.target), "-d", path_of(drey, args.draft),
                 "--prompts", drey.path("prompts"), "-n", str(args.tokens), "-t", drey.threads, "--memory",
                 memory, "-q", "-o", drey.path("oracle"), "--json", "-"]))
         except Stop as stop:
             results.failed(row, stop)
             continue
-        final, n = [0] * told["layers"] + [1], told["held_out_positions"]
-        for layer in told["by_layer"]:
+        final, n = [0] * report["layers"] + [1], report["held_out_positions"]
+        for layer in report["by_layer"]:
             final[layer["layer"]] = layer["final_for_good"]
-        final[told["layers"]] = 1
-        at_layer = [round(n * max(final[i] - final[i - 1], 0)) for i in range(1, told["layers"] + 1)]
-        results.add({**row, "tokens": n, "n_layers": told["layers"], **layers_of(at_layer), "text": ""})
-        print(f"{group}, oracle: {told['oracle_layers']:.2f} of {told['layers']} layers", flush=True)
+        final[report["layers"]] = 1
+        at_layer = [round(n * max(final[i] - final[i - 1], 0)) for i in range(1, report["layers"] + 1)]
+        results.add({**row, "tokens": n, "n_layers": report["layers"], **layers_of(at_layer), "text": ""})
+        print(f"{group}, oracle: {report['oracle_layers']:.2f} of {report['layers']} layers", flush=True)
 
 
 def run(args, drey, record):

@@ -67,10 +67,10 @@ def run(args, drey, record):
                          "answer": "" if answer is None else str(answer), "tokens": got["generated_tokens"],
                          "tokens_per_s": got["tokens_per_s"], "counted": exits.get("tokens", 0)})
             print(f"question {i}, {way}: {answer} for {gold}", flush=True)
-    tell(ways, results.rows, record)
+    show(ways, results.rows, record)
 
 
-def tell(ways, rows, record):
+def show(ways, rows, record):
     lines = []
     off = {r["question"]: r["answer"] for r in rows if r["way"] == ways[0]}
     for way in ways:
@@ -85,5 +85,5 @@ def tell(ways, rows, record):
         lines.append([way, f"{total('right'):.0f} of {len(own)}", f"{same} of {len(own)}",
                       f"{layers / counted:.2f}" if counted else "all",
                       f"{100 * (1 - apart / counted):.1f} %" if counted else "-"])
-    table("GSM8K", ["exits", "right", f"same answer as {ways[0]}", "layers a token",
+    table("GSM8K", ["exits", "right", f"same answer as {ways[0]}", "layers per token",
                     "tokens that the whole depth also chooses"], lines)

@@ -282,7 +282,7 @@ class Simulation:
             put(f"  {a['context']:9} {a['static_s']:10.5f} {a['dynamic_s']:10.5f} "
                 f"{a['static_s'] / a['dynamic_s']:6.2f} {a['boundary']:9.2f}")
         if figures["published"]:
-            put("published, beside the simulation")
+            put("published, and the simulation")
         for c in figures["published"]:
             put(f"  {c['what']:58} {c['published']:6.4g} {c['simulated']:6.3g} "
                 f"{100 * (c['simulated'] / c['published'] - 1):+5.1f} %")

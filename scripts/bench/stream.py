@@ -98,9 +98,9 @@ class Stream:
         row = [str(limit), str(rate or "not throttled"), f"{streamed / 1e6:.0f}",
                f"{self.record.median(case, 'reader', 'ceiling'):.3f}", f"{speed:.3f}",
                spread(shares), f"{peak:.0f}"]
-        return row + (self.beside(case, limit, rate, speed, streamed) if self.peer else ["-"] * 4)
+        return row + (self.compare(case, limit, rate, speed, streamed) if self.peer else ["-"] * 4)
 
-    def beside(self, case, limit, rate, speed, streamed):
+    def compare(self, case, limit, rate, speed, streamed):
         """llama.cpp; what a longer text reads more than one token is what its tokens read."""
         question, tokens, read_mb = self.drey.path("prompt"), 4 if rate else 8, []
         with open(question, "w") as f:

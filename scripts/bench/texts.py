@@ -140,7 +140,7 @@ def add_arguments(p, limits, target, draft="its draft: a model, heads, or a draf
     p.add_argument("--limits", default=limits, metavar="MIB,...",
                    help=f"memory cgroups with a cold page cache (root); 0: none (default {limits})")
     p.add_argument("--budgets", metavar="MIB,...", help="--memory alone, without cgroups; 0: unlimited")
-    p.add_argument("--rate", type=int, metavar="MB/S", help="throttle reads; use a file of its own")
+    p.add_argument("--rate", type=int, metavar="MB/S", help="throttle reads; use a separate file")
     p.add_argument("--tokens", type=int, default=128, help="of each text (default 128)")
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--more", default="", metavar="WORDS", help="further options of drey run, in one word")

@@ -423,7 +423,7 @@ static void put_progress(const job *j, const shared *s, const record *r, text_ou
 static void put_next(answer *a, job *j, const shared *s, text_out *out)
 {
     record r, text;
-    size_t next, behind;
+    size_t next, after_text;
     if (!record_at(j, j->n_read, &r, &next))
         return;
     if (r.kind == RECORD_PROGRESS) {
@@ -436,9 +436,9 @@ static void put_next(answer *a, job *j, const shared *s, text_out *out)
         c.text = &r;
     } else {
         c.token = &r;
-        if (record_at(j, next, &text, &behind) && text.kind == RECORD_TEXT) {
+        if (record_at(j, next, &text, &after_text) && text.kind == RECORD_TEXT) {
             c.text = &text;
-            next = behind;
+            next = after_text;
         }
     }
     if (c.text)

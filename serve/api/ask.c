@@ -472,9 +472,9 @@ static const char *end_text(text_out *out, size_t from)
 /* The last message is the beginning of the answer. */
 static bool take_begun(const asking *a, json_value *messages, conversation *c, json_value **last)
 {
-    bool goes_on = false;
+    bool continues = false;
     *last = NULL;
-    if (!get_bool(a, "continue_final_message", &goes_on) || !goes_on)
+    if (!get_bool(a, "continue_final_message", &continues) || !continues)
         return !a->refusal->status;
     for (json_value *m = messages->first; m; m = m->next)
         *last = m;

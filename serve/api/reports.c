@@ -46,9 +46,9 @@ static void llama_metrics(const shared *s, text_out *out)
             (double)t->most_tokens);
     gauge(out, "llamacpp:n_busy_slots_per_decode", "Sessions that took part in a step, mean.",
           per((double)t->busy_seats, (double)t->steps));
-    gauge(out, "llamacpp:prompt_tokens_seconds", "Prompt tokens a second of a text, mean.",
+    gauge(out, "llamacpp:prompt_tokens_seconds", "Prompt tokens per second of a text, mean.",
           per(prompt, t->prompt_s));
-    gauge(out, "llamacpp:predicted_tokens_seconds", "Tokens a second of a text, mean.",
+    gauge(out, "llamacpp:predicted_tokens_seconds", "Tokens per second of a text, mean.",
           per(predicted, t->predicted_s));
     gauge(out, "llamacpp:requests_processing", "Texts that are being written.", s->n_running);
     gauge(out, "llamacpp:requests_deferred", "Texts that wait for a session.", s->n_queued);
@@ -107,7 +107,7 @@ static void drey_metrics(const shared *s, text_out *out)
     gauge(out, "drey:accepted_tokens_per_pass", "Accepted tokens of a pass, mean.",
           per((double)t->accepted, (double)e->passes));
     counter(out, "drey:prompt_pass_seconds_total", "Seconds of passes over prompts.", e->prompt_s);
-    counter(out, "drey:draft_seconds_total", "Seconds of drafting beside passes.", e->draft_s);
+    counter(out, "drey:draft_seconds_total", "Seconds of drafting between passes.", e->draft_s);
     counter(out, "drey:hidden_draft_seconds_total", "Seconds of drafting while passes waited.",
             e->hidden_s);
     gauge(out, "drey:ceiling_tokens_per_second", "Of the last text, what disk and compute allow.",

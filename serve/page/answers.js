@@ -65,7 +65,7 @@ function metrics_of(text) {
 const answers = new Map(); /* conversation's id -> answer under way */
 const latest = new Map();  /* conversation's id -> the last one that ended, for its figures */
 
-/* node: an answer that is to go on. */
+/* node: an answer to be continued. */
 async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")) {
     const answer = { chat, node, phase: "waiting", provisional: "", abort: new AbortController(),
         began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };

@@ -24,7 +24,7 @@ function rates_between(before, after) {
     const seconds = (after.time - before.time) / 1000;
     const per_second = (name) => {
         const change = after.values.get(name) - before.values.get(name);
-        return change >= 0 ? change / seconds : undefined; /* a server that began anew */
+        return change >= 0 ? change / seconds : undefined; /* a server that was restarted */
     };
     return { disk: per_second("drey:disk_read_bytes_total"),
         stall: per_second("drey:stall_seconds_total") };
@@ -46,7 +46,7 @@ async function measure() {
             if (answers.size) await new Promise((resolve) => setTimeout(resolve, 2000));
         } while (answers.size);
     } catch {
-        draw_strip(); /* without them the strip shows what answers tell */
+        draw_strip(); /* without them the strip shows the figures of answers */
     }
     measuring = false;
 }
@@ -96,5 +96,5 @@ function draw_memory(parts, limit) {
         return make("li", {}, colour, name, make("b", { text: memory(bytes) }));
     }));
     if (!used)
-        by_id("parts").append(make("li", { text: "The server tells nothing of its memory." }));
+        by_id("parts").append(make("li", { text: "The server reports nothing about its memory." }));
 }

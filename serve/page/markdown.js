@@ -252,7 +252,7 @@ function link_at(text, at, missing, depth) {
     return found && link(found[2], inline(make("span"), found[1], depth + 1), at + found[0].length);
 }
 
-/* Pictures are links, too: nothing is fetched that the reader has not asked for. */
+/* Pictures are links as well: nothing is fetched that the reader has not asked for. */
 function link(address, label, end) {
     let url;
     try {
@@ -270,12 +270,12 @@ function draw_markdown(box, text) {
     const old = box.sources || [];
     let same = 0;
     while (same < blocks.length && blocks[same].source === old[same]) same++;
-    while (box.childNodes.length > same) box.lastChild.remove(); /* what is provisional, too */
+    while (box.childNodes.length > same) box.lastChild.remove(); /* also what is provisional */
     box.append(...blocks.slice(same).map((block) => block.element()));
     box.sources = blocks.map((block) => block.source);
 }
 
-/* Behind the last character of what is drawn, as plain text: what it marks up is not verified. */
+/* After the last character of what is drawn, as plain text: what it marks up is not verified. */
 function draw_provisional(box, verified, text) {
     box.querySelector(".provisional")?.remove();
     if (!text) return;
@@ -288,7 +288,7 @@ function draw_provisional(box, verified, text) {
     if (leaf?.tagName === "CODE") {
         span.textContent = text;
         leaf.append(span);
-    } else if (!leaf || n_newlines >= (leaf.tagName[0] === "H" ? 1 : 2)) { /* a block of its own */
+    } else if (!leaf || n_newlines >= (leaf.tagName[0] === "H" ? 1 : 2)) { /* its own block */
         span.textContent = whole.trimStart();
         box.append(span);
     } else {

@@ -25,7 +25,7 @@ function retry(node) {
     by_id("text").focus();
 }
 
-function go_on(node) {
+function continue_answer(node) {
     follows = true;
     answer_to(current, node);
     by_id("text").focus();

@@ -1,6 +1,6 @@
 /* ---- Conversations ----
  * A conversation is a tree of messages: editing one or asking again makes a sibling, so nothing is
- * lost. `leaf` is the end of the branch that is shown. Each is kept under a key of its own. */
+ * lost. `leaf` is the end of the branch that is shown. Each is kept under its own key. */
 
 const CHAT = "drey.chat.";
 const chats = new Map(); /* id -> {id, title, changed, leaf, nodes: {id: message}} */
@@ -17,7 +17,7 @@ function checked_chat(found) {
         return null;
     const chat = { ...new_chat(), id: found.id, title: String(found.title || "").slice(0, 200) };
     if (is_number(found.changed)) chat.changed = found.changed;
-    for (const node of Object.values(found.nodes)) { /* parents stand before their children */
+    for (const node of Object.values(found.nodes)) { /* parents come before their children */
         const known = node && typeof node.id === "string" && typeof node.text === "string" &&
             (node.role === "user" || node.role === "assistant") &&
             (node.parent === null || Object.hasOwn(chat.nodes, node.parent));

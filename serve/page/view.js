@@ -105,7 +105,7 @@ function draw_tools(node, { tools, article }, answer) {
     if (node.role === "assistant") {
         tools.append(button("Retry", () => retry(node)));
         if (is_last && node.end && node.text)
-            tools.append(button("Go on", () => go_on(node)));
+            tools.append(button("Continue", () => continue_answer(node)));
         if (node.figures) tools.append(make("span", { class: "figures", text: node.figures }));
     }
 }

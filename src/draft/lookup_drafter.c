@@ -125,7 +125,7 @@ static void enter(findings *f, int32_t first, const finding *x)
 }
 
 /* What followed the words of one state. */
-static void find_behind(const lookup_drafter *d, suffix_match m, findings *f)
+static void find_after(const lookup_drafter *d, suffix_match m, findings *f)
 {
     const suffix_automaton *a = &d->text;
     int32_t first = f->n, total = 0, n_edges = 0;
@@ -172,14 +172,14 @@ static void find_all(const lookup_drafter *d, const token_tree *tree, int32_t no
     int32_t token = tree->nodes[node].token, before = token_before(d, tree, node);
     f->n = 0;
     for (int i = 0; i < MOST_SUFFIXES && m.length > 1 && f->n < TREE_MAX_GUESSES; i++) {
-        find_behind(d, m, f);
+        find_after(d, m, f);
         m.state = d->text.state[m.state].link;
         m.length = d->text.state[m.state].length;
     }
     find_recycled(recycling_of_two(&d->rows, before, token), true, f);
     find_recycled(recycling_of_one(&d->rows, token), false, f);
     if (m.length == 1 && f->n < TREE_MAX_GUESSES)
-        find_behind(d, m, f);
+        find_after(d, m, f);
 }
 
 int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,

@@ -8,7 +8,7 @@ typedef struct listener {
     void *user;
 } listener;
 
-static void tell(void *user, const drey_error *error)
+static void report(void *user, const drey_error *error)
 {
     const listener *l = user;
     l->missing(l->user, error->message);
@@ -21,8 +21,8 @@ static bool check_shape(model_shape *shape, const gguf *g, listener *l)
     if (model_shape_read(shape, g, &error) == DREY_OK)
         return true;
     bool has_sizes = shape->arch && shape->norm_eps > 0;
-    if (!has_sizes || arch_keys_refused(shape, g, tell, l) == 0)
-        tell(l, &error);
+    if (!has_sizes || arch_keys_refused(shape, g, report, l) == 0)
+        report(l, &error);
     return false;
 }
 
@@ -42,9 +42,9 @@ static void check_file(const gguf *g, listener *l)
     drey_error error;
     tokenizer *tokens = NULL;
     if (check_shape(&shape, g, l) && bind_tensors(&shape, g, &error) != DREY_OK)
-        tell(l, &error);
+        report(l, &error);
     if (tokenizer_open(&tokens, g, &error) != DREY_OK)
-        tell(l, &error);
+        report(l, &error);
     tokenizer_close(&tokens);
 }
 

@@ -186,8 +186,8 @@ static inline act_tile act_tile_at(const act_tiling *t, int32_t row)
 {
     if (row < t->covered)
         return (act_tile){row / t->long_rows * t->long_rows, t->long_rows};
-    int32_t behind = (row - t->covered) / t->short_rows * t->short_rows;
-    return (act_tile){t->covered + behind, t->short_rows};
+    int32_t first = t->covered + (row - t->covered) / t->short_rows * t->short_rows;
+    return (act_tile){first, t->short_rows};
 }
 
 static inline uint16_t load_u16(const void *p)

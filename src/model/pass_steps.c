@@ -306,7 +306,7 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
     }
     if (most >= 0x7f800000)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s: the numbers behind the last layer are not finite: the file is damaged, fetch it "
+             "%s: the numbers after the last layer are not finite: the file is damaged, fetch it "
              "again",
              SHOWN_PATH(gguf_part_path(r->weights->file, 0)));
     return DREY_OK;

@@ -109,12 +109,12 @@ static size_t path_text(drey_session *s, char out[DREY_MAX_PROVISIONAL])
     generation *g = &s->text;
     const token_tree *tree = &s->tree;
     size_t n = 0;
-    bool goes_on = true;
+    bool continues = true;
     detokenizer_follow(&g->provisional.detokenizer, &g->detokenizer);
-    for (int32_t i = s->n_unverified; i > 0 && goes_on; i--)
-        goes_on = add_token(g, s->timeline[s->n_timeline - i], out, &n);
-    for (int32_t i = best_child(tree, 0); i > 0 && goes_on; i = best_child(tree, i))
-        goes_on = add_token(g, tree->nodes[i].token, out, &n);
+    for (int32_t i = s->n_unverified; i > 0 && continues; i--)
+        continues = add_token(g, s->timeline[s->n_timeline - i], out, &n);
+    for (int32_t i = best_child(tree, 0); i > 0 && continues; i = best_child(tree, i))
+        continues = add_token(g, tree->nodes[i].token, out, &n);
     return n;
 }
 

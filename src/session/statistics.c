@@ -116,10 +116,10 @@ static void end_speculation(drey_session *s, const statistics_mark *end)
 {
     drey_speculation *c = &s->text.speculation;
     const int64_t *before = s->text.marks.decode.sums.ns, *after = end->sums.ns;
-    int64_t beside = after[TRACE_DRAFT] - before[TRACE_DRAFT];
+    int64_t between = after[TRACE_DRAFT] - before[TRACE_DRAFT];
     int64_t during = after[TRACE_PROVISIONAL] - before[TRACE_PROVISIONAL];
-    c->draft_s = (double)(beside + during) * 1e-9;
-    c->hidden_share = during > 0 ? (double)during / (double)(beside + during) : 0;
+    c->draft_s = (double)(between + during) * 1e-9;
+    c->hidden_share = during > 0 ? (double)during / (double)(between + during) : 0;
     c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.marks.n_steps : 0;
     c->alpha = s->policy ? (double)s->policy->alpha : 0;
     c->lossy = drey_policy_is_lossy(s->engine->config.policy_id);

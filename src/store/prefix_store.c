@@ -189,7 +189,7 @@ static void copy(const kv_cache *kv, int32_t block, uint8_t *bytes, bool to_cach
 }
 
 /* A file has changed: those after it are of no use without it, and may be damaged as well. */
-static void drop_behind(prefix_store *p, keys k, int32_t n)
+static void drop_after(prefix_store *p, keys k, int32_t n)
 {
     while (k.n + PREFIX_POSITIONS <= n)
         kept_files_drop(&p->files, keys_next(&k));
@@ -211,7 +211,7 @@ void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv
         if (in_folder)
             s = fetch(p, key, ids, k.n);
         if (!s && in_folder)
-            drop_behind(p, k, n);
+            drop_after(p, k, n);
         if (!s)
             break;
         use(p, s);

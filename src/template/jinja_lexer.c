@@ -53,7 +53,7 @@ static size_t space_at(const lexer *l, size_t at)
     return is_space(character_code(l->text + at, n)) ? n : 0;
 }
 
-static size_t behind_spaces(const lexer *l, size_t at)
+static size_t after_spaces(const lexer *l, size_t at)
 {
     for (size_t n; (n = space_at(l, at)) > 0;)
         at += n;
@@ -108,11 +108,11 @@ static size_t find_tag(const lexer *l)
 }
 
 /* The position after a tag's "%}" or "#}" at `at`; `mark` is the sign before it. */
-static size_t behind_block(const lexer *l, size_t at, char mark)
+static size_t after_block(const lexer *l, size_t at, char mark)
 {
     at += 2;
     if (mark == '-')
-        return behind_spaces(l, at);
+        return after_spaces(l, at);
     return at + (mark != '+' && at < l->n && l->text[at] == '\n');
 }
 
@@ -124,7 +124,7 @@ static void skip_comment(lexer *l)
     if (length == SIZE_MAX)
         stop(l, "a comment, {#, that does not end");
     else
-        go_to(l, behind_block(l, at + length, length > 0 ? l->text[at + length - 1] : ' '));
+        go_to(l, after_block(l, at + length, length > 0 ? l->text[at + length - 1] : ' '));
 }
 
 /* If the tag that begins here is {% NAME %}: the position after it; else 0. */
@@ -132,10 +132,10 @@ static size_t named_tag(const lexer *l, size_t at, const char *name, char *mark)
 {
     at += 2;
     at += at < l->n && (l->text[at] == '-' || l->text[at] == '+');
-    at = behind_spaces(l, at);
+    at = after_spaces(l, at);
     if (!stands(l, at, name))
         return 0;
-    at = behind_spaces(l, at + strlen(name));
+    at = after_spaces(l, at + strlen(name));
     *mark = ' ';
     if (at < l->n && (l->text[at] == '-' || l->text[at] == '+'))
         *mark = l->text[at++];
@@ -164,7 +164,7 @@ static token raw_text(lexer *l)
         size_t end = sign == '-'   ? without_spaces(l, begin, at)
                      : sign != '+' ? without_indent(l, begin, at, l->line_begins)
                                    : at;
-        go_to(l, behind_block(l, close, mark));
+        go_to(l, after_block(l, close, mark));
         l->state = IN_DATA;
         return data_token(l, begin, end, line);
     }
@@ -186,7 +186,7 @@ static void meet_tag(lexer *l)
     size_t close = kind == '%' ? named_tag(l, l->at, "raw", &mark) : 0;
     if (close) {
         l->state = IN_RAW;
-        go_to(l, mark == '-' ? behind_spaces(l, close + 2) : close + 2);
+        go_to(l, mark == '-' ? after_spaces(l, close + 2) : close + 2);
     } else if (kind == '#') {
         skip_comment(l);
     } else {
@@ -303,7 +303,7 @@ static token next_string(lexer *l)
 }
 
 /* The position after the digits at `at`. */
-static size_t behind_digits(const lexer *l, size_t at)
+static size_t after_digits(const lexer *l, size_t at)
 {
     while (at < l->n && digit(l->text[at]))
         at++;
@@ -312,17 +312,17 @@ static size_t behind_digits(const lexer *l, size_t at)
 
 static token next_number(lexer *l)
 {
-    size_t end = behind_digits(l, l->at), exponent;
+    size_t end = after_digits(l, l->at), exponent;
     token t = {.kind = WORD_INT, .line = l->line};
     if (end + 1 < l->n && l->text[end] == '.' && digit(l->text[end + 1])) {
         t.kind = WORD_FLOAT;
-        end = behind_digits(l, end + 1);
+        end = after_digits(l, end + 1);
     }
     if (end + 1 < l->n && (l->text[end] | 0x20) == 'e') {
         exponent = end + 1 + (l->text[end + 1] == '-' || l->text[end + 1] == '+');
-        if (behind_digits(l, exponent) > exponent) {
+        if (after_digits(l, exponent) > exponent) {
             t.kind = WORD_FLOAT;
-            end = behind_digits(l, exponent);
+            end = after_digits(l, exponent);
         }
     }
     if (end < l->n && letter(l->text[end]))
@@ -382,9 +382,9 @@ static bool tag_end(lexer *l, token *t)
         return false;
     *t = (token){.kind = l->state == IN_PRINT ? WORD_PRINT_END : WORD_BLOCK_END, .line = l->line};
     if (l->state == IN_BLOCK)
-        go_to(l, behind_block(l, at, mark));
+        go_to(l, after_block(l, at, mark));
     else
-        go_to(l, mark == '-' ? behind_spaces(l, at + 2) : at + 2);
+        go_to(l, mark == '-' ? after_spaces(l, at + 2) : at + 2);
     l->state = IN_DATA;
     return true;
 }
@@ -410,7 +410,7 @@ token lexer_next(lexer *l)
         return next_data(l);
     if (l->state == BEFORE_PRINT || l->state == BEFORE_BLOCK)
         return enter_tag(l);
-    go_to(l, behind_spaces(l, l->at));
+    go_to(l, after_spaces(l, l->at));
     if (l->at >= l->n)
         return stop(l, "a tag that does not end");
     if (tag_end(l, &t))

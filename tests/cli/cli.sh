@@ -56,7 +56,7 @@ done
 "$make_toy" "$tmp/wide.gguf" 2 0 32 # q8_0 wants heads of 32
 ends 0 "$drey" run -m "$tmp/wide.gguf" -t 1 -n 4 --kv q8_0 --stats "$tmp/stats" -p "$prompt"
 has "$tmp/err" "q8_0.* lossy"
-[ "$(key "$tmp/stats" kv)$(key "$tmp/stats" kv_lossy)" = '"q8_0"true' ] || wrong "q8_0 is not told"
+[ "$(key "$tmp/stats" kv)$(key "$tmp/stats" kv_lossy)" = '"q8_0"true' ] || wrong "q8_0 is not reported"
 
 # 3. Raw ids are the text's tokens.
 "${run[@]}" -n 40 --ignore-eos -q --raw-ids -p "$prompt" >"$tmp/ids"

@@ -47,10 +47,10 @@ python3 - "$drey" err <<'END' || wrong "several turns: $(cat err)"
 import json, re, subprocess, sys
 drey = lambda *words, text=b"": subprocess.run([sys.argv[1], *words, "-m", "model.gguf"], input=text, check=True,
                                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-told = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[2], errors="replace").read())
-assert len(told) == 3, told
+reuses = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[2], errors="replace").read())
+assert len(reuses) == 3, reuses
 talk, computed = b"<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n", []
-for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), told):
+for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), reuses):
     talk += b"<|im_start|>user\n" + message + b"<|im_end|>\n<|im_start|>assistant\n"
     ids = json.loads(drey("tokenize", "--special", text=talk))
     common = 0
@@ -84,7 +84,7 @@ said "saved 2 messages"
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
 cp out first
 printf '/load a talk\nand \\\nthen\n' | talk -n 12 || wrong "/load: $(cat err)"
-cat first out | cmp -s - both || wrong "a loaded conversation goes on in another way"
+cat first out | cmp -s - both || wrong "a loaded conversation continues in another way"
 printf '/load a talk\nhello\n' | "$drey" chat -m other.gguf -t 1 -n 12 >out 2>err && wrong "another model's session was taken"
 said "model"
 [ -s out ] || wrong "a refused file ended the talk"

@@ -34,21 +34,21 @@ same_choice() {
 }
 
 "$drey" "${text[@]}" -m "$target" -d none -q >"$tmp/expected"
-beside='draft small\.gguf, which is next to the target: .* tokens/s, lookup .*, no draft .*'
-none_beside='draft (lookup|none), because no model next to the target fits: it promises .* tokens/s, (lookup|no draft) .*'
-says "a small model beside it" "$beside" -m "$target"
-says "the same, asked for" "$beside" -m "$target" -d auto
-says "no model beside it" "$none_beside" -m "$tmp/alone/target.gguf"
+found='draft small\.gguf, which is next to the target: .* tokens/s, lookup .*, no draft .*'
+none_found='draft (lookup|none), because no model next to the target fits: it promises .* tokens/s, (lookup|no draft) .*'
+says "a small model next to it" "$found" -m "$target"
+says "the same, asked for" "$found" -m "$target" -d auto
+says "no model next to it" "$none_found" -m "$tmp/alone/target.gguf"
 says "a model that was named" '' -m "$target" -d "$tmp/family/large.gguf"
 says "none" '' -m "$target" -d none
 says "a policy without a draft" '' -m "$target" --policy none
 says "quiet" '' -m "$target" -q
-same_choice "the library, a small model beside it" "$target"
-same_choice "the library, no model beside it" "$tmp/alone/target.gguf"
+same_choice "the library, a small model next to it" "$target"
+same_choice "the library, no model next to it" "$tmp/alone/target.gguf"
 (cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure) >"$tmp/out"
-[[ $(grep '^draft ' "$tmp/out") =~ ^$beside$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
+[[ $(grep '^draft ' "$tmp/out") =~ ^$found$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
 echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 >"$tmp/out" 2>"$tmp/err" || wrong "chat: $(tail -n 1 "$tmp/err")"
-[[ $(grep '^draft ' "$tmp/err") =~ ^$beside$ ]] || wrong "chat: $(cat "$tmp/err")"
+[[ $(grep '^draft ' "$tmp/err") =~ ^$found$ ]] || wrong "chat: $(cat "$tmp/err")"
 echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 -d none -q | cmp -s - "$tmp/out" || wrong "chat: another text"
 
 # A budget that has no room for the model takes what it has room for, down to the least there is.

@@ -21,7 +21,7 @@ run() {
     ends "$1" "${faulty[@]}" FAULT_FILE="${FAULT_FILE-toy.gguf}" FAULT_KIND="${FAULT_KIND-none}" "$drey" run -m "$toy" -d $draft \
         -t 1 -n 24 --ignore-eos -q --raw-ids -p "The tree" --memory "$budget" --stats "$tmp/stats" "${@:2}"
 }
-goes_on() { # WHAT OPTION...
+continues() { # WHAT OPTION...
     local what=$1
     shift
     run 0 "$@"
@@ -41,13 +41,13 @@ stops() { # WHAT PATTERN OPTION...: after some tokens
     [ "$(stat generated_tokens)" = "$n" ] || wrong "$what: $(stat generated_tokens) tokens counted"
 }
 
-goes_on "no fault, io_uring if it is allowed"
+continues "no fault, io_uring if it is allowed"
 after=$(($(stat load_bytes) + $(stat read_bytes) / 2))
-FAULT_FILE=other.gguf FAULT_KIND=eio goes_on "an error in another file" --io pread
+FAULT_FILE=other.gguf FAULT_KIND=eio continues "an error in another file" --io pread
 for io in pread buffered; do
-    goes_on "no fault, $io" --io $io
-    FAULT_KIND=short goes_on "short reads, $io" --io $io
-    FAULT_KIND=interrupt goes_on "interrupted reads, $io" --io $io
+    continues "no fault, $io" --io $io
+    FAULT_KIND=short continues "short reads, $io" --io $io
+    FAULT_KIND=interrupt continues "interrupted reads, $io" --io $io
     FAULT_KIND=eio FAULT_AFTER=$after stops "an error, $io" "$toy" --io $io
     FAULT_KIND=end FAULT_AFTER=$after stops "a shorter file, $io" "$toy.*short" --io $io
 done

@@ -42,14 +42,14 @@ export XDG_CACHE_HOME=$tmp/profiles
 long=("$drey" run -m "$tmp/target.gguf" -d none -p "$(printf 'A text %.0s' {1..60})" -n 4 --ignore-eos -q)
 "${long[@]}" -t 2 >"$tmp/expected"
 ends 0 "${long[@]}" --units cpu/threads=1+opencl+static --stats "$tmp/stats"
-same "another text behind a long one" "$tmp/out" "$tmp/expected"
+same "another text after a long one" "$tmp/out" "$tmp/expected"
 ends 0 "$drey" tune -m "$tmp/target.gguf" --units cpu/threads=1+opencl -c 300 -q --json "$tmp/tuned"
 python3 - "$tmp/stats" "$tmp/tuned" <<'PYTHON' || wrong "who attends: $(cat "$tmp/stats" "$tmp/tuned")"
 import json, sys
 device = json.load(open(sys.argv[1]))["units"][1]
 assert "failed" not in device and (device["dense_blocks"] > 0) == ("no_attention" not in device)
-behind = json.load(open(sys.argv[2]))["division"].get("attention", [])
-assert len(behind) == (device["dense_blocks"] > 0)
+attention = json.load(open(sys.argv[2]))["division"].get("attention", [])
+assert len(attention) == (device["dense_blocks"] > 0)
 PYTHON
 
 refuses 'there is no OpenCL device "77" here; there is: 0 "' cpu+opencl:77

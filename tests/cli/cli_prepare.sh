@@ -70,15 +70,15 @@ prepare 0
 has "$tmp/out" "^nothing to do"
 prepare 0 --check
 has "$tmp/out" "^OK: "
-told() { # FILE WRITTEN CHECKED: what the last prepare said as JSON
+reported() { # FILE WRITTEN CHECKED: what the last prepare said as JSON
     holds --json "$1" "path == '$side'" "sidecar_bytes == $(wc -c <"$side")" 'seconds >= 0' \
         'bool(version and machine)' "[written, checked] == [${2^}, ${3^}]"
 }
 prepare 0 --json -
-told "$tmp/out" false false
+reported "$tmp/out" false false
 has "$tmp/err" "^nothing to do"
 prepare 0 --check -q --json "$tmp/json"
-told "$tmp/json" false true
+reported "$tmp/json" false true
 prepare 1 --json "$tmp/nowhere/json"
 has "$tmp/err" "cannot write"
 prepare 2 --check --force
@@ -87,7 +87,7 @@ FAULT_KIND=full FAULT_AFTER=500000 prepare 1 --force
 [ "$sum" = "$(cksum <"$side")" ] || wrong "the old sidecar was changed"
 nothing_left "the next prepare"
 prepare 0 --force --quiet --json "$tmp/json"
-told "$tmp/json" true false
+reported "$tmp/json" true false
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "--quiet is not quiet"
 [ "$sum" = "$(cksum <"$side")" ] || wrong "another sidecar of the same model"
 

@@ -40,7 +40,7 @@ done
 train 0 -q --features plain --exit-threshold 0.7 -o "$tmp/other"
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "-q says $(cat "$tmp/out" "$tmp/err")"
 [ -s "$tmp/other" ] || wrong "-o wrote nothing"
-[ ! -e "$side" ] || wrong "-o wrote beside the model"
+[ ! -e "$side" ] || wrong "-o wrote next to the model"
 train 0 -q --features plain -o "$tmp/other" # written again
 for other in m.gguf prompts d.gguf; do
     cp "$tmp/$other" "$tmp/kept"

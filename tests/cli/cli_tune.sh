@@ -6,7 +6,7 @@
 export XDG_CACHE_HOME="$tmp/the cache"
 kept=$XDG_CACHE_HOME/drey/tuning.json
 "$make_toy" "$tmp/toy.gguf" 3
-write_on() { # OUT: 24 tokens behind a prompt of several tiles
+write_on() { # OUT: 24 tokens after a prompt of several tiles
     ends 0 "$drey" run -m "$tmp/toy.gguf" -t 2 -n 24 --ignore-eos -q \
         -p 'The quick brown fox jumps over the lazy dog, and a squirrel looks on.'
     mv "$tmp/out" "$1"

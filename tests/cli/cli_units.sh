@@ -42,9 +42,9 @@ for u, unit in enumerate(used["units"]):
     for w in range(7):
         pair = kept["shares"][2 * w:2 * w + 2]
         assert abs(unit["share"][w] - pair[u] / sum(pair)) < 1e-9
-behind = kept["attention"]
-assert [c["positions"] for c in behind] == [256] and abs(behind[0]["boundary"]) <= 1
-assert len(behind[0]["sides"]) == 4 and all(s["attention_s"] > 1e-8 for s in behind[0]["sides"])
+attention = kept["attention"]
+assert [c["positions"] for c in attention] == [256] and abs(attention[0]["boundary"]) <= 1
+assert len(attention[0]["sides"]) == 4 and all(s["attention_s"] > 1e-8 for s in attention[0]["sides"])
 PYTHON
 for bad in 's/"drey units 2"/"drey units 0"/' 's/"shares":/"pieces":/' 's/"rows":/"columns":/' \
     's/"boundary":/"border":/' 's/"positions":.*256/"positions": 257/'; do

@@ -13,7 +13,7 @@ text=(run -d none -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" "${text[@]}" -m "$toy" --memory unlimited --sidecar none >"$tmp/expected"
 "$drey" prepare -q "$toy"
 
-read_by() { # the way that the statistics tell, or "nothing": pread, uring, with ",buffered"
+read_by() { # the way that the statistics name, or "nothing": pread, uring, with ",buffered"
     key "$tmp/stats" '("uring" if uring else "pread") + ("" if direct else ",buffered")
         if read_bytes else "nothing"' | tr -d '"'
 }

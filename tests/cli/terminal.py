@@ -50,7 +50,7 @@ class Screen:
         line[self.column:self.column + width] = [(text, self.dim)] + [("", self.dim)] * (width - 1)
         self.column += width
 
-    def erase_behind(self):
+    def erase_rest(self):
         for gone in self.cells[self.row + 1:]:
             self.drop(gone)
         del self.cells[self.row + 1:]
@@ -66,7 +66,7 @@ class Screen:
         elif letter == "C":
             self.column += number
         elif letter == "J":
-            self.erase_behind()
+            self.erase_rest()
         elif letter == "m":
             self.dim = number == 2
 

@@ -365,16 +365,16 @@ TEST(contradictions)
     refuses(CLI_RUN, "-m a -d none --tree 4", "--tree belongs to a policy with trees and a draft");
     refuses(CLI_RUN, "-m a -d none --without tree", "--without needs a draft");
     refuses(CLI_RUN, "-m a -d b --with tree", "--with takes \"lookup\"");
-    refuses(CLI_RUN, "-m a -d lookup --with lookup", "beside another draft");
-    refuses(CLI_RUN, "-m a -d none --with lookup", "beside another draft");
+    refuses(CLI_RUN, "-m a -d lookup --with lookup", "to another draft");
+    refuses(CLI_RUN, "-m a -d none --with lookup", "to another draft");
     refuses(CLI_RUN, "-m a -d b --with lookup --without lookup", "contradict each other");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
     refuses(CLI_PREPARE, "a --check --force", "--check and --force contradict");
     refuses(CLI_BENCH_MACHINE, "--io pread", "--io needs -m");
-    refuses(CLI_BENCH_KERNELS, "--list --type Q4_K", "--list stands alone");
-    refuses(CLI_BENCH_KERNELS, "--list --json x", "--list stands alone");
+    refuses(CLI_BENCH_KERNELS, "--list --type Q4_K", "--list takes no --type");
+    refuses(CLI_BENCH_KERNELS, "--list --json x", "--list takes no --type");
 }
 
 /* What the library takes, and nothing else: the CLI, its help and the library have one bound. */
@@ -522,7 +522,7 @@ static void help_has(cli_command command, const char *format, int number)
 }
 
 /* The default that a help text gives in brackets is the one that is taken. */
-TEST(defaults_are_told)
+TEST(defaults_are_shown)
 {
     cli_settings s;
     help_has(CLI_RUN, "--draft-tokens N", 8); /* test_policy.c has the same numbers */

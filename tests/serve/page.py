@@ -260,12 +260,12 @@ def test_stop(browser, stub):
         assert browser.js("provisional_now()") == ""
         assert browser.js("[...document.querySelectorAll('.problem')].at(-1).textContent") == "Stopped."
         assert browser.js("[...document.querySelectorAll('.problem')].at(-1).matches('.calm')")
-    browser.js("tool('Go on', 'assistant').click()")
+    browser.js("tool('Continue', 'assistant').click()")
     turn = stub.turn().begin()
     assert messages(turn)[-1] == ("assistant", "One, two, ") and turn.request["continue_final_message"]
     turn.say("three.")
     turn.end()
-    browser.wait("idle() && solid_now() === 'One, two, three.' && !tool('Go on', 'assistant')")
+    browser.wait("idle() && solid_now() === 'One, two, three.' && !tool('Continue', 'assistant')")
     turn = ask(browser, stub, "And then?").begin()
     assert messages(turn)[-2:] == [("assistant", "One, two, three."), ("user", "And then?")]
     assert "continue_final_message" not in turn.request
@@ -526,10 +526,10 @@ def test_server(browser, server):
     browser.js("settings.max_tokens = 10; document.getElementById('new').click()")
     browser.write("once upon a time")
     browser.press("Enter")
-    browser.wait("current && path_of(current).length === 2 && idle() && tool('Go on', 'assistant')?.isConnected")
+    browser.wait("current && path_of(current).length === 2 && idle() && tool('Continue', 'assistant')?.isConnected")
     ten = browser.js("path_of(current).at(-1).text")
     assert whole["choices"][0]["message"]["content"].startswith(ten)
-    browser.js("tool('Go on', 'assistant').click()")
+    browser.js("tool('Continue', 'assistant').click()")
     browser.wait(f"path_of(current).at(-1).text.length > {len(ten)} && idle()")
     assert browser.js(f"path_of(current).at(-1).text.startsWith({json.dumps(ten)})")
     # A second turn, stopped.
@@ -539,7 +539,7 @@ def test_server(browser, server):
     browser.wait("path_of(current).length === 4 && (path_of(current).at(-1).text || idle())")
     browser.press("Escape")
     browser.wait("idle()")
-    assert server.idle(), "the page's request goes on"
+    assert server.idle(), "the page's request continues"
     assert server.post("/v1/chat/completions", question)[1]["choices"] == whole["choices"]
     browser.js("document.getElementById('new').click()")
     browser.write("x" * 5000)

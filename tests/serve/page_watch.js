@@ -27,9 +27,9 @@ window.contrast = (selector) => {
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const element = document.querySelector(selector);
-    let behind = element;
-    while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
-    const both = [light(getComputedStyle(element).color), light(getComputedStyle(behind).backgroundColor)];
+    let ground = element;
+    while (getComputedStyle(ground).backgroundColor === "rgba(0, 0, 0, 0)") ground = ground.parentElement;
+    const both = [light(getComputedStyle(element).color), light(getComputedStyle(ground).backgroundColor)];
     return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
 };
 true

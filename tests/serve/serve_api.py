@@ -41,14 +41,14 @@ def without_drafts(s, wanted):
     for prompt, text in wanted.items():
         status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, speculative=False))
         check(status == 200 and answer["choices"][0]["text"] == text and answer["drey"]["drafted"] == 0, f"without drafts: {answer}")
-        check(text_of(s, prompt, speculative=True) == text, f"{prompt}: another text behind one without drafts")
+        check(text_of(s, prompt, speculative=True) == text, f"{prompt}: another text after one without drafts")
     got = {}
 
     def ask(i):
         got[i] = s.post("/v1/completions", dict(plain, prompt=prompts[i % len(prompts)], speculative=i % 2 == 0))[1]
     together(ask, range(8))
     for i, answer in got.items():
-        check(answer["choices"][0]["text"] == wanted[prompts[i % len(prompts)]], f"another text beside some without drafts: {answer}")
+        check(answer["choices"][0]["text"] == wanted[prompts[i % len(prompts)]], f"another text next to some without drafts: {answer}")
         check(i % 2 == 0 or answer["drey"]["drafted"] == 0, f"without drafts, in company: {answer['drey']}")
 
 
@@ -130,7 +130,7 @@ def conversations(s):
     prompt = s.post("/apply-template", {"messages": messages[:1]})[1]["prompt"] + "Once upon"
     shown = s.post("/apply-template", {"messages": begun, "continue_final_message": True})[1]["prompt"]
     check(shown == prompt, f"the begun answer in the template: {shown!r}")
-    check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "going on from the answer's beginning")
+    check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "continuing the answer's beginning")
 
 
 def prompts_alone(s):
@@ -145,8 +145,8 @@ def prompts_alone(s):
         check((timings["prompt_n"] + timings["cache_n"], timings["predicted_n"]) == (n_ids, 0) and answer["drey"]["finish"] == "length", f"{key} 0: {answer}")
         check(timings["predicted_ms"] == answer["drey"]["tokens_per_s"] == 0, f"a speed of {key} 0: {answer}")
         later = s.post("/v1/completions", dict(plain, prompt=prompt))[1]
-        check(later["usage"]["prompt_tokens_details"]["cached_tokens"] == n_ids - 1, f"behind {key} 0: {later['usage']}")
-        check(later["choices"][0]["text"] == text_of(s, prompt, cache_prompt=False), f"another text behind {key} 0")
+        check(later["usage"]["prompt_tokens_details"]["cached_tokens"] == n_ids - 1, f"after {key} 0: {later['usage']}")
+        check(later["choices"][0]["text"] == text_of(s, prompt, cache_prompt=False), f"another text after {key} 0")
     body = {"messages": [{"role": "user", "content": "Nothing yet"}], "max_tokens": 0, "return_progress": True, "stream_options": {"include_usage": True}}
     status, events = s.stream("/v1/chat/completions", body)
     text, last = streamed(events)

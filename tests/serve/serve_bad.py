@@ -119,7 +119,7 @@ def bad_http(s):
     lines = c.makefile("rb")
     check(lines.readline().startswith(b"HTTP/1.1 100") and lines.readline() == b"\r\n", "100-continue")
     c.sendall(body)
-    check(b" 200 " in lines.readline(), "behind 100-continue")
+    check(b" 200 " in lines.readline(), "after 100-continue")
     c.close()
     # Byte by byte, with the usual time for that.
     c = s.connect()
@@ -150,7 +150,7 @@ def hang_ups(s):
         for c in clients:
             c.close()
         check(s.idle(), f"hang-up in {where}: the session stays busy")
-    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "nobody is served behind hang-ups")
+    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "no request is served after hang-ups")
 
 
 def keys():
@@ -192,7 +192,7 @@ def slow_clients(s):
     n_served = 0
     while any(t.is_alive() for t in threads):
         n_served += s.post("/completion", {"prompt": "a", "n_predict": 2})[0] == 200
-    check(n_served > 0, "nobody is served beside slow clients")
+    check(n_served > 0, "no request is served next to slow clients")
     check(len(answers) == 4 and all(b" 408 " in a[:20] for a in answers), f"slow clients: {answers}")
 
 
@@ -201,7 +201,7 @@ def pings():
     as take so long on this machine."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "512", "--connections", "514").wait_ready()
     body = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
-    heard, n_texts = b"", 1  # before a text of its own begins
+    heard, n_texts = b"", 1  # before its own text begins
     while heard.count(b":\n\n") < 2 and n_texts <= 512:
         clients = [s.connect() for _ in range(n_texts + 1)]
         for c in clients:
@@ -215,15 +215,15 @@ def pings():
             c.close()
         check(s.idle(), "clients that went are still written for")
         n_texts *= 2
-    check(b" 200 " in heard[:20] and b"text/event-stream" in heard and heard.count(b":\n\n") >= 2, f"whoever waits hears {answer[:400]}")
-    check(s.stop() == 0, "the end behind pings")
+    check(b" 200 " in heard[:20] and b"text/event-stream" in heard and heard.count(b":\n\n") >= 2, f"a client that waits gets {answer[:400]}")
+    check(s.stop() == 0, "the end after pings")
 
 
 def full_disk():
     """Beginnings that cannot be written are kept in memory alone; it is said once, and nothing else
     happens."""
     s = Server(drey, model, "-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/full").wait_ready()
-    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (16384, 16384))  # once it runs: a sanitizer's beginning writes files, too
+    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (16384, 16384))  # once it runs: a sanitizer also writes files when it begins
     texts = set()
     prompt = "".join(chr(97 + i * i % 26) for i in range(200))
     for i in range(600):
@@ -231,7 +231,7 @@ def full_disk():
         texts.add(answer["choices"][0]["text"] if status == 200 else str(answer))
         if i and s.metric("drey:prefix_disk_failed"):
             break
-    check(s.metric("drey:prefix_disk_failed") == 1 and s.metric("drey:prefix_disk_bytes") == 0, "a full disk is not told")
+    check(s.metric("drey:prefix_disk_failed") == 1 and s.metric("drey:prefix_disk_bytes") == 0, "a full disk is not reported")
     check(texts == {run(drey, model, prompt, 20, "--ignore-eos")}, f"texts with a full disk: {texts}")
     check(answer["usage"]["prompt_tokens_details"]["cached_tokens"] >= 128, f"memory with a full disk: {answer['usage']}")
     check(s.stop() == 0, "the end with a full disk")
@@ -256,9 +256,9 @@ def limits():
             waiting.remove(c)
     for c in idle:
         c.close()
-    n_told = sum(b" 503 " in a and b"connections" in a and b"Retry-After" in a for a in answers)
-    check(n_told == 34, f"40 connections for 6: {[a[:12] for a in answers]}")
-    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "nobody is served behind them")
+    n_refused = sum(b" 503 " in a and b"connections" in a and b"Retry-After" in a for a in answers)
+    check(n_refused == 34, f"40 connections for 6: {[a[:12] for a in answers]}")
+    check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "no request is served after them")
     # A client that never reads is left; its text does not hold up anybody.
     c = s.connect()
     body = json.dumps(dict(long_text, stream=True, logprobs=20)).encode()
@@ -289,7 +289,7 @@ def no_queue():
     is not what is short."""
     s = Server(drey, model, "-d", "none", "--sessions", "2", "--queue", "0", "-c", "4000").wait_ready()
     body = json.dumps(dict(long_text, max_tokens=3900)).encode()
-    told = []
+    refusals = []
     for _ in range(50):
         s.process.send_signal(signal.SIGSTOP)  # so that they all are there when it looks
         clients = [s.connect() for _ in range(6)]
@@ -297,12 +297,12 @@ def no_queue():
             c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         s.process.send_signal(signal.SIGCONT)
         answers = [b"".join(iter(lambda: c.recv(65536), b"")) for c in clients]
-        told = [json.loads(a.split(b"\r\n\r\n", 1)[1])["error"]["message"] for a in answers if b" 503 " in a[:20]]
-        if told:
+        refusals = [json.loads(a.split(b"\r\n\r\n", 1)[1])["error"]["message"] for a in answers if b" 503 " in a[:20]]
+        if refusals:
             break
-    check(told and all(re.match(r"2 texts are here: this server writes 2 at a time and lets 0 wait, and the request asks for 1\. One session more "
+    check(refusals and all(re.match(r"2 texts are here: this server writes 2 at a time and lets 0 wait, and the request asks for 1\. One session more "
                                 r"would take [0-9.]+ MiB, and memory is not limited: the server could be started with more\. .* seconds\.$", t)
-                       for t in told), f"no queue: {told}")
+                       for t in refusals), f"no queue: {refusals}")
     check(s.idle() and s.stop() == 0, "the end without a queue")
 
 

@@ -149,7 +149,7 @@ def many_connections(s):
         except (OSError, http.client.HTTPException):
             pass
         time.sleep(0.05)
-    wrong(f"nobody is served behind {most} connections")
+    wrong(f"no request is served after {most} connections")
 
 
 def main():

@@ -59,7 +59,7 @@ static void cut_to_slice(heads_file *h)
     h->ids = some_ids();
 }
 
-static void put_beside(const heads_file *h)
+static void put_next_to_model(const heads_file *h)
 {
     heads_file_write(temp_path("model.gguf.drey-medusa"), h);
 }
@@ -148,7 +148,7 @@ TEST(by_hand)
     cut_to_slice(&h);
     h.shape.scale = 0.5f;
     h.spread = 0.1f;
-    put_beside(&h);
+    put_next_to_model(&h);
     for (int i = 0; i < 2; i++) {
         drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
         engine_place p = loaded(&o, 1 - i);
@@ -170,7 +170,7 @@ TEST(confidences_of_a_profile)
     drey_model *m = make("model.gguf", TYPE_F32, false);
     heads_file h = heads_for(m);
     cut_to_slice(&h);
-    put_beside(&h);
+    put_next_to_model(&h);
     drey_profile never;
     drey_profile_init(&never);
     for (int r = 0; r < DREY_PROFILE_RANKS; r++)
@@ -197,7 +197,7 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
     heads_file h = heads_for(m);
     h.type = blocks;
     cut_to_slice(&h);
-    put_beside(&h);
+    put_next_to_model(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     const char *const *tiers = drey_cpu_tiers();
     rng r = rng_from(type);
@@ -237,7 +237,7 @@ TEST(guesses_by_depth)
     heads_file h = heads_for(m);
     h.shape.n_heads = 3;
     h.spread = 0;
-    put_beside(&h);
+    put_next_to_model(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     o.without = DREY_WITHOUT(DREY_PART_LOOKUP); /* which would weigh them */
     engine_place p = loaded(&o, 1);
@@ -278,7 +278,7 @@ TEST(plan_counts_them)
     heads_file h = heads_for(m);
     cut_to_slice(&h);
     h.shape.n_heads = 4;
-    put_beside(&h);
+    put_next_to_model(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     drey_planner *planner;
     drey_plan plan;
@@ -303,7 +303,7 @@ TEST(plan_counts_them)
 static void refused(const drey_model *m, const heads_file *h, drey_status status, const char *says)
 {
     if (h)
-        put_beside(h);
+        put_next_to_model(h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
     must_refuse_engine(&o, NULL, status, says);
 }
@@ -350,7 +350,7 @@ TEST(bad_files)
     const char *path = temp_path("model.gguf.drey-medusa");
     assert_false(drey_is_heads_file(path));
     refused(m, NULL, DREY_ERR_IO, "drey-medusa");
-    put_beside(&good);
+    put_next_to_model(&good);
     assert_true(drey_is_heads_file(path));
     assert_false(drey_is_heads_file(temp_path("model.gguf")));
     heads_file h = good;
@@ -372,12 +372,12 @@ TEST(bad_files)
     h.architecture = "llama";
     refused(m, &h, DREY_ERR_FORMAT, "no file of Medusa heads");
     assert_false(drey_is_heads_file(path));
-    put_beside(&good);
+    put_next_to_model(&good);
     cut_short(path);
     refused(m, NULL, DREY_ERR_FORMAT, path);
     static const char *const tensors[] = {"blocks.1.weight", "blocks.bias"};
     for (int i = 0; i < 2; i++) {
-        put_beside(&good);
+        put_next_to_model(&good);
         damage(path, tensors[i], 0, 0, i == 1);
         refused(m, NULL, DREY_ERR_FORMAT, "not finite");
     }

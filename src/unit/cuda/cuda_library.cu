@@ -144,7 +144,7 @@ static host_buffer *host_buffers;
 
 static cl_device_s all_devices[DEVICES_MAX];
 
-static int32_t told(cudaError_t error)
+static int32_t code_of(cudaError_t error)
 {
     if (error == cudaSuccess)
         return OPENCL_SUCCESS;
@@ -234,7 +234,7 @@ int32_t clGetDeviceIDs(cl_platform, uint64_t, uint32_t n, cl_device *out, uint32
         all_devices[i].number = i;
         out[(*n_out)++] = &all_devices[i];
     }
-    return told(error);
+    return code_of(error);
 }
 
 int32_t clGetDeviceInfo(cl_device d, uint32_t what, size_t bytes, void *out, size_t *)
@@ -242,7 +242,7 @@ int32_t clGetDeviceInfo(cl_device d, uint32_t what, size_t bytes, void *out, siz
     cudaDeviceProp device;
     cudaError_t error = cudaGetDeviceProperties(&device, d->number);
     if (error != cudaSuccess)
-        return told(error);
+        return code_of(error);
     uint64_t number = 0;
     switch (what) {
     case OPENCL_DEVICE_NAME:
@@ -296,7 +296,7 @@ cl_queue clCreateCommandQueue(cl_context, cl_device d, uint64_t, int32_t *code)
     cudaError_t error = cudaSetDevice(d->number);
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&q->stream, cudaStreamNonBlocking);
-    *code = told(error);
+    *code = code_of(error);
     if (error == cudaSuccess)
         return q;
     free(q);
@@ -308,7 +308,7 @@ int32_t clReleaseCommandQueue(cl_queue q)
     cudaSetDevice(q->number);
     cudaError_t error = cudaStreamDestroy(q->stream);
     free(q);
-    return told(error);
+    return code_of(error);
 }
 
 /* ---- Programs: compiled already ---- */
@@ -382,7 +382,7 @@ static cl_buffer host_buffer_make(int device, void *memory, size_t bytes, int32_
         return NULL;
     b->memory = (char *)memory;
     cudaError_t error = knows_all_memory(device) ? cudaSuccess : pages_register(b, bytes);
-    *code = told(error);
+    *code = code_of(error);
     if (error != cudaSuccess) {
         free(b);
         return NULL;
@@ -400,7 +400,7 @@ cl_buffer clCreateBuffer(cl_context c, uint64_t flags, size_t bytes, void *host,
         return host_buffer_make(c->number, host, bytes, code);
     if (error == cudaSuccess)
         error = cudaMalloc(&memory, bytes);
-    *code = told(error);
+    *code = code_of(error);
     return (cl_buffer)memory;
 }
 
@@ -413,9 +413,9 @@ int32_t clReleaseMemObject(cl_buffer b)
         *at = found->next;
         cudaError_t error = found->pages ? cudaHostUnregister(found->pages) : cudaSuccess;
         free(found);
-        return told(error);
+        return code_of(error);
     }
-    return told(cudaFree(b));
+    return code_of(cudaFree(b));
 }
 
 /* ---- A queue: everything in order; errors come with its end ---- */
@@ -428,7 +428,7 @@ int32_t clEnqueueWriteBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t 
         error = cudaMemcpyAsync((char *)b + at, from, bytes, cudaMemcpyHostToDevice, q->stream);
     if (error == cudaSuccess && blocking)
         error = cudaStreamSynchronize(q->stream);
-    return told(error);
+    return code_of(error);
 }
 
 int32_t clEnqueueReadBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t at, size_t bytes,
@@ -439,7 +439,7 @@ int32_t clEnqueueReadBuffer(cl_queue q, cl_buffer b, uint32_t blocking, size_t a
         error = cudaMemcpyAsync(to, (char *)b + at, bytes, cudaMemcpyDeviceToHost, q->stream);
     if (error == cudaSuccess && blocking)
         error = cudaStreamSynchronize(q->stream);
-    return told(error);
+    return code_of(error);
 }
 
 /* Memory that a device reads in place is shared at any time: a kernel sees what the processor wrote
@@ -468,7 +468,7 @@ int32_t clEnqueueReadBufferRect(cl_queue q, cl_buffer b, uint32_t blocking, cons
                                   cudaMemcpyDeviceToHost, q->stream);
     if (error == cudaSuccess && blocking)
         error = cudaStreamSynchronize(q->stream);
-    return told(error);
+    return code_of(error);
 }
 
 int32_t clEnqueueNDRangeKernel(cl_queue q, cl_kernel k, uint32_t dims, const size_t *,
@@ -481,7 +481,7 @@ int32_t clEnqueueNDRangeKernel(cl_queue q, cl_kernel k, uint32_t dims, const siz
     cudaError_t error = cudaSetDevice(q->number);
     if (error == cudaSuccess)
         error = cudaLaunchKernel(k->function, grid, block, k->value, 0, q->stream);
-    return told(error);
+    return code_of(error);
 }
 
 int32_t clGetEventInfo(cl_event, uint32_t, size_t bytes, void *out, size_t *)
@@ -503,7 +503,7 @@ int32_t clFlush(cl_queue)
 int32_t clFinish(cl_queue q)
 {
     cudaError_t error = cudaSetDevice(q->number);
-    return told(error == cudaSuccess ? cudaStreamSynchronize(q->stream) : error);
+    return code_of(error == cudaSuccess ? cudaStreamSynchronize(q->stream) : error);
 }
 }
 

@@ -36,7 +36,6 @@ static void check(const row *rows, size_t n)
 }
 
 #define CHECK(rows) check(rows, sizeof(rows) / sizeof *(rows))
-#define BESIDE      DREY_PART_LOOKUP
 
 TEST(what_contradicts_is_refused)
 {
@@ -70,7 +69,7 @@ TEST(what_contradicts_is_refused)
         {{.exit = (drey_exit)99}, unknown},
         {{.without = UINT64_C(1) << 40}, "what is to be left out is not one of the parts"},
         {{.with = DREY_WITH(DREY_PART_TREE)}, part},
-        {{.with = DREY_WITH(BESIDE), .without = DREY_WITHOUT(BESIDE)}, part},
+        {{.with = DREY_WITH(DREY_PART_LOOKUP), .without = DREY_WITHOUT(DREY_PART_LOOKUP)}, part},
         {{.exit = on}, NULL},
         {{.exit = on, .drafter = DREY_DRAFTER_LOOKUP}, NULL},
         {{.exit = on, .exit_threshold = 1}, NULL},
@@ -146,7 +145,7 @@ typedef struct taken { /* what comes of a choice */
 
 TEST(defaults_are_filled_in)
 {
-    const uint64_t with = DREY_WITH(BESIDE);
+    const uint64_t with = DREY_WITH(DREY_PART_LOOKUP);
     const drey_drafter lookup = DREY_DRAFTER_LOOKUP, model = DREY_DRAFTER_MODEL;
     const drey_drafter self = DREY_DRAFTER_SELF, medusa = DREY_DRAFTER_MEDUSA;
     const drey_policy optimal = DREY_POLICY_OPTIMAL, chain = DREY_POLICY_SEQUENCE;

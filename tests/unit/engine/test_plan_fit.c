@@ -375,8 +375,8 @@ TEST(the_front_may_be_pinned)
             double next = (double)x.stays[i].n_pinned / x.target[i].groups.n_groups;
             if (x.target[i].groups.n_groups == 4) /* small: it stays anyway */
                 continue;
-            bool in_front = next > first - 0.02, behind = next < 0.02; /* a group rounded off */
-            n_steps += !in_front && !behind;
+            bool like_first = next > first - 0.02, none = next < 0.02; /* a group rounded off */
+            n_steps += !like_first && !none;
             assert_true(next < share + 0.02);
             share = next;
         }

@@ -184,7 +184,7 @@ TEST(training_learns_what_no_line_parts)
     mlp_train(&s, &t, &out2, &a);
     assert_memory_not_equal(w, again, sizeof w);
     double done = 0;
-    t.tell = stop_early;
+    t.progress = stop_early;
     t.user = &done;
     assert_false(mlp_train(&s, &t, &out2, &a));
     assert_near(done, 0.1, 1e-9); /* twelve epochs */
