@@ -6,8 +6,8 @@
     prose.py columns PATH...  comments wider than 100 columns, documents wider than 120
     prose.py names PATH...    files (*.c, *.h, *.sh, *.py, *.md) that are named and are in no folder
 
-Looked at are documents outside of blocks of code, the manual page, and the comments of C, shell and
-Python. Prints FILE:LINE: and what is wrong, one line each."""
+Looked at are documents outside of blocks of code, the manual page, and the comments of C, shell,
+CMake, JavaScript and Python. Prints FILE:LINE: and what is wrong, one line each."""
 import ast
 import os
 import re
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 BANNED = re.compile(
-    r"\b(behind|beside|anew|likewise|whoever|tells?|told)\b|, too\b"
+    r"\b(behind|beside|anew|likewise|whoever|tells?|told)\b|, too(?=\W*$|[.,:;)])"
     r"|\b(go|goes|going|gone|went) on\b|\b(hold|holds|held) against\b"
     r"|\b(an?|the) [a-z]+( [a-z]+)? of (its|their|one's) own\b"
     r"|\b(stands?|stood|lies?|lay) (in|on|at|there|before|below|dim|to)\b"
@@ -64,12 +64,12 @@ def prose_of_shell(text):
 def kind_of(path, text):
     if path.endswith((".md", ".1")):
         return prose_of_document
-    if path.endswith((".c", ".h", ".cl", ".cu")):
+    if path.endswith((".c", ".h", ".cl", ".cu", ".js")):
         return prose_of_c
     first = text.split("\n", 1)[0]
     if path.endswith(".py") or (first.startswith("#!") and "python" in first):
         return prose_of_python
-    return prose_of_shell if path.endswith(".sh") or first.startswith("#!") else None
+    return prose_of_shell if path.endswith((".sh", ".cmake", "CMakeLists.txt")) or first.startswith("#!") else None
 
 
 def check_words(path, number, line, _):
@@ -81,7 +81,8 @@ def check_words(path, number, line, _):
 
 def check_columns(path, number, _, lines):
     n = len(lines[number - 1])
-    most = 120 if path.endswith(".md") else 1000 if path.endswith(".1") else 100
+    free = path.endswith((".1", ".cmake", "CMakeLists.txt"))
+    most = 1000 if free else 120 if path.endswith(".md") else 100
     return f"{n} columns" if n > most else None
 
 
