@@ -21,6 +21,20 @@ typedef struct type_decoder {
 } type_decoder;
 extern const type_decoder decoders_ref[TYPE_LIMIT];
 
+#define QUANTISED_TYPES(X) /* type, name, sub_k, has_m */                                          \
+    X(Q4_0, q4_0, 0, false)                                                                        \
+    X(Q4_1, q4_1, 0, true)                                                                         \
+    X(Q5_0, q5_0, 0, false)                                                                        \
+    X(Q5_1, q5_1, 0, true)                                                                         \
+    X(Q8_0, q8_0, 0, false)                                                                        \
+    X(IQ4_NL, iq4_nl, 0, false)                                                                    \
+    X(Q2_K, q2_k, 16, true)                                                                        \
+    X(Q3_K, q3_k, 16, false)                                                                       \
+    X(Q4_K, q4_k, 32, true)                                                                        \
+    X(Q5_K, q5_k, 32, true)                                                                        \
+    X(Q6_K, q6_k, 16, false)                                                                       \
+    X(IQ4_XS, iq4_xs, 32, false)
+
 /* One weight of a float type, exact. */
 float decode_f32_ref(const uint8_t *block, int32_t row);
 float decode_f16_ref(const uint8_t *block, int32_t row);

@@ -187,14 +187,8 @@ static void decode_iq4_xs(row_block *out, const uint8_t *block, int32_t row)
     }
 }
 
-const type_decoder decoders_ref[TYPE_LIMIT] = {
-    [TYPE_Q4_0] = {decode_q4_0, 0, false},  [TYPE_Q4_1] = {decode_q4_1, 0, true},
-    [TYPE_Q5_0] = {decode_q5_0, 0, false},  [TYPE_Q5_1] = {decode_q5_1, 0, true},
-    [TYPE_Q8_0] = {decode_q8_0, 0, false},  [TYPE_IQ4_NL] = {decode_iq4_nl, 0, false},
-    [TYPE_Q2_K] = {decode_q2_k, 16, true},  [TYPE_Q3_K] = {decode_q3_k, 16, false},
-    [TYPE_Q4_K] = {decode_q4_k, 32, true},  [TYPE_Q5_K] = {decode_q5_k, 32, true},
-    [TYPE_Q6_K] = {decode_q6_k, 16, false}, [TYPE_IQ4_XS] = {decode_iq4_xs, 32, false},
-};
+#define DECODER(TYPE, name, sub_k, has_m) [TYPE_##TYPE] = {decode_##name, sub_k, has_m},
+const type_decoder decoders_ref[TYPE_LIMIT] = {QUANTISED_TYPES(DECODER)};
 
 float decode_f32_ref(const uint8_t *block, int32_t row)
 {

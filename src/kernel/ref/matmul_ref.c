@@ -54,7 +54,7 @@ INLINE void block_256_add(float *sums, const row_block *w, const uint8_t *acts, 
     }
 }
 
-/* sub_k: 0 for blocks of 32; it and has_m are constants, as in decoders_ref. */
+/* sub_k and has_m are constants: QUANTISED_TYPES. */
 INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, float *sums,
                      const uint8_t *weights, const uint8_t *acts, int32_t n_blocks, int32_t m)
 {
@@ -80,18 +80,7 @@ INLINE void tile_ref(tensor_type type, const int32_t sub_k, const bool has_m, fl
         tile_ref(TYPE_##TYPE, sub_k, has_m, sums, weights, acts, n_blocks, m);                     \
     }
 
-DEFINE_TILE(Q4_0, q4_0, 0, false)
-DEFINE_TILE(Q4_1, q4_1, 0, true)
-DEFINE_TILE(Q5_0, q5_0, 0, false)
-DEFINE_TILE(Q5_1, q5_1, 0, true)
-DEFINE_TILE(Q8_0, q8_0, 0, false)
-DEFINE_TILE(IQ4_NL, iq4_nl, 0, false)
-DEFINE_TILE(Q2_K, q2_k, 16, true)
-DEFINE_TILE(Q3_K, q3_k, 16, false)
-DEFINE_TILE(Q4_K, q4_k, 32, true)
-DEFINE_TILE(Q5_K, q5_k, 32, true)
-DEFINE_TILE(Q6_K, q6_k, 16, false)
-DEFINE_TILE(IQ4_XS, iq4_xs, 32, false)
+QUANTISED_TYPES(DEFINE_TILE)
 
 /* Float weights: a block is one k. */
 #define DEFINE_TILE_FLOAT(name, bytes)                                                             \
