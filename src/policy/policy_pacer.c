@@ -73,17 +73,9 @@ static void pacer_observe(draft_policy *p, const token_tree *tree, const int32_t
         p->alpha = fallback_learn(p->alpha, tree, path, n_path);
 }
 
-const policy_class policy_edgellm = {.option = POLICY_TREE_NODES,
-                                     .standard = 32,
-                                     .bytes = sizeof(draft_policy),
-                                     .init = pacer_init,
-                                     .next = pacer_next,
-                                     .push = pacer_push,
-                                     .observe = pacer_observe};
-const policy_class policy_llmcad = {.option = POLICY_TREE_NODES,
-                                    .standard = 32,
-                                    .bytes = sizeof(draft_policy),
-                                    .init = pacer_init,
-                                    .next = pacer_next,
-                                    .push = pacer_push,
-                                    .observe = pacer_observe};
+#define PACER                                                                                      \
+    {                                                                                              \
+        .option = POLICY_TREE_NODES, .standard = 32, .bytes = sizeof(draft_policy),                \
+        .init = pacer_init, .next = pacer_next, .push = pacer_push, .observe = pacer_observe       \
+    }
+const policy_class policy_edgellm = PACER, policy_llmcad = PACER;
