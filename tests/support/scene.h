@@ -36,7 +36,6 @@ drey_model *toy_open(const char *name, const toy_options *toy);
 drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_t n_threads);
 
 /* A session with its own engine; `tuning` may be NULL. close_alone closes both. */
-struct engine_tuning; /* engine/engine.h */
 drey_session *open_alone(const drey_engine_options *o, const struct engine_tuning *tuning);
 void close_alone(drey_session **s);
 
