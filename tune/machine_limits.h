@@ -1,4 +1,6 @@
-/* What this machine can do at most, as measured: every other figure is compared with it. */
+/* What this machine can do at most, as measured: every other figure is compared with it. Rates are
+ * bytes or operations per second, of all threads of the pool; a multiply-add is two operations.
+ * Nothing here fails but limits_disk. */
 #pragma once
 
 #include "base/arena.h"
@@ -9,17 +11,17 @@
 
 enum { LIMITS_ROUNDS = 7 };
 
-/* Reads n_bytes at p, which should be far more than the caches hold and have been written to, in
- * several ways in turn, `rounds` times over; the median of the fastest way. */
+/* Bytes per second of reading n_bytes at `from` in several ways in turn, `rounds` times: the median
+ * of the fastest way. n_bytes should be far more than the caches hold, and have been written to. */
 double limits_read(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes,
                    int rounds);
-/* The medians of a few short runs. */
+/* Operations per second of the tier's products on registers: medians of a few short runs. */
 double limits_int8(pool *p, const kernel_table *kernels);
 double limits_float(pool *p, const kernel_table *kernels);
 
-/* Multiply-adds, two operations each, of the tier's matrix kernel for a tensor type: a group
- * against n_rows rows of LIMITS_DOT_K numbers over and over, operands in the caches. memory: as
- * much as limits_dot_bytes says. */
+/* Operations per second of the tier's matrix kernel for a tensor type: a group against n_rows rows
+ * of LIMITS_DOT_K numbers, again and again, operands in the caches. memory: as much as
+ * limits_dot_bytes says. */
 enum { LIMITS_DOT_K = 2048 };
 size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
 double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
@@ -35,7 +37,8 @@ typedef struct limits_reading {
     bool again; /* at the end begin again, rather than stop */
 } limits_reading;
 
-/* Reading what the file holds as a pass does, until the time is up or to the end. */
+/* Reads what the file holds as a pass does, until the time is up or to the end. DREY_ERR_IO,
+ * DREY_ERR_MEMORY; DREY_ERR_FORMAT: no tensors; DREY_ERR_USAGE: no such way of reading. */
 drey_status limits_disk(const limits_reading *what, drey_disk_report *report, drey_error *err);
 
 /* Memory, both peaks and a job of the pool: every report of drey bench has these. */

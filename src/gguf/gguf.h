@@ -56,7 +56,9 @@ typedef struct gguf_tensor {
 
 typedef struct gguf gguf;
 
-/* Opens and validates. path: the first part of a split file opens all of them. */
+/* Opens and validates. path: the first part of a split file opens all of them. DREY_ERR_IO,
+ * DREY_ERR_MEMORY; DREY_ERR_FORMAT: the header is damaged or exceeds a limit;
+ * DREY_ERR_UNSUPPORTED: another version or byte order, or an unknown tensor type. */
 drey_status gguf_open(gguf **out, const char *path, drey_error *err);
 void gguf_close(gguf **g);
 

@@ -1,5 +1,5 @@
 /* Architectures as data: what distinguishes one decoder-only model from another, and the shapes
- * that a file states. Adding an architecture is an entry in arch.c's table (ARCHITECTURE.md says
+ * that a file states. Adding an architecture is an entry in arch.c's table (CONTRIBUTING.md says
  * how); what a layer of it computes is written once, in layer.c. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* What a matrix is: its tensor, its kernel, its shape. What stays of it in memory is residency.h's,
- * where its reads stand weights.h's. */
+/* What a matrix is: its tensor, its kernel, its shape. residency.h says what of it stays in memory,
+ * weights.h where its reads are. */
 #pragma once
 
 #include "gguf/gguf.h"

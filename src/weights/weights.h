@@ -3,7 +3,7 @@
  * A matrix is cut into packed groups of GROUP_ROWS rows. Its first n_pinned groups are packed into
  * memory by the first pass; the others are read again in every pass and packed, group by group,
  * into scratch that fits a core's cache. So loading is the first pass, each byte is read once for
- * it, and the residency of a model is one number a matrix, which any budget can set to the byte.
+ * it, and the residency of a model is one number per matrix, which any budget can set.
  *
  * With a sidecar (sidecar.h) the pieces hold packed groups: pinned ones are copied to their place,
  * streamed ones used where they have landed in the ring.
@@ -13,7 +13,7 @@
  *   pass 1                      |piece|piece|piece....|
  *
  * Of a matrix that is split into planes (residency.h), which only a sidecar holds, a piece is one
- * plane of a run of groups, and the pieces of a run stand one after another. A view of the weights
+ * plane of a run of groups, and the pieces of a run follow one another. A view of the weights
  * multiplies with the planes that are in memory alone, at any time.
  *
  * Residency does not follow from that order. What is pinned can be used at any time once it is
