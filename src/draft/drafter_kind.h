@@ -1,5 +1,5 @@
 /* What an engine, a plan and a command need to know about a drafter: one row of the table in
- * drafter.c. No code outside src/draft asks which drafter it is.
+ * drafter.c. No code of engine, plan and session asks which drafter it is.
  *
  *   engine opens    kind->open     opens the drafter's own files, states what memory it needs
  *   plan is made    draft_source   resident_bytes, work_bytes, most_steps, what is known of guesses
