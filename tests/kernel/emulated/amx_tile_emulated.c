@@ -10,7 +10,7 @@ enum { N_TILES = 8, MAX_ROWS = 16, MAX_ROW_BYTES = 64 };
 static _Thread_local struct {
     bool configured; /* TILES_CONFIGURED */
     tile_config config;
-    uint8_t tile[N_TILES][MAX_ROWS][MAX_ROW_BYTES];
+    _Alignas(MAX_ROW_BYTES) uint8_t tile[N_TILES][MAX_ROWS][MAX_ROW_BYTES];
 } state;
 
 static atomic_uint_fast64_t n_products;
