@@ -1,5 +1,11 @@
-/* Inside of the engine: a model is a file's header and tokenizer, an engine has its weights under
- * one budget, a session has one timeline. Each has one arena whose size is in the plan. */
+/* Inside of the engine: a model is a file's header and tokenizer (config.h), an engine has the
+ * weights of its models under one budget, a session has one timeline (session/session.h). Memory is
+ * taken in arenas, whose sizes are in the plan.
+ *
+ *   options --engine_configure--> config --engine_gather--> inputs --plan_make--> plan
+ *
+ * engine_open takes these steps and then opens what the plan says: pool, weights, workspaces, kept
+ * prefixes. A planner ends with the plan. */
 #pragma once
 
 #include <stdatomic.h>
