@@ -68,11 +68,13 @@ static void fold_ref(const attend_pairs *g, int32_t r, float m_b, float l_b, con
 static void turn_ref(float *rows, const uint8_t *group, kv_format format, int32_t head_dim)
 {
     const uint8_t *scales = group + kv_group_numbers(format, head_dim);
-    for (int32_t j = 0; j < KV_GROUP; j++, rows += attend_row_floats(head_dim)) {
-        memset(rows, 0, (size_t)attend_row_floats(head_dim) * sizeof *rows);
-        for (int32_t i = 0; i < head_dim; i++)
-            rows[i] = number(group, (int64_t)place_of(i, head_dim) * KV_GROUP + j, format,
-                             scales + 2 * (i / KV_Q8_BLOCK * KV_GROUP + j));
+    int64_t row_floats = attend_row_floats(head_dim);
+    memset(rows, 0, (size_t)(KV_GROUP * row_floats) * sizeof *rows);
+    for (int32_t i = 0; i < head_dim; i++) {
+        int64_t at = (int64_t)place_of(i, head_dim) * KV_GROUP;
+        const uint8_t *d = scales + 2 * (i / KV_Q8_BLOCK * KV_GROUP);
+        for (int32_t j = 0; j < KV_GROUP; j++)
+            rows[j * row_floats + i] = number(group, at + j, format, d + 2 * (int64_t)j);
     }
 }
 
