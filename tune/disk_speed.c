@@ -98,7 +98,8 @@ static double cpu_seconds(void)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Takes pieces and gives them back at once, until the time is up or there are no more. */
+/* Takes pieces and gives them back at once, until the time is up or there are no more. It takes at
+ * least one, however long opening lasts on a busy machine. */
 static drey_status measure(const stream_options *options, double seconds, drey_disk_report *report,
                            drey_error *err)
 {
@@ -106,8 +107,8 @@ static drey_status measure(const stream_options *options, double seconds, drey_d
     double begin = clock_s(), cpu = cpu_seconds();
     TRY(stream_open(&s, options, err));
     int64_t seq = 0;
-    while ((seq < options->n_first || options->n_cycle) && clock_s() - begin < seconds &&
-           stream_wait(s, seq))
+    while ((seq < options->n_first || options->n_cycle) &&
+           (seq == 0 || clock_s() - begin < seconds) && stream_wait(s, seq))
         stream_release(s, seq++);
     double taken = clock_s() - begin;
     cpu = cpu_seconds() - cpu;
