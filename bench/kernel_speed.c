@@ -121,8 +121,8 @@ static void sweep(bench *b, uint8_t *mine, int64_t at)
     if (b->in_planes)
         sweep_planes(b, mine, group);
     else if (!b->packing)
-        m->dot((float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim, b->acts, b->n,
-               BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
+        matmul_dot(m, (float *)(void *)mine, b->claim * GROUP_ROWS, from, (int32_t)b->claim,
+                   b->acts, b->n, BENCH_K, mine + SUM_BYTES + GROUP_BYTES);
     for (int64_t g = 0; b->packing && g < b->claim; g++)
         m->pack(mine + SUM_BYTES, from + (size_t)g * group_bytes, row_bytes, GROUP_ROWS, BENCH_K);
 }

@@ -8,7 +8,8 @@ static bool take(const json_value *root, void *out)
 {
     drey_tuning *tuning = out;
     *tuning = (drey_tuning){0};
-    return json_member_bool(root, "near_fetch", &tuning->near_fetch) &&
+    const char *fetch = json_member_text(root, "fetch");
+    return fetch && drey_fetch_parse(fetch, &tuning->fetch) &&
            json_member_bool(root, "whole_lines", &tuning->whole_lines);
 }
 
@@ -26,7 +27,7 @@ drey_status drey_tuning_store(const char *cpu_tier, const char *folder, const dr
     json_buffer b;
     json_writer *w = json_buffer_begin(&b);
     cache_put_origin(w, &kind, cpu_tier, 0);
-    json_put_bool(w, "near_fetch", tuning->near_fetch);
+    json_put_text(w, "fetch", drey_fetch_name(tuning->fetch));
     json_put_bool(w, "whole_lines", tuning->whole_lines);
     return cache_write(folder, name, &b, err);
 }

@@ -156,7 +156,8 @@ static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
     float *y = j->y + (size_t)thread * (size_t)j->n_rows * GROUP_ROWS;
     uint8_t *scratch = j->scratch + (size_t)thread * dot_scratch_bytes(LIMITS_DOT_K);
     for (int64_t i = 0; i < j->base.rounds; i++)
-        j->kernel->dot(y, GROUP_ROWS, j->group, 1, j->acts, j->n_rows, LIMITS_DOT_K, scratch);
+        matmul_dot(j->kernel, y, GROUP_ROWS, j->group, 1, j->acts, j->n_rows, LIMITS_DOT_K,
+                   scratch);
     atomic_fetch_add(&j->base.ops, j->base.rounds * 2 * LIMITS_DOT_K * GROUP_ROWS * j->n_rows);
 }
 

@@ -1,5 +1,5 @@
-/* Choosing between the variants of the kernels by measuring them: two ways in turns, so that other
- * work of the machine disturbs both. The weights are far larger than the caches; each round
+/* Choosing between the variants of the kernels by measuring them: the ways in turns, so that other
+ * work of the machine disturbs all of them. The weights are far larger than the caches; each round
  * continues in them where the last one stopped. */
 #include "drey/tune.h"
 
@@ -16,7 +16,7 @@
 enum { TUNE_K = 4096, TUNE_ROUNDS = 21, MOST_ROWS = 16, MOST_THREADS = 256, CLAIM_GROUPS = 4 };
 static const size_t weight_bytes = (size_t)192 << 20;
 static const double round_s = 0.02;
-static const double worth = 1.02; /* a choice that gains less stays as the family has it */
+static const double worth = 1.02; /* what gains less than the family's choice is not chosen */
 
 typedef struct tuner {
     pool *pool;
@@ -46,9 +46,9 @@ static void tune_thread(void *arg, int32_t thread, int32_t n_threads)
     while (group < end) {
         int32_t n = end - group < CLAIM_GROUPS ? (int32_t)(end - group) : CLAIM_GROUPS;
         int64_t at = (t->first + group) % (t->n_all - CLAIM_GROUPS + 1);
-        t->kernel->dot(t->sums + (size_t)thread * sums_floats(), CLAIM_GROUPS * GROUP_ROWS,
-                       t->weights + (size_t)at * group_bytes, n, t->acts, t->n_rows, TUNE_K,
-                       t->scratch + (size_t)thread * dot_scratch_bytes(TUNE_K));
+        matmul_dot(t->kernel, t->sums + (size_t)thread * sums_floats(), CLAIM_GROUPS * GROUP_ROWS,
+                   t->weights + (size_t)at * group_bytes, n, t->acts, t->n_rows, TUNE_K,
+                   t->scratch + (size_t)thread * dot_scratch_bytes(TUNE_K));
         group += n;
     }
 }
@@ -65,46 +65,87 @@ static double tune_round(tuner *t, const kernel_table *table, tensor_type type)
     return taken / (double)t->n_groups;
 }
 
-/* How much faster `with` is than `without`. */
-static double compare(tuner *t, const kernel_table *without, const kernel_table *with,
-                      tensor_type type, drey_tune_report *report)
+/* Ways to do the same, the first one of a choice in shape 0. */
+typedef struct tune_way {
+    const char *name;
+    int32_t shape;
+} tune_way;
+
+typedef struct tune_choice {
+    const char *name;
+    int32_t n_rows, n_ways;
+    tune_way way[DREY_TUNE_WAYS];
+} tune_choice;
+
+static const tune_choice fetches = {
+    "fetch", 1, 3, {{"sparse", 0}, {"near", SHAPE_NEAR}, {"far", SHAPE_FAR}}};
+static const tune_choice lines = {"whole lines", MOST_ROWS, 2, {{"no", 0}, {"yes", SHAPE_LINES}}};
+
+/* How much faster each way is than way `usual`: the median of the rounds, and what three of four
+ * rounds are above. */
+typedef struct tune_gain {
+    double median, sure;
+} tune_gain;
+
+/* Groups that take about round_s. */
+static void tune_size(tuner *t, const kernel_table *table, tensor_type type)
 {
-    const double group_bytes = (double)without->matmul[type].group_bytes(TUNE_K);
-    double seconds[2][TUNE_ROUNDS], gain[TUNE_ROUNDS];
-    t->n_all = (int64_t)((double)weight_bytes / group_bytes);
+    t->n_all = (int64_t)(weight_bytes / table->matmul[type].group_bytes(TUNE_K));
     t->n_groups = (int64_t)pool_n_threads(t->pool) * CLAIM_GROUPS;
-    tune_round(t, without, type); /* wakes the threads and the clock */
-    double enough = round_s / tune_round(t, without, type);
+    tune_round(t, table, type); /* wakes the threads and the clock */
+    double enough = round_s / tune_round(t, table, type);
     t->n_groups = enough > (double)t->n_all      ? t->n_all
                   : enough > (double)t->n_groups ? (int64_t)enough
                                                  : t->n_groups;
-    for (int i = 0; i < TUNE_ROUNDS; i++) {
-        seconds[0][i] = tune_round(t, without, type);
-        seconds[1][i] = tune_round(t, with, type);
-        gain[i] = seconds[0][i] / seconds[1][i];
-    }
-    report->without_bytes_per_s = group_bytes / median(seconds[0], TUNE_ROUNDS);
-    report->with_bytes_per_s = group_bytes / median(seconds[1], TUNE_ROUNDS);
-    return median(gain, TUNE_ROUNDS);
 }
 
-/* Whether to choose `bit` of a kernel's shape. */
-static bool choose(tuner *t, const char *tier, int32_t bit, bool usual, drey_tune_report *report,
-                   drey_tune_fn *visit, void *user)
+static void compare(tuner *t, const char *tier, const tune_choice *c, int32_t usual,
+                    tensor_type type, tune_gain gain[DREY_TUNE_WAYS], drey_tune_report *report)
 {
-    const kernel_table *without = kernel_select_shape(tier, 0);
-    const kernel_table *with = kernel_select_shape(tier, bit);
-    double gain = 1;
-    if (with->shape == without->shape)
-        return usual;
-    for (int i = 0; i < N_TUNED; i++) {
-        report->kernel = tuned_names[i];
-        gain *= compare(t, without, with, tuned_types[i], report);
-        if (visit)
-            visit(user, report);
+    double seconds[DREY_TUNE_WAYS][TUNE_ROUNDS], gains[TUNE_ROUNDS];
+    const kernel_table *table[DREY_TUNE_WAYS];
+    for (int32_t w = 0; w < c->n_ways; w++)
+        table[w] = kernel_select_shape(tier, c->way[w].shape);
+    tune_size(t, table[usual], type);
+    for (int i = 0; i < TUNE_ROUNDS; i++)
+        for (int32_t w = 0; w < c->n_ways; w++)
+            seconds[w][i] = tune_round(t, table[w], type);
+    for (int32_t w = 0; w < c->n_ways; w++) {
+        for (int i = 0; i < TUNE_ROUNDS; i++)
+            gains[i] = seconds[usual][i] / seconds[w][i];
+        gain[w].median *= median(gains, TUNE_ROUNDS); /* and sorts them */
+        gain[w].sure *= gains[TUNE_ROUNDS / 4];
     }
-    gain = pow(gain, 1.0 / N_TUNED);
-    return gain > worth || (usual && gain > 1 / worth);
+    for (int32_t w = 0; w < c->n_ways; w++)
+        report->bytes_per_s[w] =
+            (double)table[w]->matmul[type].group_bytes(TUNE_K) / median(seconds[w], TUNE_ROUNDS);
+}
+
+/* The way to choose. */
+static int32_t choose(tuner *t, const char *tier, const tune_choice *c, int32_t usual,
+                      drey_tune_fn *visit, void *user)
+{
+    tune_gain gain[DREY_TUNE_WAYS];
+    drey_tune_report report = {.choice = c->name, .rows = c->n_rows, .n_ways = c->n_ways};
+    for (int32_t w = 0; w < c->n_ways; w++) {
+        gain[w] = (tune_gain){1, 1};
+        report.way[w] = c->way[w].name;
+        if (kernel_select_shape(tier, c->way[w].shape)->shape != c->way[w].shape)
+            return usual; /* the tier has one way */
+    }
+    t->n_rows = c->n_rows;
+    for (int i = 0; i < N_TUNED; i++) {
+        report.kernel = tuned_names[i];
+        compare(t, tier, c, usual, tuned_types[i], gain, &report);
+        if (visit)
+            visit(user, &report);
+    }
+    int32_t best = usual;
+    for (int32_t w = 0; w < c->n_ways; w++)
+        if (gain[w].sure > 1 && gain[w].median > gain[best].median &&
+            pow(gain[w].median, 1.0 / N_TUNED) > worth)
+            best = w;
+    return best;
 }
 
 static drey_status tuner_open(tuner *t, int32_t n_threads, drey_error *err)
@@ -141,11 +182,8 @@ drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best
     tuner t = {0};
     drey_status status = tuner_open(&t, n_threads, err);
     if (status == DREY_OK) {
-        drey_tune_report report = {.choice = "near fetch", .rows = t.n_rows = 1};
-        best->near_fetch = choose(&t, cpu_tier, SHAPE_NEAR, best->near_fetch, &report, visit, user);
-        report = (drey_tune_report){.choice = "whole lines", .rows = t.n_rows = MOST_ROWS};
-        best->whole_lines =
-            choose(&t, cpu_tier, SHAPE_LINES, best->whole_lines, &report, visit, user);
+        best->fetch = (drey_fetch)choose(&t, cpu_tier, &fetches, (int32_t)best->fetch, visit, user);
+        best->whole_lines = choose(&t, cpu_tier, &lines, best->whole_lines, visit, user);
     }
     pool_close(&t.pool);
     arena_free(&t.memory);

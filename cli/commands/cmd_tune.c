@@ -11,15 +11,16 @@
 static void show_question(void *user, const drey_tune_report *r)
 {
     (void)user;
-    printf("%-11s %s, %2d %s  %5.1f GB/s without, %5.1f with\n", r->choice, r->kernel, r->rows,
-           r->rows == 1 ? "row: " : "rows:", r->without_bytes_per_s * 1e-9,
-           r->with_bytes_per_s * 1e-9);
+    printf("%-11s %s, %2d %s", r->choice, r->kernel, r->rows, r->rows == 1 ? "row: " : "rows:");
+    for (int32_t i = 0; i < r->n_ways; i++)
+        printf("%s %s %5.1f GB/s", i ? "," : "", r->way[i], r->bytes_per_s[i] * 1e-9);
+    putchar('\n');
 }
 
 /* folder: where it is kept; NULL: nowhere. */
 static void show_choice(const drey_tuning *tuning, const char *folder)
 {
-    printf("near fetch %s, whole lines %s (%s%s)\n", tuning->near_fetch ? "yes" : "no",
+    printf("fetch %s, whole lines %s (%s%s)\n", drey_fetch_name(tuning->fetch),
            tuning->whole_lines ? "yes" : "no", folder ? folder : "the processor's family",
            folder ? "/tuning.json" : "");
 }

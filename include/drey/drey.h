@@ -296,11 +296,17 @@ DREY_API const char *drey_progress_name(drey_progress what);
 /* `done` of `total`. Always called from the thread that runs the session. */
 typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
+/* How weights are prefetched: a line in eight (the hardware fetches the others); every line into
+ * the first-level cache; every line, further ahead, into the second. Names: "sparse", "near"... */
+typedef enum drey_fetch { DREY_FETCH_SPARSE, DREY_FETCH_NEAR, DREY_FETCH_FAR } drey_fetch;
+DREY_API const char *drey_fetch_name(drey_fetch fetch);
+DREY_API bool drey_fetch_parse(const char *name, drey_fetch *fetch);
+
 /* Choices between ways of computing that differ only in speed; no text depends on them.
  * drey_tuning_init gives defaults, drey_tune (drey/tune.h) measures them. */
 typedef struct drey_tuning {
     bool whole_lines;     /* products of many rows go over whole lines of weights */
-    bool near_fetch;      /* products of few rows prefetch weights into the first-level cache */
+    drey_fetch fetch;     /* how products of few rows prefetch weights */
     uint64_t reserved[4]; /* zero */
 } drey_tuning;
 /* The defaults of this processor's family. */

@@ -85,16 +85,19 @@ typedef struct drey_disk_report {
     bool direct, uring, registered; /* what the system allowed */
 } drey_disk_report;
 
-/* One measurement of tuning: the bytes per second of a kernel without and with a choice. */
+/* One measurement of tuning: the bytes of weights per second of a kernel, for each way. */
+enum { DREY_TUNE_WAYS = 3 };
 typedef struct drey_tune_report {
-    const char *choice; /* "near fetch" or "whole lines": the members of drey_tuning */
+    const char *choice; /* "fetch" or "whole lines": the members of drey_tuning */
     const char *kernel; /* a tensor type */
-    int32_t rows;
-    double without_bytes_per_s, with_bytes_per_s;
+    int32_t rows, n_ways;
+    const char *way[DREY_TUNE_WAYS]; /* "sparse", "near", "far"; "no", "yes" */
+    double bytes_per_s[DREY_TUNE_WAYS];
 } drey_tune_report;
 typedef void drey_tune_fn(void *user, const drey_tune_report *report);
 /* Measures the choices of drey_tuning on a tier, in alternation, with weights that stream from
- * memory: a few seconds. The family's choice stays if the two differ by less than 2 %, and on tiers
+ * memory: a few seconds. The family's choice stays unless another way is faster by 2 %, and faster
+ * in three rounds of four: so it stays on a machine that is busy with other programs, and on tiers
  * that have one way only. visit may be NULL. */
 DREY_API drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best,
                                drey_tune_fn *visit, void *user, drey_error *err);

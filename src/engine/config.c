@@ -64,8 +64,9 @@ static drey_status check_choices(const choice *c, drey_error *err)
     const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
-             !drey_kv_name(o->kv) || !drey_exit_name(o->exit),
-         "policy, drafter, io, kv or exit is not one of those in drey.h", NULL, NULL},
+             !drey_kv_name(o->kv) || !drey_exit_name(o->exit) ||
+             (o->tuning && !drey_fetch_name(o->tuning->fetch)),
+         "policy, drafter, io, kv, exit or fetch is not one of those in drey.h", NULL, NULL},
         {o->without >> DREY_PART_LOOKUP > 1,
          "what is to be left out is not one of the parts in drey.h", NULL, NULL},
         {o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without,

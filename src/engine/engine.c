@@ -14,7 +14,10 @@
 void drey_tuning_init(drey_tuning *tuning)
 {
     int32_t shape = cpu_tuning_default()->shape;
-    *tuning = (drey_tuning){.whole_lines = shape & SHAPE_LINES, .near_fetch = shape & SHAPE_NEAR};
+    *tuning = (drey_tuning){.whole_lines = shape & SHAPE_LINES,
+                            .fetch = shape & SHAPE_NEAR  ? DREY_FETCH_NEAR
+                                     : shape & SHAPE_FAR ? DREY_FETCH_FAR
+                                                         : DREY_FETCH_SPARSE};
 }
 
 void drey_cpu_id(char *out, size_t capacity)
@@ -56,7 +59,9 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
         e->cpu.shape = (units->tuning.whole_lines ? SHAPE_LINES : 0) |
-                       (units->tuning.near_fetch ? SHAPE_NEAR : 0);
+                       (units->tuning.fetch == DREY_FETCH_NEAR  ? SHAPE_NEAR
+                        : units->tuning.fetch == DREY_FETCH_FAR ? SHAPE_FAR
+                                                                : 0);
     e->kernels = kernel_select_shape(units->tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,

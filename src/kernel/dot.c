@@ -157,9 +157,10 @@ void dot_planes(const kernel_table *kernels, tensor_type type, float *y, int64_t
     dot_job p = job_of(type, m->act, m->tile, m->even_tiles, y, ldy, acts, n, k);
     p.kernels = kernels;
     p.layout = plane_layout_find(type);
-    if (!m->tile) {
+    dot_fn *dot = matmul_dot_of(m, n);
+    if (!m->tile || dot != m->dot) {
         kernels->plane_join(group, p.layout, blocks, p.n_blocks);
-        m->dot(y, ldy, group, 1, acts, n, k, scratch);
+        dot(y, ldy, group, 1, acts, n, k, scratch);
         return;
     }
     p.planes = blocks;

@@ -50,10 +50,13 @@ typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
                             int32_t n_blocks, int32_t m);
 
+typedef void dot_fn(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
+                    int32_t n, int64_t k, void *scratch);
+
 /* One tensor type on one tier.
  *
- * dot: y[t * ldy + g * GROUP_ROWS + r] = <row r of group g, activation row t> for t < n, g <
- * n_groups, all 32 rows of every group written (y is padded accordingly).
+ * dot, which matmul_dot calls: y[t * ldy + g * GROUP_ROWS + r] = <row r of group g, activation row
+ * t> for t < n, g < n_groups, all 32 rows of every group written (y is padded accordingly).
  *
  * Order of arithmetic, per row and token: blocks of k ascending, acc = +0 at the start.
  *
@@ -83,13 +86,27 @@ typedef struct matmul_kernel {
     /* Dequantises row r (0..31) of a packed group to k floats. */
     void (*unpack_row)(float *out, const void *group, int32_t r, int64_t k);
     /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */
-    void (*dot)(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
-                int32_t n, int64_t k, void *scratch);
+    dot_fn *dot;
     /* What dot is made of, for blocks that are in pieces (planes.h), and how it tiles
      * activations (act_tiling_of). NULL: it is made of something else. */
     tile_kernel tile;
     bool even_tiles;
+    /* The same for many rows, from so many on (tiles_from of os/cpu_tuning.h). NULL: dot alone. */
+    dot_fn *dot_many;
+    int32_t many_from;
 } matmul_kernel;
+
+static inline dot_fn *matmul_dot_of(const matmul_kernel *m, int32_t n)
+{
+    return m->dot_many && n >= m->many_from ? m->dot_many : m->dot;
+}
+
+static inline void matmul_dot(const matmul_kernel *m, float *y, int64_t ldy, const void *groups,
+                              int32_t n_groups, const void *acts, int32_t n, int64_t k,
+                              void *scratch)
+{
+    matmul_dot_of(m, n)(y, ldy, groups, n_groups, acts, n, k, scratch);
+}
 
 typedef struct plane_layout plane_layout; /* planes.h */
 typedef struct plane_blocks plane_blocks;

@@ -64,10 +64,13 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
     return true;
 }
 
-/* Whether a tier has variants: the one that takes them, and what it is compared with. */
-static bool tier_has_shapes(const char *name)
+/* The shapes that a tier has. amx takes full tiles of activations, so it has no SHAPE_LINES; ref is
+ * what avx512 is compared with. */
+static int32_t tier_shapes(const char *name)
 {
-    return strcmp(name, "avx512") == 0 || strcmp(name, "ref") == 0;
+    if (strcmp(name, "avx512") == 0 || strcmp(name, "ref") == 0)
+        return SHAPE_LINES | SHAPE_NEAR | SHAPE_FAR;
+    return strcmp(name, "amx") == 0 ? SHAPE_NEAR | SHAPE_FAR : 0;
 }
 
 static void tables_build(void)
@@ -81,7 +84,7 @@ static void tables_build(void)
         running_names[n_running++] = tiers[i].name;
         for (int32_t shape = 0; shape < N_KERNEL_SHAPES; shape++) {
             kernel_table *table = &tables[i][shape];
-            table->shape = tier_has_shapes(tiers[i].name) ? shape : 0;
+            table->shape = shape & tier_shapes(tiers[i].name);
             for (const overlay *step = tiers[i].ladder; *step; step++)
                 (*step)(table);
 #if defined(__x86_64__)
@@ -98,7 +101,7 @@ const kernel_table *kernel_select_shape(const char *name, int32_t shape)
     pthread_once(&once, tables_build);
     for (int i = 0; i < N_TIERS; i++)
         if (tables[i][0].tier && (!name || strcmp(name, tiers[i].name) == 0))
-            return &tables[i][shape & (N_KERNEL_SHAPES - 1)];
+            return &tables[i][shape];
     return NULL;
 }
 
@@ -126,6 +129,11 @@ const char *const *kernel_all_tiers(void)
     return all_names;
 }
 
+static bool same_kernels(const matmul_kernel *a, const matmul_kernel *b)
+{
+    return a->dot == b->dot && a->dot_many == b->dot_many;
+}
+
 const char *kernel_owner(const char *name, tensor_type type)
 {
     const kernel_table *table = kernel_select_shape(name, 0);
@@ -133,7 +141,7 @@ const char *kernel_owner(const char *name, tensor_type type)
         return NULL;
     int lowest = N_TIERS;
     for (int i = 0; i < N_TIERS; i++) /* from the best down: the last that agrees is the source */
-        if (tables[i][0].tier && tables[i][0].matmul[type].dot == table->matmul[type].dot)
+        if (tables[i][0].tier && same_kernels(&tables[i][0].matmul[type], &table->matmul[type]))
             lowest = i;
     return tiers[lowest].name;
 }

@@ -13,13 +13,15 @@
  *               broadcast of activations feeds two products, and passes of more than 8 rows are cut
  *               into even tiles. For processors with two products a cycle, where loads are the
  *               limit (Zen 5). Without it a tile takes 16 weight rows at a time.
- *  SHAPE_NEAR   For few rows every line of weights is fetched into the first cache, a few KB
- *               ahead. Without it every eighth line is fetched into the second cache, further
- *               ahead. */
-enum { SHAPE_LINES = 1, SHAPE_NEAR = 2, N_KERNEL_SHAPES = 4 };
+ *  SHAPE_NEAR   For few rows every line of weights is fetched into the first cache, a few KB ahead.
+ *  SHAPE_FAR    For few rows every line is fetched into the second cache, further ahead. With
+ *               neither of these two every eighth line is, and the hardware fetches the others. */
+enum { SHAPE_LINES = 1, SHAPE_NEAR = 2, SHAPE_FAR = 4, N_KERNEL_SHAPES = 6 };
 
 typedef struct cpu_tuning {
-    int32_t shape; /* SHAPE_..., or-ed */
+    int32_t shape; /* SHAPE_LINES and one of the other two, or-ed; below N_KERNEL_SHAPES */
+    /* From how many rows on the amx tier's tiles are faster than its vectors. */
+    int32_t tiles_from;
     /* Products: bytes of packed weights per claim when there is one row (with more rows a claim
      * takes longer, so that threads would wait for each other at the end), and bytes of the next
      * product that a thread prefetches when it has nothing left to do. */

@@ -316,9 +316,9 @@ static void dot_on_unit(const product_job *j, const job_product *q, const uint8_
     const weight *m = q->p.matrix;
     unit_slot *slot = &j->w->units->slot[thread];
     int64_t start = slot->slow > 1 ? clock_ns() : 0;
-    slot->kernels->matmul[m->form.tensor->type].dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy,
-                                                    packed, n_groups, j->acts[m->form.kernel->act],
-                                                    j->n, m->form.k, j->w->dot_scratch[thread]);
+    matmul_dot(&slot->kernels->matmul[m->form.tensor->type], q->p.y + (int64_t)group * GROUP_ROWS,
+               q->p.ldy, packed, n_groups, j->acts[m->form.kernel->act], j->n, m->form.k,
+               j->w->dot_scratch[thread]);
     if (slot->slow > 1)
         unit_linger(slot, start);
     slot->n_groups += (uint64_t)n_groups;
@@ -331,9 +331,8 @@ static void dot_groups(const product_job *j, const job_product *q, const uint8_t
     if (j->n > 0 && j->w->units)
         dot_on_unit(j, q, packed, group, n_groups, thread);
     else if (j->n > 0)
-        m->form.kernel->dot(q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
-                            j->acts[m->form.kernel->act], j->n, m->form.k,
-                            j->w->dot_scratch[thread]);
+        matmul_dot(m->form.kernel, q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
+                   j->acts[m->form.kernel->act], j->n, m->form.k, j->w->dot_scratch[thread]);
 }
 
 /* The same of groups in planes, one by one: their blocks follow each other in each plane. */

@@ -643,7 +643,8 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
         assert(rows[i] >= 0 && rows[i] < (int64_t)m->stays.n_pinned * GROUP_ROWS);
         const uint8_t *next = pinned_group(m, rows[i]);
         if (next != group)
-            m->form.kernel->dot(y, GROUP_ROWS, next, 1, act, 1, m->form.k, w->dot_scratch[thread]);
+            matmul_dot(m->form.kernel, y, GROUP_ROWS, next, 1, act, 1, m->form.k,
+                       w->dot_scratch[thread]);
         group = next;
         out[i] = y[rows[i] % GROUP_ROWS];
     }

@@ -26,11 +26,11 @@ grep -qF "$kept" "$tmp/show" || wrong "--show does not name the file: $(cat "$tm
 [ "$(tail -n 1 "$tmp/out")" = "$(cat "$tmp/show")" ] || wrong "--show differs from tune"
 
 # Every choice: shown as it is kept, and the same text.
-for near in true false; do
+for fetch in sparse near far; do
     for lines in true false; do
-        set_key near_fetch $near
+        set_key fetch "\"$fetch\""
         set_key whole_lines $lines
-        words="near fetch $near, whole lines $lines"
+        words="fetch $fetch, whole lines $lines"
         words=${words//true/yes}
         "$drey" tune --show | grep -qF "${words//false/no}" || wrong "$words is not shown"
         write_on "$tmp/text"
@@ -52,7 +52,7 @@ cp "$tmp/good" "$kept"
 set_key version '"0.0.0"'
 passed_over "of another version" "another processor or by another version"
 cp "$tmp/good" "$kept"
-set_key near_fetch '"perhaps"'
+set_key fetch '"perhaps"'
 passed_over "with a word for a choice" "is not what drey tune writes"
 head -c 40 "$tmp/good" >"$kept"
 passed_over "cut short" "is not what drey tune writes"

@@ -135,7 +135,7 @@ static uint64_t matmul_hash(const kernel_table *t, tensor_type type)
     uint8_t *scratch = must_alloc(test_scratch_bytes(K));
     float *y = must_alloc(sizeof(float) * N * GROUPS * GROUP_ROWS);
     t->quantise[kernel->act](acts, x, K, 0, N, N, K);
-    kernel->dot(y, GROUPS * GROUP_ROWS, groups, GROUPS, acts, N, K, scratch);
+    matmul_dot(kernel, y, GROUPS * GROUP_ROWS, groups, GROUPS, acts, N, K, scratch);
     uint64_t hash = hash_more(hash_start, y, sizeof(float) * N * GROUPS * GROUP_ROWS);
     free(rows), free(x), free(groups), free(acts), free(scratch), free(y);
     return hash;

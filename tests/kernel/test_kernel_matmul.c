@@ -387,7 +387,7 @@ static float *problem_run(const problem *p, const char *tier, int32_t first, int
     uint8_t *scratch = must_alloc(test_scratch_bytes(p->k));
     memset(y.data, 0xff, y.size_bytes);
     table->quantise[kernel->act](acts.data, p->x + first * p->k, p->k, 0, n, n, p->k);
-    kernel->dot(y.data, p->ldy, p->groups.data, p->n_groups, acts.data, n, p->k, scratch);
+    matmul_dot(kernel, y.data, p->ldy, p->groups.data, p->n_groups, acts.data, n, p->k, scratch);
     assert_true(guard_intact(&y));
     assert_true(test_tiles_at_rest());
     float *copy = must_alloc((size_t)(n * p->ldy) * sizeof(float));

@@ -142,7 +142,7 @@ static void check_dot(const split_group *s, tensor_type type, const kernel_table
         {s->plane[0], n_there > 1 ? s->plane[1] : NULL, n_there > 2 ? s->plane[2] : NULL},
         {{2, 2, 1, 1}}};
     table->plane_join(joined, s->layout, &blocks, s->n_blocks);
-    m->dot(want, GROUP_ROWS, joined, 1, acts, n, K, scratch);
+    matmul_dot(m, want, GROUP_ROWS, joined, 1, acts, n, K, scratch);
     dot_planes(table, type, got, GROUP_ROWS, &blocks, acts, n, K, scratch, group);
     if (memcmp(want, got, sizeof(float) * (size_t)n * GROUP_ROWS) != 0)
         fail_msg("type %d, %d planes, %d rows on %s", (int)type, n_there, n, table->tier);

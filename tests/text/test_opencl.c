@@ -136,7 +136,7 @@ static example example_make(tensor_type type, int64_t k, int32_t n_groups, int32
     void *scratch = must_alloc(dot_scratch_bytes(k));
     memset(e.expected, 0, sizeof(float) * (size_t)(n * e.ldy));
     memset(e.got, 0, sizeof(float) * (size_t)(n * e.ldy));
-    e.kernel->dot(e.expected, e.ldy, e.packed, n_groups, e.acts, n, k, scratch);
+    matmul_dot(e.kernel, e.expected, e.ldy, e.packed, n_groups, e.acts, n, k, scratch);
     free(scratch);
     free(x);
     return e;

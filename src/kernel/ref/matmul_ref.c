@@ -134,7 +134,9 @@ void ref_matmul_init(kernel_table *table)
                                                  unpack_row_##name##_ref,                          \
                                                  even ? dot_##name##_even_ref : dot_##name##_ref,  \
                                                  tile_##name##_ref,                                \
-                                                 even};
+                                                 even,                                             \
+                                                 NULL,                                             \
+                                                 0};
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE
     table->plane_join = plane_join_ref;

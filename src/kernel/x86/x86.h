@@ -6,13 +6,6 @@
 /* Scratch of the amx tier's dot, any k. */
 enum { AMX_SCRATCH_BYTES = 640 << 10 };
 
-/* The dot of the avx512 tier in shape 0, which amx uses for few tokens. */
-#define DECLARE_DOT_AVX512(TYPE, name, act, block_k, block_bytes)                                  \
-    void dot_##name##_avx512(float *y, int64_t ldy, const void *groups, int32_t n_groups,          \
-                             const void *acts, int32_t n, int64_t k, void *scratch);
-KERNEL_INTEGER_TYPES(DECLARE_DOT_AVX512)
-#undef DECLARE_DOT_AVX512
-
 /* pack of every type. */
 void pack_avx2_set(kernel_table *table);
 /* quantise to ACT_Q8_32 and ACT_Q8_256. */

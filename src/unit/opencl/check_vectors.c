@@ -156,7 +156,7 @@ drey_status check_vectors(tensor_type type, check_run_fn *run, void *user, const
             kernel->pack(v.packed + (size_t)g * kernel->group_bytes(K),
                          v.raw + g * GROUP_ROWS * row_bytes, row_bytes, GROUP_ROWS, K);
         ref->quantise[kernel->act](v.acts, v.x, K, 0, n, n, K);
-        kernel->dot(v.expected, ROWS, v.packed, GROUPS, v.acts, n, K, v.scratch);
+        matmul_dot(kernel, v.expected, ROWS, v.packed, GROUPS, v.acts, n, K, v.scratch);
         memset(v.got, 0xff, sizeof(float) * MOST_ROWS * ROWS);
         const check_product p = {type,
                                  kernel->act,

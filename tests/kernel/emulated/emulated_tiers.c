@@ -18,10 +18,12 @@ typedef struct shaped {
     int32_t shape;
 } shaped;
 static const shaped shapes[] = {
-    {"avx512 (halves, far)", "avx512", 0},
-    {"avx512 (lines, far)", "avx512", SHAPE_LINES},
+    {"avx512 (halves, sparse)", "avx512", 0},
+    {"avx512 (lines, sparse)", "avx512", SHAPE_LINES},
     {"avx512 (halves, near)", "avx512", SHAPE_NEAR},
     {"avx512 (lines, near)", "avx512", SHAPE_LINES | SHAPE_NEAR},
+    {"avx512 (halves, far)", "avx512", SHAPE_FAR},
+    {"avx512 (lines, far)", "avx512", SHAPE_LINES | SHAPE_FAR},
     {"ref (full tiles)", "ref", 0},
     {"ref (even tiles)", "ref", SHAPE_LINES},
 };
@@ -49,6 +51,8 @@ static void names_build(void)
     evex.tier = names[n++] = "avxvnni (as EVEX)";
     emulated = *kernel_select_shape("avx512", 0);
     emulated_amx_matmul_init(&emulated);
+    for (int type = 0; type < TYPE_LIMIT; type++) /* whatever is fastest: the tiles are tested */
+        emulated.matmul[type].many_from = TOKEN_TILE + 1;
     emulated.tier = names[n++] = "amx (emulated)";
 }
 

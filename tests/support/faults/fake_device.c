@@ -161,8 +161,8 @@ static drey_status fake_wait(device *d, drey_error *err)
         if (fails)
             spoil(w);
         else
-            f->kernels->matmul[m->type].dot(w->y + (int64_t)w->first_group * GROUP_ROWS, w->ldy,
-                                            groups, w->n_groups, w->acts, w->n, m->k, f->scratch);
+            matmul_dot(&f->kernels->matmul[m->type], w->y + (int64_t)w->first_group * GROUP_ROWS,
+                       w->ldy, groups, w->n_groups, w->acts, w->n, m->k, f->scratch);
     }
     f->n_work = 0;
     f->over = fails;

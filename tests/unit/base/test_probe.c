@@ -110,7 +110,7 @@ static drey_status pretend(void *user, const check_product *p, drey_error *err)
     void *scratch = aligned_alloc(64, (dot_scratch_bytes(p->k) + 63) / 64 * 64);
     assert_non_null(scratch);
     assert_int_equal(p->act_bytes, act_bytes(p->act, p->n, p->k));
-    kernel->dot(p->y, p->ldy, p->packed, p->n_groups, p->acts, p->n, p->k, scratch);
+    matmul_dot(kernel, p->y, p->ldy, p->packed, p->n_groups, p->acts, p->n, p->k, scratch);
     for (int64_t i = 0; i < p->n * p->ldy; i++)
         if (x->flushes && fpclassify(p->y[i]) == FP_SUBNORMAL)
             p->y[i] = 0;

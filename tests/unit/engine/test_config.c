@@ -42,10 +42,12 @@ TEST(what_contradicts_is_refused)
     static const char both[] = "a draft model and the drafter \"model\" go together";
     static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
     static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
-    static const char unknown[] = "policy, drafter, io, kv or exit is not one of those in drey.h";
+    static const char unknown[] =
+        "policy, drafter, io, kv, exit or fetch is not one of those in drey.h";
     static const char part[] =
         "the part \"lookup\" alone can be asked for, and not be left out at the same time";
     const drey_exit on = DREY_EXIT_EXACT;
+    const drey_tuning tuned = {.fetch = DREY_FETCH_FAR}, odd = {.fetch = (drey_fetch)99};
     const row rows[] = {
         {{.io = DREY_IO_AUTO}, NULL},
         {{.drafter = DREY_DRAFTER_LOOKUP}, NULL},
@@ -67,6 +69,8 @@ TEST(what_contradicts_is_refused)
         {{.io = (drey_io)99}, unknown},
         {{.kv = (drey_kv)99}, unknown},
         {{.exit = (drey_exit)99}, unknown},
+        {{.tuning = &odd}, unknown},
+        {{.tuning = &tuned}, NULL},
         {{.without = UINT64_C(1) << 40}, "what is to be left out is not one of the parts"},
         {{.with = DREY_WITH(DREY_PART_TREE)}, part},
         {{.with = DREY_WITH(DREY_PART_LOOKUP), .without = DREY_WITHOUT(DREY_PART_LOOKUP)}, part},

@@ -1,10 +1,7 @@
-/* The amx tier's matrix kernels: avx512's for few tokens, tiles for more. */
+/* The amx tier's matrix kernels for many tokens; for few it has those of avx512. */
 #include "kernel/tiers.h"
 
 #include "kernel/x86/amx/amx.h"
-
-/* Up to here the dot products of avx512 are as fast: a tile costs the same for 1 to 16 tokens. */
-enum { FEW_TOKENS = 8 };
 
 /* ---- Activations into A tiles ---- */
 
@@ -322,10 +319,7 @@ static const tile_config config_32 = {
     static void dot_##name##_amx(float *y, int64_t ldy, const void *groups, int32_t n_groups,      \
                                  const void *acts, int32_t n, int64_t k, void *scratch)            \
     {                                                                                              \
-        if (n <= FEW_TOKENS)                                                                       \
-            dot_##name##_avx512(y, ldy, groups, n_groups, acts, n, k, scratch);                    \
-        else                                                                                       \
-            dot_amx(&type_##name, y, ldy, groups, n_groups, acts, n, k, scratch);                  \
+        dot_amx(&type_##name, y, ldy, groups, n_groups, acts, n, k, scratch);                      \
     }
 
 DEFINE_DOT_AMX(Q4_0, q4_0, config_32, arrange_32, multiply_32, finish_32_plain)
@@ -345,8 +339,8 @@ void amx_matmul_init(kernel_table *table)
 {
     limits_amx_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_amx;                                             \
-    table->matmul[TYPE_##TYPE].tile = NULL;
+    table->matmul[TYPE_##TYPE].dot_many = dot_##name##_amx;                                        \
+    table->matmul[TYPE_##TYPE].many_from = cpu_tuning_default()->tiles_from;
     KERNEL_INTEGER_TYPES(SET_TYPE)
 #undef SET_TYPE
 }

@@ -5,24 +5,24 @@
 #include "kernel/x86/avx512/tile_avx512.h"
 #include "kernel/x86/x86.h"
 
-/* Every type: its variants without and with SHAPE_NEAR for few tokens, without and with SHAPE_LINES
- * for many. The same name twice where a type has one alone, as the other brought nothing. */
+/* Every type: its variants for few tokens by how weights are fetched (sparse, near, far), and for
+ * many without and with SHAPE_LINES. The same name twice where a variant brought nothing. */
 #define AVX512_TILES(X)                                                                            \
-    X(F32, f32, ACT_F32, far, far, lines, lines)                                                   \
-    X(F16, f16, ACT_F32, far, far, lines, lines)                                                   \
-    X(BF16, bf16, ACT_F32, far, far, lines, lines)                                                 \
-    X(Q4_0, q4_0, ACT_Q8_32, far, far, halves, lines)                                              \
-    X(Q4_1, q4_1, ACT_Q8_32, far, far, halves, lines)                                              \
-    X(Q5_0, q5_0, ACT_Q8_32, far, far, halves, lines)                                              \
-    X(Q5_1, q5_1, ACT_Q8_32, far, far, halves, lines)                                              \
-    X(Q8_0, q8_0, ACT_Q8_32, far, far, halves, lines)                                              \
-    X(IQ4_NL, iq4_nl, ACT_Q8_32, far, far, halves, lines)                                          \
-    X(Q2_K, q2_k, ACT_Q8_256, far, far, halves, halves)                                            \
-    X(Q3_K, q3_k, ACT_Q8_256, far, far, halves, halves)                                            \
-    X(Q4_K, q4_k, ACT_Q8_256, far, near, halves, lines)                                            \
-    X(Q5_K, q5_k, ACT_Q8_256, far, near, halves, halves)                                           \
-    X(Q6_K, q6_k, ACT_Q8_256, far, near, halves, lines)                                            \
-    X(IQ4_XS, iq4_xs, ACT_Q8_256, far, near, lines, lines)
+    X(F32, f32, ACT_F32, sparse, sparse, far, lines, lines)                                        \
+    X(F16, f16, ACT_F32, sparse, sparse, far, lines, lines)                                        \
+    X(BF16, bf16, ACT_F32, sparse, sparse, far, lines, lines)                                      \
+    X(Q4_0, q4_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
+    X(Q4_1, q4_1, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
+    X(Q5_0, q5_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
+    X(Q5_1, q5_1, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
+    X(Q8_0, q8_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, sparse, far, halves, lines)                               \
+    X(Q2_K, q2_k, ACT_Q8_256, sparse, sparse, far, halves, halves)                                 \
+    X(Q3_K, q3_k, ACT_Q8_256, sparse, sparse, far, halves, halves)                                 \
+    X(Q4_K, q4_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \
+    X(Q5_K, q5_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
+    X(Q6_K, q6_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \
+    X(IQ4_XS, iq4_xs, ACT_Q8_256, sparse, near, far, lines, lines)
 
 /* The kernel of few and many tokens in one, and the dot product on it. */
 #define DEFINE_SHAPE(TYPE, name, act, few, many, even, variant)                                    \
@@ -34,31 +34,27 @@
     }                                                                                              \
     DEFINE_DOT_SHAPE(TYPE, name, act, variant, tile_##name##_##variant, even)
 
-#define DEFINE_SHAPES(TYPE, name, act, far, near, halves, lines)                                   \
-    DEFINE_SHAPE(TYPE, name, act, far, halves, false, far_halves)                                  \
-    DEFINE_SHAPE(TYPE, name, act, far, lines, true, far_lines)                                     \
+#define DEFINE_SHAPES(TYPE, name, act, sparse, near, far, halves, lines)                           \
+    DEFINE_SHAPE(TYPE, name, act, sparse, halves, false, sparse_halves)                            \
+    DEFINE_SHAPE(TYPE, name, act, sparse, lines, true, sparse_lines)                               \
     DEFINE_SHAPE(TYPE, name, act, near, halves, false, near_halves)                                \
-    DEFINE_SHAPE(TYPE, name, act, near, lines, true, near_lines)
+    DEFINE_SHAPE(TYPE, name, act, near, lines, true, near_lines)                                   \
+    DEFINE_SHAPE(TYPE, name, act, far, halves, false, far_halves)                                  \
+    DEFINE_SHAPE(TYPE, name, act, far, lines, true, far_lines)
 AVX512_TILES(DEFINE_SHAPES)
-
-#define DEFINE_DOT_AVX512(TYPE, name, act, block_k, block_bytes)                                   \
-    void dot_##name##_avx512(float *y, int64_t ldy, const void *groups, int32_t n_groups,          \
-                             const void *acts, int32_t n, int64_t k, void *scratch)                \
-    {                                                                                              \
-        dot_##name##_far_halves(y, ldy, groups, n_groups, acts, n, k, scratch);                    \
-    }
-KERNEL_INTEGER_TYPES(DEFINE_DOT_AVX512)
 
 DEFINE_PLANE_JOIN(avx512)
 
 void avx512_matmul_init(kernel_table *table)
 {
-    const bool near = table->shape & SHAPE_NEAR, lines = table->shape & SHAPE_LINES;
+    const bool near = table->shape & SHAPE_NEAR, far = table->shape & SHAPE_FAR;
+    const bool lines = table->shape & SHAPE_LINES;
     limits_avx512_set(table);
 #define OF_SHAPE(name)                                                                             \
     (near    ? lines ? name##_near_lines : name##_near_halves                                      \
-     : lines ? name##_far_lines                                                                    \
-             : name##_far_halves)
+     : far   ? lines ? name##_far_lines : name##_far_halves                                        \
+     : lines ? name##_sparse_lines                                                                 \
+             : name##_sparse_halves)
 #define SET_TYPE(TYPE, name, ...)                                                                  \
     table->matmul[TYPE_##TYPE].dot = OF_SHAPE(dot_##name);                                         \
     table->matmul[TYPE_##TYPE].tile = OF_SHAPE(tile_##name);                                       \

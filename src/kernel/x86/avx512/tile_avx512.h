@@ -21,10 +21,10 @@ enum { FEW_TOKENS = 4 };
 /* A tile kernel is a template tile_<name>_m(m, variant, ...), and what becomes of it are functions
  * for few and for many tokens, tile_<name>_<variant>_avx512, of which matmul_avx512.c puts a kernel
  * together:
- *   few   m <= FEW_TOKENS: FAR or NEAR, how weights are fetched
+ *   few   m <= FEW_TOKENS: SPARSE, NEAR or FAR, how weights are fetched
  *   many  m > FEW_TOKENS:  HALVES or LINES, the tile's shape (SHAPE_LINES in kernel.h)
  * TILE_FEW and TILE_MANY define one of them each. */
-enum { FAR, NEAR, HALVES, LINES };
+enum { SPARSE, NEAR, FAR, HALVES, LINES };
 
 #ifdef INSTRUMENTED
 #define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
@@ -58,35 +58,47 @@ enum { FAR, NEAR, HALVES, LINES };
 
 /* How weights are fetched before they are used.
  *
- *  FAR   Where memory binds and the hardware's own prefetcher is the fastest reader (Zen 4), as
- *        long as lines are first asked for in the order of memory: a scale in front of a block that
- *        is used last is a step back, and one in every block cost up to a quarter of the speed. So
- *        those lines are touched before the others are used. One prefetch in eight lines, some
- *        pages ahead and into the L2 cache, helps the hardware over page ends; more would only
- *        occupy the few miss buffers of Zen 4.
- *  NEAR  Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
- *        one row, 2 to 8 KB ahead nearly alike.
- *  Many  From four tokens on arithmetic binds and the hardware's prefetcher is too slow between
- *        bursts of reading: every line is asked for, into the L2 cache, and its time is hidden.
- *        With LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8
- *        tokens on Zen 5. */
-enum { FAR_BYTES = 12288, NEAR_BYTES = 4096, LINES_BYTES = 8192, FAR_TOKENS = 3 };
+ *  SPARSE  Where memory binds and the hardware's own prefetcher is the fastest reader (Zen 4), as
+ *          long as lines are first asked for in the order of memory: a scale in front of a block
+ *          that is used last is a step back, and one in every block cost up to a quarter of the
+ *          speed. So those lines are touched before the others are used. One prefetch in eight
+ *          lines, some pages ahead and into the L2 cache, helps the hardware over page ends; more
+ *          would only occupy the few miss buffers of Zen 4.
+ *  NEAR    Every line, some blocks ahead, into the L1 cache: 1.2 to 1.3 times as fast on Zen 5 with
+ *          one row, 2 to 8 KB ahead nearly alike.
+ *  FAR     Every line into the L2 cache, 18 KB ahead: on a Xeon with AMX a prototype read 31 GB/s
+ *          with one row, 28 with every line into L1, 23 with SPARSE; 37 KB ahead was slower.
+ *  Many    From four tokens on arithmetic binds and the hardware's prefetcher is too slow between
+ *          bursts of reading: every line is asked for, into the L2 cache, and its time is hidden.
+ *          With LINES the K types ask for it into the L1 cache: 1.1 to 1.2 times as fast for 5 to 8
+ *          tokens on Zen 5. */
+enum {
+    SPARSE_BYTES = 12288,
+    NEAR_BYTES = 4096,
+    FAR_BYTES = 18432,
+    LINES_BYTES = 8192,
+    SPARSE_TOKENS = 3
+};
 
 INLINE void prefetch_lines(const uint8_t *p, int n_lines, int m, int variant)
 {
+    const bool close = variant == NEAR || variant == LINES;
+    const int ahead = variant == NEAR    ? NEAR_BYTES
+                      : variant == LINES ? LINES_BYTES
+                      : variant == FAR   ? FAR_BYTES
+                                         : SPARSE_BYTES;
     UNROLL
     for (int i = 0; i < n_lines; i++) {
-        if (variant == NEAR || variant == LINES)
-            _mm_prefetch((const char *)p + (variant == NEAR ? NEAR_BYTES : LINES_BYTES) + i * 64,
-                         _MM_HINT_T0);
-        else if (m > FAR_TOKENS || i % 8 == 0)
-            _mm_prefetch((const char *)p + FAR_BYTES + i * 64, _MM_HINT_T1);
+        if (close)
+            _mm_prefetch((const char *)p + ahead + i * 64, _MM_HINT_T0);
+        else if (variant == FAR || m > SPARSE_TOKENS || i % 8 == 0)
+            _mm_prefetch((const char *)p + ahead + i * 64, _MM_HINT_T1);
     }
 }
 
 INLINE void touch_lines(const uint8_t *p, int n_lines, int m, int variant)
 {
-    if (m > FAR_TOKENS || variant == NEAR)
+    if (m > SPARSE_TOKENS || variant != SPARSE)
         return;
     UNROLL
     for (int i = 0; i < n_lines; i++)
@@ -177,8 +189,9 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
     void tile_##name##_##suffix##_avx512(float *sums, const uint8_t *weights, const uint8_t *acts, \
                                          int32_t n_blocks, int32_t m);
 #define DECLARE_TILES(TYPE, name, act, block_k, block_bytes)                                       \
-    DECLARE_TILE(name, far)                                                                        \
+    DECLARE_TILE(name, sparse)                                                                     \
     DECLARE_TILE(name, near)                                                                       \
+    DECLARE_TILE(name, far)                                                                        \
     DECLARE_TILE(name, halves)                                                                     \
     DECLARE_TILE(name, lines)
 KERNEL_TYPES(DECLARE_TILES)

@@ -28,9 +28,8 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             s[1][t] = _mm512_loadu_ps(sums + t * GROUP_ROWS + HALF_ROWS);                          \
         }                                                                                          \
         for (int32_t b = 0; b < n_blocks; b++) {                                                   \
-            (void)variant;                                                                         \
-            if (m > FAR_TOKENS)                                                                    \
-                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, FAR);                            \
+            if (m > SPARSE_TOKENS || variant == FAR)                                               \
+                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, variant == FAR ? FAR : SPARSE);  \
             __m512 w0 = weights_##name(block, 0), w1 = weights_##name(block, 1);                   \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++) {                                                          \
@@ -47,6 +46,7 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             _mm512_storeu_ps(sums + t * GROUP_ROWS + HALF_ROWS, s[1][t]);                          \
         }                                                                                          \
     }                                                                                              \
+    TILE_FEW(name, sparse, SPARSE)                                                                 \
     TILE_FEW(name, far, FAR)                                                                       \
     TILE_MANY(name, lines, LINES)
 

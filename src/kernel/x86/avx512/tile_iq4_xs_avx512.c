@@ -89,6 +89,7 @@ INLINE void tile_iq4_xs_m(const int m, const int variant, float *sums, const uin
         acts += ACT_Q8_256_BYTES * m;
     }
 }
+TILE_FEW(iq4_xs, sparse, SPARSE)
 TILE_FEW(iq4_xs, far, FAR)
 TILE_FEW(iq4_xs, near, NEAR)
 TILE_MANY(iq4_xs, lines, LINES)

@@ -46,7 +46,7 @@ INLINE void halves_q4_k(const int m, const int variant, const int first, const i
             UNROLL
             for (int h = 0; h < count; h++) {
                 const uint8_t *line = qs + c % 8 * WORD_BYTES + h * HALF_BYTES;
-                if (c < 8 && m > FAR_TOKENS &&
+                if (c < 8 && m > SPARSE_TOKENS &&
                     variant != NEAR) /* from L2 into L1, two rounds ahead */
                     _mm_prefetch((const char *)line + 16 * WORD_BYTES, _MM_HINT_T0);
                 w[h] = load_line(line);
@@ -96,6 +96,7 @@ INLINE void tile_q4_k_m(const int m, const int variant, float *sums, const uint8
         acts += ACT_Q8_256_BYTES * m;
     }
 }
+TILE_FEW(q4_k, sparse, SPARSE)
 TILE_FEW(q4_k, far, FAR)
 TILE_FEW(q4_k, near, NEAR)
 TILE_MANY(q4_k, halves, HALVES)

@@ -84,7 +84,7 @@ INLINE void lines_q5_k(const int variant, float *sums, const uint8_t *block, con
     ROLLED
     for (int i = 0; i < 4; i++, x += 64) {
         __m512i s[2][2];
-        if (variant == NEAR)
+        if (variant != SPARSE)
             prefetch_lines(line, 16, 1, variant);
         s[0][0] = s[0][1] = s[1][0] = s[1][1] = _mm512_setzero_si512();
         UNROLL
@@ -132,6 +132,7 @@ INLINE void tile_q5_k_m(const int m, const int variant, float *sums, const uint8
         acts += ACT_Q8_256_BYTES * m;
     }
 }
+TILE_FEW(q5_k, sparse, SPARSE)
 TILE_FEW(q5_k, far, FAR)
 TILE_FEW(q5_k, near, NEAR)
 TILE_MANY(q5_k, halves, HALVES)

@@ -198,6 +198,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
             acts += ACT_Q8_256_BYTES * m;                                                          \
         }                                                                                          \
     }                                                                                              \
+    TILE_FEW(name, sparse, SPARSE)                                                                 \
     TILE_FEW(name, far, FAR)                                                                       \
     TILE_MANY(name, halves, HALVES)
 
@@ -226,7 +227,7 @@ INLINE void lines_q6_k(const int m, const int variant, float *sums, const uint8_
         __m512i qh[4][2];
         UNROLL
         for (int i = 0; i < 8; i++, line += 64) {
-            if (variant == NEAR)
+            if (variant != SPARSE)
                 prefetch_lines(line, 1, m, variant);
             qh[i / 2][i % 2] = load_kept(line);
         }
@@ -241,7 +242,7 @@ INLINE void lines_q6_k(const int m, const int variant, float *sums, const uint8_
             UNROLL
             for (int i = 0; i < 8; i++, line += 64) {
                 int c = i / 2, h = i % 2;
-                if (variant == NEAR)
+                if (variant != SPARSE)
                     prefetch_lines(line, 1, m, variant);
                 __m512i v = load_kept(line), w[2];
                 w[0] = or_and(low_nibbles(v), move_bits(qh[c][h], j, 4), top);
@@ -299,6 +300,7 @@ INLINE void tile_q6_k_m(const int m, const int variant, float *sums, const uint8
         acts += ACT_Q8_256_BYTES * m;
     }
 }
+TILE_FEW(q6_k, sparse, SPARSE)
 TILE_FEW(q6_k, far, FAR)
 TILE_FEW(q6_k, near, NEAR)
 TILE_MANY(q6_k, halves, HALVES)
