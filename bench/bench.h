@@ -30,10 +30,11 @@ typedef enum drey_kernel_figure {
     DREY_KERNEL_QUANTISE = 1, /* activations for them */
     DREY_KERNEL_DOT = 2,      /* products */
     DREY_KERNEL_ROW = 3,      /* an operation on rows of activations: norms, RoPE, attention, ... */
-    DREY_KERNEL_PLANES = 4    /* products of blocks whose high and low bits are apart, and, in turns
+    DREY_KERNEL_PLANES = 4,   /* products of blocks whose high and low bits are apart, and, in turns
                                  with them, of ordinary ones: two reports for each number of rows */
+    DREY_KERNEL_PART = 5      /* a part of the products by tiles, alone, in the first cache */
 } drey_kernel_figure;
-/* "pack", "quantise", "dot", "row", "planes"; NULL: there is no such figure. */
+/* "pack", "quantise", "dot", "row", "planes", "part"; NULL: there is no such figure. */
 const char *drey_kernel_figure_name(drey_kernel_figure what);
 
 /* One figure about one kernel. */
@@ -41,10 +42,11 @@ typedef struct drey_kernel_report {
     const char *kernel; /* a tensor type, or a row operation */
     drey_kernel_figure what;
     const char *shape; /* of a row operation: what it ran on; planes: "unsplit", then "joined";
-                           else "" */
+                           part: what it is called; else "" */
     int32_t rows;      /* dot, planes, attention: rows of a pass; else 1 */
     double seconds; /* dot, planes: of a pass over all weights in memory, scaled to 1 GiB of them;
-                           row: of a call; else 0 */
+                           row: of a call; part: of 32 rows of weights and 16 of activations, 256 k
+                           or 128; else 0 */
     /* dot, planes, pack: of weights; quantise, row: of what is read and written. */
     double bytes_per_s;
     double ops_per_s; /* dot, planes: a multiply-add is two; else 0 */

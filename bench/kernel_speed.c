@@ -26,6 +26,7 @@ enum {
     MOST_CLAIM = 8,          /* groups */
     MOST_THREADS = 256,
     QUANTISE_ROWS = 64,
+    PART_ROUNDS = 4096,
     ROUNDS = 5,
     N_NUMBERS = 151936 /* of a row operation's operand: a large vocabulary */
 };
@@ -65,6 +66,7 @@ typedef struct bench {
     /* The current round. */
     const type_entry *type;
     bool packing, in_planes;
+    int32_t part;
     int32_t n;                             /* activation rows */
     int64_t first, n_groups, claim, n_all; /* groups; of the block */
     thread_share *shares;                  /* [n_threads] */
@@ -222,6 +224,28 @@ static void bench_planes(bench *b)
     }
 }
 
+static void part_rounds(void *user)
+{
+    bench *b = user;
+    b->kernels->dot_part(b->type->type, b->part, PART_ROUNDS, b->per_thread);
+}
+
+static void bench_parts(bench *b)
+{
+    const char *name;
+    if (!b->kernels->dot_part)
+        return;
+    for (b->part = 0; (name = b->kernels->dot_part(b->type->type, b->part, 0, b->per_thread));
+         b->part++)
+        b->visit(b->user,
+                 &(drey_kernel_report){.kernel = b->type->name,
+                                       .what = DREY_KERNEL_PART,
+                                       .shape = name,
+                                       .rows = 1,
+                                       .seconds = repeat_seconds(part_rounds, b, 1, call_round_s) /
+                                                  PART_ROUNDS});
+}
+
 static void bench_type(bench *b, const type_entry *t)
 {
     const matmul_kernel *m = &b->kernels->matmul[t->type];
@@ -247,6 +271,7 @@ static void bench_type(bench *b, const type_entry *t)
     }
     if (plane_layout_find(t->type))
         bench_planes(b);
+    bench_parts(b);
 }
 
 /* ---- Row operations ---- */
@@ -384,7 +409,7 @@ drey_status drey_bench_kernels(int32_t n_threads, const char *cpu_tier, const ch
 
 const char *drey_kernel_figure_name(drey_kernel_figure what)
 {
-    static const char *const names[] = {"pack", "quantise", "dot", "row", "planes"};
+    static const char *const names[] = {"pack", "quantise", "dot", "row", "planes", "part"};
     return (unsigned)what < sizeof names / sizeof *names ? names[what] : NULL;
 }
 

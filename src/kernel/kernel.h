@@ -134,6 +134,12 @@ typedef struct kernel_table {
     void (*plane_join)(uint8_t *out, const plane_layout *layout, const plane_blocks *blocks,
                        int32_t n_blocks);
 
+    /* What dot_many is made of, to time each part alone: runs part `part` of a type's products
+     * `rounds` times on operands in the first cache, and returns what it is called; NULL: there is
+     * no such part. A round is 16 rows of activations and a group's block of 256, or four of 32.
+     * scratch: as dot's. The pointer is NULL on tiers without such parts. */
+    const char *(*dot_part)(tensor_type type, int32_t part, int64_t rounds, void *scratch);
+
     /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
      * private to kernel/, the same on every tier for the same shape). n_first is a multiple of
      * TOKEN_TILE, n_last too unless it is n: threads share one buffer by tiles. */

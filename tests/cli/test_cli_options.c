@@ -421,7 +421,8 @@ TEST(names_come_back)
     assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_TRAIN + 1)));
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PLANES), "planes");
-    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_PLANES + 1)));
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PART), "part");
+    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_PART + 1)));
     assert_int_equal(io, DREY_IO_PREAD);
 }
 

@@ -475,13 +475,69 @@ TEST(test_tiles_used)
         if (types[i].act == ACT_F32)
             continue;
         problem p = problem_make(&types[i], 32, 9, 512, FILL_RANDOM);
-        uint64_t before = test_tile_products();
+        uint64_t before = test_tile_counts().products;
         free(problem_run(&p, "amx (emulated)", 0, 8));
-        assert_true(test_tile_products() == before);
+        assert_true(test_tile_counts().products == before);
         free(problem_run(&p, "amx (emulated)", 0, 9));
-        assert_true(test_tile_products() >= before + 16); /* 2 x 16 rows, 8 x 64 k */
+        assert_true(test_tile_counts().products >= before + 16); /* 2 x 16 rows, 8 x 64 k */
         problem_free(&p);
     }
+}
+
+/* What a unit costs (kernel/x86/amx/dot_amx.c): tile instructions of a group's 256 k with 16 rows,
+ * by type, and as many for each unit of a product, whatever its blocking. */
+static tile_counts unit_counts(tensor_type type, int32_t block_k)
+{
+    if (block_k == 32) /* 8 blocks of one plane, C of both halves emptied after each */
+        return (tile_counts){16, 24, 16};
+    if (type == TYPE_Q2_K || type == TYPE_Q3_K) /* one plane, in two C a half */
+        return (tile_counts){8, 12, 4};
+    return (tile_counts){16, 20, 4};
+}
+
+static tile_counts counts_since(tile_counts before)
+{
+    tile_counts now = test_tile_counts();
+    return (tile_counts){now.products - before.products, now.loads - before.loads,
+                         now.stores - before.stores};
+}
+
+static void check_counts(tile_counts got, tile_counts unit, uint64_t n_units)
+{
+    assert_int_equal(got.products, unit.products * n_units);
+    assert_int_equal(got.loads, unit.loads * n_units);
+    assert_int_equal(got.stores, unit.stores * n_units);
+}
+
+TEST(test_tile_costs)
+{
+    const kernel_table *amx = test_table("amx (emulated)");
+    if (!amx)
+        skip();
+    guarded scratch = guard_alloc(test_scratch_least());
+    for (int32_t i = 0; i < N_TYPES; i++) {
+        if (types[i].act == ACT_F32)
+            continue;
+        tile_counts unit = unit_counts(types[i].type, types[i].block_k), none = {0, 0, 0};
+        problem p = problem_make(&types[i], 64, 270, 1280, FILL_RANDOM);
+        tile_counts before = test_tile_counts();
+        free(problem_run(&p, "amx (emulated)", 0, 270));
+        check_counts(counts_since(before), unit, 2 * 17 * 5); /* groups, 16 rows, 256 k */
+        problem_free(&p);
+        const uint64_t rounds = types[i].block_k == 32 ? 4 : 2; /* of 128 k, or of 256 */
+        int32_t n_parts = 0;
+        for (const char *name;; n_parts++) {
+            before = test_tile_counts();
+            name = amx->dot_part(types[i].type, n_parts, (int64_t)rounds, scratch.data);
+            if (!name)
+                break;
+            check_counts(counts_since(before), strstr(name, "products") ? unit : none, 2);
+            assert_true(test_tiles_at_rest());
+        }
+        assert_int_equal(n_parts, 5);
+    }
+    assert_true(guard_intact(&scratch));
+    guard_free(&scratch);
 }
 
 /* The float tier against its statement: unpack_row, then fma in the order of k. */

@@ -13,7 +13,7 @@ static _Thread_local struct {
     _Alignas(MAX_ROW_BYTES) uint8_t tile[N_TILES][MAX_ROWS][MAX_ROW_BYTES];
 } state;
 
-static atomic_uint_fast64_t n_products;
+static atomic_uint_fast64_t n_products, n_loads, n_stores;
 
 static void fault_unless(bool good, const char *what)
 {
@@ -69,6 +69,7 @@ void emulated_tileloadd(int tile, const void *base, int64_t stride)
     for (int r = 0; r < state.config.rows[tile]; r++)
         memcpy(fresh[r], (const uint8_t *)base + r * stride, state.config.row_bytes[tile]);
     memcpy(state.tile[tile], fresh, sizeof fresh);
+    atomic_fetch_add(&n_loads, 1);
 }
 
 void emulated_tilestored(int tile, void *base, int64_t stride)
@@ -76,6 +77,7 @@ void emulated_tilestored(int tile, void *base, int64_t stride)
     tile_check(tile);
     for (int r = 0; r < state.config.rows[tile]; r++)
         memcpy((uint8_t *)base + r * stride, state.tile[tile][r], state.config.row_bytes[tile]);
+    atomic_fetch_add(&n_stores, 1);
 }
 
 static void products_add(uint8_t out[MAX_ROWS][MAX_ROW_BYTES], uint8_t a[MAX_ROWS][MAX_ROW_BYTES],
@@ -120,7 +122,7 @@ bool emulated_tiles_in_use(void)
     return state.configured;
 }
 
-uint64_t emulated_tile_products(void)
+tile_counts emulated_tile_counts(void)
 {
-    return atomic_load(&n_products);
+    return (tile_counts){atomic_load(&n_products), atomic_load(&n_loads), atomic_load(&n_stores)};
 }

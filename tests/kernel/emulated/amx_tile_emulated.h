@@ -28,5 +28,8 @@ void emulated_tdp(int c, int a, int b, bool b_signed);
 
 /* Whether this thread's tiles are configured: a kernel must leave them released. */
 bool emulated_tiles_in_use(void);
-/* Products of tiles since the program's start, all threads: whether a kernel used them at all. */
-uint64_t emulated_tile_products(void);
+/* Since the program's start, all threads. */
+typedef struct tile_counts {
+    uint64_t products, loads, stores;
+} tile_counts;
+tile_counts emulated_tile_counts(void);

@@ -6,7 +6,6 @@
 
 #if defined(__x86_64__)
 
-#include "kernel/emulated/amx_tile_emulated.h"
 #include "kernel/tiers.h"
 #include "kernel/x86/x86.h"
 
@@ -85,9 +84,9 @@ bool test_tiles_at_rest(void)
     return !emulated_tiles_in_use();
 }
 
-uint64_t test_tile_products(void)
+tile_counts test_tile_counts(void)
 {
-    return emulated_tile_products();
+    return emulated_tile_counts();
 }
 
 #else
@@ -112,9 +111,9 @@ bool test_tiles_at_rest(void)
     return true;
 }
 
-uint64_t test_tile_products(void)
+tile_counts test_tile_counts(void)
 {
-    return 0;
+    return (tile_counts){0, 0, 0};
 }
 
 #endif

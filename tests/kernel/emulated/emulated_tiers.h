@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/emulated/amx_tile_emulated.h"
 #include "kernel/kernel.h"
 
 /* Names, best first as in kernel_tiers(), then the test-only ones; NULL at the end. */
@@ -25,5 +26,5 @@ size_t test_scratch_least(void);
 
 /* Whether this thread's emulated tiles are released. */
 bool test_tiles_at_rest(void);
-/* Products of emulated tiles since the start. */
-uint64_t test_tile_products(void);
+/* Instructions of emulated tiles since the start; none where there is no such tier. */
+tile_counts test_tile_counts(void);

@@ -21,6 +21,7 @@
 
 #define amx_matmul_init  emulated_amx_matmul_init
 #define dot_amx          emulated_dot_amx
+#define dot_part_amx     emulated_dot_part_amx
 #define build_q4_0_amx   emulated_build_q4_0_amx
 #define build_q4_1_amx   emulated_build_q4_1_amx
 #define build_q5_0_amx   emulated_build_q5_0_amx

@@ -87,6 +87,9 @@ typedef struct amx_type {
 void dot_amx(const amx_type *type, float *y, int64_t ldy, const void *groups, int32_t n_groups,
              const void *acts, int32_t n, int64_t k, void *scratch);
 
+/* kernel_table's dot_part of a type. scratch: as dot_amx's. */
+const char *dot_part_amx(const amx_type *type, int32_t part, int64_t rounds, void *scratch);
+
 /* build for each type: weights of n_parts blocks of 32, or of one of 256, into tiles. */
 #define DECLARE_BUILD(TYPE, name, act, block_k, block_bytes)                                       \
     void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts);

@@ -252,35 +252,43 @@ INLINE __m512i folded(__m512i c0, __m512i c1, const fold how)
     return how == FOLD_NEGATED ? _mm512_sub_epi32(_mm512_setzero_si512(), sum) : sum;
 }
 
+/* Both halves of a token share what is broadcast: loads bind. */
 INLINE void finish_256(const tile_job *job, int32_t first, int32_t last, const fold how,
                        const int n_pairs)
 {
     const tokens_256 *acts = job->acts;
     const step_weights *w = job->weights;
+    __m512 dw[2], mw[2];
+    __m512i min[2][MIN_PAIRS];
+    UNROLL
     for (int half = 0; half < 2; half++) {
-        const int32_t *c = job->c + half * TILE_TOKENS * HALF_ROWS;
-        __m512 dw = _mm512_loadu_ps(w->d[0][half]), mw = _mm512_setzero_ps();
-        __m512i min[MIN_PAIRS];
+        dw[half] = _mm512_loadu_ps(w->d[0][half]);
         if (n_pairs)
-            mw = _mm512_loadu_ps(w->m[0][half]);
+            mw[half] = _mm512_loadu_ps(w->m[0][half]);
         UNROLL
         for (int p = 0; p < n_pairs; p++)
-            min[p] = load_line(w->min_pairs[half][p]);
-        for (int32_t t = first; t < last; t++) {
-            float *sum = job->sums + t * GROUP_ROWS + half * HALF_ROWS;
-            __m512 dx = _mm512_set1_ps(acts->d[t]);
-            __m512i i = folded(load_line(c + t * HALF_ROWS),
-                               load_line(c + (2 * TILE_TOKENS + t) * HALF_ROWS), how);
-            __m512 acc = add_scaled(_mm512_loadu_ps(sum), dw, dx, i);
-            if (n_pairs) {
-                __m512i j = _mm512_setzero_si512();
-                UNROLL
-                for (int p = 0; p < n_pairs; p++)
-                    j = _mm512_dpwssd_epi32(j, min[p],
-                                            _mm512_set1_epi32((int32_t)acts->sums[p][t]));
-                acc = _mm512_fnmadd_ps(_mm512_mul_ps(mw, dx), _mm512_cvtepi32_ps(j), acc);
-            }
-            _mm512_storeu_ps(sum, acc);
+            min[half][p] = load_line(w->min_pairs[half][p]);
+    }
+    for (int32_t t = first; t < last; t++) {
+        float *sum = job->sums + t * GROUP_ROWS;
+        const int32_t *c = job->c + t * HALF_ROWS;
+        __m512 dx = _mm512_set1_ps(acts->d[t]);
+        __m512i j[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+        UNROLL
+        for (int p = 0; p < n_pairs; p++) {
+            __m512i x = _mm512_set1_epi32((int32_t)acts->sums[p][t]);
+            j[0] = _mm512_dpwssd_epi32(j[0], min[0][p], x);
+            j[1] = _mm512_dpwssd_epi32(j[1], min[1][p], x);
+        }
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            __m512i i = folded(load_line(c + half * TILE_TOKENS * HALF_ROWS),
+                               load_line(c + (2 + half) * TILE_TOKENS * HALF_ROWS), how);
+            __m512 acc = add_scaled(_mm512_loadu_ps(sum + half * HALF_ROWS), dw[half], dx, i);
+            if (n_pairs)
+                acc =
+                    _mm512_fnmadd_ps(_mm512_mul_ps(mw[half], dx), _mm512_cvtepi32_ps(j[half]), acc);
+            _mm512_storeu_ps(sum + half * HALF_ROWS, acc);
         }
     }
 }
@@ -335,8 +343,20 @@ DEFINE_DOT_AMX(Q5_K, q5_k, config_256, arrange_256, multiply_digits, finish_digi
 DEFINE_DOT_AMX(Q6_K, q6_k, config_256, arrange_256, multiply_bytes, finish_bytes)
 DEFINE_DOT_AMX(IQ4_XS, iq4_xs, config_256, arrange_256, multiply_bytes, finish_bytes)
 
+static const amx_type *const types[TYPE_LIMIT] = {
+#define TYPE_AT(TYPE, name, act, block_k, block_bytes) [TYPE_##TYPE] = &type_##name,
+    KERNEL_INTEGER_TYPES(TYPE_AT)
+#undef TYPE_AT
+};
+
+static const char *part_amx(tensor_type type, int32_t part, int64_t rounds, void *scratch)
+{
+    return types[type] ? dot_part_amx(types[type], part, rounds, scratch) : NULL;
+}
+
 void amx_matmul_init(kernel_table *table)
 {
+    table->dot_part = part_amx;
     limits_amx_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot_many = dot_##name##_amx;                                        \

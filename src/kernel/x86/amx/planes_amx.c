@@ -5,15 +5,6 @@
  * two stores, so 128 words of 32 rows take about 300 cycles; Q6_K and IQ4_XS about 11, so 700. */
 #include "kernel/x86/amx/amx.h"
 
-enum { PREFETCH_BYTES = 8192 };
-
-/* Fetches the lines of a block that is needed two or three steps later into the L2 cache. */
-static void prefetch_block(const uint8_t *block, int32_t n_bytes)
-{
-    for (int32_t i = 0; i < n_bytes; i += 64)
-        _mm_prefetch((const char *)block + PREFETCH_BYTES + i, _MM_HINT_T1);
-}
-
 /* Field of `bits` bits from bit `shift` of each byte. */
 INLINE __m512i field(__m512i v, int shift, int bits)
 {
@@ -97,7 +88,6 @@ INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
     {                                                                                              \
         for (int32_t part = 0; part < n_parts; part++) {                                           \
             uint8_t *out = w->planes + part * TILE_BYTES;                                          \
-            prefetch_block(block, (block_bytes)*GROUP_ROWS);                                       \
             halves_store(w->d[part], block);                                                       \
             if (min)                                                                               \
                 halves_store(w->m[part], block + (min));                                           \
@@ -196,7 +186,6 @@ INLINE __m512i word_q5_k(const uint8_t *block, int s, int c, int half)
     void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts)                \
     {                                                                                              \
         (void)n_parts;                                                                             \
-        prefetch_block(block, (block_bytes)*GROUP_ROWS);                                           \
         halves_store(w->d[0], block);                                                              \
         halves_store(w->m[0], block + 64);                                                         \
         for (int half = 0; half < 2; half++) {                                                     \
@@ -219,7 +208,6 @@ DEFINE_BUILD_K4(q5_k, 176, Q5_K_SCALES)
 void build_iq4_xs_amx(step_weights *w, const uint8_t *block, int32_t n_parts)
 {
     (void)n_parts;
-    prefetch_block(block, 136 * GROUP_ROWS);
     halves_store(w->d[0], block);
     for (int half = 0; half < 2; half++) {
         __m512i low = load_line(block + IQ4_XS_SCALES_L + half * HALF_BYTES);
@@ -304,7 +292,6 @@ INLINE void scales_q2_k(__m512i scale[4], step_weights *w, const uint8_t *block,
     void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts)                \
     {                                                                                              \
         (void)n_parts;                                                                             \
-        prefetch_block(block, (block_bytes)*GROUP_ROWS);                                           \
         halves_store(w->d[0], block);                                                              \
         if (min)                                                                                   \
             halves_store(w->m[0], block + (min));                                                  \
