@@ -26,8 +26,15 @@ bool cores_of_thread(core_set *out);
 /* Restricts the calling thread to them; false: the system refuses. */
 bool cores_pin(const core_set *s);
 
-/* Groups the cores of `among` by speed, the fastest first: one set per different value of
- * cpuN/cpu_capacity in `folder` (/sys/devices/system/cpu), at most `most` sets; slower cores join
- * the last set. Returns how many sets; 0: some core has no such file. */
-int32_t cores_by_capacity(const char *folder, const core_set *among, core_set *sets,
-                          int32_t *capacity, int32_t most);
+/* Adds the cores of a list such as "0-3,6", which a line's end may close. False: it is none. */
+bool cores_parse(const char *text, core_set *out);
+
+/* Groups the cores of `among` by speed, the fastest first: one set per different speed, at most
+ * `most` sets; slower cores join the last set. A core's speed is system/cpu/cpuN/cpu_capacity in
+ * `devices` (/sys/devices). Intel's processors have lists instead, cpu_core/cpus and cpu_atom/cpus:
+ * 1024 for performance cores and EFFICIENCY_SPEED for efficiency cores, which is one byte product
+ * of 256 bits per cycle instead of two at three quarters of the clock (not measured; `drey tune`
+ * measures shares). Returns how many sets; 0: the speed of some core is not known. */
+enum { EFFICIENCY_SPEED = 390 };
+int32_t cores_by_speed(const char *devices, const core_set *among, core_set *sets, int32_t *speed,
+                       int32_t most);

@@ -28,37 +28,11 @@ static bool parse_number(const char *text, double least, double most, double *ou
     return *end == 0 && *out >= least && *out <= most;
 }
 
-/* "0-3,6" */
-static bool parse_cores(const char *text, core_set *out)
-{
-    const char *at = text;
-    do {
-        char *end;
-        if (*at < '0' || *at > '9')
-            return false;
-        long first = strtol(at, &end, 10), last = first;
-        if (*end == '-') {
-            if (end[1] < '0' || end[1] > '9')
-                return false;
-            last = strtol(end + 1, &end, 10);
-        }
-        if (last < first || last >= DREY_MAX_THREADS)
-            return false;
-        for (long core = first; core <= last; core++)
-            cores_add(out, (int32_t)core);
-        at = end + 1;
-        if (*end != ',' && *end != 0)
-            return false;
-        if (*end == 0)
-            return true;
-    } while (true);
-}
-
 /* The cores of the process that are in no other cluster. */
 static drey_status take_cores(const reader *r, unit_word *u)
 {
     core_set allowed;
-    if (!parse_cores(u->which, &u->cores))
+    if (!cores_parse(u->which, &u->cores))
         FAIL(r->err, DREY_ERR_USAGE,
              "\"%s\" are no cores of a unit; write them as 0-3 or as 0,2, the least 0", u->which);
     bool known = cores_of_thread(&allowed);
@@ -228,7 +202,7 @@ drey_status unit_words_parse(unit_words *out, const char *text, const device_cla
     *out = (unit_words){.n = 0};
     text = text ? text : "cpu";
     if (strcmp(text, "auto") == 0) {
-        unit_words_auto(out, "/sys/devices/system/cpu", n_threads);
+        unit_words_auto(out, "/sys/devices", n_threads);
         return DREY_OK;
     }
     size_t n = strlen(text);
@@ -250,22 +224,21 @@ drey_status unit_words_parse(unit_words *out, const char *text, const device_cla
     return settle_threads(out, n_threads, err);
 }
 
-void unit_words_auto(unit_words *out, const char *folder, int32_t n_threads)
+void unit_words_auto(unit_words *out, const char *devices, int32_t n_threads)
 {
     core_set allowed, sets[DREY_MAX_UNITS];
-    int32_t capacity[DREY_MAX_UNITS], n = 0;
+    int32_t speed[DREY_MAX_UNITS], n = 0;
     *out = (unit_words){.n = 0};
     if (n_threads == 0 && cores_of_thread(&allowed))
-        n = cores_by_capacity(folder, &allowed, sets, capacity, DREY_MAX_UNITS);
+        n = cores_by_speed(devices, &allowed, sets, speed, DREY_MAX_UNITS);
     out->n = out->n_clusters = n > 1 ? n : 1;
-    out->has_shares = n > 1;
     for (int32_t i = 0; i < out->n; i++)
         out->unit[i] = (unit_word){.slow = 1};
     for (int32_t i = 0; i < n && n > 1; i++) {
         unit_word *u = &out->unit[i];
         u->cores = sets[i];
         u->n_threads = cores_count(&sets[i]);
-        u->share = (double)capacity[i] * u->n_threads;
+        u->share = (double)speed[i] * u->n_threads;
     }
     if (n <= 1)
         out->unit[0].n_threads = n_threads ? n_threads : pool_default_threads();

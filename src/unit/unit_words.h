@@ -21,7 +21,7 @@ typedef struct unit_word {
     char which[UNIT_WHICH_BYTES]; /* cores or device as written; "": not given */
     core_set cores;               /* none: the system chooses */
     char tier[UNIT_TIER_BYTES];   /* "": the engine's */
-    double share;                 /* as given; 0: none */
+    double share;                 /* as given, or expected of "auto"; 0: none */
     double slow;                  /* 1: not slowed */
     int32_t n_threads;            /* of a cluster */
 } unit_word;
@@ -30,7 +30,7 @@ typedef struct unit_words {
     unit_word unit[DREY_MAX_UNITS]; /* clusters, then devices, in the order written */
     int32_t n, n_clusters;
     bool is_static;
-    bool has_shares; /* each has a share, and not all are 0 */
+    bool has_shares; /* each was given a share, and not all are 0 */
 } unit_words;
 
 /* text: NULL is "cpu". more: a class in addition to those of the build, or NULL. n_threads: 0, or
@@ -41,6 +41,6 @@ drey_status unit_words_parse(unit_words *out, const char *text, const device_cla
 bool unit_words_are_plain(const unit_words *w);
 int32_t unit_words_threads(const unit_words *w);
 
-/* "auto": a cluster for each speed of cores in `folder` (/sys/devices/system/cpu), with shares in
+/* "auto": a cluster for each speed of cores in `devices` (/sys/devices), with expected shares in
  * proportion to speed; "cpu" if there is only one speed. */
-void unit_words_auto(unit_words *out, const char *folder, int32_t n_threads);
+void unit_words_auto(unit_words *out, const char *devices, int32_t n_threads);

@@ -141,15 +141,17 @@ double units_share(const unit_set *us, int32_t rows, int32_t i)
     return end[i] - (i ? end[i - 1] : 0);
 }
 
-/* The given shares, else the measured ones, else equal ones per thread. */
+/* The given shares, else the measured ones, else those that "auto" expects, else equal ones per
+ * thread. */
 static void settle_shares(unit_set *us, const unit_words *words, const drey_unit_shares *shares)
 {
     for (int32_t w = 0; w < DREY_UNIT_WIDTHS; w++) {
         double share[DREY_MAX_UNITS];
         for (int32_t i = 0; i < us->n; i++)
-            share[i] = words->has_shares ? words->unit[i].share
-                       : shares          ? shares->share[w][i]
-                                         : us->unit[i].n_slots;
+            share[i] = shares && !words->has_shares ? shares->share[w][i]
+                       : words->unit[i].share > 0   ? words->unit[i].share
+                       : words->has_shares          ? 0
+                                                    : us->unit[i].n_slots;
         set_width(us, w, share);
     }
 }

@@ -1,6 +1,7 @@
 /* Units: what is said of them, where their parts begin, who computes what of products and of
  * attention, and what becomes of it where a device fails. test_matrix.c combines units with all
  * else. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,48 +104,95 @@ TEST(words_that_cannot_be)
 
 /* ---- Cores of different speeds ---- */
 
-static void put_capacity(int32_t core, const char *value)
+static void put_line(const char *name, const char *value)
 {
-    char name[64];
-    snprintf(name, sizeof name, "cores/cpu%d/cpu_capacity", core);
     bytes_file_write(temp_path(name), value, strlen(value));
 }
 
 TEST(speeds_of_cores)
 {
     core_set among = {{0}}, sets[4];
-    int32_t capacity[4];
+    int32_t speed[4];
     static const char *const of[] = {"446\n", "446\n", "1024\n", "871\n", "1024\n", "200\n"};
     for (int32_t core = 0; core < 6; core++) {
-        put_capacity(core, of[core]);
+        char name[64];
+        snprintf(name, sizeof name, "arm/system/cpu/cpu%d/cpu_capacity", core);
+        put_line(name, of[core]);
         cores_add(&among, core);
     }
     char folder[300];
-    snprintf(folder, sizeof folder, "%s", temp_path("cores"));
-    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 4);
-    assert_true(capacity[0] == 1024 && capacity[1] == 871 && capacity[2] == 446);
+    snprintf(folder, sizeof folder, "%s", temp_path("arm"));
+    assert_int_equal(cores_by_speed(folder, &among, sets, speed, 4), 4);
+    assert_true(speed[0] == 1024 && speed[1] == 871 && speed[2] == 446);
     assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && sets[1].bits[0] == 1 << 3);
     assert_true(sets[2].bits[0] == 3 && sets[3].bits[0] == 1 << 5);
-    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 2), 2);
+    assert_int_equal(cores_by_speed(folder, &among, sets, speed, 2), 2);
     assert_true(sets[0].bits[0] == (1 << 2 | 1 << 4) && cores_count(&sets[1]) == 4);
-    cores_add(&among, 6); /* whose capacity is not known */
-    assert_int_equal(cores_by_capacity(folder, &among, sets, capacity, 4), 0);
+    cores_add(&among, 6); /* whose speed is not known */
+    assert_int_equal(cores_by_speed(folder, &among, sets, speed, 4), 0);
     unit_words w;
-    unit_words_auto(&w, temp_path("cores"), 2); /* a number of threads is no number of clusters */
+    unit_words_auto(&w, temp_path("arm"), 2); /* a number of threads is no number of clusters */
     assert_true(unit_words_are_plain(&w) && w.unit[0].n_threads == 2);
+}
+
+TEST(performance_and_efficiency_cores)
+{
+    core_set among = {{0}}, sets[4];
+    int32_t speed[4];
+    put_line("hybrid/cpu_core/cpus", "0-3\n");
+    put_line("hybrid/cpu_atom/cpus", "4-6,8\n");
+    for (int32_t core = 1; core < 7; core++)
+        cores_add(&among, core);
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s", temp_path("hybrid"));
+    assert_int_equal(cores_by_speed(folder, &among, sets, speed, 4), 2);
+    assert_true(speed[0] == 1024 && speed[1] == EFFICIENCY_SPEED);
+    assert_true(sets[0].bits[0] == 0x0e && sets[1].bits[0] == 0x70);
+    cores_add(&among, 7); /* which is of neither kind */
+    assert_int_equal(cores_by_speed(folder, &among, sets, speed, 4), 0);
 }
 
 /* ---- Parts ---- */
 
+static unit_set *open_words(const unit_words *w, const drey_unit_shares *shares)
+{
+    unit_set *us;
+    drey_error err;
+    if (units_open(&us, w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return us;
+}
+
 static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 {
     unit_words w;
-    unit_set *us;
-    drey_error err;
     parse(&w, text);
-    if (units_open(&us, &w, kernel_select_shape("ref", 0), shares, &err) != DREY_OK)
-        fail_msg("%s: %s", text, err.message);
-    return us;
+    return open_words(&w, shares);
+}
+
+/* What "auto" expects holds until shares are measured. */
+TEST(expected_shares_give_way)
+{
+    core_set own;
+    char line[16];
+    if (!cores_of_thread(&own) || cores_count(&own) < 2)
+        skip();
+    snprintf(line, sizeof line, "%d\n", first_core());
+    put_line("pair/cpu_core/cpus", line);
+    put_line("pair/cpu_atom/cpus", "0-1023\n");
+    unit_words w;
+    drey_unit_shares even = {.n_units = 2};
+    for (int32_t width = 0; width < DREY_UNIT_WIDTHS; width++)
+        even.share[width][0] = even.share[width][1] = 1;
+    unit_words_auto(&w, temp_path("pair"), 0);
+    assert_int_equal(w.n_clusters, 2);
+    double small = EFFICIENCY_SPEED * (cores_count(&own) - 1);
+    unit_set *us = open_words(&w, NULL);
+    assert_true(fabs(units_share(us, 8, 0) - 1024 / (1024 + small)) < 1e-9);
+    units_close(&us);
+    us = open_words(&w, &even);
+    assert_true(units_share(us, 8, 0) == 0.5);
+    units_close(&us);
 }
 
 TEST(parts)
