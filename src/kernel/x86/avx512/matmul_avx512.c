@@ -8,17 +8,17 @@
 /* Every type: its variants for few tokens by how weights are fetched (sparse, near, far), and for
  * many without and with SHAPE_LINES. The same name twice where a variant brought nothing. */
 #define AVX512_TILES(X)                                                                            \
-    X(F32, f32, ACT_F32, sparse, sparse, far, lines, lines)                                        \
-    X(F16, f16, ACT_F32, sparse, sparse, far, lines, lines)                                        \
-    X(BF16, bf16, ACT_F32, sparse, sparse, far, lines, lines)                                      \
-    X(Q4_0, q4_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
-    X(Q4_1, q4_1, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
-    X(Q5_0, q5_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
-    X(Q5_1, q5_1, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
-    X(Q8_0, q8_0, ACT_Q8_32, sparse, sparse, far, halves, lines)                                   \
-    X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, sparse, far, halves, lines)                               \
-    X(Q2_K, q2_k, ACT_Q8_256, sparse, sparse, far, halves, halves)                                 \
-    X(Q3_K, q3_k, ACT_Q8_256, sparse, sparse, far, halves, halves)                                 \
+    X(F32, f32, ACT_F32, sparse, near, far, lines, lines)                                          \
+    X(F16, f16, ACT_F32, sparse, near, far, lines, lines)                                          \
+    X(BF16, bf16, ACT_F32, sparse, near, far, lines, lines)                                        \
+    X(Q4_0, q4_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
+    X(Q4_1, q4_1, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
+    X(Q5_0, q5_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
+    X(Q5_1, q5_1, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
+    X(Q8_0, q8_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, near, far, halves, lines)                                 \
+    X(Q2_K, q2_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
+    X(Q3_K, q3_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
     X(Q4_K, q4_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \
     X(Q5_K, q5_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
     X(Q6_K, q6_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \

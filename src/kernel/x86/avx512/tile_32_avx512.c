@@ -119,6 +119,7 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
         }                                                                                          \
     }                                                                                              \
     TILE_FEW(name, sparse, SPARSE)                                                                 \
+    TILE_FEW(name, near, NEAR)                                                                     \
     TILE_FEW(name, far, FAR)                                                                       \
     TILE_MANY(name, halves, HALVES)                                                                \
     TILE_MANY(name, lines, LINES)

@@ -28,8 +28,9 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
             s[1][t] = _mm512_loadu_ps(sums + t * GROUP_ROWS + HALF_ROWS);                          \
         }                                                                                          \
         for (int32_t b = 0; b < n_blocks; b++) {                                                   \
-            if (m > SPARSE_TOKENS || variant == FAR)                                               \
-                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m, variant == FAR ? FAR : SPARSE);  \
+            if (m > SPARSE_TOKENS || variant != SPARSE)                                            \
+                prefetch_lines(block, (bytes)*GROUP_ROWS / 64, m,                                  \
+                               variant > FAR ? SPARSE : variant);                                  \
             __m512 w0 = weights_##name(block, 0), w1 = weights_##name(block, 1);                   \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++) {                                                          \
@@ -47,6 +48,7 @@ INLINE __m512 weights_bf16(const uint8_t *block, int half)
         }                                                                                          \
     }                                                                                              \
     TILE_FEW(name, sparse, SPARSE)                                                                 \
+    TILE_FEW(name, near, NEAR)                                                                     \
     TILE_FEW(name, far, FAR)                                                                       \
     TILE_MANY(name, lines, LINES)
 

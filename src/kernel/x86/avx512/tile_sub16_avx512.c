@@ -199,6 +199,7 @@ INLINE __m512i start_of(const uint8_t *sum16, int offset)
         }                                                                                          \
     }                                                                                              \
     TILE_FEW(name, sparse, SPARSE)                                                                 \
+    TILE_FEW(name, near, NEAR)                                                                     \
     TILE_FEW(name, far, FAR)                                                                       \
     TILE_MANY(name, halves, HALVES)
 
