@@ -65,7 +65,7 @@ static double tune_round(tuner *t, const kernel_table *table, tensor_type type)
     return taken / (double)t->n_groups;
 }
 
-/* Ways to do the same, the first one of a choice in shape 0. */
+/* Ways to do the same; tiers may lack some. */
 typedef struct tune_way {
     const char *name;
     int32_t shape;
@@ -74,12 +74,15 @@ typedef struct tune_way {
 typedef struct tune_choice {
     const char *name;
     int32_t n_rows, n_ways;
-    tune_way way[DREY_TUNE_WAYS];
+    tune_way way[DREY_TUNE_WAYS]; /* in the order of drey_fetch and drey_tile; no, yes */
 } tune_choice;
 
 static const tune_choice fetches = {
     "fetch", 1, 3, {{"sparse", 0}, {"near", SHAPE_NEAR}, {"far", SHAPE_FAR}}};
-static const tune_choice lines = {"whole lines", MOST_ROWS, 2, {{"no", 0}, {"yes", SHAPE_LINES}}};
+static const tune_choice tiles = {
+    "tile", MOST_ROWS, 3, {{"halves", 0}, {"lines", SHAPE_LINES}, {"chains", SHAPE_CHAINS}}};
+static const tune_choice amx = {
+    "AMX", MOST_ROWS, 2, {{"from 25 rows", 0}, {"from 9 rows", SHAPE_EARLY}}};
 
 /* How much faster each way is than way `usual`: the median of the rounds, and what three of four
  * rounds are above. */
@@ -99,44 +102,50 @@ static void tune_size(tuner *t, const kernel_table *table, tensor_type type)
                                                  : t->n_groups;
 }
 
-static void compare(tuner *t, const char *tier, const tune_choice *c, int32_t usual,
+/* table[n_ways]: of the ways; NULL: the tier does not have it. */
+static void compare(tuner *t, const kernel_table *const *table, int32_t n_ways, int32_t usual,
                     tensor_type type, tune_gain gain[DREY_TUNE_WAYS], drey_tune_report *report)
 {
     double seconds[DREY_TUNE_WAYS][TUNE_ROUNDS], gains[TUNE_ROUNDS];
-    const kernel_table *table[DREY_TUNE_WAYS];
-    for (int32_t w = 0; w < c->n_ways; w++)
-        table[w] = kernel_select_shape(tier, c->way[w].shape);
     tune_size(t, table[usual], type);
     for (int i = 0; i < TUNE_ROUNDS; i++)
-        for (int32_t w = 0; w < c->n_ways; w++)
-            seconds[w][i] = tune_round(t, table[w], type);
-    for (int32_t w = 0; w < c->n_ways; w++) {
+        for (int32_t w = 0; w < n_ways; w++)
+            seconds[w][i] = table[w] ? tune_round(t, table[w], type) : 1;
+    report->n_ways = 0;
+    for (int32_t w = 0; w < n_ways; w++) {
+        if (!table[w])
+            continue;
         for (int i = 0; i < TUNE_ROUNDS; i++)
             gains[i] = seconds[usual][i] / seconds[w][i];
         gain[w].median *= median(gains, TUNE_ROUNDS); /* and sorts them */
         gain[w].sure *= gains[TUNE_ROUNDS / 4];
-    }
-    for (int32_t w = 0; w < c->n_ways; w++)
-        report->bytes_per_s[w] =
+        report->bytes_per_s[report->n_ways++] =
             (double)table[w]->matmul[type].group_bytes(TUNE_K) / median(seconds[w], TUNE_ROUNDS);
+    }
 }
 
-/* The way to choose. */
-static int32_t choose(tuner *t, const char *tier, const tune_choice *c, int32_t usual,
-                      drey_tune_fn *visit, void *user)
+/* The way to choose, next to what `shape` already says. */
+static int32_t choose(tuner *t, const char *tier, const tune_choice *c, int32_t shape,
+                      int32_t usual, drey_tune_fn *visit, void *user)
 {
     tune_gain gain[DREY_TUNE_WAYS];
-    drey_tune_report report = {.choice = c->name, .rows = c->n_rows, .n_ways = c->n_ways};
+    const kernel_table *table[DREY_TUNE_WAYS] = {NULL};
+    drey_tune_report report = {.choice = c->name, .rows = c->n_rows};
+    int32_t n = 0;
     for (int32_t w = 0; w < c->n_ways; w++) {
+        const kernel_table *has = kernel_select_shape(tier, c->way[w].shape | shape);
         gain[w] = (tune_gain){1, 1};
-        report.way[w] = c->way[w].name;
-        if (kernel_select_shape(tier, c->way[w].shape)->shape != c->way[w].shape)
-            return usual; /* the tier has one way */
+        if ((has->shape & c->way[w].shape) != c->way[w].shape)
+            continue;
+        table[w] = has;
+        report.way[n++] = c->way[w].name;
     }
+    if (n < 2 || !table[usual])
+        return usual;
     t->n_rows = c->n_rows;
     for (int i = 0; i < N_TUNED; i++) {
         report.kernel = tuned_names[i];
-        compare(t, tier, c, usual, tuned_types[i], gain, &report);
+        compare(t, table, c->n_ways, usual, tuned_types[i], gain, &report);
         if (visit)
             visit(user, &report);
     }
@@ -182,8 +191,11 @@ drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tuning *best
     tuner t = {0};
     drey_status status = tuner_open(&t, n_threads, err);
     if (status == DREY_OK) {
-        best->fetch = (drey_fetch)choose(&t, cpu_tier, &fetches, (int32_t)best->fetch, visit, user);
-        best->whole_lines = choose(&t, cpu_tier, &lines, best->whole_lines, visit, user);
+        best->fetch =
+            (drey_fetch)choose(&t, cpu_tier, &fetches, 0, (int32_t)best->fetch, visit, user);
+        best->tile = (drey_tile)choose(&t, cpu_tier, &tiles, 0, (int32_t)best->tile, visit, user);
+        best->early_amx =
+            choose(&t, cpu_tier, &amx, tiles.way[best->tile].shape, best->early_amx, visit, user);
     }
     pool_close(&t.pool);
     arena_free(&t.memory);

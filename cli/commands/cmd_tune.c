@@ -20,9 +20,9 @@ static void show_question(void *user, const drey_tune_report *r)
 /* folder: where it is kept; NULL: nowhere. */
 static void show_choice(const drey_tuning *tuning, const char *folder)
 {
-    printf("fetch %s, whole lines %s (%s%s)\n", drey_fetch_name(tuning->fetch),
-           tuning->whole_lines ? "yes" : "no", folder ? folder : "the processor's family",
-           folder ? "/tuning.json" : "");
+    printf("fetch %s, tile %s, AMX from %s rows (%s%s)\n", drey_fetch_name(tuning->fetch),
+           drey_tile_name(tuning->tile), tuning->early_amx ? "9" : "25",
+           folder ? folder : "the processor's family", folder ? "/tuning.json" : "");
 }
 
 static drey_status tune(const cli_settings *s, drey_error *err)

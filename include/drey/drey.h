@@ -296,27 +296,27 @@ DREY_API const char *drey_progress_name(drey_progress what);
 /* `done` of `total`. Always called from the thread that runs the session. */
 typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
-/* How weights are prefetched: a line in eight (the hardware fetches the others); every line into
- * the first-level cache; every line, further ahead, into the second. Names: "sparse", "near"... */
+/* Weights are prefetched sparsely, every line into the first cache, or into the second. Tiles have
+ * 16 rows of weights, 32, or as many sums as registers hold. Names: "sparse", "lines", ... */
 typedef enum drey_fetch { DREY_FETCH_SPARSE, DREY_FETCH_NEAR, DREY_FETCH_FAR } drey_fetch;
+typedef enum drey_tile { DREY_TILE_HALVES, DREY_TILE_LINES, DREY_TILE_CHAINS } drey_tile;
 DREY_API const char *drey_fetch_name(drey_fetch fetch);
+DREY_API const char *drey_tile_name(drey_tile tile);
 DREY_API bool drey_fetch_parse(const char *name, drey_fetch *fetch);
-
-/* Choices between ways of computing that differ only in speed; no text depends on them.
- * drey_tuning_init gives defaults, drey_tune (drey/tune.h) measures them. */
+DREY_API bool drey_tile_parse(const char *name, drey_tile *tile);
+/* Choices between ways of computing that differ only in speed; no text depends on them. */
 typedef struct drey_tuning {
-    bool whole_lines;     /* products of many rows go over whole lines of weights */
+    bool early_amx;       /* AMX for products of 9 rows and more, not of 25 and more */
     drey_fetch fetch;     /* how products of few rows prefetch weights */
-    uint64_t reserved[4]; /* zero */
+    drey_tile tile;       /* how products of many rows are divided */
+    uint64_t reserved[3]; /* zero */
 } drey_tuning;
-/* The defaults of this processor's family. */
+/* The defaults of this processor's family; drey_tune (drey/tune.h) measures. */
 DREY_API void drey_tuning_init(drey_tuning *tuning);
-/* The processor as its maker numbers it, such as "AuthenticAMD-26-2-1" (family, model, stepping),
- * or its name if it has no such numbers. A measured tuning belongs to it. */
+/* The processor that a measured tuning belongs to: its maker's numbers, such as
+ * "AuthenticAMD-26-2-1" (family, model, stepping), or else its name. */
 DREY_API void drey_cpu_id(char *out, size_t capacity);
-
-/* What drafting with a pair of models costs and gains on this machine, measured beforehand: see
- * drey/tune.h. */
+/* What drafting with a pair of models costs and gains on this machine: see drey/tune.h. */
 typedef struct drey_profile drey_profile;
 
 /* Units that share a pass: clusters of processor cores, and devices. drey_engine_options.units

@@ -88,10 +88,10 @@ typedef struct drey_disk_report {
 /* One measurement of tuning: the bytes of weights per second of a kernel, for each way. */
 enum { DREY_TUNE_WAYS = 3 };
 typedef struct drey_tune_report {
-    const char *choice; /* "fetch" or "whole lines": the members of drey_tuning */
+    const char *choice; /* "fetch", "tile" or "AMX": the members of drey_tuning */
     const char *kernel; /* a tensor type */
     int32_t rows, n_ways;
-    const char *way[DREY_TUNE_WAYS]; /* "sparse", "near", "far"; "no", "yes" */
+    const char *way[DREY_TUNE_WAYS]; /* "sparse", "near", "far"; ... */
     double bytes_per_s[DREY_TUNE_WAYS];
 } drey_tune_report;
 typedef void drey_tune_fn(void *user, const drey_tune_report *report);

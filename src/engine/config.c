@@ -65,8 +65,9 @@ static drey_status check_choices(const choice *c, drey_error *err)
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
              !drey_kv_name(o->kv) || !drey_exit_name(o->exit) ||
-             (o->tuning && !drey_fetch_name(o->tuning->fetch)),
-         "policy, drafter, io, kv, exit or fetch is not one of those in drey.h", NULL, NULL},
+             (o->tuning &&
+              (!drey_fetch_name(o->tuning->fetch) || !drey_tile_name(o->tuning->tile))),
+         "policy, drafter, io, kv, exit, fetch or tile is not one of those in drey.h", NULL, NULL},
         {o->without >> DREY_PART_LOOKUP > 1,
          "what is to be left out is not one of the parts in drey.h", NULL, NULL},
         {o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without,

@@ -14,10 +14,13 @@
 void drey_tuning_init(drey_tuning *tuning)
 {
     int32_t shape = cpu_tuning_default()->shape;
-    *tuning = (drey_tuning){.whole_lines = shape & SHAPE_LINES,
+    *tuning = (drey_tuning){.early_amx = shape & SHAPE_EARLY,
                             .fetch = shape & SHAPE_NEAR  ? DREY_FETCH_NEAR
                                      : shape & SHAPE_FAR ? DREY_FETCH_FAR
-                                                         : DREY_FETCH_SPARSE};
+                                                         : DREY_FETCH_SPARSE,
+                            .tile = shape & SHAPE_LINES    ? DREY_TILE_LINES
+                                    : shape & SHAPE_CHAINS ? DREY_TILE_CHAINS
+                                                           : DREY_TILE_HALVES};
 }
 
 void drey_cpu_id(char *out, size_t capacity)
@@ -27,6 +30,13 @@ void drey_cpu_id(char *out, size_t capacity)
         snprintf(out, capacity, "%s-%d-%d-%d", id.vendor, id.family, id.model, id.stepping);
     else
         cpu_name(out, capacity);
+}
+
+static int32_t shape_of(const drey_tuning *tuning)
+{
+    static const int32_t fetch[] = {0, SHAPE_NEAR, SHAPE_FAR};
+    static const int32_t tile[] = {0, SHAPE_LINES, SHAPE_CHAINS};
+    return fetch[tuning->fetch] | tile[tuning->tile] | (tuning->early_amx ? SHAPE_EARLY : 0);
 }
 
 uint64_t drey_memory_auto(void)
@@ -58,10 +68,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
-        e->cpu.shape = (units->tuning.whole_lines ? SHAPE_LINES : 0) |
-                       (units->tuning.fetch == DREY_FETCH_NEAR  ? SHAPE_NEAR
-                        : units->tuning.fetch == DREY_FETCH_FAR ? SHAPE_FAR
-                                                                : 0);
+        e->cpu.shape = shape_of(&units->tuning);
     e->kernels = kernel_select_shape(units->tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,

@@ -64,13 +64,21 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
     return true;
 }
 
-/* The shapes that a tier has. amx takes full tiles of activations, so it has no SHAPE_LINES; ref is
+/* What a tier has of a shape. amx takes full tiles of activations, so it has no SHAPE_LINES; ref is
  * what avx512 is compared with. */
-static int32_t tier_shapes(const char *name)
+static int32_t tier_shape(const char *name, int32_t shape)
 {
-    if (strcmp(name, "avx512") == 0 || strcmp(name, "ref") == 0)
-        return SHAPE_LINES | SHAPE_NEAR | SHAPE_FAR;
-    return strcmp(name, "amx") == 0 ? SHAPE_NEAR | SHAPE_FAR : 0;
+    if (strcmp(name, "avx512") == 0)
+        return shape & (SHAPE_LINES | SHAPE_CHAINS | SHAPE_NEAR | SHAPE_FAR);
+    if (strcmp(name, "amx") == 0)
+        return shape & (SHAPE_CHAINS | SHAPE_NEAR | SHAPE_FAR | SHAPE_EARLY);
+    return strcmp(name, "ref") == 0 ? shape & SHAPE_LINES : 0;
+}
+
+static bool contradicts(int32_t shape)
+{
+    const int32_t tile = SHAPE_LINES | SHAPE_CHAINS, fetch = SHAPE_NEAR | SHAPE_FAR;
+    return (shape & tile) == tile || (shape & fetch) == fetch;
 }
 
 static void tables_build(void)
@@ -84,7 +92,9 @@ static void tables_build(void)
         running_names[n_running++] = tiers[i].name;
         for (int32_t shape = 0; shape < N_KERNEL_SHAPES; shape++) {
             kernel_table *table = &tables[i][shape];
-            table->shape = shape & tier_shapes(tiers[i].name);
+            if (contradicts(shape) || shape != tier_shape(tiers[i].name, shape))
+                continue;
+            table->shape = shape;
             for (const overlay *step = tiers[i].ladder; *step; step++)
                 (*step)(table);
 #if defined(__x86_64__)
@@ -101,7 +111,7 @@ const kernel_table *kernel_select_shape(const char *name, int32_t shape)
     pthread_once(&once, tables_build);
     for (int i = 0; i < N_TIERS; i++)
         if (tables[i][0].tier && (!name || strcmp(name, tiers[i].name) == 0))
-            return &tables[i][shape];
+            return &tables[i][tier_shape(tiers[i].name, shape)];
     return NULL;
 }
 

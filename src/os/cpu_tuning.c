@@ -17,12 +17,13 @@ typedef struct family_tuning {
 #define COMMON                                                                                     \
     .claim_bytes = 192 << 10, .ahead_bytes = 16 << 10, .shared_numbers = 8192,                     \
     .attend_alone = 50000, .pool_spin_ns = 40 * 1000, .stream_spin_ns = 15 * 1000,                 \
-    .product_spin_ns = 15 * 1000, .tiles_from = 25
+    .product_spin_ns = 15 * 1000
 
 static const family_tuning families[] = {
     {NULL, 0, {COMMON, .shape = 0}},                                     /* Zen 4, 2 cores */
     {"AuthenticAMD", 0x1a, {COMMON, .shape = SHAPE_LINES | SHAPE_NEAR}}, /* Zen 5, 2 cores */
-    {"GenuineIntel", 6, {COMMON, .shape = SHAPE_FAR}}, /* a prototype on a Xeon with AMX, 2 cores */
+    /* FAR: a prototype on a Xeon with AMX, 2 cores. CHAINS: llvm-mca's prediction for it. */
+    {"GenuineIntel", 6, {COMMON, .shape = SHAPE_CHAINS | SHAPE_FAR}},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -13,15 +13,25 @@
  *               broadcast of activations feeds two products, and passes of more than 8 rows are cut
  *               into even tiles. For processors with two products a cycle, where loads are the
  *               limit (Zen 5). Without it a tile takes 16 weight rows at a time.
+ *  SHAPE_CHAINS For 5 rows and more a tile has as many independent sums as there are registers. For
+ *               processors whose products take five cycles and share two ports with all other
+ *               operations on vectors of 512 bits (Golden Cove).
  *  SHAPE_NEAR   For few rows every line of weights is fetched into the first cache, a few KB ahead.
  *  SHAPE_FAR    For few rows every line is fetched into the second cache, further ahead. With
- *               neither of these two every eighth line is, and the hardware fetches the others. */
-enum { SHAPE_LINES = 1, SHAPE_NEAR = 2, SHAPE_FAR = 4, N_KERNEL_SHAPES = 6 };
+ *               neither of these two every eighth line is, and the hardware fetches the others.
+ *  SHAPE_EARLY  The amx tier uses its tiles from 9 rows on, and not from 25 on. */
+enum {
+    SHAPE_LINES = 1,
+    SHAPE_NEAR = 2,
+    SHAPE_FAR = 4,
+    SHAPE_CHAINS = 8,
+    SHAPE_EARLY = 16,
+    N_KERNEL_SHAPES = 32
+};
 
 typedef struct cpu_tuning {
-    int32_t shape; /* SHAPE_LINES and one of the other two, or-ed; below N_KERNEL_SHAPES */
-    /* From how many rows on the amx tier's tiles are faster than its vectors. */
-    int32_t tiles_from;
+    /* Or-ed: LINES or CHAINS, NEAR or FAR, EARLY. What a tier does not have is ignored. */
+    int32_t shape;
     /* Products: bytes of packed weights per claim when there is one row (with more rows a claim
      * takes longer, so that threads would wait for each other at the end), and bytes of the next
      * product that a thread prefetches when it has nothing left to do. */

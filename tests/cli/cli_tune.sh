@@ -27,12 +27,11 @@ grep -qF "$kept" "$tmp/show" || wrong "--show does not name the file: $(cat "$tm
 
 # Every choice: shown as it is kept, and the same text.
 for fetch in sparse near far; do
-    for lines in true false; do
+    for tile in halves lines chains; do
         set_key fetch "\"$fetch\""
-        set_key whole_lines $lines
-        words="fetch $fetch, whole lines $lines"
-        words=${words//true/yes}
-        "$drey" tune --show | grep -qF "${words//false/no}" || wrong "$words is not shown"
+        set_key tile "\"$tile\""
+        words="fetch $fetch, tile $tile, AMX from 25 rows"
+        "$drey" tune --show | grep -qF "$words" || wrong "$words is not shown"
         write_on "$tmp/text"
         same "another text with $words" "$tmp/text" "$tmp/usual"
         [ ! -s "$tmp/err" ] || wrong "with $words: $(cat "$tmp/err")"

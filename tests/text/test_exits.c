@@ -372,7 +372,7 @@ TEST(some_things_do_not_go_together)
     refuses(o, "the drafter \"medusa\" do not go together");
     o = plain();
     o.exit = (drey_exit)3;
-    refuses(o, "exit or fetch is not one of those");
+    refuses(o, "exit, fetch or tile is not one of those");
     for (int i = 0; i <= DREY_EXIT_EXACT; i++) {
         drey_exit found = DREY_EXIT_OFF;
         assert_true(drey_exit_parse(drey_exit_name((drey_exit)i), &found) && (int)found == i);

@@ -23,6 +23,9 @@ static const shaped shapes[] = {
     {"avx512 (lines, near)", "avx512", SHAPE_LINES | SHAPE_NEAR},
     {"avx512 (halves, far)", "avx512", SHAPE_FAR},
     {"avx512 (lines, far)", "avx512", SHAPE_LINES | SHAPE_FAR},
+    {"avx512 (chains, sparse)", "avx512", SHAPE_CHAINS},
+    {"avx512 (chains, near)", "avx512", SHAPE_CHAINS | SHAPE_NEAR},
+    {"avx512 (chains, far)", "avx512", SHAPE_CHAINS | SHAPE_FAR},
     {"ref (full tiles)", "ref", 0},
     {"ref (even tiles)", "ref", SHAPE_LINES},
 };
@@ -49,9 +52,8 @@ static void names_build(void)
     emulated_avxvnni_matmul_init(&evex);
     evex.tier = names[n++] = "avxvnni (as EVEX)";
     emulated = *kernel_select_shape("avx512", 0);
+    emulated.shape = SHAPE_EARLY;
     emulated_amx_matmul_init(&emulated);
-    for (int type = 0; type < TYPE_LIMIT; type++) /* whatever is fastest: the tiles are tested */
-        emulated.matmul[type].many_from = TOKEN_TILE + 1;
     emulated.tier = names[n++] = "amx (emulated)";
 }
 

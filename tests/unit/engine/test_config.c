@@ -43,11 +43,12 @@ TEST(what_contradicts_is_refused)
     static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
     static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
     static const char unknown[] =
-        "policy, drafter, io, kv, exit or fetch is not one of those in drey.h";
+        "policy, drafter, io, kv, exit, fetch or tile is not one of those in drey.h";
     static const char part[] =
         "the part \"lookup\" alone can be asked for, and not be left out at the same time";
     const drey_exit on = DREY_EXIT_EXACT;
     const drey_tuning tuned = {.fetch = DREY_FETCH_FAR}, odd = {.fetch = (drey_fetch)99};
+    const drey_tuning odd_tile = {.tile = (drey_tile)99};
     const row rows[] = {
         {{.io = DREY_IO_AUTO}, NULL},
         {{.drafter = DREY_DRAFTER_LOOKUP}, NULL},
@@ -70,6 +71,7 @@ TEST(what_contradicts_is_refused)
         {{.kv = (drey_kv)99}, unknown},
         {{.exit = (drey_exit)99}, unknown},
         {{.tuning = &odd}, unknown},
+        {{.tuning = &odd_tile}, unknown},
         {{.tuning = &tuned}, NULL},
         {{.without = UINT64_C(1) << 40}, "what is to be left out is not one of the parts"},
         {{.with = DREY_WITH(DREY_PART_TREE)}, part},

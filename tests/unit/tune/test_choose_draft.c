@@ -145,15 +145,16 @@ TEST(profiles)
 
 TEST(tunings)
 {
-    const drey_tuning stored = {.fetch = DREY_FETCH_FAR};
+    const drey_tuning stored = {.fetch = DREY_FETCH_FAR, .tile = DREY_TILE_CHAINS};
     drey_tuning loaded;
     drey_error err;
     MUST(drey_tuning_store, NULL, temp_path("tuned"), &stored);
     MUST(drey_tuning_load, NULL, temp_path("tuned"), &loaded);
-    assert_true(loaded.fetch == DREY_FETCH_FAR && !loaded.whole_lines);
+    assert_true(loaded.fetch == DREY_FETCH_FAR && loaded.tile == DREY_TILE_CHAINS &&
+                !loaded.early_amx);
     assert_int_equal(drey_tuning_load("ref", temp_path("tuned"), &loaded, &err), DREY_ERR_IO);
     bytes_file_write(temp_path("tuned/tuning.json"),
-                     "{\"fetch\": \"near\", \"whole_lines\": false}", 39);
+                     "{\"fetch\": \"near\", \"tile\": \"lines\", \"early_amx\": false}", 54);
     assert_int_equal(drey_tuning_load(NULL, temp_path("tuned"), &loaded, &err), DREY_ERR_MISMATCH);
     bytes_file_write(temp_path("tuned/tuning.json"), "[]", 2);
     REFUSED(DREY_ERR_FORMAT, "tuning.json is not what drey tune writes", drey_tuning_load, NULL,

@@ -36,7 +36,11 @@ enum {
     STEP_PARTS = 4,    /* a step: four parts of 64 k (a super-block), or up to four blocks of 32 */
     TILE_BYTES = 1024, /* of a whole tile */
     STEP_C = STEP_PARTS * 2 * TILE_TOKENS * HALF_ROWS, /* int32 of C in a step */
-    MIN_PAIRS = 8
+    MIN_PAIRS = 8,
+    /* From so many rows on tiles were faster than vectors: with 16 slower, with 64 faster. With
+     * SHAPE_EARLY they are used for all that vectors need two tiles of activations for. */
+    TILES_FROM = 25,
+    EARLY_FROM = TOKEN_TILE + 1
 };
 
 /* The weights of a step, 32 rows. */

@@ -25,7 +25,7 @@
  *     part: in a burst before the planes they were slower (a prototype: 1.88 and 2.1 TOPS).
  *
  * That makes 340 + 40 + 50 cycles for a unit with 256 tokens, 340 + 160 with 64, and 340 + 650 with
- * 16, where avx512's vectors are as fast: see tiles_from. This is a prediction: no machine with AMX
+ * 16, where avx512's vectors are as fast: see TILES_FROM. This is a prediction: no machine with AMX
  * has run this blocking yet. Types with one plane (Q2_K, Q3_K) are bound by their finish. Blocks of
  * 32 empty C each 32 k: two stores and 32 conversions there, 30 cycles and 50 of vectors, where the
  * tiles need 32 and their peak would be 16.

@@ -360,7 +360,7 @@ void amx_matmul_init(kernel_table *table)
     limits_amx_set(table);
 #define SET_TYPE(TYPE, name, act, block_k, block_bytes)                                            \
     table->matmul[TYPE_##TYPE].dot_many = dot_##name##_amx;                                        \
-    table->matmul[TYPE_##TYPE].many_from = cpu_tuning_default()->tiles_from;
+    table->matmul[TYPE_##TYPE].many_from = table->shape & SHAPE_EARLY ? EARLY_FROM : TILES_FROM;
     KERNEL_INTEGER_TYPES(SET_TYPE)
 #undef SET_TYPE
 }

@@ -6,23 +6,24 @@
 #include "kernel/x86/x86.h"
 
 /* Every type: its variants for few tokens by how weights are fetched (sparse, near, far), and for
- * many without and with SHAPE_LINES. The same name twice where a variant brought nothing. */
+ * many by the tile's shape (halves, lines, chains). The same name twice where a variant brought
+ * nothing. */
 #define AVX512_TILES(X)                                                                            \
-    X(F32, f32, ACT_F32, sparse, near, far, lines, lines)                                          \
-    X(F16, f16, ACT_F32, sparse, near, far, lines, lines)                                          \
-    X(BF16, bf16, ACT_F32, sparse, near, far, lines, lines)                                        \
-    X(Q4_0, q4_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
-    X(Q4_1, q4_1, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
-    X(Q5_0, q5_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
-    X(Q5_1, q5_1, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
-    X(Q8_0, q8_0, ACT_Q8_32, sparse, near, far, halves, lines)                                     \
-    X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, near, far, halves, lines)                                 \
-    X(Q2_K, q2_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
-    X(Q3_K, q3_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
-    X(Q4_K, q4_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \
-    X(Q5_K, q5_k, ACT_Q8_256, sparse, near, far, halves, halves)                                   \
-    X(Q6_K, q6_k, ACT_Q8_256, sparse, near, far, halves, lines)                                    \
-    X(IQ4_XS, iq4_xs, ACT_Q8_256, sparse, near, far, lines, lines)
+    X(F32, f32, ACT_F32, sparse, near, far, lines, lines, lines)                                   \
+    X(F16, f16, ACT_F32, sparse, near, far, lines, lines, lines)                                   \
+    X(BF16, bf16, ACT_F32, sparse, near, far, lines, lines, lines)                                 \
+    X(Q4_0, q4_0, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
+    X(Q4_1, q4_1, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
+    X(Q5_0, q5_0, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
+    X(Q5_1, q5_1, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
+    X(Q8_0, q8_0, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, near, far, halves, lines, lines)                          \
+    X(Q2_K, q2_k, ACT_Q8_256, sparse, near, far, halves, halves, halves)                           \
+    X(Q3_K, q3_k, ACT_Q8_256, sparse, near, far, halves, halves, halves)                           \
+    X(Q4_K, q4_k, ACT_Q8_256, sparse, near, far, halves, lines, chains)                            \
+    X(Q5_K, q5_k, ACT_Q8_256, sparse, near, far, halves, halves, halves)                           \
+    X(Q6_K, q6_k, ACT_Q8_256, sparse, near, far, halves, lines, halves)                            \
+    X(IQ4_XS, iq4_xs, ACT_Q8_256, sparse, near, far, lines, lines, lines)
 
 /* The kernel of few and many tokens in one, and the dot product on it. */
 #define DEFINE_SHAPE(TYPE, name, act, few, many, even, variant)                                    \
@@ -34,27 +35,28 @@
     }                                                                                              \
     DEFINE_DOT_SHAPE(TYPE, name, act, variant, tile_##name##_##variant, even)
 
-#define DEFINE_SHAPES(TYPE, name, act, sparse, near, far, halves, lines)                           \
-    DEFINE_SHAPE(TYPE, name, act, sparse, halves, false, sparse_halves)                            \
-    DEFINE_SHAPE(TYPE, name, act, sparse, lines, true, sparse_lines)                               \
-    DEFINE_SHAPE(TYPE, name, act, near, halves, false, near_halves)                                \
-    DEFINE_SHAPE(TYPE, name, act, near, lines, true, near_lines)                                   \
-    DEFINE_SHAPE(TYPE, name, act, far, halves, false, far_halves)                                  \
-    DEFINE_SHAPE(TYPE, name, act, far, lines, true, far_lines)
+#define DEFINE_TILES(TYPE, name, act, fetch, few, halves, lines, chains)                           \
+    DEFINE_SHAPE(TYPE, name, act, few, halves, false, fetch##_halves)                              \
+    DEFINE_SHAPE(TYPE, name, act, few, lines, true, fetch##_lines)                                 \
+    DEFINE_SHAPE(TYPE, name, act, few, chains, false, fetch##_chains)
+#define DEFINE_SHAPES(TYPE, name, act, sparse, near, far, halves, lines, chains)                   \
+    DEFINE_TILES(TYPE, name, act, sparse, sparse, halves, lines, chains)                           \
+    DEFINE_TILES(TYPE, name, act, near, near, halves, lines, chains)                               \
+    DEFINE_TILES(TYPE, name, act, far, far, halves, lines, chains)
 AVX512_TILES(DEFINE_SHAPES)
 
 DEFINE_PLANE_JOIN(avx512)
 
 void avx512_matmul_init(kernel_table *table)
 {
-    const bool near = table->shape & SHAPE_NEAR, far = table->shape & SHAPE_FAR;
-    const bool lines = table->shape & SHAPE_LINES;
+    const int32_t shape = table->shape;
+    const bool lines = shape & SHAPE_LINES;
     limits_avx512_set(table);
+#define OF_TILE(name) (lines ? name##_lines : shape & SHAPE_CHAINS ? name##_chains : name##_halves)
 #define OF_SHAPE(name)                                                                             \
-    (near    ? lines ? name##_near_lines : name##_near_halves                                      \
-     : far   ? lines ? name##_far_lines : name##_far_halves                                        \
-     : lines ? name##_sparse_lines                                                                 \
-             : name##_sparse_halves)
+    (shape & SHAPE_NEAR  ? OF_TILE(name##_near)                                                    \
+     : shape & SHAPE_FAR ? OF_TILE(name##_far)                                                     \
+                         : OF_TILE(name##_sparse))
 #define SET_TYPE(TYPE, name, ...)                                                                  \
     table->matmul[TYPE_##TYPE].dot = OF_SHAPE(dot_##name);                                         \
     table->matmul[TYPE_##TYPE].tile = OF_SHAPE(tile_##name);                                       \
@@ -62,5 +64,6 @@ void avx512_matmul_init(kernel_table *table)
     AVX512_TILES(SET_TYPE)
 #undef SET_TYPE
 #undef OF_SHAPE
+#undef OF_TILE
     table->plane_join = plane_join_avx512;
 }

@@ -22,9 +22,9 @@ enum { FEW_TOKENS = 4 };
  * for few and for many tokens, tile_<name>_<variant>_avx512, of which matmul_avx512.c puts a kernel
  * together:
  *   few   m <= FEW_TOKENS: SPARSE, NEAR or FAR, how weights are fetched
- *   many  m > FEW_TOKENS:  HALVES or LINES, the tile's shape (SHAPE_LINES in kernel.h)
+ *   many  m > FEW_TOKENS:  HALVES, LINES or CHAINS, the tile's shape (cpu_tuning.h)
  * TILE_FEW and TILE_MANY define one of them each. */
-enum { SPARSE, NEAR, FAR, HALVES, LINES };
+enum { SPARSE, NEAR, FAR, HALVES, LINES, CHAINS };
 
 #ifdef INSTRUMENTED
 #define DEFINE_TILE_VARIANT(name, suffix, variant, first)                                          \
@@ -194,7 +194,8 @@ INLINE __m512i or_and(__m512i a, __m512i b, __m512i c)
     DECLARE_TILE(name, near)                                                                       \
     DECLARE_TILE(name, far)                                                                        \
     DECLARE_TILE(name, halves)                                                                     \
-    DECLARE_TILE(name, lines)
+    DECLARE_TILE(name, lines)                                                                      \
+    DECLARE_TILE(name, chains)
 KERNEL_TYPES(DECLARE_TILES)
 #undef DECLARE_TILES
 #undef DECLARE_TILE

@@ -81,6 +81,55 @@ INLINE void halves_q4_k(const int m, const int variant, const int first, const i
         finish_k4(m, sums, block, acts, first + h, products[h], k[h].min);
 }
 
+/* The same for one half, with its own sums for each of a chunk's two sub-blocks, so that sixteen
+ * chains of products of eight tokens do not wait for each other. A sum within int16 takes
+ * part in vpdpwssd as it is: the upper half of its lane meets a zero. That is one product more than
+ * halves_q4_k has, and three operations fewer, which matters where all share two ports. llvm-mca
+ * (Sapphire Rapids) expects 1.11 products per cycle instead of 1.04; on Zen 5 it is as fast as
+ * lines. */
+INLINE void chains_q4_k(const int m, const int variant, const int half, float *sums,
+                        const uint8_t *block, const uint8_t *acts)
+{
+    const scales_k4 k = scales_k4_load(block + Q4_K_SCALES, half);
+    const __m512i byte = _mm512_set1_epi32(255);
+    __m512i products[TOKEN_TILE];
+    UNROLL
+    for (int t = 0; t < m; t++)
+        products[t] = _mm512_setzero_si512();
+    const uint8_t *qs = block + Q4_K_QS + half * HALF_BYTES, *x = acts;
+    ROLLED
+    for (int i = 0; i < 4; i++) {
+        __m512i sum[2][TOKEN_TILE], scale = k.scale[i / 2];
+        prefetch_lines(qs + half * 7 * HALF_BYTES, 8, m, variant);
+        UNROLL
+        for (int t = 0; t < m; t++)
+            sum[0][t] = sum[1][t] = _mm512_setzero_si512();
+        UNROLL
+        for (int c = 0; c < 8; c++) {
+            const uint8_t *line = qs + c * WORD_BYTES;
+            _mm_prefetch((const char *)line + 16 * WORD_BYTES, _MM_HINT_T0);
+            __m512i v = load_kept(line), low = low_nibbles(v), high = high_nibbles(v);
+            UNROLL
+            for (int t = 0; t < m; t++) {
+                const uint8_t *at = x + (c * m + t) * 4;
+                sum[0][t] = _mm512_dpbusd_epi32(sum[0][t], low, broadcast_word(at));
+                sum[1][t] = _mm512_dpbusd_epi32(sum[1][t], high, broadcast_word(at + 32 * m));
+            }
+        }
+        scale = _mm512_srl_epi32(scale, _mm_cvtsi32_si128(i % 2 * 16));
+        const __m512i even = _mm512_and_si512(scale, byte);
+        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(scale, 8), byte);
+        UNROLL
+        for (int t = 0; t < m; t++) {
+            products[t] = _mm512_dpwssd_epi32(products[t], sum[0][t], even);
+            products[t] = _mm512_dpwssd_epi32(products[t], sum[1][t], odd);
+        }
+        qs += 8 * WORD_BYTES;
+        x += 64 * m;
+    }
+    finish_k4(m, sums, block, acts, half, products, k.min);
+}
+
 INLINE void tile_q4_k_m(const int m, const int variant, float *sums, const uint8_t *block,
                         const uint8_t *acts, int32_t n_blocks)
 {
@@ -89,6 +138,9 @@ INLINE void tile_q4_k_m(const int m, const int variant, float *sums, const uint8
         if (variant == HALVES) {
             halves_q4_k(m, variant, 0, 1, sums, block, acts);
             halves_q4_k(m, variant, 1, 1, sums, block, acts);
+        } else if (variant == CHAINS) {
+            chains_q4_k(m, variant, 0, sums, block, acts);
+            chains_q4_k(m, variant, 1, sums, block, acts);
         } else {
             halves_q4_k(m, variant, 0, 2, sums, block, acts);
         }
@@ -101,3 +153,4 @@ TILE_FEW(q4_k, far, FAR)
 TILE_FEW(q4_k, near, NEAR)
 TILE_MANY(q4_k, halves, HALVES)
 TILE_MANY(q4_k, lines, LINES)
+TILE_MANY(q4_k, chains, CHAINS)
