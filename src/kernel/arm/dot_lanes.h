@@ -1,27 +1,38 @@
-/* Two words of weights with the dot product instructions: four byte products and their sum in one
- * step, a token's word from a lane. For tiers that have them (matmul_tiles.h says what this is). */
+/* Words of weights with the dot product instructions: four byte products and their sum in one step,
+ * a token's word from a lane. For tiers that have them (matmul_tiles.h says what this is). */
 #pragma once
 
 #include "kernel/arm/tokens.h"
 
-INLINE void words_2_lanes(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
-                          int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens)
+/* Adds the products of a word of 4 rows and of the token in a lane. */
+INLINE int32x4_t word_dot_lane(int32x4_t acc, int8x16_t w, int8x16_t x, int32_t lane)
+{
+    switch (lane) {
+    case 0:
+        return vdotq_laneq_s32(acc, w, x, 0);
+    case 1:
+        return vdotq_laneq_s32(acc, w, x, 1);
+    case 2:
+        return vdotq_laneq_s32(acc, w, x, 2);
+    default:
+        return vdotq_laneq_s32(acc, w, x, 3);
+    }
+}
+
+INLINE void words_dot_lanes(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
+                            int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens)
 {
     UNROLL
-    for (int32_t i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < n_words; i++) {
+        int8x16_t v[2]; /* both first: they become one instruction */
         UNROLL
-        for (int32_t t = 0; t < n_tokens; t += 4) {
-            int8x16_t v = tokens_load(x + (i * m + t) * 4, n_tokens);
+        for (int32_t t = 0; t < n_tokens; t += 4)
+            v[t / 4] = tokens_load(x + (i * m + t) * 4, n_tokens);
+        UNROLL
+        for (int32_t t = 0; t < n_tokens; t++) {
             UNROLL
-            for (int32_t r = 0; r < n_rows; r++) {
-                acc[t][r] = vdotq_laneq_s32(acc[t][r], w[i][r], v, 0);
-                if (n_tokens > 1)
-                    acc[t + 1][r] = vdotq_laneq_s32(acc[t + 1][r], w[i][r], v, 1);
-                if (n_tokens > 2) {
-                    acc[t + 2][r] = vdotq_laneq_s32(acc[t + 2][r], w[i][r], v, 2);
-                    acc[t + 3][r] = vdotq_laneq_s32(acc[t + 3][r], w[i][r], v, 3);
-                }
-            }
+            for (int32_t r = 0; r < n_rows; r++)
+                acc[r][t] = word_dot_lane(acc[r][t], w[r][i], v[t / 4], t % 4);
         }
     }
 }

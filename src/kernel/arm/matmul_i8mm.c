@@ -1,33 +1,43 @@
 /* Matrix kernels for Arm with the 8-bit matrix instructions (armv8.6-a, and some before): one step
  * multiplies two tokens with two rows over 8 k, twice what a dot product instruction does. A packed
  * word has 4 k of a row, so two words are zipped; the activations were, once for the whole block.
- * One token alone takes dot products. */
+ * A token alone takes dot products. */
 #include "kernel/arm/arm.h"
 
 #include "kernel/arm/dot_lanes.h"
 
-enum { PAIRS = 1, STEP_TOKENS = 8 };
+enum { PAIRS = 1, STEP_TOKENS_32 = 8, STEP_TOKENS_256 = 8, ROW_WORDS = 1, ROW_SUMS = 16 };
 
-INLINE void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
-                    int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens, bool narrow)
+INLINE void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
+                      int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,
+                      int32_t fitting)
 {
-    (void)narrow;
+    (void)fitting;
     if (n_tokens == 1) {
-        words_2_lanes(acc, w, n_rows, x, m, n_tokens);
+        words_dot_lanes(acc, w, n_rows, n_words, x, m, n_tokens);
         return;
     }
     UNROLL
-    for (int32_t r = 0; r < n_rows; r++) {
-        int32x4_t first = vreinterpretq_s32_s8(w[0][r]), second = vreinterpretq_s32_s8(w[1][r]);
-        int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(first, second));
-        int8x16_t high = vreinterpretq_s8_s32(vzip2q_s32(first, second));
+    for (int32_t i = 0; i < n_words; i += 2, x += m / 2 * 16) {
+        int8x16_t two[4]; /* all first: they become fewer instructions */
+        UNROLL
+        for (int32_t t = 0; t < n_tokens; t += 2)
+            two[t / 2] = vreinterpretq_s8_u8(vld1q_u8(x + t / 2 * 16));
         UNROLL
         for (int32_t t = 0; t < n_tokens; t += 2) {
-            int8x16_t two = vreinterpretq_s8_u8(vld1q_u8(x + t / 2 * 16));
-            acc[t][r] = vmmlaq_s32(acc[t][r], two, low);
-            acc[t + 1][r] = vmmlaq_s32(acc[t + 1][r], two, high);
+            UNROLL
+            for (int32_t r = 0; r < n_rows; r++) {
+                acc[r][t] = vmmlaq_s32(acc[r][t], two[t / 2], w[r][i]);
+                acc[r][t + 1] = vmmlaq_s32(acc[r][t + 1], two[t / 2], w[r][i + 1]);
+            }
         }
     }
+}
+
+INLINE void one_dot(int32x4_t *acc, int8x16_t (*w)[4], const uint8_t *x, int32_t j, int32_t fitting)
+{
+    (void)fitting;
+    *acc = word_dot_lane(*acc, w[0][0], vld1q_s8((const int8_t *)x), j);
 }
 
 #include "kernel/arm/matmul_tiles.h"

@@ -1,43 +1,72 @@
-/* Matrix kernels for every 64-bit Arm: byte products widen to 16 bits and add up in pairs there, as
- * many as fit: 2 x 128 x 127 is below 2^15, and so is 8 x 32 x 127. */
+/* Matrix kernels for every 64-bit Arm: byte products widen to 16 bits and add up there, as many as
+ * fit (words_fitting), before pairs of them are added to 32 bits. */
 #include "kernel/arm/arm.h"
 
 #include "kernel/arm/tokens.h"
 
-enum { PAIRS = 0, STEP_TOKENS = 4 };
+enum { PAIRS = 0, STEP_TOKENS_32 = 4, STEP_TOKENS_256 = 8, ROW_WORDS = 4, ROW_SUMS = 8 };
 
-/* acc += products of two words of 4 rows and one token's two words. */
-INLINE int32x4_t products_add(int32x4_t acc, int8x16_t w0, int8x16_t w1, int8x16_t x0, int8x16_t x1,
-                              bool narrow)
+typedef int16x8_t sum_pair[2]; /* of rows 0, 1 and of rows 2, 3 */
+
+/* to (+)= the products of a word of 4 rows and one token's. */
+INLINE void word_products(sum_pair to, int8x16_t w, int8x16_t x, bool first)
 {
-    int16x8_t low = vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), high = vmull_high_s8(w0, x0);
-    if (narrow) {
-        low = vmlal_s8(low, vget_low_s8(w1), vget_low_s8(x1));
-        high = vmlal_high_s8(high, w1, x1);
-        return vpadalq_s16(acc, vpaddq_s16(low, high));
+    if (first) {
+        to[0] = vmull_s8(vget_low_s8(w), vget_low_s8(x));
+        to[1] = vmull_high_s8(w, x);
+    } else {
+        to[0] = vmlal_s8(to[0], vget_low_s8(w), vget_low_s8(x));
+        to[1] = vmlal_high_s8(to[1], w, x);
     }
-    acc = vpadalq_s16(acc, vpaddq_s16(low, high));
-    low = vmull_s8(vget_low_s8(w1), vget_low_s8(x1)), high = vmull_high_s8(w1, x1);
-    return vpadalq_s16(acc, vpaddq_s16(low, high));
 }
 
-INLINE void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
-                    int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens, bool narrow)
+/* acc += the products of n_words words (2 or 4) of n_rows registers and one token's words, m apart
+ * in memory. */
+INLINE void token_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
+                      int32_t n_words, const uint8_t *x, int32_t m, int32_t t, int32_t fitting)
 {
-    const int32_t lanes = n_tokens < 4 ? n_tokens : 4;
+    const int32_t most = fitting == 1 ? 2 : fitting; /* words in a sum of 16 bits */
+    sum_pair sum[HALF_REGISTERS];
+    int32x4_t wide[HALF_REGISTERS][2];
     UNROLL
-    for (int32_t t = 0; t < n_tokens; t += 4) {
-        int32x4_t v0 = vreinterpretq_s32_s8(tokens_load(x + t * 4, n_tokens));
-        int32x4_t v1 = vreinterpretq_s32_s8(tokens_load(x + (m + t) * 4, n_tokens));
+    for (int32_t i = 0; i < n_words; i++) {
+        int8x16_t v = tokens_load(x + (i * m + t) * 4, 1);
+        const bool last = i % most == most - 1 || i == n_words - 1;
         UNROLL
-        for (int32_t i = 0; i < lanes; i++) {
-            int8x16_t x0 = vreinterpretq_s8_s32(vdupq_n_s32(v0[i]));
-            int8x16_t x1 = vreinterpretq_s8_s32(vdupq_n_s32(v1[i]));
-            UNROLL
-            for (int32_t r = 0; r < n_rows; r++)
-                acc[t + i][r] = products_add(acc[t + i][r], w[0][r], w[1][r], x0, x1, narrow);
+        for (int32_t r = 0; r < n_rows; r++) {
+            word_products(sum[r], w[r][i], v, i % most == 0);
+            if (!last)
+                continue;
+            if (fitting > 1) {
+                acc[r][t] = vpadalq_s16(acc[r][t], vpaddq_s16(sum[r][0], sum[r][1]));
+            } else if (i < 2) {
+                wide[r][0] = vpaddlq_s16(sum[r][0]);
+                wide[r][1] = vpaddlq_s16(sum[r][1]);
+            } else {
+                wide[r][0] = vpadalq_s16(wide[r][0], sum[r][0]);
+                wide[r][1] = vpadalq_s16(wide[r][1], sum[r][1]);
+            }
         }
     }
+    if (fitting > 1)
+        return;
+    UNROLL
+    for (int32_t r = 0; r < n_rows; r++)
+        acc[r][t] = vaddq_s32(acc[r][t], vpaddq_s32(wide[r][0], wide[r][1]));
+}
+
+INLINE void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
+                      int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,
+                      int32_t fitting)
+{
+    UNROLL
+    for (int32_t t = 0; t < n_tokens; t++)
+        token_dot(acc, w, n_rows, n_words, x, m, t, fitting);
+}
+
+INLINE void one_dot(int32x4_t *acc, int8x16_t (*w)[4], const uint8_t *x, int32_t j, int32_t fitting)
+{
+    token_dot((int32x4_t(*)[TOKEN_TILE])acc, w, 1, ROW_WORDS, x + j * 4, 1, 0, fitting);
 }
 
 #include "kernel/arm/matmul_tiles.h"

@@ -1,226 +1,154 @@
-/* Tile kernels of the quantised types for Arm (packing.h has the picture), as templates over what
- * the including file defines before, for its instruction set:
+/* Tile kernels of the quantised types for Arm, as templates over what the including file defines
+ * before, for its instruction set:
  *
- *   enum { PAIRS = 0 or 1, STEP_TOKENS = the most tokens of a step, 4 or 8 };
- *   static inline void words_2(int32x4_t (*acc)[HALF_REGISTERS], int8x16_t (*w)[HALF_REGISTERS],
- *                              int32_t n_rows, const uint8_t *x, int32_t m, int32_t n_tokens,
- *                              bool narrow);
+ *   enum { PAIRS = 0 or 1, STEP_TOKENS_32, STEP_TOKENS_256 = the most tokens of a step over blocks
+ *          of 32 and of 256, 4 or 8, ROW_WORDS = words of a row that one_dot takes at a time,
+ *          ROW_SUMS = registers of sums for it };
+ *   static inline void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
+ *                                int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,
+ *                                int32_t fitting);
+ *   static inline void one_dot(int32x4_t *acc, int8x16_t (*w)[4], const uint8_t *x, int32_t j,
+ *                              int32_t fitting);
  *
- * words_2 adds the products of two words of weights, w[word][register], and of n_tokens tokens (x:
- * see tokens_at). A register is 4 rows x 4 weights; four of them are a half group of 16 rows.
- * Weights are signed bytes with their offset applied; narrow says that they have at most 6 bits.
+ * words_dot adds the products of n_words words (2 or 4) of n_rows registers of weights, w[register]
+ * [word], and of n_tokens tokens (x: see tokens_at). fitting: words_fitting of unpack.h. one_dot
+ * does so for one register and a token that is alone in its tile, words j to j + ROW_WORDS - 1 of
+ * the four at x.
  *
- * A step takes as many registers of rows as its sums leave room for: few where there are many
- * tokens, so that the weights are decoded once for all of them. acc[t][r] are the sums of token t
- * and register r, a lane a row. With PAIRS, more than one token's are 2 x 2 matrices instead:
- * acc[t] and acc[t + 1], t even, hold both tokens (lanes 0, 1 and 2, 3) of rows 0, 1 and of rows
- * 2, 3. */
+ * A step takes so many registers of rows that its sums fit the processor's registers: acc[r][t] are
+ * those of register r and token t, a lane a row. With PAIRS, more than one token's are 2 x 2
+ * matrices instead: acc[r][t] and acc[r][t + 1], t even, hold both tokens (lanes 0, 1 and 2, 3) of
+ * rows 0, 1 and of rows 2, 3.
+ *
+ * A token alone goes over the weights in the order of memory where its sums leave room for all 32
+ * rows. scripts/count-arm.py counts instructions per product. */
 #pragma once
 
 #include <arm_neon.h>
 
-#include "kernel/arm/tokens.h"
+#include "kernel/arm/unpack.h"
 #include "kernel/dot.h"
 
-/* One half group of a packed block. */
-typedef struct half_block {
-    const uint8_t *block;
-    int32_t half; /* 0 or 1 */
-} half_block;
+enum {
+    SPAN_BLOCKS = 8, /* blocks of 32 over which sums stay in registers */
+    SUM_WORDS = 4,   /* of the low and of the high bits of sums of activations */
+    ACT_WORDS = 64 + 2 * SUM_WORDS
+};
 
-/* Register r of a word of the file's block. */
-INLINE uint8x16_t word_at(half_block b, int32_t part, int32_t word, int32_t r)
-{
-    return vld1q_u8(b.block + part + word * WORD_BYTES + b.half * HALF_BYTES + r * 16);
-}
+typedef int32x4_t tile_sums[GROUP_REGISTERS][TOKEN_TILE];
 
-INLINE uint32x4_t word32_at(half_block b, int32_t part, int32_t word, int32_t r)
-{
-    return vreinterpretq_u32_u8(word_at(b, part, word, r));
-}
-
-/* Rows 4 r to 4 r + 3 of a 16-bit part. */
-INLINE uint16x4_t halves_at(half_block b, int32_t part, int32_t r)
-{
-    return vreinterpret_u16_u8(vld1_u8(b.block + part + b.half * HALF_ROWS * 2 + r * 8));
-}
-
-INLINE float32x4_t scale_at(half_block b, int32_t part, int32_t r)
-{
-    return vcvt_f32_f16(vreinterpret_f16_u16(halves_at(b, part, r)));
-}
-
-/* bits bits of each byte, from bit shift on. */
-INLINE uint8x16_t field8(uint8x16_t x, int32_t shift, int32_t bits)
-{
-    return vandq_u8(vshlq_u8(x, vdupq_n_s8((int8_t)-shift)),
-                    vdupq_n_u8((uint8_t)((1 << bits) - 1)));
-}
-
-INLINE uint8x16_t nibble(uint8x16_t x, bool high)
-{
-    return high ? vshrq_n_u8(x, 4) : vandq_u8(x, vdupq_n_u8(15));
-}
-
-INLINE uint32x4_t field32(uint32x4_t x, int32_t shift, int32_t bits)
-{
-    return vandq_u32(vshlq_u32(x, vdupq_n_s32(-shift)), vdupq_n_u32((1u << bits) - 1));
-}
-
-INLINE int8x16_t less(uint8x16_t x, int8_t offset)
-{
-    return vsubq_s8(vreinterpretq_s8_u8(x), vdupq_n_s8(offset));
-}
-
-/* Adds a bit above the low ones. */
-INLINE uint8x16_t with_high(uint8x16_t low, uint8x16_t high, int bits)
-{
-    return vorrq_u8(low, vshlq_u8(high, vdupq_n_s8((int8_t)bits)));
-}
-
-INLINE int8x16_t iq4_level(uint8x16_t index)
-{
-    return vqtbl1q_s8(vld1q_s8(iq4_levels), index);
-}
-
-/* Weights 32 c + 4 j to 32 c + 4 j + 3 of the rows of register r (decode_ref.c in vectors). c is 0
- * for blocks of 32. */
-INLINE int8x16_t weights_at(tensor_type type, half_block b, int32_t c, int32_t j, int32_t r)
-{
-    switch (type) {
-    case TYPE_Q4_0:
-        return less(nibble(word_at(b, Q4_0_QS, j % 4, r), j / 4), 8);
-    case TYPE_Q4_1:
-        return less(nibble(word_at(b, Q4_1_QS, j % 4, r), j / 4), 0);
-    case TYPE_Q5_0:
-        return less(with_high(nibble(word_at(b, Q5_0_QS, j % 4, r), j / 4),
-                              field8(word_at(b, Q5_0_QH, 0, r), j, 1), 4),
-                    16);
-    case TYPE_Q5_1:
-        return less(with_high(nibble(word_at(b, Q5_1_QS, j % 4, r), j / 4),
-                              field8(word_at(b, Q5_1_QH, 0, r), j, 1), 4),
-                    0);
-    case TYPE_Q8_0:
-        return vreinterpretq_s8_u8(veorq_u8(word_at(b, Q8_0_QS, j, r), vdupq_n_u8(0x80)));
-    case TYPE_IQ4_NL:
-        return iq4_level(nibble(word_at(b, IQ4_NL_QS, j % 4, r), j / 4));
-    case TYPE_Q2_K:
-        return less(field8(word_at(b, Q2_K_QS, c / 4 * 8 + j, r), c % 4 * 2, 2), 0);
-    case TYPE_Q3_K:
-        return less(with_high(field8(word_at(b, Q3_K_QS, c / 4 * 8 + j, r), c % 4 * 2, 2),
-                              field8(word_at(b, Q3_K_HMASK, j, r), c, 1), 2),
-                    4);
-    case TYPE_Q4_K:
-        return less(nibble(word_at(b, Q4_K_QS, c / 2 * 8 + j, r), c % 2), 0);
-    case TYPE_Q5_K:
-        return less(with_high(nibble(word_at(b, Q5_K_QS, c / 2 * 8 + j, r), c % 2),
-                              field8(word_at(b, Q5_K_QH, j, r), c, 1), 4),
-                    0);
-    case TYPE_Q6_K: {
-        int32_t quarter = (c / 4 * 2 + j / 4) * 12 + j % 4; /* its first word: four of high bits */
-        return less(
-            with_high(field8(word_at(b, Q6_K_QUANTS, quarter + 4 + c % 2 * 4, r), c % 4 / 2 * 4, 4),
-                      field8(word_at(b, Q6_K_QUANTS, quarter, r), c % 4 * 2, 2), 4),
-            32);
-    }
-    case TYPE_IQ4_XS:
-        return iq4_level(nibble(word_at(b, IQ4_XS_QS, c * 4 + j % 4, r), j / 4));
-    default:
-        return vdupq_n_s8(0);
-    }
-}
-
-/* Six-bit scales and minima of Q4_K and Q5_K: s under 4 in the low bits of byte s, the others in
- * the last four bytes and the upper bits of the first eight. */
-INLINE uint32x4_t scale_k4_at(half_block b, int32_t part, int32_t s, int32_t r, bool minimum)
-{
-    uint32x4_t first = word32_at(b, part, minimum ? 1 : 0, r);
-    if (s < 4)
-        return field32(first, 8 * s, 6);
-    int32_t at = 8 * (s - 4);
-    uint32x4_t low = field32(word32_at(b, part, 2, r), at + (minimum ? 4 : 0), 4);
-    return vorrq_u32(low, vshlq_n_u32(field32(first, at + 6, 2), 4));
-}
-
-/* Integer scale of sub-block s (of 32 weights, or 16 for Q2_K, Q3_K, Q6_K). */
-INLINE int32x4_t sub_scale_at(tensor_type type, half_block b, int32_t s, int32_t r)
-{
-    uint32x4_t low, high;
-    switch (type) {
-    case TYPE_Q2_K:
-        low = field32(word32_at(b, Q2_K_SCALES, s / 4, r), s % 4 * 8, 4);
-        return vreinterpretq_s32_u32(low);
-    case TYPE_Q3_K:
-        low = field32(word32_at(b, Q3_K_SCALES, s % 8 / 4, r), s % 4 * 8 + s / 8 * 4, 4);
-        high = field32(word32_at(b, Q3_K_SCALES, 2, r), s % 4 * 8 + s / 4 * 2, 2);
-        low = vorrq_u32(low, vshlq_n_u32(high, 4));
-        return vsubq_s32(vreinterpretq_s32_u32(low), vdupq_n_s32(32));
-    case TYPE_Q4_K:
-        return vreinterpretq_s32_u32(scale_k4_at(b, Q4_K_SCALES, s, r, false));
-    case TYPE_Q5_K:
-        return vreinterpretq_s32_u32(scale_k4_at(b, Q5_K_SCALES, s, r, false));
-    case TYPE_Q6_K:
-        low = vshlq_u32(word32_at(b, Q6_K_SCALES, s / 4, r), vdupq_n_s32(24 - s % 4 * 8));
-        return vshrq_n_s32(vreinterpretq_s32_u32(low), 24);
-    case TYPE_IQ4_XS:
-        low = field32(word32_at(b, IQ4_XS_SCALES_L, 0, r), 4 * s, 4);
-        high = field32(vmovl_u16(halves_at(b, IQ4_XS_SCALES_H, r)), 2 * s, 2);
-        low = vorrq_u32(low, vshlq_n_u32(high, 4));
-        return vsubq_s32(vreinterpretq_s32_u32(low), vdupq_n_s32(32));
-    default:
-        return vdupq_n_s32(0);
-    }
-}
-
-INLINE int32x4_t sub_min_at(tensor_type type, half_block b, int32_t s, int32_t r)
-{
-    switch (type) {
-    case TYPE_Q2_K:
-        return vreinterpretq_s32_u32(
-            field32(word32_at(b, Q2_K_SCALES, s / 4, r), s % 4 * 8 + 4, 4));
-    case TYPE_Q4_K:
-        return vreinterpretq_s32_u32(scale_k4_at(b, Q4_K_SCALES, s, r, true));
-    case TYPE_Q5_K:
-        return vreinterpretq_s32_u32(scale_k4_at(b, Q5_K_SCALES, s, r, true));
-    default:
-        return vdupq_n_s32(0);
-    }
-}
-
-/* Weights of at most 6 bits: four products of theirs fit into 16 bits. */
-INLINE bool is_narrow(tensor_type type)
-{
-    return type != TYPE_Q8_0 && type != TYPE_IQ4_NL && type != TYPE_IQ4_XS;
-}
-
-/* One block of a tile of activations: as it is and, with PAIRS, also with two words of two tokens
- * side by side: [n words / 2][m / 2][2 tokens][8 bytes]. */
+/* Activations of a tile, a block of 256 or some of 32: as they are and, with PAIRS, also with two
+ * words of two tokens side by side: [n words / 2][m / 2][2 tokens][8 bytes]. After the 64 words of
+ * a block of 256 come those of its sums, [4 words][m] of each the low and the high bits. */
 typedef struct tile_acts {
-    const uint8_t *block, *pairs;
+    const uint8_t *block, *sums, *pairs;
     int32_t m;
 } tile_acts;
 
-/* Fills pairs (TOKEN_TILE * k bytes) where they serve. */
-INLINE tile_acts acts_prepare(const uint8_t *block, int32_t m, int32_t k, uint8_t *pairs)
+/* Where these are made. */
+typedef struct act_space {
+    uint8_t pairs[TOKEN_TILE * ACT_WORDS * 4], sums[TOKEN_TILE * 2 * SUM_WORDS * 4];
+} act_space;
+
+INLINE void words_pair(uint8_t *pairs, const uint8_t *words, int32_t n_words, int32_t m)
 {
-    tile_acts a = {block, pairs, m};
-    if (!PAIRS)
-        return a;
-    for (int32_t j = 0; j < k / 4; j += 2, block += 2 * m * 4)
-        for (int32_t t = 0; t + 2 <= m; t += 4) {
-            int32_t n = m - t < 4 ? 2 : 4;
-            int32x4_t first = vreinterpretq_s32_s8(tokens_load(block + t * 4, n));
-            int32x4_t second = vreinterpretq_s32_s8(tokens_load(block + (m + t) * 4, n));
-            vst1q_s32((int32_t *)(void *)pairs, vzip1q_s32(first, second));
-            if (n == 4)
-                vst1q_s32((int32_t *)(void *)(pairs + 16), vzip2q_s32(first, second));
-            pairs += n * 8;
+    for (int32_t j = 0; j < n_words; j += 2, words += 2 * m * 4) {
+        int32_t t = 0;
+        for (; t + 4 <= m; t += 4, pairs += 32) {
+            const uint32_t *first = (const uint32_t *)(const void *)(words + t * 4);
+            uint32x4x2_t two = {{vld1q_u32(first), vld1q_u32(first + m)}};
+            vst2q_u32((uint32_t *)(void *)pairs, two);
         }
-    return a;
+        if (t + 2 <= m) {
+            const uint32_t *first = (const uint32_t *)(const void *)(words + t * 4);
+            uint32x2x2_t two = {{vld1_u32(first), vld1_u32(first + m)}};
+            vst2_u32((uint32_t *)(void *)pairs, two);
+            pairs += 16;
+        }
+    }
 }
 
-/* What part of a half block meets what tokens: n_rows registers from r on, n_tokens tokens from t
- * on. The counts are constants. */
+INLINE void pairs_make(uint8_t *pairs, const uint8_t *words, int32_t n_words, int32_t m)
+{
+    if (!PAIRS)
+        return;
+    if (m == TOKEN_TILE)
+        words_pair(pairs, words, n_words, TOKEN_TILE);
+    else
+        words_pair(pairs, words, n_words, m);
+}
+
+INLINE void words_store(uint8_t *to, int32x4_t words, int32_t n_tokens)
+{
+    if (n_tokens >= 4)
+        vst1q_s32((int32_t *)(void *)to, words);
+    else if (n_tokens == 2)
+        vst1_s32((int32_t *)(void *)to, vget_low_s32(words));
+    else
+        vst1q_lane_s32((int32_t *)(void *)to, words, 0);
+}
+
+/* The sums of sub-blocks as bytes, 64 * high + low, four sub-blocks per word as scales are, of
+ * n_tokens tokens (1, 2 or 4). from: -32 * sums of 16. */
+INLINE void sums_split(uint8_t *to, const uint8_t *from, int32_t n_sub, int32_t m, int32_t n_tokens)
+{
+    for (int32_t word = 0; word < n_sub / 4; word++, to += m * 4) {
+        int32x4_t low = vdupq_n_s32(0), high = low;
+        UNROLL
+        for (int32_t i = 0; i < 4; i++) {
+            const uint8_t *at = from + (word * 4 + i) * (16 / n_sub) * m * 4;
+            int32x4_t sum = vreinterpretq_s32_s8(tokens_load(at, n_tokens));
+            if (n_sub == 8)
+                sum = vaddq_s32(sum, vreinterpretq_s32_s8(tokens_load(at + m * 4, n_tokens)));
+            sum = vnegq_s32(vshrq_n_s32(sum, 5));
+            int32x4_t bits = vandq_s32(sum, vdupq_n_s32(63));
+            low = i ? vorrq_s32(low, bits << (8 * i)) : bits;
+            bits = vshrq_n_s32(sum, 6);
+            high = i == 0   ? bits
+                   : i == 1 ? vsliq_n_s32(high, bits, 8)
+                   : i == 2 ? vsliq_n_s32(high, bits, 16)
+                            : vsliq_n_s32(high, bits, 24);
+        }
+        words_store(to, low, n_tokens);
+        words_store(to + SUM_WORDS * m * 4, high, n_tokens);
+    }
+}
+
+/* The same of a token alone, whose sums are next to each other. */
+INLINE void sums_split_one(uint8_t *to, const uint8_t *from, int32_t n_sub)
+{
+    int32x4_t sum[4];
+    UNROLL
+    for (int32_t i = 0; i < 4; i++)
+        sum[i] = vld1q_s32((const int32_t *)(const void *)from + 4 * i);
+    if (n_sub == 8) {
+        sum[0] = vpaddq_s32(sum[0], sum[1]);
+        sum[1] = vpaddq_s32(sum[2], sum[3]);
+        sum[2] = sum[3] = vdupq_n_s32(0);
+    }
+    int16x8_t part[2];
+    UNROLL
+    for (int32_t i = 0; i < 2; i++)
+        part[i] =
+            vnegq_s16(vcombine_s16(vshrn_n_s32(sum[2 * i], 5), vshrn_n_s32(sum[2 * i + 1], 5)));
+    int8x16_t low = vuzp1q_s8(vreinterpretq_s8_s16(part[0]), vreinterpretq_s8_s16(part[1]));
+    int8x8_t high = vshrn_n_s16(part[0], 6);
+    vst1q_s8((int8_t *)to, vandq_s8(low, vdupq_n_s8(63)));
+    vst1q_s8((int8_t *)to + 16, vcombine_s8(high, vshrn_n_s16(part[1], 6)));
+}
+
+INLINE void act_sums_make(uint8_t *to, const uint8_t *from, int32_t n_sub, int32_t m)
+{
+#define BODY(t, n, rows) sums_split(to + (t)*4, from + (t)*4, n_sub, m, n)
+    if (m == 1)
+        sums_split_one(to, from, n_sub);
+    else
+        FOR_TOKENS(m, 4, 8, BODY);
+#undef BODY
+}
+
+/* What part of a group meets what tokens: n_rows registers from r on, n_tokens tokens from t on.
+ * The counts are constants. */
 typedef struct step {
     int32_t r, n_rows, t, n_tokens;
 } step;
@@ -231,222 +159,504 @@ INLINE int32_t tile_m(const tile_acts *a, step s)
     return s.n_tokens == TOKEN_TILE ? TOKEN_TILE : a->m;
 }
 
-/* Words j and j + 1 of the step's tokens: words m apart, or pairs. */
+INLINE bool in_pairs(step s)
+{
+    return PAIRS && s.n_tokens > 1;
+}
+
+/* How many words are unpacked before they are multiplied. */
+INLINE int32_t step_words(step s)
+{
+    return s.n_rows < 4 ? 4 : 2;
+}
+
+/* Words j and on of the step's tokens: words m apart, or pairs. */
 INLINE const uint8_t *tokens_at(const tile_acts *a, int32_t j, step s)
 {
-    if (PAIRS && s.n_tokens > 1)
-        return a->pairs + (j / 2 * (tile_m(a, s) / 2) + s.t / 2) * 16;
+    if (in_pairs(s)) /* j is even */
+        return a->pairs + j * (tile_m(a, s) / 2) * 8 + s.t * 8;
+    if (j >= 64)
+        return a->sums + ((j - 64) * tile_m(a, s) + s.t) * 4;
     return a->block + (j * tile_m(a, s) + s.t) * 4;
 }
 
-/* acc += the products of words first .. last - 1 of 32-block c. */
-INLINE void words_dot(int32x4_t (*acc)[HALF_REGISTERS], tensor_type type, half_block b, int32_t c,
-                      int32_t first, int32_t last, const tile_acts *a, step s)
-{
-    UNROLL
-    for (int32_t j = first; j < last; j += 2) {
-        int8x16_t w[2][HALF_REGISTERS];
-        UNROLL
-        for (int32_t i = 0; i < 2; i++) {
-            UNROLL
-            for (int32_t r = 0; r < s.n_rows; r++)
-                w[i][r] = weights_at(type, b, c, j + i, s.r + r);
-        }
-        words_2(acc, w, s.n_rows, tokens_at(a, c * 8 + j, s), tile_m(a, s), s.n_tokens,
-                is_narrow(type));
-    }
-}
-
-INLINE void sums_zero(int32x4_t (*acc)[HALF_REGISTERS], step s)
-{
-    UNROLL
-    for (int32_t t = 0; t < s.n_tokens; t++) {
-        UNROLL
-        for (int32_t r = 0; r < s.n_rows; r++)
-            acc[t][r] = vdupq_n_s32(0);
-    }
-}
-
-/* From pairs to one token's rows per register. */
-INLINE void pairs_part(int32x4_t (*acc)[HALF_REGISTERS], step s)
-{
-    if (!PAIRS)
-        return;
-    UNROLL
-    for (int32_t t = 0; t + 2 <= s.n_tokens; t += 2) {
-        UNROLL
-        for (int32_t r = 0; r < s.n_rows; r++) {
-            int64x2_t low = vreinterpretq_s64_s32(acc[t][r]);
-            int64x2_t high = vreinterpretq_s64_s32(acc[t + 1][r]);
-            acc[t][r] = vreinterpretq_s32_s64(vzip1q_s64(low, high));
-            acc[t + 1][r] = vreinterpretq_s32_s64(vzip2q_s64(low, high));
-        }
-    }
-}
-
-/* Blocks of 32: d, m_part: offsets of the scale and of what is added (negative: nothing). */
-INLINE void step_32(float *sums, tensor_type type, half_block b, int32_t d, int32_t m_part,
-                    const tile_acts *a, step s)
-{
-    int32x4_t acc[TOKEN_TILE][HALF_REGISTERS];
-    sums_zero(acc, s);
-    words_dot(acc, type, b, 0, 0, 8, a, s);
-    pairs_part(acc, s);
-    UNROLL
-    for (int32_t t = 0; t < s.n_tokens; t++) {
-        float d_x = load_f32(a->block + ACT_32_D * tile_m(a, s) + (s.t + t) * 4);
-        float sum_x =
-            (float)(int32_t)load_u32(a->block + ACT_32_SUM * tile_m(a, s) + (s.t + t) * 4);
-        UNROLL
-        for (int32_t r = 0; r < s.n_rows; r++) {
-            float *out = sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4;
-            float32x4_t sum = vld1q_f32(out), d_w = scale_at(b, d, s.r + r);
-            sum = vfmaq_f32(sum, vmulq_n_f32(d_w, d_x), vcvtq_f32_s32(acc[t][r]));
-            if (m_part >= 0)
-                sum = vfmaq_n_f32(sum, vmulq_n_f32(scale_at(b, m_part, s.r + r), d_x), sum_x);
-            vst1q_f32(out, sum);
-        }
-    }
-}
-
-/* Scales and minima of a half block as integers. */
-typedef struct sub_scales {
-    int32x4_t scale[16][HALF_REGISTERS], min[16][HALF_REGISTERS];
-} sub_scales;
-
-INLINE void scales_read(sub_scales *out, tensor_type type, half_block b, int32_t n_sub,
-                        bool has_min)
-{
-    for (int32_t s = 0; s < n_sub; s++) {
-        UNROLL
-        for (int32_t r = 0; r < HALF_REGISTERS; r++) {
-            out->scale[s][r] = sub_scale_at(type, b, s, r);
-            if (has_min)
-                out->min[s][r] = sub_min_at(type, b, s, r);
-        }
-    }
-}
-
-/* total += scale * acc. */
-INLINE void scale_add(int32x4_t (*total)[HALF_REGISTERS], const int32x4_t (*acc)[HALF_REGISTERS],
-                      const int32x4_t scale[HALF_REGISTERS], step s)
+INLINE void sums_zero(tile_sums acc, step s)
 {
     UNROLL
     for (int32_t r = 0; r < s.n_rows; r++) {
-        int32x4_t all = scale[s.r + r];
-        int64x2_t two = vreinterpretq_s64_s32(all);
-        int32x4_t half[2] = {vreinterpretq_s32_s64(vdupq_laneq_s64(two, 0)),
-                             vreinterpretq_s32_s64(vdupq_laneq_s64(two, 1))};
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++)
+            acc[r][t] = vdupq_n_s32(0);
+    }
+}
+
+INLINE void pair_swap(int32x4_t *a, int32x4_t *b)
+{
+    int64x2_t first = vreinterpretq_s64_s32(*a), second = vreinterpretq_s64_s32(*b);
+    *a = vreinterpretq_s32_s64(vzip1q_s64(first, second));
+    *b = vreinterpretq_s32_s64(vzip2q_s64(first, second));
+}
+
+/* From pairs to one token's rows per register. */
+INLINE void pairs_part(tile_sums acc, step s)
+{
+    if (!in_pairs(s))
+        return;
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t += 2)
+            pair_swap(&acc[r][t], &acc[r][t + 1]);
+    }
+}
+
+/* A number of each row in the places of acc[r][t]: all are in v. */
+INLINE int32x4_t row_factor(int32x4_t v, int32_t t, step s)
+{
+    int64x2_t two = vreinterpretq_s64_s32(v);
+    if (!in_pairs(s))
+        return v;
+    return vreinterpretq_s32_s64(t % 2 ? vdupq_laneq_s64(two, 1) : vdupq_laneq_s64(two, 0));
+}
+
+INLINE float32x4_t row_factor_f32(float32x4_t v, int32_t t, step s)
+{
+    return vreinterpretq_f32_s32(row_factor(vreinterpretq_s32_f32(v), t, s));
+}
+
+/* A number of each token: words of 32 bits, four tokens per register. The compiler would load one
+ * by one what it knows to be used by lanes. */
+INLINE void token_words(int32x4_t out[2], const uint8_t *from, step s)
+{
+    UNROLL
+    for (int32_t t = 0; t < s.n_tokens; t += 4) {
+        out[t / 4] = vreinterpretq_s32_s8(tokens_load(from + t * 4, s.n_tokens));
+        __asm__("" : "+w"(out[t / 4]));
+    }
+}
+
+/* That of acc[r][t], in its places. */
+INLINE int32x4_t token_factor(const int32x4_t v[2], int32_t t, step s)
+{
+    int32x4_t four = v[t / 4];
+    if (in_pairs(s))
+        return t % 4 < 2 ? vzip1q_s32(four, four) : vzip2q_s32(four, four);
+    return vdupq_n_s32(four[t % 4]);
+}
+
+INLINE float32x4_t token_factor_f32(const int32x4_t v[2], int32_t t, step s)
+{
+    return vreinterpretq_f32_s32(token_factor(v, t, s));
+}
+
+INLINE void float_pair_swap(float32x4_t *a, float32x4_t *b)
+{
+    float64x2_t first = vreinterpretq_f64_f32(*a), second = vreinterpretq_f64_f32(*b);
+    *a = vreinterpretq_f32_f64(vzip1q_f64(first, second));
+    *b = vreinterpretq_f32_f64(vzip2q_f64(first, second));
+}
+
+/* The float sums in the places of acc[r][t], and back. */
+INLINE void sums_load(float32x4_t (*to)[TOKEN_TILE], const float *sums, step s)
+{
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
         UNROLL
         for (int32_t t = 0; t < s.n_tokens; t++) {
-            int32x4_t factor = PAIRS && s.n_tokens > 1 ? half[t % 2] : all;
-            total[t][r] = vmlaq_s32(total[t][r], acc[t][r], factor);
+            to[r][t] = vld1q_f32(sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4);
+            if (in_pairs(s) && t % 2)
+                float_pair_swap(&to[r][t - 1], &to[r][t]);
         }
     }
 }
 
-/* out = 32 * the sum over sub-blocks of minimum * sum(x): the activations carry -32 * sum over
- * 16. */
-INLINE void minima(int32x4_t (*out)[HALF_REGISTERS], const sub_scales *scales, const tile_acts *a,
-                   int32_t n_sub, step s)
+INLINE void sums_store(float *sums, float32x4_t (*from)[TOKEN_TILE], step s)
+{
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++) {
+            if (in_pairs(s) && t % 2 == 0)
+                float_pair_swap(&from[r][t], &from[r][t + 1]);
+            vst1q_f32(sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4, from[r][t]);
+        }
+    }
+}
+
+/* ---- Blocks of 32 ---- */
+
+typedef struct type_32 {
+    tensor_type type;
+    int32_t block_bytes; /* of the group */
+    int32_t d, m_part;   /* offsets of the scale and of what is added (negative: nothing) */
+} type_32;
+
+/* What the offset of the weights makes of the sums of x. */
+INLINE void offset_sums(tile_sums acc, tensor_type type, const tile_acts *a, step s)
+{
+    const int32_t offset = weights_offset(type);
+    int32x4_t x[2];
+    if (!offset) {
+        sums_zero(acc, s);
+        return;
+    }
+    token_words(x, a->block + ACT_32_SUM * tile_m(a, s) + s.t * 4, s);
+    UNROLL
+    for (int32_t t = 0; t < s.n_tokens; t += 4)
+        x[t / 4] = vmulq_n_s32(x[t / 4], -offset);
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++)
+            acc[r][t] = token_factor(x, t, s);
+    }
+}
+
+/* The end of a block of 32: the float sums. */
+INLINE void end_32(float32x4_t (*sum)[TOKEN_TILE], tile_sums acc, type_32 k, const uint8_t *block,
+                   const tile_acts *a, step s)
 {
     const int32_t m = tile_m(a, s);
-    const uint8_t *x = a->block + ACT_256_SUM16 * m + s.t * 4;
-    const int32_t lanes = s.n_tokens < 4 ? s.n_tokens : 4;
-    sums_zero(out, s);
-    for (int32_t i = 0; i < n_sub; i++) {
+    int32x4_t d_x[2], sum_x[2];
+    token_words(d_x, a->block + ACT_32_D * m + s.t * 4, s);
+    token_words(sum_x, a->block + ACT_32_SUM * m + s.t * 4, s);
+    UNROLL
+    for (int32_t t = 0; t < s.n_tokens; t += 4)
+        sum_x[t / 4] = vreinterpretq_s32_f32(vcvtq_f32_s32(sum_x[t / 4]));
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        float32x4_t d = scale_at(block, k.d, s.r + r), least = d;
+        if (k.m_part >= 0)
+            least = scale_at(block, k.m_part, s.r + r);
         UNROLL
-        for (int32_t t = 0; t < s.n_tokens; t += 4) {
-            const uint8_t *first = x + (i * (16 / n_sub) * m + t) * 4;
-            int32x4_t sum = vreinterpretq_s32_s8(tokens_load(first, s.n_tokens));
-            if (n_sub == 8)
-                sum = vaddq_s32(sum, vreinterpretq_s32_s8(tokens_load(first + m * 4, s.n_tokens)));
-            UNROLL
-            for (int32_t u = 0; u < lanes; u++) {
-                UNROLL
-                for (int32_t r = 0; r < s.n_rows; r++)
-                    out[t + u][r] = vmlsq_n_s32(out[t + u][r], scales->min[i][s.r + r], sum[u]);
-            }
+        for (int32_t t = 0; t < s.n_tokens; t++) {
+            float32x4_t factor = token_factor_f32(d_x, t, s);
+            sum[r][t] = vfmaq_f32(sum[r][t], vmulq_f32(row_factor_f32(d, t, s), factor),
+                                  vcvtq_f32_s32(acc[r][t]));
+            if (k.m_part >= 0)
+                sum[r][t] = vfmaq_f32(sum[r][t], vmulq_f32(row_factor_f32(least, t, s), factor),
+                                      token_factor_f32(sum_x, t, s));
         }
     }
 }
 
-/* Blocks of 256: n_sub sub-blocks; dmin: offset of the minima's scale (negative: none). */
-INLINE void step_256(float *sums, tensor_type type, half_block b, const sub_scales *scales,
-                     int32_t n_sub, int32_t d, int32_t dmin, const tile_acts *a, step s)
+/* At most SPAN_BLOCKS blocks. */
+INLINE void step_32(float *sums, type_32 k, const uint8_t *block, const uint8_t *acts,
+                    const uint8_t *pairs, int32_t n_blocks, int32_t m, step s)
 {
-    int32x4_t total[TOKEN_TILE][HALF_REGISTERS], acc[TOKEN_TILE][HALF_REGISTERS];
-    sums_zero(total, s);
-    for (int32_t pair = 0; pair < 4; pair++) {
+    float32x4_t sum[GROUP_REGISTERS][TOKEN_TILE];
+    int32x4_t acc[GROUP_REGISTERS][TOKEN_TILE];
+    sums_load(sum, sums, s);
+    ROLLED
+    for (int32_t i = 0; i < n_blocks; i++) {
+        const tile_acts a = {acts, NULL, pairs, m};
+        m = tile_m(&a, s);
+        offset_sums(acc, k.type, &a, s);
         UNROLL
-        for (int32_t i = 0; i < 2 * n_sub / 8; i++) { /* the sub-blocks of two 32-blocks */
-            int32_t c = pair * 2 + i * 8 / n_sub, first = n_sub == 16 ? i % 2 * 4 : 0;
-            sums_zero(acc, s);
-            words_dot(acc, type, b, c, first, first + 64 / n_sub, a, s);
-            scale_add(total, (const int32x4_t(*)[HALF_REGISTERS])acc,
-                      scales->scale[pair * (n_sub / 4) + i], s);
+        for (int32_t j = 0; j < 8; j += step_words(s)) {
+            int8x16_t w[GROUP_REGISTERS][4];
+            UNROLL
+            for (int32_t r = 0; r < s.n_rows; r++)
+                run_32(w[r], k.type, block, j / 4, j % 4, step_words(s), s.r + r, in_pairs(s));
+            words_dot(acc, w, s.n_rows, step_words(s), tokens_at(&a, j, s), m, s.n_tokens,
+                      words_fitting(k.type));
+        }
+        end_32(sum, acc, k, block, &a, s);
+        block += k.block_bytes;
+        acts += ACT_Q8_32_BYTES * m;
+        pairs += m / 2 * 2 * 32;
+    }
+    sums_store(sums, sum, s);
+}
+
+/* The products of a token alone with registers r to r + n_rows - 1 and the two runs of a block. */
+INLINE void row_32(float *sums, type_32 k, const uint8_t *block, const uint8_t *acts,
+                   int32_t n_blocks, int32_t r0, int32_t n_rows)
+{
+    const step s = {r0, n_rows, 0, 1};
+    float32x4_t sum[GROUP_REGISTERS][TOKEN_TILE];
+    int32x4_t acc[GROUP_REGISTERS][TOKEN_TILE];
+    const int32_t offset = weights_offset(k.type);
+    const int32_t uses = k.type == TYPE_Q8_0 ? 1 : 2; /* of a word: runs with its weights */
+    sums_load(sum, sums, s);
+    ROLLED
+    for (int32_t i = 0; i < n_blocks; i++) {
+        int32x4_t first =
+            offset ? vdupq_n_s32((int32_t)load_u32(acts + ACT_32_SUM) * -offset) : vdupq_n_s32(0);
+        UNROLL
+        for (int32_t r = 0; r < n_rows; r++)
+            acc[r][0] = first;
+        UNROLL
+        for (int32_t first_run = 0; first_run < 2; first_run += uses) {
+            UNROLL
+            for (int32_t j = 0; j < 4; j += ROW_WORDS) {
+                UNROLL
+                for (int32_t r = 0; r < n_rows; r++) {
+                    UNROLL
+                    for (int32_t run = first_run; run < first_run + uses; run++) {
+                        int8x16_t w[1][4];
+                        run_32(w[0], k.type, block, run, j, ROW_WORDS, r0 + r, false);
+                        one_dot(acc[r], w, acts + run * 16, j, words_fitting(k.type));
+                    }
+                }
+            }
+        }
+        float d_x = load_f32(acts + ACT_32_D), sum_x = (float)(int32_t)load_u32(acts + ACT_32_SUM);
+        UNROLL
+        for (int32_t r = 0; r < n_rows; r++) {
+            float32x4_t d = vmulq_n_f32(scale_at(block, k.d, r0 + r), d_x);
+            sum[r][0] = vfmaq_f32(sum[r][0], d, vcvtq_f32_s32(acc[r][0]));
+            if (k.m_part >= 0)
+                sum[r][0] = vfmaq_n_f32(sum[r][0],
+                                        vmulq_n_f32(scale_at(block, k.m_part, r0 + r), d_x), sum_x);
+        }
+        block += k.block_bytes;
+        acts += ACT_Q8_32_BYTES;
+    }
+    sums_store(sums, sum, s);
+}
+
+INLINE void tile_32(float *sums, type_32 k, const uint8_t *weights, const uint8_t *acts,
+                    int32_t n_blocks, int32_t m)
+{
+    uint8_t pairs[PAIRS ? SPAN_BLOCKS * TOKEN_TILE * 32 : 1];
+    if (m == 1) {
+        for (int32_t r = 0; r < GROUP_REGISTERS; r += ROW_SUMS / 2)
+            row_32(sums, k, weights, acts, n_blocks, r, ROW_SUMS / 2);
+        return;
+    }
+    for (int32_t i = 0, n; i < n_blocks; i += n) {
+        n = n_blocks - i < SPAN_BLOCKS ? n_blocks - i : SPAN_BLOCKS;
+        for (int32_t b = 0; b < n; b++)
+            pairs_make(pairs + b * (m / 2 * 2 * 32), acts + b * ACT_Q8_32_BYTES * m, 8, m);
+#define BODY(t, n_tokens, rows)                                                                    \
+    ROLLED                                                                                         \
+    for (int32_t r = 0; r < GROUP_REGISTERS; r += rows)                                            \
+    step_32(sums, k, weights, acts, pairs, n, m, (step){r, rows, t, n_tokens})
+        FOR_TOKENS(m, STEP_TOKENS_32, 8, BODY);
+#undef BODY
+        weights += n * k.block_bytes;
+        acts += n * ACT_Q8_32_BYTES * m;
+    }
+}
+
+/* ---- Blocks of 256 ---- */
+
+typedef struct type_256 {
+    tensor_type type;
+    int32_t block_bytes; /* of the group */
+    int32_t d, dmin;     /* offsets of the scales (negative: none) */
+} type_256;
+
+/* total += scale * acc, sub-block n of those that runs end. What chains add up to fits 32 bits; on
+ * the way there it need not: modulo 2^32. */
+INLINE void scale_add(tile_sums total, tile_sums acc, const block_scales *scales, int32_t n, step s)
+{
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        int32x4_t scale = scales->scale[n][s.r + r];
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++) {
+            uint32x4_t sum = vreinterpretq_u32_s32(total[r][t]);
+            sum = vmlaq_u32(sum, vreinterpretq_u32_s32(acc[r][t]),
+                            vreinterpretq_u32_s32(row_factor(scale, t, s)));
+            total[r][t] = vreinterpretq_s32_u32(sum);
         }
     }
-    pairs_part(total, s);
-    if (dmin >= 0)
-        minima(acc, scales, a, n_sub, s);
+}
+
+INLINE void sums_scale(tile_sums acc, int32_t factor, step s)
+{
     UNROLL
-    for (int32_t t = 0; t < s.n_tokens; t++) {
-        float d_x = load_f32(a->block + ACT_256_D * tile_m(a, s) + (s.t + t) * 4);
+    for (int32_t r = 0; r < s.n_rows; r++) {
         UNROLL
-        for (int32_t r = 0; r < s.n_rows; r++) {
+        for (int32_t t = 0; t < s.n_tokens; t++)
+            acc[r][t] = vmulq_n_s32(acc[r][t], factor);
+    }
+}
+
+INLINE void sums_less(tile_sums acc, tile_sums less, int32_t factor, step s)
+{
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++) {
+            uint32x4_t sum = vreinterpretq_u32_s32(acc[r][t]);
+            sum = vmlsq_n_u32(sum, vreinterpretq_u32_s32(less[r][t]), (uint32_t)factor);
+            acc[r][t] = vreinterpretq_s32_u32(sum);
+        }
+    }
+}
+
+/* out = the sum over sub-blocks of block_scales.bytes * sum of x. */
+INLINE void bytes_dot(tile_sums out, const block_scales *scales, type_256 k, const tile_acts *a,
+                      step s)
+{
+    const int32_t n_words = subs_of(k.type) / 4;
+    const int32_t fitting = k.type == TYPE_Q6_K ? 1 : 4;
+    sums_zero(out, s);
+    UNROLL
+    for (int32_t i = 0; i < 2; i++) { /* high bits, then low ones */
+        UNROLL
+        for (int32_t j = 0; j < n_words; j += 2) {
+            int8x16_t w[GROUP_REGISTERS][4];
+            UNROLL
+            for (int32_t r = 0; r < s.n_rows; r++) {
+                uint8x16_t two[2] = {vreinterpretq_u8_s8(scales->bytes[j][s.r + r]),
+                                     vreinterpretq_u8_s8(scales->bytes[j + 1][s.r + r])};
+                if (in_pairs(s))
+                    words_zip(two);
+                w[r][0] = vreinterpretq_s8_u8(two[0]);
+                w[r][1] = vreinterpretq_s8_u8(two[1]);
+            }
+            words_dot(out, w, s.n_rows, 2, tokens_at(a, 64 + SUM_WORDS * (1 - i) + j, s),
+                      tile_m(a, s), s.n_tokens, fitting);
+        }
+        if (i == 0)
+            sums_scale(out, 64, s);
+    }
+}
+
+/* The end of a block of 256: what sums of activations give, and the float sums. */
+INLINE void end_256(float *sums, tile_sums total, type_256 k, const uint8_t *block,
+                    const block_scales *scales, const tile_acts *a, step s)
+{
+    const int32_t offset = weights_offset(k.type);
+    int32x4_t more[GROUP_REGISTERS][TOKEN_TILE], d_x[2];
+    if (k.dmin >= 0 || offset)
+        bytes_dot(more, scales, k, a, s);
+    if (offset)
+        sums_less(total, more, offset, s);
+    pairs_part(total, s);
+    if (k.dmin >= 0)
+        pairs_part(more, s);
+    token_words(d_x, a->block + ACT_256_D * tile_m(a, s) + s.t * 4, s);
+    UNROLL
+    for (int32_t r = 0; r < s.n_rows; r++) {
+        float32x4_t d = scale_at(block, k.d, s.r + r), least = d;
+        if (k.dmin >= 0)
+            least = scale_at(block, k.dmin, s.r + r);
+        UNROLL
+        for (int32_t t = 0; t < s.n_tokens; t++) {
             float *out = sums + (s.t + t) * GROUP_ROWS + (s.r + r) * 4;
-            float32x4_t sum = vld1q_f32(out), d_w = scale_at(b, d, s.r + r);
-            sum = vfmaq_f32(sum, vmulq_n_f32(d_w, d_x), vcvtq_f32_s32(total[t][r]));
-            if (dmin >= 0) /* the conversion divides by 32 */
-                sum = vfmsq_f32(sum, vmulq_n_f32(scale_at(b, dmin, s.r + r), d_x),
-                                vcvtq_n_f32_s32(acc[t][r], 5));
+            float factor = vreinterpretq_f32_s32(d_x[t / 4])[t % 4];
+            float32x4_t sum = vld1q_f32(out);
+            sum = vfmaq_f32(sum, vmulq_n_f32(d, factor), vcvtq_f32_s32(total[r][t]));
+            if (k.dmin >= 0)
+                sum = vfmsq_f32(sum, vmulq_n_f32(least, factor), vcvtq_f32_s32(more[r][t]));
             vst1q_f32(out, sum);
         }
     }
 }
 
-INLINE void tile_32(float *sums, tensor_type type, int32_t block_bytes, int32_t d, int32_t m_part,
-                    const uint8_t *weights, const uint8_t *acts, int32_t n_blocks, int32_t m)
+INLINE void step_256(float *sums, type_256 k, const uint8_t *block, const block_scales *scales,
+                     const tile_acts *a, step s)
 {
-    uint8_t pairs[TOKEN_TILE * 32];
-    for (int32_t i = 0; i < n_blocks; i++) {
-        tile_acts a = m == TOKEN_TILE ? acts_prepare(acts, TOKEN_TILE, 32, pairs)
-                                      : acts_prepare(acts, m, 32, pairs);
-        for (int32_t half = 0; half < 2; half++) {
-            half_block b = {weights, half};
-            float *out = sums + half * HALF_ROWS;
-#define BODY(t, n, rows)                                                                           \
-    for (int32_t r = 0; r < HALF_REGISTERS; r += rows)                                             \
-    step_32(out, type, b, d, m_part, &a, (step){r, rows, t, n})
-            FOR_TOKENS(m, STEP_TOKENS, 16, BODY);
-#undef BODY
+    int32x4_t total[GROUP_REGISTERS][TOKEN_TILE], acc[GROUP_REGISTERS][TOKEN_TILE];
+    const int32_t n_sub = subs_of(k.type);
+    sums_zero(total, s);
+    sums_zero(acc, s);
+    ROLLED
+    for (int32_t quarter = 0; quarter < 4; quarter++) {
+        UNROLL
+        for (int32_t run = 0; run < 4; run++) {
+            const run_place at = run_at(k.type, quarter, run);
+            UNROLL
+            for (int32_t j = 0; j < 4; j += step_words(s)) {
+                int8x16_t w[GROUP_REGISTERS][4];
+                UNROLL
+                for (int32_t r = 0; r < s.n_rows; r++)
+                    run_256(w[r], k.type, block, quarter, run, j, step_words(s), s.r + r,
+                            in_pairs(s));
+                words_dot(acc, w, s.n_rows, step_words(s), tokens_at(a, at.c * 8 + at.j + j, s),
+                          tile_m(a, s), s.n_tokens, words_fitting(k.type));
+            }
+            if (n_sub == 16 || run % 2)
+                scale_add(total, acc, scales, n_sub == 16 ? quarter * 4 + run : at.c, s);
         }
-        weights += block_bytes * GROUP_ROWS;
-        acts += ACT_Q8_32_BYTES * m;
     }
+    end_256(sums, total, k, block, scales, a, s);
 }
 
-INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t n_sub, int32_t d,
-                     int32_t dmin, const uint8_t *weights, const uint8_t *acts, int32_t n_blocks,
-                     int32_t m)
+/* Runs that are unpacked from the same words have sums of their own, so that these words are read
+ * once: how many. */
+INLINE int32_t row_chains(tensor_type type)
 {
-    uint8_t pairs[TOKEN_TILE * 256];
+    return type == TYPE_IQ4_XS ? 1 : subs_of_16(type) ? 4 : 2;
+}
+
+/* A token alone and registers r0 to r0 + n_rows - 1. */
+INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_scales *scales,
+                    const tile_acts *a, int32_t r0, int32_t n_rows)
+{
+    const step s = {r0, n_rows, 0, 1};
+    const int32_t chains = row_chains(k.type), uses = chains == 4 ? 4 : 2;
+    int32x4_t total[GROUP_REGISTERS][TOKEN_TILE], acc[4][GROUP_REGISTERS][TOKEN_TILE];
+    sums_zero(total, s);
+    UNROLL
+    for (int32_t i = 0; i < chains; i++)
+        sums_zero(acc[i], s);
+    ROLLED
+    for (int32_t quarter = 0; quarter < 4; quarter++) {
+        UNROLL
+        for (int32_t part = 0; part < 4 / uses; part++) {
+            UNROLL
+            for (int32_t j = 0; j < 4; j += ROW_WORDS) {
+                UNROLL
+                for (int32_t r = 0; r < n_rows; r++) {
+                    UNROLL
+                    for (int32_t i = 0; i < uses; i++) {
+                        const int32_t run = chains == 2 ? i * 2 + part : part * 2 + i;
+                        const run_place at = run_at(k.type, quarter, run);
+                        int8x16_t w[1][4];
+                        run_256(w[0], k.type, block, quarter, run, j, ROW_WORDS, r0 + r, false);
+                        one_dot(acc[chains == 1 ? 0 : i][r], w, a->block + (at.c * 8 + at.j) * 4, j,
+                                words_fitting(k.type));
+                    }
+                }
+            }
+            if (chains == 2 && part == 0)
+                continue;
+            UNROLL
+            for (int32_t i = 0; i < chains; i++)
+                scale_add(total, acc[i], scales,
+                          chains == 1 ? quarter * 2 + part : quarter * chains + i, s);
+        }
+    }
+    end_256(sums, total, k, block, scales, a, s);
+}
+
+INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint8_t *acts,
+                     int32_t n_blocks, int32_t m)
+{
+    const bool sums_serve = k.dmin >= 0 || weights_offset(k.type);
+    const int32_t chains = row_chains(k.type);
+    const int32_t row_registers = k.type == TYPE_Q5_K ? ROW_SUMS / 4
+                                  : chains == 1       ? ROW_SUMS / 2
+                                                      : ROW_SUMS / chains;
+    act_space space;
+    block_scales scales;
     for (int32_t i = 0; i < n_blocks; i++) {
-        tile_acts a = m == TOKEN_TILE ? acts_prepare(acts, TOKEN_TILE, 256, pairs)
-                                      : acts_prepare(acts, m, 256, pairs);
-        for (int32_t half = 0; half < 2; half++) {
-            half_block b = {weights, half};
-            float *out = sums + half * HALF_ROWS;
-            sub_scales scales;
-            scales_read(&scales, type, b, n_sub, dmin >= 0);
+        const tile_acts a = {acts, space.sums, space.pairs, m};
+        if (sums_serve)
+            act_sums_make(space.sums, acts + ACT_256_SUM16 * m, subs_of(k.type), m);
+        if (m == 1) {
+            scales_read(&scales, k.type, weights, chains);
+            for (int32_t r = 0; r < GROUP_REGISTERS; r += row_registers)
+                row_256(sums, k, weights, &scales, &a, r, row_registers);
+        } else {
+            pairs_make(space.pairs, acts, 64, m);
+            if (sums_serve)
+                pairs_make(space.pairs + 64 * (m / 2 * 2) * 4, space.sums, 2 * SUM_WORDS, m);
+            scales_read(&scales, k.type, weights, 1);
 #define BODY(t, n, rows)                                                                           \
-    for (int32_t r = 0; r < HALF_REGISTERS; r += rows)                                             \
-    step_256(out, type, b, &scales, n_sub, d, dmin, &a, (step){r, rows, t, n})
-            FOR_TOKENS(m, STEP_TOKENS, 8, BODY);
+    ROLLED                                                                                         \
+    for (int32_t r = 0; r < GROUP_REGISTERS; r += rows)                                            \
+    step_256(sums, k, weights, &scales, &a, (step){r, rows, t, n})
+            FOR_TOKENS(m, STEP_TOKENS_256, 8, BODY);
 #undef BODY
         }
-        weights += block_bytes * GROUP_ROWS;
+        weights += k.block_bytes;
         acts += ACT_Q8_256_BYTES * m;
     }
 }
@@ -456,14 +666,16 @@ INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t
     static void tile_##name##_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,     \
                                      int32_t n_blocks, int32_t m)                                  \
     {                                                                                              \
-        tile_32(sums, TYPE_##TYPE, bytes, d, m_part, weights, acts, n_blocks, m);                  \
+        const type_32 k = {TYPE_##TYPE, (bytes)*GROUP_ROWS, d, m_part};                            \
+        tile_32(sums, k, weights, acts, n_blocks, m);                                              \
     }                                                                                              \
     DEFINE_DOT(TYPE, name, ACT_Q8_32, tier)
-#define DEFINE_TILE_256(tier, TYPE, name, bytes, n_sub, d, dmin)                                   \
+#define DEFINE_TILE_256(tier, TYPE, name, bytes, d, dmin)                                          \
     static void tile_##name##_##tier(float *sums, const uint8_t *weights, const uint8_t *acts,     \
                                      int32_t n_blocks, int32_t m)                                  \
     {                                                                                              \
-        tile_256(sums, TYPE_##TYPE, bytes, n_sub, d, dmin, weights, acts, n_blocks, m);            \
+        const type_256 k = {TYPE_##TYPE, (bytes)*GROUP_ROWS, d, dmin};                             \
+        tile_256(sums, k, weights, acts, n_blocks, m);                                             \
     }                                                                                              \
     DEFINE_DOT(TYPE, name, ACT_Q8_256, tier)
 #define DEFINE_TILES(tier)                                                                         \
@@ -473,12 +685,12 @@ INLINE void tile_256(float *sums, tensor_type type, int32_t block_bytes, int32_t
     DEFINE_TILE_32(tier, Q5_1, q5_1, 24, Q5_1_D, Q5_1_M)                                           \
     DEFINE_TILE_32(tier, Q8_0, q8_0, 34, Q8_0_D, -1)                                               \
     DEFINE_TILE_32(tier, IQ4_NL, iq4_nl, 18, IQ4_NL_D, -1)                                         \
-    DEFINE_TILE_256(tier, Q2_K, q2_k, 84, 16, Q2_K_D, Q2_K_DMIN)                                   \
-    DEFINE_TILE_256(tier, Q3_K, q3_k, 110, 16, Q3_K_D, -1)                                         \
-    DEFINE_TILE_256(tier, Q4_K, q4_k, 144, 8, Q4_K_D, Q4_K_DMIN)                                   \
-    DEFINE_TILE_256(tier, Q5_K, q5_k, 176, 8, Q5_K_D, Q5_K_DMIN)                                   \
-    DEFINE_TILE_256(tier, Q6_K, q6_k, 210, 16, Q6_K_D, -1)                                         \
-    DEFINE_TILE_256(tier, IQ4_XS, iq4_xs, 136, 8, IQ4_XS_D, -1)
+    DEFINE_TILE_256(tier, Q2_K, q2_k, 84, Q2_K_D, Q2_K_DMIN)                                       \
+    DEFINE_TILE_256(tier, Q3_K, q3_k, 110, Q3_K_D, -1)                                             \
+    DEFINE_TILE_256(tier, Q4_K, q4_k, 144, Q4_K_D, Q4_K_DMIN)                                      \
+    DEFINE_TILE_256(tier, Q5_K, q5_k, 176, Q5_K_D, Q5_K_DMIN)                                      \
+    DEFINE_TILE_256(tier, Q6_K, q6_k, 210, Q6_K_D, -1)                                             \
+    DEFINE_TILE_256(tier, IQ4_XS, iq4_xs, 136, IQ4_XS_D, -1)
 
 /* Sets dot of the quantised types in a table. */
 #define SET_TILE(table, TYPE, name, tier)                                                          \
