@@ -6,7 +6,14 @@
 
 #include "kernel/arm/dot_lanes.h"
 
-enum { PAIRS = 1, STEP_TOKENS_32 = 8, STEP_TOKENS_256 = 8, ROW_WORDS = 1, ROW_SUMS = 16 };
+enum {
+    PAIRS = 1,
+    STEP_TOKENS_32 = 8,
+    STEP_TOKENS_256 = 8,
+    MOST_ROWS_256 = 4,
+    ROW_WORDS = 1,
+    ROW_SUMS = 16
+};
 
 INLINE void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
                       int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,

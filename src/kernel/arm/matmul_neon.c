@@ -4,7 +4,14 @@
 
 #include "kernel/arm/tokens.h"
 
-enum { PAIRS = 0, STEP_TOKENS_32 = 4, STEP_TOKENS_256 = 8, ROW_WORDS = 4, ROW_SUMS = 8 };
+enum {
+    PAIRS = 0,
+    STEP_TOKENS_32 = 4,
+    STEP_TOKENS_256 = 8,
+    MOST_ROWS_256 = 2,
+    ROW_WORDS = 4,
+    ROW_SUMS = 8
+};
 
 typedef int16x8_t sum_pair[2]; /* of rows 0, 1 and of rows 2, 3 */
 

@@ -2,8 +2,9 @@
  * before, for its instruction set:
  *
  *   enum { PAIRS = 0 or 1, STEP_TOKENS_32, STEP_TOKENS_256 = the most tokens of a step over blocks
- *          of 32 and of 256, 4 or 8, ROW_WORDS = words of a row that one_dot takes at a time,
- *          ROW_SUMS = registers of sums for it };
+ *          of 32 and of 256, 4 or 8, MOST_ROWS_256 = the most registers of rows of the latter,
+ *          ROW_WORDS = words of a row that one_dot takes at a time, ROW_SUMS = registers of sums
+ *          for it };
  *   static inline void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
  *                                int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,
  *                                int32_t fitting);
@@ -649,11 +650,13 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
             if (sums_serve)
                 pairs_make(space.pairs + 64 * (m / 2 * 2) * 4, space.sums, 2 * SUM_WORDS, m);
             scales_read(&scales, k.type, weights, 1);
+#define ROWS(rows) ((rows) < MOST_ROWS_256 ? (rows) : MOST_ROWS_256)
 #define BODY(t, n, rows)                                                                           \
     ROLLED                                                                                         \
-    for (int32_t r = 0; r < GROUP_REGISTERS; r += rows)                                            \
-    step_256(sums, k, weights, &scales, &a, (step){r, rows, t, n})
+    for (int32_t r = 0; r < GROUP_REGISTERS; r += ROWS(rows))                                      \
+    step_256(sums, k, weights, &scales, &a, (step){r, ROWS(rows), t, n})
             FOR_TOKENS(m, STEP_TOKENS_256, 8, BODY);
+#undef ROWS
 #undef BODY
         }
         weights += k.block_bytes;
