@@ -172,7 +172,7 @@ INLINE int32_t step_words(step s)
 }
 
 /* Words j and on of the step's tokens: words m apart, or pairs. */
-INLINE const uint8_t *tokens_at(const tile_acts *a, int32_t j, step s)
+INLINE const uint8_t *tokens_at(const tile_acts *a, int64_t j, step s)
 {
     if (in_pairs(s)) /* j is even */
         return a->pairs + j * (tile_m(a, s) / 2) * 8 + s.t * 8;
@@ -451,7 +451,7 @@ typedef struct type_256 {
 
 /* total += scale * acc, sub-block n of those that runs end. What chains add up to fits 32 bits; on
  * the way there it need not: modulo 2^32. */
-INLINE void scale_add(tile_sums total, tile_sums acc, const block_scales *scales, int32_t n, step s)
+INLINE void scale_add(tile_sums total, tile_sums acc, const block_scales *scales, int64_t n, step s)
 {
     UNROLL
     for (int32_t r = 0; r < s.n_rows; r++) {
@@ -558,7 +558,7 @@ INLINE void step_256(float *sums, type_256 k, const uint8_t *block, const block_
     sums_zero(total, s);
     sums_zero(acc, s);
     ROLLED
-    for (int32_t quarter = 0; quarter < 4; quarter++) {
+    for (int64_t quarter = 0; quarter < 4; quarter++) {
         UNROLL
         for (int32_t run = 0; run < 4; run++) {
             const run_place at = run_at(k.type, quarter, run);
@@ -586,6 +586,14 @@ INLINE int32_t row_chains(tensor_type type)
     return type == TYPE_IQ4_XS ? 1 : subs_of_16(type) ? 4 : 2;
 }
 
+/* How many registers a token alone takes: what its sums and the unpacking leave room for. */
+INLINE int32_t row_registers(tensor_type type)
+{
+    if (type == TYPE_Q3_K || type == TYPE_Q5_K || type == TYPE_Q6_K)
+        return 2;
+    return row_chains(type) == 1 ? ROW_SUMS / 2 : ROW_SUMS / row_chains(type);
+}
+
 /* A token alone and registers r0 to r0 + n_rows - 1. */
 INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_scales *scales,
                     const tile_acts *a, int32_t r0, int32_t n_rows)
@@ -598,7 +606,7 @@ INLINE void row_256(float *sums, type_256 k, const uint8_t *block, const block_s
     for (int32_t i = 0; i < chains; i++)
         sums_zero(acc[i], s);
     ROLLED
-    for (int32_t quarter = 0; quarter < 4; quarter++) {
+    for (int64_t quarter = 0; quarter < 4; quarter++) {
         UNROLL
         for (int32_t part = 0; part < 4 / uses; part++) {
             UNROLL
@@ -632,9 +640,7 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
 {
     const bool sums_serve = k.dmin >= 0 || weights_offset(k.type);
     const int32_t chains = row_chains(k.type);
-    const int32_t row_registers = k.type == TYPE_Q5_K ? ROW_SUMS / 4
-                                  : chains == 1       ? ROW_SUMS / 2
-                                                      : ROW_SUMS / chains;
+    const int32_t n_rows = row_registers(k.type);
     act_space space;
     block_scales scales;
     for (int32_t i = 0; i < n_blocks; i++) {
@@ -643,8 +649,8 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
             act_sums_make(space.sums, acts + ACT_256_SUM16 * m, subs_of(k.type), m);
         if (m == 1) {
             scales_read(&scales, k.type, weights, chains);
-            for (int32_t r = 0; r < GROUP_REGISTERS; r += row_registers)
-                row_256(sums, k, weights, &scales, &a, r, row_registers);
+            for (int32_t r = 0; r < GROUP_REGISTERS; r += n_rows)
+                row_256(sums, k, weights, &scales, &a, r, n_rows);
         } else {
             pairs_make(space.pairs, acts, 64, m);
             if (sums_serve)

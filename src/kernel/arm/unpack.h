@@ -16,7 +16,7 @@
 enum { GROUP_REGISTERS = 2 * HALF_REGISTERS };
 
 /* Register r of a word of the file's block. */
-INLINE uint8x16_t word_at(const uint8_t *block, int32_t part, int32_t word, int32_t r)
+INLINE uint8x16_t word_at(const uint8_t *block, int32_t part, int64_t word, int32_t r)
 {
     return vld1q_u8(block + part + word * WORD_BYTES + r * 16);
 }
@@ -40,7 +40,7 @@ INLINE void words_zip(uint8x16_t w[2])
 }
 
 /* n words (1, or an even number with pairs). */
-INLINE void words_at(uint8x16_t *w, const uint8_t *block, int32_t part, int32_t word, int32_t n,
+INLINE void words_at(uint8x16_t *w, const uint8_t *block, int32_t part, int64_t word, int32_t n,
                      int32_t r, bool pairs)
 {
     UNROLL
@@ -54,7 +54,7 @@ INLINE void words_at(uint8x16_t *w, const uint8_t *block, int32_t part, int32_t 
 }
 
 /* Each byte shifted to the left, or to the right where n is negative. */
-INLINE uint8x16_t shifted(uint8x16_t x, int32_t n)
+INLINE uint8x16_t shifted(uint8x16_t x, int64_t n)
 {
     if (__builtin_constant_p(n))
         return n >= 0 ? x << (uint8_t)n : x >> (uint8_t)-n;
@@ -162,7 +162,7 @@ INLINE void run_32(int8x16_t *w, tensor_type type, const uint8_t *block, int32_t
 
 /* A block of 256 is read in four quarters of four runs each. */
 typedef struct run_place {
-    int32_t c, j; /* weights 32 c + 4 j to 32 c + 4 j + 15 */
+    int64_t c, j; /* weights 32 c + 4 j to 32 c + 4 j + 15 */
 } run_place;
 
 INLINE bool subs_of_16(tensor_type type)
@@ -170,7 +170,7 @@ INLINE bool subs_of_16(tensor_type type)
     return type == TYPE_Q2_K || type == TYPE_Q3_K || type == TYPE_Q6_K;
 }
 
-INLINE run_place run_at(tensor_type type, int32_t quarter, int32_t run)
+INLINE run_place run_at(tensor_type type, int64_t quarter, int32_t run)
 {
     if (subs_of_16(type))
         return (run_place){quarter / 2 * 4 + run, quarter % 2 * 4};
@@ -178,7 +178,7 @@ INLINE run_place run_at(tensor_type type, int32_t quarter, int32_t run)
 }
 
 /* Words j to j + n - 1 of a run, j below 4. */
-INLINE void run_256(int8x16_t *w, tensor_type type, const uint8_t *block, int32_t quarter,
+INLINE void run_256(int8x16_t *w, tensor_type type, const uint8_t *block, int64_t quarter,
                     int32_t run, int32_t j, int32_t n, int32_t r, bool pairs)
 {
     uint8x16_t raw[4], high[4];
@@ -212,7 +212,7 @@ INLINE void run_256(int8x16_t *w, tensor_type type, const uint8_t *block, int32_
             x = run == 3 ? shifted(x, -6) : masked(shifted(x, -2 * run), 3);
         else if (type == TYPE_Q3_K)
             x = joined(run == 3 ? shifted(x, -6) : masked(shifted(x, -2 * run), 3),
-                       shifted(high[i], 2 - at.c), 4);
+                       shifted(shifted(high[i], -(quarter / 2 * 4)), 2 - run), 4);
         else if (type == TYPE_Q4_K)
             x = nibble(x, run / 2);
         else if (type == TYPE_Q5_K)
