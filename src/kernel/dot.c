@@ -28,6 +28,9 @@ typedef struct dot_job {
     const plane_layout *layout;
     const plane_blocks *planes; /* NULL: groups is set */
     uint8_t *joined;            /* [STEP_K / block_k] blocks */
+    /* Of a tile kernel that takes decoded steps: */
+    decode_kernel decode; /* NULL: it takes packed blocks */
+    void *decoded;        /* [DOT_DECODED_BYTES] */
 } dot_job;
 
 /* sums[n][32] of rows first .. last - 1 from or to y. */
@@ -57,17 +60,37 @@ static const uint8_t *join(const dot_job *p, int32_t b, int32_t n_blocks)
     return p->joined;
 }
 
-/* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. */
+/* Lines of packed weights into the second cache. */
+static void lines_fetch(const uint8_t *lines, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        __builtin_prefetch(lines + i * 64, 0, 2);
+}
+
+/* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. Decoding comes in
+ * bursts, so the next step's lines are fetched a few before each tile. */
 static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, int32_t n_blocks,
                       int32_t first, int32_t last)
 {
     const uint8_t *weights = p->planes ? join(p, b, n_blocks)
                                        : p->groups + (size_t)group * p->group_bytes +
                                              (size_t)b * (size_t)p->weight_block_bytes;
-    for (int32_t t = first, m; t < last; t += m) {
+    const uint8_t *next = weights;
+    int32_t n_lines = 0;
+    if (p->decode) {
+        int32_t step_lines = n_blocks * p->weight_block_bytes / 64;
+        p->decode(p->decoded, weights, n_blocks);
+        if (!p->planes) {
+            next = weights + (size_t)step_lines * 64;
+            n_lines = (step_lines * TOKEN_TILE + last - first - 1) / (last - first);
+        }
+        weights = p->decoded;
+    }
+    for (int32_t t = first, m; t < last; t += m, next += n_lines * 64) {
         m = t < p->tiling.covered ? p->tiling.long_rows : p->tiling.short_rows;
         const uint8_t *acts = p->acts + (size_t)t * p->act_row_bytes +
                               (size_t)b * (size_t)p->act_block_bytes * (size_t)m;
+        lines_fetch(next, n_lines);
         p->kernel(sums + (t - first) * GROUP_ROWS, weights, acts, n_blocks, m);
     }
 }
@@ -77,7 +100,7 @@ static void rows_dot(const dot_job *p, int32_t n_groups, int32_t first, int32_t 
 {
     int32_t rows = last - first;
     int32_t step = p->n_blocks, span = p->n_blocks;
-    if (p->planes || rows > TOKEN_TILE)
+    if (p->planes || p->decode || rows > TOKEN_TILE)
         step = STEP_K / p->block_k;
     if (rows > TOKEN_TILE) {
         int64_t steps = ACT_SPAN_BYTES / ((int64_t)rows * p->act_block_bytes * step);
@@ -111,8 +134,9 @@ static int32_t rows_end(const dot_job *p, int32_t first)
     return last;
 }
 
-static dot_job job_of(tensor_type type, act_kind act, tile_kernel kernel, bool even, float *y,
-                      int64_t ldy, const void *acts, int32_t n, int64_t k)
+static dot_job job_of(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel,
+                      bool even, float *y, int64_t ldy, const void *acts, int32_t n, int64_t k,
+                      void *scratch)
 {
     const type_layout *layout = layout_find(type);
     dot_job p = {
@@ -127,6 +151,8 @@ static dot_job job_of(tensor_type type, act_kind act, tile_kernel kernel, bool e
         .tiling = act_tiling_of(n, even),
         .y = y,
         .ldy = ldy,
+        .decode = decode,
+        .decoded = (uint8_t *)scratch + DOT_SUM_BYTES + DOT_JOIN_BYTES,
     };
     p.group_bytes = (size_t)p.n_blocks * (size_t)p.weight_block_bytes;
     return p;
@@ -144,7 +170,16 @@ void dot_tiles(tensor_type type, act_kind act, tile_kernel kernel, bool even, fl
                const void *groups, int32_t n_groups, const void *acts, int32_t n, int64_t k,
                void *scratch)
 {
-    dot_job p = job_of(type, act, kernel, even, y, ldy, acts, n, k);
+    dot_job p = job_of(type, act, NULL, kernel, even, y, ldy, acts, n, k, scratch);
+    p.groups = groups;
+    job_run(&p, n_groups, scratch);
+}
+
+void dot_decoded(tensor_type type, act_kind act, decode_kernel decode, tile_kernel kernel, float *y,
+                 int64_t ldy, const void *groups, int32_t n_groups, const void *acts, int32_t n,
+                 int64_t k, void *scratch)
+{
+    dot_job p = job_of(type, act, decode, kernel, false, y, ldy, acts, n, k, scratch);
     p.groups = groups;
     job_run(&p, n_groups, scratch);
 }
@@ -154,7 +189,8 @@ void dot_planes(const kernel_table *kernels, tensor_type type, float *y, int64_t
                 void *group)
 {
     const matmul_kernel *m = &kernels->matmul[type];
-    dot_job p = job_of(type, m->act, m->tile, m->even_tiles, y, ldy, acts, n, k);
+    dot_job p =
+        job_of(type, m->act, m->decode, m->tile, m->even_tiles, y, ldy, acts, n, k, scratch);
     p.kernels = kernels;
     p.layout = plane_layout_find(type);
     dot_fn *dot = matmul_dot_of(m, n);

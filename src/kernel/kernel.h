@@ -50,6 +50,9 @@ typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
                             int32_t n_blocks, int32_t m);
 
+/* Decodes blocks of one packed group, at most 256 of k, for a tile kernel that takes them so. */
+typedef void (*decode_kernel)(void *decoded, const uint8_t *weights, int32_t n_blocks);
+
 typedef void dot_fn(float *y, int64_t ldy, const void *groups, int32_t n_groups, const void *acts,
                     int32_t n, int64_t k, void *scratch);
 
@@ -91,7 +94,9 @@ typedef struct matmul_kernel {
      * activations (act_tiling_of). NULL: it is made of something else. */
     tile_kernel tile;
     bool even_tiles;
-    /* The same for many rows, from so many on (tiles_from of os/cpu_tuning.h). NULL: dot alone. */
+    /* What tile gets blocks from, once for all rows. NULL: it takes them as they are packed. */
+    decode_kernel decode;
+    /* The same for many rows, from so many on. NULL: dot alone. */
     dot_fn *dot_many;
     int32_t many_from;
 } matmul_kernel;

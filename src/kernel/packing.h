@@ -39,19 +39,29 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
 /* Every type: name, name in functions, activations, weights per block, bytes per block of
  * the file. */
 #define KERNEL_TYPES(X)                                                                            \
+    KERNEL_FLOAT_TYPES(X)                                                                          \
+    KERNEL_INTEGER_TYPES(X)
+
+#define KERNEL_FLOAT_TYPES(X)                                                                      \
     X(F32, f32, ACT_F32, 1, 4)                                                                     \
     X(F16, f16, ACT_F32, 1, 2)                                                                     \
-    X(BF16, bf16, ACT_F32, 1, 2)                                                                   \
-    KERNEL_INTEGER_TYPES(X)
+    X(BF16, bf16, ACT_F32, 1, 2)
 
 /* Those whose products are integers. */
 #define KERNEL_INTEGER_TYPES(X)                                                                    \
+    KERNEL_TYPES_32(X)                                                                             \
+    KERNEL_TYPES_256(X)
+
+/* By their blocks. */
+#define KERNEL_TYPES_32(X)                                                                         \
     X(Q4_0, q4_0, ACT_Q8_32, 32, 18)                                                               \
     X(Q4_1, q4_1, ACT_Q8_32, 32, 20)                                                               \
     X(Q5_0, q5_0, ACT_Q8_32, 32, 22)                                                               \
     X(Q5_1, q5_1, ACT_Q8_32, 32, 24)                                                               \
     X(Q8_0, q8_0, ACT_Q8_32, 32, 34)                                                               \
-    X(IQ4_NL, iq4_nl, ACT_Q8_32, 32, 18)                                                           \
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, 32, 18)
+
+#define KERNEL_TYPES_256(X)                                                                        \
     X(Q2_K, q2_k, ACT_Q8_256, 256, 84)                                                             \
     X(Q3_K, q3_k, ACT_Q8_256, 256, 110)                                                            \
     X(Q4_K, q4_k, ACT_Q8_256, 256, 144)                                                            \

@@ -136,6 +136,7 @@ void ref_matmul_init(kernel_table *table)
                                                  tile_##name##_ref,                                \
                                                  even,                                             \
                                                  NULL,                                             \
+                                                 NULL,                                             \
                                                  0};
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE

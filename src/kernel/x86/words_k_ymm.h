@@ -1,5 +1,6 @@
 /* The weights of blocks of 256 as bytes, 8 rows at a time, and their sub-blocks' scales and minima,
- * and the float end of a block, for the 8-lane x86 tiers. */
+ * and the float end of a block, for the 8-lane x86 tiers: after a tier's header, which says how it
+ * takes weights of 8 bits (bytes_iq4). */
 #pragma once
 
 #include "kernel/x86/ymm.h"
@@ -15,17 +16,6 @@ INLINE __m256i signed_byte_of(__m256i words, int s)
 {
     __m256i v = _mm256_sll_epi32(words, _mm_cvtsi32_si128(24 - 8 * (s % 4)));
     return _mm256_srai_epi32(v, 24);
-}
-
-/* sum + dw * dx * products, then - mw * dx * minima where there are some. */
-INLINE void finish(float *sums, const uint8_t *acts, int m, int t, __m256 dw, __m256 mw,
-                   __m256i products, __m256i minima, bool has_min)
-{
-    __m256 dx = broadcast_float(acts + ACT_256_D * m + t * 4);
-    __m256 sum = add_scaled(_mm256_loadu_ps(sums + t * GROUP_ROWS), dw, dx, products);
-    if (has_min)
-        sum = _mm256_fnmadd_ps(_mm256_mul_ps(mw, dx), _mm256_cvtepi32_ps(minima), sum);
-    _mm256_storeu_ps(sums + t * GROUP_ROWS, sum);
 }
 
 /* ---- Sub-blocks of 32 ---- */
@@ -98,11 +88,10 @@ INLINE __m256i word_q5_k(const uint8_t *block, int s, int c, int slice)
     return _mm256_or_si256(field(v, 0, 4), bit_at(h, 0, 4));
 }
 
-/* Indices into the levels. */
-INLINE __m256i nibbles_iq4_xs(const uint8_t *block, int s, int c, int slice)
+INLINE __m256i word_iq4_xs(const uint8_t *block, int s, int c, int slice)
 {
     __m256i v = load_slice(block + IQ4_XS_QS + (s * 4 + c % 4) * WORD_BYTES, slice);
-    return field(v, c / 4 * 4, 4);
+    return _mm256_shuffle_epi8(bytes_iq4(), field(v, c / 4 * 4, 4));
 }
 
 /* ---- Sub-blocks of 16 ---- */

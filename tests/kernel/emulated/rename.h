@@ -9,15 +9,10 @@
 #define tile_q5_1_avxvnni   emulated_tile_q5_1_avxvnni
 #define tile_q8_0_avxvnni   emulated_tile_q8_0_avxvnni
 #define tile_iq4_nl_avxvnni emulated_tile_iq4_nl_avxvnni
-#define tile_q2_k_avxvnni   emulated_tile_q2_k_avxvnni
-#define tile_q3_k_avxvnni   emulated_tile_q3_k_avxvnni
-#define tile_q4_k_avxvnni   emulated_tile_q4_k_avxvnni
-#define tile_q5_k_avxvnni   emulated_tile_q5_k_avxvnni
-#define tile_q6_k_avxvnni   emulated_tile_q6_k_avxvnni
-#define tile_iq4_xs_avxvnni emulated_tile_iq4_xs_avxvnni
 
-#define limits_avxvnni_set emulated_limits_avxvnni_set
-#define limits_amx_set     emulated_limits_amx_set
+#define decoded_avxvnni_set emulated_decoded_avxvnni_set
+#define limits_avxvnni_set  emulated_limits_avxvnni_set
+#define limits_amx_set      emulated_limits_amx_set
 
 #define amx_matmul_init  emulated_amx_matmul_init
 #define dot_amx          emulated_dot_amx

@@ -2,17 +2,6 @@
 #include "kernel/x86/avx2/tile_avx2.h"
 #include "kernel/x86/words_32_ymm.h"
 
-INLINE __m256i word_q8_0(const uint8_t *block, int c, int slice)
-{
-    return _mm256_xor_si256(load_slice(block + Q8_0_QS + c * WORD_BYTES, slice),
-                            _mm256_set1_epi8(-128));
-}
-
-INLINE __m256i word_iq4_nl(const uint8_t *block, int c, int slice)
-{
-    return _mm256_shuffle_epi8(iq4_table(), nibbles_word(block + IQ4_NL_QS, c, slice));
-}
-
 /* words: how many words' products fit 16 bits. shift: offset = 1 << shift, paid by starting at
  * -offset * sum(x); 0: none. min: byte offset of the minima, 0: none. */
 #define DEFINE_TILE_32(name, block_bytes, words, is_signed, shift, min)                            \

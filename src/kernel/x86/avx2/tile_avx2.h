@@ -1,7 +1,7 @@
-/* What the AVX2 tile kernels share. A product of bytes is
- * vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each type says
- * how many words (4 weights) add up before 16 bits could overflow. With 16 registers, tokens go in
- * chunks of up to 4; m stays the distance between the words of a token. */
+/* What the AVX2 tile kernels of packed blocks share (decoded_ymm.h has the others). A product of
+ * bytes is vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each type
+ * says how many words (4 weights) add up before 16 bits could overflow. With 16 registers, tokens go
+ * in chunks of up to 4; m stays the distance between the words of a token. */
 #pragma once
 
 #include "kernel/x86/ymm.h"
@@ -43,6 +43,18 @@ enum { CHUNK_ROWS = 4 };
         }                                                                                          \
     }
 
+/* Q8_0's weights, signed. */
+INLINE __m256i bytes_q8_0(__m256i stored)
+{
+    return _mm256_xor_si256(stored, _mm256_set1_epi8(-128));
+}
+
+/* The levels of IQ4_NL and IQ4_XS. */
+INLINE __m256i bytes_iq4(void)
+{
+    return iq4_table();
+}
+
 /* Pairs of byte products in 16 bits: weights in 0..127, or signed ones by absolute value. */
 INLINE __m256i products_16(__m256i w, __m256i x, bool is_signed)
 {
@@ -60,5 +72,6 @@ INLINE __m256i both_halves(__m256i v)
 #define DECLARE_TILE(TYPE, name, act, block_k, block_bytes)                                        \
     void tile_##name##_avx2(float *sums, const uint8_t *weights, const uint8_t *acts,              \
                             int32_t n_blocks, int32_t m);
-KERNEL_TYPES(DECLARE_TILE)
+KERNEL_FLOAT_TYPES(DECLARE_TILE)
+KERNEL_TYPES_32(DECLARE_TILE)
 #undef DECLARE_TILE

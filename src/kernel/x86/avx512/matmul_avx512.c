@@ -60,7 +60,9 @@ void avx512_matmul_init(kernel_table *table)
 #define SET_TYPE(TYPE, name, ...)                                                                  \
     table->matmul[TYPE_##TYPE].dot = OF_SHAPE(dot_##name);                                         \
     table->matmul[TYPE_##TYPE].tile = OF_SHAPE(tile_##name);                                       \
-    table->matmul[TYPE_##TYPE].even_tiles = lines;
+    table->matmul[TYPE_##TYPE].even_tiles = lines;                                                 \
+    table->matmul[TYPE_##TYPE].decode = NULL;                                                      \
+    table->matmul[TYPE_##TYPE].dot_many = NULL;
     AVX512_TILES(SET_TYPE)
 #undef SET_TYPE
 #undef OF_SHAPE

@@ -2,17 +2,6 @@
 #include "kernel/x86/avxvnni/tile_avxvnni.h"
 #include "kernel/x86/words_32_ymm.h"
 
-/* Stored with the offset of 128 already. */
-INLINE __m256i word_q8_0(const uint8_t *block, int c, int slice)
-{
-    return load_slice(block + Q8_0_QS + c * WORD_BYTES, slice);
-}
-
-INLINE __m256i word_iq4_nl(const uint8_t *block, int c, int slice)
-{
-    return _mm256_shuffle_epi8(iq4_unsigned(), nibbles_word(block + IQ4_NL_QS, c, slice));
-}
-
 /* -(sum(x) << shift) of token t; zero for types without an offset. */
 INLINE __m256i offset_start(const uint8_t *acts, int m, int t, int shift)
 {

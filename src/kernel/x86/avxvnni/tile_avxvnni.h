@@ -1,8 +1,8 @@
-/* What the avxvnni tile kernels share. A slice of 8 rows meets all tokens of a tile at once: a word
- * of weights is decoded once, then takes one broadcast load and one vpdpbusd a token. With 16
- * registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save broadcasts,
- * which run next to the dot products, but decode the weights of a full tile twice. What is used for
- * longer than a sub-block (sums times scales) is left to the compiler to spill.
+/* What the avxvnni tile kernels of packed blocks share: those of blocks of 32 for few rows, where
+ * decoding is cheap (decoded_ymm.h has the others). A slice of 8 rows meets all tokens of a tile at
+ * once: a word of weights is decoded once, then takes one broadcast load and one vpdpbusd a token.
+ * With 16 registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save
+ * broadcasts, which run next to the dot products, but decode the weights of a full tile twice.
  *
  * vpdpbusd wants unsigned weights: offsets (Q4_0's 8, Q8_0's 128, ...) are paid by starting a sum
  * at -offset * sum(x). */
@@ -58,8 +58,14 @@
         }                                                                                          \
     }
 
+/* Q8_0's weights as they are stored, plus 128. */
+INLINE __m256i bytes_q8_0(__m256i stored)
+{
+    return stored;
+}
+
 /* The levels of IQ4_NL and IQ4_XS plus 128. */
-INLINE __m256i iq4_unsigned(void)
+INLINE __m256i bytes_iq4(void)
 {
     return _mm256_xor_si256(iq4_table(), _mm256_set1_epi8(-128));
 }
@@ -67,5 +73,5 @@ INLINE __m256i iq4_unsigned(void)
 #define DECLARE_TILE(TYPE, name, act, block_k, block_bytes)                                        \
     void tile_##name##_avxvnni(float *sums, const uint8_t *weights, const uint8_t *acts,           \
                                int32_t n_blocks, int32_t m);
-KERNEL_INTEGER_TYPES(DECLARE_TILE)
+KERNEL_TYPES_32(DECLARE_TILE)
 #undef DECLARE_TILE
