@@ -60,6 +60,9 @@ static const uint8_t *join(const dot_job *p, int32_t b, int32_t n_blocks)
     return p->joined;
 }
 
+_Static_assert(DOT_SUM_BYTES + DOT_JOIN_BYTES + DOT_DECODED_BYTES <= 65536,
+               "dot_scratch_bytes holds them");
+
 /* Lines of packed weights into the second cache. */
 static void lines_fetch(const uint8_t *lines, int32_t n)
 {

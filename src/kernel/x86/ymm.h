@@ -13,6 +13,16 @@ INLINE __m256i load_slice(const uint8_t *p, int slice)
     return _mm256_loadu_si256((const __m256i *)(const void *)(p + slice * SLICE_BYTES));
 }
 
+/* Lines first .. last - 1 of a block that is so far ahead, into the second cache: what a core
+ * fetches by itself does not keep up with one row. */
+enum { FETCH_AHEAD = 18432 };
+
+INLINE void fetch_lines(const uint8_t *block, int first, int last)
+{
+    for (int i = first; i < last; i++)
+        _mm_prefetch((const char *)block + FETCH_AHEAD + i * 64, _MM_HINT_T1);
+}
+
 INLINE __m256i broadcast_word(const uint8_t *p)
 {
     return _mm256_set1_epi32((int32_t)load_u32(p));

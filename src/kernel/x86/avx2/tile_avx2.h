@@ -1,7 +1,7 @@
 /* What the AVX2 tile kernels of packed blocks share (decoded_ymm.h has the others). A product of
- * bytes is vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each type
- * says how many words (4 weights) add up before 16 bits could overflow. With 16 registers, tokens go
- * in chunks of up to 4; m stays the distance between the words of a token. */
+ * bytes is vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each
+ * type says how many words (4 weights) add up before 16 bits could overflow. With 16 registers,
+ * tokens go in chunks of up to 4; m stays the distance between the words of a token. */
 #pragma once
 
 #include "kernel/x86/ymm.h"
@@ -37,6 +37,7 @@ enum { CHUNK_ROWS = 4 };
                             int32_t n_blocks, int32_t m)                                           \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
+            fetch_lines(weights, 0, (block_bytes)*GROUP_ROWS / 64);                                \
             FOR_CHUNKS(name##_chunk, sums, weights, acts, m)                                       \
             weights += (block_bytes)*GROUP_ROWS;                                                   \
             acts += (act_bytes_)*m;                                                                \

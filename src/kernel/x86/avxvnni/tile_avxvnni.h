@@ -19,8 +19,11 @@
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
             ROLLED                                                                                 \
-            for (int slice = 0; slice < SLICES; slice++)                                           \
+            for (int slice = 0; slice < SLICES; slice++) {                                         \
+                const int lines = (block_bytes)*GROUP_ROWS / 64;                                   \
+                fetch_lines(weights, lines *slice / SLICES, lines * (slice + 1) / SLICES);         \
                 name##_slice(m, sums + slice * SLICE_ROWS, weights, acts, slice);                  \
+            }                                                                                      \
             weights += (block_bytes)*GROUP_ROWS;                                                   \
             acts += (act_bytes_)*m;                                                                \
         }                                                                                          \
