@@ -63,6 +63,8 @@ static const uint8_t *join(const dot_job *p, int32_t b, int32_t n_blocks)
 _Static_assert(DOT_SUM_BYTES + DOT_JOIN_BYTES + DOT_DECODED_BYTES <= 65536,
                "dot_scratch_bytes holds them");
 
+enum { FETCH_STEPS = 2 };
+
 /* Lines of packed weights into the second cache. */
 static void lines_fetch(const uint8_t *lines, int32_t n)
 {
@@ -71,7 +73,7 @@ static void lines_fetch(const uint8_t *lines, int32_t n)
 }
 
 /* One group, blocks [b, b + n_blocks), all tiles of rows first .. last - 1. Decoding comes in
- * bursts, so the next step's lines are fetched a few before each tile. */
+ * bursts, so the lines of the step after the next are fetched a few before each tile. */
 static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, int32_t n_blocks,
                       int32_t first, int32_t last)
 {
@@ -84,8 +86,9 @@ static void tiles_dot(float *sums, const dot_job *p, int32_t group, int32_t b, i
         int32_t step_lines = n_blocks * p->weight_block_bytes / 64;
         p->decode(p->decoded, weights, n_blocks);
         if (!p->planes) {
-            next = weights + (size_t)step_lines * 64;
-            n_lines = (step_lines * TOKEN_TILE + last - first - 1) / (last - first);
+            int32_t n_tiles = (last - first + TOKEN_TILE - 1) / TOKEN_TILE;
+            next = weights + (size_t)step_lines * FETCH_STEPS * 64;
+            n_lines = (step_lines + n_tiles - 1) / n_tiles;
         }
         weights = p->decoded;
     }
