@@ -27,6 +27,7 @@ enum {
     MOST_THREADS = 256,
     QUANTISE_ROWS = 64,
     PART_ROUNDS = 4096,
+    PART_ROWS = 16,
     ROUNDS = 5,
     N_NUMBERS = 151936 /* of a row operation's operand: a large vocabulary */
 };
@@ -232,18 +233,18 @@ static void part_rounds(void *user)
 
 static void bench_parts(bench *b)
 {
-    const char *name;
+    drey_kernel_report r = {.kernel = b->type->name, .what = DREY_KERNEL_PART, .rows = PART_ROWS};
+    const double thread_peak = b->limits->int8_ops_per_s / pool_n_threads(b->pool);
+    const int32_t k = b->type->block_k == 32 ? 4 * 32 : 256;
     if (!b->kernels->dot_part)
         return;
-    for (b->part = 0; (name = b->kernels->dot_part(b->type->type, b->part, 0, b->per_thread));
-         b->part++)
-        b->visit(b->user,
-                 &(drey_kernel_report){.kernel = b->type->name,
-                                       .what = DREY_KERNEL_PART,
-                                       .shape = name,
-                                       .rows = 1,
-                                       .seconds = repeat_seconds(part_rounds, b, 1, call_round_s) /
-                                                  PART_ROUNDS});
+    for (b->part = 0; (r.shape = b->kernels->dot_part(b->type->type, b->part, 0, b->per_thread));
+         b->part++) {
+        r.seconds = repeat_seconds(part_rounds, b, 1, call_round_s) / PART_ROUNDS;
+        r.ops_per_s = 2.0 * PART_ROWS * GROUP_ROWS * k / r.seconds;
+        r.peak_share = r.ops_per_s / thread_peak;
+        b->visit(b->user, &r);
+    }
 }
 
 static void bench_type(bench *b, const type_entry *t)

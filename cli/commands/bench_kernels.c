@@ -68,7 +68,8 @@ static void show_table(listing *l, const drey_kernel_report *r)
     } else if (r->what == DREY_KERNEL_PLANES) {
         show_planes(l, r);
     } else if (r->what == DREY_KERNEL_PART) {
-        fprintf(l->out, "  %-17s %6.0f ns\n", r->shape, 1e9 * r->seconds);
+        fprintf(l->out, "  %-17s %6.0f ns, alone %3.0f %% of peak\n", r->shape, 1e9 * r->seconds,
+                100 * r->peak_share);
     } else if (r->what == DREY_KERNEL_PACK) {
         fprintf(l->out, "%-6s packed at %.1f GB/s", r->kernel, 1e-9 * r->bytes_per_s);
     } else {
