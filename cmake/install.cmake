@@ -10,7 +10,7 @@ set_target_properties(drey_train_static PROPERTIES EXPORT_NAME train-static)
 install(TARGETS ${DREY_INSTALLED} EXPORT drey-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS drey RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES include/drey/drey.h include/drey/chat.h include/drey/tune.h include/drey/train.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drey)
+install(DIRECTORY include/drey DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(EXISTS ${CMAKE_SOURCE_DIR}/docs/reference/drey.1)
   install(FILES docs/reference/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

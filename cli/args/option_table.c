@@ -35,6 +35,7 @@ enum {
 NAMES(policy)
 NAMES(part)
 NAMES(io)
+NAMES(fallback)
 NAMES(kv)
 NAMES(exit)
 #undef NAMES
@@ -199,6 +200,9 @@ const cli_option cli_options[] = {
           "length of a chain (8)"),
     COUNT("tree", 0, TEXTS, drafting.tree_nodes, "N", 1, DREY_MAX_DRAFTED,
           "most nodes of a tree (47)"),
+    REAL("alpha", 0, TEXTS, drafting.alpha, "X", 1e-6, 0.999,
+         "llmcad, edgellm: where drafting ends at first (0.01)"),
+    CHOICE("fallback", 0, TEXTS, drafting.fallback, fallback, "how alpha moves (mean)"),
     SET("without", 0, TEXTS, drafting.without, NULL, part, "parts of drafting to leave out"),
     COUNT("threads", 't', CORES, common.n_threads, "N", 1, DREY_MAX_THREADS, "threads (the cores)"),
     TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, common.units, "UNITS|cpu|auto",

@@ -134,6 +134,8 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.n_sessions = settings->n_sessions;
     options.draft_tokens = settings->drafting.draft_tokens;
     options.tree_nodes = settings->drafting.tree_nodes;
+    options.fallback = settings->drafting.fallback;
+    options.alpha = settings->drafting.alpha;
     options.prompt_chunk = settings->common.prompt_chunk;
     options.trace_spans = settings->text.trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->common.cpu_tier;

@@ -64,10 +64,11 @@ static drey_status check_choices(const choice *c, drey_error *err)
     const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
-             !drey_kv_name(o->kv) || !drey_exit_name(o->exit) ||
+             !drey_kv_name(o->kv) || !drey_exit_name(o->exit) || !drey_fallback_name(o->fallback) ||
              (o->tuning &&
               (!drey_fetch_name(o->tuning->fetch) || !drey_tile_name(o->tuning->tile))),
-         "policy, drafter, io, kv, exit, fetch or tile is not one of those in drey.h", NULL, NULL},
+         "policy, drafter, io, kv, exit, fallback, fetch or tile is not one of those in drey.h",
+         NULL, NULL},
         {o->without >> DREY_PART_LOOKUP > 1,
          "what is to be left out is not one of the parts in drey.h", NULL, NULL},
         {o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without,
@@ -145,6 +146,9 @@ static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
         if (table[i].value < !table[i].may_be_0 || table[i].value > table[i].most)
             FAIL(err, DREY_ERR_USAGE, "%s%d%s not possible (%d to %d)", table[i].before,
                  table[i].value, table[i].after, table[i].shown_least, table[i].most);
+    if (!(o->alpha >= 0 && o->alpha < 1))
+        FAIL(err, DREY_ERR_USAGE, "a first alpha of %g is not possible (above 0, below 1)",
+             (double)o->alpha);
     return stream_check_read_bytes(o->read_bytes, err);
 }
 
@@ -260,6 +264,7 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     /* Predictors of exits were trained with one source of guesses. */
     c->blends = chosen->with & DREY_WITH(DREY_PART_LOOKUP) && c->drafter && !c->drafter->looks_up &&
                 o.exit == DREY_EXIT_OFF;
+    c->fallback = (fallback_rule){o.fallback, o.alpha};
     c->tree_nodes = policy_size(&o);
     c->draft_steps = policy_steps(&o);
     const drey_model *writer = chosen->policy == DREY_POLICY_DRAFT ? o.draft : c->draft;
@@ -273,8 +278,7 @@ static void take_numbers(engine_config *c, const drey_engine_options *o)
     c->n_sessions = o->n_sessions ? o->n_sessions : 1;
     c->prompt_chunk = o->prompt_chunk;
     c->trace_spans = o->trace_spans;
-    c->memory_bytes = o->memory_bytes;
-    c->held_bytes = o->held_bytes;
+    c->memory = (config_memory){o->memory_bytes, o->held_bytes};
     c->reads = (config_reads){o->io, o->read_bytes};
     c->kv = o->kv;
     c->exit = o->exit;

@@ -63,6 +63,11 @@ typedef struct config_units {
     drey_tuning tuning;
 } config_units;
 
+typedef struct config_memory {
+    uint64_t bytes;      /* the budget; DREY_MEMORY_AUTO is not resolved */
+    uint64_t held_bytes; /* of it, by the caller */
+} config_memory;
+
 typedef struct config_reads {
     drey_io io;
     uint64_t bytes; /* of one; 0: the usual */
@@ -81,13 +86,13 @@ typedef struct engine_config {
     drey_policy policy_id;
     bool blends;      /* lookup guesses next to the drafter */
     uint64_t without; /* DREY_WITHOUT of parts */
+    fallback_rule fallback;
     int32_t n_context, n_threads, n_sessions;
     int32_t tree_nodes;   /* most drafted nodes of a turn, */
     int32_t draft_steps;  /* and the steps that they take, about */
     int32_t prompt_chunk; /* 0: for the plan to choose */
     int32_t trace_spans;
-    uint64_t memory_bytes; /* DREY_MEMORY_AUTO is not resolved */
-    uint64_t held_bytes;
+    config_memory memory;
     config_reads reads;
     drey_kv kv;
     drey_exit exit;

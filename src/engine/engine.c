@@ -48,8 +48,8 @@ uint64_t drey_memory_auto(void)
 /* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
 {
-    e->budget_bytes = e->config.memory_bytes;
-    if (e->config.memory_bytes != DREY_MEMORY_AUTO)
+    e->budget_bytes = e->config.memory.bytes;
+    if (e->config.memory.bytes != DREY_MEMORY_AUTO)
         return DREY_OK;
     e->budget_bytes = memory_auto_budget(&e->inputs.facts.budget_is_estimate);
     if (!e->budget_bytes)

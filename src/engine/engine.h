@@ -36,7 +36,7 @@ typedef struct engine_sidecar { /* the target's */
 struct drey_engine {
     engine_config config;
     engine_tuning tuning;
-    uint64_t budget_bytes; /* config.memory_bytes, resolved */
+    uint64_t budget_bytes; /* config.memory.bytes, resolved */
     cpu_tuning cpu;        /* how to compute on this machine */
     const kernel_table *kernels;
     pool *pool;

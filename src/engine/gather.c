@@ -259,7 +259,7 @@ static void gather_options(drey_engine *e)
                                 .cache_nodes = TREE_MAX_NODES};
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = c->prompt_chunk;
-    in->process.held_bytes = min_u64(c->held_bytes, most_held_bytes);
+    in->process.held_bytes = min_u64(c->memory.held_bytes, most_held_bytes);
     in->least_logit_rows = e->tuning.least_logit_rows;
     in->deferred_rows =
         max_i32(e->tuning.deferred_rows, exit_most_deferred(c->exit, verifies_roots_alone(e)));

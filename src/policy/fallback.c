@@ -5,15 +5,29 @@
 
 #include "base/fmath.h"
 
-float fallback_next(float alpha, float confidence, int32_t n_all, int32_t n_correct)
+static float bounded(double alpha, float most)
+{
+    if (alpha < (double)fallback_least)
+        return fallback_least;
+    return alpha > (double)most ? most : (float)alpha;
+}
+
+static double above_0(float confidence)
+{
+    return confidence > FLT_MIN ? confidence : FLT_MIN;
+}
+
+float fallback_printed(float alpha, float confidence, int32_t n_all, int32_t n_correct)
 {
     double next = alpha * 0.5;
-    double tc = confidence > FLT_MIN ? confidence : FLT_MIN;
     if (n_correct < n_all)
-        next = alpha / pow_f64(tc, (double)(n_all - n_correct) / n_all);
-    if (next < (double)fallback_least)
-        return fallback_least;
-    return next > (double)fallback_most ? fallback_most : (float)next;
+        next = alpha / pow_f64(above_0(confidence), (double)(n_all - n_correct) / n_all);
+    return bounded(next, fallback_most_printed);
+}
+
+float fallback_mean(float alpha, float mean, int32_t n_all, int32_t n_correct)
+{
+    return bounded(n_correct < n_all ? alpha / above_0(mean) : alpha * 0.5, fallback_most);
 }
 
 static bool is_submitted_leaf(const token_tree *tree, int32_t node)
@@ -37,7 +51,20 @@ static int32_t agreement(const token_tree *tree, int32_t node, const int32_t *pa
     return 0;
 }
 
-float fallback_learn(float alpha, const token_tree *tree, const int32_t *path, int32_t n_path)
+/* Of the tokens that lead to `leaf` after the first wrong one, the n_correct + 1st. */
+static float mean_after_wrong(const token_tree *tree, const tree_node *leaf, int32_t n_correct)
+{
+    double sum = 0;
+    int32_t n = leaf->depth - n_correct - 1;
+    const tree_node *at = leaf;
+    for (; at->depth > n_correct + 1; at = &tree->nodes[at->parent])
+        sum += at->cumulative;
+    double mean = n > 0 ? sum / n : at->cumulative;
+    return (float)(mean / above_0(tree->nodes[at->parent].cumulative));
+}
+
+float fallback_learn(drey_fallback rule, float alpha, const token_tree *tree, const int32_t *path,
+                     int32_t n_path)
 {
     const tree_node *matching = NULL;
     float tc = 0;
@@ -55,5 +82,10 @@ float fallback_learn(float alpha, const token_tree *tree, const int32_t *path, i
         if (leaf->cumulative > tc)
             tc = leaf->cumulative;
     }
-    return matching ? fallback_next(alpha, tc, matching->depth, n_correct) : alpha;
+    if (!matching)
+        return alpha;
+    if (rule == DREY_FALLBACK_PRINTED)
+        return fallback_printed(alpha, tc, matching->depth, n_correct);
+    float mean = n_correct < matching->depth ? mean_after_wrong(tree, matching, n_correct) : 1;
+    return fallback_mean(alpha, mean, matching->depth, n_correct);
 }

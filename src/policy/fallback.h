@@ -1,18 +1,33 @@
 /* Self-adaptive fallback (LLMCad 3.3, EdgeLLM III-C): drafting ends when even the best branch is a
- * poor guess, Tc < alpha. alpha follows how good the guesses turn out to be. */
+ * poor guess, Tc < alpha. alpha follows how good the guesses turn out to be: where the whole of the
+ * best-matching branch was right, it is halved; else the rule decides (drey_fallback).
+ *
+ * Eq. 3 as it is printed divides alpha by Tc^(share of wrong tokens). Drafting ends when Tc has
+ * just fallen below alpha, so after a turn in which nothing was right alpha becomes about 1, and
+ * trees keep two nodes until several were right in full. EdgeLLM's text divides by "the average
+ * cumulative confidence of all tokens subsequent to the incorrectly generated one", which is
+ * milder. Cumulative is taken from the last right token on. */
 #pragma once
 
 #include "tree/tree.h"
 
 /* alpha's first value and its bounds: from a value beyond them it might never return after a run of
- * right or wrong guesses. */
-static const float fallback_first = 0.01f, fallback_least = 1e-6f, fallback_most = 0.99f;
+ * right or wrong guesses. With the greater bound that Eq. 3 needs, the mean's trees stay small as
+ * well: at 0.03 none of ten prompts had fewer tokens per pass than without a fallback (docs/lab).
+ */
+static const float fallback_first = 0.01f, fallback_least = 1e-6f, fallback_most = 0.03f,
+                   fallback_most_printed = 0.99f;
 
 /* EdgeLLM Eq. 3: the alpha after a verification in which n_correct of the n_all tokens of the
  * best-matching branch were right. confidence: Tc, the best branch's cumulative confidence; if
  * drafting ended for another reason than alpha, the one that was reached. */
-float fallback_next(float alpha, float confidence, int32_t n_all, int32_t n_correct);
+float fallback_printed(float alpha, float confidence, int32_t n_all, int32_t n_correct);
+
+/* The same by the mean cumulative confidence, from the last right token on, of the tokens after the
+ * first wrong one; of that one itself if there are none. */
+float fallback_mean(float alpha, float mean, int32_t n_all, int32_t n_correct);
 
 /* The same from a verified tree: the best-matching branch is the submitted leaf whose path has the
  * longest common part with path[0..n_path), the most confident one among equals. */
-float fallback_learn(float alpha, const token_tree *tree, const int32_t *path, int32_t n_path);
+float fallback_learn(drey_fallback rule, float alpha, const token_tree *tree, const int32_t *path,
+                     int32_t n_path);

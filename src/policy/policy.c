@@ -93,6 +93,13 @@ draft_policy *policy_init(void *memory, const policy_class *class, int32_t size,
     return p;
 }
 
+void policy_set_fallback(draft_policy *p, fallback_rule fallback)
+{
+    if (p->alpha > 0 && fallback.alpha > 0)
+        p->alpha = fallback.alpha;
+    p->fallback = fallback.rule;
+}
+
 void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence)
 {
     const tree_node *parent = &tree->nodes[node];

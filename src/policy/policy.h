@@ -82,8 +82,9 @@ typedef struct policy_class {
 
 struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
-    int32_t size;     /* most drafted nodes of a verification */
-    float alpha;      /* the fallback's current threshold; 0: there is none */
+    int32_t size; /* most drafted nodes of a verification */
+    float alpha;  /* the fallback's current threshold; 0: there is none */
+    drey_fallback fallback;
     uint64_t without; /* DREY_WITHOUT of parts that are left out */
     turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and only `size` decides */
     int64_t (*now_ns)(void); /* times steps for it; NULL: steps are not timed */
@@ -110,6 +111,15 @@ int32_t policy_size(const drey_engine_options *options);
 int32_t policy_steps(const drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
+
+/* How a policy's fallback moves, and where it begins; 0: as is usual. */
+typedef struct fallback_rule {
+    drey_fallback rule;
+    float alpha;
+} fallback_rule;
+
+/* Before the first turn. Not used by policies without a fallback. */
+void policy_set_fallback(draft_policy *p, fallback_rule fallback);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)
 {

@@ -11,9 +11,9 @@
 #include "policy/fallback.h"
 #include "policy/policy.h"
 
-/* Other guesses than the best open a branch from here on: LLMCad's example (3.2); EdgeLLM gives no
- * number. */
-static const float branch_confidence = 0.30f;
+/* Other guesses than the best open a branch from here on: LLMCad's example (3.2). EdgeLLM gives no
+ * number; 0.10 writes more tokens per pass than 0.30 (docs/lab). */
+static const float llmcad_branch = 0.30f, edgellm_branch = 0.10f;
 
 static void pacer_init(draft_policy *p)
 {
@@ -62,7 +62,8 @@ static int32_t pacer_next(draft_policy *p, const token_tree *tree, int32_t max_d
 
 static void pacer_push(draft_policy *p, token_tree *tree, int32_t node)
 {
-    policy_push(p, tree, node, TREE_MAX_GUESSES, branch_confidence);
+    policy_push(p, tree, node, TREE_MAX_GUESSES,
+                p->class == &policy_llmcad ? llmcad_branch : edgellm_branch);
 }
 
 static void pacer_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
@@ -70,7 +71,7 @@ static void pacer_observe(draft_policy *p, const token_tree *tree, const int32_t
 {
     (void)next;
     if (policy_has(p, DREY_PART_FALLBACK))
-        p->alpha = fallback_learn(p->alpha, tree, path, n_path);
+        p->alpha = fallback_learn(p->fallback, p->alpha, tree, path, n_path);
 }
 
 #define PACER                                                                                      \

@@ -85,6 +85,7 @@ static void make_policy(drey_session *s, const policy_class *c)
     bool measures = sharing_measures(e);
     s->policy =
         policy_init(arena_take(&s->memory, c->bytes), c, e->config.tree_nodes, e->config.without);
+    policy_set_fallback(s->policy, e->config.fallback);
     if (e->source.has_trees && c->expect)
         c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.blends);
     bool timed = drafting_may_be_timed(e->config.exit);

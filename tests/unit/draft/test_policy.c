@@ -97,8 +97,8 @@ static void add(forest *f, const branch *stem, candidate c)
     f->all[f->n++] = b;
 }
 
-/* A tree is grown by one of the papers' pacers. True: it ended because no branch was a good guess
- * any more. */
+/* A tree is grown by LLMCad's pacer (normalised) or EdgeLLM's. True: it ended because no branch was
+ * a good guess any more. */
 static bool restate_pacer(forest *f, uint64_t seed, bool normalised, int32_t size,
                           int32_t max_depth)
 {
@@ -133,7 +133,7 @@ static bool restate_pacer(forest *f, uint64_t seed, bool normalised, int32_t siz
         int32_t n = script(seed, next->token, next->length, c);
         next->grown = true;
         for (int32_t i = 0; i < n && f->n - 1 < size; i++)
-            if (i == 0 || c[i].confidence >= 0.3f)
+            if (i == 0 || c[i].confidence >= (normalised ? 0.3f : 0.1f))
                 add(f, next, c[i]);
     }
     return false;
@@ -233,7 +233,7 @@ static void check_pacer(const char *name, bool normalised)
     static forest f;
     int branched = 0, full = 0, gave_up = 0;
     for (uint64_t seed = 1; seed < 3000; seed++) {
-        int32_t size = rng_below(&r, 48);
+        int32_t size = rng_below(&r, 120);
         int32_t max_depth = rng_below(&r, 4) == 0 ? rng_below(&r, 6) : MAX_DEPTH;
         scripted s = {.base.class = &scripted_class, .seed = seed};
         static token_tree t;
@@ -461,32 +461,83 @@ TEST(optimal_by_hand)
 
 #define near(got, want) assert_near(got, want, 1e-4 * (want))
 
-/* EdgeLLM Eq. 3. */
-TEST(fallback_by_hand)
+/* root -+- A .9 --- AA .72 --- AAA .36
+ *       +- B .5 --- BB .45 */
+static void five_guesses(token_tree *t)
 {
-    near(fallback_next(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
-    near(fallback_next(0.01f, 0.008f, 8, 8), 0.005);
-    near(fallback_next(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
-    near(fallback_next(1.5e-6f, 0.5f, 1, 1), 1e-6);
-    near(fallback_next(0.01f, 0, 2, 1), 0.99);
-    /* root -+- A .9 --- AA .72 --- AAA .36
-     *       +- B .5 --- BB .45 */
+    tree_reset(t, 0);
+    int32_t a = tree_push(t, 0, 1, 0.9f), b = tree_push(t, 0, 2, 0.5f);
+    int32_t aa = tree_push(t, a, 1, 0.8f);
+    assert_int_equal(tree_push(t, aa, 1, 0.5f), 4);
+    assert_int_equal(tree_push(t, b, 2, 0.9f), 5);
+}
+
+enum { A = 1, B, AA, AAA, BB };
+static const int32_t a_to_aaa[] = {A, AA, AAA}, b_to_bb[] = {B, BB};
+
+/* EdgeLLM Eq. 3. */
+TEST(printed_fallback_by_hand)
+{
+    near(fallback_printed(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
+    near(fallback_printed(0.01f, 0.008f, 8, 8), 0.005);
+    near(fallback_printed(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
+    near(fallback_printed(1.5e-6f, 0.5f, 1, 1), 1e-6);
+    near(fallback_printed(0.01f, 0, 2, 1), 0.99);
     token_tree t;
-    tree_reset(&t, 0);
-    int32_t a = tree_push(&t, 0, 1, 0.9f), b = tree_push(&t, 0, 2, 0.5f);
-    int32_t aa = tree_push(&t, a, 1, 0.8f), aaa = tree_push(&t, aa, 1, 0.5f);
-    int32_t bb = tree_push(&t, b, 2, 0.9f);
-    near(fallback_learn(0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
+    five_guesses(&t);
+    const drey_fallback rule = DREY_FALLBACK_PRINTED;
+    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
     tree_submit(&t, 5);
-    const int32_t two[] = {a, aa}, three[] = {a, aa, aaa}, other[] = {b, bb};
-    near(fallback_learn(0.01f, &t, two, 2), 0.01305);    /* / .45^(1/3) */
-    near(fallback_learn(0.01f, &t, two, 1), 0.01703);    /* / .45^(2/3) */
-    near(fallback_learn(0.01f, &t, three, 3), 0.005);    /* all of it */
-    near(fallback_learn(0.01f, &t, other, 2), 0.005);    /* of the shorter branch */
-    near(fallback_learn(0.01f, &t, NULL, 0), 0.0222222); /* / .45: both agree with nothing */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.01305); /* / .45^(1/3) */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.01703); /* / .45^(2/3) */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 3), 0.005);   /* all of it */
+    near(fallback_learn(rule, 0.01f, &t, b_to_bb, 2), 0.005);    /* of the shorter branch */
+    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0222222);   /* / .45: both are wrong */
     tree_submit(&t, 4); /* AAA is not verified: AA is a leaf, and Tc */
-    near(fallback_learn(0.01f, &t, two, 2), 0.005);
-    near(fallback_learn(0.01f, &t, two, 1), 0.0117851); /* / .72^(1/2) */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.005);
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.0117851); /* / .72^(1/2) */
+}
+
+/* EdgeLLM's text. */
+TEST(mean_fallback_by_hand)
+{
+    near(fallback_mean(0.01f, 0.4f, 8, 6), 0.025);
+    near(fallback_mean(0.01f, 0.4f, 8, 8), 0.005);
+    near(fallback_mean(0.01f, 0.2f, 8, 0), 0.03); /* .05, where trees would be small for long */
+    near(fallback_mean(1.5e-6f, 0.5f, 1, 1), 1e-6);
+    near(fallback_mean(0.01f, 0, 2, 1), 0.03);
+    token_tree t;
+    five_guesses(&t);
+    const drey_fallback rule = DREY_FALLBACK_MEAN;
+    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
+    tree_submit(&t, 5);
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.02);  /* AAA itself: .36 / .72 */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.025); /* AAA, seen from A: .36 / .9 */
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 3), 0.005);
+    near(fallback_learn(rule, 0.01f, &t, b_to_bb, 2), 0.005);
+    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0222222); /* BB, of the surer leaf: .45 */
+    tree_submit(&t, 4);
+    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.0125); /* AA itself: .72 / .9 */
+    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0138889);  /* AA, from the root: .72 */
+    int32_t last = AAA;
+    for (int i = 0; i < 2; i++)
+        last = tree_push(&t, last, 1, 0.5f); /* .18 and .09 */
+    tree_submit(&t, 7);
+    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 2), 0.0106667); /* (.18 + .09) / 2 / .72 */
+}
+
+TEST(first_alpha_is_the_users)
+{
+    draft_policy p;
+    policy_init(&p, &policy_edgellm, 8, 0);
+    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_PRINTED, 0});
+    near(p.alpha, 0.01);
+    assert_int_equal(p.fallback, DREY_FALLBACK_PRINTED);
+    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_MEAN, 0.2f});
+    near(p.alpha, 0.2);
+    policy_init(&p, &policy_sequence, 8, 0);
+    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_MEAN, 0.2f});
+    assert_true(p.alpha == 0); /* it has no fallback */
 }
 
 /* A draft that is right is trusted longer, and "fallback" off changes nothing. */

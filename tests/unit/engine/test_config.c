@@ -43,7 +43,7 @@ TEST(what_contradicts_is_refused)
     static const char heads[] = "a file of heads and the drafter \"medusa\" go together";
     static const char none[] = "a drafting policy needs a draft: a model, or \"lookup\"";
     static const char unknown[] =
-        "policy, drafter, io, kv, exit, fetch or tile is not one of those in drey.h";
+        "policy, drafter, io, kv, exit, fallback, fetch or tile is not one of those in drey.h";
     static const char part[] =
         "the part \"lookup\" alone can be asked for, and not be left out at the same time";
     const drey_exit on = DREY_EXIT_EXACT;

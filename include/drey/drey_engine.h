@@ -1,0 +1,484 @@
+/* Engines: the weights of a model and its drafter under one memory budget; and weights packed
+ * beforehand. */
+#ifndef DREY_DREY_ENGINE_H
+#define DREY_DREY_ENGINE_H
+
+#include "drey/drey_model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Engine: weights under one memory budget ---- */
+
+typedef enum drey_policy {
+    DREY_POLICY_AUTO = 0,      /* optimal with a draft, none without */
+    DREY_POLICY_NONE = 1,      /* plain decoding */
+    DREY_POLICY_SEQUENCE = 2,  /* a chain of draft_tokens tokens */
+    DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */
+    DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
+    DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
+    DREY_POLICY_OPTIMAL = 6,   /* the likeliest nodes first, as many as measured times suggest */
+    /* Baselines of the papers, for comparison; the first two are lossy. */
+    DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure; the target accepts
+                            tokens that it finds likely enough */
+    DREY_POLICY_DRAFT = 8,   /* the draft model alone writes: nothing else is loaded */
+    DREY_POLICY_STD = 9,     /* plain decoding that reads and computes in turns, never at once */
+    DREY_POLICY_SINGLE = 10, /* one token per pass: guesses serve early exits only (drey_exit) */
+    DREY_POLICY_STATIC = 11  /* Ghidorah's and Medusa's: one tree shape for every turn, chosen by
+                                how often guesses of each depth and rank are right
+                                (drey_static_trees) */
+} drey_policy;
+
+enum { DREY_MAX_DRAFTED = 128 }; /* most tokens that a policy may draft for one verification */
+
+/* The name of a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm", "optimal",
+ * "bld", "draft", "std", "single", "static". NULL: there is no such policy. Policies are numbered
+ * from 0 without a gap. */
+DREY_API const char *drey_policy_name(drey_policy policy);
+/* Also accepts "sp" for "sequence", "si" for "specinfer" and "spl" for "none". Returns false, and
+ * leaves *policy unchanged, if no policy has this name. */
+DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
+/* The text may be another than the target's own. */
+DREY_API bool drey_policy_is_lossy(drey_policy policy);
+
+/* Parts of drafting that can be left out to see what each is worth. The text stays the same. */
+typedef enum drey_part {
+    DREY_PART_TREE = 0,        /* branches; without: chains */
+    DREY_PART_FALLBACK = 1,    /* llmcad, edgellm: their threshold follows the outcomes */
+    DREY_PART_BATCHING = 2,    /* several nodes per step of the draft */
+    DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
+    DREY_PART_SLICE = 4,       /* the draft's head covers a part of its vocabulary only */
+    /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
+    DREY_PART_SCHEDULE = 5,   /* predictors of some layers are asked; without: all of them */
+    DREY_PART_PREDICTORS = 6, /* without: scores at random */
+    DREY_PART_HYPER = 7,      /* exits of passes with drafted tokens */
+    /* Guesses of DREY_DRAFTER_LOOKUP in addition to those of another drafter. Heads use them under
+     * `optimal` and AUTO; with DREY_WITH any drafter does, under any policy. */
+    DREY_PART_LOOKUP = 8
+} drey_part;
+/* The bit for drey_engine_options.without, which leaves the part out, and for `with`, which adds a
+ * part that the policy does not use by default. */
+#define DREY_WITHOUT(part) (UINT64_C(1) << (part))
+#define DREY_WITH(part)    DREY_WITHOUT(part)
+
+/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
+ * "slice", "schedule", "predictors", "hyper", "lookup". */
+DREY_API const char *drey_part_name(drey_part part);
+DREY_API bool drey_part_parse(const char *name, drey_part *part);
+
+typedef enum drey_drafter {
+    DREY_DRAFTER_NONE = 0,
+    DREY_DRAFTER_MODEL = 1,  /* the model in options.draft */
+    DREY_DRAFTER_LOOKUP = 2, /* guesses what followed the last tokens earlier in the text, and what
+                                the target found likely after them */
+    DREY_DRAFTER_SELF = 3,   /* the target, with the bits of its weights that are in memory; its
+                               sidecar must have planes (drey_prepare_options) */
+    DREY_DRAFTER_MEDUSA = 4  /* heads that were trained for the target (Medusa), in options.heads */
+} drey_drafter;
+
+/* "none", "model", "lookup", "self", "medusa"; NULL: there is no such drafter. */
+DREY_API const char *drey_drafter_name(drey_drafter drafter);
+/* A drafter, for programs that list drafters by name. */
+typedef struct drey_drafter_info {
+    const char *name;
+    const char *with;        /* what it drafts with, for use in a list: "its heads" */
+    const char *file_ending; /* of the file that it needs, after the target's name; NULL: it needs
+                                none */
+    bool takes_model;        /* needs a model in options.draft */
+    bool looks_up;           /* guesses from the text, at no cost */
+    bool exits;              /* can be combined with early exits */
+    uint64_t reserved[4];    /* zero */
+} drey_drafter_info;
+/* Returns false if there is no such drafter. Drafters are numbered from 0 without a gap. */
+DREY_API bool drey_drafter_describe(drey_drafter drafter, drey_drafter_info *info);
+/* Whether the file says that it contains heads for options.heads; false if it cannot be read. */
+DREY_API bool drey_is_heads_file(const char *path);
+
+/* How streamed weights are read. AUTO uses the first that the system allows. The others are for
+ * tests and for systems where AUTO chooses badly. */
+typedef enum drey_io {
+    DREY_IO_AUTO = 0,
+    DREY_IO_URING = 1,   /* io_uring, registered buffers where allowed, O_DIRECT where allowed */
+    DREY_IO_PREAD = 2,   /* a few reading threads, O_DIRECT where allowed */
+    DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
+} drey_io;
+
+/* As drey_policy_name and drey_policy_parse: "auto", "uring", "pread", "buffered". */
+DREY_API const char *drey_io_name(drey_io io);
+DREY_API bool drey_io_parse(const char *name, drey_io *io);
+
+/* The number format of the KV cache. Q8_0 (blocks of 32 with a scale) takes 17/32 of F16's memory
+ * and is lossy: the text may differ from that of F16. With either one the text is the same on every
+ * CPU tier, for any draft, budget and number of threads. Heads whose width is not a multiple of 32
+ * need F16. The tier "float" stores floats instead of F16. */
+typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
+
+/* As drey_policy_name and drey_policy_parse: "f16", "q8_0". */
+DREY_API const char *drey_kv_name(drey_kv kv);
+DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
+
+/* Early exits (SpecEE): a pass ends before its last layers when predictors (see drey_train_exit)
+ * find that its tokens are decided. A later pass computes the keys and values of the skipped layers
+ * for these tokens, so that the caches are exact in the end. */
+typedef enum drey_exit {
+    DREY_EXIT_OFF = 0,
+    /* The text may differ from the target's own. When no other session shares its passes, it is the
+     * same for any budget, number of threads and CPU tier. */
+    DREY_EXIT_FAST = 1,
+    /* Tokens that left early are checked at full depth before they are delivered: the text is the
+     * target's own. */
+    DREY_EXIT_EXACT = 2
+} drey_exit;
+
+/* As drey_policy_name and drey_policy_parse: "off", "fast", "exact". */
+DREY_API const char *drey_exit_name(drey_exit exit);
+DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
+
+/* As drey_engine_options.memory_bytes. AUTO: the memory that the machine has available or that the
+ * process' memory cgroups leave to it, whichever is less, divided by 1.05, at the time of
+ * opening. */
+#define DREY_MEMORY_AUTO      0u
+#define DREY_MEMORY_UNLIMITED UINT64_MAX
+/* What AUTO stands for at this moment, in bytes; 0 if the system does not say. */
+DREY_API uint64_t drey_memory_auto(void);
+
+/* Bounds of the options below. */
+enum {
+    DREY_MAX_CONTEXT = 1 << 30,
+    DREY_MAX_THREADS = 1024,
+    DREY_MAX_SESSIONS = 64,
+    DREY_MAX_PROMPT_CHUNK = 4096,
+    DREY_MAX_TRACE_SPANS = 1 << 24,
+    DREY_MIN_READ_BYTES = 64 << 10,
+    DREY_MAX_READ_BYTES = 64 << 20
+};
+
+/* What progress is reported of. */
+typedef enum drey_progress {
+    DREY_PROGRESS_LOAD_TARGET = 0, /* bytes */
+    DREY_PROGRESS_LOAD_DRAFT = 1,  /* bytes */
+    DREY_PROGRESS_PROMPT = 2,      /* tokens */
+    DREY_PROGRESS_PREPARE = 3,     /* bytes */
+    DREY_PROGRESS_CHECK = 4,       /* bytes */
+    DREY_PROGRESS_TRAIN = 5        /* steps of equal time (drey/train.h) */
+} drey_progress;
+/* "load target", "load draft", "prompt", "prepare", "check", "train"; NULL: no such progress. */
+DREY_API const char *drey_progress_name(drey_progress what);
+
+/* `done` of `total`. Always called from the thread that runs the session. */
+typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
+
+/* Weights are prefetched sparsely, every line into the first cache, or into the second. Tiles have
+ * 16 rows of weights, 32, or as many sums as registers hold. Names: "sparse", "lines", ... */
+typedef enum drey_fetch { DREY_FETCH_SPARSE, DREY_FETCH_NEAR, DREY_FETCH_FAR } drey_fetch;
+typedef enum drey_tile { DREY_TILE_HALVES, DREY_TILE_LINES, DREY_TILE_CHAINS } drey_tile;
+DREY_API const char *drey_fetch_name(drey_fetch fetch);
+DREY_API const char *drey_tile_name(drey_tile tile);
+DREY_API bool drey_fetch_parse(const char *name, drey_fetch *fetch);
+DREY_API bool drey_tile_parse(const char *name, drey_tile *tile);
+/* Choices between ways of computing that differ only in speed; no text depends on them. */
+typedef struct drey_tuning {
+    bool early_amx;       /* AMX for products of 9 rows and more, not of 25 and more */
+    drey_fetch fetch;     /* how products of few rows prefetch weights */
+    drey_tile tile;       /* how products of many rows are divided */
+    uint64_t reserved[3]; /* zero */
+} drey_tuning;
+/* The defaults of this processor's family; drey_tune (drey/tune.h) measures. */
+DREY_API void drey_tuning_init(drey_tuning *tuning);
+/* The processor that a measured tuning belongs to: its maker's numbers, such as
+ * "AuthenticAMD-26-2-1" (family, model, stepping), or else its name. */
+DREY_API void drey_cpu_id(char *out, size_t capacity);
+/* What drafting with a pair of models costs and gains on this machine: see drey/tune.h. */
+typedef struct drey_profile drey_profile;
+
+/* Units that share a pass: clusters of processor cores, and devices. drey_engine_options.units
+ * lists them: "cpu:0-3=3+cpu:4-7=1".
+ *
+ *   units  = unit {"+" unit} ["+static"] | "auto"
+ *   unit   = ("cpu" [":" cores] | device [":" which]) ["=" share] {"/" word}
+ *   word   = a CPU tier | "slow=" factor | "threads=" n      (of clusters)
+ *
+ * Each matrix is split between them by rows, in proportion to their shares. A unit that finishes
+ * first takes over work of the others, unless "static" is given. A cluster with cores ("0-3,6") has
+ * a thread on each of them; one without has n_threads, or 1 if there are other clusters. Devices
+ * compute with the pinned part of the target. "auto": a cluster for each speed of cores that the
+ * system reports. Texts do not depend on any of this. */
+enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7, DREY_UNIT_CONTEXTS = 5, DREY_UNIT_CONTEXT = 256 };
+
+/* What was measured. */
+typedef struct drey_unit_shares {
+    int32_t n_units;
+    /* [w][unit]: for passes of up to 2^w rows, the last also for more; only their proportion
+     * counts. Units are numbered as in drey_engine_unit: clusters, then devices. */
+    double share[DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
+    /* The boundary of attention between the last cluster and the other units, in [-1, 1], after
+     * DREY_UNIT_CONTEXT positions, four times as many, and so on. At 0 the others compute the dense
+     * part (what all rows see) and the last cluster computes the tree's part. Above 0 the last
+     * cluster also computes this share of the dense part; below 0 the other clusters also compute
+     * this share of the tree's part. n_boundaries 0: it follows from the shares. */
+    int32_t n_boundaries;
+    float boundary[DREY_UNIT_CONTEXTS];
+    uint64_t reserved[1]; /* zero */
+} drey_unit_shares;
+
+/* How the policies "llmcad" and "edgellm" move the threshold alpha of their fallback after wrong
+ * guesses (EdgeLLM III-C). */
+typedef enum drey_fallback {
+    DREY_FALLBACK_MEAN = 0,    /* as its text says: by the mean confidence of the guesses after the
+                                  wrong one */
+    DREY_FALLBACK_PRINTED = 1, /* Eq. 3 as it is printed; ends drafting too early */
+} drey_fallback;
+/* NULL: no such value. */
+DREY_API const char *drey_fallback_name(drey_fallback fallback);
+DREY_API bool drey_fallback_parse(const char *name, drey_fallback *fallback);
+
+/* Computed beginnings of texts are kept in blocks of 64 tokens and restored when another text
+ * begins with the same tokens. They are restored bit by bit, so that the text is the same. They are
+ * kept in memory, which is part of the plan, and in a folder, which survives a restart. */
+typedef struct drey_prefix_options {
+    uint64_t memory_bytes; /* 0: none are kept; else room for at least one block */
+    const char *folder;    /* NULL: memory only. Created if it does not exist; used by one engine at
+                              a time. Prefixes of other models in it are ignored */
+    uint64_t disk_bytes;   /* most bytes of the folder, at least one block; the least recently used
+                              are removed */
+    uint64_t reserved[4];  /* zero */
+} drey_prefix_options;
+
+typedef struct drey_engine_options {
+    const drey_model *target; /* borrowed until the engine is closed */
+    const drey_model *draft;  /* borrowed for the same time; NULL unless drafter is
+                                 DREY_DRAFTER_MODEL */
+    drey_drafter drafter;
+    drey_policy policy;
+    uint64_t memory_bytes; /* limit for everything the process uses; or DREY_MEMORY_* */
+    int32_t n_context;     /* positions of prompt and text together */
+    int32_t n_threads;     /* 0: one per core that this process may use */
+    int32_t n_sessions;    /* most sessions open at the same time; 0: 1 */
+    int32_t draft_tokens;  /* length of a drafted chain; 0: the policy's standard */
+    int32_t tree_nodes;    /* most nodes of a tree; 0: the policy's standard */
+    int32_t prompt_chunk;  /* rows of a prompt pass; 0: the plan chooses */
+    const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
+    drey_io io;
+    drey_kv kv;          /* of the target and of the draft */
+    uint64_t read_bytes; /* approximate size of a streamed read; 0: 1 MiB */
+    drey_progress_fn *progress;
+    void *progress_user;
+    /* The target's sidecar (see drey_prepare), which must be valid. NULL: the one next to the
+     * target, if there is one and it is valid. Copied. */
+    const char *sidecar;
+    bool no_sidecar;           /* use none */
+    const drey_tuning *tuning; /* copied; NULL: the defaults of the processor's family */
+    uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
+    int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
+    /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa next to the target. Read
+     * when the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another
+     * width. */
+    const char *heads;
+    const drey_profile *profile; /* copied; NULL: nothing is known */
+    drey_exit exit;
+    float exit_threshold; /* within (0, 1]; the head is computed for scores above it; 0: the file's
+                             threshold */
+    /* The predictors, which must fit. NULL: MODEL.drey-exit next to the target. Read when the
+     * engine or planner opens, unless exits are off. */
+    const char *exit_file;
+    uint64_t held_bytes; /* memory that the caller itself uses or will use, part of memory_bytes */
+    const char *units;   /* copied; NULL: "cpu", one thread per core */
+    const drey_unit_shares *unit_shares; /* copied; used if `units` names no shares. NULL: equal
+                                            shares for each thread and device */
+    const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
+    uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
+    drey_fallback fallback;
+    float alpha;          /* the fallback's first threshold, within (0, 1); 0: 0.01 */
+    uint64_t reserved[3]; /* zero */
+} drey_engine_options;
+DREY_API void drey_engine_options_init(drey_engine_options *options);
+
+/* Speeds of the machine, from which plans predict; 0: not known. */
+typedef struct drey_speeds {
+    double disk_bytes_per_s;   /* reading the target as a pass does */
+    double memory_bytes_per_s; /* all threads reading */
+    double one_ops_per_s;      /* all threads, matrix kernel in the caches: one row of a pass, */
+    double tree_ops_per_s;     /* a whole tree of rows; a multiply-add is 2 */
+    uint64_t reserved[4];      /* zero */
+} drey_speeds;
+
+/* What a budget buys. All in bytes unless the name says otherwise. The parts of a budget are:
+ * pinned, draft, ring, kv, work, held, prefix, program, tokenizer, stack, queue, reserve and spare
+ * bytes. */
+typedef struct drey_plan {
+    uint64_t budget_bytes;
+    uint64_t smallest_budget_bytes; /* the smallest that certainly works, in whole MiB */
+    uint64_t target_bytes;          /* all tensors of the target */
+    uint64_t pinned_bytes;          /* of the target, kept in memory */
+    uint64_t streamed_bytes_per_pass;
+    uint64_t lookup_bytes;    /* embedding rows looked up on disk, never kept */
+    uint64_t draft_bytes;     /* the draft's weights in memory */
+    uint64_t ring_bytes;      /* staging for reads, target and draft */
+    uint64_t kv_bytes;        /* the caches of all sessions */
+    uint64_t kv_saved_bytes;  /* what F16 would take in addition */
+    uint64_t draft_kv_bytes;  /* of kv_bytes the draft's */
+    uint64_t work_bytes;      /* activations, logits, tree, scratch */
+    uint64_t session_bytes;   /* of kv_bytes and work_bytes what each session takes */
+    uint64_t process_bytes;   /* the next five together */
+    uint64_t program_bytes;   /* code of program and libraries, what it held before the plan */
+    uint64_t tokenizer_bytes; /* headers and tokenizers of both models */
+    uint64_t stack_bytes;     /* of the threads */
+    uint64_t queue_bytes;     /* of the readers, and what the kernel takes for them */
+    uint64_t reserve_bytes;   /* page tables, the kernel's other structures, rounding */
+    uint64_t spare_bytes;     /* budget left over */
+    drey_kv kv;
+    bool budget_is_estimate; /* of DREY_MEMORY_AUTO: without /proc; free memory and buffers only */
+    int32_t n_tensors_pinned, n_tensors_streamed;
+    int32_t n_context; /* positions of prompt and text, as asked for */
+    int32_t n_sessions;
+    int32_t prompt_chunk; /* rows of a prompt pass */
+    int32_t tree_rows;    /* most rows of a pass that verifies: the root and what was drafted */
+    int32_t n_threads;
+    bool sidecar;              /* the target's weights come packed from a sidecar */
+    char sidecar_refused[500]; /* why the one next to the target is not used; "" if there is none */
+
+    /* Predicted from speeds, in seconds; 0: not known. */
+    drey_speeds speeds;  /* as they were given */
+    double read_s;       /* of a pass: streamed bytes at the disk's speed */
+    double compute_s;    /* of a pass over one row, in memory */
+    double verify_s;     /* of a pass over tree_rows, in memory */
+    double draft_s;      /* the draft model's passes for a full tree */
+    double pass_s;       /* with its drafting: the longer of read_s and verify_s, plus the part of
+                            draft_s that the ring does not cover */
+    double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
+    double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
+    double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
+    int64_t draft_ids; /* tokens that the draft can guess before the text has used others; 0: all,
+                          or no draft */
+    /* Expected tokens/s with its drafter on usual texts, at these speeds, or on a usual machine and
+     * disk if none were given: to rank drafters before anything is measured. */
+    double expected_tokens_per_s;
+    int64_t front_layers;  /* above 0: passes end early, and this many of the first layers (or most
+                              of each) stay in memory; 0: an equal share of each layer stays */
+    uint64_t held_bytes;   /* the caller's, as the options say */
+    uint64_t prefix_bytes; /* for prefixes that are kept */
+    uint64_t reserved[11]; /* zero */
+} drey_plan;
+
+/* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that
+ * it computes the plan of any budget without opening a file, except to measure. It takes a few
+ * KiB. */
+typedef struct drey_planner drey_planner;
+
+/* options: as for drey_engine_open; the models are borrowed until the planner is closed. */
+DREY_API drey_status drey_planner_open(drey_planner **out, const drey_engine_options *options,
+                                       drey_error *err);
+/* Accepts NULL; nulls the pointer. */
+DREY_API void drey_planner_close(drey_planner **planner);
+
+/* The plan of a budget. memory_bytes: a budget, DREY_MEMORY_UNLIMITED, or 0 for that of the options
+ * (DREY_MEMORY_AUTO is resolved when the planner opens). speeds: from drey_planner_measure or the
+ * caller; NULL: nothing is predicted. DREY_ERR_MEMORY: the budget is too small; the message and
+ * plan->smallest_budget_bytes give the smallest. */
+DREY_API drey_status drey_planner_make(drey_planner *planner, uint64_t memory_bytes,
+                                       const drey_speeds *speeds, drey_plan *plan, drey_error *err);
+
+/* Measures the speeds that are 0, in less than a second and within the budget. The disk is measured
+ * by reading the target for 0.4 s, unless nothing is streamed. */
+DREY_API drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes,
+                                          drey_speeds *speeds, drey_error *err);
+
+/* Calls `visit` for each tensor of the target, in the order in which a pass uses them. */
+typedef enum drey_residency {
+    DREY_PINNED,
+    DREY_STREAMED,
+    DREY_LOOKED_UP /* rows are read one by one as tokens ask for them */
+} drey_residency;
+typedef void drey_plan_visit_fn(void *user, const char *tensor, uint64_t bytes,
+                                drey_residency where);
+DREY_API drey_status drey_planner_visit(drey_planner *planner, uint64_t memory_bytes,
+                                        drey_plan_visit_fn *visit, void *user, drey_error *err);
+
+/* The plan of the options' budget, by a planner that is opened for it and closed again. */
+DREY_API drey_status drey_plan_make(const drey_engine_options *options, const drey_speeds *speeds,
+                                    drey_plan *plan, drey_error *err);
+
+/* Loads the library's code into memory (every plan counts it) and drops the rest of its file, such
+ * as debug symbols, from the page cache. A program that runs in a memory cgroup of the budget's
+ * size calls it before it opens a planner or an engine. If drey is linked statically, the file is
+ * the program's own. The library itself does not call it. */
+DREY_API void drey_settle_memory(void);
+
+typedef struct drey_engine drey_engine;
+
+/* Plans, allocates all memory, and starts the threads. The first pass of a session reads the
+ * weights. DREY_ERR_MISMATCH if the draft's tokens differ from the target's (it says which). */
+DREY_API drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options,
+                                      drey_error *err);
+DREY_API void drey_engine_close(drey_engine **engine);
+DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
+
+typedef struct drey_unit {
+    char name[80];     /* "cpu:0-3", "opencl" */
+    char cpu_tier[16]; /* of a cluster; "" of a device */
+    int32_t n_threads; /* of a cluster; 0: a device */
+    double slow;       /* of a cluster: the factor by which it is slowed down on purpose; 1: not */
+    double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
+    uint64_t n_groups; /* groups of 32 rows that it has computed; 0 if there is only one cluster */
+    char failed[500];  /* why it is no longer used (others do its part); "": it is used */
+    /* Its part of divided attention, whose tasks are a key head and some rows: blocks of 64
+     * positions that all rows of a task see, and tasks of which it computed the rest. */
+    uint64_t n_dense_blocks, n_tails;
+    uint64_t attends;     /* 1: it takes part in attention; 0: see drey_engine_unit_no_attention */
+    uint64_t reserved[1]; /* zero */
+} drey_unit;
+/* The engine's units, counted from 0; false: there is no such unit. Call it between steps of its
+ * sessions. */
+DREY_API bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out);
+/* Why a unit takes no part in attention: it has its own memory, its arithmetic differs, or it has
+ * failed. NULL: it takes part, or there is no such unit. Valid until the engine's next step. */
+DREY_API const char *drey_engine_unit_no_attention(const drey_engine *engine, int32_t i);
+
+/* ---- Sidecars: weights packed beforehand ---- */
+
+typedef struct drey_prepare_options {
+    const drey_model *model; /* borrowed for the call */
+    const char *output;      /* NULL: MODEL.drey, next to the model's first file */
+    bool check;              /* writes nothing: reads all of model and sidecar and compares them */
+    bool force; /* writes even if there is a valid sidecar, or another kind of file, already */
+    /* Each may be NULL. Called from the calling thread: announce once, before anything is written,
+     * with the disk space that is needed and that is free; progress with DREY_PROGRESS_PREPARE or
+     * DREY_PROGRESS_CHECK; go_on from time to time: false ends the call with DREY_ERR_CANCELLED. */
+    void (*announce)(void *user, const char *path, uint64_t needed_bytes, uint64_t free_bytes);
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+    /* Store high and low bits of the weights separately, so that the high ones can stay in memory
+     * and draft (DREY_DRAFTER_SELF). The text is the same. */
+    bool planes;
+    uint64_t reserved[7]; /* zero */
+} drey_prepare_options;
+DREY_API void drey_prepare_options_init(drey_prepare_options *options);
+
+typedef struct drey_prepare_report {
+    uint64_t sidecar_bytes; /* the sidecar's size; 0: not known */
+    bool written;           /* false: there was a valid one already, or it was only checked */
+    uint64_t reserved[4];   /* zero */
+} drey_prepare_report;
+
+/* Writes the model's sidecar: its matrices in the kernels' own layout, so that streamed weights
+ * need no packing. An engine uses it if it is in the model's folder. Texts are the same with and
+ * without it. The file appears complete or not at all, and engines refuse it when the model has
+ * changed. The report may be NULL. */
+DREY_API drey_status drey_prepare(const drey_prepare_options *options, drey_prepare_report *report,
+                                  drey_error *err);
+
+/* ---- Processors ---- */
+
+/* Names of the CPU tiers that this build and machine have, the best first, NULL at the end. "ref"
+ * is always the last but one, and "float" (activations stay float: slow, for judging accuracy) the
+ * last. */
+DREY_API const char *const *drey_cpu_tiers(void);
+/* The processor's name (on Arm the board's), NUL-terminated; truncated to fit. */
+DREY_API void drey_cpu_name(char *out, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

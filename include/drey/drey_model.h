@@ -1,0 +1,151 @@
+/* Errors, model files, and text as tokens. */
+#ifndef DREY_DREY_MODEL_H
+#define DREY_DREY_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DREY_API __attribute__((visibility("default")))
+
+/* ---- Errors ---- */
+
+typedef enum drey_status {
+    DREY_OK = 0,
+    DREY_ERR_USAGE = -1,  /* an argument is out of range, or two of them contradict each other */
+    DREY_ERR_MEMORY = -2, /* the budget is too small, or the system refused memory */
+    DREY_ERR_IO = -3,     /* a file cannot be opened, read or written */
+    DREY_ERR_FORMAT = -4, /* a file is broken or not what it claims to be */
+    DREY_ERR_UNSUPPORTED = -5, /* a valid file that this version cannot run */
+    DREY_ERR_MISMATCH = -6,    /* draft and target do not fit together */
+    DREY_ERR_CONTEXT = -7,     /* the prompt does not fit into the context */
+    DREY_ERR_CANCELLED = -8,   /* drey_session_cancel was called */
+    DREY_ERR_INTERNAL = -9     /* a bug in drey */
+} drey_status;
+
+/* The option that the message is about, so that a program can name its own switch for it. */
+typedef enum drey_hint {
+    DREY_HINT_NONE = 0,
+    DREY_HINT_N_CONTEXT = 1,    /* use a larger n_context */
+    DREY_HINT_MEMORY_BYTES = 2, /* another memory_bytes */
+    DREY_HINT_N_THREADS = 3,    /* fewer n_threads */
+    DREY_HINT_IO = 4,           /* another io */
+    DREY_HINT_SIDECAR = 5,      /* prepare the sidecar again, or set no_sidecar */
+    DREY_HINT_OUTPUT = 6,       /* another output of drey_prepare */
+    DREY_HINT_FORCE = 7,        /* another output of drey_prepare, or its force */
+    DREY_HINT_PREPARE = 8,      /* drey_prepare with force */
+    DREY_HINT_CHAT = 9,         /* a prompt in the model's own format, without drey_chat_format */
+    DREY_HINT_PLANES = 10,      /* drey_prepare with planes */
+    DREY_HINT_EXIT_FILE = 11    /* another exit_file, or predictors that are trained again */
+} drey_hint;
+
+/* A message ready for a terminal: what went wrong, and what to do about it. */
+typedef struct drey_error {
+    drey_status code;
+    drey_hint hint;
+    char message[500];
+} drey_error;
+
+DREY_API const char *drey_version(void);
+
+/* ---- Models: a GGUF file's header, shapes and tokenizer ---- */
+
+typedef struct drey_model drey_model;
+
+/* Opens a GGUF v3 file (the first part of a split one) and validates all of its header. Weights are
+ * not read. DREY_ERR_UNSUPPORTED names the architecture, tokenizer or key that drey does not
+ * compute; drey_engine_open names the tensor. Every key under the architecture's name must be one
+ * that drey computes or that is known to have no effect. Numbers that are not finite give
+ * DREY_ERR_FORMAT when they are read: norms and biases in drey_engine_open, matrices when they are
+ * loaded or streamed, or in drey_prepare. */
+DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
+/* Accepts NULL; sets the pointer to NULL. Close the engines that borrow the model first. */
+DREY_API void drey_model_close(drey_model **model);
+
+typedef struct drey_model_info {
+    const char *architecture; /* borrowed from the model */
+    const char *name;         /* general.name, or "" */
+    int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
+    int32_t n_context_train; /* the longest context the model was made for */
+    uint64_t file_bytes;     /* all parts */
+    uint64_t weight_bytes;   /* tensors only */
+    int64_t n_parameters;
+    int32_t bos_id, eos_id; /* -1: the file names none */
+    /* The longest text of any token but the unknown one, in bytes: a text of more than n *
+     * token_bytes_most bytes has more than n tokens. */
+    uint32_t token_bytes_most;
+    const char *path;     /* of the file, or of its first part; borrowed from the model */
+    uint64_t reserved[3]; /* zero */
+} drey_model_info;
+DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
+
+/* Identifies the model: copies of its file have the same number, other models have another. Reads a
+ * few MiB of the file. */
+DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *identity,
+                                         drey_error *err);
+
+/* ---- Text and tokens ---- */
+
+enum {
+    DREY_TOKENIZE_SPECIAL = 1, /* special tokens written in the text count as tokens, not as text */
+    DREY_TOKENIZE_BOS = 2      /* put BOS first if the file says that the model wants it */
+};
+
+/* text: n_bytes arbitrary bytes; invalid UTF-8 is tokenized as well. *n_ids is set to the number of
+ * ids. If that exceeds capacity, the first `capacity` ids are written and DREY_ERR_USAGE is
+ * returned. */
+DREY_API drey_status drey_tokenize(const drey_model *model, const char *text, size_t n_bytes,
+                                   int flags, int32_t *ids, size_t capacity, size_t *n_ids,
+                                   drey_error *err);
+
+/* Writes the bytes of n ids, not NUL-terminated. Special tokens are written only with
+ * DREY_TOKENIZE_SPECIAL. *n_bytes is the length needed; DREY_ERR_USAGE if it exceeds capacity. */
+DREY_API drey_status drey_detokenize(const drey_model *model, const int32_t *ids, size_t n,
+                                     int flags, char *text, size_t capacity, size_t *n_bytes,
+                                     drey_error *err);
+
+/* One turn in the model's own chat format, as text; for whole conversations see drey/chat.h. system
+ * may be NULL. *out is a NUL-terminated string that the caller frees with drey_free.
+ * DREY_ERR_UNSUPPORTED: the model has no template, or the template uses something that is not
+ * supported. Tokenizing the text with DREY_TOKENIZE_SPECIAL also accepts special tokens written in
+ * system and user, which can end their turn; drey_chat_tokenize does not. */
+DREY_API drey_status drey_chat_format(const drey_model *model, const char *system, const char *user,
+                                      char **out, drey_error *err);
+/* The same turn as ids. The template's special tokens become tokens; in system and user they are
+ * plain text, unless flags has DREY_TOKENIZE_SPECIAL. capacity and *n_ids as in drey_tokenize. */
+DREY_API drey_status drey_chat_tokenize(const drey_model *model, const char *system,
+                                        const char *user, int flags, int32_t *ids, size_t capacity,
+                                        size_t *n_ids, drey_error *err);
+DREY_API void drey_free(void *memory);
+
+/* ---- What keeps a file from running ---- */
+
+typedef struct drey_inspector {
+    void (*header)(void *user, uint32_t version, uint64_t n_keys, uint64_t n_tensors,
+                   uint64_t file_bytes);
+    /* value: as text; long arrays and strings are cut with "..." */
+    void (*key)(void *user, const char *name, const char *type, const char *value);
+    void (*tensor)(void *user, const char *name, const char *type, const int64_t *dims, int n_dims,
+                   uint64_t bytes, uint64_t offset, bool runnable);
+    void *user;
+    uint64_t reserved[4]; /* zero */
+} drey_inspector;
+/* Validates a GGUF file of any architecture and visits its header, keys and tensors. */
+DREY_API drey_status drey_inspect(const char *path, const drey_inspector *inspector,
+                                  drey_error *err);
+
+/* Calls `missing` with a sentence for each reason why drey cannot run a file: an unknown
+ * architecture, each key that drey does not compute, the first tensor that is missing or has no
+ * role, the tokenizer. Not called if there is none. Sentences are valid during the call. Errors are
+ * only those of opening the file. */
+DREY_API drey_status drey_missing(const char *path, void (*missing)(void *user, const char *what),
+                                  void *user, drey_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
