@@ -98,7 +98,8 @@ static void add_siblings(ways *all, const drey_model *target)
     for (int i = 0; i < others.n; i++) {
         drey_model *draft = NULL;
         if (drey_model_open(&draft, others.found[i].path, NULL) == DREY_OK)
-            add_way(all, DREY_DRAFTER_MODEL)->draft = draft;
+            add_way(all, draft->shape.taps.n ? DREY_DRAFTER_EAGLE : DREY_DRAFTER_MODEL)->draft =
+                draft;
     }
 }
 

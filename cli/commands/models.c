@@ -83,8 +83,13 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
         m->drafter = DREY_DRAFTER_MEDUSA;
         m->heads = settings->drafting.draft_path;
     }
-    if (m->drafter == DREY_DRAFTER_MODEL)
+    if (m->drafter == DREY_DRAFTER_MODEL) {
+        drey_model_info draft;
         TRY(drey_model_open(&m->draft, settings->drafting.draft_path, err));
+        drey_model_describe(m->draft, &draft);
+        if (strcmp(draft.architecture, "eagle3") == 0)
+            m->drafter = DREY_DRAFTER_EAGLE;
+    }
     warn_of_threads(settings->common.n_threads);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;

@@ -74,10 +74,12 @@ typedef enum drey_drafter {
                                 the target found likely after them */
     DREY_DRAFTER_SELF = 3,   /* the target, with the bits of its weights that are in memory; its
                                sidecar must have planes (drey_prepare_options) */
-    DREY_DRAFTER_MEDUSA = 4  /* heads that were trained for the target (Medusa), in options.heads */
+    DREY_DRAFTER_MEDUSA = 4, /* heads that were trained for the target (Medusa), in options.heads */
+    DREY_DRAFTER_EAGLE = 5   /* a layer that was trained to follow the target (EAGLE-3), in
+                                options.draft */
 } drey_drafter;
 
-/* "none", "model", "lookup", "self", "medusa"; NULL: there is no such drafter. */
+/* "none", "model", "lookup", "self", "medusa", "eagle"; NULL: there is no such drafter. */
 DREY_API const char *drey_drafter_name(drey_drafter drafter);
 /* A drafter, for programs that list drafters by name. */
 typedef struct drey_drafter_info {
@@ -248,8 +250,8 @@ typedef struct drey_prefix_options {
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed for the same time; NULL unless drafter is
-                                 DREY_DRAFTER_MODEL */
-    drey_drafter drafter;
+                                 DREY_DRAFTER_MODEL or DREY_DRAFTER_EAGLE */
+    drey_drafter drafter;     /* MODEL with a file of an EAGLE layer is EAGLE */
     drey_policy policy;
     uint64_t memory_bytes; /* limit for everything the process uses; or DREY_MEMORY_* */
     int32_t n_context;     /* positions of prompt and text together */

@@ -332,6 +332,12 @@ static void blend_take_hidden(drafter *base, int32_t position, const float *hidd
     b->inner->class->take_hidden(b->inner, position, hidden);
 }
 
+static void blend_take_taps(drafter *base, int32_t position, int32_t next, const float *const *taps)
+{
+    blend_drafter *b = self_of(base);
+    b->inner->class->take_taps(b->inner, position, next, taps);
+}
+
 static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
                          int32_t next, const int32_t *moved)
 {
@@ -373,6 +379,7 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                                    .expand_free = blend_expand_free,
                                    .take_target_top = blend_take_target_top,
                                    .take_hidden = c->take_hidden ? blend_take_hidden : NULL,
+                                   .take_taps = c->take_taps ? blend_take_taps : NULL,
                                    .reroot = blend_reroot,
                                    .is_valid = c->is_valid ? blend_is_valid : NULL},
                          .inner = inner,

@@ -5,7 +5,8 @@ static const drafter_kind *const table[] = {[DREY_DRAFTER_NONE] = NULL,
                                             [DREY_DRAFTER_MODEL] = &drafter_model,
                                             [DREY_DRAFTER_LOOKUP] = &drafter_lookup,
                                             [DREY_DRAFTER_SELF] = &drafter_self,
-                                            [DREY_DRAFTER_MEDUSA] = &drafter_medusa};
+                                            [DREY_DRAFTER_MEDUSA] = &drafter_medusa,
+                                            [DREY_DRAFTER_EAGLE] = &drafter_eagle};
 
 const drafter_kind *drafter_kind_of(drey_drafter which)
 {

@@ -68,6 +68,11 @@ typedef struct drafter_class {
      * there, after the final norm, owned by the caller. Called before begin or reroot, which make
      * the next token the root. NULL: not used. */
     void (*take_hidden)(drafter *d, int32_t position, const float *hidden);
+    /* The target computed the token at `position`, which is final, and `next` follows it. taps[i]
+     * (of draft_source.taps): its residual stream there, owned by the caller. Called for each such
+     * position, in rising order, before begin or reroot, which make the last one's `next` the root.
+     * NULL: not used. */
+    void (*take_taps)(drafter *d, int32_t position, int32_t next, const float *const *taps);
     /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
      * token `next` is the new root. The tree is unchanged so far; moved: from tree_moves. What was
      * computed for nodes that stay is not computed again. */

@@ -38,6 +38,8 @@ typedef struct draft_source {
     const struct drafter_kind *kind; /* NULL: no drafter, and nothing else is set */
     const gguf *target;
     const model_layout *layout; /* the target's */
+    const gguf *side;           /* the side's model, where it has its own */
+    const model_shape *side_shape;
     const char *path; /* of the drafter's file; NULL: the usual one, named after the target's */
     const char *sidecar_refused; /* why the target's sidecar is not in use; "": not refused */
     const kernel_table *kernels;
@@ -52,6 +54,7 @@ typedef struct draft_source {
     uint64_t work_bytes;     /* for its steps */
     uint64_t file_bytes;     /* taken from the heap by open */
     int32_t most_steps;      /* of any tree; 0: no bound */
+    const tap_shape *taps;   /* the target's states that it sees; NULL: none */
     bool has_trees;          /* the file says how often guesses of a rank are right: */
     drey_static_trees trees;
     float right[TREE_MAX_GUESSES]; /* of the root's guesses, on usual texts */
@@ -91,4 +94,5 @@ typedef struct drafter_kind {
 
 /* NULL for DREY_DRAFTER_NONE and for values that are not drafters. */
 const drafter_kind *drafter_kind_of(drey_drafter which);
-extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa;
+extern const drafter_kind drafter_model, drafter_lookup, drafter_self, drafter_medusa,
+    drafter_eagle;

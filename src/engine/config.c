@@ -75,8 +75,8 @@ static drey_status check_choices(const choice *c, drey_error *err)
          "the part \"lookup\" alone can be asked for, and not be left out at the same time", NULL,
          NULL},
         {!o->target, "no target model was given", NULL, NULL},
-        {takes_model != (o->draft != NULL), "a draft model and the drafter \"model\" go together",
-         NULL, NULL},
+        {takes_model != (o->draft != NULL),
+         "a draft model and the drafter \"model\" or \"eagle\" go together", NULL, NULL},
         {o->heads && !(kind && kind->file_ending),
          "a file of heads and the drafter \"medusa\" go together", NULL, NULL},
         {c->policy == DREY_POLICY_DRAFT && !o->draft,
@@ -113,9 +113,14 @@ static drey_status check_exits(const choice *c, drey_error *err)
 /* q8_0 has a scale for every 32 numbers of a head. A file may have numbers for only some of the
  * positions. */
 static drey_status check_model(const drey_engine_options *o, const drey_model *m, const char *who,
-                               drey_error *err)
+                               bool writes, drey_error *err)
 {
     const model_shape *s = &m->shape;
+    if (writes && s->taps.n)
+        FAIL(err, DREY_ERR_USAGE,
+             "%s is a layer after another model and cannot write alone: use it as that model's "
+             "draft",
+             SHOWN_PATH(gguf_part_path(m->file, 0)));
     if (s->context_ends && o->n_context > s->n_context_train)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
@@ -182,6 +187,8 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
 static choice choose(const drey_engine_options *o, const engine_tuning *tuning)
 {
     const drafter_kind *named = drafter_kind_of(o->drafter);
+    if (named == &drafter_model && o->draft && o->draft->shape.taps.n)
+        named = &drafter_eagle;
     choice c = {.o = o,
                 .drafter = tuning && tuning->drafter ? tuning->drafter : named,
                 .policy = o->policy,
@@ -299,9 +306,9 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(check_numbers(o, err));
     const drey_model *draft =
         !is_plain(chosen.policy) || chosen.policy == DREY_POLICY_DRAFT ? o->draft : NULL;
-    TRY(check_model(o, o->target, "target", err));
+    TRY(check_model(o, o->target, "target", true, err));
     if (draft)
-        TRY(check_model(o, draft, "draft", err));
+        TRY(check_model(o, draft, "draft", chosen.policy == DREY_POLICY_DRAFT, err));
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
     TRY(take_units(c, o, tuning ? tuning->device : NULL, err));

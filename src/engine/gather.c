@@ -37,6 +37,7 @@ static void slice_head(drey_engine *e)
     int32_t room = t->slice_room ? t->slice_room : SLICE_ROOM;
     int32_t n_vocab = e->draft.layout.shape.n_vocab;
     bool whole = e->config.without & DREY_WITHOUT(DREY_PART_SLICE);
+    whole = whole || e->draft.layout.fuse;
     if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
         model_layout_slice(&e->draft.layout, n_ids, room);
 }
@@ -154,6 +155,8 @@ static drey_status open_source(drey_engine *e, drey_error *err)
         .target = c->target->file,
         .layout = &e->target.layout,
         .path = c->files.draft,
+        .side = c->draft ? c->draft->file : NULL,
+        .side_shape = c->draft ? &c->draft->shape : NULL,
         .sidecar_refused = e->sidecar.refused,
         .kernels = e->kernels,
         .n_ids = c->draft ? min_i32(n_ids, tokenizer_n_vocab(c->draft->tokenizer)) : n_ids,
@@ -171,6 +174,7 @@ static void gather_source(drey_engine *e)
         *side = (plan_model){.shape = &e->target.layout.shape,
                              .is_view = true,
                              .overhead_bytes = engine_view_bytes(e)};
+    in->tapped_layers = src->taps ? src->taps->n : 0;
     side->resident_bytes = src->resident_bytes;
     side->overhead_bytes += src->work_bytes + src->file_bytes;
     if (src->most_steps)

@@ -19,6 +19,7 @@ typedef enum tensor_type {
     TYPE_Q6_K = 14,
     TYPE_IQ4_NL = 20,
     TYPE_IQ4_XS = 23,
+    TYPE_I64 = 27, /* numbers of things, not of a matrix */
     TYPE_BF16 = 30,
     TYPE_LIMIT = 31 /* one past the largest number; the gaps are types drey does not run */
 } tensor_type;

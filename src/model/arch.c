@@ -40,6 +40,7 @@ static const arch archs[] = {
      .gate_in_up = true,
      .longrope = true},
     {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
+    {.name = "eagle3", .keys = KEYS_TAPS},
 };
 
 static const arch *arch_find(gguf_string name)
@@ -163,6 +164,65 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+static drey_status read_taps(model_shape *s, const gguf *g, drey_error *err)
+{
+    tap_shape *t = &s->taps;
+    char name[96];
+    int64_t width;
+    const gguf_key *key = gguf_find_key(g, arch_key(s->arch, "extract_layers", name));
+    if (!key || key->kind != GGUF_ARRAY || !gguf_is_int(key->item_kind) || key->n_items < 1 ||
+        key->n_items > MODEL_MAX_TAPS)
+        FAIL(err, DREY_ERR_FORMAT, "%s has to be a list of 1 to %d numbers of layers", name,
+             MODEL_MAX_TAPS);
+    for (; t->n < (int32_t)key->n_items; t->n++) {
+        int64_t layer = gguf_item_int(key, (uint64_t)t->n);
+        if (layer < (t->n ? t->layer[t->n - 1] + 1 : 0) || layer > 1024)
+            FAIL(err, DREY_ERR_FORMAT, "%s is no rising list of layers; the file is broken", name);
+        t->layer[t->n] = (int32_t)layer;
+    }
+    arch_key(s->arch, "target_hidden_size", name);
+    TRY(gguf_require_int(g, name, 1, 1 << 17, &width, err));
+    t->width = (int32_t)width;
+    t->normed = gguf_bool(g, arch_key(s->arch, "norm_before_residual", name), false);
+    if (s->n_layers != 1)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "an EAGLE file with %d layers is not supported: 1 is",
+             s->n_layers);
+    return DREY_OK;
+}
+
+/* Its embedding may be the target's. The tokenizer is, in any case. */
+static drey_status read_tapped_vocabulary(model_shape *s, const gguf *g, drey_error *err)
+{
+    const gguf_key *tokens = gguf_find_key(g, "tokenizer.ggml.tokens");
+    const gguf_tensor *head = gguf_find_tensor(g, "output.weight");
+    if (!tokens || tokens->kind != GGUF_ARRAY || tokens->n_items < 1 || tokens->n_items > 1 << 24)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no tokenizer: convert it together with its target");
+    s->n_vocab = (int32_t)tokens->n_items;
+    if (!head || head->dims[1] < 1 || head->dims[1] > s->n_vocab)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "tensor output.weight is not there, or has more rows than the vocabulary: an EAGLE "
+             "file needs its own head");
+    s->taps.n_ids = (int32_t)head->dims[1];
+    return DREY_OK;
+}
+
+static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *err)
+{
+    const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
+    if (s->taps.n)
+        TRY(read_tapped_vocabulary(s, g, err));
+    if (!embedding && s->taps.n)
+        return DREY_OK;
+    if (!embedding)
+        FAIL(err, DREY_ERR_FORMAT, "tensor token_embd.weight is missing; the file is incomplete");
+    if (embedding->dims[1] < 1 || embedding->dims[1] > 1 << 24)
+        FAIL(err, DREY_ERR_FORMAT, "the vocabulary has %lld entries; the file is broken",
+             (long long)embedding->dims[1]);
+    s->n_vocab = (int32_t)embedding->dims[1];
+    return DREY_OK;
+}
+
 static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
@@ -179,13 +239,9 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     TRY(arch_keys_check(s, g, err));
     TRY(read_window(s, g, err));
     TRY(read_scales(s, g, err));
-    const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
-    if (!embedding)
-        FAIL(err, DREY_ERR_FORMAT, "tensor token_embd.weight is missing; the file is incomplete");
-    if (embedding->dims[1] < 1 || embedding->dims[1] > 1 << 24)
-        FAIL(err, DREY_ERR_FORMAT, "the vocabulary has %lld entries; the file is broken",
-             (long long)embedding->dims[1]);
-    s->n_vocab = (int32_t)embedding->dims[1];
+    if (s->arch->keys & KEYS_TAPS)
+        TRY(read_taps(s, g, err));
+    TRY(read_vocabulary(s, g, err));
     return rope_read(s, g, err);
 }
 

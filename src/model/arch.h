@@ -22,8 +22,12 @@ typedef enum ffn_kind {
 enum {
     KEYS_SCALES = 1, /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
     KEYS_WINDOW = 2, /* attention.sliding_window and its pattern, rope.freq_base_swa */
-    KEYS_CAPS = 4    /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_CAPS = 4,   /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_TAPS = 8    /* extract_layers, target_hidden_size, norm_before_residual */
 };
+
+/* Most layers of a target whose states a model of this kind sees. */
+enum { MODEL_MAX_TAPS = 3 };
 
 typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
@@ -57,6 +61,15 @@ typedef struct rope_shape {
     double magnitude;        /* cosines and sines are multiplied with it */
 } rope_shape;
 
+/* A model that is a layer after another one, its target (EAGLE): what it sees of it. */
+typedef struct tap_shape {
+    int32_t n;                     /* 0: the model is no such layer */
+    int32_t layer[MODEL_MAX_TAPS]; /* states are taken where so many layers are complete; rising */
+    int32_t width;                 /* the target's D */
+    int32_t n_ids;                 /* of its head, which has its own vocabulary */
+    bool normed;                   /* the residual stream begins with the normed state */
+} tap_shape;
+
 /* Rotations of a model's layers: of those that see all, of local ones. */
 enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 
@@ -75,7 +88,14 @@ typedef struct model_shape {
     float attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: it stays */
     rope_shape rope[ROPES];
     int32_t n_ropes; /* 1: local layers rotate as the others do */
+    tap_shape taps;
 } model_shape;
+
+/* Numbers of the states of one row of the target, one tap after the other. */
+static inline int64_t tapped_numbers(const model_shape *s)
+{
+    return (int64_t)s->taps.n * s->taps.width;
+}
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */

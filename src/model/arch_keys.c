@@ -14,6 +14,7 @@ typedef enum key_use {
     KEY_INT,     /* read: a whole number */
     KEY_NUMBER,  /* read: any number */
     KEY_TEXT,    /* read: a text */
+    KEY_CHECKED, /* read, and checked by the code that reads it */
     KEY_WITHOUT, /* of no influence on the numbers, whatever its value */
     KEY_FACTOR,  /* what it multiplies with: neutral at 1 too */
     KEY_SET,     /* must be true */
@@ -38,6 +39,9 @@ static const known_key known[] = {
     {"embedding_scale", KEY_NUMBER, KEYS_SCALES},
     {"residual_scale", KEY_NUMBER, KEYS_SCALES},
     {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
+    {"extract_layers", KEY_CHECKED, KEYS_TAPS},
+    {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
+    {"norm_before_residual", KEY_CHECKED, KEYS_TAPS},
     {"block_count", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
     {"embedding_length", KEY_INT, 0},
@@ -144,7 +148,7 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     const known_key *k = find_known(suffix, s->arch);
     if (s->arch->rope == ROPE_NONE && suffix.n_bytes > 5 && memcmp(suffix.text, "rope.", 5) == 0)
         k = NULL;
-    if (k && k->use == KEY_WITHOUT)
+    if (k && (k->use == KEY_WITHOUT || k->use == KEY_CHECKED))
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
         if (!has_kind(key, k->use))

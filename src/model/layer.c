@@ -1,6 +1,8 @@
 /* A layer, whatever the architecture: see layer.h. */
 #include "model/layer.h"
 
+#include <string.h>
+
 #include "common/num.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
@@ -27,12 +29,32 @@ static void step_attn_norm(model_pass *p, int32_t from, int32_t to, int32_t thre
     norm_rows(p, layer_of(p)->attn_norm, layer_of(p)->attn_norm_bias, from, to);
 }
 
+/* [norm(e); norm(x)] of rows whose tokens' embeddings are in `wide`. */
+static void step_wide_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    const model_shape *s = &p->r->layout->shape;
+    const layer_layout *y = layer_of(p);
+    for (int32_t i = from; i < to; i++) {
+        float *x = p->r->ws->x + i * pass_embd_ld(p),
+              *wide = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        pass_norm(p->r, wide, wide, y->token_norm, NULL);
+        pass_norm(p->r, wide + s->n_embd, x, y->attn_norm, y->attn_norm_bias);
+        if (s->taps.normed)
+            memcpy(x, wide + s->n_embd, (size_t)s->n_embd * sizeof *x);
+    }
+    pass_quantise_rows(p, from, to);
+}
+
 void layer_norm_attention(model_pass *p)
 {
     const layer_layout *y = layer_of(p);
-    pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
-                    (weight *[]){y->q, y->k, y->v}, 3);
-    pass_each_row(p, step_attn_norm);
+    const workspace *ws = p->r->ws;
+    int64_t d = p->r->layout->shape.n_embd;
+    bool is_wide = y->token_norm;
+    pass_set_source(p, is_wide ? ws->taps.wide : ws->y, is_wide ? pass_wide_ld(p) : pass_embd_ld(p),
+                    is_wide ? 2 * d : d, (weight *[]){y->q, y->k, y->v}, 3);
+    pass_each_row(p, is_wide ? step_wide_norm : step_attn_norm);
 }
 
 /* Adds a product with its bias and norm (or NULL) to the residual stream. */

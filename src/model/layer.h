@@ -1,7 +1,7 @@
 /* What a layer computes between its products, of any architecture: what its description
  * (layer_layout, model_shape) leaves out is left out, and nothing asks for a model's name.
  *
- *   n = norm(x)                        m = norm(x)
+ *   n = norm(x), or [norm(e); norm(x)] m = norm(x)
  *   q, k, v = Q n, K n, V n (+ biases) g, u = Gate m, Up m (+ biases)
  *   q, k = norm of each head (or not)
  *   q, k = rotated                     y = Down (act(g) * u) + bias

@@ -8,7 +8,7 @@
 
 #include "common/num.h"
 
-enum { MATRICES_PER_LAYER = 7, PARTS_PER_LAYER = 5 };
+enum { MATRICES_PER_LAYER = 7, MATRICES_AROUND = 3, PARTS_PER_LAYER = 5 };
 
 /* How many numbers a vector has. */
 typedef enum vector_length {
@@ -23,6 +23,9 @@ typedef enum vector_length {
 /* When a layer has a vector. */
 typedef enum vector_need {
     NEED_ALWAYS,
+    NEED_TOKENS, /* rows are tokens, */
+    NEED_TAPS,   /* or states of a target */
+    NEED_OLD,    /* the same, where the file has it by this name */
     NEED_LAYER_NORM,
     NEED_HEAD_NORMS,
     NEED_POST_NORMS,
@@ -41,7 +44,10 @@ typedef struct vector_role {
 } vector_role;
 
 static const vector_role roles[] = {
-    {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_ALWAYS},
+    {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_TOKENS},
+    {"attn_norm.weight", offsetof(layer_layout, token_norm), LENGTH_D, NEED_TAPS},
+    {"attn_norm_2.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_TAPS},
+    {"hidden_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_OLD},
     {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_ALWAYS},
     {"attn_norm.bias", offsetof(layer_layout, attn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
     {"ffn_norm.bias", offsetof(layer_layout, ffn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
@@ -95,7 +101,15 @@ static bool has_tensor(const gguf *g, int32_t layer, const char *tensor)
 /* Whether a layer of this shape and file has it. One that has to be there is looked for. */
 static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const vector_role *role)
 {
+    bool taps = s->taps.n > 0;
     switch (role->need) {
+    case NEED_TOKENS:
+        return !taps;
+    case NEED_TAPS:
+        return taps && !(role->member == offsetof(layer_layout, attn_norm) &&
+                         has_tensor(g, layer, "hidden_norm.weight"));
+    case NEED_OLD:
+        return taps && has_tensor(g, layer, role->name);
     case NEED_NONE:
         return has_tensor(g, layer, role->name);
     case NEED_GATE:
@@ -130,9 +144,10 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
             if (has_vector(s, g, layer, &roles[i]))
                 vectors += vector_bytes(length_of(s, roles[i].length));
     size_t parts = n * PARTS_PER_LAYER * arena_size(sizeof(gguf_tensor));
-    return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) + 2 * sizeof(weight) +
-           parts + (n * N_ROLES + 3) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
-           (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
+    return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) +
+           MATRICES_AROUND * sizeof(weight) + parts + (n * N_ROLES + 3) * sizeof(layout_vector) +
+           vectors + gguf_n_tensors(g) + (size_t)(s->n_ropes * s->n_rot) * sizeof(double) +
+           8 * ARENA_ALIGN;
 }
 
 typedef struct binder {
@@ -189,14 +204,15 @@ static drey_status bind_qkv(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     int64_t n_q = length_of(s, LENGTH_Q), n_kv = length_of(s, LENGTH_KV), all = n_q + 2 * n_kv;
+    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd;
     if (!has_tensor(b->g, b->layer, "attn_qkv.weight")) {
-        TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &y->q));
-        TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &y->k));
-        return bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &y->v);
+        TRY(bind_matrix(b, "attn_q.weight", n_q, k, &y->q));
+        TRY(bind_matrix(b, "attn_k.weight", n_kv, k, &y->k));
+        return bind_matrix(b, "attn_v.weight", n_kv, k, &y->v);
     }
     char name[64];
     const gguf_tensor *t;
-    TRY(find(b, layer_tensor(name, b->layer, "attn_qkv.weight"), s->n_embd, all, &t));
+    TRY(find(b, layer_tensor(name, b->layer, "attn_qkv.weight"), k, all, &t));
     TRY(bind_rows(b, t, 0, n_q, "attn_q.weight", &y->q));
     TRY(bind_rows(b, t, n_q, n_kv, "attn_k.weight", &y->k));
     return bind_rows(b, t, n_q + n_kv, n_kv, "attn_v.weight", &y->v);
@@ -219,10 +235,10 @@ static drey_status bind_ffn(binder *b, layer_layout *y)
     return bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down);
 }
 
-static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
+static drey_status bind_whole(binder *b, const char *name, int64_t k, int64_t rows, weight **out)
 {
     const gguf_tensor *t;
-    TRY(find(b, name, b->l->shape.n_embd, b->l->shape.n_vocab, &t));
+    TRY(find(b, name, k, rows, &t));
     *out = &b->l->matrix[b->l->n_matrices++];
     return weight_describe(*out, t, b->kernels, b->err);
 }
@@ -230,7 +246,8 @@ static drey_status bind_vocabulary(binder *b, const char *name, weight **out)
 /* In front of the pass's matrices: its rows are looked up, all of it is never multiplied. */
 static drey_status bind_embedding(binder *b)
 {
-    TRY(bind_vocabulary(b, "token_embd.weight", &b->l->embedding));
+    const model_shape *s = &b->l->shape;
+    TRY(bind_whole(b, "token_embd.weight", s->n_embd, s->n_vocab, &b->l->embedding));
     b->l->embedding->stays.in_pass = false;
     b->l->n_looked_up = 1;
     return DREY_OK;
@@ -292,6 +309,20 @@ static drey_status refuse_unbound(const binder *b)
     return DREY_OK;
 }
 
+/* What a layer after a target has besides a layer: d2t is read by the drafter. */
+static drey_status bind_taps(binder *b)
+{
+    const model_shape *s = &b->l->shape;
+    const gguf_tensor *t;
+    TRY(bind_whole(b, "fc.weight", tapped_numbers(s), s->n_embd, &b->l->fuse));
+    if (s->taps.n_ids == s->n_vocab && !gguf_find_tensor(b->g, "d2t"))
+        return DREY_OK;
+    TRY(find(b, "d2t", s->taps.n_ids, 1, &t));
+    if (t->type != TYPE_I64)
+        FAIL(b->err, DREY_ERR_FORMAT, "tensor d2t has to be of type I64; the file is broken");
+    return DREY_OK;
+}
+
 static drey_status bind_model(binder *b)
 {
     model_layout *l = b->l;
@@ -299,8 +330,10 @@ static drey_status bind_model(binder *b)
     const gguf *g = b->g;
     const gguf_tensor *t;
     l->tied = gguf_find_tensor(g, "output.weight") == NULL;
-    if (!l->tied)
+    if (!l->tied && !(s->taps.n && !gguf_find_tensor(g, "token_embd.weight")))
         TRY(bind_embedding(b));
+    if (s->taps.n)
+        TRY(bind_taps(b));
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b, &l->layer[b->layer]));
     if (s->arch->rope == ROPE_NONE)
@@ -315,7 +348,8 @@ static drey_status bind_model(binder *b)
     TRY(bind_vector(b, "output_norm.weight", s->n_embd, &l->final_norm));
     if (s->arch->layer_norm)
         TRY(bind_vector(b, "output_norm.bias", s->n_embd, &l->final_norm_bias));
-    TRY(bind_vocabulary(b, l->tied ? "token_embd.weight" : "output.weight", &l->head));
+    TRY(bind_whole(b, l->tied ? "token_embd.weight" : "output.weight", s->n_embd, l->n_logits,
+                   &l->head));
     if (l->tied)
         l->embedding = l->head;
     return refuse_unbound(b);
@@ -327,12 +361,13 @@ drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table
     *l = (model_layout){0};
     TRY(model_shape_read(&l->shape, g, err));
     const model_shape *s = &l->shape;
-    l->n_logits = s->n_vocab;
+    l->n_logits = s->taps.n ? s->taps.n_ids : s->n_vocab;
     binder b = {.l = l, .g = g, .kernels = kernels, .a = a, .err = err};
     size_t n_layers = (size_t)s->n_layers;
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
     l->layer = arena_take(a, n_layers * sizeof *l->layer);
-    l->matrix = arena_take(a, (n_layers * MATRICES_PER_LAYER + 2) * sizeof *l->matrix);
+    l->matrix =
+        arena_take(a, (n_layers * MATRICES_PER_LAYER + MATRICES_AROUND) * sizeof *l->matrix);
     l->vector = arena_take(a, (n_layers * N_ROLES + 3) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));

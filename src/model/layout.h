@@ -10,6 +10,8 @@ typedef struct layer_layout {
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
     weight *gate, *up, *down;    /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
     float *attn_norm, *ffn_norm; /* [D] */
+    float *token_norm; /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
+                          embedding, and are twice as wide */
     float *attn_norm_bias, *ffn_norm_bias; /* [D]: of norms that take the mean off */
     float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
     float *q_norm, *k_norm;                /* [S]: of each head */
@@ -31,7 +33,8 @@ typedef struct model_layout {
     weight *matrix; /* an untied embedding, then those of a pass in its order, the head last */
     int32_t n_matrices;
     int32_t n_looked_up; /* of the matrices, in front: not part of a pass. 1, or 0 where tied */
-    weight *embedding;   /* [V][D]: matrix[0], or the head where tied */
+    weight *embedding;   /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
+    weight *fuse;        /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
     bool tied;           /* no output.weight: the head is the embedding */
     row_table *table;    /* of rows of the head that the slice lacks; NULL: the head is whole */
     int32_t n_logits;    /* numbers of a row of logits: V, or those of the slice and the table */
@@ -66,7 +69,7 @@ static inline int32_t model_layout_room(const model_layout *l)
 }
 static inline bool model_layout_is_sliced(const model_layout *l)
 {
-    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab;
+    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->fuse;
 }
 /* The same layout over another array of its matrices, in the same order, whose memory is the
  * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */

@@ -16,6 +16,9 @@
  * join it before their first product, after the rows that are there: no row moves in the middle of
  * a pass.
  *
+ * FUSE comes between LOADED and the first layer, in a model that is a layer after another one
+ * (arch.h: tap_shape): its rows begin as a product with the other model's states.
+ *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */
 #include "model/pass.h"
@@ -29,7 +32,7 @@
 #include "os/clock.h"
 #include "weights/weights.h"
 
-enum { LOADED, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE, STOPPED };
+enum { LOADED, FUSE, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE, STOPPED };
 
 static void open_product(model_pass *p, int stage, const product *products, int32_t n)
 {
@@ -104,6 +107,18 @@ static drey_status open_head(model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* Rows of a layer after a target: its states, one below the other, become one of this model. */
+static void open_fuse(model_pass *p)
+{
+    weight *fuse = p->r->layout->fuse;
+    if (pass_take_tapped(p))
+        open_product(p, FUSE, &(product){fuse, p->r->ws->x, pass_embd_ld(p)}, 1);
+    else if (!weights_loaded(p->r->weights))
+        open_loading(p, FUSE, fuse);
+    else
+        p->stage = FUSE;
+}
+
 /* What follows the layers that are complete. */
 static drey_status open_layer(model_pass *p, drey_error *err)
 {
@@ -115,14 +130,26 @@ static drey_status open_layer(model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
+/* The rows are known; what follows. */
+static drey_status begin_layers(model_pass *p, drey_error *err)
+{
+    TRY(pass_embed(p, err));
+    pass_take_taps(p);
+    return open_layer(p, err);
+}
+
 /* What comes after the stage that is complete, up to the next product. */
 static drey_status advance(model_pass *p, drey_error *err)
 {
     switch (p->stage) {
     case LOADED:
-        TRY(pass_embed(p, err));
-        pass_take_taps(p);
-        TRY(open_layer(p, err));
+        if (p->r->layout->fuse)
+            open_fuse(p);
+        else
+            TRY(begin_layers(p, err));
+        break;
+    case FUSE:
+        TRY(begin_layers(p, err));
         break;
     case QKV:
         open_out(p);

@@ -42,7 +42,7 @@ typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
 /* The residual stream of chosen rows after a layer, as the next layer reads it. */
 typedef struct pass_tap {
     int32_t layer;       /* so many layers are complete: 0 .. n_layers */
-    const int32_t *rows; /* [n], of the group: borrowed until the pass is over */
+    const int32_t *rows; /* [n], of the group: borrowed until the pass is over. NULL: the first n */
     int32_t n;
     /* Set when the layer is complete: [n][pass_hidden_stride], in the workspace until its next
      * pass. NULL: the pass was stopped before that layer, or the group was dropped. */
@@ -59,6 +59,10 @@ typedef struct pass_group {
                                 stopped */
     pass_tap *taps;          /* [n_taps]; borrowed as the rows are */
     int32_t n_taps;          /* most often 0 */
+    /* Of a layer after a target, one of them, borrowed as the rows are; of other models none. */
+    const float *tapped; /* [n][row_stride(tapped_numbers)]: what the target's taps gave before the
+                            row's token */
+    const float *states; /* [n][pass_hidden_stride]: a tap of this model's own pass, instead */
     /* Set by pass_begin. */
     int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones after
                               all groups' */
@@ -79,8 +83,9 @@ typedef struct runner {
     workspace *ws;
     pool *pool;
     const kernel_table *kernels;
-    kv_cache *kv;                                     /* where there is one: pass_rows */
-    const _Atomic bool *cancel;                       /* looked at after each product */
+    kv_cache *kv;               /* where there is one: pass_rows */
+    weights *tokens;            /* whose embedding is used where the layout has none; else NULL */
+    const _Atomic bool *cancel; /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
     trace *trace; /* of products and attention, waiting for threads included; may be NULL */

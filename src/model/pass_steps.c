@@ -31,6 +31,11 @@ int64_t pass_ff_ld(const model_pass *p)
     return row_stride(p->r->layout->shape.n_ff);
 }
 
+int64_t pass_wide_ld(const model_pass *p)
+{
+    return row_stride(workspace_wide(&p->r->layout->shape));
+}
+
 /* ---- Sharing rows among threads ---- */
 
 static void tiles_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -204,20 +209,80 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n)
     p->n_own -= n;
 }
 
+static const pass_group *group_of(const model_pass *p, int32_t row)
+{
+    return &p->groups[p->r->ws->group[row]];
+}
+
+/* Its number in its group. */
+static int32_t place_of(const model_pass *p, int32_t row)
+{
+    return p->r->ws->pending[row] - group_of(p, row)->first_pending;
+}
+
 static int32_t token_of(const model_pass *p, int32_t row)
 {
-    const pass_group *group = &p->groups[p->r->ws->group[row]];
-    return group->rows[p->r->ws->pending[row] - group->first_pending].token;
+    return group_of(p, row)->rows[place_of(p, row)].token;
+}
+
+static void look_up(model_pass *p, int32_t row, float *out, int32_t thread)
+{
+    drey_error err;
+    weights *w = p->r->layout->embedding ? p->r->weights : p->r->tokens;
+    if (weights_row(w, token_of(p, row), out, thread, &err) != DREY_OK &&
+        !atomic_exchange(&p->failed, true))
+        p->error = err;
+}
+
+static void step_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    size_t n = (size_t)tapped_numbers(&p->r->layout->shape);
+    for (int32_t i = from; i < to; i++) {
+        const pass_group *group = group_of(p, i);
+        float *out = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        if (group->tapped)
+            memcpy(out, group->tapped + place_of(p, i) * row_stride((int64_t)n), n * sizeof *out);
+        else
+            memset(out, 0, n * sizeof *out);
+    }
+    pass_quantise_rows(p, from, to);
+}
+
+bool pass_take_tapped(model_pass *p)
+{
+    const model_layout *l = p->r->layout;
+    bool any = false;
+    for (int32_t g = 0; g < p->n_groups; g++)
+        any = any || p->groups[g].tapped;
+    if (!any)
+        return false;
+    pass_set_source(p, p->r->ws->taps.wide, pass_wide_ld(p), tapped_numbers(&l->shape),
+                    &(weight *){l->fuse}, 1);
+    pass_each_row(p, step_tapped);
+    return true;
+}
+
+/* Of a layer after a target: tokens go next to the rows, whose own states replace what others'
+ * states gave. */
+static void step_embed_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    for (int32_t i = from; i < to; i++) {
+        const pass_group *group = group_of(p, i);
+        float *x = p->r->ws->x + i * pass_embd_ld(p);
+        look_up(p, i, p->r->ws->taps.wide + i * pass_wide_ld(p), thread);
+        if (group->states)
+            memcpy(x, group->states + place_of(p, i) * pass_embd_ld(p), (size_t)x_bytes(p));
+        else if (!group->tapped)
+            memset(x, 0, (size_t)x_bytes(p));
+    }
 }
 
 static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     for (int32_t i = from; i < to; i++) {
-        drey_error err;
         float *x = p->r->ws->x + i * pass_embd_ld(p);
-        if (weights_row(p->r->weights, token_of(p, i), x, thread, &err) != DREY_OK &&
-            !atomic_exchange(&p->failed, true))
-            p->error = err;
+        look_up(p, i, x, thread);
         const model_shape *s = &p->r->layout->shape;
         pass_scale(x, s->embedding_scale, s->n_embd);
         if (p->r->layout->positions) { /* what is drafted after the last one will not count */
@@ -229,7 +294,7 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 
 drey_status pass_embed(model_pass *p, drey_error *err)
 {
-    pass_each_row(p, step_embed);
+    pass_each_row(p, p->r->layout->fuse ? step_embed_tapped : step_embed);
     if (!atomic_load(&p->failed))
         return DREY_OK;
     if (err)
@@ -242,12 +307,12 @@ drey_status pass_embed(model_pass *p, drey_error *err)
 static void take_tap(model_pass *p, const pass_group *group, pass_tap *tap)
 {
     workspace *ws = p->r->ws;
-    float *out = ws->taps + p->n_tapped * pass_embd_ld(p);
+    float *out = ws->taps.rows + p->n_tapped * pass_embd_ld(p);
     tap->out = out;
     for (int32_t i = 0; i < tap->n; i++, p->n_tapped++, out += pass_embd_ld(p)) {
-        assert(tap->rows[i] >= 0 && tap->rows[i] < group->n);
-        memcpy(out, ws->x + (group->first_row + tap->rows[i]) * pass_embd_ld(p),
-               (size_t)x_bytes(p));
+        int32_t row = tap->rows ? tap->rows[i] : i;
+        assert(row >= 0 && row < group->n);
+        memcpy(out, ws->x + (group->first_row + row) * pass_embd_ld(p), (size_t)x_bytes(p));
     }
 }
 

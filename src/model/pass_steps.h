@@ -19,7 +19,11 @@ void pass_put_back(const model_pass *p);
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
 /* Rows [first, first + n) go, and those after them take their places. Between two layers. */
 void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
-/* Tokens to the residual stream. DREY_ERR_IO. */
+/* Of a layer after a target: lays the states of rows that have them ready for the product that
+ * makes rows of them. Returns whether there are any. */
+bool pass_take_tapped(model_pass *p);
+/* Tokens to the residual stream; of a layer after a target, which is there already, next to it.
+ * DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);
 /* Copies out the rows of taps at the layers that are complete. */
 void pass_take_taps(model_pass *p);
@@ -43,8 +47,9 @@ void pass_norm(const runner *r, float *y, const float *x, const float *norm, con
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 
-/* Strides of the workspace's arrays: [D], [H*S], [K*S], [F]. */
+/* Strides of the workspace's arrays: [D], [H*S], [K*S], [F], wide. */
 int64_t pass_embd_ld(const model_pass *p);
 int64_t pass_q_ld(const model_pass *p);
 int64_t pass_kv_ld(const model_pass *p);
 int64_t pass_ff_ld(const model_pass *p);
+int64_t pass_wide_ld(const model_pass *p);

@@ -10,6 +10,11 @@ int64_t row_stride(int64_t n)
     return ceil_div_i64(n, GROUP_ROWS) * GROUP_ROWS + 64 / (int64_t)sizeof(float);
 }
 
+int64_t workspace_wide(const model_shape *s)
+{
+    return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
+}
+
 static size_t floats(int64_t rows, int64_t n)
 {
     return (size_t)rows * (size_t)row_stride(n) * sizeof(float);
@@ -50,11 +55,14 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(att, floats(rows, n_q));
     TAKE(gate, floats(rows, s->n_ff));
     TAKE(up, floats(rows, s->n_ff));
+    to->taps.wide = NULL;
+    if (s->taps.n)
+        TAKE(taps.wide, floats(rows, workspace_wide(s)));
     TAKE(rope, (size_t)rows * (size_t)(s->n_ropes * s->n_rot) * sizeof(float));
     TAKE(logits, floats(logits, l->n_logits ? l->n_logits : s->n_vocab));
-    to->taps = NULL;
+    to->taps.rows = NULL;
     if (l->max_tap_rows)
-        TAKE(taps, floats(l->max_tap_rows, s->n_embd));
+        TAKE(taps.rows, floats(l->max_tap_rows, s->n_embd));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
     TAKE(group, ints);
     TAKE(pending, ints);
@@ -82,6 +90,7 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     if (divided)
         TAKE(attention.split, attend_split_bytes(n_slots));
     int64_t k_max = max_i64(max_i64(row_stride(s->n_embd), row_stride(n_q)), row_stride(s->n_ff));
+    k_max = max_i64(k_max, row_stride(workspace_wide(s)));
     for (int kind = 0; kind < ACT_KINDS; kind++)
         TAKE(acts[kind], act_bytes((act_kind)kind, rows, k_max));
     TAKE(look, (size_t)l->n_threads * sizeof(void *));

@@ -33,18 +33,22 @@ typedef struct workspace {
     float *gate, *up;       /* [B][F]; without gates gate holds Up's product */
     float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
-    float *taps;            /* [max_tap_rows][D]; NULL: there are none */
-    pass_row *rows;         /* [B]: for a chain of tokens, and for callers without a better place */
-    int32_t *group;         /* [B]: a row's */
-    int32_t *pending;       /* [B]: a row's pending index in its group's cache; of a deferred row
+    struct {
+        float *rows; /* [max_tap_rows][D]; NULL: there are none */
+        float *wide; /* [B][2 D or tapped_numbers]: of a layer after a target the target's states,
+                        then [e; x]; NULL: rows are tokens */
+    } taps;
+    pass_row *rows;       /* [B]: for a chain of tokens, and for callers without a better place */
+    int32_t *group;       /* [B]: a row's */
+    int32_t *pending;     /* [B]: a row's pending index in its group's cache; of a deferred row
                                its index among those */
-    int32_t *slot;          /* [B]: where its keys and values go */
-    int32_t *position;      /* [B] */
-    int32_t *head_row;      /* [B]: the row that has the i-th logits */
-    int32_t *path;          /* [B][max_pending]: slots of a row's pending ancestors and itself */
-    int32_t *n_path;        /* [B] */
-    int32_t *n_prefix;      /* [B]: positions that are in the slots of their numbers */
-    attend_layer *attend;   /* [max_groups + max_deferred]: runs of rows of one cache */
+    int32_t *slot;        /* [B]: where its keys and values go */
+    int32_t *position;    /* [B] */
+    int32_t *head_row;    /* [B]: the row that has the i-th logits */
+    int32_t *path;        /* [B][max_pending]: slots of a row's pending ancestors and itself */
+    int32_t *n_path;      /* [B] */
+    int32_t *n_prefix;    /* [B]: positions that are in the slots of their numbers */
+    attend_layer *attend; /* [max_groups + max_deferred]: runs of rows of one cache */
     struct {
         void **scratch;  /* [n_threads + n_devices] */
         float *partials; /* [n_partials]: of heads that several threads share */
@@ -59,5 +63,7 @@ size_t workspace_bytes(const model_shape *s, const workspace_limits *limits);
 /* Takes everything from `a`, whose owner checks it. */
 void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a);
 
+/* Numbers of a row of `wide`. */
+int64_t workspace_wide(const model_shape *s);
 /* Numbers from one row to the next of an array of rows of n. */
 int64_t row_stride(int64_t n);

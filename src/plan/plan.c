@@ -88,7 +88,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
     workspace_limits limits = {.max_rows = r->max_rows,
                                .max_logit_rows = r->logit_rows,
                                .max_deferred = in->deferred_rows,
-                               .max_tap_rows = in->tap_rows,
+                               .max_tap_rows =
+                                   max_i32(in->tap_rows, in->tapped_layers * r->max_rows),
                                .max_groups = in->n_sessions,
                                .max_pending = r->max_pending,
                                .n_slots = r->n_slots,
@@ -101,7 +102,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
         limits.max_rows =
             is_view ? DRAFT_MAX_BATCH : max_i32(in->spare_rows, min_i32(r->chunk, DRAFT_CHUNK));
         limits.max_logit_rows = DRAFT_MAX_BATCH;
-        limits.max_deferred = limits.max_tap_rows = 0;
+        limits.max_deferred = 0;
+        limits.max_tap_rows = in->tapped_layers ? DRAFT_MAX_BATCH : 0;
         limits.max_groups = min_i32(in->n_sessions, DRAFT_MAX_BATCH);
         limits.max_pending = r->draft_pending;
         limits.n_slots = is_view ? r->n_slots : r->draft_slots;

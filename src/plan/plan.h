@@ -72,6 +72,7 @@ typedef struct plan_inputs {
     int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
     int32_t deferred_rows;    /* most of a session and of a pass; 0: no pass is stopped */
     int32_t tap_rows;         /* most rows of a target's pass that are tapped (pass.h) */
+    int32_t tapped_layers;    /* of which the drafter sees all rows of a target's pass */
     double exit_layers;       /* mean layers of a pass, if passes may be stopped; 0: all */
     int32_t least_logit_rows; /* least rows of logits, whatever the policy needs */
     kv_format kv, kv_plain;   /* the caches' format; the format without that option */

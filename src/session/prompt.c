@@ -3,6 +3,7 @@
 
 #include "common/num.h"
 #include "session/session.h"
+#include "session/tapped.h"
 #include "session/turn.h"
 #include "session/verified_text.h"
 
@@ -45,6 +46,18 @@ void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group 
         rows[i] = (pass_row){.token = s->timeline[from + i], .parent = i - 1};
     *group = (pass_group){
         .kv = &s->target_kv, .rows = rows, .n = n, .head = n == left ? HEAD_LAST : HEAD_NONE};
+    tapped_offer(s, group);
+}
+
+/* Of the last row only what the target has chosen follows. */
+static void take_tapped(drey_session *s, const pass_group *group)
+{
+    int32_t from = s->target_kv.n_committed - group->n;
+    for (int32_t i = 0; i < group->n; i++) {
+        int32_t next = from + i + 1;
+        tapped_take(s, group, i, from + i,
+                    next < s->n_timeline ? s->timeline[next] : s->accepted.next);
+    }
 }
 
 void prompt_take(drey_session *s, const pass_group *group)
@@ -54,8 +67,10 @@ void prompt_take(drey_session *s, const pass_group *group)
     progress_line line = {s->engine, DREY_PROGRESS_PROMPT,
                           (uint64_t)(g->prompt_end - g->prompt_from)};
     prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
-    if (group->head == HEAD_NONE)
+    if (group->head == HEAD_NONE) {
+        take_tapped(s, group);
         return;
+    }
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     if (s->drafter && s->drafter->class->take_hidden)
         s->drafter->class->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
@@ -63,6 +78,7 @@ void prompt_take(drey_session *s, const pass_group *group)
     s->row_of[0] = 0;
     tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
     turn_choose(s, group);
+    take_tapped(s, group);
     verified_text_write(s, group->logits);
 }
 

@@ -113,6 +113,7 @@ static runner *make_side(drey_session *s)
     s->loading[PLAN_DRAFT] =
         (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->loading[PLAN_DRAFT]);
+    s->draft.tokens = &e->target.weights;
     return &s->draft;
 }
 

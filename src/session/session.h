@@ -78,6 +78,7 @@ struct drey_session {
     token_tree tree;
     unfinished_draft unfinished;
     int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
+    pass_tap taps[MODEL_MAX_TAPS];  /* of its rows of a pass, for the drafter */
     accepted accepted;
     int32_t *timeline; /* [n_context]: committed tokens, then the root */
     int32_t n_timeline;

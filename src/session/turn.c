@@ -7,6 +7,7 @@
 #include "common/num.h"
 #include "policy/policy.h"
 #include "session/overlap.h"
+#include "session/tapped.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
 
@@ -88,6 +89,7 @@ void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
                           .deferred = s->observer ? &s->deferred : NULL};
     group->n = rows_of(&s->tree, s->row_of, rows);
     s->text.n_drafted = group->n - 1;
+    tapped_offer(s, group);
     provisional_text_show(s, true);
 }
 
@@ -145,7 +147,7 @@ static void give_tops(drey_session *s, const pass_group *group)
         d->class->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
 }
 
-/* The drafter gets the hidden state of the last row that stays. */
+/* The drafter gets the hidden state of the last row that stays, or other states of all that do. */
 static void show(drey_session *s, const pass_group *group, int32_t root)
 {
     const accepted *a = &s->accepted;
@@ -153,6 +155,9 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
     if (s->drafter && s->drafter->class->take_hidden && group->hidden)
         s->drafter->class->take_hidden(s->drafter, root + a->n_path,
                                        group->hidden + row * pass_hidden_stride(&s->target));
+    for (int32_t i = 0; i <= a->n_path; i++)
+        tapped_take(s, group, s->row_of[i ? a->path[i - 1] : 0], root + i,
+                    i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next);
 }
 
 void turn_take(drey_session *s, const model_pass *pass, pass_group *group)

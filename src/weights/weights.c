@@ -118,7 +118,8 @@ static int32_t count_runs(const weight *m)
 /* A row of the embedding, or of the head, which is the last matrix. */
 static size_t lookup_bytes(const weight *matrix, int32_t n, const weight *embedding)
 {
-    int64_t row_bytes = max_i64(embedding->form.row_bytes, matrix[n - 1].form.row_bytes);
+    int64_t row_bytes =
+        max_i64(embedding ? embedding->form.row_bytes : 0, matrix[n - 1].form.row_bytes);
     size_t bytes = ((size_t)row_bytes + 3 * 4096) & ~(size_t)4095;
     return bytes > 65536 ? bytes : 65536;
 }
@@ -490,8 +491,8 @@ void weights_pass_leave(weights *w)
  * Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
-    if (w->loaded && w->reading.n_cycle == 0 && residency_is_whole(&w->embedding->stays) &&
-        !w->table)
+    if (w->loaded && w->reading.n_cycle == 0 && !w->table &&
+        (!w->embedding || residency_is_whole(&w->embedding->stays)))
         return DREY_OK;
     return stream_check_files(w->stream, err);
 }

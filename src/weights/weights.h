@@ -93,7 +93,7 @@ struct weights {
     weights *view_of; /* NULL: no view. A view has tuning, matrices, scratch and job alone */
     weight *matrix;   /* in the order of a pass */
     int32_t n_matrices;
-    weight *embedding; /* whose rows are looked up: one of matrix */
+    weight *embedding; /* whose rows are looked up: one of matrix; NULL: none are */
     const gguf *file;
     file *parts;            /* for look-ups; [gguf_n_parts] */
     stream_options reading; /* paths: of the parts, then of the sidecar if there is one; stamps:
@@ -147,7 +147,7 @@ typedef struct weights_options {
     const gguf *file; /* borrowed, like all of these */
     weight *matrix;   /* in the order of a pass, n_pinned set by the plan; taken over as they are */
     int32_t n_matrices;
-    weight *embedding;        /* whose rows weights_row gives: one of matrix */
+    weight *embedding;        /* whose rows weights_row gives: one of matrix, or NULL */
     const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
     file_stamp sidecar_stamp; /* what it was then */
     size_t ring_bytes;

@@ -113,7 +113,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
     /* The first layer outweighs the embedding, or else a tied model repeats its last token; each
      * further layer weighs less. */
-    float weight = o->tied ? 8.0f : 4.0f;
+    float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
     for (int32_t i = 0; i < layer; i++)
         weight *= 0.6f;
     bool biased = o->biases || is_arch(o, "qwen2");

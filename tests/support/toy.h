@@ -49,6 +49,7 @@ typedef struct toy_options {
 
     uint64_t seed;
     float logit_gain; /* standard deviation of logits, about */
+    float layer_gain; /* what layers add, in what they usually do; 0: 1 */
     float noise;      /* share of blocks in matrices that differ, from noise_seed; 0: none */
     uint64_t noise_seed;
 

@@ -7,6 +7,7 @@
 
 #include "session/session.h"
 #include "support/faults/disk.h"
+#include "support/drafts/eagle_file.h"
 #include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/logit_toys.h"
@@ -51,8 +52,9 @@ static const char *const units[] = {NULL,
                                     "cpu=1+fake=1+fake:copies=1",
                                     "cpu=1+fake:fail3=3+static",
                                     "cpu=1+fake:copies.wait5=3"};
-static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
-                                        DREY_DRAFTER_MEDUSA, DREY_DRAFTER_SELF};
+static const drey_drafter drafters[] = {DREY_DRAFTER_NONE,   DREY_DRAFTER_MODEL,
+                                        DREY_DRAFTER_LOOKUP, DREY_DRAFTER_MEDUSA,
+                                        DREY_DRAFTER_SELF,   DREY_DRAFTER_EAGLE};
 static const drey_policy policies[] = {
     DREY_POLICY_NONE,   DREY_POLICY_SEQUENCE, DREY_POLICY_SPECINFER,
     DREY_POLICY_LLMCAD, DREY_POLICY_EDGELLM,  DREY_POLICY_OPTIMAL,
@@ -125,6 +127,7 @@ const char *matrix_count_name(matrix_count which)
                                                 "of lookup",
                                                 "of heads",
                                                 "of planes",
+                                                "of a layer",
                                                 "greedy",
                                                 "filtered",
                                                 "hot",
@@ -170,7 +173,8 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_POLICY] = POLICY_OPTIMAL;
     if (at[AXIS_WITHOUT] > N_PARTS)
         at[AXIS_LOOKUP] = 0;
-    if (who == DREY_DRAFTER_MEDUSA || who == DREY_DRAFTER_SELF || at[AXIS_POLICY] == POLICY_STD)
+    if (who == DREY_DRAFTER_MEDUSA || who == DREY_DRAFTER_SELF || who == DREY_DRAFTER_EAGLE ||
+        at[AXIS_POLICY] == POLICY_STD)
         at[AXIS_EXIT] = 0;
     if (who == DREY_DRAFTER_SELF)
         at[AXIS_SIDECAR] = 0; /* it has one with planes */
@@ -206,7 +210,7 @@ const char *matrix_case_text(const matrix_case *c)
 /* ---- Models ---- */
 
 static struct {
-    drey_model *target, *draft;
+    drey_model *target, *draft, *layer;
     char planes[512], packed[512], heads[512];
 } models[N_MODELS];
 static int32_t prompt[N_LONG + MOST_SESSIONS];
@@ -234,6 +238,20 @@ static void put_heads(int i)
     heads_file_write(models[i].heads, &h);
 }
 
+/* Of every second the whole vocabulary, and an embedding. */
+static void put_layer(int i, const toy_options *toy)
+{
+    eagle_file e;
+    char name[64];
+    eagle_file_init_knowing(&e, toy, models[i].target->file, &models[i].target->shape);
+    e.own_embedding = i % 2;
+    if (!e.own_embedding)
+        e.taps.n_ids = e.taps.n_ids * 5 / 6;
+    snprintf(name, sizeof name, "layer%d.gguf", i);
+    eagle_file_write(temp_path(name), &e);
+    MUST(drey_model_open, &models[i].layer, temp_path(name));
+}
+
 static void name_file(char path[512], const char *what, int i)
 {
     char name[64];
@@ -258,6 +276,7 @@ static void open_model(int i, const toy_options *toy)
     toy_prepare(models[i].target, models[i].planes, true);
     toy_prepare(models[i].target, models[i].packed, false);
     put_heads(i);
+    put_layer(i, toy);
 }
 
 void matrix_open(void)
@@ -297,6 +316,7 @@ void matrix_close(void)
     for (int i = 0; i < N_MODELS; i++) {
         drey_model_close(&models[i].target);
         drey_model_close(&models[i].draft);
+        drey_model_close(&models[i].layer);
     }
     temp_dir_remove();
 }
@@ -353,7 +373,9 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
     drey_engine_options o =
         plain_options(models[m].target, prompt_of(at) + N_TEXT + 4, 1 + at[AXIS_THREADS]);
     o.drafter = who;
-    o.draft = who == DREY_DRAFTER_MODEL ? models[m].draft : NULL;
+    o.draft = who == DREY_DRAFTER_MODEL   ? models[m].draft
+              : who == DREY_DRAFTER_EAGLE ? models[m].layer
+                                          : NULL;
     o.heads = who == DREY_DRAFTER_MEDUSA ? models[m].heads : NULL;
     o.sidecar = who == DREY_DRAFTER_SELF ? models[m].planes
                 : at[AXIS_SIDECAR]       ? models[m].packed

@@ -48,6 +48,7 @@ typedef enum matrix_count {
     N_OF_LOOKUP,
     N_OF_MEDUSA,
     N_OF_SELF,
+    N_OF_EAGLE,
     N_GREEDY, /* and by sampling */
     N_FILTERED,
     N_HOT,

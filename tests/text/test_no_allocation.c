@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "support/drafts/eagle_file.h"
 #include "support/heads_file.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
@@ -77,15 +78,28 @@ static bool exit_here(void *user, int32_t layer, int32_t position)
     return (layer + position) % 4 == 0;
 }
 
+static drey_model *layer; /* of the target */
+
+static void make_layer(const toy_options *toy)
+{
+    eagle_file e;
+    eagle_file_init(&e, toy, target->file, &target->shape);
+    e.taps.n_ids = 200;
+    eagle_file_write(temp_path("layer.gguf"), &e);
+    MUST(drey_model_open, &layer, temp_path("layer.gguf"));
+}
+
 static void check(drey_drafter kind, drey_policy policy, double share, float temperature)
 {
     drey_engine_options o = toys_options(kind, 160, 2);
     o.policy = policy;
+    o.draft = kind == DREY_DRAFTER_EAGLE ? layer : o.draft;
     o.trace_spans = 200; /* few: the rings go round */
-    o.with =
-        kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+    bool blends =
+        kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF || kind == DREY_DRAFTER_EAGLE;
+    o.with = blends ? DREY_WITH(DREY_PART_LOOKUP) : 0;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
-    if (kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA)
+    if (kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA && kind != DREY_DRAFTER_EAGLE)
         o.exit = (drey_exit)(n_checks++ % 3);
     engine_tuning tuning = {
         .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
@@ -118,6 +132,7 @@ TEST(test_no_allocation)
     heads_file_init(&heads, target->file, &target->shape);
     heads.shape.n_ids = 64; /* rows of other roots are looked up */
     heads_file_write(temp_path("target.gguf.drey-medusa"), &heads);
+    make_layer(&toy);
     for (int turn = 0; turn < 3; turn++) {
         double share = turn ? 0 : 2;
         with_sidecar = turn == 2;
@@ -126,9 +141,11 @@ TEST(test_no_allocation)
         check(DREY_DRAFTER_NONE, DREY_POLICY_NONE, share, 0);
         check(DREY_DRAFTER_LOOKUP, DREY_POLICY_OPTIMAL, share, 0);
         check(DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL, share, 0);
+        check(DREY_DRAFTER_EAGLE, DREY_POLICY_OPTIMAL, share, 0.7f);
         check(DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE, share, 0.7f);
         check(DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL, share, 0.7f);
     }
+    drey_model_close(&layer);
     drey_model_close(&target);
     toy.type = TYPE_Q4_0;
     target = toy_open("split.gguf", &toy);

@@ -2,6 +2,8 @@
  * make_toy --damage PATH TENSOR puts a NaN into one, make_toy --golden DIR writes those of
  * tests/data/logits. Two toys with other LAYERS or NOISE agree
  * often enough to be target and draft. */
+#include "engine/engine.h"
+#include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
 #include "support/logit_toys.h"
 #include "support/toy.h"
@@ -20,6 +22,26 @@ static void write_golden(const char *folder)
     }
 }
 
+/* Targets and the layers after them. */
+static void write_eagles(const char *folder)
+{
+    for (int i = 0; i < N_EAGLE_TOYS; i++) {
+        toy_options options;
+        char path[4096];
+        drey_model *target;
+        eagle_file e;
+        const char *name = eagle_toy(i, &options);
+        snprintf(path, sizeof path, "%s/%s-target.gguf", folder, name);
+        toy_write(path, &options);
+        if (drey_model_open(&target, path, NULL) != DREY_OK)
+            abort();
+        eagle_toy_layer(i, &e, &options, target->file, &target->shape);
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, name);
+        eagle_file_write(path, &e);
+        drey_model_close(&target);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -32,6 +54,7 @@ int main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "--golden") == 0) {
         write_golden(argv[2]);
+        write_eagles(argv[2]);
         return 0;
     }
     toy_options options = toy_usual();
