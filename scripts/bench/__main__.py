@@ -14,6 +14,7 @@
               speculation
     exits     early exits, their parts, and an oracle
     units     dividing passes between units
+    waits     from traces: when tokens were there, useless verifications, passes by rows
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a
 round and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file
@@ -36,11 +37,12 @@ import sessions
 import stream
 import units
 import versus
+import waits
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
 COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, exits,
-                                      units, gsm8k)}
+                                      units, waits, gsm8k)}
 
 
 def parser():

@@ -17,13 +17,15 @@ import sys
 
 from record import figure, median, table
 from sides import HERE, WIDE, Drey, Stop, chosen, peer_of
-from texts import (Results, drafter_of, limited, medians, path_of, read_prompts, request_of, row_of, turns,
-                   write)
+from texts import (Results, agreement, drafter_of, limited, medians, path_of, read_prompts, request_of,
+                   rouge_l, row_of, rows_of, turns, write)
+import energy
 import texts
+import waits
 
 COLUMNS = ("target draft side prompt group budget_mib round n_predict tokens tokens_per_s tokens_per_pass "
            "passes drafted accepted decode_s first_token_s stall_share verify_share draft_share hidden_share "
-           "differed lossy head text")
+           "differed lossy agreement rouge_l joules " + " ".join(waits.COLUMNS) + " run head text")
 # In a limit: weights stay in the mapped file, as repacked ones would be memory of the server's own,
 # and its buffers are small.
 MAPPED = ["--load-mode", "mmap", "--no-repack", "--cache-ram", "0", "-b", "64", "-ub", "64"]
@@ -99,20 +101,35 @@ def say(row, got):
           f"{figure(got['tokens_per_pass'])} per pass", flush=True)
 
 
+def likeness(got, prompt, results):
+    """Of a lossy text, to the target's own; that of any other side is kept. Unknown until one has
+    run in this invocation."""
+    if not got["speculation"]["lossy"]:
+        results.target_ids.setdefault(prompt["id"], got["ids"])
+        return {"agreement": 1, "rouge_l": 1}
+    ids, target = got["ids"], results.target_ids.get(prompt["id"], [])
+    n = min(len(ids), len(target))
+    return {"agreement": agreement(ids[:n], target[:n]), "rouge_l": rouge_l(ids[:n], target[:n])} if n else \
+        {"agreement": "", "rouge_l": ""}
+
+
 def of_drey(args, drey, results, prompt, limit, round_, side):
     name, policy, words = side
     tokens = args.plain_tokens or args.tokens if policy in PLAIN else args.tokens
     row = row_of(args, name, prompt, limit, round_, tokens, policy not in PLAIN)
     if results.has(row):
         return
+    trace, before = drey.path("trace.json"), energy.counters()
     try:
-        got = write(args, drey, args.target, prompt, limit, tokens, words)
+        got = write(args, drey, args.target, prompt, limit, tokens, [*words, "--trace", trace])
     except Stop as stop:
         results.failed(row, stop)
         return
+    joules = energy.joules_between(before, energy.counters())
     speculation = got["speculation"]
-    results.add({**got, **{k: speculation[k] for k in ("hidden_share", "differed", "lossy")}, **row,
-                 "tokens": got["generated_tokens"]})
+    results.add({**got, **{k: speculation[k] for k in ("hidden_share", "differed", "lossy")},
+                 **dict.fromkeys(waits.COLUMNS, ""), **waits.of_trace(trace), **likeness(got, prompt, results),
+                 "joules": "" if joules is None else joules, **row, "tokens": got["generated_tokens"]})
     say(row, got)
 
 
@@ -179,12 +196,16 @@ def peer_sides(args, drey, peer):
 
 
 def run(args, drey, record):
+    if args.show:
+        return show(rows_of(args.results))
     results, sides = Results(args.results, COLUMNS), sides_of(args, drey)
     peer = peer_of(args.peer, args.threads, record)
     if peer and not peer.has("llama-server"):
         raise Stop(f"{args.peer} has no llama-server")
     prompts = read_prompts(args.prompts, args.per_group)
     theirs = {p["id"] for p in read_prompts(args.prompts, args.peer_prompts or args.per_group)}
+    if not energy.counters():
+        print(energy.ABSENT)
     for round_, prompt, limit in turns(args, prompts):
         for side in sides:
             of_drey(args, drey, results, prompt, limit, round_, side)
@@ -211,6 +232,35 @@ def cases_of(rows):
     return cases
 
 
+def known(rows, side, group, metric):
+    """The median of a metric of a side over prompts and rounds that have it."""
+    return median([float(r[metric]) for r in rows
+                   if r["side"] == side and r["group"] == group and r.get(metric) not in (None, "")])
+
+
+def show_waits(title, rows, groups):
+    """When tokens were there, and what became of verifications; of lossy sides how much of their
+    text is the target's."""
+    if not any(r.get("verified") for r in rows):
+        return
+    lines = []
+    for side in dict.fromkeys(r["side"] for r in rows):
+        for group in groups:
+            of = [r for r in rows if r["side"] == side and r["group"] == group and r.get("verified")]
+            n = sum(float(r["verified"]) for r in of)
+            shares = [sum(float(r[k]) for r in of) / n if n else float("nan") for k in ("useless", "errors")]
+            lossy = any(r["lossy"] == "yes" for r in of)
+            like = [known(rows, side, group, k) if lossy else 1 for k in ("agreement", "rouge_l")]
+            tokens = sum(float(r["tokens"]) for r in of if r.get("joules"))
+            per_token = sum(float(r["joules"]) for r in of if r.get("joules")) / tokens if tokens else float("nan")
+            if of:
+                lines.append([side, group, *(figure(known(rows, side, group, f"token_{m}_s")) for m in waits.MILESTONES),
+                              *map(figure, shares), figure(known(rows, side, group, "nodes_per_s")),
+                              *map(figure, like), figure(per_token)])
+    table(f"{title}: waits", ["side", "group", *(f"token {m}, s" for m in waits.MILESTONES), "useless, share",
+                              "errors, share", "nodes per s", "agreement", "Rouge-L", "J per token"], lines)
+
+
 def show(rows, best="optimal"):
     """Of each prompt the median of its rounds, of each group the median of its prompts."""
     for (target, draft, budget), of in cases_of(rows).items():
@@ -228,4 +278,6 @@ def show(rows, best="optimal"):
         head = ["side"]
         for group in groups:
             head += [f"{group}: tokens/s", f"{best} over it", "tokens per pass", "prompts"]
-        table(f"{target}, {f'{budget:g} MiB' if budget else 'in memory'}, draft {draft}", head, lines)
+        title = f"{target}, {f'{budget:g} MiB' if budget else 'in memory'}, draft {draft}"
+        table(title, head, lines)
+        show_waits(title, of, groups)

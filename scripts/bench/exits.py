@@ -21,7 +21,7 @@ import json
 
 from record import figure, median, table
 from sides import TARGET, Stop, chosen, run as run_command
-from texts import Results, drafter_of, medians, path_of, read_prompts, turns, write
+from texts import Results, drafter_of, medians, path_of, read_prompts, rows_of, turns, write
 import texts
 
 COLUMNS = ("target draft side prompt group budget_mib round n_predict tokens n_layers tokens_per_s "
@@ -102,6 +102,8 @@ def of_oracle(args, drey, results, prompts, budget):
 
 
 def run(args, drey, record):
+    if args.show:
+        return show(rows_of(args.results))
     kind = drafter_of(args.draft)
     sides = chosen(args.sides, WAYS, "side") if args.sides else [s for s in WAYS if kind != "none" or not needs_draft(s)]
     for side in sides:

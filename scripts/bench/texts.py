@@ -1,6 +1,7 @@
 """Texts that several sides write of the same prompts, in turns: what edge, exits and units
 share."""
 import csv
+import datetime
 import json
 import os
 import sys
@@ -68,6 +69,8 @@ class Results:
         self.path, self.columns = path, columns.split()
         self.keys = self.columns[:self.columns.index(last_key) + 1]
         self.rows, self.n_failed, head = [], 0, ",".join(self.columns) + "\n"
+        self.target_ids = {}  # {prompt: the target's own text}, as far as this invocation wrote it
+        self.run = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%S")  # of this invocation
         text = open(path).read() if os.path.exists(path) else ""
         whole = text[:text.rfind("\n") + 1]  # a run that was ended within a line left no line end
         if text and not head.startswith(whole or text) and not whole.startswith(head):
@@ -82,7 +85,7 @@ class Results:
         return any(all(r[k] == kept(row[k]) for k in self.keys) for r in self.rows)
 
     def add(self, row):
-        row = {k: kept(row.get(k, 0)) for k in self.columns}
+        row = {k: kept(row.get(k, 0)) for k in self.columns} | ({"run": self.run} if "run" in self.columns else {})
         self.rows.append(row)
         with open(self.path, "a") as f:
             f.write(",".join(row[k] for k in self.columns) + "\n")
@@ -102,6 +105,18 @@ class Results:
         if self.n_failed:
             print(f"{self.n_failed} texts could not be written", file=sys.stderr)
         return 1 if other or self.n_failed else 0
+
+
+def rows_of(path):
+    """Of a file of results, also of earlier versions."""
+    try:
+        with open(path) as f:
+            rows = list(csv.DictReader(f))
+    except OSError as error:
+        raise Stop(f"{path}: {error.strerror}")
+    if not rows or not {"target", "draft", "side", "prompt", "budget_mib"} <= rows[0].keys():
+        raise Stop(f"{path} has no texts that several sides wrote")
+    return rows
 
 
 def compare(rows):
@@ -135,6 +150,7 @@ def add_arguments(p, limits, target, draft="its draft: a model, heads, or a draf
     p.add_argument("--target", default=target, help=f"model (default {target})")
     p.add_argument("--draft", default=DRAFT, help=draft)
     p.add_argument("--results", metavar="FILE", required=True, help="CSV file to continue")
+    p.add_argument("--show", action="store_true", help="the tables of --results again; nothing is measured")
     p.add_argument("--prompts", default=PROMPTS, help="one JSON object on each line")
     p.add_argument("--per-group", type=int, help="the first so many prompts of each group (all)")
     p.add_argument("--limits", default=limits, metavar="MIB,...",
@@ -180,8 +196,8 @@ def limited(drey, limit, command, rate, timeout=3600):
 
 
 def write(args, drey, model, prompt, budget, tokens, words):
-    """The statistics of a text that drey run writes, the text's own end ignored, with the hashes of
-    its ids. In a limit the budget is the limit over 1.05."""
+    """The statistics of a text that drey run writes, the text's own end ignored, with its ids and
+    their hashes. In a limit the budget is the limit over 1.05."""
     stats, cgroup = drey.path("stats.json"), budget and not args.budgets
     memory = "unlimited" if not budget else str(budget * MIB * 100 // 105) if cgroup else f"{budget}M"
     command = [drey.program, "run", "-m", drey.model(model), "-t", drey.threads, "--memory", memory, "-n",
@@ -192,7 +208,23 @@ def write(args, drey, model, prompt, budget, tokens, words):
         raise Stop("killed for its memory")
     ids = [int(i) for i in out.split()]
     with open(stats) as f:
-        return {**json.load(f), "text": hash_of(ids), "head": hash_of(ids[:HEAD]) if len(ids) >= HEAD else ""}
+        return {**json.load(f), "ids": ids, "text": hash_of(ids),
+                "head": hash_of(ids[:HEAD]) if len(ids) >= HEAD else ""}
+
+
+def agreement(ids, target):
+    """Of a lossy text: the share of places with the target's own token."""
+    return sum(a == b for a, b in zip(ids, target)) / max(len(ids), len(target), 1)
+
+
+def rouge_l(ids, target):
+    """The F-measure of the longest common subsequence of tokens (Lin 2004)."""
+    row = [0] * (len(target) + 1)
+    for a in ids:
+        before = 0  # row[j] of the token before a
+        for j, b in enumerate(target):
+            before, row[j + 1] = row[j + 1], before + 1 if a == b else max(row[j + 1], row[j])
+    return 2 * row[-1] / (len(ids) + len(target)) if ids and target else 0
 
 
 def hash_of(ids):

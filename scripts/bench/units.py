@@ -18,7 +18,7 @@ import os
 from edge import COLUMNS, of_drey, show
 from record import figure, table
 from sides import TARGET, Stop, run as run_command
-from texts import Results, path_of, read_prompts, turns
+from texts import Results, path_of, read_prompts, rows_of, turns
 import texts
 
 ROWS = 16  # whose shares the sides have that are given theirs in words
@@ -84,6 +84,8 @@ def show_division(division):
 
 
 def run(args, drey, record):
+    if args.show:
+        return show(rows_of(args.results), "dynamic")
     args.plain_tokens = args.tokens
     if any("=" in unit.split("/")[0] for unit in args.units.split("+")) or "static" in args.units.split("+"):
         raise Stop("leave shares and static out of --units: they are what is measured")

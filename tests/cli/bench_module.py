@@ -169,6 +169,59 @@ def peer(folder, toy):
     assert lines == [f"line {c}{d}" for c in "abc" for d in ("", " dashed")], lines
 
 
+def node(parent, fate):
+    return ["x", parent, 0.5, 1, fate]
+
+
+def turn(number, at, written, *tree):
+    return {"ph": "X", "name": "turn", "ts": at, "dur": 1e6,
+            "args": {"turn": number, "written": written, "tree": [node(-1, 1), *tree]}}
+
+
+def waits(folder, toy):
+    """By hand: a turn in which all guesses were right, one with a wrong one after a right one, one
+    with wrong ones alone, one without any."""
+    sys.path.insert(0, f"{HERE}/scripts/bench")
+    import energy
+    import texts
+    import waits as module
+    other = [{"ph": "X", "name": "draft", "ts": 0, "dur": 5e5, "args": {"nodes": 12}},
+             {"ph": "X", "name": "verify", "ts": 0, "dur": 2e5, "args": {"rows": 3}},
+             {"ph": "X", "name": "verify", "ts": 9e5, "dur": 3e5, "args": {"rows": 3}},
+             {"ph": "X", "name": "provisional", "ts": 1e6, "dur": 1e5, "args": {"nodes": 1}}]
+    turns = [turn(0, 0, 62, node(0, 2), node(1, 2), node(0, 0)), turn(1, 1e6, 1, node(0, 2), node(1, 1)),
+             turn(2, 2e6, 1, node(0, 1), node(0, 1)), turn(3, 3e6, 80, node(0, 0))]
+    path = f"{folder}/by-hand.json"
+
+    def write(events):
+        with open(path, "w") as f:
+            json.dump({"traceEvents": events}, f)
+
+    write(turns + other)
+    got = module.of_trace(path)
+    assert got == {"token_64_s": 2, "token_128_s": 4, "verified": 3, "useless": 1, "errors": 2, "nodes_per_s": 24}, got
+    out = bench("waits", path)
+    assert row_of(out, path)[1:] == ["2", "4", "-", "3", "0.333", "0.667", "24"], out
+    assert row_of(out, "3") == ["3", "2", "200", "300"], out
+    write(turns[1:])  # what was kept begins later
+    assert module.of_trace(path) == {}
+    assert "first turns" in bench("waits", path, status=1)
+    assert "is no trace" in bench("waits", f"{HERE}/README.md", status=1)
+    assert texts.agreement([1, 2, 3, 4], [1, 5, 3, 4]) == 0.75
+    assert texts.rouge_l([1, 2, 3, 4], [2, 3, 9, 4]) == 0.75 and texts.rouge_l([1], [2]) == 0
+    assert texts.rouge_l([1, 1, 1], [1]) == 0.5
+    package = f"{folder}/intel-rapl:0"
+    os.mkdir(package)
+    for name, value in (("energy_uj", 7_000_000), ("max_energy_range_uj", 10_000_000)):
+        with open(f"{package}/{name}", "w") as f:
+            f.write(f"{value}\n")
+    before = energy.counters(folder)
+    assert before == {package: (7_000_000, 10_000_000)}, before
+    assert energy.joules_between(before, {package: (9_000_000, 10_000_000)}) == 2
+    assert energy.joules_between(before, {package: (1_000_000, 10_000_000)}) == 4  # it began again
+    assert energy.joules_between({}, before) is None
+
+
 def edge(folder, toy):
     results = f"{folder}/edge"
     words = ["edge", "--threads", "1", "--results", results, "--target", toy, "--draft", f"{folder}/draft.gguf",
@@ -193,6 +246,14 @@ def edge(folder, toy):
     middle = statistics.median(optimal[p] / ours[p] for p in ("a", "b__c"))
     assert abs(float(row_of(out, "specinfer")[2]) / middle - 1) < .01, (out, middle)
     assert row_of(out, "bld (lossy)"), out
+    for r in rows:  # the toys draft and target write unlike texts
+        assert 0 <= float(r["agreement"]) <= 1 and 0 <= float(r["rouge_l"]) <= 1, r
+        assert r["lossy"] == "yes" or r["agreement"] == r["rouge_l"] == "1", r
+        assert float(r["errors"]) <= float(r["verified"]) >= float(r["useless"]) and len(r["run"]) == 15, r
+    assert any(float(r["agreement"]) < 1 for r in rows)
+    again = bench("edge", "--show", "--results", results)
+    assert again[again.index("\n\n"):] in out, (again, out)
+    assert "no texts" in bench("edge", "--show", "--results", f"{HERE}/README.md", status=1)
     assert len(picture("edge", results)("rect")) >= len(sides)
     with open(results) as f:  # broken off within a line: the rest is measured, what was there is not
         lines = f.read().split("\n")
@@ -344,7 +405,7 @@ def main():
         toy = f"{folder}/toy.gguf"
         for name, layers in (("toy", []), ("draft", ["2"]), ("deep", ["8"]), ("half", ["4"])):
             subprocess.run([MAKE_TOY, f"{folder}/{name}.gguf", *layers], check=True)
-        for part in (versus, against, peer, edge, exits, texts_at_once, units, simulate, pictures, failures):
+        for part in (versus, against, peer, waits, edge, exits, texts_at_once, units, simulate, pictures, failures):
             part(folder, toy)
 
 
