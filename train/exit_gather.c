@@ -87,11 +87,18 @@ static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int3
     return (pass_group){.kv = target->kv, .rows = rows, .n = n, .head = head};
 }
 
+/* What the target computed of a row. */
+typedef struct computed_row {
+    int32_t row, top[HEARD], n_top;
+    const float *hidden;
+} computed_row;
+
 /* The drafter's guesses after timeline[0..row + 1), then the tokens of the text and of the
  * target. */
-static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, const int32_t *top,
-                               int32_t n_top, drey_error *err)
+static drey_status ask_drafter(exit_gatherer *g, const written *t, const computed_row *done,
+                               drey_error *err)
 {
+    int32_t row = done->row;
     drafter *d = probe_drafter(g->session);
     token_tree *tree = &g->tree;
     int32_t moved[TREE_MAX_NODES], root = 0;
@@ -104,7 +111,9 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, int32_t row, 
     }
     tree_submit(tree, 0);
     if (d->wants_target_top)
-        d->class->take_target_top(d, tree, 0, top, n_top);
+        d->class->take_target_top(d, tree, 0, done->top, done->n_top);
+    if (d->class->take_hidden)
+        d->class->take_hidden(d, row, done->hidden);
     tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
     d->class->reroot(d, tree, NULL, 0, t->ids[row + 1], moved);
     tree_reroot(tree, t->ids[row + 1], moved);
@@ -116,17 +125,20 @@ static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from
 {
     runner *target = probe_target(g->session);
     int64_t ld = pass_logits_stride(target);
-    int32_t top[EXIT_LOOK_ROWS][HEARD], n_top[EXIT_LOOK_ROWS];
+    computed_row done[EXIT_LOOK_ROWS];
     pass_group group = chunk_of(g->session, t, from, n, HEAD_ALL);
     TRY(check_go_on(g, err));
     TRY(pass_run(target, &group, 1, err));
     for (int32_t i = 0; i < n; i++) {
-        n_top[i] = sampler_top(probe_sampler(g->session), group.logits + i * ld, top[i], HEARD);
-        g->samples->position[t->at + from + i - t->first].final = n_top[i] > 0 ? top[i][0] : 0;
+        computed_row *r = &done[i];
+        r->row = from + i;
+        r->hidden = group.hidden + i * pass_hidden_stride(target);
+        r->n_top = sampler_top(probe_sampler(g->session), group.logits + i * ld, r->top, HEARD);
+        g->samples->position[t->at + r->row - t->first].final = r->n_top > 0 ? r->top[0] : 0;
     }
     kv_commit(target->kv, NULL, n);
     for (int32_t i = 0; i < n && probe_drafter(g->session); i++)
-        TRY(ask_drafter(g, t, from + i, top[i], n_top[i], err));
+        TRY(ask_drafter(g, t, &done[i], err));
     return DREY_OK;
 }
 
@@ -232,14 +244,26 @@ static void forget_text(drey_session *s)
     drafter_lookup_init(d, capacity);
 }
 
+/* The rows before t->first. */
+static drey_status read_prompt(exit_gatherer *g, const written *t, drey_error *err)
+{
+    runner *target = probe_target(g->session);
+    drafter *d = probe_drafter(g->session);
+    bool shown = d && d->class->take_hidden && t->first > 0;
+    TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk,
+                    shown ? HEAD_LAST : HEAD_NONE, NULL, NULL, err));
+    if (shown) /* the state of the one row with logits */
+        d->class->take_hidden(d, t->first - 1, target->ws->y);
+    return DREY_OK;
+}
+
 static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *err)
 {
     runner *target = probe_target(g->session);
     drafter *d = probe_drafter(g->session);
     forget_text(g->session);
     kv_truncate(target->kv, 0);
-    TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk, HEAD_NONE, NULL,
-                    NULL, err));
+    TRY(read_prompt(g, t, err));
     tree_reset(&g->tree, t->ids[t->first]);
     if (d)
         TRY(d->class->begin(d, t->ids, t->first + 1, err));

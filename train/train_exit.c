@@ -51,12 +51,6 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
             err, DREY_ERR_USAGE,
             "predictors cannot be trained with the target as its own draft; name a draft model, or "
             "let candidates be looked up");
-    if (o->engine->drafter == DREY_DRAFTER_MEDUSA)
-        FAIL(
-            err, DREY_ERR_USAGE,
-            "predictors cannot be trained with heads for a draft: heads guess from the last layer, "
-            "which a token that leaves early lacks; name a draft model, or let candidates be "
-            "looked up");
     int32_t n_layers = o->engine->target->shape.n_layers;
     if (n_layers < 4 || n_layers > EXIT_LAYERS)
         FAIL(err, DREY_ERR_UNSUPPORTED,
@@ -201,9 +195,8 @@ static drey_status fit(trainer *t, exit_predictors *p, drey_exit_source source, 
 
 static drey_exit_source source_of(const drey_engine_options *o)
 {
-    return o->drafter == DREY_DRAFTER_MODEL    ? DREY_EXIT_FROM_DRAFT
-           : o->drafter == DREY_DRAFTER_LOOKUP ? DREY_EXIT_FROM_TEXT
-                                               : DREY_EXIT_FROM_TARGET;
+    const drafter_kind *kind = drafter_kind_of(o->drafter);
+    return kind ? kind->exit_source : DREY_EXIT_FROM_TARGET;
 }
 
 static drey_status fit_all(trainer *t, drey_error *err)

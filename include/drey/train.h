@@ -24,14 +24,16 @@ typedef struct drey_train_prompt {
 typedef enum drey_exit_source {
     DREY_EXIT_FROM_DRAFT = 0,
     DREY_EXIT_FROM_TEXT = 1,
-    DREY_EXIT_FROM_TARGET = 2
+    DREY_EXIT_FROM_TARGET = 2,
+    DREY_EXIT_FROM_HEADS = 3
 } drey_exit_source;
-/* "draft", "text", "target"; NULL: there is no such source. */
+/* "draft", "text", "target", "heads"; NULL: there is no such source. */
 DREY_API const char *drey_exit_source_name(drey_exit_source source);
 
 typedef struct drey_train_exit_options {
     /* As for drey_engine_open: target, threads, memory. Its drafter names the candidates: a model
-     * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_NONE from the target itself.
+     * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_MEDUSA from the target's
+     * heads, DREY_DRAFTER_NONE from the target itself.
      * n_context, policy and progress are the trainer's. */
     const drey_engine_options *engine;
     const drey_train_prompt *prompts; /* [n_prompts], at least 2; the second and third of every four

@@ -22,7 +22,10 @@
  * step, before any steps.
  *
  * A node's guesses get the confidence that a model would have for such a value. So policies treat
- * them like a model's, and correct the remaining error. */
+ * them like a model's, and correct the remaining error.
+ *
+ * With `aside` trees are the inner drafter's alone, and lookup is there to be asked for nodes that
+ * were not expanded (peek). */
 #include "draft/blend.h"
 #include "base/usual.h"
 
@@ -153,6 +156,9 @@ static void merge(blend_drafter *b, token_tree *tree, int32_t i)
     lookup_guess guess[TREE_MAX_GUESSES];
     blend_guesses *g = &b->of[i];
     g->n = 0;
+    node->expanded = true;
+    if (b->aside)
+        return;
     hear_inner(b, node, g);
     hear_text(guess, lookup_find(b->lookup, tree, i, guess), g);
     blend_weigh(&b->trust, g);
@@ -162,7 +168,6 @@ static void merge(blend_drafter *b, token_tree *tree, int32_t i)
         node->guess[k] = (candidate){x->token, calibration_said(is_sampled(b), k, x->value)};
         node->source[k] = (x->inner > 0 ? SOURCE_DRAFT : 0) | (x->text > 0 ? SOURCE_TEXT : 0);
     }
-    node->expanded = true;
 }
 
 /* The token that came after a node whose guesses are known. */
@@ -281,12 +286,26 @@ static bool blend_expand_free(drafter *base, token_tree *tree, int32_t node)
 {
     blend_drafter *b = self_of(base);
     lookup_guess guess[TREE_MAX_GUESSES];
+    if (b->aside)
+        return false;
     if (inner_can_guess(b, tree, node) &&
         (lookup_find(b->lookup, tree, node, guess) == 0 || guess[0].confidence < certain))
         return false;
     merge(b, tree, node);
     tree->nodes[node].copied = true;
     return true;
+}
+
+/* What lookup alone says of it. */
+static int32_t blend_peek(const drafter *base, const token_tree *tree, int32_t node, candidate *out)
+{
+    const blend_drafter *b = (const blend_drafter *)base;
+    lookup_guess guess[TREE_MAX_GUESSES];
+    int32_t n = lookup_find(b->lookup, tree, node, guess);
+    for (int32_t i = 0; i < n; i++)
+        out[i] =
+            (candidate){guess[i].token, calibration_said(is_sampled(b), i, guess[i].confidence)};
+    return n;
 }
 
 /* ---- What both are given ---- */
@@ -363,7 +382,7 @@ size_t blend_bytes(int32_t capacity)
 }
 
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
-                    const drey_profile *known, const float *right)
+                    const drey_profile *known, const float *right, bool aside)
 {
     const drafter_class *c = inner->class;
     blend_drafter *b = memory;
@@ -377,11 +396,13 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                                    .advance = c->advance ? blend_advance : NULL,
                                    .give_up = c->give_up ? blend_give_up : NULL,
                                    .expand_free = blend_expand_free,
+                                   .peek = blend_peek,
                                    .take_target_top = blend_take_target_top,
                                    .take_hidden = c->take_hidden ? blend_take_hidden : NULL,
                                    .take_taps = c->take_taps ? blend_take_taps : NULL,
                                    .reroot = blend_reroot,
                                    .is_valid = c->is_valid ? blend_is_valid : NULL},
+                         .aside = aside,
                          .inner = inner,
                          .sampler = s,
                          .worth = {{.sampled = false}, {.sampled = true}}};

@@ -30,6 +30,7 @@ typedef struct blend_trust {
 typedef struct blend_drafter {
     drafter base;
     drafter_class class; /* steps in parts or of several trees, if the inner one has them */
+    bool aside;          /* guesses are the inner one's alone: lookup only follows, for peek */
     drafter *inner;      /* borrowed, as the sampler is */
     lookup_drafter *lookup;
     const sampler *sampler;
@@ -50,6 +51,6 @@ void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token);
 size_t blend_bytes(int32_t capacity);
 /* memory: blend_bytes(capacity) bytes, zeroed, aligned for any type; capacity: as lookup's. known:
  * the inner drafter's profile, or NULL; right[CALIBRATION_RANKS]: as in calibration_expect, or
- * NULL. */
+ * NULL. aside: see above; neither is used then. */
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
-                    const drey_profile *known, const float *right);
+                    const drey_profile *known, const float *right, bool aside);

@@ -49,6 +49,10 @@ typedef struct drafter_class {
     bool (*can_guess)(const drafter *d, const token_tree *tree, int32_t node);
     /* Expands the node if its guesses are known without a step. NULL: never. */
     bool (*expand_free)(drafter *d, token_tree *tree, int32_t node);
+    /* Guesses of a node that are known without a step, the best first, to
+     * out[TREE_MAX_GUESSES]; returns how many. Nothing changes: the node is not expanded. NULL:
+     * there are none. */
+    int32_t (*peek)(const drafter *d, const token_tree *tree, int32_t node, candidate *out);
     /* The same step in parts, for drafters whose steps take time: all three, or all NULL. A drafter
      * has at most one unfinished step, and none when begin, expand or reroot is called. The tree
      * may grow between the parts. nodes are copied. */

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "draft/drafter.h"
+#include "drey/train.h"
 #include "drey/tune.h"
 #include "model/model.h"
 
@@ -72,10 +73,11 @@ typedef struct drafter_kind {
     const char *name; /* as the command takes it */
     const char *with; /* its source of guesses, for messages: "its heads" */
     draft_side side;
-    const char *file_ending;   /* of its file, after the target's name; NULL: no file */
-    bool looks_up;             /* guesses from the text, at no cost */
-    bool blends;               /* "optimal" adds lookup to it unless options say otherwise */
-    const char *exit_conflict; /* why early exits cannot be used with it; NULL: they can */
+    const char *file_ending;      /* of its file, after the target's name; NULL: no file */
+    bool looks_up;                /* guesses from the text, at no cost */
+    bool blends;                  /* "optimal" adds lookup to it unless options say otherwise */
+    drey_exit_source exit_source; /* what its guesses are to predictors of early exits */
+    const char *exit_conflict;    /* why early exits cannot be used with it; NULL: they can */
     /* Measurements of trees that follow confidence, by rising n_nodes. NULL: none. */
     const tree_yield *usual; /* [DRAFT_YIELDS] */
     /* Called after the target's layout is bound and its sidecar attached. Fails if the drafter

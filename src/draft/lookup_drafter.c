@@ -222,6 +222,16 @@ static drey_status lookup_expand(drafter *base, token_tree *tree, const int32_t 
     return DREY_OK;
 }
 
+static int32_t lookup_peek(const drafter *base, const token_tree *tree, int32_t node,
+                           candidate *out)
+{
+    lookup_guess guess[TREE_MAX_GUESSES];
+    int32_t n = lookup_find((const lookup_drafter *)base, tree, node, guess);
+    for (int32_t i = 0; i < n; i++)
+        out[i] = (candidate){guess[i].token, guess[i].confidence};
+    return n;
+}
+
 static void append(lookup_drafter *d, int32_t token)
 {
     assert(d->n_tokens < d->capacity);
@@ -293,6 +303,7 @@ size_t drafter_lookup_bytes(int32_t capacity)
 
 const drafter_class drafter_lookup_class = {.begin = lookup_begin,
                                             .expand = lookup_expand,
+                                            .peek = lookup_peek,
                                             .take_target_top = lookup_take_target_top,
                                             .reroot = lookup_reroot};
 
@@ -329,6 +340,7 @@ static const tree_yield usual[DRAFT_YIELDS] = USUAL_LOOKUP_YIELDS;
 const drafter_kind drafter_lookup = {.name = "lookup",
                                      .with = "lookup",
                                      .looks_up = true,
+                                     .exit_source = DREY_EXIT_FROM_TEXT,
                                      .usual = usual,
                                      .session_bytes = session_bytes,
                                      .make = make};

@@ -168,14 +168,13 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     return &d->base;
 }
 
-const drafter_kind drafter_medusa = {
-    .name = "medusa",
-    .with = "its heads",
-    .file_ending = MEDUSA_FILE_ENDING,
-    .blends = true,
-    .exit_conflict = "it guesses from the last layer, which a pass that ended early lacks",
-    .open = medusa_kind_open,
-    .load = medusa_kind_load,
-    .close = medusa_kind_close,
-    .session_bytes = session_bytes,
-    .make = make};
+const drafter_kind drafter_medusa = {.name = "medusa",
+                                     .with = "its heads",
+                                     .file_ending = MEDUSA_FILE_ENDING,
+                                     .blends = true,
+                                     .exit_source = DREY_EXIT_FROM_HEADS,
+                                     .open = medusa_kind_open,
+                                     .load = medusa_kind_load,
+                                     .close = medusa_kind_close,
+                                     .session_bytes = session_bytes,
+                                     .make = make};

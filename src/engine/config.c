@@ -259,6 +259,17 @@ static drey_status take_prefixes(engine_config *c, const drey_prefix_options *pr
     return DREY_OK;
 }
 
+static config_lookup lookup_of(const engine_config *c, const choice *chosen)
+{
+    bool exits_of_trees = chosen->o->exit != DREY_EXIT_OFF && c->policy && !c->policy->alone &&
+                          !(c->without & DREY_WITHOUT(DREY_PART_HYPER));
+    if (!c->drafter || c->drafter->looks_up)
+        return LOOKUP_OFF;
+    if (chosen->with & DREY_WITH(DREY_PART_LOOKUP))
+        return LOOKUP_BLENDS;
+    return exits_of_trees ? LOOKUP_PEEKS : LOOKUP_OFF;
+}
+
 static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
 {
     drey_engine_options o = *chosen->o;
@@ -268,9 +279,7 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
     c->draft = c->drafter ? o.draft : NULL;
     c->without = o.without;
-    /* Predictors of exits were trained with one source of guesses. */
-    c->blends = chosen->with & DREY_WITH(DREY_PART_LOOKUP) && c->drafter && !c->drafter->looks_up &&
-                o.exit == DREY_EXIT_OFF;
+    c->lookup = lookup_of(c, chosen);
     c->fallback = (fallback_rule){o.fallback, o.alpha};
     c->tree_nodes = policy_size(&o);
     c->draft_steps = policy_steps(&o);

@@ -78,13 +78,19 @@ typedef struct config_progress {
     void *user;
 } config_progress;
 
+typedef enum config_lookup { /* lookup next to another drafter: */
+                             LOOKUP_OFF,
+                             LOOKUP_BLENDS, /* it guesses as well */
+                             LOOKUP_PEEKS /* only for leaves of trees that may leave a pass early */
+} config_lookup;
+
 typedef struct engine_config {
     const drey_model *target,
         *draft;                  /* borrowed; draft: the model of the drafter's side, or NULL */
     const drafter_kind *drafter; /* NULL: no drafting */
     const policy_class *policy;  /* NULL: no drafting */
     drey_policy policy_id;
-    bool blends;      /* lookup guesses next to the drafter */
+    config_lookup lookup;
     uint64_t without; /* DREY_WITHOUT of parts */
     fallback_rule fallback;
     int32_t n_context, n_threads, n_sessions;

@@ -231,7 +231,7 @@ static drey_status open_predictors(drey_engine *e, drey_error *err)
                             .target = c->target->file,
                             .n_layers = c->target->shape.n_layers,
                             .drafter = c->drafter ? c->drafter->name : NULL,
-                            .looks_up = c->drafter && c->drafter->looks_up,
+                            .guesses = c->drafter ? c->drafter->exit_source : DREY_EXIT_FROM_TARGET,
                             .draft = c->draft ? c->draft->file : NULL,
                             .draft_name = c->draft ? c->draft->name : NULL};
     return exit_open_for(&e->predictors, &user, err);

@@ -121,8 +121,6 @@ void exit_schedule_init(exit_schedule *s, const exit_predictors *p, exit_layers 
                         uint64_t seed);
 /* Never at the last layer, nor at layers without a predictor. */
 bool exit_schedule_active(const exit_schedule *s, int32_t layer);
-/* Only the layers near the latest exits, of which n_layers may be one. */
-bool exit_schedule_near(const exit_schedule *s, int32_t layer);
 /* A token left after `layer` complete layers; n_layers: it went through. */
 void exit_schedule_note(exit_schedule *s, int32_t layer);
 /* The n most frequent layers of [first, n_layers), the later of two equals. counts: [n_layers

@@ -43,8 +43,14 @@ static words draft_words(const char *path, const char *name)
 
 static words trained_with(const exit_predictors *p)
 {
-    return p->source == DREY_EXIT_FROM_TEXT ? (words){"the drafter \"lookup\""}
-                                            : draft_words(p->drafter_file, p->drafter);
+    switch (p->source) {
+    case DREY_EXIT_FROM_TEXT:
+        return (words){"the drafter \"lookup\""};
+    case DREY_EXIT_FROM_HEADS:
+        return (words){"the drafter \"medusa\""};
+    default:
+        return draft_words(p->drafter_file, p->drafter);
+    }
 }
 
 static words guesses_here(const exit_user *user)
@@ -58,12 +64,13 @@ static words guesses_here(const exit_user *user)
     return w;
 }
 
-/* With another drafter's candidates the scores of predictors would be random. */
+/* With another drafter's candidates the scores of predictors would be random. Heads and predictors
+ * each know their target; predictors serve all heads of it. */
 static drey_status check_source(const exit_predictors *p, const exit_user *user, const char *path,
                                 drey_error *err)
 {
-    bool any = p->source == DREY_EXIT_FROM_TARGET;
-    if (any || (p->source == DREY_EXIT_FROM_TEXT && user->looks_up))
+    bool same = user->drafter && p->source == user->guesses;
+    if (p->source == DREY_EXIT_FROM_TARGET || (same && p->source != DREY_EXIT_FROM_DRAFT))
         return DREY_OK;
     uint64_t identity = 0;
     if (p->source == DREY_EXIT_FROM_DRAFT && user->draft)

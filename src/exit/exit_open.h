@@ -11,10 +11,10 @@ enum { EXIT_MOST_SINGLE = 7, EXIT_MOST_PATH = 15 };
 typedef struct exit_user { /* the engine that wants them; borrowed */
     const char *path;      /* of their file; NULL: the usual one */
     const gguf *target;
-    int32_t n_layers;    /* the target's */
-    const char *drafter; /* its name; NULL: there is no drafter */
-    bool looks_up;       /* it guesses from the text */
-    const gguf *draft;   /* NULL: no model drafts */
+    int32_t n_layers;         /* the target's */
+    const char *drafter;      /* its name; NULL: there is no drafter */
+    drey_exit_source guesses; /* where its candidates come from */
+    const gguf *draft;        /* NULL: no model drafts */
     const char *draft_name;
 } exit_user;
 

@@ -91,6 +91,6 @@ float exit_random_score(uint64_t seed, int32_t position, int32_t layer)
 
 const char *exit_source_name(drey_exit_source source)
 {
-    static const char *const names[] = {"draft", "text", "target"};
+    static const char *const names[] = {"draft", "text", "target", "heads"};
     return (unsigned)source < sizeof names / sizeof names[0] ? names[source] : NULL;
 }

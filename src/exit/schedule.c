@@ -50,11 +50,6 @@ bool exit_schedule_active(const exit_schedule *s, int32_t layer)
     return s->fixed[layer] || s->n_near[layer] > 0;
 }
 
-bool exit_schedule_near(const exit_schedule *s, int32_t layer)
-{
-    return layer >= s->first && layer < s->n_layers && s->n_near[layer] > 0;
-}
-
 static void count_near(exit_schedule *s, int32_t exit, int by)
 {
     for (int32_t layer = exit - EXIT_NEAR; layer <= exit + EXIT_NEAR; layer++)

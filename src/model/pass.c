@@ -244,7 +244,7 @@ static void count_rows(model_pass *p)
         group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
         group->n_deferred = group->n_waiting = d ? d->n : 0;
         group->logits = group->deferred_logits = NULL;
-        group->hidden = NULL;
+        group->hidden = group->deferred_hidden = NULL;
         for (int32_t t = 0; t < group->n_taps; t++) {
             group->taps[t].out = NULL;
             p->n_tap_rows += group->taps[t].n;
@@ -330,7 +330,9 @@ drey_status pass_end(model_pass *p, drey_error *err)
         group->kv->n_pending += group->n;
         group->logits = group->n_logits > 0 ? logits : NULL;
         group->hidden = group->n_logits > 0 ? hidden : NULL;
-        hidden += (group->n_logits + group->n_deferred) * pass_hidden_stride(p->r);
+        hidden += group->n_logits * pass_hidden_stride(p->r);
+        group->deferred_hidden = group->n_deferred > 0 ? hidden : NULL;
+        hidden += group->n_deferred * pass_hidden_stride(p->r);
         logits += group->n_logits * pass_logits_stride(p->r);
         group->deferred_logits = group->n_deferred > 0 ? logits : NULL;
         logits += group->n_deferred * pass_logits_stride(p->r);

@@ -73,7 +73,8 @@ typedef struct pass_group {
     /* Set by pass_end: [n_logits][pass_logits_stride], and [n_deferred] in the order of positions;
      * in the workspace until its next pass; NULL where there are none. */
     float *logits, *deferred_logits;
-    const float *hidden; /* its rows after the final norm: [n_logits][pass_hidden_stride] */
+    /* Its rows after the final norm: [n_logits] and [n_deferred][pass_hidden_stride]. */
+    const float *hidden, *deferred_hidden;
 } pass_group;
 
 /* Everything that passes of one model need, all borrowed. */
@@ -195,6 +196,8 @@ void pass_look_ids(model_pass *p, const pass_look *looks, int32_t n);
  * in the workspace until the pass's next step; if it is stopped, until the workspace's
  * next pass. */
 float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n);
+/* The same rows after the final norm, for as long: [n][pass_hidden_stride]. */
+const float *pass_look_hidden(const model_pass *p);
 
 int64_t pass_logits_stride(const runner *r);
 int64_t pass_hidden_stride(const runner *r);

@@ -85,3 +85,8 @@ float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n)
         trace_add(r->trace, 0, TRACE_MATMUL, start, clock_ns(), n);
     return r->ws->logits;
 }
+
+const float *pass_look_hidden(const model_pass *p)
+{
+    return p->r->ws->y;
+}

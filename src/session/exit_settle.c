@@ -34,10 +34,13 @@ void exits_count(drey_session *s, int32_t n)
         exit_schedule_note(&w->schedule, layer);
 }
 
-/* The text ends at this position, whose token is the root: removes later tokens. */
-static void go_back(drey_session *s, int32_t position)
+/* The text ends at this position, whose token is the root: removes later tokens. hidden: of the
+ * position before it. */
+static void go_back(drey_session *s, int32_t position, const float *hidden)
 {
     overlap_give_up(s);
+    if (s->drafter && s->drafter->class->take_hidden)
+        s->drafter->class->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     kv_truncate(&s->target_kv, position);
@@ -66,7 +69,7 @@ bool exits_settle(drey_session *s, const pass_group *group)
         verified_text_write_at(s, first + i);
         w->count.taken_back += agrees ? 0 : n - i;
         if (!agrees || s->text.done) {
-            go_back(s, first + i);
+            go_back(s, first + i, group->deferred_hidden + i * pass_hidden_stride(&s->target));
             return false;
         }
     }

@@ -53,9 +53,6 @@ static bool is_active(const drey_session *s, int32_t layer)
 {
     if (s->engine->tuning.exit_here)
         return layer < n_layers(s);
-    /* The most frequent layers are those of single tokens; a path leaves with its last one. */
-    if (exits_of(s)->n_rows > 1 && has_part(s, DREY_PART_SCHEDULE))
-        return exit_schedule_near(&exits_of(s)->schedule, layer);
     return exit_schedule_active(&exits_of(s)->schedule, layer);
 }
 
@@ -81,19 +78,30 @@ static bool has_room(const drey_session *s, int32_t n_more)
     return !s->observer->holds_back || turn_depth_left(s) >= n_more;
 }
 
-/* A node's candidates are its drafter's best guesses. */
+/* A node's candidates are its drafter's best guesses. A leaf of the tree was not expanded: it has
+ * what the drafter knows without a step, until it is expanded while the pass waits. */
 static void take_guesses(drey_session *s, watched_row *r)
 {
     const tree_node *node = &s->tree.nodes[r->node];
+    const drafter *d = s->drafter;
+    candidate known[TREE_MAX_GUESSES];
+    const candidate *guess = node->guess;
     float logp[EXIT_CANDIDATES];
-    int32_t n = min_i32(node->n_guesses, EXIT_CANDIDATES);
-    if (r->features.n > 0 || n == 0)
+    int32_t n = node->n_guesses;
+    if (r->ready || (r->features.n > 0 && !(r->known_free && n > 0)))
         return;
-    for (int32_t i = 0; i < n; i++) {
-        r->ids[i] = node->guess[i].token;
-        logp[i] = (float)log_f64((double)node->guess[i].confidence);
+    r->known_free = n == 0;
+    if (r->known_free && d && d->class->peek) {
+        n = d->class->peek(d, &s->tree, r->node, known);
+        guess = known;
     }
-    exit_features_begin(&r->features, n, logp);
+    n = min_i32(n, EXIT_CANDIDATES);
+    for (int32_t i = 0; i < n; i++) {
+        r->ids[i] = guess[i].token;
+        logp[i] = (float)log_f64((double)guess[i].confidence);
+    }
+    if (n > 0)
+        exit_features_begin(&r->features, n, logp);
 }
 
 static bool has_candidates(drey_session *s)
@@ -123,13 +131,18 @@ static void begin_pass(drey_session *s, const pass_group *group, bool alone)
 
 /* ---- Looking ---- */
 
+/* The heads of these rows, and of no others. */
 static void compute_heads(drey_session *s, model_pass *pass, const int32_t *rows, int32_t n)
 {
     session_exits *w = exits_of(s);
-    int64_t ld = pass_logits_stride(&s->target), start = clock_ns();
-    const float *logits = pass_look_head(pass, rows, n);
-    for (int32_t i = 0; i < n; i++)
-        w->row[rows[i]].head = logits + i * ld;
+    int64_t start = clock_ns();
+    const float *logits = pass_look_head(pass, rows, n), *hidden = pass_look_hidden(pass);
+    for (int32_t i = 0; i < w->n_rows; i++)
+        w->row[i].head = w->row[i].hidden = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        w->row[rows[i]].head = logits + i * pass_logits_stride(&s->target);
+        w->row[rows[i]].hidden = hidden + i * pass_hidden_stride(&s->target);
+    }
     w->count.head_s += (double)(clock_ns() - start) * 1e-9;
 }
 
@@ -186,13 +199,16 @@ static void look_at_heads(drey_session *s, model_pass *pass, int32_t layer)
         judge(s, &w->row[i], layer, 0);
 }
 
-static int32_t likeliest(const watched_row *r)
+/* The candidate that the sampler takes, if its choice is one of them. */
+static int32_t likeliest(drey_session *s, const watched_row *r)
 {
-    int32_t best = 0;
-    for (int32_t i = 1; i < r->features.n; i++)
-        if (r->logits[i] > r->logits[best])
-            best = i;
-    return (int32_t)r->ids[best];
+    int32_t tokens[EXIT_CANDIDATES];
+    candidate best = {.token = (int32_t)r->ids[0]};
+    const logit_ids ids = {.n_more = r->features.n, .more = tokens};
+    for (int32_t i = 0; i < r->features.n; i++)
+        tokens[i] = (int32_t)r->ids[i];
+    sampler_guess(&s->sampler, r->logits, position_after(s, r), &ids, &best, 1);
+    return best.token;
 }
 
 /* The submitted child of a node with this token, or -1. */
@@ -202,33 +218,33 @@ static int32_t submitted_child(const drey_session *s, int32_t node, int32_t toke
     return child >= 0 && s->row_of[child] >= 0 ? child : -1;
 }
 
-/* Rows of the path along the most likely candidates so far, the root's first; the drafter's best
- * guess where no candidate was looked at. Its last node may have no candidates. */
-static int32_t likely_path(drey_session *s, int32_t rows[TREE_MAX_ROWS])
+/* Adds the rows from a node along the likeliest candidates to rows[0..n), as long as they have
+ * scored. Returns their number then; -1: one of them has not. */
+static int32_t ready_path(drey_session *s, int32_t node, int32_t rows[TREE_MAX_ROWS], int32_t n)
 {
-    int32_t n = 0;
-    for (int32_t node = 0; node >= 0;) {
-        watched_row *r = &exits_of(s)->row[s->row_of[node]];
-        if (s->engine->predictors.source != DREY_EXIT_FROM_TARGET)
-            take_guesses(s, r);
+    while (node >= 0) {
+        const watched_row *r = &exits_of(s)->row[s->row_of[node]];
+        if (!r->ready)
+            return -1;
         rows[n++] = s->row_of[node];
-        node = r->features.n > 0 ? submitted_child(s, node, likeliest(r)) : -1;
+        node = submitted_child(s, node, likeliest(s, r));
     }
     return n;
 }
 
-/* Computes the logits of the candidates of all nodes of the likely path, for each its own few rows
- * of the head, in one grouped product. If that changes the path, the nodes of its new end are
- * looked at the next time. */
+/* Computes the logits of the candidates of all nodes, for each its own few rows of the head, in one
+ * grouped product. So whatever path turns out to be the text's, its nodes have their scores. */
 static void look_at_candidates(drey_session *s, model_pass *pass, int32_t layer)
 {
     session_exits *w = exits_of(s);
-    int32_t rows[TREE_MAX_ROWS], n_rows = likely_path(s, rows), n = 0;
-    for (int32_t i = 0; i < n_rows; i++) {
-        watched_row *r = &w->row[rows[i]];
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->n_rows; i++) {
+        watched_row *r = &w->row[i];
+        if (s->engine->predictors.source != DREY_EXIT_FROM_TARGET)
+            take_guesses(s, r);
         if (r->features.n > 0)
-            w->look[n++] = (pass_look){
-                .row = rows[i], .n_ids = r->features.n, .ids = r->ids, .logits = r->logits};
+            w->look[n++] =
+                (pass_look){.row = i, .n_ids = r->features.n, .ids = r->ids, .logits = r->logits};
     }
     if (n > 0)
         pass_look_ids(pass, w->look, n);
@@ -252,16 +268,34 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
     return known && !ends && isfinite(r->head[token]);
 }
 
-/* Walks along the heads' choices, as acceptance does. False: a row of the walk may not leave
- * yet. */
-static bool walk(drey_session *s)
+/* The walk continues with a node whose head was not computed: now it is, with those of all nodes
+ * after it on the likeliest path and once more those before it. False: that path is not ready. */
+static bool walk_on(drey_session *s, model_pass *pass, int32_t node)
+{
+    const accepted *a = &s->accepted;
+    int32_t rows[TREE_MAX_ROWS], n = 0;
+    if (takes_any(s->engine))
+        return true;
+    for (int32_t i = 0; i < a->n_path; i++)
+        rows[n++] = s->row_of[i > 0 ? a->path[i - 1] : 0];
+    n = ready_path(s, node, rows, n);
+    if (n < 0 || !has_room(s, n))
+        return false;
+    compute_heads(s, pass, rows, n);
+    return true;
+}
+
+/* Walks along the heads' choices, as acceptance does. The likeliest path has to be ready, and if
+ * the walk leaves it, so has the rest of the path that it takes. False: a row of the walk may not
+ * leave yet. */
+static bool walk(drey_session *s, model_pass *pass)
 {
     session_exits *w = exits_of(s);
     accepted *a = &s->accepted;
     a->n_path = 0;
     for (int32_t node = 0;;) {
         watched_row *r = &w->row[s->row_of[node]];
-        if (!r->ready || !r->head)
+        if (!r->ready || (!r->head && !walk_on(s, pass, node)))
             return false;
         int32_t token = sampler_choose(&s->sampler, r->head, position_after(s, r));
         w->count.candidates++;
@@ -280,21 +314,6 @@ static bool walk(drey_session *s)
     }
 }
 
-static bool path_leaves(drey_session *s, model_pass *pass)
-{
-    int32_t rows[TREE_MAX_ROWS];
-    if (!takes_any(s->engine)) {
-        int32_t n = likely_path(s, rows);
-        for (int32_t i = 0; i < n; i++)
-            if (!exits_of(s)->row[rows[i]].ready)
-                return false;
-        if (!has_room(s, n))
-            return false;
-        compute_heads(s, pass, rows, n);
-    }
-    return walk(s);
-}
-
 static bool look(drey_session *s, model_pass *pass, int32_t layer)
 {
     session_exits *w = exits_of(s);
@@ -306,7 +325,7 @@ static bool look(drey_session *s, model_pass *pass, int32_t layer)
         look_at_heads(s, pass, layer);
     else
         look_at_candidates(s, pass, layer);
-    bool leaves = path_leaves(s, pass);
+    bool leaves = walk(s, pass);
     w->count.look_s += (double)(clock_ns() - start) * 1e-9 - (w->count.head_s - head_s);
     return leaves;
 }
@@ -336,6 +355,11 @@ static const float *logits_of(const drey_session *s, int32_t row)
     return exits_of(s)->row[row].head;
 }
 
+static const float *hidden_of(const drey_session *s, int32_t row)
+{
+    return exits_of(s)->row[row].hidden;
+}
+
 void exits_init(drey_session *s)
 {
     static const pass_observer_class exits_class = {.text_begins = begin_text,
@@ -343,7 +367,8 @@ void exits_init(drey_session *s)
                                                     .look = look_into,
                                                     .settle = exits_settle,
                                                     .count = exits_count,
-                                                    .logits = logits_of};
+                                                    .logits = logits_of,
+                                                    .hidden = hidden_of};
     if (s->engine->config.exit == DREY_EXIT_OFF)
         return;
     session_exits *w = arena_take(&s->memory, sizeof *w);

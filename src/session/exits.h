@@ -2,11 +2,12 @@
  * (SpecEE, arXiv 2504.08850), and later passes complete the rows that were left (model/deferred.h).
  *
  * Between two layers of a watched pass, a predictor gets the logits of a few candidates at each
- * node of one path: from the root along the most likely candidates. The other nodes are not
- * watched, as the text rarely reaches them. Such a path is treated as one token, a hyper-token
- * (section 6): after each of its nodes has scored, the whole head is computed for all of them, and
- * if it agrees the pass stops. So a path leaves with the last of its nodes, and the cost of a look
- * is that of the path's nodes.
+ * submitted node: of an inner node what its drafter guessed, of a leaf what is known without a step
+ * (drafter_class.peek) or was drafted since. Each path from the root to a leaf, or to where the
+ * likeliest candidate is no node, is treated as one token, a hyper-token (section 6): after each of
+ * its nodes has scored, the whole head is computed for all of them, and if it agrees the pass
+ * stops. If the heads choose another path, that one leaves if its nodes have scored. So a path
+ * leaves with the last of its nodes.
  *
  *      root o--- a o--- b o        root and b have scored, a has not: the pass continues
  *             \- c o               a scores: whole heads of root, a, b say a, b, d. It stops here:
@@ -35,8 +36,10 @@ typedef struct watched_row {
     exit_features features; /* n 0: nothing has guessed yet what follows */
     int64_t ids[EXIT_CANDIDATES];
     float logits[EXIT_CANDIDATES]; /* at the last look */
+    bool known_free;               /* candidates without a step: drafted ones replace them */
     bool ready;                    /* has scored, and no whole head has differed since */
     const float *head;             /* its whole logits; NULL: not computed after this layer */
+    const float *hidden;           /* the normed state that they were computed from */
 } watched_row;
 
 typedef struct session_exits {

@@ -22,8 +22,10 @@ typedef struct pass_observer_class {
     bool (*settle)(drey_session *s, const pass_group *group);
     /* Counts the turn's n tokens. */
     void (*count)(drey_session *s, int32_t n);
-    /* The whole logits of a row of the stopped pass; NULL: they were not computed. */
+    /* Of a row of the stopped pass: its whole logits, and its state after the final norm, from
+     * which they were computed. NULL: they were not. */
     const float *(*logits)(const drey_session *s, int32_t row);
+    const float *(*hidden)(const drey_session *s, int32_t row);
 } pass_observer_class;
 
 typedef struct pass_observer { /* first member of every observer */

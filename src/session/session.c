@@ -66,7 +66,8 @@ static void seed_policy(drey_session *s, const policy_class *c)
     if (config_known(&e->config))
         known = *config_known(&e->config);
     known.trees = e->inputs.draft.trees;
-    if (e->config.blends) { /* profiles have the draft's own confidences, not mixtures */
+    if (e->config.lookup ==
+        LOOKUP_BLENDS) { /* profiles have the draft's own confidences, not mixtures */
         memset(known.guessed, 0, sizeof known.guessed);
         memset(known.right, 0, sizeof known.right);
     }
@@ -76,7 +77,7 @@ static void seed_policy(drey_session *s, const policy_class *c)
 
 static size_t blend_session_bytes(const drey_engine *e)
 {
-    return e->config.blends ? blend_bytes(e->config.n_context + 1) : 0;
+    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->config.n_context + 1) : 0;
 }
 
 static void make_policy(drey_session *s, const policy_class *c)
@@ -87,7 +88,7 @@ static void make_policy(drey_session *s, const policy_class *c)
         policy_init(arena_take(&s->memory, c->bytes), c, e->config.tree_nodes, e->config.without);
     policy_set_fallback(s->policy, e->config.fallback);
     if (e->source.has_trees && c->expect)
-        c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.blends);
+        c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.lookup == LOOKUP_BLENDS);
     bool timed = drafting_may_be_timed(e->config.exit);
     if (timed && c->seed)
         seed_policy(s, c);
@@ -129,10 +130,11 @@ static void make_drafter(drey_session *s)
     draft_seat seat = {
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
     s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory, drafter_bytes(e)));
-    if (e->config.blends)
+    if (e->config.lookup != LOOKUP_OFF)
         s->drafter =
             blend_init(arena_take(&s->memory, blend_session_bytes(e)), src->capacity, s->drafter,
-                       &s->sampler, config_known(&e->config), src->has_trees ? src->right : NULL);
+                       &s->sampler, config_known(&e->config), src->has_trees ? src->right : NULL,
+                       e->config.lookup == LOOKUP_PEEKS);
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)

@@ -147,14 +147,17 @@ static void give_tops(drey_session *s, const pass_group *group)
         d->class->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
 }
 
-/* The drafter gets the hidden state of the last row that stays, or other states of all that do. */
+/* The drafter gets the hidden state of the last row that stays, of the layer where the pass stopped
+ * if it did; or other states of all that do. */
 static void show(drey_session *s, const pass_group *group, int32_t root)
 {
     const accepted *a = &s->accepted;
     int32_t row = s->row_of[a->n_path > 0 ? a->path[a->n_path - 1] : 0];
-    if (s->drafter && s->drafter->class->take_hidden && group->hidden)
-        s->drafter->class->take_hidden(s->drafter, root + a->n_path,
-                                       group->hidden + row * pass_hidden_stride(&s->target));
+    const float *hidden = group->hidden ? group->hidden + row * pass_hidden_stride(&s->target)
+                          : session_pass_stopped(s) ? s->observer->class->hidden(s, row)
+                                                    : NULL;
+    if (s->drafter && s->drafter->class->take_hidden && hidden)
+        s->drafter->class->take_hidden(s->drafter, root + a->n_path, hidden);
     for (int32_t i = 0; i <= a->n_path; i++)
         tapped_take(s, group, s->row_of[i ? a->path[i - 1] : 0], root + i,
                     i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next);

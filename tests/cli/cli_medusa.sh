@@ -35,8 +35,6 @@ for d in medusa "$side" auto; do
     write -d "$d"
     same "another text with -d $d" "$tmp/text" "$tmp/plain"
 done
-ends 2 "$drey" train exit -m "$tmp/m.gguf" -d "$side" -q
-has "$tmp/err" "cannot be trained with heads"
 write -d medusa --policy sequence --stats "$tmp/stats"
 same "another text with a sequence" "$tmp/text" "$tmp/plain"
 

@@ -15,8 +15,12 @@ train() {
     ends "$1" "$drey" train exit -m "$tmp/m.gguf" -t 2 -n 24 --hidden 8 --prompts "$prompts" "${@:2}"
 }
 
-for source in draft text target; do
+ends 0 "$drey" train medusa -m "$tmp/m.gguf" -t 2 -n 1000 --epochs 1 -q
+ends 0 "$drey" run -m "$tmp/m.gguf" -d none -p x -n 20 -t 1 -q --ignore-eos
+mv "$tmp/out" "$tmp/plain"
+for source in heads draft text target; do
     case $source in
+    heads) who=(-d medusa) ;;
     draft) who=(-d "$tmp/d.gguf") ;;
     text) who=() ;;
     target) who=(-d none) ;;
@@ -30,6 +34,15 @@ for source in draft text target; do
     holds "train --json" "$tmp/json" "candidates == '$source'" 'layers == 6' 'held_out_positions > 20'
     "$drey" inspect "$side" >"$tmp/inspect" || wrong "inspect"
     has "$tmp/inspect" "drey-exit"
+    if [ $source = heads ]; then
+        for policy in single optimal; do
+            ends 0 "$drey" run -m "$tmp/m.gguf" -d medusa --policy $policy --exit exact -p x -n 20 -t 1 -q --ignore-eos
+            same "heads, exits and $policy write another text" "$tmp/out" "$tmp/plain"
+        done
+        ends 1 "$drey" run -m "$tmp/m.gguf" -d lookup --exit exact -p x -n 4 -t 1
+        has "$tmp/err" 'guesses of the drafter "medusa", and the drafter "lookup" guesses here'
+        rm "$tmp/m.gguf.drey-medusa"
+    fi
     if [ $source = text ]; then # what these predictors do not go with is not promised
         ends 0 "$drey" run -m "$tmp/m.gguf" --exit exact -p x -n 4 -t 1 --memory unlimited
         has "$tmp/err" "^draft lookup, because no model next to the target fits: it promises [0-9.e+]+ tokens/s$"
@@ -53,8 +66,6 @@ train 2 --features most
 train 2 --exit-threshold 1.5
 train 2 -d auto
 train 2 -d self
-train 2 -d medusa
-has "$tmp/err" "cannot be trained with heads"
 train 1 -o "$tmp/nowhere/file"
 train 1 --json "$tmp/nowhere/file"
 echo '{"prompt": "Only one"}' >"$tmp/one"

@@ -8,6 +8,7 @@
 #include "session/session.h"
 #include "exit/exit_file.h"
 #include "support/faults/disk.h"
+#include "support/heads_file.h"
 #include "support/predictors.h"
 #include "support/rng.h"
 #include "support/scene.h"
@@ -60,6 +61,10 @@ static int open_models(void **state)
     t.noise = 0.01f;
     t.noise_seed = 3;
     draft = toy_open("draft.gguf", &t);
+    heads_file h;
+    heads_file_init(&h, target->file, &target->shape);
+    h.spread = 0.002f;
+    heads_file_write(temp_path("target.gguf.drey-medusa"), &h);
     return 0;
 }
 
@@ -87,6 +92,7 @@ static const guesser guessers[] = {
     {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL},   {DREY_DRAFTER_MODEL, DREY_POLICY_SEQUENCE},
     {DREY_DRAFTER_MODEL, DREY_POLICY_SPECINFER}, {DREY_DRAFTER_MODEL, DREY_POLICY_LLMCAD},
     {DREY_DRAFTER_MODEL, DREY_POLICY_EDGELLM},   {DREY_DRAFTER_LOOKUP, DREY_POLICY_EDGELLM},
+    {DREY_DRAFTER_MEDUSA, DREY_POLICY_SINGLE},   {DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL},
 };
 enum { N_GUESSERS = sizeof guessers / sizeof *guessers };
 
@@ -175,6 +181,7 @@ static const judged files[] = {
     {DREY_EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_MODEL, DREY_POLICY_OPTIMAL}},
     {DREY_EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
     {DREY_EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
+    {DREY_EXIT_FROM_HEADS, 2, 16, true, {DREY_DRAFTER_MEDUSA, DREY_POLICY_SINGLE}},
 };
 
 static drey_engine_options with_file(const judged *j, const char *path, drey_exit exit)
@@ -368,11 +375,9 @@ TEST(some_things_do_not_go_together)
     refuses(o, "the policy \"std\" do not go together");
     o = with_exits(&(guesser){DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL}, DREY_EXIT_EXACT);
     refuses(o, "the drafter \"self\" do not go together");
-    o = with_exits(&(guesser){DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL}, DREY_EXIT_EXACT);
-    refuses(o, "the drafter \"medusa\" do not go together");
     o = plain();
     o.exit = (drey_exit)3;
-    refuses(o, "exit, fetch or tile is not one of those");
+    refuses(o, "exit, fallback, fetch or tile is not one of those");
     for (int i = 0; i <= DREY_EXIT_EXACT; i++) {
         drey_exit found = DREY_EXIT_OFF;
         assert_true(drey_exit_parse(drey_exit_name((drey_exit)i), &found) && (int)found == i);

@@ -167,7 +167,7 @@ static void open_bench(const int32_t *tokens, int32_t n)
     b.memory = calloc(1, blend_bytes(CAPACITY));
     assert_non_null(b.memory);
     b.inner = (scripted){.base = {.class = &scripted_class}, .deepest = 1000};
-    b.d = blend_init(b.memory, CAPACITY, &b.inner.base, &b.sampler, NULL, NULL);
+    b.d = blend_init(b.memory, CAPACITY, &b.inner.base, &b.sampler, NULL, NULL, false);
     MUST(b.d->class->begin, b.d, tokens, n);
     tree_reset(&b.tree, tokens[n - 1]);
 }

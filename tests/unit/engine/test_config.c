@@ -88,9 +88,7 @@ TEST(what_contradicts_is_refused)
         {{.exit = on, .drafter = DREY_DRAFTER_SELF},
          "early exits and the drafter \"self\" do not go together: it would draft with what exits "
          "leave undone; take another draft, or none"},
-        {{.exit = on, .drafter = DREY_DRAFTER_MEDUSA},
-         "early exits and the drafter \"medusa\" do not go together: it guesses from the last "
-         "layer, which a pass that ended early lacks; take another draft, or none"},
+        {{.exit = on, .drafter = DREY_DRAFTER_MEDUSA}, NULL},
         {{.exit = on, .drafter = DREY_DRAFTER_SELF, .policy = DREY_POLICY_NONE}, NULL},
     };
     CHECK(rows);
@@ -100,6 +98,36 @@ TEST(what_contradicts_is_refused)
                      DREY_ERR_USAGE);
     assert_string_equal(err.message, "no target model was given");
     config_free(&c);
+}
+
+/* Lookup knows the text for the leaves of trees that may leave a pass early. */
+TEST(leaves_of_exits_are_looked_up)
+{
+    const drey_exit on = DREY_EXIT_EXACT;
+    const drey_drafter model = DREY_DRAFTER_MODEL, medusa = DREY_DRAFTER_MEDUSA;
+    const struct {
+        drey_engine_options o;
+        bool peeks;
+    } table[] = {
+        {{.drafter = model, .draft = draft, .exit = on}, true},
+        {{.drafter = model, .draft = draft}, false},
+        {{.drafter = model, .draft = draft, .exit = on, .policy = DREY_POLICY_SINGLE}, false},
+        {{.drafter = model, .draft = draft, .exit = on, .with = DREY_WITH(DREY_PART_LOOKUP)},
+         false},
+        {{.drafter = model, .draft = draft, .exit = on, .without = DREY_WITHOUT(DREY_PART_HYPER)},
+         false},
+        {{.drafter = DREY_DRAFTER_LOOKUP, .exit = on}, false},
+        {{.drafter = medusa, .exit = on}, false}, /* it is in its trees */
+        {{.drafter = medusa, .exit = on, .policy = DREY_POLICY_EDGELLM}, true},
+        {{.exit = on}, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        engine_config c;
+        MUST(settle, table[i].o, target, &c);
+        if ((c.lookup == LOOKUP_PEEKS) != table[i].peeks)
+            fail_msg("row %zu is settled otherwise", i);
+        config_free(&c);
+    }
 }
 
 TEST(numbers_have_bounds)
@@ -167,20 +195,22 @@ TEST(defaults_are_filled_in)
          optimal,
          1,
          1,
-         0},
+         1},
         {{.drafter = model, .draft = draft, .policy = std}, NULL, std, 0, 0, 0},
         {{.drafter = self}, &drafter_self, optimal, 1, 0, 0},
         {{.drafter = medusa}, &drafter_medusa, optimal, 1, 0, 1},
         {{.drafter = medusa, .without = with}, &drafter_medusa, optimal, 1, 0, 0},
         {{.drafter = medusa, .policy = chain}, &drafter_medusa, chain, 1, 0, 0},
+        {{.drafter = medusa, .exit = DREY_EXIT_FAST}, &drafter_medusa, optimal, 1, 0, 1},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const taken *t = &table[i];
         engine_config c;
         MUST(settle, t->o, target, &c);
-        if (c.drafter != t->drafter || c.policy_id != t->policy || c.blends != t->blends ||
-            (c.policy != NULL) != t->drafts || (c.draft != NULL) != t->has_model ||
-            c.n_sessions != 1 || c.n_threads < 1 || (c.tree_nodes > 0) != t->drafts)
+        if (c.drafter != t->drafter || c.policy_id != t->policy ||
+            (c.lookup == LOOKUP_BLENDS) != t->blends || (c.policy != NULL) != t->drafts ||
+            (c.draft != NULL) != t->has_model || c.n_sessions != 1 || c.n_threads < 1 ||
+            (c.tree_nodes > 0) != t->drafts)
             fail_msg("row %zu is settled otherwise", i);
         config_free(&c);
     }

@@ -21,7 +21,8 @@ enum {
     MAX_DEFERRED = 8,
     MAX_TREE = 14,
     MAX_SESSIONS = 3,
-    MAX_VOCAB = 2048
+    MAX_VOCAB = 2048,
+    WIDTH = 256
 };
 
 typedef struct bench_options {
@@ -58,7 +59,7 @@ static void open_bench(bench *b, const bench_options *options)
     toy.type = options->type;
     toy.biases = true;
     toy.n_layers = N_LAYERS;
-    toy.n_embd = 256;
+    toy.n_embd = WIDTH;
     toy.n_ff = 512;
     *b = (bench){.slow = options->slow_disk, .model = toy_open("model.gguf", &toy)};
     drey_engine_options o = plain_options(b->model, 200, options->n_threads);
@@ -117,6 +118,7 @@ static void start(drey_session *s)
 /* What full passes, token by token, leave. */
 typedef struct answer {
     float logits[N_TEXT][MAX_VOCAB];
+    float hidden[N_TEXT][WIDTH];
     kv_cache kv; /* its numbers are copies */
 } answer;
 
@@ -132,6 +134,7 @@ static void make_answer(bench *b, answer *a)
     for (int32_t i = 0; i < N_TEXT; i++) {
         MUST(pass_rows, &s->target, &(pass_row){text_token(i), -1}, 1, HEAD_ALL);
         memcpy(a->logits[i], s->target.ws->logits, logits_bytes(b));
+        memcpy(a->hidden[i], s->target.ws->y, sizeof a->hidden[i]);
         kv_commit(&s->target_kv, NULL, 1);
     }
     a->kv = s->target_kv;
@@ -261,6 +264,18 @@ static void must_run(bench *b, model_pass *p, pass_group *groups, int32_t n, int
     assert_true(weights_is_valid(runner_of(b)->weights));
 }
 
+/* The states after the final norm, of the writer's path and of its deferred rows. */
+static void check_hidden(const writer *w, const pass_group *g, const answer *a)
+{
+    int64_t stride = pass_hidden_stride(&w->s->target);
+    for (int32_t i = 0; i < w->n_path; i++)
+        assert_memory_equal(g->hidden + w->path[i] * stride, a->hidden[w->done + i],
+                            sizeof a->hidden[0]);
+    for (int32_t i = w->from; i < w->done; i++)
+        assert_memory_equal(g->deferred_hidden + (i - w->from) * stride, a->hidden[i],
+                            sizeof a->hidden[0]);
+}
+
 /* After a pass: what counts is committed, deferred if the pass was stopped; logits are
  * looked at. */
 static void take(bench *b, writer *w, pass_group *g, const model_pass *p, const answer *a,
@@ -280,6 +295,7 @@ static void take(bench *b, writer *w, pass_group *g, const model_pass *p, const 
         for (int32_t i = w->from; i < w->done; i++)
             assert_memory_equal(g->deferred_logits + (i - w->from) * stride, a->logits[i],
                                 logits_bytes(b));
+        check_hidden(w, g, a);
         assert_int_equal(g->deferred->n, 0);
         w->from = w->done + w->n_path;
     }
@@ -435,7 +451,7 @@ TEST(test_given_up)
 }
 
 /* Looks at every layer; after the last one they see what the pass's own head says. */
-static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *whole)
+static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *whole, float *hidden)
 {
     enum { N_IDS = 5 };
     static float logits[N_TEXT][N_IDS];
@@ -450,11 +466,13 @@ static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *who
     }
     assert_true(pass_can_look(p));
     pass_look_ids(p, looks, n);
-    const float *head = pass_look_head(p, rows, n);
+    const float *head = pass_look_head(p, rows, n), *normed = pass_look_hidden(p);
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < N_IDS; j++)
             assert_memory_equal(&logits[i][j], &head[i * stride + ids[i][j]], sizeof(float));
         memcpy(whole + rows[i] * MAX_VOCAB, head + i * stride, logits_bytes(b));
+        memcpy(hidden + rows[i] * WIDTH, normed + i * pass_hidden_stride(runner_of(b)),
+               WIDTH * sizeof(float));
     }
     pass_look_ids(p, &looks[n / 2], 1);
     assert_memory_equal(&logits[n / 2][0], &head[n / 2 * stride + ids[n / 2][0]], sizeof(float));
@@ -462,7 +480,7 @@ static void look_at_layer(bench *b, model_pass *p, int32_t n, rng *r, float *who
 
 static void look_everywhere(bench *b, const answer *a)
 {
-    static float whole[N_TEXT][MAX_VOCAB];
+    static float whole[N_TEXT][MAX_VOCAB], hidden[N_TEXT][WIDTH];
     rng r = rng_from(1);
     writer w;
     model_pass p;
@@ -476,11 +494,13 @@ static void look_everywhere(bench *b, const answer *a)
         if (now == PASS_STARVED)
             pass_wait(&p);
         if (pass_at_layer(&p))
-            look_at_layer(b, &p, N_TEXT, &r, whole[0]);
+            look_at_layer(b, &p, N_TEXT, &r, whole[0], hidden[0]);
     }
     MUST(pass_end, &p);
-    for (int32_t i = 0; i < N_TEXT; i++)
+    for (int32_t i = 0; i < N_TEXT; i++) {
         assert_memory_equal(whole[i], a->logits[i], logits_bytes(b));
+        assert_memory_equal(hidden[i], a->hidden[i], sizeof hidden[i]);
+    }
     take(b, &w, &g, &p, a, false);
     assert_same_cache(g.kv, a, N_PROMPT + N_TEXT);
 }

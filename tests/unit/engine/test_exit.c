@@ -137,8 +137,6 @@ TEST(the_latest_exits_activate_their_neighbours)
     active(&s, ".........xx.");
     exit_schedule_note(&s, 12); /* went through: two layers before the end are near */
     active(&s, ".........xx.");
-    assert_true(exit_schedule_near(&s, 11) && !exit_schedule_near(&s, 9));
-    assert_false(exit_schedule_near(&s, 12));
     exit_schedule_note(&s, 8);
     active(&s, ".....xxxxxx.");
     exit_schedule_note(&s, 5); /* no predictors before layer 5 */

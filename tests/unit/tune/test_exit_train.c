@@ -9,6 +9,7 @@
 
 #include "session/session.h"
 #include "support/bytes_file.h"
+#include "support/heads_file.h"
 #include "support/predictors.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
@@ -331,13 +332,16 @@ TEST(every_source_makes_a_file)
 {
     drey_model *m = toy(TOY_LAYERS, "m.gguf"), *draft = toy(4, "d.gguf");
     static const drey_drafter drafters[] = {DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
-                                            DREY_DRAFTER_NONE};
-    static const int32_t n_features[] = {16, 16, 12}, first[] = {3, 3, 5};
+                                            DREY_DRAFTER_NONE, DREY_DRAFTER_MEDUSA};
+    static const int32_t n_features[] = {16, 16, 12, 16}, first[] = {3, 3, 5, 3};
     static drey_train_exit_report report;
     uint64_t identity, other;
     MUST(model_identity, draft->file, &identity);
     MUST(model_identity, m->file, &other);
-    for (int i = 0; i < 3; i++) {
+    heads_file heads;
+    heads_file_init(&heads, m->file, &m->shape);
+    heads_file_write(temp_path("m.gguf.drey-medusa"), &heads);
+    for (int i = 0; i < 4; i++) {
         drey_engine_options engine = engine_options_of(m, i == 0 ? draft : NULL, drafters[i]);
         drey_train_exit_options o = options_of(&engine);
         exit_predictors p;
