@@ -46,6 +46,8 @@ typedef struct draft_source {
     const kernel_table *kernels;
     int32_t n_ids;    /* tokens that the target and the side's model both have */
     int32_t capacity; /* tokens of a timeline, the root included */
+    bool for_exits;   /* only roots are expanded, while all of the target's head is in memory, to
+                         name candidates of early exits */
     /* Set by the engine before load. Borrowed. */
     weights *weights; /* the target's */
     pool *pool;

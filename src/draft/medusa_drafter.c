@@ -48,7 +48,8 @@ static bool medusa_can_guess(const drafter *base, const token_tree *tree, int32_
 {
     const medusa_drafter *d = (const medusa_drafter *)base;
     int32_t root = d->n_tokens - 1;
-    return root > 0 && d->seen_for == root && tree->nodes[node].depth < d->heads->shape.n_heads;
+    return root > 0 && d->seen_for == root && tree->nodes[node].depth < d->heads->shape.n_heads &&
+           medusa_has_head(d->heads);
 }
 
 static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
@@ -58,7 +59,7 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     const medusa_heads *m = d->heads;
     medusa_node asked[DRAFT_MAX_BATCH];
     int32_t place[DRAFT_MAX_BATCH], n_asked = 0, root = d->n_tokens - 1;
-    bool seen = root > 0 && d->seen_for == root && d->n_ids > 0;
+    bool seen = root > 0 && d->seen_for == root && d->n_ids > 0 && medusa_has_head(m);
     for (int32_t i = 0; i < n; i++) {
         const tree_node *node = &tree->nodes[nodes[i]];
         if (!seen || node->depth >= m->shape.n_heads)
@@ -129,8 +130,10 @@ static void state_ranks(draft_source *src, const medusa_shape *heads)
 static drey_status medusa_kind_open(draft_source *src, drey_error *err)
 {
     TRY(open_file(src, err));
-    const medusa_heads *heads = src->own;
+    medusa_heads *heads = src->own;
     const weight *head = src->layout->head;
+    if (src->for_exits)
+        medusa_for_roots(heads);
     src->resident_bytes = medusa_weight_bytes(heads, head);
     src->work_bytes = medusa_work_bytes(heads, head);
     src->file_bytes = gguf_header_bytes(heads->file);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +170,22 @@ void medusa_close(medusa_heads *m)
 
 /* ---- Memory ---- */
 
+void medusa_for_roots(medusa_heads *m)
+{
+    m->for_roots = true;
+    m->shape.n_heads = 1;
+}
+
+bool medusa_has_head(const medusa_heads *m)
+{
+    return !m->for_roots || residency_is_whole(&m->head->stays);
+}
+
+/* Of the slice, or of the numbers of its rows. */
 static size_t slice_bytes(const medusa_heads *m, const weight *head)
 {
+    if (m->for_roots)
+        return (size_t)m->shape.n_ids * sizeof *m->rows;
     return (size_t)gathered_groups(m->shape.n_ids) * head->stays.group_bytes;
 }
 
@@ -252,8 +267,10 @@ static drey_status load_block(weight *w, const loader *l, drey_error *err)
 static drey_status load_bias(medusa_heads *m, const loader *l, drey_error *err)
 {
     const gguf_tensor *t = gguf_find_tensor(m->file, bias_name);
-    TRY(file_read(&l->file, l->path, t->offset, t->n_bytes, m->bias, l->bounce, BOUNCE_BYTES, err));
-    for (int64_t i = 0; i < (int64_t)m->shape.n_heads * m->shape.n_embd; i++)
+    int64_t n = (int64_t)m->shape.n_heads * m->shape.n_embd;
+    TRY(file_read(&l->file, l->path, t->offset, (size_t)n * sizeof *m->bias, m->bias, l->bounce,
+                  BOUNCE_BYTES, err));
+    for (int64_t i = 0; i < n; i++)
         if (!isfinite(m->bias[i]))
             FAIL(err, DREY_ERR_FORMAT,
                  "%s: tensor %s holds numbers that are not finite: the file is damaged",
@@ -267,15 +284,22 @@ static void take_slice(medusa_heads *m, const weight *head, arena *a)
     const gguf_key *ids = find_ids(m->file);
     m->slice = *head;
     weight_stay_whole(&m->slice, m->shape.n_ids);
-    m->slice.packed = arena_take(a, slice_bytes(m, head));
+    void *memory = arena_take(a, slice_bytes(m, head));
     m->ids = arena_take(a, (size_t)m->shape.n_ids * sizeof *m->ids);
-    for (int32_t i = 0; m->ids && i < m->shape.n_ids; i++)
+    m->slice.packed = m->for_roots ? NULL : memory;
+    m->rows = m->for_roots ? memory : NULL;
+    for (int32_t i = 0; m->ids && i < m->shape.n_ids; i++) {
         m->ids[i] = (int32_t)gguf_item_int(ids, (uint64_t)i);
+        if (m->rows)
+            m->rows[i] = m->ids[i];
+    }
 }
 
 static drey_status load_slice(medusa_heads *m, drey_error *err)
 {
     int32_t part = m->head->form.tensor->part;
+    if (m->for_roots)
+        return DREY_OK;
     return gather_rows(m->head, &m->target->parts[part], m->target->reading.paths[part], m->ids,
                        m->shape.n_ids, m->slice.packed, err);
 }
@@ -371,7 +395,7 @@ static drey_status fill_input(const medusa_heads *m, float *input, const float *
     const float eps = 1e-6f;
     int32_t place = place_of(m, token);
     memcpy(input, hidden, (size_t)d * sizeof *hidden);
-    if (place < m->shape.n_ids && m->ids[place] == token)
+    if (v->packed && place < m->shape.n_ids && m->ids[place] == token)
         v->form.kernel->unpack_row(of_token,
                                    v->packed + (size_t)(place / GROUP_ROWS) * v->stays.group_bytes,
                                    place % GROUP_ROWS, d);
@@ -408,12 +432,45 @@ static drey_status run_block(medusa_heads *m, int32_t k, const float *hidden,
     return DREY_OK;
 }
 
+/* Dot products with rows of the target's head, which threads take a few at a time. */
+typedef struct dot_job {
+    medusa_heads *m;
+    float *logits; /* [n_ids] */
+    _Atomic int32_t next;
+} dot_job;
+
+static void dot_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    enum { TAKEN = 512 };
+    (void)n_threads;
+    dot_job *j = arg;
+    const medusa_heads *m = j->m;
+    for (int32_t i; (i = atomic_fetch_add(&j->next, TAKEN)) < m->shape.n_ids;)
+        weights_dot_rows(m->target, m->head, m->rows + i, min_i32(TAKEN, m->shape.n_ids - i),
+                         m->x_acts, j->logits + i, thread);
+}
+
+/* One node at a time, as one row is quantised for all its products. */
+static void dot_head(medusa_heads *m, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) {
+        dot_job j = {.m = m, .logits = m->logits + i * m->logits_ld};
+        m->kernels->quantise[m->slice.form.kernel->act](m->x_acts, m->x + i * m->x_ld, m->x_ld, 0,
+                                                        1, 1, m->shape.n_embd);
+        pool_run(m->pool, dot_thread, &j);
+    }
+}
+
 drey_status medusa_compute(medusa_heads *m, const float *hidden, const medusa_node *nodes,
                            int32_t n, drey_error *err)
 {
     assert(weights_loaded(m->target) && n >= 1 && n <= DRAFT_MAX_BATCH);
     for (int32_t k = 0; k < m->shape.n_heads; k++)
         TRY(run_block(m, k, hidden, nodes, n, err));
+    if (m->for_roots) {
+        dot_head(m, n);
+        return DREY_OK;
+    }
     m->kernels->quantise[m->slice.form.kernel->act](m->x_acts, m->x, m->x_ld, 0, n, n,
                                                     m->shape.n_embd);
     return multiply(m, &m->slice, m->x_acts, n, m->logits, m->logits_ld, err);

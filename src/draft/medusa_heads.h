@@ -49,8 +49,10 @@ typedef struct medusa_heads {
     medusa_shape shape;
     gguf *file;                     /* owned */
     weight block[MEDUSA_MAX_HEADS]; /* [D][2 D] */
+    bool for_roots;                 /* only head 1, and no slice: medusa_for_roots */
     weight slice;                   /* [n_ids][D]: rows ids[] of the target's head */
     int32_t *ids;                   /* [n_ids], rising */
+    int64_t *rows;                  /* for_roots: the same, as weights_dot_rows wants them */
     float *bias;                    /* [n_heads * D] */
     weights *target;                /* borrowed: products use its threads' scratch */
     const weight *head;             /* borrowed: the target's */
@@ -76,6 +78,12 @@ drey_status medusa_parse(medusa_heads *m, const uint8_t *bytes, size_t n_bytes, 
                          const model_shape *shape, const kernel_table *kernels, drey_error *err);
 void medusa_close(medusa_heads *m);
 
+/* After opening: only what follows roots will be guessed, by head 1. The slice is not kept: the
+ * target's head, all of which has to be in memory when heads guess, gives its rows. That takes
+ * longer, and a few MiB instead of tens. */
+void medusa_for_roots(medusa_heads *m);
+/* Whether they can guess, with what of the target's head is in memory. After medusa_load. */
+bool medusa_has_head(const medusa_heads *m);
 /* Bytes of an arena, with the target's head `head`: blocks and slice, and the memory of a step. */
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head);
 size_t medusa_work_bytes(const medusa_heads *m, const weight *head);

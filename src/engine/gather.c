@@ -143,6 +143,11 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     };
 }
 
+static bool verifies_roots_alone(const drey_engine *e)
+{
+    return !e->config.policy || e->config.policy->alone;
+}
+
 /* The drafter's own files, once the target's layout is bound. */
 static drey_status open_source(drey_engine *e, drey_error *err)
 {
@@ -160,7 +165,8 @@ static drey_status open_source(drey_engine *e, drey_error *err)
         .sidecar_refused = e->sidecar.refused,
         .kernels = e->kernels,
         .n_ids = c->draft ? min_i32(n_ids, tokenizer_n_vocab(c->draft->tokenizer)) : n_ids,
-        .capacity = c->n_context + 1};
+        .capacity = c->n_context + 1,
+        .for_exits = c->exit != DREY_EXIT_OFF && verifies_roots_alone(e)};
     return c->drafter->open ? c->drafter->open(&e->source, err) : DREY_OK;
 }
 
@@ -216,11 +222,6 @@ static size_t plan_memory_bytes(const drey_engine *e)
 }
 
 /* ---- Early exits ---- */
-
-static bool verifies_roots_alone(const drey_engine *e)
-{
-    return !e->config.policy || e->config.policy->alone;
-}
 
 static drey_status open_predictors(drey_engine *e, drey_error *err)
 {

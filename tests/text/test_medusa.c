@@ -190,6 +190,32 @@ TEST(confidences_of_a_profile)
     drey_model_close(&m);
 }
 
+static bool never(void *user, int32_t layer, int32_t position)
+{
+    (void)user;
+    (void)layer;
+    (void)position;
+    return false;
+}
+
+/* For the candidates of early exits only the first head is kept, and rows of the target's head serve
+ * as the slice: less memory, the same guesses. */
+static void check_for_exits(const drey_engine_options *options, const medusa_node *root,
+                            const float *hidden, const float *want, uint64_t usual_bytes)
+{
+    drey_engine_options o = *options;
+    o.exit = DREY_EXIT_EXACT;
+    o.policy = DREY_POLICY_SINGLE;
+    engine_place p =
+        place_open(&o, &(engine_tuning){.set_share = true, .share = 1, .exit_here = never});
+    MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
+    medusa_heads *heads = p.engine->source.own;
+    assert_true(heads->for_roots && p.engine->source.resident_bytes < usual_bytes);
+    MUST(medusa_compute, heads, hidden, root, 1);
+    assert_memory_equal(heads->logits, want, SLICE * sizeof *want);
+    place_close(&p);
+}
+
 static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
 {
     static float hidden[256], want[2 * SLICE];
@@ -216,7 +242,9 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
                 memcpy(want + k * SLICE, got, SLICE * sizeof *got);
             assert_memory_equal(got, want + k * SLICE, SLICE * sizeof *got);
         }
+        uint64_t n_bytes = p.engine->source.resident_bytes;
         place_close(&p);
+        check_for_exits(&o, &nodes[0], hidden, want, n_bytes);
     }
     drey_model_close(&m);
     temp_dir_remove();
