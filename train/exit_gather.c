@@ -6,6 +6,7 @@
  * from the middle on, where its whole head is computed for all rows. */
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fmath.h"
@@ -233,17 +234,6 @@ static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, 
     return DREY_OK;
 }
 
-/* A drafter that looks up has seen this text while it was written: it begins again. */
-static void forget_text(drey_session *s)
-{
-    int32_t capacity = probe_engine(s)->config.n_context + 1;
-    drafter *d = probe_drafter(s);
-    if (!d || d->class != &drafter_lookup_class)
-        return;
-    memset(d, 0, drafter_lookup_bytes(capacity));
-    drafter_lookup_init(d, capacity);
-}
-
 /* The rows before t->first. */
 static drey_status read_prompt(exit_gatherer *g, const written *t, drey_error *err)
 {
@@ -261,8 +251,6 @@ static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *
 {
     runner *target = probe_target(g->session);
     drafter *d = probe_drafter(g->session);
-    forget_text(g->session);
-    kv_truncate(target->kv, 0);
     TRY(read_prompt(g, t, err));
     tree_reset(&g->tree, t->ids[t->first]);
     if (d)
@@ -272,25 +260,49 @@ static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *
     return each_chunk(g, t, look_at_chunk, err);
 }
 
+/* A session that has not seen the text while it was written: lookup may not know it. */
+static drey_status begin_again(exit_gatherer *g, drey_error *err)
+{
+    drey_engine *e = probe_engine(g->session);
+    const drey_sampling likeliest = {.top_p = 1};
+    drey_session_close(&g->session);
+    TRY(drey_session_open(&g->session, e, err));
+    return probe_settings(g->session, &likeliest, err);
+}
+
+static drey_status gather_text(exit_gatherer *g, const int32_t *ids, written *t, int32_t number,
+                               drey_error *err)
+{
+    exit_samples *samples = g->samples;
+    int32_t n = t->n - 1 - t->first;
+    assert(n <= samples->room - samples->n);
+    for (int32_t i = 0; i < n; i++)
+        samples->position[samples->n + i] = (exit_position){.prompt = number};
+    t->ids = ids;
+    TRY(begin_again(g, err));
+    drey_status status = look_at_text(g, t, err);
+    drey_session_reset(g->session);
+    if (status == DREY_OK)
+        samples->n += n;
+    return status;
+}
+
 drey_status exit_gather(exit_gatherer *g, const drey_train_prompt *prompt, int32_t number,
                         int32_t n_predict, drey_error *err)
 {
-    exit_samples *samples = g->samples;
     int64_t begun_ns = clock_ns();
     TRY(write_text(g, prompt, n_predict, err));
     int64_t written_ns = clock_ns();
     size_t n_ids;
-    written t = {.first = (int32_t)prompt->n_ids - 1, .at = samples->n};
+    written t = {.first = (int32_t)prompt->n_ids - 1, .at = g->samples->n};
     drey_session_timeline(g->session, &t.ids, &n_ids);
     t.n = (int32_t)n_ids;
-    int32_t n = t.n - 1 - t.first;
-    assert(n <= samples->room - samples->n);
-    for (int32_t i = 0; i < n; i++)
-        samples->position[samples->n + i] = (exit_position){.prompt = number};
-    drey_status status = look_at_text(g, &t, err);
-    drey_session_reset(g->session);
-    if (status == DREY_OK)
-        samples->n += n;
+    int32_t *ids = malloc(n_ids * sizeof *ids);
+    if (!ids)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a text of %d tokens", t.n);
+    memcpy(ids, t.ids, n_ids * sizeof *ids);
+    drey_status status = gather_text(g, ids, &t, number, err);
+    free(ids);
     g->write_ns += written_ns - begun_ns;
     g->gather_ns += clock_ns() - written_ns;
     return status;

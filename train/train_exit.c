@@ -145,7 +145,6 @@ static drey_status gather(trainer *t, drey_error *err)
     /* Trees that depend on time would bring different rows into the draft's slice in each run. */
     options.policy = options.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_AUTO : DREY_POLICY_SEQUENCE;
     options.exit = DREY_EXIT_OFF;
-    options.with = 0; /* exits do not use lookup's guesses besides the draft's */
     options.progress = loading_progress;
     options.progress_user = t;
     size_t bytes = exit_samples_bytes(n_layers, o->n_prompts * t->n_predict);

@@ -195,7 +195,7 @@ const cli_option cli_options[] = {
     REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, drafting.exit_threshold, "X", 0.01, 1,
          "how sure it has to be"),
     CHOICE("policy", 0, TEXTS, drafting.policy, policy, "how to draft (auto)"),
-    SET("with", 0, TEXTS, drafting.with, "lookup", part, "parts of drafting to add"),
+    SET("with", 0, TEXTS | CLI_TRAIN_EXIT, drafting.with, "lookup", part, "parts of drafting to add"),
     COUNT("draft-tokens", 0, TEXTS, drafting.draft_tokens, "N", 1, DREY_MAX_DRAFTED,
           "length of a chain (8)"),
     COUNT("tree", 0, TEXTS, drafting.tree_nodes, "N", 1, DREY_MAX_DRAFTED,

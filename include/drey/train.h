@@ -33,7 +33,8 @@ DREY_API const char *drey_exit_source_name(drey_exit_source source);
 typedef struct drey_train_exit_options {
     /* As for drey_engine_open: target, threads, memory. Its drafter names the candidates: a model
      * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_MEDUSA from the target's
-     * heads, DREY_DRAFTER_NONE from the target itself.
+     * heads, DREY_DRAFTER_NONE from the target itself; DREY_WITH(DREY_PART_LOOKUP) adds those of
+     * lookup.
      * n_context, policy and progress are the trainer's. */
     const drey_engine_options *engine;
     const drey_train_prompt *prompts; /* [n_prompts], at least 2; the second and third of every four
