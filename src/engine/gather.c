@@ -238,10 +238,15 @@ static drey_status open_predictors(drey_engine *e, drey_error *err)
     return exit_open_for(&e->predictors, &user, err);
 }
 
-static double usual_layers(const drey_engine *e)
+static void gather_exits(drey_engine *e)
 {
-    return e->tuning.exit_layers > 0 ? e->tuning.exit_layers
-                                     : exit_usual_layers(&e->predictors, verifies_roots_alone(e));
+    plan_inputs *in = &e->inputs;
+    in->exit_layers = exit_usual_layers(&e->predictors, verifies_roots_alone(e), e->exit_shares);
+    in->exit_shares = in->exit_layers > 0 ? e->exit_shares : NULL;
+    if (e->tuning.exit_layers > 0) {
+        in->exit_layers = e->tuning.exit_layers;
+        in->exit_shares = NULL;
+    }
 }
 
 /* ---- All of it ---- */
@@ -296,7 +301,7 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
     const engine_config *c = &e->config;
     gather_options(e);
     TRY(open_predictors(e, err));
-    in->exit_layers = usual_layers(e);
+    gather_exits(e);
     TRY(open_source(e, err));
     if (c->draft) {
         count_draft(e);

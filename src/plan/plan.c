@@ -345,10 +345,10 @@ static double best_front_share(const plan_inputs *in, uint64_t room, plan_result
     if (in->exit_layers <= 0)
         return best;
     pin_groups(in, room, best, r);
-    double best_s = (1 - least_gain) * plan_usual_pass_s(in, r, in->exit_layers);
+    double best_s = (1 - least_gain) * plan_usual_pass_s(in, r);
     for (int percent = 100; percent >= 60; percent -= 2) {
         pin_groups(in, room, 0.01 * percent, r);
-        double s = plan_usual_pass_s(in, r, in->exit_layers);
+        double s = plan_usual_pass_s(in, r);
         if (s < best_s) {
             best_s = s;
             best = 0.01 * percent;

@@ -74,6 +74,8 @@ typedef struct plan_inputs {
     int32_t tap_rows;         /* most rows of a target's pass that are tapped (pass.h) */
     int32_t tapped_layers;    /* of which the drafter sees all rows of a target's pass */
     double exit_layers;       /* mean layers of a pass, if passes may be stopped; 0: all */
+    const float *exit_shares; /* [n_layers + 1]: of passes that end after so many layers; borrowed;
+                                 NULL: all of them after exit_layers */
     int32_t least_logit_rows; /* least rows of logits, whatever the policy needs */
     kv_format kv, kv_plain;   /* the caches' format; the format without that option */
     bool set_share;           /* for measurements: pin this share of every matrix, whatever the */
@@ -102,7 +104,7 @@ typedef struct plan_result {
  * product pinned rows are computed while streamed ones arrive. If all matrices that passes use are
  * pinned, embeddings whose rows would be looked up are next, the draft's first.
  *
- * If passes end early in the mean, the first layers get a larger share and the last ones none,
+ * If passes end early, the first layers get a larger share and the last ones none,
  * provided that this makes the mean pass shorter (plan_usual_pass_s).
  *
  * If the target drafts for itself, the first planes of all matrices that its passes multiply stay
@@ -128,8 +130,11 @@ uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r);
  * ring ahead of the threads. layers need not be whole. (plan_front.c) */
 double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, double disk_per_s,
                    double memory_per_s);
+/* The mean over passes that end where the inputs say. */
+double plan_mean_pass_s(const plan_inputs *in, const plan_result *r, double disk_per_s,
+                        double memory_per_s);
 /* The same over a full tree, on a usual machine and disk. */
-double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers);
+double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 

@@ -2,8 +2,8 @@
  *
  * As long as passes go to their end, a byte in memory is worth the same in every layer: then an
  * equal share of each matrix is best, because computing overlaps with reading all the time. A pass
- * that ends early does not read the last layers, so their bytes are worth less in memory, and those
- * of the first layers more. But while layers that are entirely in memory are computed, the disk is
+ * that ends early does not read the last layers, so a byte in memory is worth less the fewer passes
+ * reach its layer, and those of the first layers are worth more. But while layers that are entirely in memory are computed, the disk is
  * idle once its ring is full: what it could read meanwhile need not be in memory. So the first
  * layers keep a share that lets the disk stay busy, and the memory that this saves pins further
  * layers. */
@@ -53,13 +53,27 @@ double plan_pass_s(const plan_inputs *in, const plan_result *r, double layers, d
     return computed;
 }
 
-double plan_usual_pass_s(const plan_inputs *in, const plan_result *r, double layers)
+double plan_mean_pass_s(const plan_inputs *in, const plan_result *r, double disk_per_s,
+                        double memory_per_s)
+{
+    int32_t n_layers = in->model[PLAN_TARGET].shape->n_layers;
+    double sum = 0;
+    if (!in->exit_shares)
+        return plan_pass_s(in, r, in->exit_layers, disk_per_s, memory_per_s);
+    for (int32_t layer = 1; layer <= n_layers; layer++)
+        if (in->exit_shares[layer] > 0)
+            sum += (double)in->exit_shares[layer] *
+                   plan_pass_s(in, r, layer, disk_per_s, memory_per_s);
+    return sum;
+}
+
+double plan_usual_pass_s(const plan_inputs *in, const plan_result *r)
 {
     const uint64_t bytes = 1 << 30;
     turn_cost usual;
     cost_init(&usual, bytes, bytes, 0, 0);
-    return plan_pass_s(in, r, layers, (double)bytes / usual.read_s,
-                       (double)bytes / cost_pass(&usual, 1 + in->draft.tree_nodes));
+    return plan_mean_pass_s(in, r, (double)bytes / usual.read_s,
+                            (double)bytes / cost_pass(&usual, 1 + in->draft.tree_nodes));
 }
 
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r)

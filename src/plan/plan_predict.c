@@ -41,8 +41,8 @@ static double mean_pass(const plan_inputs *in, const plan_result *r, pass_work t
 {
     const double at_once = 1e30; /* a speed that is no bound */
     double disk = r->report.speeds.disk_bytes_per_s;
-    return plan_pass_s(in, r, in->exit_layers, disk > 0 ? disk : at_once,
-                       compute_s > 0 ? target.bytes / compute_s : at_once);
+    return plan_mean_pass_s(in, r, disk > 0 ? disk : at_once,
+                            compute_s > 0 ? target.bytes / compute_s : at_once);
 }
 
 static double per_second(double s)

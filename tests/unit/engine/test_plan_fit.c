@@ -331,6 +331,11 @@ TEST(a_pass_may_end_early)
     assert_true(plan_pass_s(&in, &r, 1.5, 10, 100) == 10 - 3 + 20 + 5);
     assert_true(plan_pass_s(&in, &r, 1, 10, 100) == 10 + 5);
     assert_true(plan_pass_s(&in, &r, 0.5, 10, 100) == 5 + 5);
+    /* A quarter of the passes ends after the first layer. */
+    in.exit_layers = 1.75;
+    assert_true(plan_mean_pass_s(&in, &r, 10, 100) == 10 - 3 + 30 + 5);
+    in.exit_shares = (const float[]){0, 0.25f, 0.75f};
+    assert_true(plan_mean_pass_s(&in, &r, 10, 100) == 0.25 * 15 + 0.75 * 52);
     /* A fast disk waits for the threads. */
     assert_true(plan_pass_s(&in, &r, 2, 1000, 100) > 35 - 1e-9);
     assert_int_equal(plan_front_layers(&in, &r), 1);
@@ -366,8 +371,7 @@ TEST(the_front_may_be_pinned)
         if (t.front_layers == 0)
             continue;
         n_front++;
-        assert_true(plan_usual_pass_s(&x.in, &x.result, 3.5) <
-                    plan_usual_pass_s(&x.in, &even.result, 3.5));
+        assert_true(plan_usual_pass_s(&x.in, &x.result) < plan_usual_pass_s(&x.in, &even.result));
         /* One share of the first layers, nothing of the last ones, and a step in between. */
         double first = (double)x.stays[1].n_pinned / x.target[1].groups.n_groups, share = first;
         int n_steps = 0;
@@ -383,6 +387,14 @@ TEST(the_front_may_be_pinned)
         assert_true(n_steps <= 1 && first > 0.58 && t.spare_bytes < mib);
     }
     assert_true(n_front > 10);
+    /* Passes that end at many layers: the later a layer, the fewer reach it, though the mean is one
+     * where nothing is gained. */
+    x.in.exit_layers = 5;
+    x.in.exit_shares = (const float[]){0, 0, 0.1f, 0.15f, 0.15f, 0.15f, 0.45f};
+    uint64_t budget = least + 60 * mib;
+    assert_true(plan_of(&x, budget)->front_layers > 0);
+    plan_of(&even, budget);
+    assert_true(plan_usual_pass_s(&x.in, &x.result) < plan_usual_pass_s(&x.in, &even.result));
 }
 
 /* What is deferred is counted: rows of the workspace with their logits, and each session's list. */
