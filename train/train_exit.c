@@ -46,11 +46,13 @@ static drey_status check_options(const drey_train_exit_options *o, drey_error *e
 {
     if (!o->engine || !o->engine->target)
         FAIL(err, DREY_ERR_USAGE, "no target model was given");
-    if (o->engine->drafter == DREY_DRAFTER_SELF)
-        FAIL(
-            err, DREY_ERR_USAGE,
-            "predictors cannot be trained with the target as its own draft; name a draft model, or "
-            "let candidates be looked up");
+    const drafter_kind *kind = drafter_kind_of(o->engine->drafter);
+    if (kind && kind->exit_conflict)
+        FAIL(err, DREY_ERR_USAGE,
+             "predictors cannot be trained with the drafter \"%s\": %s; name a draft model or "
+             "heads, "
+             "or let candidates be looked up",
+             kind->name, kind->exit_conflict);
     int32_t n_layers = o->engine->target->shape.n_layers;
     if (n_layers < 4 || n_layers > EXIT_LAYERS)
         FAIL(err, DREY_ERR_UNSUPPORTED,

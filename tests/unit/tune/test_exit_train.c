@@ -432,7 +432,9 @@ TEST(wrong_options_are_refused)
               "too many to train with");
     BROKEN_BY(o.engine = NULL, "no target");
     engine.drafter = DREY_DRAFTER_SELF;
-    BROKEN_BY(o.seed = 0, "its own draft");
+    BROKEN_BY(o.seed = 0, "with the drafter \"self\": it would draft with");
+    engine.drafter = DREY_DRAFTER_EAGLE;
+    BROKEN_BY(o.seed = 0, "with the drafter \"eagle\": it guesses from the last layers");
 #undef BROKEN_BY
     drey_model_close(&m);
 }
