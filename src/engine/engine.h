@@ -55,7 +55,6 @@ struct drey_engine {
     stream_counters reads;      /* of the target, when the last pass began */
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
-    float exit_shares[EXIT_LAYERS + 1]; /* of the inputs */
     engine_sidecar sidecar;
 };
 

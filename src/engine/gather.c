@@ -241,8 +241,8 @@ static drey_status open_predictors(drey_engine *e, drey_error *err)
 static void gather_exits(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;
-    in->exit_layers = exit_usual_layers(&e->predictors, verifies_roots_alone(e), e->exit_shares);
-    in->exit_shares = in->exit_layers > 0 ? e->exit_shares : NULL;
+    in->exit_layers = exit_usual_layers(&e->predictors, verifies_roots_alone(e));
+    in->exit_shares = in->exit_layers > 0 ? e->predictors.passes : NULL;
     if (e->tuning.exit_layers > 0) {
         in->exit_layers = e->tuning.exit_layers;
         in->exit_shares = NULL;

@@ -121,17 +121,17 @@ int32_t exit_most_deferred(drey_exit mode, bool single)
 }
 
 /* A tree's pass ends only when its last node is decided: hardly ever early. */
-double exit_usual_layers(const exit_predictors *p, bool single, float *share)
+double exit_usual_layers(exit_predictors *p, bool single)
 {
     const float n_passes = EXIT_MOST_SINGLE + 1;
     double layers = 0;
     if (!single || p->n_layers == 0)
         return 0;
-    for (int32_t layer = 0; layer <= p->n_layers; layer++) {
-        share[layer] = EXIT_MOST_SINGLE * (layer < p->first ? 0 : p->expected[layer]) / n_passes;
+    for (int32_t layer = p->first; layer <= p->n_layers; layer++) {
+        p->passes[layer] = EXIT_MOST_SINGLE * p->expected[layer] / n_passes;
         if (layer == p->n_layers)
-            share[layer] += 1 / n_passes;
-        layers += (double)share[layer] * layer;
+            p->passes[layer] += 1 / n_passes;
+        layers += (double)p->passes[layer] * layer;
     }
     return layers;
 }

@@ -24,7 +24,6 @@ drey_status exit_open_for(exit_predictors *p, const exit_user *user, drey_error 
 
 /* Most deferred rows of a session, and of a pass. single: passes verify the root alone. */
 int32_t exit_most_deferred(drey_exit mode, bool single);
-/* The share of passes that end after so many layers, over the texts that the predictors were trained
- * on, with the passes that complete tokens which left: share[0 .. n_layers]. Returns the mean number
- * of layers; 0: nearly all, and nothing is written. */
-double exit_usual_layers(const exit_predictors *p, bool single, float *share);
+/* The mean number of layers that a pass goes through, over the texts that the predictors were
+ * trained on, with the passes that complete tokens which left; 0: nearly all. Sets p->passes. */
+double exit_usual_layers(exit_predictors *p, bool single);

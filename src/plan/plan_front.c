@@ -1,9 +1,9 @@
 /* The time of a pass that may end before its last layer, by what is pinned of each layer.
  *
  * As long as passes go to their end, a byte in memory is worth the same in every layer: then an
- * equal share of each matrix is best, because computing overlaps with reading all the time. A pass
- * that ends early does not read the last layers, so a byte in memory is worth less the fewer passes
- * reach its layer, and those of the first layers are worth more. But while layers that are entirely in memory are computed, the disk is
+ * equal share of each matrix is best, because computing overlaps with reading all the time. If some
+ * end early, a byte in memory is worth less the fewer passes reach its layer, so those of the first
+ * layers are worth more. But while layers that are entirely in memory are computed, the disk is
  * idle once its ring is full: what it could read meanwhile need not be in memory. So the first
  * layers keep a share that lets the disk stay busy, and the memory that this saves pins further
  * layers. */

@@ -198,8 +198,8 @@ static bool never(void *user, int32_t layer, int32_t position)
     return false;
 }
 
-/* For the candidates of early exits only the first head is kept, and rows of the target's head serve
- * as the slice: less memory, the same guesses. */
+/* For candidates of early exits only the first head is kept, and rows of the target's head are the
+ * slice: less memory, the same guesses. */
 static void check_for_exits(const drey_engine_options *options, const medusa_node *root,
                             const float *hidden, const float *want, uint64_t usual_bytes)
 {
