@@ -25,7 +25,7 @@ static const struct {
     {CLI_PERPLEXITY, perplexity_main},
     {CLI_REPORT, report_main},
     {CLI_TUNE, tune_main},
-    {CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA, train_main},
+    {CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA | CLI_TRAIN_EAGLE, train_main},
     {CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_KERNELS | CLI_BENCH_MODEL, bench_main},
 };
 

@@ -15,9 +15,11 @@
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "common/new_file.h"
+#include "train/checkpoint.h"
 #include "train/encode.h"
 #include "train/medusa_trainer.h"
 #include "train/prompt_check.h"
+#include "train/slice_rows.h"
 #include "weights/weights.h"
 
 enum {
@@ -241,121 +243,39 @@ static drey_status choose_slice(training *t, drey_error *err)
     return DREY_OK;
 }
 
-/* ---- The head's rows ---- */
+/* ---- The checkpoint ---- */
 
-/* Of places [from, to), rising by id. */
-static drey_status read_places(training *t, const weight *head, const file *f, const char *path,
-                               int32_t from, int32_t to, drey_error *err)
+static checkpoint_about checkpoint_of(const training *t)
 {
-    enum { AT_ONCE = 4 * GROUP_ROWS };
-    size_t most = (size_t)gathered_groups(min_i32(to - from, AT_ONCE)) * head->stays.group_bytes;
-    uint8_t *packed = malloc(most);
-    float *row = malloc((size_t)head->form.k * sizeof *row);
-    drey_status status =
-        packed && row ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "no memory for rows of the head");
-    for (int32_t at = from, n; at < to && status == DREY_OK; at += n) {
-        n = min_i32(to - at, AT_ONCE);
-        status = gather_rows(head, f, path, t->slice.id + at, n, packed, err);
-        for (int32_t i = 0; i < n && status == DREY_OK; i++) {
-            head->form.kernel->unpack_row(
-                row, packed + (size_t)(i / GROUP_ROWS) * head->stays.group_bytes, i % GROUP_ROWS,
-                head->form.k);
-            t->kernels->to_f16(t->head_rows + (int64_t)(at + i) * head->form.k, row, head->form.k);
-        }
-    }
-    free(packed);
-    free(row);
-    return status;
-}
-
-static drey_status read_rows(training *t, drey_error *err)
-{
-    const gguf *g = t->target->file;
-    const gguf_tensor *tensor = model_head_tensor(g);
-    const char *path = gguf_part_path(g, tensor->part);
-    weight head;
-    file f;
-    TRY(weight_describe(&head, tensor, t->kernels, err));
-    TRY(file_open(&f, path, true, err));
-    drey_status status = file_check(&f, path, gguf_part_stamp(g, tensor->part), err);
-    if (status == DREY_OK)
-        status = read_places(t, &head, &f, path, 0, t->slice.n_ids, err);
-    if (status == DREY_OK)
-        status = read_places(t, &head, &f, path, t->slice.n_ids, t->slice.n_rows, err);
-    file_close(&f);
-    return status;
-}
-
-/* ---- The checkpoint: a head, then parameters and Adam's moments ---- */
-
-typedef struct checkpoint_head {
-    char magic[8];
-    uint64_t identity, seed, texts; /* texts: a hash of how often they hold each token */
-    int64_t n_parameters, n_positions, n_steps, step;
-    double power1, power2;
-    int32_t n_ids, n_heads;
-} checkpoint_head;
-
-static checkpoint_head checkpoint_of(const training *t)
-{
-    const medusa_trainer *m = &t->trainer;
-    return (checkpoint_head){
-        .magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '5'},
+    return (checkpoint_about){
+        .magic = {'d', 'r', 'e', 'y', 's', 't', 'p', '6'},
         .identity = t->identity,
         .seed = t->o->seed,
         .texts = hash64_of(t->slice.learnt, (size_t)t->slice.n_vocab * sizeof *t->slice.learnt),
-        .n_parameters = m->n_parameters,
+        .n_parameters = t->trainer.n_parameters,
         .n_positions = t->data.n,
-        .n_steps = m->about.n_steps,
-        .step = m->step,
-        .power1 = m->adam.power1,
-        .power2 = m->adam.power2,
+        .n_steps = t->trainer.about.n_steps,
         .n_ids = t->n_ids,
-        .n_heads = t->n_heads};
+        .shape = t->n_heads};
 }
 
 static drey_status save(const training *t, drey_error *err)
 {
-    const medusa_trainer *m = &t->trainer;
-    const checkpoint_head head = checkpoint_of(t);
-    size_t n = (size_t)m->n_parameters * sizeof(float);
-    const float *parts[] = {m->parameters, m->adam.first, m->adam.second};
-    new_file f;
-    TRY(new_file_open(&f, t->checkpoint, err));
-    drey_status status = new_file_write(&f, 0, &head, sizeof head, err);
-    for (uint64_t i = 0; i < 3 && status == DREY_OK; i++)
-        status = new_file_write(&f, sizeof head + i * n, parts[i], n, err);
-    return new_file_end(&f, status, err);
+    const checkpoint_about about = checkpoint_of(t);
+    return checkpoint_save(t->checkpoint, &about, t->trainer.step, t->trainer.parameters,
+                           &t->trainer.adam, err);
 }
 
 /* One that belongs to this training is continued; any other is ignored. */
 static void restore(training *t)
 {
     medusa_trainer *m = &t->trainer;
-    checkpoint_head head, want = checkpoint_of(t);
-    size_t n = (size_t)m->n_parameters * sizeof(float);
+    const checkpoint_about about = checkpoint_of(t);
     float *parts[] = {m->parameters, m->adam.first, m->adam.second};
-    file f;
-    if (file_open(&f, t->checkpoint, false, NULL) != DREY_OK)
+    if (checkpoint_restore(t->checkpoint, &about, &m->step, m->parameters, &m->adam))
         return;
-    bool good = f.n_bytes == sizeof head + 3 * n &&
-                file_read(&f, t->checkpoint, 0, sizeof head, &head, NULL, 0, NULL) == DREY_OK;
-    want.step = good ? head.step : 0;
-    want.power1 = good ? head.power1 : 0;
-    want.power2 = good ? head.power2 : 0;
-    good = good && memcmp(&head, &want, sizeof head) == 0 && head.step >= 0 &&
-           head.step <= head.n_steps;
-    for (uint64_t i = 0; i < 3 && good; i++)
-        good = file_read(&f, t->checkpoint, sizeof head + i * n, n, parts[i], NULL, 0, NULL) ==
-               DREY_OK;
-    file_close(&f);
-    for (int i = 0; i < 3 && !good; i++)
-        memset(parts[i], 0, n);
-    if (good) {
-        m->step = head.step;
-        m->adam.power1 = head.power1;
-        m->adam.power2 = head.power2;
-    }
+    for (int i = 0; i < 3; i++)
+        memset(parts[i], 0, (size_t)m->n_parameters * sizeof(float));
 }
 
 /* ---- Training ---- */
@@ -370,7 +290,8 @@ static drey_status open_trainer(training *t, drey_error *err)
     TRY(arena_init(&t->memory, trainer_bytes(t, n, n_rows), true, err));
     t->head_rows = arena_take(&t->memory, row_bytes(t, n_rows));
     TRY(arena_check(&t->memory, err));
-    TRY(read_rows(t, err));
+    TRY(slice_rows_read(t->target->file, model_head_tensor(t->target->file), &t->slice, t->kernels,
+                        t->head_rows, err));
     TRY(self_texts_read(&t->data, t->texts, n, d, &t->slice, &t->memory, err));
     const medusa_training about = about_training(t, &t->data, n_rows);
     TRY(medusa_trainer_init(&t->trainer, &about, &t->memory, err));

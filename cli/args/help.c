@@ -54,6 +54,11 @@ const cli_usage cli_usages[] = {
      "what it writes next: MODEL.gguf.drey-medusa. The next call continues what was\n"
      "interrupted.\n",
      "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n"},
+    {CLI_TRAIN_EAGLE, "train eagle", "-m MODEL.gguf", "a layer that guesses what comes next",
+     "Lets the target write texts, and trains one decoder layer that follows it and\n"
+     "drafts (EAGLE): MODEL.gguf.eagle.gguf. The next call continues what was\n"
+     "interrupted.\n",
+     "  drey train eagle -m t.gguf && drey run -m t.gguf -d t.gguf.eagle.gguf -p Hello\n"},
     {CLI_TUNE, "tune", "[-m MODEL.gguf]", "measures what is fastest on this machine",
      "Keeps what it measures in the user's cache directory for run, chat and serve.\n"
      "Alone: which variants of kernels are faster (seconds). With models: passes by\n"

@@ -25,7 +25,8 @@ typedef enum cli_command {
     CLI_TRAIN_EXIT = 1 << 12,
     CLI_TRAIN_MEDUSA = 1 << 13,
     CLI_SERVE = 1 << 14,
-    CLI_CHAT = 1 << 15
+    CLI_CHAT = 1 << 15,
+    CLI_TRAIN_EAGLE = 1 << 16
 } cli_command;
 
 /* Commands that take a file without -m. */
@@ -97,7 +98,7 @@ typedef struct cli_plan {
 typedef struct cli_train {
     int32_t n_hidden; /* exit */
     cli_features features;
-    int32_t n_heads, n_vocabulary, n_epochs; /* medusa */
+    int32_t n_heads, n_vocabulary, n_epochs; /* medusa, eagle */
     float rate;
     bool keep_texts;
 } cli_train;

@@ -3,6 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/files/json_file.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
@@ -23,8 +24,8 @@ static drey_status read_prompts(training *t, drey_error *err)
     return DREY_OK;
 }
 
-/* Opens the models, reads the prompts (--prompts, or the usual ones; for heads none) and tokenizes
- * them. training_close takes a half-opened one as well. */
+/* Opens the models, reads the prompts (--prompts, or the usual ones; for heads and layers none) and
+ * tokenizes them. training_close takes a half-opened one as well. */
 static drey_status training_open(training *t, const training_kind *kind, drey_error *err)
 {
     const cli_settings *s = t->settings;
@@ -36,7 +37,7 @@ static drey_status training_open(training *t, const training_kind *kind, drey_er
         snprintf(t->output, n, "%s%s", s->common.model, kind->suffix);
     TRY(json_check_path(s->json, err));
     TRY(models_open(&t->models, s, err));
-    if (s->command == CLI_TRAIN_MEDUSA && !s->prompts)
+    if (s->command != CLI_TRAIN_EXIT && !s->prompts)
         return DREY_OK; /* the model asks itself */
     return read_prompts(t, err);
 }
@@ -77,10 +78,47 @@ static drey_status train_all(training *t, const training_kind *kind, void *repor
     return s->json ? write_json(t, kind, report, err) : DREY_OK;
 }
 
+void show_texts(FILE *out, int64_t n_positions, int64_t n_held, int64_t n_kept, int64_t n_texts,
+                double write_s)
+{
+    char seconds[16];
+    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)n_positions,
+            (long long)n_held);
+    if (n_kept >= n_texts)
+        fprintf(out, "the first %lld of %lld that were kept\n", (long long)n_texts,
+                (long long)n_kept);
+    else
+        fprintf(out, "written in %s\n", format_seconds(seconds, write_s));
+    fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
+}
+
+void show_ranks(FILE *out, const char *name, const float *share, int32_t n)
+{
+    double any = 0;
+    fprintf(out, "%-9s", name);
+    for (int32_t i = 0; i < n; i++) {
+        any += (double)share[i];
+        fprintf(out, " %5.1f", 100 * (double)share[i]);
+    }
+    fprintf(out, " %5.1f\n", 100 * any);
+}
+
+void put_ranks(json_writer *w, const float *share, int32_t n, int64_t n_held)
+{
+    double ranks[8];
+    for (int32_t i = 0; i < n; i++)
+        ranks[i] = (double)share[i];
+    json_put_object(w, NULL);
+    json_put_numbers(w, "accuracy_by_rank", ranks, (size_t)n);
+    json_put_number(w, "held_out_positions", (double)n_held);
+    json_close(w, '}');
+}
+
 int train_main(const cli_settings *settings)
 {
-    bool medusa = settings->command == CLI_TRAIN_MEDUSA;
-    const training_kind *kind = medusa ? &train_medusa : &train_exit;
+    const training_kind *kind = settings->command == CLI_TRAIN_MEDUSA  ? &train_medusa
+                                : settings->command == CLI_TRAIN_EAGLE ? &train_eagle
+                                                                       : &train_exit;
     training t = {.settings = settings, .progress.quiet = settings->quiet};
     drey_error err = {0};
     void *report = calloc(1, kind->report_bytes);

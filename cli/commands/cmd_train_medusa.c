@@ -13,28 +13,16 @@
 static void show(const training *t, const void *report, FILE *out)
 {
     const drey_train_medusa_report *r = report;
-    char seconds[2][16];
-    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)r->n_positions,
-            (long long)r->n_held[0]);
-    if (r->n_kept >= r->n_texts)
-        fprintf(out, "the first %lld of %lld that were kept\n", (long long)r->n_texts,
-                (long long)r->n_kept);
-    else
-        fprintf(out, "written in %s\n", format_seconds(seconds[0], r->write_s));
-    fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
+    char seconds[16], name[16];
+    show_texts(out, r->n_positions, r->n_held[0], r->n_kept, r->n_texts, r->write_s);
     for (int32_t k = 0; k < r->n_heads; k++) {
-        double any = 0;
-        fprintf(out, "head %d   ", k + 1);
-        for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++) {
-            any += (double)r->accuracy[k][i];
-            fprintf(out, " %5.1f", 100 * (double)r->accuracy[k][i]);
-        }
-        fprintf(out, " %5.1f\n", 100 * any);
+        snprintf(name, sizeof name, "head %d", k + 1);
+        show_ranks(out, name, r->accuracy[k], DREY_MEDUSA_RANKS);
     }
     fprintf(out, "written   ");
     print_clean(out, t->output);
     fprintf(out, ", guessing among %d tokens; trained in %s\n", r->n_ids,
-            format_seconds(seconds[1], r->train_s));
+            format_seconds(seconds, r->train_s));
 }
 
 static void put(const void *report, json_writer *w)
@@ -44,15 +32,8 @@ static void put(const void *report, json_writer *w)
                   {"text_tokens", (double)r->n_texts}, {"train_positions", (double)r->n_positions},
                   JSON_OF(r, loss), JSON_OF(r, write_s), JSON_OF(r, train_s));
     json_put_array(w, "heads");
-    for (int32_t k = 0; k < r->n_heads; k++) {
-        double ranks[DREY_MEDUSA_RANKS];
-        for (int32_t i = 0; i < DREY_MEDUSA_RANKS; i++)
-            ranks[i] = (double)r->accuracy[k][i];
-        json_put_object(w, NULL);
-        json_put_numbers(w, "accuracy_by_rank", ranks, DREY_MEDUSA_RANKS);
-        json_put_number(w, "held_out_positions", (double)r->n_held[k]);
-        json_close(w, '}');
-    }
+    for (int32_t k = 0; k < r->n_heads; k++)
+        put_ranks(w, r->accuracy[k], DREY_MEDUSA_RANKS, r->n_held[k]);
     json_close(w, ']');
 }
 

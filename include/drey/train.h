@@ -159,6 +159,50 @@ typedef struct drey_train_medusa_report {
 DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
                                        drey_train_medusa_report *report, drey_error *err);
 
+/* ---- An EAGLE layer ---- */
+
+#define DREY_EAGLE_PASSES 3
+#define DREY_EAGLE_RANKS  8
+
+typedef struct drey_train_eagle_options {
+    /* As for drey_train_medusa_options, but for what is said here. */
+    const drey_engine_options *engine;
+    int32_t n_ids;
+    int64_t n_positions;
+    int32_t n_epochs;
+    float rate; /* 0: 0.001 */
+    float temperature;
+    bool greedy;
+    bool keep_texts; /* OUTPUT.texts has the same form for heads and layers */
+    uint64_t seed;
+    const char *output; /* NULL: MODEL.eagle.gguf, next to the model's first file */
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+    const drey_train_prompt *prompts; /* [n_prompts] */
+    int32_t n_prompts, zero;
+    uint64_t reserved[6]; /* zero */
+} drey_train_eagle_options;
+DREY_API void drey_train_eagle_options_init(drey_train_eagle_options *options);
+
+typedef struct drey_train_eagle_report {
+    int32_t n_ids;
+    int64_t n_kept;                    /* tokens that OUTPUT.texts had before */
+    int64_t n_texts;                   /* tokens of text that were used, old and new */
+    int64_t n_positions;               /* trained with */
+    int64_t n_held[DREY_EAGLE_PASSES]; /* judged by */
+    /* On held-out texts: how often a guess of a rank was right. The first pass guesses after tokens
+     * that the target has computed, each further one after guesses of the pass before. */
+    float accuracy[DREY_EAGLE_PASSES][DREY_EAGLE_RANKS];
+    double loss; /* at the end, per position */
+    double write_s, train_s;
+} drey_train_eagle_report;
+
+/* As drey_train_medusa, of one decoder layer after the target (docs/reference/eagle3.md), which
+ * options.draft takes then. DREY_ERR_UNSUPPORTED: the target has norms that take the mean off. */
+DREY_API drey_status drey_train_eagle(const drey_train_eagle_options *options,
+                                      drey_train_eagle_report *report, drey_error *err);
+
 #ifdef __cplusplus
 }
 #endif

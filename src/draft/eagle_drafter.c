@@ -23,6 +23,7 @@
 #include "common/num.h"
 #include "common/path.h"
 #include "os/file.h"
+#include "weights/weights.h"
 
 static eagle_drafter *self_of(drafter *d)
 {
@@ -296,6 +297,22 @@ static drey_status check_fit(const draft_source *src, drey_error *err)
     return DREY_OK;
 }
 
+/* Files that drey trained say for which model. */
+static drey_status check_target(const draft_source *src, drey_error *err)
+{
+    const gguf_key *of = gguf_find_key(src->side, EAGLE_TARGET_KEY);
+    uint64_t wanted, identity;
+    if (!of || of->kind != GGUF_U64)
+        return DREY_OK;
+    memcpy(&wanted, of->value, sizeof wanted);
+    TRY(model_identity(src->target, &identity, err));
+    if (identity != wanted)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "this EAGLE layer was trained for another model, or the model has changed since; "
+             "train another one, or continue without it");
+    return DREY_OK;
+}
+
 static drey_status eagle_open(draft_source *src, drey_error *err)
 {
     const char *path = gguf_part_path(src->side, 0);
@@ -304,6 +321,7 @@ static drey_status eagle_open(draft_source *src, drey_error *err)
              "%s is a model of its own and no EAGLE layer: use it with the drafter \"model\"",
              SHOWN_PATH(path));
     TRY(error_in_file(err, path, check_fit(src, err)));
+    TRY(error_in_file(err, path, check_target(src, err)));
     src->taps = &src->side_shape->taps;
     src->resident_bytes = arena_size((size_t)src->taps->n_ids * sizeof(int32_t));
     return DREY_OK;

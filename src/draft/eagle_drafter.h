@@ -17,6 +17,9 @@
 /* Most rows of accepted tokens that wait to be computed, and rows of a prompt's pass. */
 enum { EAGLE_ROWS = 64 };
 
+/* A key of files that drey trained: the target's model_identity. */
+#define EAGLE_TARGET_KEY "drey.target"
+
 typedef struct eagle_drafter {
     drafter base;
     runner *run;

@@ -6,6 +6,7 @@
 
 #include "common/hash.h"
 #include "common/new_file.h"
+#include "gguf/header.h"
 
 enum { DATA_ALIGN = 32, VERSION = 3 };
 
@@ -103,6 +104,39 @@ void new_gguf_f32(new_gguf *g, const char *name, float value)
 void new_gguf_text(new_gguf *g, const char *name, const char *value)
 {
     put_text(put_key(g, name, GGUF_STRING), value);
+}
+
+void new_gguf_bool(new_gguf *g, const char *name, bool value)
+{
+    put_int(put_key(g, name, GGUF_BOOL), value, 1);
+}
+
+static size_t value_bytes(const gguf_key *key)
+{
+    gguf_kind kind = key->kind == GGUF_ARRAY ? key->item_kind : key->kind;
+    if (key->kind == GGUF_STRING)
+        return 8 + gguf_text_of(key).n_bytes;
+    if (kind != GGUF_STRING)
+        return (size_t)key->n_items * header_kind_bytes(kind);
+    size_t n = 0;
+    gguf_string item;
+    for (gguf_cursor c = gguf_strings(key); gguf_next_string(&c, &item);)
+        n += 8 + item.n_bytes;
+    return n;
+}
+
+void new_gguf_copy_key(new_gguf *g, const gguf_key *key)
+{
+    gguf_bytes *b = &g->keys;
+    put_int(b, key->name.n_bytes, 8);
+    put(b, key->name.text, key->name.n_bytes);
+    put_int(b, key->kind, 4);
+    if (key->kind == GGUF_ARRAY) {
+        put_int(b, key->item_kind, 4);
+        put_int(b, key->n_items, 8);
+    }
+    put(b, key->value, value_bytes(key));
+    g->n_keys++;
 }
 
 void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n)

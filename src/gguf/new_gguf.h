@@ -25,6 +25,9 @@ void new_gguf_u32(new_gguf *g, const char *name, uint32_t value);
 void new_gguf_u64(new_gguf *g, const char *name, uint64_t value);
 void new_gguf_f32(new_gguf *g, const char *name, float value);
 void new_gguf_text(new_gguf *g, const char *name, const char *value);
+void new_gguf_bool(new_gguf *g, const char *name, bool value);
+/* A key of another file, as it is. */
+void new_gguf_copy_key(new_gguf *g, const gguf_key *key);
 /* Arrays. */
 void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n);
 void new_gguf_u32s(new_gguf *g, const char *name, const uint32_t *values, uint64_t n);

@@ -29,7 +29,7 @@ offers() {
 }
 offers "drey r" "run report"
 offers "drey --ver" "--version"
-offers "drey train " "exit medusa --help"
+offers "drey train " "exit medusa eagle --help"
 offers "drey bench k" "kernels"
 offers "drey run --exit" "--exit --exit-file --exit-threshold"
 offers "drey run --exit " "off fast exact"

@@ -32,7 +32,7 @@ cat >>"$tmp/bin/drey" <<'END'
 more=()
 case "$1 ${2:-}" in
 "train exit") more=(-n 16 --hidden 4 --prompts p.jsonl) ;;
-"train medusa") more=(-n 600 --epochs 1) ;;
+"train medusa" | "train eagle") more=(-n 600 --epochs 1) ;;
 "bench kernels") more=(--type q8_0) ;;
 "bench model") more=(--prompt-tokens 64 --decode-tokens 16 --contexts 0,64) ;;
 serve*)

@@ -1,0 +1,65 @@
+/* drey train eagle: a layer after the target, and how often its guesses are right about texts that
+ * it has not seen. */
+#include "cli/commands/cmd_train.h"
+
+#include "cli/terminal/format.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+static void show(const training *t, const void *report, FILE *out)
+{
+    const drey_train_eagle_report *r = report;
+    char seconds[16], name[16];
+    show_texts(out, r->n_positions, r->n_held[0], r->n_kept, r->n_texts, r->write_s);
+    for (int32_t p = 0; p < DREY_EAGLE_PASSES; p++) {
+        snprintf(name, sizeof name, "guess %d", p + 1);
+        show_ranks(out, name, r->accuracy[p], DREY_EAGLE_RANKS);
+    }
+    fprintf(out, "written   ");
+    print_clean(out, t->output);
+    fprintf(out, ", guessing among %d tokens; trained in %s\n", r->n_ids,
+            format_seconds(seconds, r->train_s));
+}
+
+static void put(const void *report, json_writer *w)
+{
+    const drey_train_eagle_report *r = report;
+    JSON_PUT_EACH(w, {"vocabulary", r->n_ids}, {"kept_tokens", (double)r->n_kept},
+                  {"text_tokens", (double)r->n_texts}, {"train_positions", (double)r->n_positions},
+                  JSON_OF(r, loss), JSON_OF(r, write_s), JSON_OF(r, train_s));
+    json_put_array(w, "guesses");
+    for (int32_t p = 0; p < DREY_EAGLE_PASSES; p++)
+        put_ranks(w, r->accuracy[p], DREY_EAGLE_RANKS, r->n_held[p]);
+    json_close(w, ']');
+}
+
+static drey_status train(training *t, void *report, drey_error *err)
+{
+    const cli_settings *s = t->settings;
+    drey_engine_options engine = models_engine_options(&t->models, s, 2);
+    drey_train_eagle_options o;
+    drey_train_eagle_options_init(&o);
+    o.engine = &engine;
+    o.prompts = t->prompts;
+    o.n_prompts = t->list.n;
+    o.n_ids = s->train.n_vocabulary;
+    o.n_positions = option_given(s, "predict") ? s->text.n_predict : 0;
+    o.n_epochs = s->train.n_epochs;
+    o.rate = s->train.rate;
+    o.temperature = s->sampling.temperature;
+    o.greedy = option_given(s, "temp") && s->sampling.temperature <= 0;
+    o.keep_texts = s->train.keep_texts;
+    o.seed = s->sampling.seed;
+    o.output = t->output;
+    o.progress = progress_report;
+    o.go_on = signals_go_on;
+    o.user = &t->progress;
+    return drey_train_eagle(&o, report, err);
+}
+
+const training_kind train_eagle = {.suffix = ".eagle.gguf",
+                                   .report_bytes = sizeof(drey_train_eagle_report),
+                                   .keeps = true,
+                                   .train = train,
+                                   .show = show,
+                                   .put = put};

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# drey train eagle and drey run -d LAYER: what is said and written as JSON, the same text with the
+# layer and without, and that -d auto finds it.
+#   trained_eagle.sh DREY MAKE_TOY
+. "$(dirname "$0")/../cli/shell.sh"
+"$make_toy" "$tmp/m.gguf" 3
+layer=$tmp/m.gguf.eagle.gguf
+
+write() { # OPTION...: a text to $tmp/text
+    ends 0 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@"
+    mv "$tmp/out" "$tmp/text"
+}
+
+write -d none
+mv "$tmp/text" "$tmp/plain"
+ends 0 "$drey" train eagle -m "$tmp/m.gguf" -t 2 -n 1500 --epochs 2 --json "$tmp/json"
+has "$tmp/out" "^texts +[0-9]+ tokens to learn from, [0-9]+ held out"
+has "$tmp/out" "^guess 3( +[0-9.]+){9}$"
+has "$tmp/out" "^written +$layer, guessing among [0-9]+ tokens"
+has "$tmp/err" "^train: "
+holds "train --json" "$tmp/json" 'len(guesses) == 3 and train_positions > 1000 and vocabulary > 0' \
+    'all(len(g["accuracy_by_rank"]) == 8 and sum(g["accuracy_by_rank"]) <= 1 for g in guesses)'
+for file in "$layer.texts" "$layer.checkpoint"; do
+    [ ! -e "$file" ] || wrong "$file is still there"
+done
+"$drey" inspect "$layer" >"$tmp/inspect" || wrong "inspect"
+has "$tmp/inspect" "eagle3.extract_layers"
+for policy in sequence specinfer llmcad edgellm optimal; do
+    write -d "$layer" --policy $policy
+    same "another text with $policy" "$tmp/text" "$tmp/plain"
+done
+ends 2 "$drey" run -m "$layer" -d none -p x
+has "$tmp/err" "is a layer after another model and cannot write alone"
+ends 2 "$drey" run -m "$tmp/m.gguf" -d "$layer" --exit exact -p x
+has "$tmp/err" "do not go together: it guesses from the last layers"
+ends 2 "$drey" train exit -m "$tmp/m.gguf" -d "$layer" -q
+has "$tmp/err" "cannot be trained with the drafter .eagle.: it guesses from the last layers"
+ends 2 "$drey" train eagle -m "$tmp/m.gguf" -o "$tmp/m.gguf" -q
+has "$tmp/err" "m.gguf(, which is read| is there and is no layer)"
+exit $failed
