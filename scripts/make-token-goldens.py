@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the tokenizer tests' vocabularies and golden files with the reference implementations:
-Hugging Face `tokenizers` for byte-level BPE, `sentencepiece` for SentencePiece BPE.
+Hugging Face `tokenizers` for byte-level BPE, `sentencepiece` for SentencePiece BPE and unigram.
 
     pip install tokenizers==0.23.3 sentencepiece==0.2.3 protobuf gguf
     scripts/make-token-goldens.py [MODELS_DIR]
@@ -163,7 +163,7 @@ def reference(pre, tokens, types, merges):
     return encode
 
 
-def write_vocab(name, model, tokens, types, pre=None, merges=None, scores=None, **ids):
+def write_vocab(name, model, tokens, types, pre=None, merges=None, scores=None, charmap=None, **ids):
     path = os.path.join(ROOT, "vocab", name + ".gguf")
     w = gguf.GGUFWriter(path, "llama")
     w.add_name("vocabulary " + name)
@@ -176,6 +176,10 @@ def write_vocab(name, model, tokens, types, pre=None, merges=None, scores=None, 
         w.add_token_merges(merges)
     if scores is not None:
         w.add_token_scores(scores)
+    if charmap is not None:
+        w.add_precompiled_charsmap(charmap)
+        w.add_add_space_prefix(True)
+        w.add_remove_extra_whitespaces(True)
     for key, value in ids.items():
         w.add_uint32("tokenizer.ggml.%s_token_id" % key, value)
     w.write_header_to_file()
@@ -252,6 +256,62 @@ def make_sentencepiece(name):
     write_goldens(name, encode)
 
 
+def charmap_rules():
+    """A part of NFKC that all kinds of characters occur in, as SentencePiece's trainer reads it."""
+    import unicodedata
+    ranges = [(0xA0, 0x100), (0x132, 0x134), (0x2000, 0x2030), (0x2150, 0x2190), (0x2460, 0x2480),
+              (0x3000, 0x3001), (0xFB00, 0xFB07), (0xFF01, 0xFF60), (0xFF66, 0xFFA0)]
+    rules = {}
+    for low, high in ranges:
+        for code in range(low, high):
+            mapped = unicodedata.normalize("NFKC", chr(code))
+            if mapped != chr(code):
+                rules[chr(code)] = mapped
+    for letter in "AEIOUaeioun":  # composition: two characters become one
+        for accent in "\u0300\u0301\u0303\u0308":
+            rules[letter + accent] = unicodedata.normalize("NFC", letter + accent)
+    for blank in "\t\n\r\u00a0\u1680\u2028\u2029":
+        rules[blank] = " "
+    for nothing in "\u00ad\u200b\ufeff\x7f":
+        rules[nothing] = ""
+    return "".join("%s\t%s\n" % tuple(" ".join("%X" % ord(c) for c in text) for text in rule)
+                   for rule in sorted(rules.items()) if rule[0] != rule[1])
+
+
+def make_t5(name):
+    import io
+    import tempfile
+    from sentencepiece import sentencepiece_model_pb2 as pb
+    model = io.BytesIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write(charmap_rules())
+        rules.flush()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(CORPUS.splitlines()), model_writer=model, model_type="unigram",
+            vocab_size=540, normalization_rule_tsv=rules.name, character_coverage=0.99,
+            num_threads=1, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=2)
+    proto = pb.ModelProto()
+    proto.ParseFromString(model.getvalue())
+    tokens, types = [p.piece for p in proto.pieces], [p.type for p in proto.pieces]
+    scores = [p.score for p in proto.pieces]
+    extra = ["<extra_id_0>", "<extra_id_1>", "<tool_call>"]  # what T5 adds to its vocabulary
+    write_vocab(name, "t5", tokens + extra, types + [USER_DEFINED] * len(extra),
+                scores=scores + [-1000.0] * len(extra),
+                charmap=proto.normalizer_spec.precompiled_charsmap, eos=1, unknown=2, padding=0)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+    added = {t: len(tokens) + i for i, t in enumerate(extra)}
+    control = {t: i for i, t in enumerate(tokens) if types[i] in (CONTROL, UNKNOWN)}
+
+    def encode(flags, data):
+        special = {**added, **control} if flags & 1 else added
+        out = []
+        for part in re.split(b"(" + b"|".join(re.escape(s.encode()) for s in special) + b")", data):
+            name = part.decode("utf-8", "replace")
+            out += [special[name]] if name in special else processor.encode(part)
+        return out
+    write_goldens(name, encode)
+
+
 # ---- Real vocabularies ---------------------------------------------------------------------------
 
 def make_real(directory, name, file):
@@ -282,6 +342,7 @@ def main():
     make_bpe("tekken", "tekken", 700, [("<s>", CONTROL), ("</s>", CONTROL)],
              whole_words=(" squirrels", "snakeCase"), bos="<s>", eos="</s>")
     make_sentencepiece("sentencepiece")
+    make_t5("t5")
     if len(sys.argv) > 1:
         make_real(sys.argv[1], "real-qwen2", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
         make_real(sys.argv[1], "real-smollm", "SmolLM2-135M-Instruct.Q4_1.gguf")

@@ -306,8 +306,8 @@ typedef struct drey_speeds {
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. The parts of a budget are:
- * pinned, draft, ring, kv, work, held, prefix, program, tokenizer, stack, queue, reserve and spare
- * bytes. */
+ * pinned, draft, ring, kv, work, held, prefix, encoder, program, tokenizer, stack, queue, reserve
+ * and spare bytes. */
 typedef struct drey_plan {
     uint64_t budget_bytes;
     uint64_t smallest_budget_bytes; /* the smallest that certainly works, in whole MiB */
@@ -356,11 +356,13 @@ typedef struct drey_plan {
     /* Expected tokens/s with its drafter on usual texts, at these speeds, or on a usual machine and
      * disk if none were given: to rank drafters before anything is measured. */
     double expected_tokens_per_s;
-    int64_t front_layers;  /* above 0: passes end early, and this many of the first layers (or most
+    int64_t front_layers;   /* above 0: passes end early, and this many of the first layers (or most
                               of each) stay in memory; 0: an equal share of each layer stays */
-    uint64_t held_bytes;   /* the caller's, as the options say */
-    uint64_t prefix_bytes; /* for prefixes that are kept */
-    uint64_t reserved[11]; /* zero */
+    uint64_t held_bytes;    /* the caller's, as the options say */
+    uint64_t prefix_bytes;  /* for prefixes that are kept */
+    uint64_t encoder_bytes; /* of encoders: room for a whole input, and for their reads */
+    uint64_t cross_kv_bytes; /* of kv_bytes what keeps encoders' outputs */
+    uint64_t reserved[9];    /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that

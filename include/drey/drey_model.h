@@ -78,8 +78,11 @@ typedef struct drey_model_info {
     /* The longest text of any token but the unknown one, in bytes: a text of more than n *
      * token_bytes_most bytes has more than n tokens. */
     uint32_t token_bytes_most;
-    const char *path;     /* of the file, or of its first part; borrowed from the model */
-    uint64_t reserved[3]; /* zero */
+    const char *path; /* of the file, or of its first part; borrowed from the model */
+    /* Of an encoder, which reads the prompt as its input (drey_session_generate); 0: there is none.
+     * n_layers are then the decoder's, whose texts begin with start_id. */
+    int32_t n_encoder_layers, start_id;
+    uint64_t reserved[2]; /* zero */
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
@@ -92,7 +95,8 @@ DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *iden
 
 enum {
     DREY_TOKENIZE_SPECIAL = 1, /* special tokens written in the text count as tokens, not as text */
-    DREY_TOKENIZE_BOS = 2      /* put BOS first if the file says that the model wants it */
+    DREY_TOKENIZE_BOS = 2      /* put BOS first, or EOS last, if the file says that the model wants
+                                  them */
 };
 
 /* text: n_bytes arbitrary bytes; invalid UTF-8 is tokenized as well. *n_ids is set to the number of

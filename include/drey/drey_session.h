@@ -218,7 +218,13 @@ typedef struct drey_exits {
 /* Of the text that is being written, or of the last one; all 0 before the first. */
 DREY_API void drey_session_exits(const drey_session *session, drey_exits *out);
 
-/* Appends ids[0..n) to the session's timeline and writes a text from there. statistics may be NULL;
+/* A model with an encoder (drey_model_info.n_encoder_layers) reads an input and writes another
+ * text. Where the functions below take ids, these are the input, which the encoder reads in the
+ * next step. The timeline is then the decoder's, and begins with its start token. An input has room
+ * for n_context tokens, and so has the timeline. The same input again is not read again. n = 0
+ * continues the text that was written.
+ *
+ * Appends ids[0..n) to the session's timeline and writes a text from there. statistics may be NULL;
  * they are filled also after an error. What was verified before an error or cancel has been
  * delivered and stays in the timeline: a call with n = 0 continues from there, also when a disk
  * that failed works again. DREY_ERR_CONTEXT: the prompt is too long; DREY_ERR_CANCELLED: cancelled;
@@ -336,8 +342,10 @@ typedef struct drey_counts {
 DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
 
 /* Natural log probabilities of ids[1..n), each given the ids before it: logprob[n - 1]. Starts from
- * an empty timeline and leaves an empty one. DREY_ERR_CANCELLED even if the cancel came too late to
- * stop anything; DREY_ERR_FORMAT if one is not finite. */
+ * an empty timeline and leaves an empty one. Of a model with an encoder these are the decoder's
+ * ids, given the input of the last drey_session_sync; DREY_ERR_USAGE: there was none.
+ * DREY_ERR_CANCELLED even if the cancel came too late to stop anything; DREY_ERR_FORMAT if one is
+ * not finite. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
 

@@ -79,7 +79,7 @@ static void budget_metrics(const drey_plan *p, text_out *out)
                  {"prefixes", p->prefix_bytes},     {"program", p->program_bytes},
                  {"tokenizer", p->tokenizer_bytes}, {"stack", p->stack_bytes},
                  {"queue", p->queue_bytes},         {"reserve", p->reserve_bytes},
-                 {"spare", p->spare_bytes}};
+                 {"encoder", p->encoder_bytes},     {"spare", p->spare_bytes}};
     out_text(out, "# HELP drey:budget_bytes The memory budget by its parts, as planned.\n"
                   "# TYPE drey:budget_bytes gauge\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -318,6 +318,9 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(check_model(o, o->target, "target", true, err));
     if (draft)
         TRY(check_model(o, draft, "draft", chosen.policy == DREY_POLICY_DRAFT, err));
+    if (draft && shape_reads(&draft->shape) != shape_reads(&o->target->shape))
+        FAIL(err, DREY_ERR_MISMATCH,
+             "only one of target and draft has an encoder; use a draft of the target's own family");
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
     TRY(take_units(c, o, tuning ? tuning->device : NULL, err));

@@ -81,6 +81,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
 void engine_leave_draft(drey_engine *e)
 {
     draft_source *src = &e->source;
+    encoder_close(&e->draft.encoder);
     weights_close(&e->draft.weights);
     arena_free(&e->draft.weight_memory);
     arena_free(&e->draft.layout_memory);
@@ -97,6 +98,7 @@ void engine_release(drey_engine *e)
 {
     prefix_close(&e->prefixes);
     arena_free(&e->prefix_memory);
+    encoder_close(&e->target.encoder);
     weights_close(&e->target.weights);
     engine_leave_draft(e);
     arena_free(&e->target.weight_memory);
@@ -175,8 +177,16 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
     TRY(model_layout_read(l, m->file, &side->weights, err));
     TRY(open_table(side, m->tokenizer, err));
+    const encoder_needs needs = engine_encoder_needs(e);
+    TRY(encoder_open(&side->encoder, m, &needs, err));
     TRY(arena_check(&side->layout_memory, err));
     return arena_check(&side->weight_memory, err);
+}
+
+encoder_needs engine_encoder_needs(const drey_engine *e)
+{
+    return (encoder_needs){
+        .config = &e->config, .kernels = e->kernels, .units = e->units, .cpu = &e->cpu};
 }
 
 size_t engine_view_bytes(const drey_engine *e)

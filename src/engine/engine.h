@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "policy/policy.h"
 #include "engine/config.h"
+#include "engine/encoder.h"
 #include "plan/plan.h"
 #include "store/store.h"
 #include "exit/exit.h"
@@ -25,6 +26,7 @@ typedef struct engine_side { /* the target, or the draft */
     workspace ws;    /* of all sessions, whose passes take turns */
     row_table table; /* of a head over a slice of the vocabulary, then the layout's head */
     arena layout_memory, weight_memory;
+    engine_encoder encoder; /* which reads the input */
 } engine_side;
 
 typedef struct engine_sidecar { /* the target's */
@@ -79,6 +81,8 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err);
 drey_status engine_gather_draft(drey_engine *e, drey_error *err);
 /* Undoes engine_gather_draft and closes the drafter's files. */
 void engine_leave_draft(drey_engine *e);
+/* What encoders need. */
+encoder_needs engine_encoder_needs(const drey_engine *e);
 /* Sets n_pinned of every matrix from e->plan. */
 void engine_apply_plan(drey_engine *e);
 /* Memory of the view with which the target drafts for itself. */

@@ -51,7 +51,8 @@ static drey_status bind(drey_engine *e, engine_side *side, const drey_model *m, 
     uint64_t read_bytes = e->config.reads.bytes;
     for (int32_t i = 0; read_bytes && i < side->layout.n_matrices; i++)
         weight_set_read(&side->layout.matrix[i], (int64_t)read_bytes);
-    return DREY_OK;
+    const encoder_needs needs = engine_encoder_needs(e);
+    return encoder_bind(&side->encoder, m, &needs, err);
 }
 
 /* ---- Inputs ---- */
@@ -124,6 +125,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     int32_t n = l->n_matrices, n_parts = gguf_n_parts(m->file);
     bool is_draft = model == PLAN_DRAFT;
     size_t table_bytes = head_table_bytes(l);
+    const encoder_needs needs = engine_encoder_needs(e);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], is_draft || views_target(e) ||
@@ -140,6 +142,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
         .ring_least_bytes =
             max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
         .n_logits = l->n_logits,
+        .encoder_bytes = encoder_bytes(&side->encoder, m, &needs),
     };
 }
 
@@ -193,7 +196,8 @@ static void gather_source(drey_engine *e)
 static drey_status gather_prefixes(drey_engine *e, drey_error *err)
 {
     const drey_prefix_options *o = &e->config.prefixes;
-    if (o->memory_bytes == 0)
+    /* A decoder's keys and values depend on the encoder's input: none serves another text. */
+    if (o->memory_bytes == 0 || encoder_is_there(&e->target.encoder))
         return DREY_OK;
     size_t block = prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e));
     int32_t n_context = e->config.n_context;

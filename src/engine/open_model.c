@@ -64,6 +64,8 @@ void drey_model_describe(const drey_model *m, drey_model_info *info)
                               .head_dim = s->head_dim,
                               .n_ff = s->n_ff,
                               .n_vocab = s->n_vocab,
+                              .n_encoder_layers = s->encoder.n_layers,
+                              .start_id = s->encoder.start_id,
                               .n_context_train = s->n_context_train,
                               .file_bytes = gguf_file_bytes(m->file),
                               .bos_id = tokenizer_bos(m->tokenizer),

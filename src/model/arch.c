@@ -41,6 +41,7 @@ static const arch archs[] = {
      .longrope = true},
     {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
     {.name = "eagle3", .keys = KEYS_TAPS},
+    {.name = "t5", .rope = ROPE_BUCKETS, .ffn = FFN_RELU, .keys = KEYS_ENCODER, .encoder = true},
 };
 
 static const arch *arch_find(gguf_string name)
@@ -136,6 +137,43 @@ static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)period);
     s->window_period = (int32_t)period;
     return DREY_OK;
+}
+
+/* T5 does not scale scores: its initial weights do that. Logits of a tied head are scaled. */
+static drey_status read_encoder(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    encoder_shape *e = &s->encoder;
+    char key[96];
+    if (!a->encoder)
+        return DREY_OK;
+    e->n_layers = s->n_layers;
+    if (gguf_find_key(g, arch_key(a, "decoder_block_count", key)))
+        TRY(read_int(g, a, "decoder_block_count", 1024, &s->n_layers, err));
+    if (!gguf_find_key(g, arch_key(a, "attention.relative_buckets_count", key)))
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no relative position buckets (%s); convert the model again", key);
+    TRY(read_int(g, a, "attention.relative_buckets_count", 1 << 10, &e->n_buckets, err));
+    if (e->n_buckets < 4 || e->n_buckets % 4 || e->n_buckets > 128)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "%s is %d; drey computes multiples of 4 up to 128", key,
+             e->n_buckets);
+    int64_t start = gguf_int(g, arch_key(a, "decoder_start_token_id", key), 0);
+    if (start < 0 || start >= s->n_vocab)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld, which is no token; the file is broken", key,
+             (long long)start);
+    e->start_id = (int32_t)start;
+    s->attention_scale = 1.0f;
+    if (!gguf_find_tensor(g, "output.weight"))
+        s->logit_scale = 1.0f / sqrtf((float)s->n_embd);
+    return DREY_OK;
+}
+
+model_shape shape_of_encoder(const model_shape *decoder)
+{
+    model_shape s = *decoder;
+    s.n_layers = decoder->encoder.n_layers;
+    s.encoder.n_readers = decoder->n_layers;
+    return s;
 }
 
 /* Factors at their neutral values, and what the file says instead. */
@@ -242,6 +280,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     if (s->arch->keys & KEYS_TAPS)
         TRY(read_taps(s, g, err));
     TRY(read_vocabulary(s, g, err));
+    TRY(read_encoder(s, g, err));
     return rope_read(s, g, err);
 }
 

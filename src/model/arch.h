@@ -1,5 +1,5 @@
-/* Architectures as data: what distinguishes one decoder-only model from another, and the shapes
- * that a file states. Adding an architecture is an entry in arch.c's table (CONTRIBUTING.md says
+/* Architectures as data: what distinguishes one model from another, and the shapes that a file
+ * states. Adding an architecture is an entry in arch.c's table (CONTRIBUTING.md says
  * how); what a layer of it computes is written once, in layer.c. */
 #pragma once
 
@@ -9,13 +9,15 @@
 typedef enum rope_kind {
     ROPE_NEIGHBOURS, /* rotates pairs (2 i, 2 i + 1) of a head */
     ROPE_HALVES,     /* rotates pairs (i, i + n / 2) */
-    ROPE_NONE        /* learned: position_embd has a row for each */
+    ROPE_NONE,       /* learned: position_embd has a row for each */
+    ROPE_BUCKETS     /* not at all; scores have a bias by head and distance */
 } rope_kind;
 
 typedef enum ffn_kind {
     FFN_SWIGLU, /* silu(gate) * up */
     FFN_GEGLU,  /* gelu(gate) * up */
-    FFN_GELU    /* gelu(up) */
+    FFN_GELU,   /* gelu(up) */
+    FFN_RELU    /* relu(up), or where the file has gates gelu(gate) * up */
 } ffn_kind;
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -23,7 +25,9 @@ enum {
     KEYS_SCALES = 1, /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
     KEYS_WINDOW = 2, /* attention.sliding_window and its pattern, rope.freq_base_swa */
     KEYS_CAPS = 4,   /* attn_logit_softcapping, final_logit_softcapping */
-    KEYS_TAPS = 8    /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_TAPS = 8,   /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_ENCODER =
+        16 /* attention.relative_buckets_count, decoder_block_count, ..._start_token_id */
 };
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -34,6 +38,7 @@ typedef struct arch {
     rope_kind rope;
     ffn_kind ffn;
     uint32_t keys;                  /* KEYS_... */
+    bool encoder;                   /* there is one, and each layer reads its output */
     bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;                /* each head of Q and K is normed before it is rotated */
     bool post_norms;                /* what attention and feed-forward add is normed as well */
@@ -73,6 +78,14 @@ typedef struct tap_shape {
 /* Rotations of a model's layers: of those that see all, of local ones. */
 enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 
+/* Of a model with an encoder, which reads the input, and a decoder, which writes. */
+typedef struct encoder_shape {
+    int32_t n_layers;  /* of the encoder; 0: the model has none */
+    int32_t n_buckets; /* of distances between positions, each with its bias */
+    int32_t start_id;  /* the decoder's first token */
+    int32_t n_readers; /* decoder layers, if this is the shape of the encoder; 0: it is not */
+} encoder_shape;
+
 /* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
 typedef struct model_shape {
     const arch *arch;
@@ -89,6 +102,7 @@ typedef struct model_shape {
     rope_shape rope[ROPES];
     int32_t n_ropes; /* 1: local layers rotate as the others do */
     tap_shape taps;
+    encoder_shape encoder;
 } model_shape;
 
 /* Numbers of the states of one row of the target, one tap after the other. */
@@ -96,6 +110,19 @@ static inline int64_t tapped_numbers(const model_shape *s)
 {
     return (int64_t)s->taps.n * s->taps.width;
 }
+
+/* The shape's layers are those of an encoder. Every row sees all rows. */
+static inline bool shape_encodes(const model_shape *s)
+{
+    return s->encoder.n_readers > 0;
+}
+/* They are a decoder's, which reads an encoder's output. */
+static inline bool shape_reads(const model_shape *s)
+{
+    return s->encoder.n_layers > 0 && !shape_encodes(s);
+}
+/* The shape of the encoder of a model, whose shape is its decoder's. */
+model_shape shape_of_encoder(const model_shape *decoder);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */

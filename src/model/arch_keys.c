@@ -42,6 +42,9 @@ static const known_key known[] = {
     {"extract_layers", KEY_CHECKED, KEYS_TAPS},
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
     {"norm_before_residual", KEY_CHECKED, KEYS_TAPS},
+    {"attention.relative_buckets_count", KEY_INT, KEYS_ENCODER},
+    {"decoder_block_count", KEY_INT, KEYS_ENCODER},
+    {"decoder_start_token_id", KEY_INT, KEYS_ENCODER},
     {"block_count", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
     {"embedding_length", KEY_INT, 0},
@@ -146,7 +149,8 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     char name[96], value[64];
     gguf_printable(name, sizeof name, key->name.text, key->name.n_bytes);
     const known_key *k = find_known(suffix, s->arch);
-    if (s->arch->rope == ROPE_NONE && suffix.n_bytes > 5 && memcmp(suffix.text, "rope.", 5) == 0)
+    bool rotates = s->arch->rope != ROPE_NONE && s->arch->rope != ROPE_BUCKETS;
+    if (!rotates && suffix.n_bytes > 5 && memcmp(suffix.text, "rope.", 5) == 0)
         k = NULL;
     if (k && (k->use == KEY_WITHOUT || k->use == KEY_CHECKED))
         return DREY_OK;

@@ -24,7 +24,8 @@
 #include "kernel/kernel.h"
 #include "model/arch.h"
 
-typedef struct kv_cache {
+typedef struct kv_cache kv_cache;
+struct kv_cache {
     int32_t n_layers, n_heads_kv, head_dim;
     int32_t n_slots;
     int32_t n_committed, n_pending;
@@ -36,7 +37,10 @@ typedef struct kv_cache {
     kv_format format;
     size_t head_bytes;
     uint8_t *keys, *values; /* [n_layers][n_heads_kv], head_bytes each: kernel/attend.h */
-} kv_cache;
+    /* Of a decoder that reads an encoder's output: the keys and values of that, as a cache of so
+     * many committed positions, to which this cache's rows attend as well. Borrowed; else NULL. */
+    const kv_cache *cross;
+};
 
 size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, kv_format format);
 void kv_init(kv_cache *kv, const model_shape *s, int32_t n_slots, int32_t max_pending,

@@ -75,6 +75,20 @@ static void add_rows(const model_pass *p, const float *bias, const float *norm, 
     }
 }
 
+static void step_cross_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    add_rows(p, layer_of(p)->o_bias, layer_of(p)->attn_post_norm, from, to);
+    norm_rows(p, layer_of(p)->encdec.cross_norm, NULL, from, to);
+}
+
+void layer_norm_cross(model_pass *p)
+{
+    pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
+                    &(weight *){layer_of(p)->encdec.cross_q}, 1);
+    pass_each_row(p, step_cross_norm);
+}
+
 static void step_ffn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
@@ -116,9 +130,29 @@ static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
     if (s->n_rot == 0)
         return;
     const float *angles =
-        p->r->ws->rope + ((int64_t)row * s->n_ropes + layer_of(p)->rope) * s->n_rot;
+        p->r->ws->rope + ((int64_t)row * s->n_ropes + layer_of(p)->positions.rope) * s->n_rot;
     p->r->kernels->rope(x, angles, n_heads, s->head_dim, s->n_rot / 2,
                         s->arch->rope == ROPE_HALVES);
+}
+
+/* An encoder's keys and values serve the layer that is under way alone. */
+static size_t cache_at(const model_pass *p, const kv_cache *kv, int32_t head)
+{
+    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, head);
+}
+
+/* A row's keys and values to a slot of a layer, whose first head's are at *keys, *values. */
+static void store_heads(const model_pass *p, const kv_cache *kv, size_t at, int32_t i, int32_t slot,
+                        void *scratch)
+{
+    const model_shape *s = &p->r->layout->shape;
+    const float *k = p->r->ws->k + i * pass_kv_ld(p), *v = p->r->ws->v + i * pass_kv_ld(p);
+    for (int32_t h = 0; h < s->n_heads_kv; h++, at += kv->head_bytes) {
+        kv_store_key(p->r->kernels, kv->format, kv->keys + at, slot, k + h * s->head_dim,
+                     s->head_dim, scratch);
+        kv_store_value(p->r->kernels, kv->format, kv->values + at, slot, v + h * s->head_dim,
+                       s->head_dim, scratch);
+    }
 }
 
 /* Biases, norms and rotation; keys and values go to their slots of the cache. */
@@ -142,13 +176,7 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
     norm_heads(p, k, y->k_norm, s->n_heads_kv);
     rotate(p, q, i, s->n_heads);
     rotate(p, k, i, s->n_heads_kv);
-    for (int32_t h = 0; h < s->n_heads_kv; h++) {
-        size_t at = kv_at(kv, p->layer, h);
-        kv_store_key(kernels, kv->format, kv->keys + at, ws->slot[i], k + h * s->head_dim,
-                     s->head_dim, scratch);
-        kv_store_value(kernels, kv->format, kv->values + at, ws->slot[i], v + h * s->head_dim,
-                       s->head_dim, scratch);
-    }
+    store_heads(p, kv, cache_at(p, kv, 0), i, ws->slot[i], scratch);
 }
 
 static void step_store(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -209,6 +237,30 @@ static void attend_divided(model_pass *p)
         pool_run(p->r->pool, split_thread, p);
 }
 
+/* Of a model with an encoder: biases, and a cache that all rows see. An encoder's rows see each
+ * other in it; a decoder's rows see the encoder's output, and then nothing else. */
+static void set_more(const model_pass *p, attend_layer *a, const kv_cache *kv, int32_t first)
+{
+    const workspace *ws = p->r->ws;
+    const layer_layout *y = layer_of(p);
+    bool encodes = shape_encodes(&p->r->layout->shape);
+    if (!y->encdec.bias.of)
+        return;
+    attend_more *more = &ws->attention.more[a - ws->attend];
+    *more = (attend_more){.bias = y->encdec.bias};
+    a->head.more = more;
+    const kv_cache *fixed = encodes ? kv : p->attends_cross ? kv->cross : NULL;
+    if (!fixed)
+        return;
+    size_t at = cache_at(p, fixed, 0);
+    more->fixed = (attend_fixed){.keys = fixed->keys + at,
+                                 .values = fixed->values + at,
+                                 .head_bytes = fixed->head_bytes,
+                                 .n = encodes ? p->n_rows : fixed->n_committed,
+                                 .at = encodes ? ws->position + first : NULL};
+    a->head.n_prefix = a->head.n_path = ws->attention.nothing;
+}
+
 /* What a run of rows, [first, end), asks of their cache. */
 static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
                           int32_t n_threads)
@@ -216,7 +268,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     const model_shape *s = &p->r->layout->shape;
     workspace *ws = p->r->ws;
     const kv_cache *kv = p->groups[ws->group[first]].kv;
-    size_t at = kv_at(kv, p->layer, 0);
+    size_t at = cache_at(p, kv, 0);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->format,
                           .head_dim = s->head_dim,
@@ -224,7 +276,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .n_rows = end - first,
                           .scale = s->attention_scale,
                           .cap = s->attention_cap,
-                          .window = layer_of(p)->window,
+                          .window = layer_of(p)->positions.window,
                           .keys = kv->keys + at,
                           .values = kv->values + at,
                           .n_prefix = ws->n_prefix + first,
@@ -240,6 +292,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     /* Threads go from one run to the next; only after the last could one be left alone. */
     a->partials = ws->attention.partials;
     a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
+    set_more(p, a, kv, first);
     attend_cut(a);
 }
 
@@ -255,14 +308,24 @@ static void set_runs(model_pass *p, int32_t n_threads)
     }
 }
 
+/* Positions that a row attends to. */
+static int32_t attended(const model_pass *p, int32_t row)
+{
+    const workspace *ws = p->r->ws;
+    if (shape_encodes(&p->r->layout->shape))
+        return p->n_rows;
+    return p->attends_cross ? p->groups[ws->group[row]].kv->cross->n_committed
+                            : ws->position[row] + 1;
+}
+
 /* Multiplications of this layer, about. */
 static int64_t attend_size(const model_pass *p)
 {
     const model_shape *s = &p->r->layout->shape;
     int64_t positions = 0;
-    int32_t window = layer_of(p)->window;
+    int32_t window = layer_of(p)->positions.window;
     for (int32_t i = 0; i < p->n_rows; i++) {
-        int32_t seen = p->r->ws->position[i] + 1;
+        int32_t seen = attended(p, i);
         positions += window ? min_i32(seen, window) : seen;
     }
     return positions * s->n_heads * s->head_dim;
@@ -293,17 +356,66 @@ static void step_quantise(model_pass *p, int32_t from, int32_t to, int32_t threa
     pass_quantise_rows(p, from, to);
 }
 
-void layer_attend(model_pass *p)
+/* For the product with `o`. */
+static void attend_for(model_pass *p, weight *o)
 {
     const model_shape *s = &p->r->layout->shape;
-    pass_each_row(p, step_store);
     attend_rows(p);
-    pass_set_source(p, p->r->ws->att, pass_q_ld(p), (int64_t)s->n_heads * s->head_dim,
-                    &(weight *){layer_of(p)->o}, 1);
+    pass_set_source(p, p->r->ws->att, pass_q_ld(p), (int64_t)s->n_heads * s->head_dim, &o, 1);
     pass_each_row(p, step_quantise);
 }
 
+void layer_attend(model_pass *p)
+{
+    pass_each_row(p, step_store);
+    attend_for(p, layer_of(p)->o);
+}
+
+void layer_attend_cross(model_pass *p)
+{
+    p->attends_cross = true;
+    attend_for(p, layer_of(p)->encdec.cross_o);
+    p->attends_cross = false;
+}
+
+/* ---- An encoder's output ---- */
+
+static void step_output_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    norm_rows(p, p->r->layout->final_norm, NULL, from, to);
+}
+
+void layer_norm_output(model_pass *p)
+{
+    const model_layout *l = p->r->layout;
+    pass_set_source(p, p->r->ws->y, pass_embd_ld(p), l->shape.n_embd, NULL, 0);
+    for (int32_t i = 0; i < l->shape.encoder.n_readers; i++)
+        p->kinds[l->readers[i].k->form.kernel->act] = p->kinds[l->readers[i].v->form.kernel->act] =
+            true;
+    pass_each_row(p, step_output_norm);
+}
+
+static void step_store_output(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    const kv_cache *kv = p->r->cross;
+    for (int32_t i = from; i < to; i++)
+        store_heads(p, kv, kv_at(kv, p->reader, 0), i, i, p->r->ws->attention.scratch[thread]);
+}
+
+void layer_store_output(model_pass *p)
+{
+    pass_each_row(p, step_store_output);
+}
+
 /* ---- Activation ---- */
+
+/* NaN stays. */
+static void relu(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
 
 /* Biases and activation of rows [from, to), columns [k_from, k_to). */
 static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t k_from,
@@ -311,7 +423,7 @@ static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t
 {
     const kernel_table *kernels = p->r->kernels;
     const layer_layout *y = layer_of(p);
-    bool silu = p->r->layout->shape.arch->ffn == FFN_SWIGLU;
+    ffn_kind kind = p->r->layout->shape.arch->ffn;
     const float *gate_bias = y->gate ? y->gate_bias : y->up_bias;
     int64_t n = k_to - k_from;
     for (int32_t i = from; i < to; i++) {
@@ -321,7 +433,10 @@ static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t
             kernels->add(gate, gate_bias + k_from, n);
         if (up && y->up_bias)
             kernels->add(up, y->up_bias + k_from, n);
-        (silu ? kernels->swiglu : kernels->geglu)(gate, gate, up, n);
+        if (kind == FFN_RELU && !up)
+            relu(gate, n);
+        else
+            (kind == FFN_SWIGLU ? kernels->swiglu : kernels->geglu)(gate, gate, up, n);
     }
 }
 

@@ -8,6 +8,9 @@
  *   y = O attend(q, k, v) + bias       x += scale * norm(y), or of y
  *   x += scale * norm(y), or of y
  *
+ * A decoder that reads an encoder's output does the left half twice, the second time with the keys
+ * and values of that output (kv_cache.cross), which do not change.
+ *
  * Each step leaves the next product's activations in the workspace (pass_steps.h). */
 #pragma once
 
@@ -16,6 +19,13 @@
 /* In this order, of layer p->layer. */
 void layer_norm_attention(model_pass *p); /* for Q, K, V */
 void layer_attend(model_pass *p);         /* their products, to the cache; for O */
+void layer_norm_cross(model_pass *p);     /* of a decoder with an encoder: adds O; for its Q */
+void layer_attend_cross(model_pass *p);   /* its product; for its O */
 void layer_norm_ffn(model_pass *p);       /* adds O; for Gate and Up */
 void layer_activate(model_pass *p);       /* their products; for Down */
 void layer_add_ffn(model_pass *p);        /* adds Down */
+
+/* After the last layer of an encoder, whose rows are all of the input: the norm, for the readers'
+ * products; and their results, to the cross cache (runner.cross). */
+void layer_norm_output(model_pass *p);
+void layer_store_output(model_pass *p); /* of p->reader */

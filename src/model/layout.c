@@ -5,10 +5,15 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/fmath.h"
 #include "common/num.h"
 
-enum { MATRICES_PER_LAYER = 7, MATRICES_AROUND = 3, PARTS_PER_LAYER = 5 };
+enum { MATRICES_PER_LAYER = 9, MATRICES_PER_READER = 2, MATRICES_AROUND = 3, PARTS_PER_LAYER = 5 };
+
+/* Distances from here on are in the last bucket, in every T5 model (no file states it). */
+enum { BUCKETS_END = 128 };
 
 /* How many numbers a vector has. */
 typedef enum vector_length {
@@ -17,7 +22,8 @@ typedef enum vector_length {
     LENGTH_KV,
     LENGTH_QKV,
     LENGTH_HEAD,
-    LENGTH_FF
+    LENGTH_FF,
+    LENGTH_BUCKETS
 } vector_length;
 
 /* When a layer has a vector. */
@@ -29,10 +35,12 @@ typedef enum vector_need {
     NEED_LAYER_NORM,
     NEED_HEAD_NORMS,
     NEED_POST_NORMS,
-    NEED_NONE,  /* where the file has it */
-    NEED_GATE,  /* the same, next to a gate */
-    NEED_SPLIT, /* the same, where Q, K and V are three matrices */
-    NEED_FUSED  /* or where one matrix is the three */
+    NEED_READS,   /* of a decoder that reads an encoder's output */
+    NEED_BUCKETS, /* of the first layer with buckets, and where the file has it */
+    NEED_NONE,    /* where the file has it */
+    NEED_GATE,    /* the same, next to a gate */
+    NEED_SPLIT,   /* the same, where Q, K and V are three matrices */
+    NEED_FUSED    /* or where one matrix is the three */
 } vector_need;
 
 /* The vectors that a layer may have. */
@@ -56,6 +64,8 @@ static const vector_role roles[] = {
     {"post_ffw_norm.weight", offsetof(layer_layout, ffn_post_norm), LENGTH_D, NEED_POST_NORMS},
     {"attn_q_norm.weight", offsetof(layer_layout, q_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
     {"attn_k_norm.weight", offsetof(layer_layout, k_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"cross_attn_norm.weight", offsetof(layer_layout, encdec.cross_norm), LENGTH_D, NEED_READS},
+    {"attn_rel_b.weight", offsetof(layer_layout, encdec.buckets), LENGTH_BUCKETS, NEED_BUCKETS},
     {"attn_qkv.bias", offsetof(layer_layout, q_bias), LENGTH_QKV, NEED_FUSED},
     {"attn_q.bias", offsetof(layer_layout, q_bias), LENGTH_Q, NEED_SPLIT},
     {"attn_k.bias", offsetof(layer_layout, k_bias), LENGTH_KV, NEED_SPLIT},
@@ -68,9 +78,15 @@ static const vector_role roles[] = {
 
 enum { N_ROLES = sizeof roles / sizeof *roles };
 
-static const char *layer_tensor(char out[64], int32_t layer, const char *name)
+/* What is in front of names in files of models with an encoder. */
+static const char *part_prefix(const model_shape *s)
 {
-    snprintf(out, 64, "blk.%d.%s", layer, name);
+    return shape_encodes(s) ? "enc." : shape_reads(s) ? "dec." : "";
+}
+
+static const char *layer_tensor(const model_shape *s, char out[64], int32_t layer, const char *name)
+{
+    snprintf(out, 64, "%sblk.%d.%s", part_prefix(s), layer, name);
     return out;
 }
 
@@ -87,15 +103,23 @@ static int64_t length_of(const model_shape *s, vector_length length)
         return s->head_dim;
     case LENGTH_FF:
         return s->n_ff;
+    case LENGTH_BUCKETS:
+        return (int64_t)s->n_heads * s->encoder.n_buckets;
     default:
         return s->n_embd;
     }
 }
 
-static bool has_tensor(const gguf *g, int32_t layer, const char *tensor)
+static bool has_tensor(const model_shape *s, const gguf *g, int32_t layer, const char *tensor)
 {
     char name[64];
-    return gguf_find_tensor(g, layer_tensor(name, layer, tensor)) != NULL;
+    return gguf_find_tensor(g, layer_tensor(s, name, layer, tensor)) != NULL;
+}
+
+static bool has_gate(const model_shape *s, const gguf *g, int32_t layer)
+{
+    return s->arch->ffn == FFN_RELU ? has_tensor(s, g, layer, "ffn_gate.weight")
+                                    : s->arch->ffn != FFN_GELU;
 }
 
 /* Whether a layer of this shape and file has it. One that has to be there is looked for. */
@@ -107,23 +131,27 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
         return !taps;
     case NEED_TAPS:
         return taps && !(role->member == offsetof(layer_layout, attn_norm) &&
-                         has_tensor(g, layer, "hidden_norm.weight"));
+                         has_tensor(s, g, layer, "hidden_norm.weight"));
     case NEED_OLD:
-        return taps && has_tensor(g, layer, role->name);
+        return taps && has_tensor(s, g, layer, role->name);
     case NEED_NONE:
-        return has_tensor(g, layer, role->name);
+        return has_tensor(s, g, layer, role->name);
     case NEED_GATE:
-        return has_tensor(g, layer, role->name) && s->arch->ffn != FFN_GELU;
+        return has_tensor(s, g, layer, role->name) && has_gate(s, g, layer);
     case NEED_SPLIT:
     case NEED_FUSED:
-        return has_tensor(g, layer, role->name) &&
-               has_tensor(g, layer, "attn_qkv.weight") == (role->need == NEED_FUSED);
+        return has_tensor(s, g, layer, role->name) &&
+               has_tensor(s, g, layer, "attn_qkv.weight") == (role->need == NEED_FUSED);
     case NEED_LAYER_NORM:
         return s->arch->layer_norm;
     case NEED_HEAD_NORMS:
         return s->arch->head_norms;
     case NEED_POST_NORMS:
         return s->arch->post_norms;
+    case NEED_READS:
+        return shape_reads(s);
+    case NEED_BUCKETS:
+        return s->encoder.n_buckets > 0 && (layer == 0 || has_tensor(s, g, layer, role->name));
     default:
         return true;
     }
@@ -132,6 +160,12 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
 static size_t vector_bytes(int64_t n)
 {
     return arena_size((size_t)n * sizeof(float));
+}
+
+/* Of attend_bias; 0: layers have none. */
+static int32_t bias_ld(const model_shape *s)
+{
+    return s->encoder.n_buckets == 0 ? 0 : shape_encodes(s) ? 2 * BUCKETS_END + 1 : BUCKETS_END + 1;
 }
 
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
@@ -143,11 +177,15 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
         for (int32_t i = 0; i < N_ROLES; i++)
             if (has_vector(s, g, layer, &roles[i]))
                 vectors += vector_bytes(length_of(s, roles[i].length));
+    /* A table of biases for each tensor of them. */
+    vectors += n * vector_bytes((int64_t)s->n_heads * bias_ld(s));
+    size_t readers = (size_t)s->encoder.n_readers *
+                     (MATRICES_PER_READER * sizeof(weight) + sizeof(reader_layout));
     size_t parts = n * PARTS_PER_LAYER * arena_size(sizeof(gguf_tensor));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) +
-           MATRICES_AROUND * sizeof(weight) + parts + (n * N_ROLES + 3) * sizeof(layout_vector) +
-           vectors + gguf_n_tensors(g) + (size_t)(s->n_ropes * s->n_rot) * sizeof(double) +
-           8 * ARENA_ALIGN;
+           MATRICES_AROUND * sizeof(weight) + readers + parts +
+           (n * N_ROLES + 3) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
+           (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
 typedef struct binder {
@@ -180,7 +218,7 @@ static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_
 {
     char name[64];
     const gguf_tensor *t;
-    TRY(find(b, layer_tensor(name, b->layer, role), k, rows, &t));
+    TRY(find(b, layer_tensor(&b->l->shape, name, b->layer, role), k, rows, &t));
     *out = &b->l->matrix[b->l->n_matrices++];
     return weight_describe(*out, t, b->kernels, b->err);
 }
@@ -192,7 +230,7 @@ static drey_status bind_rows(binder *b, const gguf_tensor *of, int64_t first, in
     gguf_tensor *t = arena_take(b->a, sizeof *t);
     uint64_t row_bytes = of->n_bytes / (uint64_t)of->dims[1];
     *t = *of;
-    layer_tensor(t->name, b->layer, name);
+    layer_tensor(&b->l->shape, t->name, b->layer, name);
     t->dims[1] = rows;
     t->offset += (uint64_t)first * row_bytes;
     t->n_bytes = (uint64_t)rows * row_bytes;
@@ -205,14 +243,14 @@ static drey_status bind_qkv(binder *b, layer_layout *y)
     const model_shape *s = &b->l->shape;
     int64_t n_q = length_of(s, LENGTH_Q), n_kv = length_of(s, LENGTH_KV), all = n_q + 2 * n_kv;
     int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd;
-    if (!has_tensor(b->g, b->layer, "attn_qkv.weight")) {
+    if (!has_tensor(s, b->g, b->layer, "attn_qkv.weight")) {
         TRY(bind_matrix(b, "attn_q.weight", n_q, k, &y->q));
         TRY(bind_matrix(b, "attn_k.weight", n_kv, k, &y->k));
         return bind_matrix(b, "attn_v.weight", n_kv, k, &y->v);
     }
     char name[64];
     const gguf_tensor *t;
-    TRY(find(b, layer_tensor(name, b->layer, "attn_qkv.weight"), k, all, &t));
+    TRY(find(b, layer_tensor(s, name, b->layer, "attn_qkv.weight"), k, all, &t));
     TRY(bind_rows(b, t, 0, n_q, "attn_q.weight", &y->q));
     TRY(bind_rows(b, t, n_q, n_kv, "attn_k.weight", &y->k));
     return bind_rows(b, t, n_q + n_kv, n_kv, "attn_v.weight", &y->v);
@@ -224,15 +262,24 @@ static drey_status bind_ffn(binder *b, layer_layout *y)
     char name[64];
     const gguf_tensor *t;
     if (s->arch->gate_in_up) {
-        TRY(find(b, layer_tensor(name, b->layer, "ffn_up.weight"), s->n_embd, 2 * s->n_ff, &t));
+        TRY(find(b, layer_tensor(&b->l->shape, name, b->layer, "ffn_up.weight"), s->n_embd,
+                 2 * s->n_ff, &t));
         TRY(bind_rows(b, t, 0, s->n_ff, "ffn_gate.weight", &y->gate));
         TRY(bind_rows(b, t, s->n_ff, s->n_ff, "ffn_up.weight", &y->up));
     } else {
-        if (s->arch->ffn != FFN_GELU)
+        if (has_gate(s, b->g, b->layer))
             TRY(bind_matrix(b, "ffn_gate.weight", s->n_ff, s->n_embd, &y->gate));
         TRY(bind_matrix(b, "ffn_up.weight", s->n_ff, s->n_embd, &y->up));
     }
     return bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down);
+}
+
+static drey_status bind_cross(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->l->shape;
+    int64_t n_q = length_of(s, LENGTH_Q);
+    TRY(bind_matrix(b, "cross_attn_q.weight", n_q, s->n_embd, &y->encdec.cross_q));
+    return bind_matrix(b, "cross_attn_o.weight", s->n_embd, n_q, &y->encdec.cross_o);
 }
 
 static drey_status bind_whole(binder *b, const char *name, int64_t k, int64_t rows, weight **out)
@@ -268,17 +315,42 @@ static drey_status bind_vector(binder *b, const char *name, int64_t n, float **o
     return bind_vectors_of(b, name, n, 1, out);
 }
 
+/* The biases of a layer's buckets, and their table by distance, which is filled later. */
+static drey_status bind_buckets(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->l->shape;
+    char name[64];
+    layer_tensor(s, name, b->layer, "attn_rel_b.weight");
+    if (!gguf_find_tensor(b->g, name))
+        FAIL(b->err, DREY_ERR_FORMAT,
+             "tensor %s is missing, which has the biases of relative positions; convert the model "
+             "again",
+             name);
+    TRY(bind_vectors_of(b, name, s->n_heads, s->encoder.n_buckets, &y->encdec.buckets));
+    int32_t ld = bias_ld(s);
+    y->encdec.by_distance = arena_take(b->a, (size_t)(s->n_heads * ld) * sizeof(float));
+    y->encdec.bias = (attend_bias){.of = y->encdec.by_distance,
+                                   .ld = ld,
+                                   .n_after = shape_encodes(s) ? BUCKETS_END : 0,
+                                   .n_before = BUCKETS_END};
+    return DREY_OK;
+}
+
 static drey_status bind_vectors(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     for (int32_t i = 0; i < N_ROLES; i++) {
         char name[64];
         float **out = (float **)(void *)((char *)y + roles[i].member);
-        if (has_vector(s, b->g, b->layer, &roles[i]))
-            TRY(bind_vector(b, layer_tensor(name, b->layer, roles[i].name),
+        if (!has_vector(s, b->g, b->layer, &roles[i]))
+            continue;
+        if (roles[i].need == NEED_BUCKETS)
+            TRY(bind_buckets(b, y));
+        else
+            TRY(bind_vector(b, layer_tensor(&b->l->shape, name, b->layer, roles[i].name),
                             length_of(s, roles[i].length), out));
     }
-    if (y->q_bias && has_tensor(b->g, b->layer, "attn_qkv.weight")) {
+    if (y->q_bias && has_tensor(s, b->g, b->layer, "attn_qkv.weight")) {
         y->k_bias = y->q_bias + length_of(s, LENGTH_Q);
         y->v_bias = y->k_bias + length_of(s, LENGTH_KV);
     }
@@ -289,19 +361,36 @@ static drey_status bind_layer(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     bool local = layer_is_local(s, b->layer);
-    y->window = local ? s->window : 0;
-    y->rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
+    y->positions.window = local ? s->window : 0;
+    y->positions.rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
     TRY(bind_qkv(b, y));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, length_of(s, LENGTH_Q), &y->o));
+    const char *out = s->encoder.n_layers > 0 ? "attn_o.weight" : "attn_output.weight";
+    TRY(bind_matrix(b, out, s->n_embd, length_of(s, LENGTH_Q), &y->o));
+    if (shape_reads(s))
+        TRY(bind_cross(b, y));
     TRY(bind_ffn(b, y));
-    return bind_vectors(b, y);
+    TRY(bind_vectors(b, y));
+    if (y->encdec.bias.of == NULL)
+        y->encdec.bias = b->l->layer[0].encdec.bias;
+    return DREY_OK;
+}
+
+/* The tensor belongs to the other half of a model with an encoder, or to none: what T5's
+ * cross-attention has as buckets is used by no implementation. */
+static bool is_elsewhere(const model_shape *s, const char *name)
+{
+    if (s->encoder.n_layers == 0)
+        return false;
+    bool of_encoder = strncmp(name, "enc.", 4) == 0 || strstr(name, ".cross_attn_k.") ||
+                      strstr(name, ".cross_attn_v.");
+    return of_encoder != shape_encodes(s) || strstr(name, ".cross_attn_rel_b.");
 }
 
 /* A tensor that is not used would be a wrong text without a message. */
 static drey_status refuse_unbound(const binder *b)
 {
     for (uint64_t i = 0; i < gguf_n_tensors(b->g); i++)
-        if (!b->bound[i])
+        if (!b->bound[i] && !is_elsewhere(&b->l->shape, gguf_tensor_at(b->g, i)->name))
             FAIL(b->err, DREY_ERR_UNSUPPORTED,
                  "tensor %s is not supported by drey for architecture %s: a text computed without "
                  "it would be wrong",
@@ -321,6 +410,14 @@ static drey_status bind_taps(binder *b)
     if (t->type != TYPE_I64)
         FAIL(b->err, DREY_ERR_FORMAT, "tensor d2t has to be of type I64; the file is broken");
     return DREY_OK;
+}
+
+/* The final norm, with what is in front of its name. */
+static drey_status bind_final_norm(binder *b)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%soutput_norm.weight", part_prefix(&b->l->shape));
+    return bind_vector(b, name, b->l->shape.n_embd, &b->l->final_norm);
 }
 
 static drey_status bind_model(binder *b)
@@ -345,7 +442,7 @@ static drey_status bind_model(binder *b)
         TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, 1, &t));
         TRY(find(b, "rope_factors_long.weight", s->n_rot / 2, 1, &t));
     }
-    TRY(bind_vector(b, "output_norm.weight", s->n_embd, &l->final_norm));
+    TRY(bind_final_norm(b));
     if (s->arch->layer_norm)
         TRY(bind_vector(b, "output_norm.bias", s->n_embd, &l->final_norm_bias));
     TRY(bind_whole(b, l->tied ? "token_embd.weight" : "output.weight", s->n_embd, l->n_logits,
@@ -355,23 +452,66 @@ static drey_status bind_model(binder *b)
     return refuse_unbound(b);
 }
 
-drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
-                              drey_error *err)
+/* In the order of a pass: the layers, then what each of the decoder's layers reads. */
+static drey_status bind_encoder(binder *b)
 {
-    *l = (model_layout){0};
-    TRY(model_shape_read(&l->shape, g, err));
+    model_layout *l = b->l;
     const model_shape *s = &l->shape;
+    int64_t n_kv = length_of(s, LENGTH_KV);
+    TRY(bind_embedding(b));
+    for (b->layer = 0; b->layer < s->n_layers; b->layer++)
+        TRY(bind_layer(b, &l->layer[b->layer]));
+    TRY(bind_final_norm(b));
+    for (int32_t i = 0; i < s->encoder.n_readers; i++) {
+        char name[64];
+        const gguf_tensor *t;
+        weight **const of[] = {&l->readers[i].k, &l->readers[i].v};
+        for (int32_t j = 0; j < 2; j++) {
+            snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", i, j ? 'v' : 'k');
+            TRY(find(b, name, s->n_embd, n_kv, &t));
+            *of[j] = &l->matrix[l->n_matrices++];
+            TRY(weight_describe(*of[j], t, b->kernels, b->err));
+        }
+    }
+    l->head = &l->matrix[l->n_matrices - 1];
+    return refuse_unbound(b);
+}
+
+static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
+                               const kernel_table *kernels, arena *a, drey_error *err)
+{
+    *l = (model_layout){.shape = *shape};
+    const model_shape *s = &l->shape;
+    size_t n_readers = (size_t)s->encoder.n_readers;
     l->n_logits = s->taps.n ? s->taps.n_ids : s->n_vocab;
     binder b = {.l = l, .g = g, .kernels = kernels, .a = a, .err = err};
     size_t n_layers = (size_t)s->n_layers;
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);
     l->layer = arena_take(a, n_layers * sizeof *l->layer);
-    l->matrix =
-        arena_take(a, (n_layers * MATRICES_PER_LAYER + MATRICES_AROUND) * sizeof *l->matrix);
+    l->matrix = arena_take(
+        a, (n_layers * MATRICES_PER_LAYER + n_readers * MATRICES_PER_READER + MATRICES_AROUND) *
+               sizeof *l->matrix);
+    l->readers = arena_take(a, n_readers * sizeof *l->readers);
     l->vector = arena_take(a, (n_layers * N_ROLES + 3) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
-    return error_in_file(err, gguf_part_path(g, 0), bind_model(&b));
+    return error_in_file(err, gguf_part_path(g, 0),
+                         shape_encodes(s) ? bind_encoder(&b) : bind_model(&b));
+}
+
+drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
+                              drey_error *err)
+{
+    model_shape shape;
+    TRY(model_shape_read(&shape, g, err));
+    return layout_init(l, &shape, g, kernels, a, err);
+}
+
+drey_status encoder_layout_init(model_layout *l, const model_shape *decoder, const gguf *g,
+                                const kernel_table *kernels, arena *a, drey_error *err)
+{
+    model_shape shape = shape_of_encoder(decoder);
+    return layout_init(l, &shape, g, kernels, a, err);
 }
 
 const gguf_tensor *model_head_tensor(const gguf *g)
@@ -402,7 +542,15 @@ void model_layout_view(model_layout *view, const model_layout *of, weight *matri
     memcpy(view->layer, of->layer, n_layers * sizeof *view->layer);
     for (size_t i = 0; i < n_layers; i++) {
         layer_layout *y = &view->layer[i];
-        weight **const role[] = {&y->q, &y->k, &y->v, &y->o, &y->gate, &y->up, &y->down};
+        weight **const role[] = {&y->q,
+                                 &y->k,
+                                 &y->v,
+                                 &y->o,
+                                 &y->gate,
+                                 &y->up,
+                                 &y->down,
+                                 &y->encdec.cross_q,
+                                 &y->encdec.cross_o};
         for (size_t j = 0; j < sizeof role / sizeof *role; j++)
             *role[j] = *role[j] ? matrix + (*role[j] - of->matrix) : NULL;
     }
@@ -420,10 +568,39 @@ static drey_status read_vector(const layout_vector *v, const gguf *g, weights *w
     return DREY_OK;
 }
 
+/* The bucket of a distance d >= 0 of n buckets: the first half are distances, the others are wider
+ * the further away. (Raffel et al. 2020, 2.1, with the numbers of their code.) */
+static int32_t bucket_of(int32_t d, int32_t n)
+{
+    const double rounding = 1e-6; /* at a power of two the quotient is a whole number */
+    int32_t exact = n / 2;
+    if (d < exact)
+        return d;
+    double wide = log_f64((double)d / exact) / log_f64((double)BUCKETS_END / exact);
+    return min_i32(exact + (int32_t)(wide * (n - exact) + rounding), n - 1);
+}
+
+/* A layer's biases by distance. In an encoder what comes after a row has the second half of the
+ * buckets. */
+static void fill_bias(const model_shape *s, const layer_layout *y)
+{
+    const attend_bias *bias = &y->encdec.bias;
+    int32_t n = shape_encodes(s) ? s->encoder.n_buckets / 2 : s->encoder.n_buckets;
+    for (int32_t head = 0; head < s->n_heads; head++)
+        for (int32_t d = -bias->n_after; d <= bias->n_before; d++) {
+            int32_t bucket = d < 0 ? n + bucket_of(-d, n) : bucket_of(d, n);
+            y->encdec.by_distance[head * bias->ld + bias->n_after + d] =
+                y->encdec.buckets[bucket * s->n_heads + head];
+        }
+}
+
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err)
 {
     for (int32_t i = 0; i < l->n_vectors; i++)
         TRY(read_vector(&l->vector[i], g, w, err));
+    for (int32_t i = 0; i < l->shape.n_layers; i++)
+        if (l->layer[i].encdec.buckets)
+            fill_bias(&l->shape, &l->layer[i]);
     float factors[512];
     const char *name = l->shape.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
     const gguf_tensor *t = l->shape.n_rot > 0 ? gguf_find_tensor(g, name) : NULL;

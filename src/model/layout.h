@@ -2,8 +2,18 @@
 #pragma once
 
 #include "base/arena.h"
+#include "kernel/kernel.h"
 #include "model/arch.h"
 #include "weights/weights.h"
+
+/* What layers of models with an encoder have besides. */
+typedef struct layer_encdec {
+    weight *cross_q, *cross_o; /* [H*S][D], [D][H*S]: attention to the encoder's output */
+    float *cross_norm;         /* [D] */
+    float *buckets;            /* [n_buckets][H], as in the file; NULL: as in the first layer */
+    float *by_distance;        /* the same, as `bias` has it */
+    attend_bias bias;
+} layer_encdec;
 
 /* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
 typedef struct layer_layout {
@@ -18,9 +28,18 @@ typedef struct layer_layout {
     /* Added to the product of the matrix of that name. */
     float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
     float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
-    int32_t window;                           /* a row sees so many positions; 0: all */
-    int32_t rope;                             /* its rotation: of model_shape.rope */
+    struct {
+        int32_t window; /* a row sees so many positions; 0: all */
+        int32_t rope;   /* its rotation: of model_shape.rope */
+    } positions;
+    layer_encdec encdec;
 } layer_layout;
+
+/* The matrices with which a decoder layer reads the encoder's output. A pass of the encoder
+ * multiplies with them: the decoder's own have only their results. */
+typedef struct reader_layout {
+    weight *k, *v; /* [K*S][D] */
+} reader_layout;
 
 /* A norm or a bias: where it is in the file, and in memory. */
 typedef struct layout_vector {
@@ -41,14 +60,16 @@ typedef struct model_layout {
     layer_layout *layer; /* [n_layers] */
     layout_vector *vector;
     int32_t n_vectors;
-    weight *head;
+    weight *head;                        /* of an encoder, which has none, the last matrix */
+    reader_layout *readers;              /* [n_readers], of an encoder */
     float *final_norm, *final_norm_bias; /* [D]; bias NULL: RMS */
     float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
     double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
     double rope_scale[ROPES];
 } model_layout;
 
-/* Memory of a layout's arrays and vectors. */
+/* Memory of a layout's arrays and vectors. The shape of an encoder (shape_of_encoder) stands for
+ * the encoder's layout. */
 size_t model_layout_bytes(const model_shape *s, const gguf *g);
 
 /* Finds and checks every tensor: one that is missing, of another shape, of a type without kernel,
@@ -56,6 +77,9 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g);
  */
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
                               drey_error *err);
+/* The same for the encoder of a model that has one; `decoder` is its shape. */
+drey_status encoder_layout_init(model_layout *l, const model_shape *decoder, const gguf *g,
+                                const kernel_table *kernels, arena *a, drey_error *err);
 /* The matrix that says the next token: output.weight, or the embedding where tied. NULL:
  * neither. */
 const gguf_tensor *model_head_tensor(const gguf *g);

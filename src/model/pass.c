@@ -1,4 +1,4 @@
-/* One pass through a decoder-only model: see pass.h.
+/* One pass: see pass.h.
  *
  *   x = embedding
  *   each layer (layer.h):  x += O attend(Q n, K n, V n)      n = norm(x)
@@ -11,6 +11,10 @@
  *   LOADED -> Q, K, V -> OUT -> GATE_UP -> DOWN -> LAYER -+-> HEAD -> COMPLETE
  *               ^                                        |
  *               +-------------- next layer --------------+
+ *
+ * A decoder that reads an encoder's output has OUT -> CROSS_Q -> CROSS_OUT -> GATE_UP. A pass of an
+ * encoder, whose rows are all of the input, has in place of HEAD a READER for each decoder layer:
+ * its keys and values of the output.
  *
  * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows
  * join it before their first product, after the rows that are there: no row moves in the middle of
@@ -32,7 +36,21 @@
 #include "os/clock.h"
 #include "weights/weights.h"
 
-enum { LOADED, FUSE, QKV, OUT, GATE_UP, DOWN, LAYER, HEAD, COMPLETE, STOPPED };
+enum {
+    LOADED,
+    FUSE,
+    QKV,
+    OUT,
+    CROSS_Q,
+    CROSS_OUT,
+    GATE_UP,
+    DOWN,
+    LAYER,
+    READER,
+    HEAD,
+    COMPLETE,
+    STOPPED
+};
 
 static void open_product(model_pass *p, int stage, const product *products, int32_t n)
 {
@@ -60,6 +78,20 @@ static void open_out(model_pass *p)
     layer_attend(p);
     open_product(p, OUT, &(product){p->r->layout->layer[p->layer].o, p->r->ws->y, pass_embd_ld(p)},
                  1);
+}
+
+static void open_cross_q(model_pass *p)
+{
+    layer_norm_cross(p);
+    weight *q = p->r->layout->layer[p->layer].encdec.cross_q;
+    open_product(p, CROSS_Q, &(product){q, p->r->ws->q, pass_q_ld(p)}, 1);
+}
+
+static void open_cross_out(model_pass *p)
+{
+    layer_attend_cross(p);
+    weight *o = p->r->layout->layer[p->layer].encdec.cross_o;
+    open_product(p, CROSS_OUT, &(product){o, p->r->ws->y, pass_embd_ld(p)}, 1);
 }
 
 static void open_gate_up(model_pass *p)
@@ -119,11 +151,25 @@ static void open_fuse(model_pass *p)
         p->stage = FUSE;
 }
 
+/* Keys and values of an encoder's output, of one decoder layer after the other. */
+static void open_reader(model_pass *p)
+{
+    const reader_layout *y = &p->r->layout->readers[p->reader];
+    workspace *ws = p->r->ws;
+    open_product(p, READER, (product[]){{y->k, ws->k, pass_kv_ld(p)}, {y->v, ws->v, pass_kv_ld(p)}},
+                 2);
+}
+
 /* What follows the layers that are complete. */
 static drey_status open_layer(model_pass *p, drey_error *err)
 {
     pass_join(p);
     pass_read_on(p, p->layer + 1); /* a layer that begins is finished */
+    if (p->layer == p->r->layout->shape.n_layers && shape_encodes(&p->r->layout->shape)) {
+        layer_norm_output(p);
+        open_reader(p);
+        return DREY_OK;
+    }
     if (p->layer == p->r->layout->shape.n_layers)
         return open_head(p, err);
     open_qkv(p);
@@ -155,6 +201,15 @@ static drey_status advance(model_pass *p, drey_error *err)
         open_out(p);
         break;
     case OUT:
+        if (p->r->layout->layer[p->layer].encdec.cross_q)
+            open_cross_q(p);
+        else
+            open_gate_up(p);
+        break;
+    case CROSS_Q:
+        open_cross_out(p);
+        break;
+    case CROSS_OUT:
         open_gate_up(p);
         break;
     case GATE_UP:
@@ -168,6 +223,12 @@ static drey_status advance(model_pass *p, drey_error *err)
         break;
     case LAYER:
         TRY(open_layer(p, err));
+        break;
+    case READER:
+        layer_store_output(p);
+        p->stage = COMPLETE;
+        if (++p->reader < p->r->layout->shape.encoder.n_readers)
+            open_reader(p);
         break;
     case HEAD:
         pass_finish_logits(p);
@@ -283,7 +344,8 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     count_rows(p);
     pass_place_rows(p);
-    TRY(weights_pass_begin(r->weights, p->n_logits > 0, err));
+    bool to_end = p->n_logits > 0 || shape_encodes(&r->layout->shape);
+    TRY(weights_pass_begin(r->weights, to_end, err));
     if (p->n_own == 0)
         skip_layers(p);
     if (r->layout->n_looked_up > 0 && !weights_loaded(r->weights))

@@ -85,6 +85,7 @@ typedef struct runner {
     pool *pool;
     const kernel_table *kernels;
     kv_cache *kv;               /* where there is one: pass_rows */
+    kv_cache *cross;            /* of an encoder: what its output goes to */
     weights *tokens;            /* whose embedding is used where the layout has none; else NULL */
     const _Atomic bool *cancel; /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
@@ -111,6 +112,8 @@ struct model_pass {
     int stage;
     bool in_product;
     int32_t n_runs;               /* of rows that attend together */
+    bool attends_cross;           /* to the encoder's output, not to their own cache */
+    int32_t reader;               /* of an encoder: the decoder layer whose keys are computed */
     int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
     /* The step between products that is under way: rows are handed out in tiles. */
     pass_rows_fn *rows_fn;

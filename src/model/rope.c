@@ -99,8 +99,8 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
 {
     rope_shape *rope = &s->rope[ROPE_OF_ALL];
     char key[96];
-    if (s->arch->rope == ROPE_NONE) {
-        s->context_ends = true;
+    if (s->arch->rope == ROPE_NONE || s->arch->rope == ROPE_BUCKETS) {
+        s->context_ends = s->arch->rope == ROPE_NONE;
         return DREY_OK;
     }
     read_longrope(s, g);

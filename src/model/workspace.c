@@ -73,6 +73,9 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(n_prefix, ints);
     TAKE(path, ints * (size_t)l->max_pending);
     TAKE(attend, (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_layer));
+    size_t n_more = s->encoder.n_layers > 0 ? (size_t)(l->max_groups + l->max_deferred) : 0;
+    TAKE(attention.more, n_more * sizeof(attend_more));
+    TAKE(attention.nothing, n_more ? ints : 0);
     int32_t n_slots = l->n_threads + l->n_devices;
     bool divided = l->n_attending > 1;
     TAKE(attention.scratch, (size_t)n_slots * sizeof(void *));
@@ -109,4 +112,7 @@ size_t workspace_bytes(const model_shape *s, const workspace_limits *limits)
 void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a)
 {
     workspace_walk(ws, s, limits, a);
+    bool has_more = s->encoder.n_layers > 0;
+    for (int32_t i = 0; has_more && i < limits->max_rows + limits->max_deferred; i++)
+        ws->attention.nothing[i] = 0;
 }

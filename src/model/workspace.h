@@ -50,8 +50,11 @@ typedef struct workspace {
     int32_t *n_prefix;    /* [B]: positions that are in the slots of their numbers */
     attend_layer *attend; /* [max_groups + max_deferred]: runs of rows of one cache */
     struct {
-        void **scratch;  /* [n_threads + n_devices] */
-        float *partials; /* [n_partials]: of heads that several threads share */
+        attend_more *more; /* [max_groups + max_deferred]: what runs attend to besides; */
+        int32_t *nothing;  /* [B] of 0: positions of rows that have none. Of models with an
+                              encoder, both */
+        void **scratch;    /* [n_threads + n_devices] */
+        float *partials;   /* [n_partials]: of heads that several threads share */
         size_t n_partials;
         attend_split *split; /* NULL: one unit */
     } attention;

@@ -82,6 +82,18 @@ static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_
     return total;
 }
 
+/* Of an encoder's output, in each of a session's models that have one. */
+static uint64_t cross_bytes(const plan_inputs *in)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        const plan_model *m = &in->model[i];
+        if (has_passes(m) && !m->is_view && shape_reads(m->shape))
+            total += kv_bytes(m->shape, in->n_context, 0, in->kv);
+    }
+    return total;
+}
+
 workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int model)
 {
     enum { DRAFT_CHUNK = 64 };
@@ -152,14 +164,16 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     drey_plan *t = &r->report;
     uint64_t n = (uint64_t)in->n_sessions;
     uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
-    r->session_bytes = (size_t)(caches + in->session_state_bytes) +
+    uint64_t cross = cross_bytes(in);
+    r->session_bytes = (size_t)(caches + cross + in->session_state_bytes) +
                        deferred_bytes(in->model[PLAN_TARGET].shape, in->deferred_rows);
     t->session_bytes = r->session_bytes;
-    t->kv_bytes = n * caches;
+    t->kv_bytes = n * (caches + cross);
+    t->cross_kv_bytes = n * cross;
     t->draft_kv_bytes = n * (caches - model_cache_bytes(in, PLAN_TARGET, in->kv, r));
     t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;
     r->work_bytes = work_bytes(in, r);
-    t->work_bytes = r->work_bytes + n * (t->session_bytes - caches);
+    t->work_bytes = r->work_bytes + n * (t->session_bytes - caches - cross);
 }
 
 /* Everything except what is pinned by choice, for the chosen rows and rings. */
@@ -168,12 +182,13 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
     drey_plan *t = &r->report;
     count_sessions(in, r);
     uint64_t stays = 0;
-    t->ring_bytes = t->queue_bytes = 0;
+    t->ring_bytes = t->queue_bytes = t->encoder_bytes = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         const plan_model *m = &in->model[i];
         t->ring_bytes += r->ring_bytes[i];
         t->queue_bytes += m->queue_bytes;
         t->work_bytes += m->overhead_bytes;
+        t->encoder_bytes += m->encoder_bytes;
         stays += m->resident_bytes;
         for (int32_t j = 0; j < m->n_matrices; j++)
             stays += staying_bytes(&m->matrix[j]);
@@ -181,7 +196,7 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
     t->process_bytes =
         t->program_bytes + t->tokenizer_bytes + t->stack_bytes + t->queue_bytes + t->reserve_bytes;
     return with_page_tables(t->ring_bytes + t->kv_bytes + t->work_bytes + t->held_bytes +
-                            t->prefix_bytes + t->process_bytes + stays);
+                            t->prefix_bytes + t->encoder_bytes + t->process_bytes + stays);
 }
 
 /* The largest setting whose memory beyond the least one, with a larger ring, is at most a twelfth
@@ -426,7 +441,8 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
     t->prompt_chunk = r->chunk;
     uint64_t used = fixed + with_page_tables(t->pinned_bytes + t->draft_bytes - stays);
     uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
-                     t->work_bytes + t->held_bytes + t->prefix_bytes + t->process_bytes;
+                     t->work_bytes + t->held_bytes + t->prefix_bytes + t->encoder_bytes +
+                     t->process_bytes;
     t->reserve_bytes += used - named;
     t->process_bytes += used - named;
     t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;

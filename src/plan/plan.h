@@ -29,6 +29,7 @@ typedef struct plan_model {
     uint64_t overhead_bytes;   /* besides pinned groups and ring */
     uint64_t queue_bytes;      /* of its reader, with the kernel's part */
     uint64_t ring_least_bytes; /* of its ring, for one unit */
+    uint64_t encoder_bytes;    /* of its encoder, which reads an input of n_context tokens */
     int32_t n_logits;          /* length of a row of logits; 0: the vocabulary's */
 } plan_model;
 

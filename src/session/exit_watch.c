@@ -371,7 +371,7 @@ void exits_init(drey_session *s)
                                                     .hidden = hidden_of};
     if (s->engine->config.exit == DREY_EXIT_OFF)
         return;
-    session_exits *w = arena_take(&s->memory, sizeof *w);
+    session_exits *w = arena_take(&s->memory.arena, sizeof *w);
     if (!w) /* the arena is checked later */
         return;
     w->base = (pass_observer){.class = &exits_class,

@@ -83,6 +83,11 @@ static drey_status check(const drey_session *s, const int32_t *ids, size_t n, dr
     int32_t n_vocab = s->engine->target.layout.shape.n_vocab;
     if (n < 2)
         FAIL(err, DREY_ERR_USAGE, "scoring needs at least two tokens, not %zu", n);
+    if (session_reads_input(s) && s->input.n == 0)
+        FAIL(err, DREY_ERR_USAGE,
+             "the model has an encoder: what its decoder scores depends on an input, and the "
+             "session "
+             "has none");
     if (n > (size_t)s->engine->config.n_context)
         FAIL(err, DREY_ERR_CONTEXT, "%zu tokens do not fit into a context of %d", n,
              s->engine->config.n_context);
@@ -101,7 +106,7 @@ drey_status drey_session_score(drey_session *s, const int32_t *ids, size_t n, fl
     float_mode caller = float_mode_enter();
     drey_session_reset(s);
     size_t chunk = (size_t)s->target.ws->limits.max_logit_rows;
-    drey_status status = DREY_OK;
+    drey_status status = session_read_input(s, err);
     for (size_t from = 0; from < n && status == DREY_OK; from += chunk)
         status = score_chunk(s, ids, from, n - from < chunk ? n - from : chunk, n, logprob, err);
     drey_session_reset(s);

@@ -13,6 +13,8 @@ typedef struct progress_line { /* what a progress callback reports on */
 /* Whether the target has to read before a turn. If only the root has to be computed, a turn does
  * that, with a tree below it. */
 bool prompt_left(const drey_session *s);
+/* Lets the encoders read the session's input, if they have not. The whole of it is one pass. */
+drey_status session_read_input(drey_session *s, drey_error *err);
 /* Gives the prompt to the draft, so that it can read it while the target's pass waits
  * (overlap.h). */
 drey_status prompt_begin(drey_session *s, drey_error *err);

@@ -46,6 +46,11 @@ static size_t timeline_bytes(const drey_engine *e)
     return (size_t)(e->config.n_context + 1) * sizeof(int32_t);
 }
 
+static size_t input_bytes(const drey_engine *e)
+{
+    return encoder_is_there(&e->target.encoder) ? timeline_bytes(e) : 0;
+}
+
 static size_t policy_bytes(const drey_engine *e)
 {
     return e->config.policy ? e->config.policy->bytes : 0;
@@ -84,8 +89,8 @@ static void make_policy(drey_session *s, const policy_class *c)
 {
     drey_engine *e = s->engine;
     bool measures = sharing_measures(e);
-    s->policy =
-        policy_init(arena_take(&s->memory, c->bytes), c, e->config.tree_nodes, e->config.without);
+    s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.tree_nodes,
+                            e->config.without);
     policy_set_fallback(s->policy, e->config.fallback);
     if (e->source.has_trees && c->expect)
         c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.lookup == LOOKUP_BLENDS);
@@ -98,6 +103,17 @@ static void make_policy(drey_session *s, const policy_class *c)
         s->policy->now_ns = clock_ns;
 }
 
+/* The cache of the output of a side's encoder, if it has one. */
+static void make_cross(drey_session *s, const engine_side *side, kv_cache *kv, kv_cache *cross)
+{
+    const drey_engine *e = s->engine;
+    if (!encoder_is_there(&side->encoder))
+        return;
+    kv_init(cross, &side->layout.shape, e->config.n_context, 0, engine_kv_format(e),
+            &s->memory.arena);
+    kv->cross = cross;
+}
+
 /* The cache of the drafter's side, and a runner on it. */
 static runner *make_side(drey_session *s)
 {
@@ -107,10 +123,12 @@ static runner *make_side(drey_session *s)
     if (side == DRAFT_SIDE_NONE)
         return NULL;
     if (side == DRAFT_SIDE_VIEW)
-        kv_view_init(&s->draft_kv, &s->target_kv, p->draft_slots, p->draft_pending, &s->memory);
+        kv_view_init(&s->draft_kv, &s->target_kv, p->draft_slots, p->draft_pending,
+                     &s->memory.arena);
     else
         kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending,
-                engine_kv_format(e), &s->memory);
+                engine_kv_format(e), &s->memory.arena);
+    make_cross(s, &e->draft, &s->draft_kv, &s->input.draft);
     s->loading[PLAN_DRAFT] =
         (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
     make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->loading[PLAN_DRAFT]);
@@ -129,18 +147,18 @@ static void make_drafter(drey_session *s)
         return;
     draft_seat seat = {
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
-    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory, drafter_bytes(e)));
+    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, drafter_bytes(e)));
     if (e->config.lookup != LOOKUP_OFF)
         s->drafter =
-            blend_init(arena_take(&s->memory, blend_session_bytes(e)), src->capacity, s->drafter,
-                       &s->sampler, config_known(&e->config), src->has_trees ? src->right : NULL,
-                       e->config.lookup == LOOKUP_PEEKS);
+            blend_init(arena_take(&s->memory.arena, blend_session_bytes(e)), src->capacity,
+                       s->drafter, &s->sampler, config_known(&e->config),
+                       src->has_trees ? src->right : NULL, e->config.lookup == LOOKUP_PEEKS);
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)
 {
     return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
-           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
+           arena_size(input_bytes(e)) + arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
            arena_size(blend_session_bytes(e)) + turn_log_bytes(e->config.trace_spans) +
            exits_bytes(e) + (1 << 16);
 }
@@ -174,19 +192,22 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
 {
     const plan_result *p = &e->plan;
     tree_reset(&s->tree, 0);
-    TRY(arena_init(&s->memory, p->session_bytes, false, err));
+    TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
     kv_format format = engine_kv_format(e);
-    kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format, &s->memory);
-    deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory);
-    s->timeline = arena_take(&s->memory, timeline_bytes(e));
+    kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format,
+            &s->memory.arena);
+    make_cross(s, &e->target, &s->target_kv, &s->input.target);
+    s->input.ids = arena_take(&s->memory.arena, input_bytes(e));
+    deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory.arena);
+    s->timeline = arena_take(&s->memory.arena, timeline_bytes(e));
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
     make_drafter(s);
-    turn_log_init(&s->turns, e->config.trace_spans, &s->memory);
+    turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
     exits_init(s);
-    s->base_mark = arena_mark(&s->memory);
-    TRY(arena_check(&s->memory, err));
+    s->memory.base_mark = arena_mark(&s->memory.arena);
+    TRY(arena_check(&s->memory.arena, err));
     lend_cache(s);
     return DREY_OK;
 }
@@ -233,7 +254,7 @@ void drey_session_close(drey_session **session)
     drey_engine *e = s->engine;
     release_text(&s->text);
     take_cache_back(s);
-    arena_free(&s->memory);
+    arena_free(&s->memory.arena);
     int32_t i = 0;
     while (e->sessions[i] != s)
         i++;
@@ -320,9 +341,70 @@ static void append(drey_session *s, const int32_t *ids, size_t n)
     s->n_timeline += (int32_t)n;
 }
 
+/* ---- The input of an encoder ---- */
+
+static drey_status check_input(const drey_session *s, size_t n, drey_error *err)
+{
+    int32_t room = s->engine->config.n_context;
+    if (n > (size_t)room)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the input has %zu tokens, but the context lets the encoder read %d; shorten the "
+                  "prompt or take a larger context",
+                  n, room);
+    return DREY_OK;
+}
+
+/* Makes ids[0..n) the input and begins the timeline. True: it was the input before. */
+static bool set_input(drey_session *s, const int32_t *ids, size_t n)
+{
+    session_input *in = &s->input;
+    bool same = n == (size_t)in->n && (n == 0 || memcmp(in->ids, ids, n * sizeof *ids) == 0);
+    if (!same) {
+        if (n)
+            memcpy(in->ids, ids, n * sizeof *ids);
+        in->n = (int32_t)n;
+        in->unread = true;
+        kv_truncate(&s->draft_kv, 0);
+    }
+    cut(s, 0, 0);
+    if (n)
+        append(s, &s->engine->target.layout.shape.encoder.start_id, 1);
+    return same;
+}
+
+static drey_status sync_input(drey_session *s, const int32_t *ids, size_t n, size_t *n_kept,
+                              drey_error *err)
+{
+    TRY(check_ids(s, ids, n, err));
+    TRY(check_input(s, n, err));
+    session_end(s, DREY_FINISH_INTERRUPTED);
+    bool same = set_input(s, ids, n);
+    if (n_kept)
+        *n_kept = same ? n : 0;
+    assert(session_is_valid(s));
+    return DREY_OK;
+}
+
+drey_status session_read_input(drey_session *s, drey_error *err)
+{
+    drey_engine *e = s->engine;
+    session_input *in = &s->input;
+    if (!in->unread)
+        return DREY_OK;
+    int64_t start = clock_ns();
+    TRY(encoder_read(&e->target.encoder, e->pool, in->ids, in->n, &in->target, &s->cancel, err));
+    if (encoder_is_there(&e->draft.encoder))
+        TRY(encoder_read(&e->draft.encoder, e->pool, in->ids, in->n, &in->draft, &s->cancel, err));
+    trace_add(&e->trace, 0, TRACE_PROMPT, start, clock_ns(), in->n);
+    in->unread = false;
+    return DREY_OK;
+}
+
 drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, size_t *n_kept,
                               drey_error *err)
 {
+    if (session_reads_input(s))
+        return sync_input(s, ids, n, n_kept, err);
     TRY(check_ids(s, ids, n, err));
     TRY(check_room(s, 0, n, err));
     session_end(s, DREY_FINISH_INTERRUPTED);
@@ -433,9 +515,9 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
 drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err)
 {
     int32_t n_vocab = tokenizer_n_vocab(s->engine->config.target->tokenizer);
-    arena_rewind(&s->memory, s->base_mark);
-    TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory, err));
-    return arena_check(&s->memory, err);
+    arena_rewind(&s->memory.arena, s->memory.base_mark);
+    TRY(sampler_init(&s->sampler, settings, n_vocab, s->engine->kernels, &s->memory.arena, err));
+    return arena_check(&s->memory.arena, err);
 }
 
 /* Prepares a text; the timeline does not change. */
@@ -456,7 +538,6 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     if (o->on_event)
         TRY(detokenizer_init(&g->provisional.detokenizer, t, g->options.stops, o->n_stops,
                              o->special, err));
-    g->detokenizer.started = true; /* the prompt comes first: the first token keeps its space */
     return DREY_OK;
 }
 
@@ -470,8 +551,9 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
     if (n == 0 && s->n_timeline >= s->engine->config.n_context)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "the context is full; reset the session or take a larger context");
+    bool input = n > 0 && session_reads_input(s);
     if (n > 0)
-        TRY(check_room(s, s->n_timeline, n, err));
+        TRY(input ? check_input(s, n, err) : check_room(s, s->n_timeline, n, err));
     TRY(check_options(s, options, err));
     TRY(check_ids(s, ids, n, err));
     drey_status status = make_text(s, options, err);
@@ -479,13 +561,20 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
         release_text(&s->text);
         return status;
     }
-    append(s, ids, n);
+    if (input)
+        set_input(s, ids, n);
+    else
+        append(s, ids, n);
+    /* The prompt comes first: the first token keeps its space. An input is another text. */
+    s->text.detokenizer.started = !session_reads_input(s) || s->n_timeline > 1;
     prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, &s->target_kv);
     s->text.stats.cached_tokens = s->target_kv.n_committed;
     s->text.report = report;
     s->text.prompt_from = s->target_kv.n_committed;
     s->text.prompt_end = s->n_timeline;
-    s->text.stats.prompt_tokens = n ? (int64_t)n : s->n_timeline - s->target_kv.n_committed;
+    s->text.stats.prompt_tokens = n                 ? (int64_t)n
+                                  : s->input.unread ? s->input.n
+                                                    : s->n_timeline - s->target_kv.n_committed;
     s->state = SESSION_PROMPT;
     atomic_store(&s->cancel, false); /* a cancel before the text was not meant for it */
     assert(session_is_valid(s));
@@ -582,6 +671,8 @@ static drey_status contents_of(const drey_session *s, session_contents *out, dre
     *out = (session_contents){.kv = &s->target_kv,
                               .timeline = s->timeline,
                               .n_timeline = s->n_timeline,
+                              .input = s->input.ids,
+                              .n_input = s->input.n,
                               .n_context = e->config.n_context,
                               .n_vocab = tokenizer_n_vocab(target->tokenizer),
                               .sampling = s->text.options.sampling,
@@ -608,8 +699,12 @@ static drey_status take_file(drey_session *s, session_file *f, drey_saved_sessio
 {
     drey_saved_session taken;
     session_end(s, DREY_FINISH_INTERRUPTED);
-    TRY(session_file_take(f, &s->target_kv, s->timeline, &taken, err));
+    TRY(session_file_take(f, &s->target_kv, s->timeline, s->input.ids, &taken, err));
     s->n_timeline = (int32_t)taken.n_tokens;
+    s->input.n = (int32_t)f->header.n_input;
+    s->input.unread = s->input.n > 0; /* its output is computed again, with the same bits */
+    if (s->input.unread)
+        kv_truncate(&s->draft_kv, 0);
     s->text.options.sampling = taken.sampling;
     if (saved)
         *saved = taken;

@@ -38,6 +38,15 @@
 #include "session/statistics.h"
 #include "session/turn_log.h"
 
+/* What an encoder reads: the prompt of a model that has one. The timeline is then the decoder's,
+ * and begins with its start token. */
+typedef struct session_input {
+    int32_t *ids;           /* [n_context] */
+    int32_t n;              /* 0: there is none, and the timeline is empty */
+    bool unread;            /* the caches do not have it yet */
+    kv_cache target, draft; /* the encoders' outputs for their decoders */
+} session_input;
+
 typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
 
 /* The text being written. */
@@ -65,9 +74,14 @@ typedef struct unfinished_draft {
     bool reading;                            /* a chunk of the prompt */
 } unfinished_draft;
 
+typedef struct session_memory {
+    arena arena;
+    size_t base_mark; /* below the sampler, of which each text has another */
+} session_memory;
+
 struct drey_session {
     drey_engine *engine;
-    arena memory;
+    session_memory memory;
     kv_cache target_kv, draft_kv;
     deferred_rows deferred; /* of target_kv */
     runner target, draft;   /* with the engine's workspaces */
@@ -80,6 +94,7 @@ struct drey_session {
     int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
     pass_tap taps[MODEL_MAX_TAPS];  /* of its rows of a pass, for the drafter */
     accepted accepted;
+    session_input input;
     int32_t *timeline; /* [n_context]: committed tokens, then the root */
     int32_t n_timeline;
     int32_t n_unverified; /* tokens at its end that the caller has not got yet */
@@ -88,7 +103,6 @@ struct drey_session {
     session_state state;
     generation text;
     _Atomic bool cancel;
-    size_t base_mark; /* of the arena, below the sampler */
 };
 
 /* Whether its text is drafted for. */
@@ -105,6 +119,11 @@ static inline bool session_pass_stopped(const drey_session *s)
 static inline int32_t session_n_verified(const drey_session *s)
 {
     return s->n_timeline - s->n_unverified;
+}
+/* Whether its prompts are inputs of an encoder. */
+static inline bool session_reads_input(const drey_session *s)
+{
+    return encoder_is_there(&s->engine->target.encoder);
 }
 /* Makes a sampler for the next text, without biases. DREY_ERR_USAGE: as sampler_init. */
 drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err);

@@ -58,6 +58,7 @@ static drey_status settle(drey_session *const *sessions, int32_t n, drey_error *
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     for (int32_t i = 0; i < n; i++) {
         drey_session *s = sessions[i];
+        TRY(session_read_input(s, err));
         if (s->state == SESSION_PROMPT)
             TRY(prompt_left(s) ? prompt_begin(s, err) : prompt_end(s, n > 1, err));
     }

@@ -21,7 +21,17 @@ static uint64_t header_hash(const session_header *h)
 
 static uint64_t ids_bytes(const session_header *h)
 {
-    return (uint64_t)h->n_tokens * sizeof(int32_t);
+    return ((uint64_t)h->n_tokens + h->n_input) * sizeof(int32_t);
+}
+
+static size_t timeline_bytes(const session_header *h)
+{
+    return (size_t)h->n_tokens * sizeof(int32_t);
+}
+
+static size_t input_bytes(const session_header *h)
+{
+    return (size_t)h->n_input * sizeof(int32_t);
 }
 
 static size_t piece_bytes(const session_header *h, const kv_cache *kv)
@@ -63,7 +73,8 @@ static drey_status write_all(new_file *f, const session_header *h, const session
 {
     TRY(new_file_reserve(f, file_bytes(h, s->kv), err));
     TRY(new_file_write(f, 0, h, sizeof *h, err));
-    TRY(new_file_write(f, sizeof *h, s->timeline, (size_t)ids_bytes(h), err));
+    TRY(new_file_write(f, sizeof *h, s->timeline, timeline_bytes(h), err));
+    TRY(new_file_write(f, sizeof *h + timeline_bytes(h), s->input, input_bytes(h), err));
     TRY(new_file_write(f, sizeof *h + ids_bytes(h), note, (size_t)h->n_note_bytes, err));
     return write_pieces(f, h, s->kv, err);
 }
@@ -81,10 +92,12 @@ static session_header make_header(const session_contents *s, const void *note, s
                         .min_p = s->sampling.min_p,
                         .top_k = s->sampling.top_k,
                         .seed = s->sampling.seed,
-                        .n_note_bytes = n_note_bytes};
+                        .n_note_bytes = n_note_bytes,
+                        .n_input = (uint64_t)s->n_input};
     memcpy(h.magic, magic, sizeof magic);
     hash64_init(&body);
-    hash64_add(&body, s->timeline, (size_t)ids_bytes(&h));
+    hash64_add(&body, s->timeline, timeline_bytes(&h));
+    hash64_add(&body, s->input, input_bytes(&h));
     hash64_add(&body, note, n_note_bytes);
     h.body_hash = hash64_get(&body);
     h.hash = header_hash(&h);
@@ -135,8 +148,8 @@ static drey_status check_header(const session_file *f, drey_error *err)
              "save the session again",
              SHOWN_PATH(f->path), h->version, VERSION);
     if (h->n_bytes != sizeof *h || h->hash != header_hash(h) || h->n_tokens < 0 ||
-        h->n_committed < 0 || h->n_committed > max_i32(h->n_tokens - 1, 0) ||
-        h->n_note_bytes > DREY_MAX_NOTE_BYTES)
+        h->n_committed < 0 || h->n_input > INT32_MAX ||
+        h->n_committed > max_i32(h->n_tokens - 1, 0) || h->n_note_bytes > DREY_MAX_NOTE_BYTES)
         return damaged(f, err);
     return DREY_OK;
 }
@@ -156,10 +169,11 @@ static drey_status check_origin(const session_file *f, const session_contents *s
              SHOWN_PATH(f->path), s->kv_name);
     if (memcmp(&h->origin, mine, sizeof *mine) != 0 || f->file.n_bytes != file_bytes(h, s->kv))
         return damaged(f, err);
-    if (h->n_tokens > s->n_context)
+    int32_t most = max_i32(h->n_tokens, (int32_t)h->n_input);
+    if (most > s->n_context)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "%s has %d tokens, but the context has room for %d; take a larger context",
-                  SHOWN_PATH(f->path), h->n_tokens, s->n_context);
+                  SHOWN_PATH(f->path), most, s->n_context);
     return DREY_OK;
 }
 
@@ -200,7 +214,7 @@ static drey_status read_body(session_file *f, bool keep_ids, uint64_t most_note_
 
 static drey_status check_ids(const session_file *f, int32_t n_vocab, drey_error *err)
 {
-    for (int32_t i = 0; i < f->header.n_tokens; i++)
+    for (int64_t i = 0; i < f->header.n_tokens + (int64_t)f->header.n_input; i++)
         if (f->ids[i] < 0 || f->ids[i] >= n_vocab)
             return damaged(f, err);
     return DREY_OK;
@@ -272,14 +286,16 @@ static void give(session_file *f, drey_saved_session *saved)
     f->note = NULL;
 }
 
-drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline,
+drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline, int32_t *input,
                               drey_saved_session *saved, drey_error *err)
 {
     const session_header *h = &f->header;
     kv_truncate(kv, 0);
     TRY(read_pieces(f, kv, true, err));
     kv_restore(kv, h->n_committed);
-    memcpy(timeline, f->ids, (size_t)ids_bytes(h));
+    memcpy(timeline, f->ids, timeline_bytes(h));
+    if (h->n_input)
+        memcpy(input, f->ids + h->n_tokens, input_bytes(h));
     give(f, saved);
     return DREY_OK;
 }

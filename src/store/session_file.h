@@ -1,6 +1,6 @@
 /* Sessions in files.
  *
- *   header | ids [n_tokens] | note | piece, its hash | piece, its hash | ...
+ *   header | ids [n_tokens], [n_input] | note | piece, its hash | piece, its hash | ...
  *
  * A piece holds the committed positions of one head (kv_piece), in whole groups. The header has a
  * hash of itself, and one of ids and note: no byte of the file is trusted before its hash was
@@ -17,6 +17,8 @@ typedef struct session_contents { /* borrowed */
     const kv_cache *kv;
     const int32_t *timeline; /* [n_timeline] */
     int32_t n_timeline, n_context, n_vocab;
+    const int32_t *input; /* [n_input]: of an encoder */
+    int32_t n_input;
     drey_sampling sampling;
     const char *model_path, *kv_name; /* for messages */
 } session_contents;
@@ -31,7 +33,8 @@ typedef struct session_header {
     uint64_t seed;
     uint64_t n_note_bytes;
     uint64_t body_hash; /* of ids and note */
-    uint64_t zero[3];
+    uint64_t n_input;   /* ids of the encoder's input, after those of the timeline */
+    uint64_t zero[2];
     uint64_t hash; /* of all before it */
 } session_header;
 
@@ -40,7 +43,7 @@ typedef struct session_file {
     const char *path;
     file file;
     session_header header;
-    int32_t *ids; /* [n_tokens] */
+    int32_t *ids; /* [n_tokens], then [n_input] */
     char *note;   /* [n_note_bytes], and a NUL; NULL: there is none, or it is not kept */
     uint8_t *buffer;
 } session_file;
@@ -55,8 +58,8 @@ drey_status session_file_write(const char *path, const session_contents *s, cons
  * the caller wants it. */
 drey_status session_file_open(session_file *f, const char *path, const session_contents *s,
                               bool keep_note, drey_error *err);
-/* Reads its keys and values, committed, and its ids, for which `timeline` has room. The caller then
- * owns the note. An error leaves the cache empty. */
-drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline,
+/* Reads its keys and values, committed, and its ids, for which `timeline` and `input` have room.
+ * The caller then owns the note. An error leaves the cache empty. */
+drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline, int32_t *input,
                               drey_saved_session *saved, drey_error *err);
 void session_file_close(session_file *f);

@@ -8,17 +8,20 @@
 #include "text/bpe.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"
+#include "text/unigram.h"
 
 enum { END_TOKENS = 32 };
 
 struct tokenizer {
     vocab vocab;
     special_tokens special;
-    bool byte_level; /* which of the two below is in use */
+    bool byte_level; /* bpe is in use, else sentencepiece; */
+    bool by_score;   /* whose tokens unigram chooses */
     bpe bpe;
     sentencepiece sentencepiece;
+    unigram unigram;
     int32_t bos, eos;
-    bool wants_bos;
+    bool wants_bos, wants_eos;
     bool takes_blanks; /* special tokens do: see blanks_taken */
     int32_t ends[END_TOKENS];
     size_t n_ends;
@@ -73,8 +76,9 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         "<｜end▁of▁sentence｜>",
     };
     int32_t eot, eom;
-    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", usual_id(t, 1), &t->bos, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", usual_id(t, 2), &t->eos, err));
+    int32_t bos = t->by_score ? -1 : usual_id(t, 1), eos = usual_id(t, t->by_score ? 1 : 2);
+    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", bos, &t->bos, err));
+    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", eos, &t->eos, err));
     TRY(read_id(t, g, "tokenizer.ggml.eot_token_id", -1, &eot, err));
     TRY(read_id(t, g, "tokenizer.ggml.eom_token_id", -1, &eom, err));
     add_end(t, t->eos);
@@ -115,11 +119,12 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
              "the file has no tokenizer (tokenizer.ggml.model); use a GGUF file that carries its "
              "tokenizer");
     t->byte_level = gguf_is_text(model, "gpt2");
+    t->by_score = gguf_is_text(model, "t5");
     bool llama = gguf_is_text(model, "llama");
-    if (!t->byte_level && !llama)
+    if (!t->byte_level && !t->by_score && !llama)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the tokenizer model \"%s\" is not supported; use a model with \"gpt2\" (byte-level "
-             "BPE) or \"llama\" (SentencePiece BPE)",
+             "BPE), \"llama\" (SentencePiece BPE) or \"t5\" (unigram)",
              gguf_printable((char[64]){0}, 64, model.text, model.n_bytes));
     hash_key key;
     hash_key_draw(&key);
@@ -129,10 +134,13 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
         TRY(bpe_init(&t->bpe, &t->vocab, g, err));
     else
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
+    if (t->by_score)
+        TRY(unigram_init(&t->unigram, &t->sentencepiece, g, err));
     TRY(read_ends(t, g, err));
     t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
     t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
                                             llama || t->bpe.pretokenizer.wants_bos);
+    t->wants_eos = t->by_score && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
     return DREY_OK;
 }
 
@@ -224,6 +232,8 @@ static drey_status encode_plain(const tokenizer *t, const char *text, size_t n, 
     *begins = false;
     if (t->byte_level)
         return bpe_encode(&t->bpe, text, n, sink, err);
+    if (t->by_score)
+        return unigram_encode(&t->unigram, text, n, sink, err);
     return sentencepiece_encode(&t->sentencepiece, text, n, prefix, sink, err);
 }
 
@@ -268,6 +278,8 @@ static drey_status encode_parts(const tokenizer *t, const parted_text *x, int fl
     }
     if (done < x->n_bytes)
         TRY(encode_plain(t, text + done, x->n_bytes - done, &begins, sink, err));
+    if ((flags & DREY_TOKENIZE_BOS) && t->wants_eos)
+        id_push(sink, t->eos);
     return DREY_OK;
 }
 

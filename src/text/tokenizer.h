@@ -1,10 +1,10 @@
-/* Tokenizers, built from a GGUF file's keys: byte-level BPE ("gpt2") and SentencePiece BPE
- * ("llama").
+/* Tokenizers, built from a GGUF file's keys: byte-level BPE ("gpt2"), SentencePiece BPE ("llama")
+ * and unigram SentencePiece ("t5").
  *
  * Text is any bytes. Byte-level BPE splits it with the pre-tokenizer's regular expression (PCRE2,
  * with match limits), then merges by rank; SentencePiece BPE merges by score and uses bytes for the
- * rest. Text is not normalized. The tokenizer borrows the gguf for the tokens' text. Immutable
- * after opening: any number of threads. */
+ * rest; unigram takes the likeliest of all cuts. Only unigram normalizes text. The tokenizer
+ * borrows the gguf for the tokens' text. Immutable after opening: any number of threads. */
 #pragma once
 
 #include "common/error.h"

@@ -98,6 +98,9 @@ const char *arch_toy(int i, toy_options *o)
         {"toy-phi3", "phi3", phi3, 0, 3},
         {"toy-phi3-long", "phi3", longrope, 0, 3}, /* a part of each head is rotated */
         {"toy-gpt2", "gpt2", NULL, 0, 3},
+        {"toy-t5", "t5", NULL, 0, 3},        /* with gates, and as many layers in the decoder */
+        {"toy-t5-tied", "t5", NULL, 24, 3},  /* the first kind; heads narrower in all */
+        {"toy-t5-deeper", "t5", NULL, 0, 2}, /* a decoder of more layers than the encoder */
     };
     *o = toy_usual();
     o->seed = 114 + (uint64_t)i;
@@ -109,8 +112,16 @@ const char *arch_toy(int i, toy_options *o)
     o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
     o->longrope = toys[i].keys == longrope;
     o->n_rot = o->longrope ? 12 : 0;
-    if (strcmp(toys[i].architecture, "gpt2") == 0)
+    bool t5 = strcmp(toys[i].architecture, "t5") == 0;
+    if (t5 || strcmp(toys[i].architecture, "gpt2") == 0)
         o->n_heads_kv = o->n_heads;
+    if (t5) {
+        o->pre = "t5";
+        o->chat_template = NULL;
+        o->gated = i != FIRST_T5_TOY + 1;
+        o->tied |= i == FIRST_T5_TOY + 1;
+        o->n_decoder_layers = i == FIRST_T5_TOY + 2 ? 4 : 0;
+    }
     return toys[i].name;
 }
 

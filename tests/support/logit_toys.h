@@ -4,7 +4,10 @@
 
 #include "support/toy.h"
 
-enum { N_ARCH_TOYS = 10, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
+enum { FIRST_T5_TOY = 10, N_ARCH_TOYS = 13, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
+
+/* What an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the vocabulary. */
+enum { N_INPUT_IDS = 150 };
 
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
  * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */

@@ -106,16 +106,83 @@ static bool is_arch(const toy_options *o, const char *name)
     return strcmp(o->architecture, name) == 0;
 }
 
+static int64_t head_dim_of(const toy_options *o)
+{
+    return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
+}
+
+/* A table of floats with a row for each of n things. */
+static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
+                      float deviation)
+{
+    tensor_plan *t = add_tensor(m, name);
+    t->type = TYPE_F32;
+    t->n_dims = 2;
+    t->dims[0] = n_columns;
+    t->dims[1] = n;
+    t->deviation = deviation;
+}
+
+/* Weights of matrices that write to the residual stream: each further layer weighs less. */
+static float layer_weight(const toy_options *o, int32_t layer)
+{
+    /* The first layer outweighs the embedding, or else a tied model repeats its last token. */
+    float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
+    for (int32_t i = 0; i < layer; i++)
+        weight *= 0.6f;
+    return weight;
+}
+
+static const char *part_name(char out[64], bool encoder, int32_t layer, const char *what)
+{
+    snprintf(out, 64, "%s.blk.%d.%s", encoder ? "enc" : "dec", layer, what);
+    return out;
+}
+
+/* Half of a layer of T5; scores are not scaled, so that Q and K are small. */
+static void plan_t5_attention(model_plan *m, bool encoder, int32_t layer, const char *which,
+                              int64_t inner)
+{
+    const toy_options *o = m->options;
+    char name[64], what[40];
+    const char *ends[] = {"_norm.weight", "_q.weight", "_k.weight", "_v.weight", "_o.weight"};
+    for (int i = 0; i < 5; i++) {
+        snprintf(what, sizeof what, "%s%s", which, ends[i]);
+        part_name(name, encoder, layer, what);
+        if (i == 0)
+            add_vector(m, name, o->n_embd, 1.0f, 0.1f);
+        else if (i < 4)
+            add_matrix(m, name, o->n_embd, inner, i < 3 ? 0.7f : 1.0f);
+        else
+            add_matrix(m, name, inner, o->n_embd, layer_weight(o, layer));
+    }
+}
+
+static void plan_t5_layer(model_plan *m, bool encoder, int32_t layer, int64_t head_dim)
+{
+    enum { BUCKETS = 32 };
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t inner = o->n_heads * head_dim;
+    plan_t5_attention(m, encoder, layer, "attn", inner);
+    if (layer == 0)
+        add_table(m, part_name(name, encoder, 0, "attn_rel_b.weight"), o->n_heads, BUCKETS, 1.0f);
+    if (!encoder)
+        plan_t5_attention(m, false, layer, "cross_attn", inner);
+    add_vector(m, part_name(name, encoder, layer, "ffn_norm.weight"), o->n_embd, 1.0f, 0.1f);
+    if (o->gated)
+        add_matrix(m, part_name(name, encoder, layer, "ffn_gate.weight"), o->n_embd, o->n_ff, 1.0f);
+    add_matrix(m, part_name(name, encoder, layer, "ffn_up.weight"), o->n_embd, o->n_ff, 1.0f);
+    add_matrix(m, part_name(name, encoder, layer, "ffn_down.weight"), o->n_ff, o->n_embd,
+               layer_weight(o, layer));
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
-    /* The first layer outweighs the embedding, or else a tied model repeats its last token; each
-     * further layer weighs less. */
-    float weight = (o->tied ? 8.0f : 4.0f) * (o->layer_gain > 0 ? o->layer_gain : 1);
-    for (int32_t i = 0; i < layer; i++)
-        weight *= 0.6f;
+    float weight = layer_weight(o, layer);
     bool biased = o->biases || is_arch(o, "qwen2");
     bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
     bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
@@ -162,24 +229,28 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     }
 }
 
-static int64_t head_dim_of(const toy_options *o)
+static int32_t decoder_layers(const toy_options *o)
 {
-    return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
+    return o->n_decoder_layers ? o->n_decoder_layers : o->n_layers;
 }
 
-/* A table of floats with a row for each of n things. */
-static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
-                      float deviation)
+static void plan_t5(model_plan *m)
 {
-    tensor_plan *t = add_tensor(m, name);
-    t->type = TYPE_F32;
-    t->n_dims = 2;
-    t->dims[0] = n_columns;
-    t->dims[1] = n;
-    t->deviation = deviation;
+    const toy_options *o = m->options;
+    /* Tied logits are scaled with n_embd^-0.5, as T5's are. */
+    float gain = o->tied ? o->logit_gain * sqrtf((float)o->n_embd) : 1.0f;
+    add_matrix(m, "token_embd.weight", o->n_embd, m->n_vocab, gain);
+    if (!o->tied)
+        add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
+    for (int32_t i = 0; i < o->n_layers; i++)
+        plan_t5_layer(m, true, i, head_dim_of(o));
+    add_vector(m, "enc.output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    for (int32_t i = 0; i < decoder_layers(o); i++)
+        plan_t5_layer(m, false, i, head_dim_of(o));
+    add_vector(m, "dec.output_norm.weight", o->n_embd, 1.0f, 0.1f);
 }
 
-static void plan_tensors(model_plan *m)
+static void plan_decoder_only(model_plan *m)
 {
     const toy_options *o = m->options;
     add_matrix(m, "token_embd.weight", o->n_embd, m->n_vocab, o->logit_gain);
@@ -202,6 +273,15 @@ static void plan_tensors(model_plan *m)
     add_vector(m, "output_norm.weight", o->n_embd, 1.0f, 0.1f);
     if (is_arch(o, "gpt2"))
         add_vector(m, "output_norm.bias", o->n_embd, 0.0f, 0.3f);
+}
+
+static void plan_tensors(model_plan *m)
+{
+    const toy_options *o = m->options;
+    if (is_arch(o, "t5"))
+        plan_t5(m);
+    else
+        plan_decoder_only(m);
     if (o->more_tensor)
         add_vector(m, o->more_tensor, o->n_embd, 3.0f, 0.0f);
     for (int32_t i = 0; i < m->n_tensors; i++)
@@ -260,6 +340,17 @@ static uint64_t put_more_keys(gguf_writer *w, const toy_options *o)
     return n;
 }
 
+static uint64_t put_t5_keys(gguf_writer *w, const toy_options *o)
+{
+    char name[128];
+    writer_key_u32(w, key_name(name, o, "attention.relative_buckets_count"), 32);
+    writer_key_u32(w, key_name(name, o, "decoder_start_token_id"), 0);
+    if (decoder_layers(o) == o->n_layers)
+        return 2;
+    writer_key_u32(w, key_name(name, o, "decoder_block_count"), (uint32_t)decoder_layers(o));
+    return 3;
+}
+
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -273,11 +364,13 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
     writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
     writer_key_u32(w, key_name(name, o, "attention.head_count_kv"), (uint32_t)o->n_heads_kv);
-    bool gpt2 = is_arch(o, "gpt2");
+    bool gpt2 = is_arch(o, "gpt2"), t5 = is_arch(o, "t5");
     const char *eps = gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     writer_key_f32(w, key_name(name, o, eps), 1e-5f);
     uint64_t n_keys = 10;
-    if (!gpt2) {
+    if (t5)
+        n_keys += put_t5_keys(w, o);
+    if (!gpt2 && !t5) {
         writer_key_f32(w, key_name(name, o, "rope.freq_base"), llama ? 10000.0f : 1000000.0f);
         n_keys++;
     }

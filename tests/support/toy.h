@@ -32,6 +32,8 @@ typedef struct toy_options {
     bool longrope;            /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context;        /* as the file says */
     uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
+    int32_t n_decoder_layers; /* of "t5"; 0: n_layers. Its key is written where they differ */
+    bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
     bool rope_freqs;          /* with a rope_freqs tensor */
@@ -42,7 +44,8 @@ typedef struct toy_options {
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 
-    const char *pre;  /* "qwen2", "smollm", "gpt-2", "llama-bpe"; NULL: SentencePiece */
+    /* "qwen2", "smollm", "gpt-2", "llama-bpe"; "t5": unigram SentencePiece; NULL: SentencePiece */
+    const char *pre;
     int32_t n_vocab;  /* 0: as many as there are; otherwise cut or filled up, at least 300 */
     int32_t n_padded; /* unused tokens after n_vocab: [PAD0], [PAD1], ... */
     const char *chat_template; /* NULL: none */

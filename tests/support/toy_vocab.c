@@ -238,6 +238,120 @@ static uint64_t put_sentencepiece(gguf_writer *w, vocabulary *v, const toy_optio
     return 9;
 }
 
+/* A character map as SentencePiece precompiles it: a double-array trie, whose units are placed one
+ * node at a time where all their children are free, and the strings. */
+typedef struct map_pair {
+    const char *from, *to;
+} map_pair;
+
+static const map_pair map_pairs[] = {
+    {"\t", " "},
+    {"\n", " "},
+    {"\xc2\xa0", " "},
+    {"\xe2\x80\x9c", "\""},
+    {"\xef\xac\x81", "fi"},
+    {"\xef\xbd\x81", "a"},
+    {"e\xcc\x81", "\xc3\xa9"},
+    {"\xc2\xad", ""},
+};
+
+enum { MAP_PAIRS = sizeof map_pairs / sizeof map_pairs[0], MAP_UNITS = 2048 };
+
+typedef struct map_builder {
+    uint32_t units[MAP_UNITS];
+    bool used[MAP_UNITS];
+    uint32_t values[MAP_PAIRS]; /* where a pair's string begins */
+} map_builder;
+
+/* Builds the node at `at`, which the pairs in `in` reach with their first `depth` bytes. */
+static void build_node(map_builder *b, uint32_t at, const bool in[MAP_PAIRS], size_t depth)
+{
+    bool next[256] = {false};
+    int ends = -1;
+    for (int i = 0; i < MAP_PAIRS; i++) {
+        if (!in[i])
+            continue;
+        if (map_pairs[i].from[depth])
+            next[(uint8_t)map_pairs[i].from[depth]] = true;
+        else
+            ends = i;
+    }
+    next[0] = ends >= 0;
+    uint32_t offset = 1;
+    for (bool fits = false; !fits; offset += !fits) {
+        fits = true;
+        for (uint32_t c = 0; c < 256; c++)
+            fits = fits && !(next[c] && b->used[(at ^ offset) ^ c]);
+        if (offset > MAP_UNITS / 2)
+            abort();
+    }
+    uint32_t base = at ^ offset;
+    b->units[at] |= offset << 10 | (ends >= 0 ? 1u << 8 : 0);
+    for (uint32_t c = 0; c < 256; c++)
+        b->used[base ^ c] |= next[c];
+    if (ends >= 0)
+        b->units[base] = 1u << 31 | b->values[ends];
+    for (uint32_t c = 1; c < 256; c++) {
+        bool below[MAP_PAIRS];
+        for (int i = 0; next[c] && i < MAP_PAIRS; i++)
+            below[i] = in[i] && (uint8_t)map_pairs[i].from[depth] == c;
+        if (!next[c])
+            continue;
+        b->units[base ^ c] = c;
+        build_node(b, base ^ c, below, depth + 1);
+    }
+}
+
+static void put_charmap(gguf_writer *w)
+{
+    map_builder *b = allocate(1, sizeof *b);
+    char strings[256];
+    uint32_t n = 0;
+    bool all[MAP_PAIRS];
+    for (int i = 0; i < MAP_PAIRS; i++) {
+        size_t length = strlen(map_pairs[i].to) + 1;
+        all[i] = true;
+        b->values[i] = n;
+        memcpy(strings + n, map_pairs[i].to, length);
+        n += (uint32_t)length;
+    }
+    b->used[0] = true;
+    build_node(b, 0, all, 0);
+    writer_key_array(w, "tokenizer.ggml.precompiled_charsmap", GGUF_U8,
+                     4 + sizeof b->units + (uint64_t)n);
+    writer_u32(w, sizeof b->units);
+    for (int i = 0; i < MAP_UNITS; i++)
+        writer_u32(w, b->units[i]);
+    writer_put(w, strings, n);
+    free(b);
+}
+
+/* As T5's: pad 0, end 1, unknown 2. Longer words have better scores. */
+static uint64_t put_unigram(gguf_writer *w, vocabulary *v, const toy_options *o)
+{
+    add_token(v, "<pad>", CONTROL);
+    add_token(v, "</s>", CONTROL);
+    add_token(v, "<unk>", UNKNOWN);
+    add_sentencepiece_words(v);
+    fit(v, o->n_vocab, 0);
+    add_padding(v, o->n_padded);
+    writer_key_text(w, "tokenizer.ggml.model", "t5");
+    writer_key_text(w, "tokenizer.ggml.pre", "default");
+    put_tokens(w, v);
+    writer_key_array(w, "tokenizer.ggml.scores", GGUF_F32, (uint64_t)v->n);
+    for (int64_t i = 0; i < v->n; i++) {
+        float score = -9.0f + 0.25f * (float)strlen(v->text[i]) - 0.001f * (float)i;
+        writer_put(w, &score, sizeof score);
+    }
+    writer_key_u32(w, "tokenizer.ggml.eos_token_id", 1);
+    writer_key_u32(w, "tokenizer.ggml.unknown_token_id", 2);
+    writer_key_u32(w, "tokenizer.ggml.padding_token_id", 0);
+    writer_key_bool(w, "tokenizer.ggml.add_space_prefix", true);
+    writer_key_bool(w, "tokenizer.ggml.remove_extra_whitespaces", true);
+    put_charmap(w);
+    return 11;
+}
+
 uint64_t toy_vocabulary(gguf_writer *w, const toy_options *o, int64_t *n_tokens)
 {
     vocabulary v = {
@@ -245,7 +359,9 @@ uint64_t toy_vocabulary(gguf_writer *w, const toy_options *o, int64_t *n_tokens)
         .kind = allocate(max_tokens, sizeof *v.kind),
         .merges = allocate(1024, sizeof *v.merges),
     };
-    uint64_t n_keys = o->pre ? put_bpe(w, &v, o) : put_sentencepiece(w, &v, o);
+    uint64_t n_keys = !o->pre                     ? put_sentencepiece(w, &v, o)
+                      : strcmp(o->pre, "t5") == 0 ? put_unigram(w, &v, o)
+                                                  : put_bpe(w, &v, o);
     if (o->chat_template) {
         writer_key_text(w, "tokenizer.chat_template", o->chat_template);
         n_keys++;

@@ -16,7 +16,13 @@
 #include "support/test.h"
 #include "support/writing.h"
 
-enum { N_MODELS = 2 + N_ARCH_TOYS, SLICE_IDS = 256, SLICE_ROOM = 64, N_PARTS = 5 };
+enum {
+    FIRST_ENCODER = 2 + FIRST_T5_TOY,
+    N_MODELS = 2 + N_ARCH_TOYS,
+    SLICE_IDS = 256,
+    SLICE_ROOM = 64,
+    N_PARTS = 5
+};
 enum { N_SHORT = 12, N_MIDDLE = 60, N_LONG = 280, MOST_SESSIONS = 3 };
 #ifdef TESTS_SANITIZED
 enum { N_TEXT = 6 };
@@ -165,6 +171,8 @@ void matrix_case_settle(matrix_case *c)
 {
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
+    if (who == DREY_DRAFTER_EAGLE && at[AXIS_MODEL] >= FIRST_ENCODER)
+        at[AXIS_MODEL] = 2; /* there are no such layers for models with an encoder */
     if (who == DREY_DRAFTER_NONE)
         at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
     if (who == DREY_DRAFTER_NONE && at[AXIS_POLICY] != POLICY_STD)
@@ -275,7 +283,8 @@ static void open_model(int i, const toy_options *toy)
     toy_prepare(models[i].target, models[i].planes, true);
     toy_prepare(models[i].target, models[i].packed, false);
     put_heads(i);
-    put_layer(i, toy);
+    if (i < FIRST_ENCODER)
+        put_layer(i, toy);
 }
 
 void matrix_open(void)
@@ -304,6 +313,8 @@ void matrix_open(void)
             toy.n_heads = 8;
             toy.head_dim = 64;
         }
+        if (strcmp(toy.architecture, "t5") == 0)
+            toy.n_heads_kv = toy.n_heads;
         open_model(2 + i, &toy);
     }
     for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
@@ -325,6 +336,12 @@ void matrix_close(void)
 static int32_t prompt_of(const int32_t *at)
 {
     return at[AXIS_PROMPT] ? N_LONG : at[AXIS_MODEL] > 1 ? N_MIDDLE : N_SHORT;
+}
+
+/* Tokens of the timeline before the text: an encoder's input is not in it, a start token is. */
+static int32_t timeline_of(const int32_t *at)
+{
+    return shape_reads(&models[at[AXIS_MODEL]].target->shape) ? 1 : prompt_of(at);
 }
 
 /* Plain decoding for those axes that may change a text, written once each. */
@@ -424,7 +441,7 @@ static void begin(column *c, const int32_t *at)
 /* Tokens that were not handed out yet are dropped; the text continues after the verified ones. */
 static void pause_and_continue(column *c, const int32_t *at, matrix_totals *total)
 {
-    size_t n_verified = (size_t)(prompt_of(at) + c->got.n_ids);
+    size_t n_verified = (size_t)(timeline_of(at) + c->got.n_ids);
     if (!drey_session_is_writing(c->session))
         return;
     total->n[N_PAUSES]++;

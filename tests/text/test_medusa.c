@@ -276,7 +276,7 @@ TEST(guesses_by_depth)
     int32_t tokens[N_PROMPT + 1], top[TREE_MAX_GUESSES], node = 0;
     const float *hidden = e->target.ws.y;
     drey_sampling greedy = {.top_p = 1};
-    MUST(sampler_init, &s->sampler, &greedy, m->shape.n_vocab, e->kernels, &s->memory);
+    MUST(sampler_init, &s->sampler, &greedy, m->shape.n_vocab, e->kernels, &s->memory.arena);
     memcpy(tokens, prompt, sizeof prompt);
     sampler_top(&s->sampler, e->target.ws.logits, top, TREE_MAX_GUESSES);
     tokens[N_PROMPT] = top[0];

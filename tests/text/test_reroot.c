@@ -49,7 +49,7 @@ static void open_bench(bench *b, drey_kv kv)
     b->engine = b->at.engine;
     b->session = b->at.session[0];
     MUST(sampler_init, &b->session->sampler, &(drey_sampling){.top_p = 1},
-         b->engine->target.layout.shape.n_vocab, b->engine->kernels, &b->session->memory);
+         b->engine->target.layout.shape.n_vocab, b->engine->kernels, &b->session->memory.arena);
 }
 
 static void close_bench(bench *b)

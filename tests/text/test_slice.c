@@ -36,7 +36,7 @@ static engine_place open_side(const bench *b, uint64_t without, const engine_tun
     o.without = without;
     engine_place p = place_open(&o, tuning);
     MUST(sampler_init, &p.session[0]->sampler, &(drey_sampling){.top_p = 1},
-         p.engine->target.layout.shape.n_vocab, p.engine->kernels, &p.session[0]->memory);
+         p.engine->target.layout.shape.n_vocab, p.engine->kernels, &p.session[0]->memory.arena);
     return p;
 }
 

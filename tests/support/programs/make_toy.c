@@ -1,7 +1,7 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
- * make_toy --damage PATH TENSOR puts a NaN into one, make_toy --golden DIR writes those of
- * tests/data/logits. Two toys with other LAYERS or NOISE agree
- * often enough to be target and draft. */
+ * make_toy --t5 PATH ... writes a model with an encoder, make_toy --damage PATH TENSOR puts a NaN
+ * into one, make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or
+ * NOISE agree often enough to be target and draft. */
 #include "engine/engine.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
@@ -58,6 +58,11 @@ int main(int argc, char **argv)
         return 0;
     }
     toy_options options = toy_usual();
+    if (strcmp(argv[1], "--t5") == 0) {
+        arch_toy(FIRST_T5_TOY, &options);
+        argc--;
+        argv++;
+    }
     if (argc > 2)
         options.n_layers = (int32_t)strtol(argv[2], NULL, 10);
     if (argc > 3)

@@ -182,7 +182,7 @@ TEST(sessions_are_counted)
     MUST(drey_session_open, &s[0], e);
     MUST(drey_session_open, &s[1], e);
     REFUSED(DREY_ERR_USAGE, "n_sessions", drey_session_open, &s[2], e);
-    assert_true(s[0]->memory.used_bytes <= one);
+    assert_true(s[0]->memory.arena.used_bytes <= one);
     drey_session_close(&s[0]);
     MUST(drey_session_open, &s[2], e);
     drey_session_close(&s[1]);

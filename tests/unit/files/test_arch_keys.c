@@ -82,8 +82,8 @@ TEST(refuses_keys_that_change_the_arithmetic)
         {"not.known.to.anybody", GGUF_STRING, 0, "x"},
         {"not.known.to.anybody", GGUF_ARRAY, 1, NULL},
     };
-    static const char *const architectures[] = {"llama",  "qwen2",  "qwen3", "granite",
-                                                "gemma2", "gemma3", "phi3",  "gpt2"};
+    static const char *const architectures[] = {"llama",  "qwen2", "qwen3", "granite", "gemma2",
+                                                "gemma3", "phi3",  "gpt2",  "t5"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         for (size_t a = 0; a < sizeof architectures / sizeof *architectures; a++) {
             drey_error err;

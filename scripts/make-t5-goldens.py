@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Makes tests/data/logits/toy-t5*.txt: what a plain numpy model computes for a toy T5 file.
+
+    make-t5-goldens.py TOY.gguf OUT.txt
+
+Toys are written by `make_toy --golden DIR`. Only numpy is needed. Everything is computed in double
+precision, from the definitions: T5 as Raffel et al. have it (2020; buckets of relative positions as
+in their code), its gated form as in Shazeer's "GLU variants" (2020), with the names of llama.cpp's
+GGUF files. Nothing of drey takes part.
+
+The encoder reads N_INPUT ids; the ids of the output (described in make-logit-goldens.py) are the
+decoder's.
+"""
+import importlib.util
+import math
+import os
+import sys
+
+import numpy as np
+
+from gguf_file import Gguf
+from golden_logits import toy_ids, write_model, write_prompt, write_text
+
+N_INPUT = 150
+MAX_DISTANCE = 128
+
+_spec = importlib.util.spec_from_file_location(
+    "toy_goldens", os.path.join(os.path.dirname(os.path.abspath(__file__)), "make-toy-goldens.py"))
+_toys = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_toys)
+
+
+def bucket(relative, n_buckets, both_ways):
+    """Of a key's position less the query's."""
+    first = 0
+    if both_ways:
+        n_buckets //= 2
+        first = n_buckets if relative > 0 else 0
+        distance = abs(relative)
+    else:
+        distance = max(-relative, 0)
+    exact = n_buckets // 2
+    if distance < exact:
+        return first + distance
+    wide = math.log(distance / exact) / math.log(MAX_DISTANCE / exact) * (n_buckets - exact)
+    return first + min(exact + int(wide + 1e-9), n_buckets - 1)
+
+
+class T5:
+    def __init__(self, file):
+        self.t = {name.decode(): _toys.tensor(file, file.base + offset, dims, kind)
+                  for name, dims, kind, offset in file.tensors}
+        keys = {name.decode(): _toys.plain(value) for name, _, value in file.keys}
+        get = lambda name, other=None: keys.get("t5." + name, other)
+        self.n_heads = get("attention.head_count")
+        self.head_dim = get("attention.key_length", get("embedding_length") // self.n_heads)
+        self.n_layers = {"enc": get("block_count")}
+        self.n_layers["dec"] = get("decoder_block_count", self.n_layers["enc"])
+        self.n_buckets = get("attention.relative_buckets_count")
+        self.eps = get("attention.layer_norm_rms_epsilon")
+
+    def norm(self, x, name):
+        return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps) * self.t[name + ".weight"]
+
+    def bias(self, part, n):
+        """[head][query][key]"""
+        table = self.t[f"{part}.blk.0.attn_rel_b.weight"]  # [bucket][head]
+        rows = [[bucket(k - q, self.n_buckets, part == "enc") for k in range(n)] for q in range(n)]
+        return table[np.array(rows)].transpose(2, 0, 1)
+
+    def attend(self, x, memory, name, added):
+        """x asks memory; added: to scores, [head][query][key]."""
+        heads = lambda rows, which: (rows @ self.t[f"{name}_{which}.weight"].T).reshape(
+            len(rows), self.n_heads, self.head_dim).transpose(1, 0, 2)
+        scores = heads(x, "q") @ heads(memory, "k").transpose(0, 2, 1) + added  # not scaled
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        out = (p @ heads(memory, "v")).transpose(1, 0, 2).reshape(len(x), -1)
+        return out @ self.t[f"{name}_o.weight"].T
+
+    def feed_forward(self, x, layer):
+        up = x @ self.t[layer + "ffn_up.weight"].T
+        if layer + "ffn_gate.weight" in self.t:
+            g = x @ self.t[layer + "ffn_gate.weight"].T
+            up = up * 0.5 * g * (1 + np.tanh(math.sqrt(2 / math.pi) * (g + 0.044715 * g ** 3)))
+        else:
+            up = np.maximum(up, 0)
+        return up @ self.t[layer + "ffn_down.weight"].T
+
+    def stack(self, part, ids, output=None):
+        x = self.t["token_embd.weight"][ids]
+        added = self.bias(part, len(ids))
+        if part == "dec":
+            added = added + np.where(np.tri(len(ids), dtype=bool), 0, -np.inf)
+        for i in range(self.n_layers[part]):
+            layer = f"{part}.blk.{i}."
+            n = self.norm(x, layer + "attn_norm")
+            x = x + self.attend(n, n, layer + "attn", added)
+            if output is not None:
+                n = self.norm(x, layer + "cross_attn_norm")
+                x = x + self.attend(n, output, layer + "cross_attn", 0)
+            x = x + self.feed_forward(self.norm(x, layer + "ffn_norm"), layer)
+        return self.norm(x, part + ".output_norm")
+
+    def logits(self, input_ids, ids):
+        x = self.stack("dec", ids, self.stack("enc", input_ids))
+        if "output.weight" in self.t:
+            return x @ self.t["output.weight"].T
+        return x / math.sqrt(x.shape[1]) @ self.t["token_embd.weight"].T
+
+
+def main():
+    path, out_path = sys.argv[1:3]
+    model = T5(Gguf(path))
+    n_vocab = model.t["token_embd.weight"].shape[0]
+    ids = toy_ids(n_vocab)
+    logits = model.logits([(i * 6007 + 29) % n_vocab for i in range(N_INPUT)], ids)
+    with open(out_path, "w", encoding="ascii") as out:
+        write_model(out, path)
+        write_prompt(out, logits, ids)
+        write_text(out, logits, ids)
+
+
+if __name__ == "__main__":
+    main()
