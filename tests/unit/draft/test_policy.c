@@ -501,24 +501,24 @@ TEST(printed_fallback_by_hand)
 /* EdgeLLM's text. */
 TEST(mean_fallback_by_hand)
 {
-    near(fallback_mean(0.01f, 0.4f, 8, 6), 0.025);
-    near(fallback_mean(0.01f, 0.4f, 8, 8), 0.005);
-    near(fallback_mean(0.01f, 0.2f, 8, 0), 0.03); /* .05, where trees would be small for long */
+    near(fallback_mean(0.004f, 0.4f, 8, 6), 0.01);
+    near(fallback_mean(0.004f, 0.4f, 8, 8), 0.002);
+    near(fallback_mean(0.01f, 0.2f, 8, 0), 0.015); /* .05, where trees would be small for long */
     near(fallback_mean(1.5e-6f, 0.5f, 1, 1), 1e-6);
-    near(fallback_mean(0.01f, 0, 2, 1), 0.03);
+    near(fallback_mean(0.01f, 0, 2, 1), 0.015);
     token_tree t;
     five_guesses(&t);
     const drey_fallback rule = DREY_FALLBACK_MEAN;
-    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
+    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.002); /* nothing was verified */
     tree_submit(&t, 5);
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.02);  /* AAA itself: .36 / .72 */
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.025); /* AAA, seen from A: .36 / .9 */
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 3), 0.005);
-    near(fallback_learn(rule, 0.01f, &t, b_to_bb, 2), 0.005);
-    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0222222); /* BB, of the surer leaf: .45 */
+    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 2), 0.004); /* AAA itself: .36 / .72 */
+    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 1), 0.005); /* AAA, seen from A: .36 / .9 */
+    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 3), 0.001);
+    near(fallback_learn(rule, 0.002f, &t, b_to_bb, 2), 0.001);
+    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.00444444); /* BB, of the surer leaf: .45 */
     tree_submit(&t, 4);
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.0125); /* AA itself: .72 / .9 */
-    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0138889);  /* AA, from the root: .72 */
+    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 1), 0.0025); /* AA itself: .72 / .9 */
+    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.00277778); /* AA, from the root: .72 */
     int32_t last = AAA;
     for (int i = 0; i < 2; i++)
         last = tree_push(&t, last, 1, 0.5f); /* .18 and .09 */
