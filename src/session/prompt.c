@@ -66,7 +66,8 @@ void prompt_take(drey_session *s, const pass_group *group)
     kv_commit(&s->target_kv, NULL, group->n);
     progress_line line = {s->engine, DREY_PROGRESS_PROMPT,
                           (uint64_t)(g->prompt_end - g->prompt_from)};
-    prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
+    if (!session_reads_input(s)) /* the input has been reported */
+        prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
     if (group->head == HEAD_NONE) {
         take_tapped(s, group);
         return;

@@ -397,6 +397,8 @@ drey_status session_read_input(drey_session *s, drey_error *err)
         TRY(encoder_read(&e->draft.encoder, e->pool, in->ids, in->n, &in->draft, &s->cancel, err));
     trace_add(&e->trace, 0, TRACE_PROMPT, start, clock_ns(), in->n);
     in->unread = false;
+    progress_line line = {e, DREY_PROGRESS_PROMPT, (uint64_t)in->n};
+    prompt_report(&line, line.total);
     return DREY_OK;
 }
 

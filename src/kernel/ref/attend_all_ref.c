@@ -1,4 +1,4 @@
-/* Attention with all that its contract has (kernel.h), a pair at a time with the plain block
+/* Attention with all that its contract has (kernel.h), a pair at a time with the tier's block
  * kernel: what every tier does where there is a bias or a second cache. */
 #include <assert.h>
 #include <math.h>
@@ -12,6 +12,7 @@ typedef struct lone_pair {
     const attention *a;
     int32_t row, head;
     attend_pairs pairs;
+    const attend_kernel *block;
     float *out, *keys, *turned; /* [head_dim]; rows of keys: [ATTEND_BLOCK], [KV_GROUP] */
     bool begun;                 /* a block has been folded */
 } lone_pair;
@@ -29,7 +30,8 @@ typedef struct positions {
 
 static lone_pair pair_make(const attention *a, int32_t pair, void *scratch)
 {
-    lone_pair p = {.a = a, .row = pair / a->n_q, .head = pair % a->n_q};
+    lone_pair p = {
+        .a = a, .row = pair / a->n_q, .head = pair % a->n_q, .block = a->kernels->attend};
     int64_t at = p.row * a->ld + (int64_t)p.head * a->head_dim;
     float *buffer = scratch;
     p.out = a->out + at;
@@ -37,7 +39,8 @@ static lone_pair pair_make(const attention *a, int32_t pair, void *scratch)
         .n = 1, .head_dim = a->head_dim, .scale = a->scale, .q_rows = a->q + at, .p = buffer};
     p.pairs.m = p.pairs.p + ATTEND_BLOCK;
     p.pairs.l = p.pairs.m + 16;
-    p.pairs.wide = p.pairs.l + 16;
+    p.pairs.c = p.pairs.l + 16;
+    p.pairs.wide = p.pairs.c + 3 * (size_t)ATTEND_PAIRS;
     p.keys = p.pairs.wide + ATTEND_WIDE_FLOATS(a->head_dim);
     p.turned = p.keys + ATTEND_BLOCK * (size_t)attend_row_floats(a->head_dim);
     return p;
@@ -50,11 +53,16 @@ static void take_positions(const lone_pair *p, const positions *of, attend_block
     b->format = a->format;
     b->dense = 0;
     b->count = min_i32(of->n - start, ATTEND_BLOCK);
+    b->ahead_keys = b->ahead_values = NULL;
+    b->ahead_bytes = 0;
+    int32_t turned = -1; /* the group whose rows are at hand: neighbours share one */
     for (int32_t j = 0; j < b->count; j++) {
         int32_t position = start + j, on_path = position - of->n_prefix;
         int32_t slot = on_path < 0 ? position : of->path[on_path];
         size_t group = (size_t)(slot / KV_GROUP) * kv_group_bytes(a->format, a->head_dim);
-        attend_ref.turn(p->turned, of->keys + group, a->format, a->head_dim);
+        if (slot / KV_GROUP != turned)
+            p->block->turn(p->turned, of->keys + group, a->format, a->head_dim);
+        turned = slot / KV_GROUP;
         b->key[j] = memcpy(p->keys + (size_t)j * row, p->turned + (size_t)(slot % KV_GROUP) * row,
                            row * sizeof(float));
         b->value[j] = of->values + kv_value_at(a->format, slot, a->head_dim);
@@ -76,14 +84,14 @@ static void fold_positions(lone_pair *p, const positions *of)
         attend_block b;
         float *s = p->pairs.p;
         take_positions(p, of, &b, start);
-        attend_ref.row_scores(&p->pairs, &b);
+        p->block->row_scores(&p->pairs, &b);
         if (a->cap > 0)
             a->kernels->softcap(s, b.count, a->cap);
         for (int32_t j = 0; of->has_bias && j < b.count; j++)
             s[j] += bias_of(&a->more->bias, a->key_head * a->n_q + p->head, of->at - (start + j));
         for (int32_t j = 0; j < of->first - start && j < b.count; j++)
             s[j] = -INFINITY;
-        attend_ref.rest(&p->pairs, &b, !p->begun);
+        p->block->rest(&p->pairs, &b, !p->begun);
         p->begun = true;
     }
 }
@@ -113,6 +121,6 @@ void attend_reference(const attention *a, int32_t first, int32_t last, void *scr
         fold_positions(&p, &fixed);
         fold_positions(&p, &own);
         assert(p.begun);
-        attend_ref.divide(&p.pairs);
+        p.block->divide(&p.pairs);
     }
 }
