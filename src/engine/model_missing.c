@@ -26,14 +26,25 @@ static bool check_shape(model_shape *shape, const gguf *g, listener *l)
     return false;
 }
 
-static drey_status bind_tensors(const model_shape *shape, const gguf *g, drey_error *error)
+/* encoder: those of the model's encoder. */
+static drey_status bind_part(const model_shape *shape, bool encoder, const gguf *g,
+                             drey_error *error)
 {
     arena memory = {0};
     model_layout layout;
-    TRY(arena_init(&memory, model_layout_bytes(shape, g), false, error));
-    drey_status status = model_layout_init(&layout, g, kernel_select(NULL), &memory, error);
+    const model_shape part = encoder ? shape_of_encoder(shape) : *shape;
+    const kernel_table *kernels = kernel_select(NULL);
+    TRY(arena_init(&memory, model_layout_bytes(&part, g), false, error));
+    drey_status status = encoder ? encoder_layout_init(&layout, shape, g, kernels, &memory, error)
+                                 : model_layout_init(&layout, g, kernels, &memory, error);
     arena_free(&memory);
     return status;
+}
+
+static drey_status bind_tensors(const model_shape *shape, const gguf *g, drey_error *error)
+{
+    TRY(bind_part(shape, false, g, error));
+    return shape_reads(shape) ? bind_part(shape, true, g, error) : DREY_OK;
 }
 
 static void check_file(const gguf *g, listener *l)

@@ -232,6 +232,12 @@ static drey_status open_without(const char *name, drey_error *err)
     return status;
 }
 
+static void count(void *user, const char *what)
+{
+    (void)what;
+    ++*(int *)user;
+}
+
 TEST(files_that_lack_something)
 {
     REFUSED(DREY_ERR_FORMAT, "no relative position buckets", open_without,
@@ -242,6 +248,9 @@ TEST(files_that_lack_something)
             "tokenizer.ggml.precompiled_charsmap");
     REFUSED(DREY_ERR_FORMAT, "dec.blk.1.cross_attn_k.weight is missing", open_without,
             "dec.blk.1.cross_attn_k.weight");
+    int n = 0;
+    MUST(drey_missing, temp_path("without.gguf"), count, &n);
+    assert_int_equal(n, 1);
 }
 
 TEST(the_plan_has_lines_for_it)
