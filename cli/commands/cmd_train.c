@@ -109,7 +109,7 @@ void put_ranks(json_writer *w, const float *share, int32_t n, int64_t n_held)
     for (int32_t i = 0; i < n; i++)
         ranks[i] = (double)share[i];
     json_put_object(w, NULL);
-    json_put_numbers(w, "accuracy_by_rank", ranks, (size_t)n);
+    json_put_numbers(w, "accuracy_by_rank", ranks, n);
     json_put_number(w, "held_out_positions", (double)n_held);
     json_close(w, '}');
 }
