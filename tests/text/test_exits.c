@@ -220,9 +220,9 @@ TEST(each_source_keeps_the_promise)
         char what[80];
         o = with_file(&files[i], path, DREY_EXIT_FAST);
         write_with(&want, &o, NULL, -1, NULL);
-        /* The few tokens that are written under sanitizers leave nothing to look up. */
+        /* Of the few tokens that are written under sanitizers none may leave, nor be looked up. */
         assert_true(want.exits.looks > 0 || (files[i].source == DREY_EXIT_FROM_TEXT && EVERY > 1));
-        assert_true(want.exits.left > 0 || !files[i].leaves);
+        assert_true(want.exits.left > 0 || !files[i].leaves || EVERY > 1);
         for (int n = i % EVERY; n < 2 * n_tiers; n += EVERY) {
             o.exit = n % 2 ? DREY_EXIT_FAST : DREY_EXIT_EXACT;
             o.cpu_tier = tiers[n / 2];
