@@ -39,7 +39,7 @@ static void train(drey_drafter who, const char *path)
     drey_train_exit_options o;
     drey_train_exit_options_init(&o);
     for (int32_t i = 0; i < N_PROMPTS; i++)
-        prompts[i] = (drey_train_prompt){words + i, 6 + (size_t)i};
+        prompts[i] = (drey_train_prompt){words + i, 6 + (size_t)i / 2};
     o.engine = &engine;
     o.prompts = prompts;
     o.n_prompts = N_PROMPTS;
