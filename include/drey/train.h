@@ -101,27 +101,27 @@ typedef struct drey_train_exit_report {
 DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
                                      drey_train_exit_report *report, drey_error *err);
 
-/* ---- Medusa heads ---- */
+/* ---- Medusa heads, and an EAGLE layer ---- */
 
-#define DREY_MEDUSA_HEADS 8
-#define DREY_MEDUSA_RANKS 8
+enum { DREY_MEDUSA_HEADS = 8, DREY_EAGLE_PASSES = 3, DREY_GUESS_RANKS = 8 };
 
-typedef struct drey_train_medusa_options {
+typedef struct drey_train_draft_options {
     /* As for drey_engine_open: target, threads, memory, tier. Its drafter, policy, n_context and
      * progress are ignored. Memory limits the texts that training holds as well. */
     const drey_engine_options *engine;
-    int32_t n_heads; /* 0: 4 */
-    int32_t n_ids;   /* tokens that they can guess, the most frequent ones of the texts; 0: 12288,
+    int32_t n_heads; /* of Medusa; 0: 4. A layer has none */
+    int32_t n_ids;   /* tokens that can be guessed, the most frequent ones of the texts; 0: 12288,
                         or all of a smaller vocabulary */
     int64_t n_positions; /* tokens of text to learn from and to judge by; if OUTPUT.texts has more,
                             its first ones; 0: 500,000 */
     int32_t n_epochs;    /* about how often each is seen; 0: 2 */
-    float rate;          /* of learning; 0: 0.002 */
+    float rate;          /* of learning; 0: 0.002 for heads, 0.001 for a layer */
     float temperature;   /* of answers; 0: 0.3 */
     bool greedy;         /* take the likeliest tokens instead */
-    bool keep_texts;     /* keep OUTPUT.texts for another training */
+    bool keep_texts;     /* keep OUTPUT.texts, which have one form for heads and layers */
     uint64_t seed;
-    const char *output; /* NULL: MODEL.drey-medusa, next to the model's first file */
+    /* NULL: MODEL.drey-medusa or MODEL.eagle.gguf, next to the model's first file */
+    const char *output;
     /* Each may be NULL. progress with DREY_PROGRESS_TRAIN: tokens written, then steps; go_on from
      * time to time: false ends the call with DREY_ERR_CANCELLED. */
     drey_progress_fn *progress;
@@ -133,20 +133,21 @@ typedef struct drey_train_medusa_options {
     const drey_train_prompt *prompts; /* [n_prompts] */
     int32_t n_prompts, zero;
     uint64_t reserved[6]; /* zero */
-} drey_train_medusa_options;
-DREY_API void drey_train_medusa_options_init(drey_train_medusa_options *options);
+} drey_train_draft_options;
+DREY_API void drey_train_draft_options_init(drey_train_draft_options *options);
 
-typedef struct drey_train_medusa_report {
-    int32_t n_heads, n_ids;
+typedef struct drey_train_draft_report {
+    int32_t n_guesses, n_ids;          /* n_guesses: heads, or a layer's DREY_EAGLE_PASSES */
     int64_t n_kept;                    /* tokens that OUTPUT.texts had before */
     int64_t n_texts;                   /* tokens of text that were used, old and new */
     int64_t n_positions;               /* trained with */
     int64_t n_held[DREY_MEDUSA_HEADS]; /* judged by */
-    /* On held-out texts: how often a head's guess of a rank was right. */
-    float accuracy[DREY_MEDUSA_HEADS][DREY_MEDUSA_RANKS];
+    /* On held-out texts: how often a head's guess of a rank was right; or a layer's, after tokens
+     * that the target has computed, after one guess, after two. */
+    float accuracy[DREY_MEDUSA_HEADS][DREY_GUESS_RANKS];
     double loss; /* at the end, per position */
     double write_s, train_s;
-} drey_train_medusa_report;
+} drey_train_draft_report;
 
 /* Lets the target write texts (both sides of a conversation, or answers to prompts, sampled with
  * seeds; several per pass), keeps its hidden states in OUTPUT.texts, trains the heads with them,
@@ -156,52 +157,13 @@ typedef struct drey_train_medusa_report {
  * give the same file on a machine, interrupted or not. report may be NULL. DREY_ERR_USAGE,
  * DREY_ERR_MEMORY (reported before any text is written, with the memory needed), and the errors of
  * an engine. */
-DREY_API drey_status drey_train_medusa(const drey_train_medusa_options *options,
-                                       drey_train_medusa_report *report, drey_error *err);
+DREY_API drey_status drey_train_medusa(const drey_train_draft_options *options,
+                                       drey_train_draft_report *report, drey_error *err);
 
-/* ---- An EAGLE layer ---- */
-
-#define DREY_EAGLE_PASSES 3
-#define DREY_EAGLE_RANKS  8
-
-typedef struct drey_train_eagle_options {
-    /* As for drey_train_medusa_options, but for what is said here. */
-    const drey_engine_options *engine;
-    int32_t n_ids;
-    int64_t n_positions;
-    int32_t n_epochs;
-    float rate; /* 0: 0.001 */
-    float temperature;
-    bool greedy;
-    bool keep_texts; /* OUTPUT.texts has the same form for heads and layers */
-    uint64_t seed;
-    const char *output; /* NULL: MODEL.eagle.gguf, next to the model's first file */
-    drey_progress_fn *progress;
-    bool (*go_on)(void *user);
-    void *user;
-    const drey_train_prompt *prompts; /* [n_prompts] */
-    int32_t n_prompts, zero;
-    uint64_t reserved[6]; /* zero */
-} drey_train_eagle_options;
-DREY_API void drey_train_eagle_options_init(drey_train_eagle_options *options);
-
-typedef struct drey_train_eagle_report {
-    int32_t n_ids;
-    int64_t n_kept;                    /* tokens that OUTPUT.texts had before */
-    int64_t n_texts;                   /* tokens of text that were used, old and new */
-    int64_t n_positions;               /* trained with */
-    int64_t n_held[DREY_EAGLE_PASSES]; /* judged by */
-    /* On held-out texts: how often a guess of a rank was right. The first pass guesses after tokens
-     * that the target has computed, each further one after guesses of the pass before. */
-    float accuracy[DREY_EAGLE_PASSES][DREY_EAGLE_RANKS];
-    double loss; /* at the end, per position */
-    double write_s, train_s;
-} drey_train_eagle_report;
-
-/* As drey_train_medusa, of one decoder layer after the target (docs/reference/eagle3.md), which
- * options.draft takes then. DREY_ERR_UNSUPPORTED: the target has norms that take the mean off. */
-DREY_API drey_status drey_train_eagle(const drey_train_eagle_options *options,
-                                      drey_train_eagle_report *report, drey_error *err);
+/* The same of one decoder layer after the target (docs/reference/eagle3.md), which options.draft
+ * takes then. DREY_ERR_UNSUPPORTED: the target has norms that take the mean off. */
+DREY_API drey_status drey_train_eagle(const drey_train_draft_options *options,
+                                      drey_train_draft_report *report, drey_error *err);
 
 #ifdef __cplusplus
 }

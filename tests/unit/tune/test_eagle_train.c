@@ -172,12 +172,12 @@ static bool not_for_long(void *user)
     return --calls_left > 0;
 }
 
-static drey_status train(const drey_model *m, const char *output, drey_train_eagle_report *report,
+static drey_status train(const drey_model *m, const char *output, drey_train_draft_report *report,
                          drey_error *err)
 {
     drey_engine_options engine = plain_options(m, 64, 1);
-    drey_train_eagle_options o;
-    drey_train_eagle_options_init(&o);
+    drey_train_draft_options o;
+    drey_train_draft_options_init(&o);
     engine.memory_bytes = (uint64_t)256 << 20;
     o.engine = &engine;
     o.n_ids = 250;
@@ -215,7 +215,7 @@ static double tokens_per_pass(const drey_model *m, const char *path)
 TEST(toy_is_trained)
 {
     toy_options toy = toy_usual();
-    drey_train_eagle_report report;
+    drey_train_draft_report report;
     size_t n, n_again;
     toy.layer_gain = 0.1f;
     temp_dir();

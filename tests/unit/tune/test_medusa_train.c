@@ -357,11 +357,11 @@ static bool not_for_long(void *user)
 
 static drey_engine_options engine; /* of options_of */
 
-static drey_train_medusa_options options_of(const drey_model *m, const char *output)
+static drey_train_draft_options options_of(const drey_model *m, const char *output)
 {
-    drey_train_medusa_options o;
+    drey_train_draft_options o;
     drey_engine_options_init(&engine);
-    drey_train_medusa_options_init(&o);
+    drey_train_draft_options_init(&o);
     engine.target = m;
     engine.memory_bytes = (uint64_t)256 << 20;
     engine.n_threads = 2;
@@ -373,9 +373,9 @@ static drey_train_medusa_options options_of(const drey_model *m, const char *out
 }
 
 static drey_status train(const drey_model *m, const char *output, int64_t n_positions,
-                         drey_train_medusa_report *report, drey_error *err)
+                         drey_train_draft_report *report, drey_error *err)
 {
-    drey_train_medusa_options o = options_of(m, output);
+    drey_train_draft_options o = options_of(m, output);
     o.n_heads = 3;
     o.n_positions = n_positions;
     o.n_epochs = 12;
@@ -411,7 +411,7 @@ static void check_drafting(const drey_model *m)
  * and judged by all the same. */
 static void check_fewer_tokens(const drey_model *m, const char *output)
 {
-    drey_train_medusa_report report;
+    drey_train_draft_report report;
     static const int64_t few[] = {1000, 100, 8};
     for (size_t i = 0; i < sizeof few / sizeof *few; i++) {
         const int64_t n = few[i];
@@ -446,7 +446,7 @@ static void check_damaged_texts(const drey_model *m, const char *output)
 TEST(toy_is_trained)
 {
     drey_model *m = toy_model();
-    drey_train_medusa_report report;
+    drey_train_draft_report report;
     const char *heads = temp_path("model.gguf.drey-medusa"), *again = temp_path("again");
     calls_left = 3; /* while texts are being written */
     REFUSED(DREY_ERR_CANCELLED, "", train, m, NULL, 3000, NULL);
@@ -455,7 +455,7 @@ TEST(toy_is_trained)
     MUST(train, m, NULL, 3000, &report);
     assert_int_equal(report.n_texts, 3000);
     assert_true(report.n_kept < 3000);
-    assert_int_equal(report.n_heads, 3);
+    assert_int_equal(report.n_guesses, 3);
     assert_int_equal(report.n_ids, 200);
     assert_true(report.n_positions > 2000 && report.n_held[0] > 0 && report.loss > 0);
     for (int32_t k = 0; k < 3; k++)
@@ -513,8 +513,8 @@ static void check_answers(const drey_model *m)
 TEST(prompts_are_answered)
 {
     drey_model *m = toy_model();
-    drey_train_medusa_report report;
-    drey_train_medusa_options o = options_of(m, temp_path("answers"));
+    drey_train_draft_report report;
+    drey_train_draft_options o = options_of(m, temp_path("answers"));
     o.greedy = true;
     o.keep_texts = true;
     o.prompts = prompts;
@@ -535,7 +535,7 @@ TEST(prompts_are_answered)
  * Returns how often it was stopped. */
 static int train_in_parts(const drey_model *m, const char *output, int32_t n_prompts, int32_t calls)
 {
-    drey_train_medusa_options o = options_of(m, output);
+    drey_train_draft_options o = options_of(m, output);
     engine.memory_bytes = DREY_MEMORY_UNLIMITED;
     o.n_heads = 2;
     o.n_positions = 1500;
@@ -601,8 +601,8 @@ TEST(known_at_once)
 TEST(what_cannot_be)
 {
     drey_model *m = toy_model();
-    drey_train_medusa_options o;
-    drey_train_medusa_options_init(&o);
+    drey_train_draft_options o;
+    drey_train_draft_options_init(&o);
     REFUSED(DREY_ERR_USAGE, "", drey_train_medusa, &o, NULL);
     o = options_of(m, NULL);
     engine.memory_bytes = 1 << 20;
