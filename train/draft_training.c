@@ -16,7 +16,6 @@
 #include "os/memory.h"
 #include "train/checkpoint.h"
 #include "train/prompt_check.h"
-#include "train/slice_rows.h"
 #include "weights/weights.h"
 
 enum {
@@ -226,7 +225,7 @@ static drey_status open_trainer(draft_training *t, drey_error *err)
     TRY(arena_init(&t->memory, arena_bytes(t, t->data.n, t->slice.n_rows), true, err));
     t->head_rows = arena_take(&t->memory, draft_training_row_bytes(t, t->slice.n_rows));
     TRY(arena_check(&t->memory, err));
-    TRY(slice_rows_read(g, model_head_tensor(g), &t->slice, t->kernels, t->head_rows, err));
+    TRY(token_slice_read(&t->slice, g, model_head_tensor(g), t->kernels, t->head_rows, err));
     TRY(self_texts_read(&t->data, t->texts, t->data.n, d, &t->slice, &t->memory, err));
     TRY(t->kind->open(t, err));
     restore(t);

@@ -10,7 +10,6 @@
 #include "train/draft_training.h"
 #include "train/eagle_trainer.h"
 #include "train/encode.h"
-#include "train/slice_rows.h"
 #include "weights/weights.h"
 
 enum {
@@ -135,9 +134,9 @@ static drey_status read_rows(eagle_run *t, drey_error *err)
     TRY(arena_check(&base->memory, err));
     TRY(read_final_norm(t, err));
     if (!is_tied(base))
-        TRY(slice_rows_read(base->target->file,
-                            gguf_find_tensor(base->target->file, "token_embd.weight"), &base->slice,
-                            base->kernels, t->embeddings, err));
+        TRY(token_slice_read(&base->slice, base->target->file,
+                             gguf_find_tensor(base->target->file, "token_embd.weight"),
+                             base->kernels, t->embeddings, err));
     return DREY_OK;
 }
 

@@ -1,5 +1,5 @@
-/* drey train medusa, drey train eagle: heads, or a layer after the target, that guess what it writes
- * next, and how often they are right about texts that they have not seen. */
+/* drey train medusa, drey train eagle: heads, or a layer after the target, that guess what it
+ * writes next, and how often they are right about texts that they have not seen. */
 #include "cli/commands/cmd_train.h"
 
 #include "cli/files/json_file.h"
