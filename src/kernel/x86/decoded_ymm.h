@@ -17,7 +17,7 @@
  *   start_k(acts, m, s, n_subs, offset)   the same of sub-block s */
 #pragma once
 
-#include "kernel/x86/words_32_ymm.h"
+#include "kernel/x86/words_8_ymm.h"
 #include "kernel/x86/words_k_ymm.h"
 
 enum { STEP_WORDS = 64, STEP_BLOCKS = 8, STEP_SUBS = 16, CHUNK_TOKENS = 4 };

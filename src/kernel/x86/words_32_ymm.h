@@ -1,5 +1,5 @@
-/* The weights of blocks of 32 as bytes, 8 rows at a time, for the 8-lane x86 tiers: after a
- * tier's header, which says how it takes weights of 8 bits (bytes_q8_0, bytes_iq4). */
+/* The weights of blocks of 32 as bytes, 8 rows at a time, for the 8-lane x86 tiers (words_8_ymm.h
+ * has those of 8 bits). */
 #pragma once
 
 #include "kernel/x86/ymm.h"
@@ -30,14 +30,4 @@ INLINE __m256i word_q5_1(const uint8_t *block, int c, int slice)
 {
     return _mm256_or_si256(nibbles_word(block + Q5_1_QS, c, slice),
                            bit_at(load_slice(block + Q5_1_QH, slice), c, 4));
-}
-
-INLINE __m256i word_q8_0(const uint8_t *block, int c, int slice)
-{
-    return bytes_q8_0(load_slice(block + Q8_0_QS + c * WORD_BYTES, slice));
-}
-
-INLINE __m256i word_iq4_nl(const uint8_t *block, int c, int slice)
-{
-    return _mm256_shuffle_epi8(bytes_iq4(), nibbles_word(block + IQ4_NL_QS, c, slice));
 }

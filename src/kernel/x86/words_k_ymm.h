@@ -1,6 +1,5 @@
 /* The weights of blocks of 256 as bytes, 8 rows at a time, and their sub-blocks' scales and minima,
- * and the float end of a block, for the 8-lane x86 tiers: after a tier's header, which says how it
- * takes weights of 8 bits (bytes_iq4). */
+ * for the 8-lane x86 tiers (words_8_ymm.h has the weights of 8 bits). */
 #pragma once
 
 #include "kernel/x86/ymm.h"
@@ -86,12 +85,6 @@ INLINE __m256i word_q5_k(const uint8_t *block, int s, int c, int slice)
     __m256i h = load_slice(block + Q5_K_QH + c * WORD_BYTES, slice);
     h = _mm256_srl_epi16(h, _mm_cvtsi32_si128(s));
     return _mm256_or_si256(field(v, 0, 4), bit_at(h, 0, 4));
-}
-
-INLINE __m256i word_iq4_xs(const uint8_t *block, int s, int c, int slice)
-{
-    __m256i v = load_slice(block + IQ4_XS_QS + (s * 4 + c % 4) * WORD_BYTES, slice);
-    return _mm256_shuffle_epi8(bytes_iq4(), field(v, c / 4 * 4, 4));
 }
 
 /* ---- Sub-blocks of 16 ---- */

@@ -1,6 +1,6 @@
 /* Tile kernels of the types with blocks of 32, AVX2. */
 #include "kernel/x86/avx2/tile_avx2.h"
-#include "kernel/x86/words_32_ymm.h"
+#include "kernel/x86/words_8_ymm.h"
 
 /* words: how many words' products fit 16 bits. shift: offset = 1 << shift, paid by starting at
  * -offset * sum(x); 0: none. min: byte offset of the minima, 0: none. */

@@ -1,6 +1,6 @@
 /* Tile kernels of the types with blocks of 32, AVX-VNNI. */
 #include "kernel/x86/avxvnni/tile_avxvnni.h"
-#include "kernel/x86/words_32_ymm.h"
+#include "kernel/x86/words_8_ymm.h"
 
 /* -(sum(x) << shift) of token t; zero for types without an offset. */
 INLINE __m256i offset_start(const uint8_t *acts, int m, int t, int shift)
