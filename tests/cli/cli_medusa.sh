@@ -12,24 +12,11 @@ side=$tmp/m.gguf.drey-medusa
 train() {
     ends "$1" "$drey" train medusa -m "$tmp/m.gguf" -t 2 -n "${n:-2000}" --epochs 2 "${@:2}"
 }
-write() { # OPTION...: a text to $tmp/text
-    ends 0 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@"
-    mv "$tmp/out" "$tmp/text"
-}
 
 write -d none
 mv "$tmp/text" "$tmp/plain"
 train 0 --json "$tmp/json"
-has "$tmp/out" "^texts +[0-9]+ tokens to learn from, [0-9]+ held out"
-has "$tmp/out" "^head 4( +[0-9.]+){9}$"
-has "$tmp/out" "^written +$side, guessing among [0-9]+ tokens"
-has "$tmp/err" "^train: "
-holds "train --json" "$tmp/json" 'len(heads) == 4 and train_positions > 1000 and vocabulary > 0' \
-    'all(len(h["accuracy_by_rank"]) == 8 and sum(h["accuracy_by_rank"]) <= 1 for h in heads)'
-for file in "$side.texts" "$side.checkpoint"; do
-    [ ! -e "$file" ] || wrong "$file is still there"
-done
-"$drey" inspect "$side" >"$tmp/inspect" || wrong "inspect"
+trained "$side" heads head 4
 has "$tmp/inspect" "drey-medusa"
 for d in medusa "$side" auto; do
     write -d "$d"

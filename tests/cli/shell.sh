@@ -64,6 +64,23 @@ root = json.load(open(sys.argv[1]))
 exec(sys.argv[3])
 json.dump(root, open(sys.argv[2], "w"))' "$@"
 }
+write() { # OPTION...: a text of $tmp/m.gguf, to $tmp/text
+    ends 0 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@"
+    mv "$tmp/out" "$tmp/text"
+}
+trained() { # FILE LIST WORD N: what a training said that made a file with N guesses, and left
+    has "$tmp/out" "^texts +[0-9]+ tokens to learn from, [0-9]+ held out"
+    has "$tmp/out" "^$3 $4( +[0-9.]+){9}$"
+    has "$tmp/out" "^written +$1, guessing among [0-9]+ tokens"
+    has "$tmp/err" "^train: "
+    holds "train --json" "$tmp/json" "len($2) == $4 and train_positions > 1000 and vocabulary > 0" \
+        "all(len(g['accuracy_by_rank']) == 8 and sum(g['accuracy_by_rank']) <= 1 for g in $2)"
+    local file
+    for file in "$1.texts" "$1.checkpoint"; do
+        [ ! -e "$file" ] || wrong "$file is still there"
+    done
+    "$drey" inspect "$1" >"$tmp/inspect" || wrong "inspect"
+}
 least() { # COMMAND...: the smallest budget for it, which it names when it has too little
     { "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
 }

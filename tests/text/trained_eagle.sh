@@ -6,24 +6,10 @@
 "$make_toy" "$tmp/m.gguf" 3
 layer=$tmp/m.gguf.eagle.gguf
 
-write() { # OPTION...: a text to $tmp/text
-    ends 0 "$drey" run -m "$tmp/m.gguf" -t 2 -n 40 --ignore-eos -p "The quick brown" -q "$@"
-    mv "$tmp/out" "$tmp/text"
-}
-
 write -d none
 mv "$tmp/text" "$tmp/plain"
 ends 0 "$drey" train eagle -m "$tmp/m.gguf" -t 2 -n 1500 --epochs 2 --json "$tmp/json"
-has "$tmp/out" "^texts +[0-9]+ tokens to learn from, [0-9]+ held out"
-has "$tmp/out" "^guess 3( +[0-9.]+){9}$"
-has "$tmp/out" "^written +$layer, guessing among [0-9]+ tokens"
-has "$tmp/err" "^train: "
-holds "train --json" "$tmp/json" 'len(guesses) == 3 and train_positions > 1000 and vocabulary > 0' \
-    'all(len(g["accuracy_by_rank"]) == 8 and sum(g["accuracy_by_rank"]) <= 1 for g in guesses)'
-for file in "$layer.texts" "$layer.checkpoint"; do
-    [ ! -e "$file" ] || wrong "$file is still there"
-done
-"$drey" inspect "$layer" >"$tmp/inspect" || wrong "inspect"
+trained "$layer" guesses guess 3
 has "$tmp/inspect" "eagle3.extract_layers"
 for policy in sequence specinfer llmcad edgellm optimal; do
     write -d "$layer" --policy $policy
