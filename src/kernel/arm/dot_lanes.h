@@ -4,6 +4,8 @@
 
 #include "kernel/arm/tokens.h"
 
+enum { STEP_TOKENS_32 = 8, STEP_TOKENS_256 = 8, MOST_ROWS_256 = 4, ROW_WORDS = 1, ROW_SUMS = 16 };
+
 /* Adds the products of a word of 4 rows and of the token in a lane. */
 INLINE int32x4_t word_dot_lane(int32x4_t acc, int8x16_t w, int8x16_t x, int32_t lane)
 {
@@ -35,4 +37,10 @@ INLINE void words_dot_lanes(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int
                 acc[r][t] = word_dot_lane(acc[r][t], w[r][i], v[t / 4], t % 4);
         }
     }
+}
+
+INLINE void one_dot(int32x4_t *acc, int8x16_t (*w)[4], const uint8_t *x, int32_t j, int32_t fitting)
+{
+    (void)fitting;
+    *acc = word_dot_lane(*acc, w[0][0], vld1q_s8((const int8_t *)x), j);
 }

@@ -4,14 +4,7 @@
 
 #include "kernel/arm/dot_lanes.h"
 
-enum {
-    PAIRS = 0,
-    STEP_TOKENS_32 = 8,
-    STEP_TOKENS_256 = 8,
-    MOST_ROWS_256 = 4,
-    ROW_WORDS = 1,
-    ROW_SUMS = 16
-};
+enum { PAIRS = 0 };
 
 INLINE void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n_rows,
                       int32_t n_words, const uint8_t *x, int32_t m, int32_t n_tokens,
@@ -19,12 +12,6 @@ INLINE void words_dot(int32x4_t (*acc)[TOKEN_TILE], int8x16_t (*w)[4], int32_t n
 {
     (void)fitting;
     words_dot_lanes(acc, w, n_rows, n_words, x, m, n_tokens);
-}
-
-INLINE void one_dot(int32x4_t *acc, int8x16_t (*w)[4], const uint8_t *x, int32_t j, int32_t fitting)
-{
-    (void)fitting;
-    *acc = word_dot_lane(*acc, w[0][0], vld1q_s8((const int8_t *)x), j);
 }
 
 #include "kernel/arm/matmul_tiles.h"

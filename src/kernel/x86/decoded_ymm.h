@@ -385,3 +385,20 @@ INLINE void chunk_k(const int mt, float *sums, const decoded_step *w, int half, 
         dot_decoded(TYPE_##TYPE, act, decode_##name, tile_##name##_decoded, y, ldy, groups,        \
                     n_groups, acts, n, k, scratch);                                                \
     }
+
+#define SET_DECODED_32(TYPE, name, act, block_k, block_bytes)                                      \
+    table->matmul[TYPE_##TYPE].dot_many = dot_##name##_decoded;                                    \
+    table->matmul[TYPE_##TYPE].many_from = MANY_32;
+#define SET_DECODED_256(TYPE, name, act, block_k, block_bytes)                                     \
+    table->matmul[TYPE_##TYPE].dot = dot_##name##_decoded;                                         \
+    table->matmul[TYPE_##TYPE].tile = tile_##name##_decoded;                                       \
+    table->matmul[TYPE_##TYPE].decode = decode_##name;
+
+/* Defines decoded_<tier>_set, after the types and MANY_32: blocks of 32 from so many rows. */
+#define DEFINE_DECODED_SET(tier)                                                                   \
+    KERNEL_INTEGER_TYPES(DEFINE_DOT_DECODED)                                                       \
+    void decoded_##tier##_set(kernel_table *table)                                                 \
+    {                                                                                              \
+        KERNEL_TYPES_32(SET_DECODED_32)                                                            \
+        KERNEL_TYPES_256(SET_DECODED_256)                                                          \
+    }

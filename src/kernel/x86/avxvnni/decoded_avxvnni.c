@@ -70,23 +70,8 @@ DEFINE_DECODED_K16(q2_k, 4, false, 0, true)
 DEFINE_DECODED_K16(q3_k, 4, false, 4, false)
 DEFINE_DECODED_K16(q6_k, 4, true, 32, false)
 
-KERNEL_INTEGER_TYPES(DEFINE_DOT_DECODED)
-
 /* Blocks of 32 are decoded with so few instructions that up to a tile of rows is faster without a
  * step's detour (Zen 5). */
 enum { MANY_32 = TOKEN_TILE + 1 };
 
-void decoded_avxvnni_set(kernel_table *table)
-{
-#define SET_32(TYPE, name, act, block_k, block_bytes)                                              \
-    table->matmul[TYPE_##TYPE].dot_many = dot_##name##_decoded;                                    \
-    table->matmul[TYPE_##TYPE].many_from = MANY_32;
-#define SET_256(TYPE, name, act, block_k, block_bytes)                                             \
-    table->matmul[TYPE_##TYPE].dot = dot_##name##_decoded;                                         \
-    table->matmul[TYPE_##TYPE].tile = tile_##name##_decoded;                                       \
-    table->matmul[TYPE_##TYPE].decode = decode_##name;
-    KERNEL_TYPES_32(SET_32)
-    KERNEL_TYPES_256(SET_256)
-#undef SET_32
-#undef SET_256
-}
+DEFINE_DECODED_SET(avxvnni)
