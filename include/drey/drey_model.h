@@ -80,7 +80,8 @@ typedef struct drey_model_info {
     uint32_t token_bytes_most;
     const char *path; /* of the file, or of its first part; borrowed from the model */
     /* Of an encoder, which reads the prompt as its input (drey_session_generate); 0: there is none.
-     * n_layers are then the decoder's, whose texts begin with start_id. */
+     * n_layers are then the decoder's, whose texts begin with start_id, and with a second given
+     * token where the file has one. */
     int32_t n_encoder_layers, start_id;
     uint64_t reserved[2]; /* zero */
 } drey_model_info;

@@ -1,4 +1,5 @@
-/* The encoder of a model that has one (T5): it reads the input once, before the decoder writes.
+/* The encoder of a model that has one (T5, BART): it reads the input once, before the decoder
+ * writes.
  *
  * In a layer every position sees every other, so that each layer needs all rows of the input: they
  * are one pass, whose workspace has room for as many as the context has. The pass reads the

@@ -79,6 +79,26 @@ static void geglu_v16(float *y, const float *gate, const float *up, int64_t n)
             store_some(y + i, up ? v16_mul(v, load_some(up + i, m)) : v, m));
 }
 
+INLINE v16 gelu_tail_16(v16 a, v16 square)
+{
+    const v16 one = v16_set1(1.0f);
+    v16 t = v16_div(one, v16_fma(a, v16_set1(GELU_F32_T), one)), p = v16_set1(GELU_F32_C6);
+    p = v16_fma(p, t, v16_set1(GELU_F32_C5));
+    p = v16_fma(p, t, v16_set1(GELU_F32_C4));
+    p = v16_fma(p, t, v16_set1(GELU_F32_C3));
+    p = v16_fma(p, t, v16_set1(GELU_F32_C2));
+    p = v16_fma(p, t, v16_set1(GELU_F32_C1));
+    p = v16_fma(p, t, v16_set1(GELU_F32_C0));
+    return v16_mul(v16_mul(p, t), v16_exp(square));
+}
+
+static void gelu_v16(float *y, const float *x, int64_t n)
+{
+    EACH_16(n, v16 v = load_some(x + i, m); const v16 a = v16_max(v, v16_neg(v));
+            v16 q = gelu_tail_16(a, v16_mul(v, v16_mul(v, v16_set1(-0.5f))));
+            store_some(y + i, v16_sub(v16_max(v, v16_zero()), v16_mul(a, q)), m));
+}
+
 static void softcap_v16(float *y, int64_t n, float cap)
 {
     const v16 factor = v16_set1(2.0f / cap), one = v16_set1(1.0f);

@@ -41,7 +41,18 @@ static const arch archs[] = {
      .longrope = true},
     {.name = "gpt2", .rope = ROPE_NONE, .ffn = FFN_GELU, .layer_norm = true},
     {.name = "eagle3", .keys = KEYS_TAPS},
-    {.name = "t5", .rope = ROPE_BUCKETS, .ffn = FFN_RELU, .keys = KEYS_ENCODER, .encoder = true},
+    {.name = "t5",
+     .rope = ROPE_BUCKETS,
+     .ffn = FFN_RELU,
+     .keys = KEYS_ENCODER | KEYS_BUCKETS,
+     .encoder = true},
+    {.name = "bart",
+     .rope = ROPE_NONE,
+     .ffn = FFN_ERF,
+     .keys = KEYS_ENCODER | KEYS_SCALES,
+     .encoder = true,
+     .layer_norm = true,
+     .norms_sums = true},
 };
 
 static const arch *arch_find(gguf_string name)
@@ -140,6 +151,38 @@ static drey_status read_window(model_shape *s, const gguf *g, drey_error *err)
 }
 
 /* T5 does not scale scores: its initial weights do that. Logits of a tied head are scaled. */
+static drey_status read_buckets(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    encoder_shape *e = &s->encoder;
+    char key[96];
+    if (a->rope != ROPE_BUCKETS)
+        return DREY_OK;
+    if (!gguf_find_key(g, arch_key(a, "attention.relative_buckets_count", key)))
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has no relative position buckets (%s); convert the model again", key);
+    TRY(read_int(g, a, "attention.relative_buckets_count", 1 << 10, &e->n_buckets, err));
+    if (e->n_buckets < 4 || e->n_buckets % 4 || e->n_buckets > 128)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "%s is %d; drey computes multiples of 4 up to 128", key,
+             e->n_buckets);
+    s->attention_scale = 1.0f;
+    if (!gguf_find_tensor(g, "output.weight"))
+        s->logit_scale = 1.0f / sqrtf((float)s->n_embd);
+    return DREY_OK;
+}
+
+static drey_status read_token(const model_shape *s, const gguf *g, const char *suffix,
+                              int32_t fallback, int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t id = gguf_int(g, arch_key(s->arch, suffix, key), fallback);
+    if (id != fallback && (id < 0 || id >= s->n_vocab))
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld, which is no token; the file is broken", key,
+             (long long)id);
+    *out = (int32_t)id;
+    return DREY_OK;
+}
+
 static drey_status read_encoder(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
@@ -150,22 +193,9 @@ static drey_status read_encoder(model_shape *s, const gguf *g, drey_error *err)
     e->n_layers = s->n_layers;
     if (gguf_find_key(g, arch_key(a, "decoder_block_count", key)))
         TRY(read_int(g, a, "decoder_block_count", 1024, &s->n_layers, err));
-    if (!gguf_find_key(g, arch_key(a, "attention.relative_buckets_count", key)))
-        FAIL(err, DREY_ERR_FORMAT,
-             "the file has no relative position buckets (%s); convert the model again", key);
-    TRY(read_int(g, a, "attention.relative_buckets_count", 1 << 10, &e->n_buckets, err));
-    if (e->n_buckets < 4 || e->n_buckets % 4 || e->n_buckets > 128)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "%s is %d; drey computes multiples of 4 up to 128", key,
-             e->n_buckets);
-    int64_t start = gguf_int(g, arch_key(a, "decoder_start_token_id", key), 0);
-    if (start < 0 || start >= s->n_vocab)
-        FAIL(err, DREY_ERR_FORMAT, "%s is %lld, which is no token; the file is broken", key,
-             (long long)start);
-    e->start_id = (int32_t)start;
-    s->attention_scale = 1.0f;
-    if (!gguf_find_tensor(g, "output.weight"))
-        s->logit_scale = 1.0f / sqrtf((float)s->n_embd);
-    return DREY_OK;
+    TRY(read_token(s, g, "decoder_start_token_id", 0, &e->start_id, err));
+    TRY(read_token(s, g, "forced_bos_token_id", -1, &e->forced_id, err));
+    return read_buckets(s, g, err);
 }
 
 model_shape shape_of_encoder(const model_shape *decoder)

@@ -16,18 +16,19 @@ typedef enum rope_kind {
 typedef enum ffn_kind {
     FFN_SWIGLU, /* silu(gate) * up */
     FFN_GEGLU,  /* gelu(gate) * up */
-    FFN_GELU,   /* gelu(up) */
+    FFN_GELU,   /* gelu(up), GELU in its tanh form */
+    FFN_ERF,    /* gelu(up), GELU by erf */
     FFN_RELU    /* relu(up), or where the file has gates gelu(gate) * up */
 } ffn_kind;
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
 enum {
-    KEYS_SCALES = 1, /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
-    KEYS_WINDOW = 2, /* attention.sliding_window and its pattern, rope.freq_base_swa */
-    KEYS_CAPS = 4,   /* attn_logit_softcapping, final_logit_softcapping */
-    KEYS_TAPS = 8,   /* extract_layers, target_hidden_size, norm_before_residual */
-    KEYS_ENCODER =
-        16 /* attention.relative_buckets_count, decoder_block_count, ..._start_token_id */
+    KEYS_SCALES = 1,   /* embedding_scale, residual_scale, attention.scale; logit_scale divides */
+    KEYS_WINDOW = 2,   /* attention.sliding_window and its pattern, rope.freq_base_swa */
+    KEYS_CAPS = 4,     /* attn_logit_softcapping, final_logit_softcapping */
+    KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
+    KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
+    KEYS_BUCKETS = 32  /* attention.relative_buckets_count */
 };
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -42,6 +43,8 @@ typedef struct arch {
     bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;                /* each head of Q and K is normed before it is rotated */
     bool post_norms;                /* what attention and feed-forward add is normed as well */
+    bool norms_sums;                /* norms are of embeddings and of each sum with what is added:
+                                       nothing is normed before a product, nor after the layers */
     bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
     bool longrope;                  /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;            /* embeddings are multiplied with sqrt(n_embd) */
@@ -81,8 +84,9 @@ enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 /* Of a model with an encoder, which reads the input, and a decoder, which writes. */
 typedef struct encoder_shape {
     int32_t n_layers;  /* of the encoder; 0: the model has none */
-    int32_t n_buckets; /* of distances between positions, each with its bias */
+    int32_t n_buckets; /* of distances between positions, each with its bias; 0: none */
     int32_t start_id;  /* the decoder's first token */
+    int32_t forced_id; /* and its second, where the file says so; -1: the model writes it */
     int32_t n_readers; /* decoder layers, if this is the shape of the encoder; 0: it is not */
 } encoder_shape;
 

@@ -57,28 +57,34 @@ void layer_norm_attention(model_pass *p)
     pass_each_row(p, is_wide ? step_wide_norm : step_attn_norm);
 }
 
-/* Adds a product with its bias and norm (or NULL) to the residual stream. */
-static void add_rows(const model_pass *p, const float *bias, const float *norm, int32_t from,
-                     int32_t to)
+/* Adds a product with its bias and norm (or NULL) to the residual stream, or what is normed is
+ * the sum. */
+static void add_rows(const model_pass *p, int32_t sum, int32_t from, int32_t to)
 {
     const kernel_table *kernels = p->r->kernels;
     const model_shape *s = &p->r->layout->shape;
+    const layer_layout *l = layer_of(p);
+    const layer_encdec *e = &l->encdec;
+    const float *bias = (float *const[]){l->o_bias, e->cross_o_bias, l->down_bias}[sum];
+    const float *norm = (float *const[]){l->attn_post_norm, NULL, l->ffn_post_norm}[sum];
     int64_t n = s->n_embd;
     for (int32_t i = from; i < to; i++) {
-        float *y = p->r->ws->y + i * pass_embd_ld(p);
+        float *x = p->r->ws->x + i * pass_embd_ld(p), *y = p->r->ws->y + i * pass_embd_ld(p);
         if (bias)
             kernels->add(y, bias, n);
         if (norm)
             kernels->rmsnorm(y, y, norm, n, s->norm_eps);
         pass_scale(y, s->residual_scale, n);
-        kernels->add(p->r->ws->x + i * pass_embd_ld(p), y, n);
+        kernels->add(x, y, n);
+        if (e->sum_norm[sum])
+            pass_norm(p->r, x, x, e->sum_norm[sum], e->sum_bias[sum]);
     }
 }
 
 static void step_cross_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, layer_of(p)->o_bias, layer_of(p)->attn_post_norm, from, to);
+    add_rows(p, SUM_ATTN, from, to);
     norm_rows(p, layer_of(p)->encdec.cross_norm, NULL, from, to);
 }
 
@@ -92,7 +98,7 @@ void layer_norm_cross(model_pass *p)
 static void step_ffn_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, layer_of(p)->o_bias, layer_of(p)->attn_post_norm, from, to);
+    add_rows(p, layer_of(p)->encdec.cross_q ? SUM_CROSS : SUM_ATTN, from, to);
     norm_rows(p, layer_of(p)->ffn_norm, layer_of(p)->ffn_norm_bias, from, to);
 }
 
@@ -107,7 +113,7 @@ void layer_norm_ffn(model_pass *p)
 static void step_add(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    add_rows(p, layer_of(p)->down_bias, layer_of(p)->ffn_post_norm, from, to);
+    add_rows(p, SUM_FFN, from, to);
 }
 
 void layer_add_ffn(model_pass *p)
@@ -237,28 +243,38 @@ static void attend_divided(model_pass *p)
         pool_run(p->r->pool, split_thread, p);
 }
 
-/* Of a model with an encoder: biases, and a cache that all rows see. An encoder's rows see each
- * other in it; a decoder's rows see the encoder's output, and then nothing else. */
-static void set_more(const model_pass *p, attend_layer *a, const kv_cache *kv, int32_t first)
+/* Of a model with an encoder: what all rows see in the slots of their numbers. An encoder's rows
+ * see each other; a decoder's rows see the encoder's output, and then nothing else. */
+static void see_all(const model_pass *p, attend_layer *a, const kv_cache *kv, int32_t first)
 {
     const workspace *ws = p->r->ws;
-    const layer_layout *y = layer_of(p);
-    bool encodes = shape_encodes(&p->r->layout->shape);
-    if (!y->encdec.bias.of)
-        return;
+    size_t at = cache_at(p, kv, 0);
+    int32_t n = p->attends_cross ? kv->n_committed : p->n_rows;
+    for (int32_t i = first; i < first + a->head.n_rows; i++)
+        ws->attention.seen[i] = n;
+    a->head.keys = kv->keys + at;
+    a->head.values = kv->values + at;
+    a->head_bytes = kv->head_bytes;
+    a->head.n_prefix = ws->attention.seen + first;
+    a->head.n_path = ws->attention.nothing;
+}
+
+/* Biases by distance; positions that all rows see are then a second cache. */
+static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
+{
+    const workspace *ws = p->r->ws;
+    attention *head = &a->head;
     attend_more *more = &ws->attention.more[a - ws->attend];
-    *more = (attend_more){.bias = y->encdec.bias};
-    a->head.more = more;
-    const kv_cache *fixed = encodes ? kv : p->attends_cross ? kv->cross : NULL;
-    if (!fixed)
+    *more = (attend_more){.bias = layer_of(p)->encdec.bias};
+    head->more = more;
+    if (!shape_encodes(&p->r->layout->shape))
         return;
-    size_t at = cache_at(p, fixed, 0);
-    more->fixed = (attend_fixed){.keys = fixed->keys + at,
-                                 .values = fixed->values + at,
-                                 .head_bytes = fixed->head_bytes,
-                                 .n = encodes ? p->n_rows : fixed->n_committed,
-                                 .at = encodes ? ws->position + first : NULL};
-    a->head.n_prefix = a->head.n_path = ws->attention.nothing;
+    more->fixed = (attend_fixed){.keys = head->keys,
+                                 .values = head->values,
+                                 .head_bytes = a->head_bytes,
+                                 .n = p->n_rows,
+                                 .at = ws->position + first};
+    head->n_prefix = ws->attention.nothing;
 }
 
 /* What a run of rows, [first, end), asks of their cache. */
@@ -292,7 +308,10 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     /* Threads go from one run to the next; only after the last could one be left alone. */
     a->partials = ws->attention.partials;
     a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
-    set_more(p, a, kv, first);
+    if (shape_encodes(s) || p->attends_cross)
+        see_all(p, a, p->attends_cross ? kv->cross : kv, first);
+    if (layer_of(p)->encdec.bias.of && !p->attends_cross)
+        set_bias(p, a, first);
     attend_cut(a);
 }
 
@@ -341,7 +360,7 @@ static void attend_rows(model_pass *p)
     const weights *w = p->r->weights;
     if (alone)
         attend_thread(p, 0, 1);
-    else if (ws->attention.split && p->n_runs == 1 &&
+    else if (ws->attention.split && p->n_runs == 1 && !p->attends_cross &&
              attend_split_cut(ws->attention.split, w->units, ws->attend, w->attached))
         attend_divided(p);
     else
@@ -371,9 +390,20 @@ void layer_attend(model_pass *p)
     attend_for(p, layer_of(p)->o);
 }
 
+static void step_cross_bias(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    const model_shape *s = &p->r->layout->shape;
+    for (int32_t i = from; i < to; i++)
+        p->r->kernels->add(p->r->ws->q + i * pass_q_ld(p), layer_of(p)->encdec.cross_q_bias,
+                           (int64_t)s->n_heads * s->head_dim);
+}
+
 void layer_attend_cross(model_pass *p)
 {
     p->attends_cross = true;
+    if (layer_of(p)->encdec.cross_q_bias)
+        pass_each_row(p, step_cross_bias);
     attend_for(p, layer_of(p)->encdec.cross_o);
     p->attends_cross = false;
 }
@@ -399,8 +429,16 @@ void layer_norm_output(model_pass *p)
 static void step_store_output(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     const kv_cache *kv = p->r->cross;
-    for (int32_t i = from; i < to; i++)
+    const reader_layout *reader = &p->r->layout->readers[p->reader];
+    const model_shape *s = &p->r->layout->shape;
+    int64_t n = (int64_t)s->n_heads_kv * s->head_dim;
+    for (int32_t i = from; i < to; i++) {
+        if (reader->k_bias)
+            p->r->kernels->add(p->r->ws->k + i * pass_kv_ld(p), reader->k_bias, n);
+        if (reader->v_bias)
+            p->r->kernels->add(p->r->ws->v + i * pass_kv_ld(p), reader->v_bias, n);
         store_heads(p, kv, kv_at(kv, p->reader, 0), i, i, p->r->ws->attention.scratch[thread]);
+    }
 }
 
 void layer_store_output(model_pass *p)
@@ -435,6 +473,8 @@ static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t
             kernels->add(up, y->up_bias + k_from, n);
         if (kind == FFN_RELU && !up)
             relu(gate, n);
+        else if (kind == FFN_ERF)
+            kernels->gelu(gate, gate, n);
         else
             (kind == FFN_SWIGLU ? kernels->swiglu : kernels->geglu)(gate, gate, up, n);
     }

@@ -11,6 +11,8 @@
  * A decoder that reads an encoder's output does the left half twice, the second time with the keys
  * and values of that output (kv_cache.cross), which do not change.
  *
+ * Where norms are of sums (arch.h: norms_sums), n = x, m = x, and x = norm(x + y) in place of x +=.
+ *
  * Each step leaves the next product's activations in the workspace (pass_steps.h). */
 #pragma once
 

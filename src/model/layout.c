@@ -10,7 +10,13 @@
 #include "base/fmath.h"
 #include "common/num.h"
 
-enum { MATRICES_PER_LAYER = 9, MATRICES_PER_READER = 2, MATRICES_AROUND = 3, PARTS_PER_LAYER = 5 };
+enum {
+    MATRICES_PER_LAYER = 9,
+    MATRICES_PER_READER = 2,
+    MATRICES_AROUND = 3,
+    PARTS_PER_LAYER = 5,
+    VECTORS_AROUND = 6 /* positions, the head's bias, norms of embeddings and at the end */
+};
 
 /* Distances from here on are in the last bucket, in every T5 model (no file states it). */
 enum { BUCKETS_END = 128 };
@@ -28,14 +34,17 @@ typedef enum vector_length {
 
 /* When a layer has a vector. */
 typedef enum vector_need {
-    NEED_ALWAYS,
-    NEED_TOKENS, /* rows are tokens, */
+    NEED_BEFORE, /* products read what is normed */
+    NEED_TOKENS, /* the same, where rows are tokens, */
     NEED_TAPS,   /* or states of a target */
     NEED_OLD,    /* the same, where the file has it by this name */
-    NEED_LAYER_NORM,
+    NEED_MEAN,   /* as NEED_BEFORE, where norms take the mean off */
     NEED_HEAD_NORMS,
     NEED_POST_NORMS,
-    NEED_READS,   /* of a decoder that reads an encoder's output */
+    NEED_READS,   /* as NEED_BEFORE, of a decoder that reads an encoder's output */
+    NEED_SUMS,    /* what is normed are sums, */
+    NEED_CROSS,   /* the same, of a decoder that reads an encoder's output */
+    NEED_ENCDEC,  /* of a model with an encoder, where the file has it */
     NEED_BUCKETS, /* of the first layer with buckets, and where the file has it */
     NEED_NONE,    /* where the file has it */
     NEED_GATE,    /* the same, next to a gate */
@@ -51,14 +60,23 @@ typedef struct vector_role {
     vector_need need;
 } vector_role;
 
+#define SUM_MEMBER(what, sum)                                                                      \
+    (offsetof(layer_layout, encdec.sum_##what) + (size_t)(sum) * sizeof(float *))
+
 static const vector_role roles[] = {
     {"attn_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_TOKENS},
     {"attn_norm.weight", offsetof(layer_layout, token_norm), LENGTH_D, NEED_TAPS},
     {"attn_norm_2.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_TAPS},
     {"hidden_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_OLD},
-    {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_ALWAYS},
-    {"attn_norm.bias", offsetof(layer_layout, attn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
-    {"ffn_norm.bias", offsetof(layer_layout, ffn_norm_bias), LENGTH_D, NEED_LAYER_NORM},
+    {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_BEFORE},
+    {"attn_norm.bias", offsetof(layer_layout, attn_norm_bias), LENGTH_D, NEED_MEAN},
+    {"ffn_norm.bias", offsetof(layer_layout, ffn_norm_bias), LENGTH_D, NEED_MEAN},
+    {"attn_norm.weight", SUM_MEMBER(norm, SUM_ATTN), LENGTH_D, NEED_SUMS},
+    {"attn_norm.bias", SUM_MEMBER(bias, SUM_ATTN), LENGTH_D, NEED_SUMS},
+    {"cross_attn_norm.weight", SUM_MEMBER(norm, SUM_CROSS), LENGTH_D, NEED_CROSS},
+    {"cross_attn_norm.bias", SUM_MEMBER(bias, SUM_CROSS), LENGTH_D, NEED_CROSS},
+    {"ffn_norm.weight", SUM_MEMBER(norm, SUM_FFN), LENGTH_D, NEED_SUMS},
+    {"ffn_norm.bias", SUM_MEMBER(bias, SUM_FFN), LENGTH_D, NEED_SUMS},
     {"post_attention_norm.weight", offsetof(layer_layout, attn_post_norm), LENGTH_D,
      NEED_POST_NORMS},
     {"post_ffw_norm.weight", offsetof(layer_layout, ffn_post_norm), LENGTH_D, NEED_POST_NORMS},
@@ -71,6 +89,9 @@ static const vector_role roles[] = {
     {"attn_k.bias", offsetof(layer_layout, k_bias), LENGTH_KV, NEED_SPLIT},
     {"attn_v.bias", offsetof(layer_layout, v_bias), LENGTH_KV, NEED_SPLIT},
     {"attn_output.bias", offsetof(layer_layout, o_bias), LENGTH_D, NEED_NONE},
+    {"attn_o.bias", offsetof(layer_layout, o_bias), LENGTH_D, NEED_ENCDEC},
+    {"cross_attn_q.bias", offsetof(layer_layout, encdec.cross_q_bias), LENGTH_Q, NEED_ENCDEC},
+    {"cross_attn_o.bias", offsetof(layer_layout, encdec.cross_o_bias), LENGTH_D, NEED_ENCDEC},
     {"ffn_gate.bias", offsetof(layer_layout, gate_bias), LENGTH_FF, NEED_GATE},
     {"ffn_up.bias", offsetof(layer_layout, up_bias), LENGTH_FF, NEED_NONE},
     {"ffn_down.bias", offsetof(layer_layout, down_bias), LENGTH_D, NEED_NONE},
@@ -118,17 +139,20 @@ static bool has_tensor(const model_shape *s, const gguf *g, int32_t layer, const
 
 static bool has_gate(const model_shape *s, const gguf *g, int32_t layer)
 {
-    return s->arch->ffn == FFN_RELU ? has_tensor(s, g, layer, "ffn_gate.weight")
-                                    : s->arch->ffn != FFN_GELU;
+    ffn_kind kind = s->arch->ffn;
+    return kind == FFN_RELU ? has_tensor(s, g, layer, "ffn_gate.weight")
+                            : kind != FFN_GELU && kind != FFN_ERF;
 }
 
 /* Whether a layer of this shape and file has it. One that has to be there is looked for. */
 static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const vector_role *role)
 {
-    bool taps = s->taps.n > 0;
+    bool taps = s->taps.n > 0, before = !s->arch->norms_sums;
     switch (role->need) {
+    case NEED_BEFORE:
+        return before;
     case NEED_TOKENS:
-        return !taps;
+        return before && !taps;
     case NEED_TAPS:
         return taps && !(role->member == offsetof(layer_layout, attn_norm) &&
                          has_tensor(s, g, layer, "hidden_norm.weight"));
@@ -142,18 +166,22 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
     case NEED_FUSED:
         return has_tensor(s, g, layer, role->name) &&
                has_tensor(s, g, layer, "attn_qkv.weight") == (role->need == NEED_FUSED);
-    case NEED_LAYER_NORM:
-        return s->arch->layer_norm;
+    case NEED_MEAN:
+        return before && s->arch->layer_norm;
     case NEED_HEAD_NORMS:
         return s->arch->head_norms;
     case NEED_POST_NORMS:
         return s->arch->post_norms;
     case NEED_READS:
-        return shape_reads(s);
-    case NEED_BUCKETS:
-        return s->encoder.n_buckets > 0 && (layer == 0 || has_tensor(s, g, layer, role->name));
+        return before && shape_reads(s);
+    case NEED_SUMS:
+        return !before;
+    case NEED_CROSS:
+        return !before && shape_reads(s);
+    case NEED_ENCDEC:
+        return s->encoder.n_layers > 0 && has_tensor(s, g, layer, role->name);
     default:
-        return true;
+        return s->encoder.n_buckets > 0 && (layer == 0 || has_tensor(s, g, layer, role->name));
     }
 }
 
@@ -168,9 +196,24 @@ static int32_t bias_ld(const model_shape *s)
     return s->encoder.n_buckets == 0 ? 0 : shape_encodes(s) ? 2 * BUCKETS_END + 1 : BUCKETS_END + 1;
 }
 
+/* Of all numbers of the head's product. */
+static bool has_head_bias(const model_shape *s, const gguf *g)
+{
+    return shape_reads(s) && gguf_find_tensor(g, "output.bias");
+}
+
+static size_t n_vectors_most(const model_shape *s)
+{
+    return (size_t)s->n_layers * N_ROLES + 2 * (size_t)s->encoder.n_readers + VECTORS_AROUND;
+}
+
 size_t model_layout_bytes(const model_shape *s, const gguf *g)
 {
-    size_t n = (size_t)s->n_layers, vectors = 2 * vector_bytes(s->n_embd);
+    size_t n = (size_t)s->n_layers, n_readers = (size_t)s->encoder.n_readers;
+    size_t vectors =
+        4 * vector_bytes(s->n_embd) + 2 * n_readers * vector_bytes(length_of(s, LENGTH_KV));
+    if (has_head_bias(s, g))
+        vectors += vector_bytes(s->n_vocab);
     if (s->arch->rope == ROPE_NONE)
         vectors += vector_bytes((int64_t)s->n_context_train * s->n_embd);
     for (int32_t layer = 0; layer < s->n_layers; layer++)
@@ -179,12 +222,11 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
                 vectors += vector_bytes(length_of(s, roles[i].length));
     /* A table of biases for each tensor of them. */
     vectors += n * vector_bytes((int64_t)s->n_heads * bias_ld(s));
-    size_t readers = (size_t)s->encoder.n_readers *
-                     (MATRICES_PER_READER * sizeof(weight) + sizeof(reader_layout));
+    size_t readers = n_readers * (MATRICES_PER_READER * sizeof(weight) + sizeof(reader_layout));
     size_t parts = n * PARTS_PER_LAYER * arena_size(sizeof(gguf_tensor));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) +
            MATRICES_AROUND * sizeof(weight) + readers + parts +
-           (n * N_ROLES + 3) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
+           n_vectors_most(s) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
            (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
 }
 
@@ -412,12 +454,29 @@ static drey_status bind_taps(binder *b)
     return DREY_OK;
 }
 
-/* The final norm, with what is in front of its name. */
-static drey_status bind_final_norm(binder *b)
+/* A norm outside of the layers, of a name after the part's. */
+static drey_status bind_norm(binder *b, const char *what, float **norm, float **bias)
 {
+    const model_shape *s = &b->l->shape;
     char name[64];
-    snprintf(name, sizeof name, "%soutput_norm.weight", part_prefix(&b->l->shape));
-    return bind_vector(b, name, b->l->shape.n_embd, &b->l->final_norm);
+    snprintf(name, sizeof name, "%s%s.weight", part_prefix(s), what);
+    TRY(bind_vector(b, name, s->n_embd, norm));
+    snprintf(name, sizeof name, "%s%s.bias", part_prefix(s), what);
+    return s->arch->layer_norm ? bind_vector(b, name, s->n_embd, bias) : DREY_OK;
+}
+
+/* Vectors in front of the layers and after them. */
+static drey_status bind_ends(binder *b)
+{
+    model_layout *l = b->l;
+    const model_shape *s = &l->shape;
+    char name[64];
+    snprintf(name, sizeof name, "%sposition_embd.weight", part_prefix(s));
+    if (s->arch->rope == ROPE_NONE)
+        TRY(bind_vectors_of(b, name, s->n_embd, s->n_context_train, &l->positions));
+    if (s->arch->norms_sums)
+        return bind_norm(b, "token_embd_norm", &l->embd_norm, &l->embd_norm_bias);
+    return bind_norm(b, "output_norm", &l->final_norm, &l->final_norm_bias);
 }
 
 static drey_status bind_model(binder *b)
@@ -433,18 +492,15 @@ static drey_status bind_model(binder *b)
         TRY(bind_taps(b));
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b, &l->layer[b->layer]));
-    if (s->arch->rope == ROPE_NONE)
-        TRY(bind_vectors_of(b, "position_embd.weight", s->n_embd, s->n_context_train,
-                            &l->positions));
-    else if (gguf_find_tensor(g, "rope_freqs.weight"))
+    if (s->n_rot > 0 && gguf_find_tensor(g, "rope_freqs.weight"))
         TRY(find(b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
     if (s->longrope) {
         TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, 1, &t));
         TRY(find(b, "rope_factors_long.weight", s->n_rot / 2, 1, &t));
     }
-    TRY(bind_final_norm(b));
-    if (s->arch->layer_norm)
-        TRY(bind_vector(b, "output_norm.bias", s->n_embd, &l->final_norm_bias));
+    TRY(bind_ends(b));
+    if (has_head_bias(s, g))
+        TRY(bind_vector(b, "output.bias", s->n_vocab, &l->head_bias));
     TRY(bind_whole(b, l->tied ? "token_embd.weight" : "output.weight", s->n_embd, l->n_logits,
                    &l->head));
     if (l->tied)
@@ -461,16 +517,18 @@ static drey_status bind_encoder(binder *b)
     TRY(bind_embedding(b));
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b, &l->layer[b->layer]));
-    TRY(bind_final_norm(b));
+    TRY(bind_ends(b));
     for (int32_t i = 0; i < s->encoder.n_readers; i++) {
         char name[64];
-        const gguf_tensor *t;
-        weight **const of[] = {&l->readers[i].k, &l->readers[i].v};
+        reader_layout *reader = &l->readers[i];
+        weight **const of[] = {&reader->k, &reader->v};
+        float **const bias[] = {&reader->k_bias, &reader->v_bias};
         for (int32_t j = 0; j < 2; j++) {
             snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", i, j ? 'v' : 'k');
-            TRY(find(b, name, s->n_embd, n_kv, &t));
-            *of[j] = &l->matrix[l->n_matrices++];
-            TRY(weight_describe(*of[j], t, b->kernels, b->err));
+            TRY(bind_whole(b, name, s->n_embd, n_kv, of[j]));
+            snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.bias", i, j ? 'v' : 'k');
+            if (gguf_find_tensor(b->g, name))
+                TRY(bind_vector(b, name, n_kv, bias[j]));
         }
     }
     l->head = &l->matrix[l->n_matrices - 1];
@@ -492,7 +550,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         a, (n_layers * MATRICES_PER_LAYER + n_readers * MATRICES_PER_READER + MATRICES_AROUND) *
                sizeof *l->matrix);
     l->readers = arena_take(a, n_readers * sizeof *l->readers);
-    l->vector = arena_take(a, (n_layers * N_ROLES + 3) * sizeof *l->vector);
+    l->vector = arena_take(a, n_vectors_most(s) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     return error_in_file(err, gguf_part_path(g, 0),

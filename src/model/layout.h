@@ -6,12 +6,17 @@
 #include "model/arch.h"
 #include "weights/weights.h"
 
+/* What a layer adds to the residual stream. */
+enum { SUM_ATTN, SUM_CROSS, SUM_FFN, SUMS };
+
 /* What layers of models with an encoder have besides. */
 typedef struct layer_encdec {
-    weight *cross_q, *cross_o; /* [H*S][D], [D][H*S]: attention to the encoder's output */
-    float *cross_norm;         /* [D] */
-    float *buckets;            /* [n_buckets][H], as in the file; NULL: as in the first layer */
-    float *by_distance;        /* the same, as `bias` has it */
+    weight *cross_q, *cross_o;          /* [H*S][D], [D][H*S]: attention to the encoder's output */
+    float *cross_q_bias, *cross_o_bias; /* [H*S], [D] */
+    float *cross_norm;                  /* [D] */
+    float *sum_norm[SUMS], *sum_bias[SUMS]; /* [D]: of the residual stream after each sum */
+    float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
+    float *by_distance; /* the same, as `bias` has it */
     attend_bias bias;
 } layer_encdec;
 
@@ -38,7 +43,8 @@ typedef struct layer_layout {
 /* The matrices with which a decoder layer reads the encoder's output. A pass of the encoder
  * multiplies with them: the decoder's own have only their results. */
 typedef struct reader_layout {
-    weight *k, *v; /* [K*S][D] */
+    weight *k, *v;          /* [K*S][D] */
+    float *k_bias, *v_bias; /* [K*S] */
 } reader_layout;
 
 /* A norm or a bias: where it is in the file, and in memory. */
@@ -62,7 +68,9 @@ typedef struct model_layout {
     int32_t n_vectors;
     weight *head;                        /* of an encoder, which has none, the last matrix */
     reader_layout *readers;              /* [n_readers], of an encoder */
-    float *final_norm, *final_norm_bias; /* [D]; bias NULL: RMS */
+    float *embd_norm, *embd_norm_bias;   /* [D]: of embeddings and positions; NULL: none */
+    float *final_norm, *final_norm_bias; /* [D]; both NULL: none; bias NULL: RMS */
+    float *head_bias;                    /* [V], added to logits; NULL: none */
     float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
     double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
     double rope_scale[ROPES];

@@ -45,7 +45,7 @@ static void take_look(const model_pass *p, const pass_look *look, int32_t i, int
     r->kernels->quantise[head->form.kernel->act](act, norm_row(p, look->row, i), pass_embd_ld(p), 0,
                                                  1, 1, head->form.k);
     weights_dot_rows(r->weights, head, look->ids, look->n_ids, act, look->logits, thread);
-    pass_finish(r, look->logits, look->n_ids);
+    pass_finish(r, look->ids, look->logits, look->n_ids);
 }
 
 static void looks_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -80,7 +80,7 @@ float *pass_look_head(model_pass *p, const int32_t *rows, int32_t n)
     product_run_aside(r->weights, r->pool, &(product){head, r->ws->logits, pass_logits_stride(r)},
                       r->ws->acts, n);
     for (int32_t i = 0; i < n; i++)
-        pass_finish(r, r->ws->logits + i * pass_logits_stride(r), head->form.n_rows);
+        pass_finish(r, NULL, r->ws->logits + i * pass_logits_stride(r), head->form.n_rows);
     if (r->trace)
         trace_add(r->trace, 0, TRACE_MATMUL, start, clock_ns(), n);
     return r->ws->logits;

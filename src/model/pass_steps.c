@@ -130,7 +130,9 @@ void pass_place_rows(model_pass *p)
 void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias)
 {
     const model_shape *s = &r->layout->shape;
-    if (s->arch->layer_norm)
+    if (!norm)
+        memcpy(y, x, (size_t)s->n_embd * sizeof *y);
+    else if (s->arch->layer_norm)
         r->kernels->layernorm(y, x, norm, bias, s->n_embd, s->norm_eps);
     else
         r->kernels->rmsnorm(y, x, norm, s->n_embd, s->norm_eps);
@@ -289,6 +291,8 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
             int64_t position = min_i32(p->r->ws->position[i], s->n_context_train - 1);
             p->r->kernels->add(x, p->r->layout->positions + position * s->n_embd, s->n_embd);
         }
+        if (p->r->layout->embd_norm)
+            pass_norm(p->r, x, x, p->r->layout->embd_norm, p->r->layout->embd_norm_bias);
     }
 }
 
@@ -388,10 +392,22 @@ drey_status pass_norm_head(model_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-void pass_finish(const runner *r, float *logits, int64_t n)
+static void add_head_bias(const model_layout *l, const int64_t *ids, float *logits, int64_t n)
+{
+    int64_t n_head = l->head->form.n_rows;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t id = ids ? ids[i] : i < n_head ? i : l->table->id[i - n_head];
+        if (id >= 0)
+            logits[i] += l->head_bias[id];
+    }
+}
+
+void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n)
 {
     const model_shape *s = &r->layout->shape;
     pass_scale(logits, s->logit_scale, n);
+    if (r->layout->head_bias)
+        add_head_bias(r->layout, ids, logits, n);
     if (s->logit_cap > 0)
         r->kernels->softcap(logits, n, s->logit_cap);
 }
@@ -401,12 +417,12 @@ static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
     (void)thread;
     const runner *r = p->r;
     for (int32_t i = from; i < to; i++)
-        pass_finish(r, r->ws->logits + i * pass_logits_stride(r), r->layout->n_logits);
+        pass_finish(r, NULL, r->ws->logits + i * pass_logits_stride(r), r->layout->n_logits);
 }
 
 void pass_finish_logits(model_pass *p)
 {
     const model_shape *s = &p->r->layout->shape;
-    if (s->logit_scale != 1.0f || s->logit_cap > 0)
+    if (s->logit_scale != 1.0f || s->logit_cap > 0 || p->r->layout->head_bias)
         pass_each_row(p, step_finish);
 }

@@ -30,9 +30,10 @@ void pass_take_taps(model_pass *p);
 /* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
  * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);
-/* What the model does to logits after the head: of rows [n][pass_logits_stride]; of n numbers. */
+/* What the model does to logits after the head: of rows [n][pass_logits_stride]; of n numbers, of
+ * these ids, or NULL: of the head's rows and then the table's. */
 void pass_finish_logits(model_pass *p);
-void pass_finish(const runner *r, float *logits, int64_t n);
+void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n);
 
 /* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
 void pass_each_row(model_pass *p, pass_rows_fn *step);
@@ -42,7 +43,7 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
                      weight *const matrices[], int32_t n);
 /* Quantises rows [from, to) of that, from a multiple of TOKEN_TILE. */
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
-/* y = norm(x), of [D], as the architecture has it. y may be x. */
+/* y = norm(x), of [D], as the architecture has it. norm NULL: x. y may be x if there is one. */
 void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);

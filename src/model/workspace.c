@@ -20,6 +20,13 @@ static size_t floats(int64_t rows, int64_t n)
     return (size_t)rows * (size_t)row_stride(n) * sizeof(float);
 }
 
+/* That a product reads. */
+static int64_t longest_row(const model_shape *s)
+{
+    int64_t most = max_i64(row_stride((int64_t)s->n_heads * s->head_dim), row_stride(s->n_ff));
+    return max_i64(max_i64(most, row_stride(s->n_embd)), row_stride(workspace_wide(s)));
+}
+
 /* Whatever kind the head needs it in. */
 static size_t look_bytes(int32_t n_embd)
 {
@@ -73,9 +80,10 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     TAKE(n_prefix, ints);
     TAKE(path, ints * (size_t)l->max_pending);
     TAKE(attend, (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_layer));
-    size_t n_more = s->encoder.n_layers > 0 ? (size_t)(l->max_groups + l->max_deferred) : 0;
-    TAKE(attention.more, n_more * sizeof(attend_more));
-    TAKE(attention.nothing, n_more ? ints : 0);
+    size_t n_more = s->encoder.n_layers > 0; /* of what only models with an encoder need */
+    TAKE(attention.more, n_more * (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_more));
+    TAKE(attention.nothing, n_more * ints);
+    TAKE(attention.seen, n_more * ints);
     int32_t n_slots = l->n_threads + l->n_devices;
     bool divided = l->n_attending > 1;
     TAKE(attention.scratch, (size_t)n_slots * sizeof(void *));
@@ -92,10 +100,8 @@ static size_t workspace_walk(workspace *ws, const model_shape *s, const workspac
     to->attention.split = NULL;
     if (divided)
         TAKE(attention.split, attend_split_bytes(n_slots));
-    int64_t k_max = max_i64(max_i64(row_stride(s->n_embd), row_stride(n_q)), row_stride(s->n_ff));
-    k_max = max_i64(k_max, row_stride(workspace_wide(s)));
     for (int kind = 0; kind < ACT_KINDS; kind++)
-        TAKE(acts[kind], act_bytes((act_kind)kind, rows, k_max));
+        TAKE(acts[kind], act_bytes((act_kind)kind, rows, longest_row(s)));
     TAKE(look, (size_t)l->n_threads * sizeof(void *));
     for (int32_t i = 0; i < l->n_threads; i++)
         TAKE(look[i], look_bytes(s->n_embd));

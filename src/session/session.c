@@ -343,9 +343,26 @@ static void append(drey_session *s, const int32_t *ids, size_t n)
 
 /* ---- The input of an encoder ---- */
 
+/* How many tokens a decoder's timeline begins with, before those that the model writes. */
+static int32_t n_given(const drey_session *s)
+{
+    return s->engine->target.layout.shape.encoder.forced_id >= 0 ? 2 : 1;
+}
+
 static drey_status check_input(const drey_session *s, size_t n, drey_error *err)
 {
+    const model_shape *shape = &s->engine->target.layout.shape;
     int32_t room = s->engine->config.n_context;
+    if (n_given(s) > room)
+        FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
+                  "the model's texts begin with %d tokens, which is more than the context has; "
+                  "take a larger one",
+                  n_given(s));
+    if (n > (size_t)room && shape->context_ends && room == shape->n_context_train)
+        FAIL(
+            err, DREY_ERR_CONTEXT,
+            "the input has %zu tokens, but the model has positions for %d only; shorten the prompt",
+            n, room);
     if (n > (size_t)room)
         FAIL_HINT(err, DREY_ERR_CONTEXT, DREY_HINT_N_CONTEXT,
                   "the input has %zu tokens, but the context lets the encoder read %d; shorten the "
@@ -358,6 +375,7 @@ static drey_status check_input(const drey_session *s, size_t n, drey_error *err)
 static bool set_input(drey_session *s, const int32_t *ids, size_t n)
 {
     session_input *in = &s->input;
+    const encoder_shape *e = &s->engine->target.layout.shape.encoder;
     bool same = n == (size_t)in->n && (n == 0 || memcmp(in->ids, ids, n * sizeof *ids) == 0);
     if (!same) {
         if (n)
@@ -368,7 +386,7 @@ static bool set_input(drey_session *s, const int32_t *ids, size_t n)
     }
     cut(s, 0, 0);
     if (n)
-        append(s, &s->engine->target.layout.shape.encoder.start_id, 1);
+        append(s, (int32_t[]){e->start_id, e->forced_id}, (size_t)n_given(s));
     return same;
 }
 
@@ -568,7 +586,7 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
     else
         append(s, ids, n);
     /* The prompt comes first: the first token keeps its space. An input is another text. */
-    s->text.detokenizer.started = !session_reads_input(s) || s->n_timeline > 1;
+    s->text.detokenizer.started = !session_reads_input(s) || s->n_timeline > n_given(s);
     prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, &s->target_kv);
     s->text.stats.cached_tokens = s->target_kv.n_committed;
     s->text.report = report;

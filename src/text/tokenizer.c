@@ -140,7 +140,8 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
     t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
     t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
                                             llama || t->bpe.pretokenizer.wants_bos);
-    t->wants_eos = t->by_score && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
+    bool reads_end = t->by_score || gguf_is_text(gguf_text(g, "general.architecture"), "bart");
+    t->wants_eos = reads_end && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
     return DREY_OK;
 }
 

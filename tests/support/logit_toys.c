@@ -54,6 +54,16 @@ static const char *rope_toy(int i, toy_options *o)
     return toys[i].name;
 }
 
+static void with_encoder(int i, toy_options *o)
+{
+    bool bart = i >= FIRST_BART_TOY;
+    o->pre = bart ? "gpt-2" : "t5";
+    o->chat_template = NULL;
+    o->gated = !bart && i != FIRST_T5_TOY + 1;
+    o->tied = i == FIRST_T5_TOY + 1 || i == FIRST_BART_TOY;
+    o->n_decoder_layers = i == FIRST_T5_TOY + 2 || i == FIRST_BART_TOY + 1 ? 4 : 0;
+}
+
 const char *arch_toy(int i, toy_options *o)
 {
     static const toy_key scales[] = {{"attention.scale", GGUF_F32, 0.2, NULL},
@@ -83,6 +93,8 @@ const char *arch_toy(int i, toy_options *o)
         {"rope.scaling.original_context_length", GGUF_U32, 1024, NULL},
         {"rope.scaling.attn_factor", GGUF_F32, 1.19, NULL},
         {0}};
+    static const toy_key forced[] = {{"forced_bos_token_id", GGUF_U32, 7, NULL}, {0}};
+    static const toy_key scaled[] = {{"embedding_scale", GGUF_F32, 8, NULL}, {0}};
     static const struct {
         const char *name, *architecture;
         const toy_key *keys;
@@ -101,6 +113,8 @@ const char *arch_toy(int i, toy_options *o)
         {"toy-t5", "t5", NULL, 0, 3},        /* with gates, and as many layers in the decoder */
         {"toy-t5-tied", "t5", NULL, 24, 3},  /* the first kind; heads narrower in all */
         {"toy-t5-deeper", "t5", NULL, 0, 2}, /* a decoder of more layers than the encoder */
+        {"toy-bart", "bart", forced, 0, 3},  /* tied, with a second token that is given */
+        {"toy-bart-deeper", "bart", scaled, 0, 2}, /* embeddings are scaled */
     };
     *o = toy_usual();
     o->seed = 114 + (uint64_t)i;
@@ -112,16 +126,10 @@ const char *arch_toy(int i, toy_options *o)
     o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
     o->longrope = toys[i].keys == longrope;
     o->n_rot = o->longrope ? 12 : 0;
-    bool t5 = strcmp(toys[i].architecture, "t5") == 0;
-    if (t5 || strcmp(toys[i].architecture, "gpt2") == 0)
+    if (strcmp(toys[i].architecture, "gpt2") == 0)
         o->n_heads_kv = o->n_heads;
-    if (t5) {
-        o->pre = "t5";
-        o->chat_template = NULL;
-        o->gated = i != FIRST_T5_TOY + 1;
-        o->tied |= i == FIRST_T5_TOY + 1;
-        o->n_decoder_layers = i == FIRST_T5_TOY + 2 ? 4 : 0;
-    }
+    if (i >= FIRST_T5_TOY)
+        with_encoder(i, o);
     return toys[i].name;
 }
 

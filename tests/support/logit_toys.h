@@ -4,7 +4,12 @@
 
 #include "support/toy.h"
 
-enum { FIRST_T5_TOY = 10, N_ARCH_TOYS = 13, N_LOGIT_TOYS = 14 + N_ARCH_TOYS };
+enum {
+    FIRST_T5_TOY = 10, /* the first with an encoder, and all after it */
+    FIRST_BART_TOY = 13,
+    N_ARCH_TOYS = 15,
+    N_LOGIT_TOYS = 14 + N_ARCH_TOYS
+};
 
 /* What an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the vocabulary. */
 enum { N_INPUT_IDS = 150 };

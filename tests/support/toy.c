@@ -106,6 +106,11 @@ static bool is_arch(const toy_options *o, const char *name)
     return strcmp(o->architecture, name) == 0;
 }
 
+static bool has_encoder(const toy_options *o)
+{
+    return is_arch(o, "t5") || is_arch(o, "bart");
+}
+
 static int64_t head_dim_of(const toy_options *o)
 {
     return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
@@ -139,42 +144,58 @@ static const char *part_name(char out[64], bool encoder, int32_t layer, const ch
     return out;
 }
 
-/* Half of a layer of T5; scores are not scaled, so that Q and K are small. */
-static void plan_t5_attention(model_plan *m, bool encoder, int32_t layer, const char *which,
-                              int64_t inner)
+/* A bias, or that of a norm: BART's layers have all of them. */
+static void add_bart_bias(model_plan *m, bool encoder, int32_t layer, const char *what, int64_t n)
+{
+    char name[64], bias[40];
+    snprintf(bias, sizeof bias, "%s.bias", what);
+    if (is_arch(m->options, "bart"))
+        add_vector(m, part_name(name, encoder, layer, bias), n, 0.0f, 0.1f);
+}
+
+/* Part of a layer of T5 or BART. T5's scores are not scaled, so that its Q and K are small. BART's
+ * sums are normed: what attention adds is small there, or else all rows would soon be alike. */
+static void plan_encdec_attention(model_plan *m, bool encoder, int32_t layer, const char *which,
+                                  int64_t inner)
 {
     const toy_options *o = m->options;
-    char name[64], what[40];
-    const char *ends[] = {"_norm.weight", "_q.weight", "_k.weight", "_v.weight", "_o.weight"};
+    const char *ends[] = {"_norm", "_q", "_k", "_v", "_o"};
+    bool t5 = is_arch(o, "t5");
     for (int i = 0; i < 5; i++) {
+        char name[64], what[20], weight[32];
         snprintf(what, sizeof what, "%s%s", which, ends[i]);
-        part_name(name, encoder, layer, what);
+        snprintf(weight, sizeof weight, "%s.weight", what);
+        part_name(name, encoder, layer, weight);
         if (i == 0)
             add_vector(m, name, o->n_embd, 1.0f, 0.1f);
         else if (i < 4)
-            add_matrix(m, name, o->n_embd, inner, i < 3 ? 0.7f : 1.0f);
+            add_matrix(m, name, o->n_embd, inner, i > 2 ? 1.0f : t5 ? 0.7f : 2.0f);
         else
-            add_matrix(m, name, inner, o->n_embd, layer_weight(o, layer));
+            add_matrix(m, name, inner, o->n_embd, t5 ? layer_weight(o, layer) : 0.5f);
+        add_bart_bias(m, encoder, layer, what, i == 0 || i == 4 ? o->n_embd : inner);
     }
 }
 
-static void plan_t5_layer(model_plan *m, bool encoder, int32_t layer, int64_t head_dim)
+static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_t head_dim)
 {
     enum { BUCKETS = 32 };
     const toy_options *o = m->options;
     char name[64];
     int64_t inner = o->n_heads * head_dim;
-    plan_t5_attention(m, encoder, layer, "attn", inner);
-    if (layer == 0)
+    plan_encdec_attention(m, encoder, layer, "attn", inner);
+    if (layer == 0 && is_arch(o, "t5"))
         add_table(m, part_name(name, encoder, 0, "attn_rel_b.weight"), o->n_heads, BUCKETS, 1.0f);
     if (!encoder)
-        plan_t5_attention(m, false, layer, "cross_attn", inner);
+        plan_encdec_attention(m, false, layer, "cross_attn", inner);
     add_vector(m, part_name(name, encoder, layer, "ffn_norm.weight"), o->n_embd, 1.0f, 0.1f);
+    add_bart_bias(m, encoder, layer, "ffn_norm", o->n_embd);
     if (o->gated)
         add_matrix(m, part_name(name, encoder, layer, "ffn_gate.weight"), o->n_embd, o->n_ff, 1.0f);
     add_matrix(m, part_name(name, encoder, layer, "ffn_up.weight"), o->n_embd, o->n_ff, 1.0f);
+    add_bart_bias(m, encoder, layer, "ffn_up", o->n_ff);
     add_matrix(m, part_name(name, encoder, layer, "ffn_down.weight"), o->n_ff, o->n_embd,
                layer_weight(o, layer));
+    add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
@@ -234,20 +255,38 @@ static int32_t decoder_layers(const toy_options *o)
     return o->n_decoder_layers ? o->n_decoder_layers : o->n_layers;
 }
 
-static void plan_t5(model_plan *m)
+/* What an encoder or a decoder has around its layers. */
+static void plan_part(model_plan *m, bool encoder, int32_t n_layers)
 {
     const toy_options *o = m->options;
-    /* Tied logits are scaled with n_embd^-0.5, as T5's are. */
-    float gain = o->tied ? o->logit_gain * sqrtf((float)o->n_embd) : 1.0f;
+    const char *part = encoder ? "enc" : "dec";
+    bool bart = is_arch(o, "bart");
+    char name[64];
+    for (int32_t i = 0; i < n_layers; i++)
+        plan_encdec_layer(m, encoder, i, head_dim_of(o));
+    snprintf(name, sizeof name, "%s.%s.weight", part, bart ? "token_embd_norm" : "output_norm");
+    add_vector(m, name, o->n_embd, 1.0f, 0.1f);
+    if (!bart)
+        return;
+    snprintf(name, sizeof name, "%s.token_embd_norm.bias", part);
+    add_vector(m, name, o->n_embd, 0.0f, 0.1f);
+    snprintf(name, sizeof name, "%s.position_embd.weight", part);
+    add_table(m, name, o->n_embd, o->n_context, 0.5f);
+}
+
+static void plan_encdec(model_plan *m)
+{
+    const toy_options *o = m->options;
+    bool bart = is_arch(o, "bart");
+    /* T5's tied logits are scaled with n_embd^-0.5. */
+    float gain = !o->tied ? 1.0f : bart ? o->logit_gain : o->logit_gain * sqrtf((float)o->n_embd);
     add_matrix(m, "token_embd.weight", o->n_embd, m->n_vocab, gain);
     if (!o->tied)
         add_matrix(m, "output.weight", o->n_embd, m->n_vocab, o->logit_gain);
-    for (int32_t i = 0; i < o->n_layers; i++)
-        plan_t5_layer(m, true, i, head_dim_of(o));
-    add_vector(m, "enc.output_norm.weight", o->n_embd, 1.0f, 0.1f);
-    for (int32_t i = 0; i < decoder_layers(o); i++)
-        plan_t5_layer(m, false, i, head_dim_of(o));
-    add_vector(m, "dec.output_norm.weight", o->n_embd, 1.0f, 0.1f);
+    if (bart)
+        add_vector(m, "output.bias", m->n_vocab, 0.0f, 1.0f);
+    plan_part(m, true, o->n_layers);
+    plan_part(m, false, decoder_layers(o));
 }
 
 static void plan_decoder_only(model_plan *m)
@@ -278,8 +317,8 @@ static void plan_decoder_only(model_plan *m)
 static void plan_tensors(model_plan *m)
 {
     const toy_options *o = m->options;
-    if (is_arch(o, "t5"))
-        plan_t5(m);
+    if (has_encoder(o))
+        plan_encdec(m);
     else
         plan_decoder_only(m);
     if (o->more_tensor)
@@ -340,15 +379,21 @@ static uint64_t put_more_keys(gguf_writer *w, const toy_options *o)
     return n;
 }
 
-static uint64_t put_t5_keys(gguf_writer *w, const toy_options *o)
+static uint64_t put_encoder_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
-    writer_key_u32(w, key_name(name, o, "attention.relative_buckets_count"), 32);
-    writer_key_u32(w, key_name(name, o, "decoder_start_token_id"), 0);
-    if (decoder_layers(o) == o->n_layers)
-        return 2;
-    writer_key_u32(w, key_name(name, o, "decoder_block_count"), (uint32_t)decoder_layers(o));
-    return 3;
+    bool t5 = is_arch(o, "t5");
+    uint64_t n_keys = 1;
+    writer_key_u32(w, key_name(name, o, "decoder_start_token_id"), t5 ? 0 : 2);
+    if (t5) {
+        writer_key_u32(w, key_name(name, o, "attention.relative_buckets_count"), 32);
+        n_keys++;
+    }
+    if (decoder_layers(o) != o->n_layers) {
+        writer_key_u32(w, key_name(name, o, "decoder_block_count"), (uint32_t)decoder_layers(o));
+        n_keys++;
+    }
+    return n_keys;
 }
 
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
@@ -363,14 +408,16 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     writer_key_u32(w, key_name(name, o, "embedding_length"), (uint32_t)o->n_embd);
     writer_key_u32(w, key_name(name, o, "feed_forward_length"), (uint32_t)o->n_ff);
     writer_key_u32(w, key_name(name, o, "attention.head_count"), (uint32_t)o->n_heads);
-    writer_key_u32(w, key_name(name, o, "attention.head_count_kv"), (uint32_t)o->n_heads_kv);
-    bool gpt2 = is_arch(o, "gpt2"), t5 = is_arch(o, "t5");
-    const char *eps = gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    writer_key_u32(w, key_name(name, o, "attention.head_count_kv"),
+                   (uint32_t)(has_encoder(o) ? o->n_heads : o->n_heads_kv));
+    bool gpt2 = is_arch(o, "gpt2"), bart = is_arch(o, "bart");
+    const char *eps =
+        gpt2 || bart ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     writer_key_f32(w, key_name(name, o, eps), 1e-5f);
     uint64_t n_keys = 10;
-    if (t5)
-        n_keys += put_t5_keys(w, o);
-    if (!gpt2 && !t5) {
+    if (has_encoder(o))
+        n_keys += put_encoder_keys(w, o);
+    if (!gpt2 && !has_encoder(o)) {
         writer_key_f32(w, key_name(name, o, "rope.freq_base"), llama ? 10000.0f : 1000000.0f);
         n_keys++;
     }

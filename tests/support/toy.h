@@ -26,13 +26,13 @@ typedef struct toy_key {
 
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
-    int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff;
+    int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
     int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
     int32_t n_rot;            /* rotated numbers of a head; 0: all */
     bool longrope;            /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context;        /* as the file says */
     uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
-    int32_t n_decoder_layers; /* of "t5"; 0: n_layers. Its key is written where they differ */
+    int32_t n_decoder_layers; /* of "t5" and "bart"; 0: n_layers. Its key: where they differ */
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */

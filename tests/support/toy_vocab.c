@@ -205,7 +205,8 @@ static uint64_t put_bpe(gguf_writer *w, vocabulary *v, const toy_options *o)
         writer_string(w, v->merges[i]);
     writer_key_u32(w, "tokenizer.ggml.bos_token_id", end_of_text);
     writer_key_u32(w, "tokenizer.ggml.eos_token_id", end_of_text + 2);
-    writer_key_bool(w, "tokenizer.ggml.add_bos_token", strcmp(o->pre, "llama-bpe") == 0);
+    writer_key_bool(w, "tokenizer.ggml.add_bos_token",
+                    strcmp(o->pre, "llama-bpe") == 0 || strcmp(o->architecture, "bart") == 0);
     return 8;
 }
 

@@ -1,28 +1,50 @@
 #!/usr/bin/env bash
 # A model with an encoder on the command line: the prompt is its input, the text is the decoder's
-# whatever drafts and however little memory there is, and what cannot be is said in one line.
+# whatever drafts and however little memory there is, and what cannot be is said in one line. Of
+# BART, a file that convert-bart.py makes writes the same.
 #   encoder_command.sh DREY MAKE_TOY
 . "$(dirname "$0")/../cli/shell.sh"
-toy=$tmp/toy.gguf
-"$make_toy" --t5 "$toy"
-"$make_toy" --t5 "$tmp/draft.gguf" 2
 "$make_toy" "$tmp/plain.gguf" 2
-text=(run -m "$toy" -p "translate the tree" -n 32 --ignore-eos -t 1)
-
-"$drey" "${text[@]}" -d none -q >"$tmp/expected"
-[ -s "$tmp/expected" ] || wrong "no text"
-for draft in lookup "$tmp/draft.gguf" "$toy"; do
-    ends 0 "$drey" "${text[@]}" -d "$draft" -q
-    same "with $draft" "$tmp/out" "$tmp/expected"
-done
-ends 0 "$drey" "${text[@]}" -d none
-has "$tmp/err" "prompt +[0-9]+ tokens"
-ends 0 "$drey" run -m "$toy" -p "translate the draft" -n 32 --ignore-eos -t 1 -d none -q
-cmp -s "$tmp/out" "$tmp/expected" && wrong "the input does not matter"
-ends 0 "$drey" plan -m "$toy" -c 512 --no-measure
-has "$tmp/out" "cache, input" "encoder +[0-9]"
-refused 1 "raise -c|encoder" "$drey" run -m "$toy" -c 8 -p "a tree that is longer than this"
-refused 1 "only one of target and draft has an encoder|different" "$drey" "${text[@]}" -d "$tmp/plain.gguf" -q
 echo "a tree of a tree" >"$tmp/text"
-refused 2 "has an encoder" "$drey" perplexity -m "$toy" -q -f "$tmp/text"
+
+try() { # KIND: one of make_toy's
+    toy=$tmp/$1.gguf
+    "$make_toy" "--$1" "$toy"
+    "$make_toy" "--$1" "$tmp/draft.gguf" 2
+    text=(run -m "$toy" -p "translate the tree" -n 32 --ignore-eos -t 1)
+    "$drey" "${text[@]}" -d none -q >"$tmp/expected"
+    [ -s "$tmp/expected" ] || wrong "no text"
+    for draft in lookup "$tmp/draft.gguf" "$toy"; do
+        ends 0 "$drey" "${text[@]}" -d "$draft" -q
+        same "with $draft" "$tmp/out" "$tmp/expected"
+    done
+    ends 0 "$drey" "${text[@]}" -d none
+    has "$tmp/err" "prompt +[0-9]+ tokens"
+    ends 0 "$drey" run -m "$toy" -p "translate the draft" -n 32 --ignore-eos -t 1 -d none -q
+    cmp -s "$tmp/out" "$tmp/expected" && wrong "the input does not matter"
+    ends 0 "$drey" plan -m "$toy" -c 512 --no-measure
+    has "$tmp/out" "cache, input" "encoder +[0-9]"
+    refused 1 "raise -c|encoder" "$drey" run -m "$toy" -c 8 -p "a tree that is longer than this"
+    refused 1 "only one of target and draft has an encoder|different" "$drey" "${text[@]}" -d "$tmp/plain.gguf" -q
+    refused 2 "has an encoder" "$drey" perplexity -m "$toy" -q -f "$tmp/text"
+}
+try t5
+try bart
+
+# The toy as transformers would save it, converted back: the same tensors, so the same text.
+if python3 -c 'import numpy' 2>/dev/null; then
+    python3 tests/support/programs/bart_folder.py "$toy" "$tmp/folder"
+    ends 0 python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf" --type f32
+    ends 0 "$drey" run -m "$tmp/converted.gguf" -p "translate the tree" -n 32 --ignore-eos -t 1 -d none -q
+    same "converted" "$tmp/out" "$tmp/expected"
+    ends 0 python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf" --type q8_0
+    ends 0 "$drey" run -m "$tmp/converted.gguf" -p "translate the tree" -n 32 --ignore-eos -t 1 -q
+    [ -s "$tmp/out" ] || wrong "no text of q8_0"
+    rm "$tmp/folder/merges.txt"
+    refused 1 "merges.txt" python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf"
+    sed -i 's/"bart"/"mbart"/' "$tmp/folder/config.json"
+    refused 1 "model_type mbart" python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf"
+else
+    echo "encoder_command: no numpy, convert-bart.py is not tried"
+fi
 exit $failed

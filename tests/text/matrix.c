@@ -313,8 +313,6 @@ void matrix_open(void)
             toy.n_heads = 8;
             toy.head_dim = 64;
         }
-        if (strcmp(toy.architecture, "t5") == 0)
-            toy.n_heads_kv = toy.n_heads;
         open_model(2 + i, &toy);
     }
     for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
@@ -341,7 +339,8 @@ static int32_t prompt_of(const int32_t *at)
 /* Tokens of the timeline before the text: an encoder's input is not in it, a start token is. */
 static int32_t timeline_of(const int32_t *at)
 {
-    return shape_reads(&models[at[AXIS_MODEL]].target->shape) ? 1 : prompt_of(at);
+    const model_shape *s = &models[at[AXIS_MODEL]].target->shape;
+    return !shape_reads(s) ? prompt_of(at) : s->encoder.forced_id >= 0 ? 2 : 1;
 }
 
 /* Plain decoding for those axes that may change a text, written once each. */

@@ -61,6 +61,19 @@ static void geglu_ref(float *y, const float *gate, const float *up, int64_t n)
     }
 }
 
+static void gelu_ref(float *y, const float *x, int64_t n)
+{
+    static const float c[] = {GELU_F32_C5, GELU_F32_C4, GELU_F32_C3,
+                              GELU_F32_C2, GELU_F32_C1, GELU_F32_C0};
+    for (int64_t i = 0; i < n; i++) {
+        float a = fabsf(x[i]), t = 1.0f / fmaf(a, GELU_F32_T, 1.0f), p = GELU_F32_C6;
+        for (size_t j = 0; j < sizeof c / sizeof *c; j++)
+            p = fmaf(p, t, c[j]);
+        float q = p * t * exp_f32(x[i] * (x[i] * -0.5f));
+        y[i] = (x[i] > 0.0f ? x[i] : 0.0f) - a * q;
+    }
+}
+
 static void softcap_ref(float *y, int64_t n, float cap)
 {
     float factor = 2.0f / cap;

@@ -1,7 +1,7 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
- * make_toy --t5 PATH ... writes a model with an encoder, make_toy --damage PATH TENSOR puts a NaN
- * into one, make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or
- * NOISE agree often enough to be target and draft. */
+ * make_toy --t5 PATH ... and --bart PATH ... write models with an encoder, make_toy --damage PATH
+ * TENSOR puts a NaN into one, make_toy --golden DIR writes those of tests/data/logits. Two toys
+ * with other LAYERS or NOISE agree often enough to be target and draft. */
 #include "engine/engine.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
@@ -58,8 +58,9 @@ int main(int argc, char **argv)
         return 0;
     }
     toy_options options = toy_usual();
-    if (strcmp(argv[1], "--t5") == 0) {
-        arch_toy(FIRST_T5_TOY, &options);
+    bool bart = strcmp(argv[1], "--bart") == 0;
+    if (bart || strcmp(argv[1], "--t5") == 0) {
+        arch_toy(bart ? FIRST_BART_TOY : FIRST_T5_TOY, &options);
         argc--;
         argv++;
     }

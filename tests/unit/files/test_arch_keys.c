@@ -39,7 +39,7 @@ static drey_status open_with(const char *architecture, toy_key key, drey_error *
     return open_toy(&toy, err);
 }
 
-/* llama and phi3 read their window, granite its scales, gemma windows and caps. */
+/* llama and phi3 read their window, granite and bart scales, gemma windows and caps. */
 static bool is_read(const char *architecture, const char *suffix)
 {
     static const char *const scales[] = {"attention.scale", "logit_scale", "embedding_scale",
@@ -52,7 +52,7 @@ static bool is_read(const char *architecture, const char *suffix)
         return is_window;
     if (strncmp(architecture, "gemma", 5) == 0)
         return is_window || is_cap;
-    return strcmp(architecture, "granite") == 0 && is_scale;
+    return (strcmp(architecture, "granite") == 0 || strcmp(architecture, "bart") == 0) && is_scale;
 }
 
 TEST(refuses_keys_that_change_the_arithmetic)
@@ -83,7 +83,7 @@ TEST(refuses_keys_that_change_the_arithmetic)
         {"not.known.to.anybody", GGUF_ARRAY, 1, NULL},
     };
     static const char *const architectures[] = {"llama",  "qwen2", "qwen3", "granite", "gemma2",
-                                                "gemma3", "phi3",  "gpt2",  "t5"};
+                                                "gemma3", "phi3",  "gpt2",  "t5",      "bart"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         for (size_t a = 0; a < sizeof architectures / sizeof *architectures; a++) {
             drey_error err;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes tests/data/logits/toy-t5*.txt: what a plain numpy model computes for a toy T5 file.
+"""Makes tests/data/logits/toy-t5*.txt and toy-bart*.txt: what plain numpy models compute for toy
+files of T5 and BART.
 
-    make-t5-goldens.py TOY.gguf OUT.txt
+    make-encoder-goldens.py TOY.gguf OUT.txt
 
 Toys are written by `make_toy --golden DIR`. Only numpy is needed. Everything is computed in double
 precision, from the definitions: T5 as Raffel et al. have it (2020; buckets of relative positions as
 in their code), its gated form as in Shazeer's "GLU variants" (2020), with the names of llama.cpp's
-GGUF files. Nothing of drey takes part.
+GGUF files; BART as Lewis et al. have it (2020), with the names of docs/reference/bart.md. Nothing
+of drey takes part.
 
 The encoder reads N_INPUT ids; the ids of the output (described in make-logit-goldens.py) are the
 decoder's.
@@ -109,9 +111,65 @@ class T5:
         return x / math.sqrt(x.shape[1]) @ self.t["token_embd.weight"].T
 
 
+class Bart:
+    def __init__(self, file):
+        self.t = {name.decode(): _toys.tensor(file, file.base + offset, dims, kind)
+                  for name, dims, kind, offset in file.tensors}
+        keys = {name.decode(): _toys.plain(value) for name, _, value in file.keys}
+        get = lambda name, other=None: keys.get("bart." + name, other)
+        self.n_heads = get("attention.head_count")
+        self.n_layers = {"enc": get("block_count")}
+        self.n_layers["dec"] = get("decoder_block_count", self.n_layers["enc"])
+        self.scale = get("embedding_scale", 1.0)
+        self.eps = get("attention.layer_norm_epsilon")
+
+    def linear(self, x, name):
+        return x @ self.t[name + ".weight"].T + self.t[name + ".bias"]
+
+    def norm(self, x, name):
+        x = x - x.mean(axis=-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.eps)
+        return x * self.t[name + ".weight"] + self.t[name + ".bias"]
+
+    def attend(self, x, memory, name, hidden):
+        """x asks memory; hidden: what it does not see, [query][key]."""
+        heads = lambda rows, which: self.linear(rows, f"{name}_{which}").reshape(
+            len(rows), self.n_heads, -1).transpose(1, 0, 2)
+        q, k = heads(x, "q"), heads(memory, "k")
+        scores = np.where(hidden, -np.inf, q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1]))
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        out = (p @ heads(memory, "v")).transpose(1, 0, 2).reshape(len(x), -1)
+        return self.linear(out, f"{name}_o")
+
+    def feed_forward(self, x, layer):
+        up = self.linear(x, layer + "ffn_up")
+        up *= 0.5 * (1 + np.vectorize(math.erf)(up / math.sqrt(2)))
+        return self.linear(up, layer + "ffn_down")
+
+    def stack(self, part, ids, output=None):
+        x = self.t["token_embd.weight"][ids] * self.scale
+        x = self.norm(x + self.t[part + ".position_embd.weight"][:len(ids)], part + ".token_embd_norm")
+        hidden = ~np.tri(len(ids), dtype=bool) if part == "dec" else False
+        for i in range(self.n_layers[part]):
+            layer = f"{part}.blk.{i}."
+            x = self.norm(x + self.attend(x, x, layer + "attn", hidden), layer + "attn_norm")
+            if output is not None:
+                x = self.norm(x + self.attend(x, output, layer + "cross_attn", False),
+                              layer + "cross_attn_norm")
+            x = self.norm(x + self.feed_forward(x, layer), layer + "ffn_norm")
+        return x
+
+    def logits(self, input_ids, ids):
+        x = self.stack("dec", ids, self.stack("enc", input_ids))
+        head = self.t.get("output.weight", self.t["token_embd.weight"])
+        return x @ head.T + self.t["output.bias"]
+
+
 def main():
     path, out_path = sys.argv[1:3]
-    model = T5(Gguf(path))
+    file = Gguf(path)
+    model = {b"t5": T5, b"bart": Bart}[file.key(b"general.architecture")[2]](file)
     n_vocab = model.t["token_embd.weight"].shape[0]
     ids = toy_ids(n_vocab)
     logits = model.logits([(i * 6007 + 29) % n_vocab for i in range(N_INPUT)], ids)
