@@ -39,7 +39,7 @@ const cli_usage cli_usages[] = {
      "  drey report t.json -o t.svg; drey report t.json --turn 5 -o tree.svg\n"},
     {CLI_PERPLEXITY, "perplexity", "-m MODEL.gguf", "how well a model predicts a text",
      "Scores a text, one window after another, each token but the first of a window\n"
-     "given those before it.\n",
+     "given those before it. With --exit fast also by where tokens leave early.\n",
      "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n"},
     {0, "train", "-m MODEL.gguf", "trains what makes it faster",
      "Lets a model write texts and trains a small file on them, next to the model.\n",

@@ -51,6 +51,10 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
     for (int i = 0; belongs[i]; i++)
         if (off && option_given(s, belongs[i]))
             REFUSE("--%s needs --exit fast or --exit exact", belongs[i]);
+    if (s->command == CLI_PERPLEXITY && s->drafting.exit == DREY_EXIT_EXACT)
+        REFUSE("--exit exact scores a text as no exits do: take --exit fast, or leave it out");
+    if (s->command == CLI_PERPLEXITY && off && s->drafting.drafter != DREY_DRAFTER_NONE)
+        REFUSE("-d needs --exit fast here: a draft only names candidates of early exits");
     if (off && s->drafting.without & of_exits)
         REFUSE("--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;

@@ -16,6 +16,7 @@ enum {
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
+    EXITS = TEXTS | CLI_PERPLEXITY, /* that passes may end early for */
     SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE
 };
 
@@ -83,7 +84,7 @@ static bool features_parse(const char *name, int *i)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          common.model, "FILE", "the model that decides the text"),
-    PLAIN("draft", 'd', CLI_DRAFT, TEXTS | CLI_TUNE | CLI_TRAIN_EXIT, drafting.draft_path, NULL,
+    PLAIN("draft", 'd', CLI_DRAFT, EXITS | CLI_TUNE | CLI_TRAIN_EXIT, drafting.draft_path, NULL,
           "what guesses ahead (auto)"),
     PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE, common.memory_bytes, "SIZE|auto|unlimited",
           "bound on everything in memory (auto)"),
@@ -189,10 +190,10 @@ const cli_option cli_options[] = {
     FLAG("ignore-eos", 0, CLI_RUN, text.ignore_eos, "continue after the end of the text"),
     FLAG("raw-ids", 0, CLI_RUN, text.raw_ids, "token ids instead of text"),
 
-    CHOICE("exit", 0, TEXTS, drafting.exit, exit,
+    CHOICE("exit", 0, EXITS, drafting.exit, exit,
            "end passes where tokens are decided (fast: lossy)"),
-    TEXT("exit-file", 0, TEXTS, drafting.exit_file, "FILE", "what says where (next to the model)"),
-    REAL("exit-threshold", 0, TEXTS | CLI_TRAIN_EXIT, drafting.exit_threshold, "X", 0.01, 1,
+    TEXT("exit-file", 0, EXITS, drafting.exit_file, "FILE", "what says where (next to the model)"),
+    REAL("exit-threshold", 0, EXITS | CLI_TRAIN_EXIT, drafting.exit_threshold, "X", 0.01, 1,
          "how sure it has to be"),
     CHOICE("policy", 0, TEXTS, drafting.policy, policy, "how to draft (auto)"),
     SET("with", 0, TEXTS | CLI_TRAIN_EXIT, drafting.with, "lookup", part,
@@ -236,6 +237,8 @@ static const struct {
     {TRAIN, "model", "the target"},
     {CLI_TOKENIZE, "model", "the model whose tokenizer is used"},
     {CLI_BENCH_MACHINE, "model", "read the disk below this model as well"},
+    {CLI_PERPLEXITY, "draft", "what names exits' candidates, not auto (none)"},
+    {CLI_PERPLEXITY, "exit", "scores by early exits as well: fast"},
     {CLI_TRAIN_EXIT, "draft", "what names the candidates, not auto (lookup)"},
     {CLI_PREPARE, "output", "another place, which --sidecar names then"},
     {CLI_REPORT, "output", "the picture (standard output)"},

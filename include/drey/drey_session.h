@@ -349,6 +349,21 @@ DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
 
+/* A token of a scored text: by the whole model, and by the head after the layer where the pass
+ * before it ended, whose choice DREY_EXIT_FAST would have written. */
+typedef struct drey_exit_score {
+    float whole, early;           /* natural log probabilities */
+    int32_t whole_top, early_top; /* the likeliest tokens */
+    int32_t n_layers; /* that the pass took: all of the model's, or the token would have left */
+} drey_exit_score;
+/* drey_session_score, and with the engine's early exits: the same text once more, one token per
+ * pass, where each pass ends as a pass of drey_session_step does, whatever token follows.
+ * score[n - 1]. DREY_ERR_USAGE unless the engine has DREY_EXIT_FAST, and no policy or
+ * DREY_POLICY_SINGLE; DREY_ERR_UNSUPPORTED: a model with an encoder. Others as
+ * drey_session_score. */
+DREY_API drey_status drey_session_score_exits(drey_session *session, const int32_t *ids, size_t n,
+                                              drey_exit_score *score, drey_error *err);
+
 /* ---- Traces: what ran when, and the trees that were guessed ----
  *
  * With trace_spans in its options, an engine keeps that many spans of what it computed and that

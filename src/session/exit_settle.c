@@ -60,7 +60,8 @@ bool exits_settle(drey_session *s, const pass_group *group)
     for (int32_t i = 0; i < n; i++) {
         int32_t *left = &s->timeline[first + i];
         int32_t token = sampler_choose(&s->sampler, group->deferred_logits + i * ld, first + i);
-        bool agrees = token == *left;
+        const forced_text *forced = s->text.forced;
+        bool agrees = token == (forced ? forced->score[first + i - 1].early_top : *left);
         w->count.compared++;
         w->count.agreed += agrees;
         if (!w->base.holds_back)

@@ -32,6 +32,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "session/logprobs.h"
 #include "session/pass_observer.h"
 #include "session/prompt.h"
 #include "session/provisional_text.h"
@@ -56,6 +57,7 @@ typedef struct generation {
     drey_bias *biases; /* the same of options.biases; room for the sampler after them */
     detokenizer detokenizer;
     provisional_text provisional;
+    const forced_text *forced;       /* NULL: the target decides */
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text returned that it wants no more */
     bool draft_knows_prompt;         /* it may read the prompt */

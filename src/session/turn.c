@@ -175,6 +175,8 @@ void turn_take(drey_session *s, const model_pass *pass, pass_group *group)
     int32_t root = s->n_timeline - 1;
     if (!stopped)
         turn_choose(s, group);
+    if (s->text.forced)
+        forced_take(s, group);
     t->accepted += s->accepted.n_path;
     int32_t n_written = stopped && observer->holds_back
                             ? verified_text_hold_back(s)

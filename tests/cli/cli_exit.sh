@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # drey run --exit on toys: every way of leaving a pass, the same text from those that are not lossy,
-# and statistics that add up.
+# and statistics that add up; drey perplexity --exit.
 #   cli_exit.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 "$make_toy" "$tmp/t.gguf" 8
@@ -49,7 +49,26 @@ assert "exits" not in json.load(open(f"{sys.argv[1]}/off.json"))
 PYTHON
 tests/cli/man_keys.py Statistics "$tmp/fast.json" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
 
-# 2. Of a model made twice as wide the same predictors, widened, let the same tokens leave.
+# 2. A text's perplexity by where its tokens left, which is the whole model's where none does.
+score() { # NAME OPTION...: the figures of both lines
+    ends 0 "$drey" perplexity -m "$tmp/t.gguf" -t 1 --window 64 -q "${@:2}" <CONTRIBUTING.md
+    has "$tmp/out" "^perplexity [0-9]+\.[0-9]{4} over [0-9]+ tokens$" \
+        "^early exits [0-9.]+: [0-9.]+ % of the tokens left, [0-9.]+ of 8 layers per token, the likeliest token is the same for [0-9.]+ %$"
+    grep -oE '[0-9]+\.[0-9]+' "$tmp/out" | paste -sd ' ' >"$tmp/$1"
+}
+score never -d "$tmp/d.gguf" --exit fast --exit-threshold 1
+score some -d "$tmp/d.gguf" --exit fast --exit-threshold 0.3
+ends 0 "$drey" perplexity -m "$tmp/t.gguf" -t 1 --window 64 -q <CONTRIBUTING.md
+read -r _ alone _ <"$tmp/out"
+read -r whole early left layers top <"$tmp/never"
+[ "$whole $early $left $layers $top" = "$alone $alone 0.00 8.00 100.00" ] || wrong "not the whole model's: $(cat "$tmp/never")"
+read -r whole early left layers top <"$tmp/some"
+[ "$whole" = "$alone" ] || wrong "another text of the whole model: $(cat "$tmp/some")"
+case "$early $left $layers $top" in
+"$whole "* | *" 0.00 "* | *" 8.00 "* | *" 100.00") wrong "nothing left early: $(cat "$tmp/some")" ;;
+esac
+
+# 3. Of a model made twice as wide the same predictors, widened, let the same tokens leave.
 if python3 -c 'import numpy' 2>/dev/null; then
     python3 -B scripts/widen_gguf.py "$tmp/t.gguf" "$tmp/wide.gguf" >/dev/null
     python3 -B scripts/widen_exits.py "$tmp/t.gguf.drey-exit" "$tmp/wide.gguf" "$tmp/wide.gguf.drey-exit"
@@ -64,6 +83,6 @@ else
     echo "cli_exit: no numpy, widened predictors are not tried"
 fi
 
-# 3. A file that is none is reported in a sentence.
+# 4. A file that is none is reported in a sentence.
 refused 1 '' "$drey" run -m "$tmp/t.gguf" "${one[@]}" --exit fast --exit-file "$tmp/d.gguf" -p a -n 2 -q
 exit $failed

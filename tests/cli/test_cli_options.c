@@ -370,6 +370,9 @@ TEST(contradictions)
     refuses(CLI_RUN, "-m a -d b --with lookup --without lookup", "contradict each other");
     refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
     refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
+    refuses(CLI_PERPLEXITY, "-m a --exit exact", "take --exit fast, or leave it out");
+    refuses(CLI_PERPLEXITY, "-m a -d b", "-d needs --exit fast here");
+    refuses(CLI_PERPLEXITY, "-m a --exit-threshold 0.5", "needs --exit fast");
     refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
     refuses(CLI_PREPARE, "a --check --force", "--check and --force contradict");
     refuses(CLI_BENCH_MACHINE, "--io pread", "--io needs -m");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
 #include "support/faults/disk.h"
@@ -235,6 +236,168 @@ TEST(each_source_keeps_the_promise)
                                     sizeof want.exits.at_layer);
         }
     }
+}
+
+/* ---- Scores of a given text ---- */
+
+enum { N_SCORED = N_PROMPT + N_TEXT };
+
+/* A session whose weights have been read, so that the first token after a single one is a turn's;
+ * what lookup remembers of that is the same in each. */
+static drey_session *open_that_read(const drey_engine_options *o)
+{
+    writing first = {.n_ids = 0};
+    drey_session *s = open_alone(o, NULL);
+    writing_go_on(&first, s, prompt, N_PROMPT, 1, NULL);
+    drey_session_reset(s);
+    return s;
+}
+
+/* A text that fast exits wrote is scored as it was written: the same passes stop at the same
+ * layers, and each token is the likeliest. */
+TEST(a_written_text_is_scored_as_it_was_written)
+{
+    drey_exit_score score[N_TEXT];
+    int64_t left = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        writing w = {.n_ids = 0};
+        int32_t ids[N_TEXT + 1] = {prompt[0]};
+        if (files[i].by.policy == DREY_POLICY_OPTIMAL)
+            continue;
+        drey_engine_options o = with_file(&files[i], temp_path("source"), DREY_EXIT_FAST);
+        drey_session *s = open_that_read(&o);
+        drey_generate_options g = writing_into(&w, N_TEXT);
+        g.ignore_eos = false; /* tokens that end a text do not leave */
+        MUST(drey_session_generate, s, ids, 1, &g, NULL);
+        drey_session_exits(s, &w.exits);
+        close_alone(&s);
+        assert_true(w.n_ids > 1);
+        memcpy(ids + 1, w.ids, (size_t)w.n_ids * sizeof *ids);
+        s = open_that_read(&o);
+        MUST(drey_session_score_exits, s, ids, (size_t)w.n_ids + 1, score);
+        drey_exits exits;
+        drey_session_exits(s, &exits);
+        for (int32_t k = 0; k < w.n_ids; k++)
+            assert_int_equal(score[k].early_top, ids[k + 1]);
+        if (w.n_ids == N_TEXT) { /* else one more token ended it */
+            assert_memory_equal(exits.at_layer, w.exits.at_layer, sizeof exits.at_layer);
+            assert_int_equal(exits.compared, w.exits.compared);
+            assert_int_equal(exits.agreed, w.exits.agreed);
+        }
+        left += exits.left;
+        close_alone(&s);
+    }
+    assert_true(left > 0);
+}
+
+/* [layer] of ids[i + 1] after so many layers, by a pass of one row after another. */
+typedef struct layer_scores {
+    float logprob[N_LAYERS + 1];
+    int32_t top[N_LAYERS + 1];
+} layer_scores;
+
+static void take_layer(const drey_session *s, layer_scores *to, int32_t layer, const float *logits,
+                       int32_t next)
+{
+    int32_t top = 0;
+    for (int32_t id = 1; id < tokenizer_n_vocab(target->tokenizer); id++)
+        top = logits[id] > logits[top] ? id : top;
+    to->top[layer] = top;
+    to->logprob[layer] = logprob_of(s, logits, next);
+}
+
+static void look_at_layers(drey_session *s, const int32_t *ids, int32_t n, layer_scores *out)
+{
+    const int32_t only = 0;
+    for (int32_t i = 0; i + 1 < n; i++) {
+        pass_row row = {.token = ids[i], .parent = -1};
+        pass_group group = {.kv = &s->target_kv, .rows = &row, .n = 1, .head = HEAD_ALL};
+        model_pass p;
+        pass_state state = PASS_GOES_ON;
+        MUST(pass_begin, &p, &s->target, &group, 1);
+        while (state != PASS_DONE) {
+            MUST(pass_step, &p, 0, &state);
+            if (state == PASS_GOES_ON && pass_at_layer(&p) && pass_layers_done(&p) > 0)
+                take_layer(s, &out[i], pass_layers_done(&p), pass_look_head(&p, &only, 1),
+                           ids[i + 1]);
+        }
+        MUST(pass_end, &p);
+        take_layer(s, &out[i], N_LAYERS, group.logits, ids[i + 1]);
+        kv_commit(&s->target_kv, NULL, 1);
+    }
+    drey_session_reset(s);
+}
+
+/* Returns how many left. */
+static int32_t check_scores(const drey_exit_score *score, const layer_scores *layers,
+                            const float *logprob, int32_t n, const judged *j)
+{
+    int32_t n_left = 0;
+    for (int32_t i = 0; i + 1 < n; i++) {
+        int32_t layer = score[i].n_layers;
+        assert_true(layer >= j->first && layer <= N_LAYERS);
+        assert_memory_equal(&score[i].whole, &logprob[i], sizeof *logprob);
+        assert_memory_equal(&score[i].early, &layers[i].logprob[layer], sizeof *logprob);
+        assert_int_equal(score[i].whole_top, layers[i].top[N_LAYERS]);
+        assert_int_equal(score[i].early_top, layers[i].top[layer]);
+        n_left += layer < N_LAYERS;
+    }
+    return n_left;
+}
+
+/* Of a text that it would not have written: each score is that of the layer where the pass ended.
+ * With a threshold that nothing exceeds, all are the whole model's. */
+TEST(scores_are_those_of_the_layer_where_a_token_left)
+{
+    static drey_exit_score score[N_SCORED];
+    static layer_scores layers[N_SCORED];
+    static float logprob[N_SCORED];
+    int32_t ids[N_SCORED];
+    for (int32_t i = 0; i < N_SCORED; i++)
+        ids[i] = i % 3 ? prompt[i % N_PROMPT] : prompt[i / 3 % N_PROMPT];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i].by.policy == DREY_POLICY_OPTIMAL)
+            continue;
+        drey_engine_options o = with_file(&files[i], temp_path("source"), DREY_EXIT_FAST);
+        for (int never = 0; never < 2; never++) {
+            o.exit_threshold = never ? 1 : 0.02f;
+            o.n_threads = 1 + (int32_t)i % 2;
+            drey_session *s = open_alone(&o, NULL);
+            double whole = 0, early = 0;
+            MUST(drey_session_score, s, ids, N_SCORED, logprob);
+            look_at_layers(s, ids, N_SCORED, layers);
+            MUST(drey_session_score_exits, s, ids, N_SCORED, score);
+            int32_t n_left = check_scores(score, layers, logprob, N_SCORED, &files[i]);
+            for (int32_t k = 0; k < N_SCORED - 1; k++) {
+                whole += (double)score[k].whole;
+                early += (double)score[k].early;
+            }
+            assert_true(never || n_left > 0 || !files[i].leaves);
+            assert_true(!never || n_left == 0);
+            assert_true((n_left == 0) == (whole == early));
+            close_alone(&s);
+        }
+    }
+}
+
+TEST(scores_with_exits_need_fast_ones_and_one_token_per_pass)
+{
+    static const char *const needs = "fast exits and one token per pass";
+    drey_exit_score score[N_PROMPT];
+    const engine_tuning tuning = {.exit_here = exit_here, .exit_user = &oracles[2]};
+    drey_engine_options options[] = {plain(), with_exits(&guessers[0], DREY_EXIT_EXACT),
+                                     with_exits(&guessers[4], DREY_EXIT_FAST)};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        drey_session *s = open_alone(&options[i], &tuning);
+        REFUSED(DREY_ERR_USAGE, needs, drey_session_score_exits, s, prompt, N_PROMPT, score);
+        close_alone(&s);
+    }
+    drey_engine_options o = with_exits(&guessers[0], DREY_EXIT_FAST);
+    drey_session *s = open_alone(&o, &tuning);
+    REFUSED(DREY_ERR_USAGE, "at least two", drey_session_score_exits, s, prompt, 1, score);
+    MUST(drey_session_score_exits, s, prompt, N_PROMPT, score);
+    assert_true(session_is_valid(s) && s->n_timeline == 0 && s->deferred.n == 0);
+    close_alone(&s);
 }
 
 /* ---- How texts end ---- */
