@@ -100,11 +100,24 @@ void cost_seed(turn_cost *c, const drey_profile *known)
     }
 }
 
+/* The first step shows how fast weights arrive: a pass that was not measured takes as much more or
+ * less than usual. Not if steps read so little that this says nothing about memory. */
+static void saw_first_step(turn_cost *c, double one)
+{
+    const double of_pass = 1.0 / 64, most = 4;
+    double times = min_f64(max_f64(one / c->usual_step, 1 / most), most);
+    c->step = one;
+    if (c->usual_step > of_pass * c->usual_pass) {
+        c->usual_pass *= times;
+        c->usual_step *= times;
+    }
+}
+
 void cost_saw_step(turn_cost *c, int32_t n, double seconds)
 {
     c->draft_s += seconds;
     if (!c->step_measured)
-        c->step = seconds / step_shape(n);
+        saw_first_step(c, seconds / step_shape(n));
     follow(&c->step, seconds / step_shape(n), 2, 0.25);
     c->step_measured = true;
 }

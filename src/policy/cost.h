@@ -49,7 +49,8 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
 void cost_seed(turn_cost *c, const drey_profile *known);
 
 /* A step over n nodes took that long. One scale serves all n: if each n had its own, one that was
- * measured at a bad moment would be avoided and never measured again. */
+ * measured at a bad moment would be avoided and never measured again. The first step also shows how
+ * fast memory is, by which the assumed time of a pass changes. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);
 /* A pass over n_rows took wall_s, of which it had nothing to compute for wait_s. It ends the turn:
  * draft_s is the time of its steps. During turns without steps, the measured time of steps is

@@ -261,7 +261,7 @@ static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
  * current speed of plain turns. */
 static void weigh(optimal *o, int32_t n_tokens, double turn_s)
 {
-    const double worst = -2, doubtful = 1.5;
+    const double worst = -2, doubtful = 1.5, enough = 6; /* plain turns, to judge by */
     double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
     double won = max_f64(n_tokens - turn_s / plain_s, worst);
     o->tokens += n_tokens;
@@ -269,7 +269,8 @@ static void weigh(optimal *o, int32_t n_tokens, double turn_s)
     o->credit = min_f64(o->credit + won, most_credit);
     if (o->credit >= most_credit)
         o->next_pause = FIRST_PAUSE;
-    bool unknown = o->plain_s <= 0 && o->tokens * plain_s < doubtful * o->seconds;
+    bool unknown = o->plain_s <= 0 && o->seconds > enough * plain_s &&
+                   o->tokens * plain_s < doubtful * o->seconds;
     bool old = o->plain_age >= OLD_TURNS && o->credit < most_credit / 2;
     if (unknown || old)
         o->asks = true;

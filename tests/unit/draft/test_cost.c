@@ -92,6 +92,33 @@ TEST(what_is_measured)
 
 /* Passes over different numbers of rows say how steep the shape is here: what was measured stays as
  * it is, and what was not follows. Some other program's part of a pass counts a quarter at most. */
+/* A first step of half the usual time: so is a pass that was not measured. */
+TEST(a_step_shows_how_fast_memory_is)
+{
+    turn_cost c = resident();
+    cost_saw_step(&c, 1, 0.005);
+    near(cost_step(&c, 1), 0.005);
+    near(cost_pass(&c, 1), 0.05);
+    near(cost_pass(&c, 8), 0.0675);
+    cost_saw_step(&c, 1, 0.01); /* only the first */
+    near(cost_pass(&c, 1), 0.05);
+    cost_saw_pass(&c, 1, 0.08, 0);
+    near(cost_pass(&c, 1), 0.08);
+
+    cost_init(&c, 3000000000u, 0, 1000, 4000000u); /* a drafter that looks up */
+    cost_saw_step(&c, 1, 1e-6);
+    near(cost_pass(&c, 1), 0.1);
+
+    drey_profile known;
+    drey_profile_init(&known);
+    known.pass_s[0] = 0.06;
+    known.step_s[0] = 0.01;
+    c = resident();
+    cost_seed(&c, &known);
+    cost_saw_step(&c, 1, 0.005);
+    near(cost_pass(&c, 1), 0.06);
+}
+
 TEST(how_steep_it_is)
 {
     turn_cost c = resident();
