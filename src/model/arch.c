@@ -64,6 +64,17 @@ static const arch *arch_find(gguf_string name)
     return NULL;
 }
 
+/* Of architectures that others have. */
+static bool encodes_only(gguf_string name)
+{
+    static const char *const names[] = {"t5encoder",   "bert",     "nomic-bert",     "jina-bert-v2",
+                                        "modern-bert", "neo-bert", "gemma-embedding"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (gguf_is_text(name, names[i]))
+            return true;
+    return false;
+}
+
 /* The names, for messages: "llama, qwen2" and so on, written to out, which is returned. */
 static const char *arch_names(char *out, size_t capacity)
 {
@@ -299,6 +310,12 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT,
              "the file names no architecture (general.architecture); it is not a model");
     s->arch = arch_find(name);
+    if (!s->arch && encodes_only(name))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "
+             "use "
+             "a file that has a decoder",
+             gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes),

@@ -254,6 +254,10 @@ TEST(says_what_is_missing)
     c = complaints_of(&toy);
     assert_int_equal(c.n, 1);
     assert_non_null(strstr(c.text, "architecture \"mamba\" is not supported (llama, "));
+    toy.architecture = "t5encoder";
+    c = complaints_of(&toy);
+    assert_int_equal(c.n, 1);
+    assert_non_null(strstr(c.text, "\"t5encoder\" is an encoder alone"));
     toy = toy_usual();
     toy.more_tensor = "blk.0.attn_sinks.weight";
     toy.pre = "bloom";
