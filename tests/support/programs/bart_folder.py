@@ -16,7 +16,7 @@ NAMES = [("cross_attn_norm", "encoder_attn_layer_norm"), ("cross_attn_o", "encod
          ("cross_attn_", "encoder_attn."), ("attn_norm", "self_attn_layer_norm"),
          ("attn_o", "self_attn.out_proj"), ("attn_", "self_attn."), ("ffn_up", "fc1"), ("ffn_down", "fc2"),
          ("ffn_norm", "final_layer_norm")]
-WHOLE = {"token_embd.weight": "shared.weight", "output.bias": "final_logits_bias"}
+WHOLE = {"token_embd.weight": "model.shared.weight", "output.bias": "final_logits_bias"}
 
 
 def name_of(name):
@@ -35,8 +35,8 @@ def name_of(name):
     return f"model.{part}.{rest}"
 
 
-def main():
-    file, folder = Gguf(sys.argv[1]), sys.argv[2]
+def write(path, folder):
+    file = Gguf(path)
     keys = {name.decode(): value for name, _, value in file.keys}
     os.makedirs(folder)
     header, data = {"__metadata__": {"format": "pt"}}, b""
@@ -55,17 +55,18 @@ def main():
     text = json.dumps(header).encode()
     with open(os.path.join(folder, "model.safetensors"), "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text + data)
-    config = {"model_type": "bart", "encoder_layers": keys["bart.block_count"],
-              "decoder_layers": keys.get("bart.decoder_block_count", keys["bart.block_count"]),
+    n_layers, tokens = keys["bart.block_count"], keys["tokenizer.ggml.tokens"][1]
+    config = {"model_type": "bart", "vocab_size": len(tokens), "encoder_layers": n_layers,
+              "decoder_layers": keys.get("bart.decoder_block_count", n_layers),
               "max_position_embeddings": keys["bart.context_length"], "d_model": keys["bart.embedding_length"],
               "bos_token_id": keys["tokenizer.ggml.bos_token_id"], "eos_token_id": keys["tokenizer.ggml.eos_token_id"],
               "decoder_start_token_id": keys["bart.decoder_start_token_id"]}
     for part in ("encoder", "decoder"):
         config[part + "_ffn_dim"] = keys["bart.feed_forward_length"]
         config[part + "_attention_heads"] = keys["bart.attention.head_count"]
-    texts = [text.decode() for text in keys["tokenizer.ggml.tokens"][1]]
+    texts = [text.decode() for text in tokens]
     files = {"config.json": config,
-             "generation_config.json": {"forced_bos_token_id": keys["bart.forced_bos_token_id"]},
+             "generation_config.json": {"forced_bos_token_id": keys.get("bart.forced_bos_token_id")},
              "vocab.json": {text: i for i, text in enumerate(texts)}}
     for name, value in files.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
@@ -75,4 +76,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    write(sys.argv[1], sys.argv[2])
