@@ -317,6 +317,12 @@ static drey_status blend_begin(drafter *base, const int32_t *tokens, int32_t n, 
     return b->inner->class->begin(b->inner, tokens, n, err);
 }
 
+static void blend_take_input(drafter *base, const int32_t *ids, int32_t n)
+{
+    blend_drafter *b = self_of(base);
+    b->lookup->base.class->take_input(&b->lookup->base, ids, n);
+}
+
 static bool blend_unread(const drafter *base)
 {
     const blend_drafter *b = (const blend_drafter *)base;
@@ -397,6 +403,7 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                                    .give_up = c->give_up ? blend_give_up : NULL,
                                    .expand_free = blend_expand_free,
                                    .peek = blend_peek,
+                                   .take_input = blend_take_input,
                                    .take_target_top = blend_take_target_top,
                                    .take_hidden = c->take_hidden ? blend_take_hidden : NULL,
                                    .take_taps = c->take_taps ? blend_take_taps : NULL,

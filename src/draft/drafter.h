@@ -29,6 +29,9 @@ typedef struct drafter_class {
      * by reroot; the tree is reset to the root then. What was read of an equal beginning is
      * kept. */
     drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
+    /* What the encoder of the target reads, before the timeline that it is for begins: ids[0..n) to
+     * copy from. NULL: not used. */
+    void (*take_input)(drafter *d, const int32_t *ids, int32_t n);
     /* Whether tokens before the root still have to be read, which an expansion of the root would do
      * first. NULL: never. */
     bool (*unread)(const drafter *d);

@@ -44,9 +44,10 @@ typedef struct draft_source {
     const char *path; /* of the drafter's file; NULL: the usual one, named after the target's */
     const char *sidecar_refused; /* why the target's sidecar is not in use; "": not refused */
     const kernel_table *kernels;
-    int32_t n_ids;    /* tokens that the target and the side's model both have */
-    int32_t capacity; /* tokens of a timeline, the root included */
-    bool for_exits;   /* only roots are expanded, while all of the target's head is in memory, to
+    int32_t n_ids;     /* tokens that the target and the side's model both have */
+    int32_t capacity;  /* tokens of a timeline, the root included */
+    int32_t looked_up; /* the same, and those of an encoder's input */
+    bool for_exits;    /* only roots are expanded, while all of the target's head is in memory, to
                          name candidates of early exits */
     /* Set by the engine before load. Borrowed. */
     weights *weights; /* the target's */

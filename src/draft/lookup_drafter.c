@@ -2,7 +2,8 @@
  * model: a step takes microseconds.
  *
  * Programs, edits, summaries and quotations repeat earlier text. For a path (the timeline plus the
- * branch drafted so far), a suffix automaton over the timeline knows the longest suffix that
+ * branch drafted so far), a suffix automaton over the timeline, after the input if there is an
+ * encoder, knows the longest suffix that
  * occurred earlier, and what followed it: the candidates, the most frequent first, the most recent
  * first among equals. Shorter suffixes add their candidates. If those are not enough, the tokens
  * that the target found likely after the same two tokens, or after the same one, are recycled
@@ -239,22 +240,35 @@ static void append(lookup_drafter *d, int32_t token)
     suffix_automaton_add(&d->text, token);
 }
 
+/* Begins again: what was added cannot be taken out. The input may be what it was. */
+static void begin_with(lookup_drafter *d, const int32_t *input, int32_t n)
+{
+    suffix_automaton_clear(&d->text);
+    d->n_tokens = 0;
+    d->n_input = n;
+    while (d->n_tokens < n)
+        append(d, input[d->n_tokens]);
+}
+
+static void lookup_take_input(drafter *base, const int32_t *ids, int32_t n)
+{
+    begin_with((lookup_drafter *)base, ids, n);
+}
+
 static drey_status lookup_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
     lookup_drafter *d = (lookup_drafter *)base;
-    if (n > d->capacity)
+    if (n > d->capacity - d->n_input)
         FAIL(err, DREY_ERR_CONTEXT,
              "the text has %d tokens but the context holds %d: ask for a longer context", n,
-             d->capacity);
-    int32_t same = 0;
-    while (same < min_i32(n, d->n_tokens) && d->tokens[same] == tokens[same])
+             d->capacity - d->n_input);
+    int32_t same = 0, known = d->n_tokens - d->n_input;
+    while (same < min_i32(n, known) && d->tokens[d->n_input + same] == tokens[same])
         same++;
-    if (same < d->n_tokens) { /* what was added cannot be taken out again */
-        suffix_automaton_clear(&d->text);
-        d->n_tokens = 0;
-    }
-    while (d->n_tokens < n)
-        append(d, tokens[d->n_tokens]);
+    if (same < known)
+        begin_with(d, d->tokens, d->n_input);
+    while (d->n_tokens < d->n_input + n)
+        append(d, tokens[d->n_tokens - d->n_input]);
     return DREY_OK;
 }
 
@@ -302,6 +316,7 @@ size_t drafter_lookup_bytes(int32_t capacity)
 }
 
 const drafter_class drafter_lookup_class = {.begin = lookup_begin,
+                                            .take_input = lookup_take_input,
                                             .expand = lookup_expand,
                                             .peek = lookup_peek,
                                             .take_target_top = lookup_take_target_top,
@@ -326,13 +341,13 @@ drafter *drafter_lookup_init(void *memory, int32_t capacity)
 
 static size_t session_bytes(const draft_source *src)
 {
-    return drafter_lookup_bytes(src->capacity);
+    return drafter_lookup_bytes(src->looked_up);
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
     (void)seat;
-    return drafter_lookup_init(memory, src->capacity);
+    return drafter_lookup_init(memory, src->looked_up);
 }
 
 static const tree_yield usual[DRAFT_YIELDS] = USUAL_LOOKUP_YIELDS;

@@ -18,17 +18,18 @@ typedef struct lookup_kind { /* how often such a candidate was right, and was tr
 
 typedef struct lookup_drafter {
     drafter base;
-    int32_t capacity, n_tokens;
-    int32_t *tokens; /* [capacity]: the timeline, the root last */
-    suffix_automaton text;
+    int32_t capacity, n_tokens, n_input;
+    int32_t *tokens;       /* [capacity]: an encoder's input, then the timeline, the root last */
+    suffix_automaton text; /* of these tokens */
     recycling rows;
     lookup_kind kind[LOOKUP_KINDS];
     uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* of the guesses of nodes */
 } lookup_drafter;
 
 size_t drafter_lookup_bytes(int32_t capacity);
-/* memory: drafter_lookup_bytes(capacity) bytes, zeroed, aligned for any type. begin fails with
- * DREY_ERR_CONTEXT beyond the capacity; reroot must not exceed it. */
+/* capacity: of an input and a timeline. memory: drafter_lookup_bytes(capacity) bytes, zeroed,
+ * aligned for any type. begin fails with DREY_ERR_CONTEXT beyond the capacity; reroot must not
+ * exceed it. */
 drafter *drafter_lookup_init(void *memory, int32_t capacity);
 
 /* For drafters that combine lookup with what they compute (blend.h). */

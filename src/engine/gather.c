@@ -169,6 +169,7 @@ static drey_status open_source(drey_engine *e, drey_error *err)
         .kernels = e->kernels,
         .n_ids = c->draft ? min_i32(n_ids, tokenizer_n_vocab(c->draft->tokenizer)) : n_ids,
         .capacity = c->n_context + 1,
+        .looked_up = c->n_context + 1 + (encoder_is_there(&e->target.encoder) ? c->n_context : 0),
         .for_exits = c->exit != DREY_EXIT_OFF && verifies_roots_alone(e)};
     return c->drafter->open ? c->drafter->open(&e->source, err) : DREY_OK;
 }

@@ -82,7 +82,7 @@ static void seed_policy(drey_session *s, const policy_class *c)
 
 static size_t blend_session_bytes(const drey_engine *e)
 {
-    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->config.n_context + 1) : 0;
+    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->source.looked_up) : 0;
 }
 
 static void make_policy(drey_session *s, const policy_class *c)
@@ -150,7 +150,7 @@ static void make_drafter(drey_session *s)
     s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, drafter_bytes(e)));
     if (e->config.lookup != LOOKUP_OFF)
         s->drafter =
-            blend_init(arena_take(&s->memory.arena, blend_session_bytes(e)), src->capacity,
+            blend_init(arena_take(&s->memory.arena, blend_session_bytes(e)), src->looked_up,
                        s->drafter, &s->sampler, config_known(&e->config),
                        src->has_trees ? src->right : NULL, e->config.lookup == LOOKUP_PEEKS);
 }
@@ -413,6 +413,8 @@ drey_status session_read_input(drey_session *s, drey_error *err)
     TRY(encoder_read(&e->target.encoder, e->pool, in->ids, in->n, &in->target, &s->cancel, err));
     if (encoder_is_there(&e->draft.encoder))
         TRY(encoder_read(&e->draft.encoder, e->pool, in->ids, in->n, &in->draft, &s->cancel, err));
+    if (s->drafter && s->drafter->class->take_input)
+        s->drafter->class->take_input(s->drafter, in->ids, in->n);
     trace_add(&e->trace, 0, TRACE_PROMPT, start, clock_ns(), in->n);
     in->unread = false;
     progress_line line = {e, DREY_PROGRESS_PROMPT, (uint64_t)in->n};

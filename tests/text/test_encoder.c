@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draft/lookup_drafter.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/logit_toys.h"
@@ -164,6 +165,27 @@ TEST_OF_EACH(drafts_read_the_input)
         write_for(s, from, N_INPUT, &got);
         assert_true(got.stats.accepted > 0 && got.stats.accepted >= got.stats.drafted - 4);
     }
+    close_alone(&s);
+}
+
+/* Lookup copies from the input that the session has now, and writes the same. */
+TEST_OF_EACH(lookup_has_the_input)
+{
+    static writing want, got;
+    drey_engine_options o = plain_options(target, N_CONTEXT, 1);
+    drey_session *s = open_alone(&o, NULL);
+    write_for(s, 2, N_INPUT, &want);
+    close_alone(&s);
+    o.drafter = DREY_DRAFTER_LOOKUP;
+    s = open_alone(&o, NULL);
+    for (int32_t from = 0; from < 3; from++) {
+        write_for(s, from, N_INPUT, &got);
+        const lookup_drafter *d = (const lookup_drafter *)s->drafter;
+        assert_int_equal(d->n_input, N_INPUT);
+        assert_memory_equal(d->tokens, input + from, N_INPUT * sizeof *input);
+        assert_int_equal(d->n_tokens, N_INPUT + s->n_timeline);
+    }
+    must_be_same_ids(&want, &got, "with lookup");
     close_alone(&s);
 }
 

@@ -178,6 +178,31 @@ TEST(candidates)
     check_guesses(expand(child), NULL, 0);
 }
 
+/* An encoder's input is in front of the timeline, whatever that is. */
+TEST(copies_an_input)
+{
+    static const int32_t start[] = {60}, other[] = {60, 3}, input[] = {1, 2, 3, 7, 61},
+                         next[] = {4};
+    open_bench(start, 1);
+    drafter_lookup_class.take_input(&b.d->base, input, 5);
+    MUST(drafter_lookup_class.begin, &b.d->base, start, 1);
+    assert_int_equal(expand(0)->n_guesses, 0);
+    int32_t child = tree_push(&b.tree, 0, 2, 0.5f);
+    check_guesses(expand(child), (int32_t[]){3}, 1);
+    MUST(drafter_lookup_class.begin, &b.d->base, other, 2);
+    tree_reset(&b.tree, 3);
+    check_guesses(expand(0), (int32_t[]){7}, 1);
+    MUST(drafter_lookup_class.begin, &b.d->base, start, 1); /* shorter: the input stays */
+    tree_reset(&b.tree, 60);
+    child = tree_push(&b.tree, 0, 2, 0.5f);
+    check_guesses(expand(child), (int32_t[]){3}, 1);
+    drafter_lookup_class.take_input(&b.d->base, next, 1);
+    MUST(drafter_lookup_class.begin, &b.d->base, start, 1);
+    tree_reset(&b.tree, 60);
+    child = tree_push(&b.tree, 0, 2, 0.5f);
+    assert_int_equal(expand(child)->n_guesses, 0);
+}
+
 TEST(what_the_target_thought)
 {
     const int32_t tokens[] = {4, 5, 6};
