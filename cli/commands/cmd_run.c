@@ -13,6 +13,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text_writer.h"
 #include "cli/files/trace_file.h"
+#include "common/num.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -73,17 +74,21 @@ static drey_status take_prompt(run *r, drey_error *err)
     return status;
 }
 
-/* -c, or what prompt and text need. */
+/* -c, or what prompt and text need: together, or where the prompt is an encoder's input each. */
 static drey_status choose_context(const run *r, int32_t *n_context, drey_error *err)
 {
+    enum { MOST_GIVEN = 2 }; /* tokens that a decoder's text begins with */
     const cli_settings *s = r->settings;
+    drey_model_info info;
+    drey_model_describe(r->models.target, &info);
     *n_context = s->common.n_context;
     if (!*n_context) {
-        if (r->n_ids > (size_t)(INT32_MAX - s->text.n_predict))
+        if (r->n_ids > (size_t)(INT32_MAX - MOST_GIVEN - s->text.n_predict))
             FAIL(err, DREY_ERR_CONTEXT,
                  "a prompt of %zu tokens and -n %d are more than any context holds", r->n_ids,
                  s->text.n_predict);
-        *n_context = (int32_t)r->n_ids + s->text.n_predict;
+        int32_t n = (int32_t)r->n_ids, n_predict = s->text.n_predict;
+        *n_context = info.n_encoder_layers ? max_i32(n, n_predict + MOST_GIVEN) : n + n_predict;
     }
     models_warn_of_context(&r->models, *n_context);
     return DREY_OK;

@@ -22,6 +22,9 @@ try() { # KIND: one of make_toy's
     has "$tmp/err" "prompt +[0-9]+ tokens"
     ends 0 "$drey" run -m "$toy" -p "translate the draft" -n 32 --ignore-eos -t 1 -d none -q
     cmp -s "$tmp/out" "$tmp/expected" && wrong "the input does not matter"
+    # The input and the text have each the context, not both together.
+    ends 0 "$drey" run -m "$toy" -p "$(printf 'a tree %.0s' {1..200})" -n 1990 -t 1 -d none -q
+    [ ! -s "$tmp/err" ] || wrong "a long text of a long input: $(cat "$tmp/err")"
     ends 0 "$drey" plan -m "$toy" -c 512 --no-measure
     has "$tmp/out" "cache, input" "encoder +[0-9]"
     refused 1 "raise -c|encoder" "$drey" run -m "$toy" -c 8 -p "a tree that is longer than this"
