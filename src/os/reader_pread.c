@@ -50,6 +50,7 @@ static void carry_out(pread_reader *r, reader_request *q)
 static void *serve(void *arg)
 {
     pread_reader *r = arg;
+    thread_asks_for_short_slices();
     pthread_mutex_lock(&r->lock);
     for (;;) {
         while (!r->todo && !r->leave)

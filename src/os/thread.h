@@ -16,6 +16,11 @@ enum { THREAD_KERNEL_BYTES = 32 * 1024 };
 drey_status thread_start(pthread_t *thread, const char *name, size_t stack_bytes, thread_fn *fn,
                          void *arg, drey_error *err);
 
+/* The calling thread works for a moment at a time and is wanted at once: it asks for the shortest
+ * slices of the processor's time, so that it is not kept waiting where all cores compute. A request
+ * that systems before Linux 6.12, and others, do not know changes nothing. */
+void thread_asks_for_short_slices(void);
+
 /* Hints to the processor that this is a loop that waits. */
 static inline void thread_pause(void)
 {

@@ -299,6 +299,7 @@ bool stream_is_valid(stream *s)
 static void *serve(void *arg)
 {
     stream *s = arg;
+    thread_asks_for_short_slices();
     pthread_mutex_lock(&s->lock);
     for (;;) {
         bool ends = s->stop || has_failed(s);
