@@ -12,8 +12,10 @@ import argparse
 import json
 import math
 import os
+import shutil
 import struct
 import sys
+import tempfile
 
 import numpy as np
 
@@ -206,18 +208,19 @@ def main():
     weights = Safetensors(args.folder)
     n_vocab = weights.at["shared.weight"][2]["shape"][0] if "shared.weight" in weights.at else 0
     keys = keys_of(config, generation, tokens_of(args.folder, n_vocab, config))
-    tensors, at = [], 0
-    with open(args.out + ".part", "wb") as data:
-        for name, numbers in tensors_of(weights, config):
-            kind, raw = packed(name, numbers, args.type)
-            tensors.append((name.encode(), list(numbers.shape[::-1]), kind, at))
-            data.write(raw + bytes(-len(raw) % ALIGN))
-            at = data.tell()
-    with open(args.out, "wb") as out, open(args.out + ".part", "rb") as data:
-        out.write(header(keys, tensors, ALIGN))
-        while piece := data.read(1 << 24):
-            out.write(piece)
-    os.remove(args.out + ".part")
+    folder = os.path.dirname(os.path.abspath(args.out))
+    tensors = []
+    with tempfile.TemporaryDirectory(dir=folder) as part:
+        with open(os.path.join(part, "tensors"), "w+b") as data, \
+             open(os.path.join(part, "model"), "wb") as out:
+            for name, numbers in tensors_of(weights, config):
+                kind, raw = packed(name, numbers, args.type)
+                tensors.append((name.encode(), list(numbers.shape[::-1]), kind, data.tell()))
+                data.write(raw + bytes(-len(raw) % ALIGN))
+            data.seek(0)
+            out.write(header(keys, tensors, ALIGN))
+            shutil.copyfileobj(data, out)
+        os.replace(os.path.join(part, "model"), args.out)
 
 
 if __name__ == "__main__":

@@ -48,16 +48,30 @@ def bucket(relative, n_buckets, both_ways):
     return first + min(exact + int(wide + 1e-9), n_buckets - 1)
 
 
-class T5:
-    def __init__(self, file):
+class Model:
+    """Tensors by name, and what both kinds of models have."""
+
+    def __init__(self, file, architecture):
         self.t = {name.decode(): _toys.tensor(file, file.base + offset, dims, kind)
                   for name, dims, kind, offset in file.tensors}
         keys = {name.decode(): _toys.plain(value) for name, _, value in file.keys}
-        get = lambda name, other=None: keys.get("t5." + name, other)
-        self.n_heads = get("attention.head_count")
+        self.key = lambda name, other=None: keys.get(f"{architecture}.{name}", other)
+        self.n_heads = self.key("attention.head_count")
+        self.n_layers = {"enc": self.key("block_count")}
+        self.n_layers["dec"] = self.key("decoder_block_count", self.n_layers["enc"])
+
+    def mix(self, scores, values):
+        """Softmax of [head][query][key], times [head][key][number], as rows."""
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        return (p @ values).transpose(1, 0, 2).reshape(scores.shape[1], -1)
+
+
+class T5(Model):
+    def __init__(self, file):
+        super().__init__(file, "t5")
+        get = self.key
         self.head_dim = get("attention.key_length", get("embedding_length") // self.n_heads)
-        self.n_layers = {"enc": get("block_count")}
-        self.n_layers["dec"] = get("decoder_block_count", self.n_layers["enc"])
         self.n_buckets = get("attention.relative_buckets_count")
         self.eps = get("attention.layer_norm_rms_epsilon")
 
@@ -75,10 +89,7 @@ class T5:
         heads = lambda rows, which: (rows @ self.t[f"{name}_{which}.weight"].T).reshape(
             len(rows), self.n_heads, self.head_dim).transpose(1, 0, 2)
         scores = heads(x, "q") @ heads(memory, "k").transpose(0, 2, 1) + added  # not scaled
-        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
-        out = (p @ heads(memory, "v")).transpose(1, 0, 2).reshape(len(x), -1)
-        return out @ self.t[f"{name}_o.weight"].T
+        return self.mix(scores, heads(memory, "v")) @ self.t[f"{name}_o.weight"].T
 
     def feed_forward(self, x, layer):
         up = x @ self.t[layer + "ffn_up.weight"].T
@@ -111,17 +122,11 @@ class T5:
         return x / math.sqrt(x.shape[1]) @ self.t["token_embd.weight"].T
 
 
-class Bart:
+class Bart(Model):
     def __init__(self, file):
-        self.t = {name.decode(): _toys.tensor(file, file.base + offset, dims, kind)
-                  for name, dims, kind, offset in file.tensors}
-        keys = {name.decode(): _toys.plain(value) for name, _, value in file.keys}
-        get = lambda name, other=None: keys.get("bart." + name, other)
-        self.n_heads = get("attention.head_count")
-        self.n_layers = {"enc": get("block_count")}
-        self.n_layers["dec"] = get("decoder_block_count", self.n_layers["enc"])
-        self.scale = get("embedding_scale", 1.0)
-        self.eps = get("attention.layer_norm_epsilon")
+        super().__init__(file, "bart")
+        self.scale = self.key("embedding_scale", 1.0)
+        self.eps = self.key("attention.layer_norm_epsilon")
 
     def linear(self, x, name):
         return x @ self.t[name + ".weight"].T + self.t[name + ".bias"]
@@ -137,10 +142,7 @@ class Bart:
             len(rows), self.n_heads, -1).transpose(1, 0, 2)
         q, k = heads(x, "q"), heads(memory, "k")
         scores = np.where(hidden, -np.inf, q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1]))
-        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
-        out = (p @ heads(memory, "v")).transpose(1, 0, 2).reshape(len(x), -1)
-        return self.linear(out, f"{name}_o")
+        return self.linear(self.mix(scores, heads(memory, "v")), f"{name}_o")
 
     def feed_forward(self, x, layer):
         up = self.linear(x, layer + "ffn_up")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes a BART toy that quotes its input, as summaries do, to measure what lookup finds there.
 
-    make-quoting-toy.py TOY.gguf OUT.gguf [--quoted N] [--own N]
+    make-quoting-toy.py TOY.gguf OUT.gguf [--quoted Q] [--own O] [--input I]
 
-TOY.gguf is one of make_toy --bart, whose tokenizer is taken. The model writes spans of N quoted
-tokens from rising places of its input, with N tokens from anywhere in it between them. It has one
+TOY.gguf is one of make_toy --bart, whose tokenizer is taken. The model writes spans of Q quoted
+tokens from rising places of its input, with O tokens from anywhere in it between them. It has one
 layer each: tokens and positions are codes of as many ones as minus ones, so that norms only scale
 them; the decoder's position j has the code of the input's place that it looks at, and attention to
 the encoder's output brings that place's token.

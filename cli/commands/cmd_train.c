@@ -57,7 +57,7 @@ static drey_status write_json(const training *t, const training_kind *kind, cons
     json_writer *w = json_report_begin(&b);
     json_put_text(w, "path", t->output);
     json_put_number(w, "seconds", t->seconds);
-    kind->put(report, w);
+    kind->put(t, report, w);
     return json_write(t->settings->json, &b, err);
 }
 
@@ -76,42 +76,6 @@ static drey_status train_all(training *t, const training_kind *kind, void *repor
     if (!s->quiet)
         kind->show(t, report, s->json && strcmp(s->json, "-") == 0 ? stderr : stdout);
     return s->json ? write_json(t, kind, report, err) : DREY_OK;
-}
-
-void show_texts(FILE *out, int64_t n_positions, int64_t n_held, int64_t n_kept, int64_t n_texts,
-                double write_s)
-{
-    char seconds[16];
-    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)n_positions,
-            (long long)n_held);
-    if (n_kept >= n_texts)
-        fprintf(out, "the first %lld of %lld that were kept\n", (long long)n_texts,
-                (long long)n_kept);
-    else
-        fprintf(out, "written in %s\n", format_seconds(seconds, write_s));
-    fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
-}
-
-void show_ranks(FILE *out, const char *name, const float *share, int32_t n)
-{
-    double any = 0;
-    fprintf(out, "%-9s", name);
-    for (int32_t i = 0; i < n; i++) {
-        any += (double)share[i];
-        fprintf(out, " %5.1f", 100 * (double)share[i]);
-    }
-    fprintf(out, " %5.1f\n", 100 * any);
-}
-
-void put_ranks(json_writer *w, const float *share, int32_t n, int64_t n_held)
-{
-    double ranks[8];
-    for (int32_t i = 0; i < n; i++)
-        ranks[i] = (double)share[i];
-    json_put_object(w, NULL);
-    json_put_numbers(w, "accuracy_by_rank", ranks, n);
-    json_put_number(w, "held_out_positions", (double)n_held);
-    json_close(w, '}');
 }
 
 int train_main(const cli_settings *settings)

@@ -27,15 +27,7 @@ typedef struct training_kind {
     bool keeps;          /* part of what was done when it is interrupted, and its error says so */
     drey_status (*train)(training *t, void *report, drey_error *err);
     void (*show)(const training *t, const void *report, FILE *out);
-    void (*put)(const void *report, json_writer *w);
+    void (*put)(const training *t, const void *report, json_writer *w);
 } training_kind;
 
 extern const training_kind train_exit, train_medusa, train_eagle;
-
-/* "texts ... tokens to learn from, ... held out; written in ...". */
-void show_texts(FILE *out, int64_t n_positions, int64_t n_held, int64_t n_kept, int64_t n_texts,
-                double write_s);
-/* "NAME ..." with a share in percent for each of n ranks, and their sum. */
-void show_ranks(FILE *out, const char *name, const float *share, int32_t n);
-/* {"accuracy_by_rank": [...], "held_out_positions": ...}, of an array. n: at most 8. */
-void put_ranks(json_writer *w, const float *share, int32_t n, int64_t n_held);

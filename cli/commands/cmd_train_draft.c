@@ -7,14 +7,46 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
-/* guess: what a line of the report is about. */
-static void show(const training *t, const drey_train_draft_report *r, const char *guess, FILE *out)
+static bool trains_layer(const training *t)
 {
-    char seconds[16], name[16];
-    show_texts(out, r->n_positions, r->n_held[0], r->n_kept, r->n_texts, r->write_s);
+    return t->settings->command == CLI_TRAIN_EAGLE;
+}
+
+/* ---- The report ---- */
+
+static void show_texts(const drey_train_draft_report *r, FILE *out)
+{
+    char seconds[16];
+    fprintf(out, "texts     %lld tokens to learn from, %lld held out; ", (long long)r->n_positions,
+            (long long)r->n_held[0]);
+    if (r->n_kept >= r->n_texts)
+        fprintf(out, "the first %lld of %lld that were kept\n", (long long)r->n_texts,
+                (long long)r->n_kept);
+    else
+        fprintf(out, "written in %s\n", format_seconds(seconds, r->write_s));
+    fprintf(out, "right     rank 1     2     3     4     5     6     7     8   any, in %%\n");
+}
+
+/* A share in percent for each rank, and their sum. */
+static void show_ranks(const char *name, const float share[DREY_GUESS_RANKS], FILE *out)
+{
+    double any = 0;
+    fprintf(out, "%-9s", name);
+    for (int32_t i = 0; i < DREY_GUESS_RANKS; i++) {
+        any += (double)share[i];
+        fprintf(out, " %5.1f", 100 * (double)share[i]);
+    }
+    fprintf(out, " %5.1f\n", 100 * any);
+}
+
+static void show(const training *t, const void *report, FILE *out)
+{
+    const drey_train_draft_report *r = report;
+    char seconds[16], name[24];
+    show_texts(r, out);
     for (int32_t k = 0; k < r->n_guesses; k++) {
-        snprintf(name, sizeof name, "%s %d", guess, k + 1);
-        show_ranks(out, name, r->accuracy[k], DREY_GUESS_RANKS);
+        snprintf(name, sizeof name, "%s %d", trains_layer(t) ? "guess" : "head", k + 1);
+        show_ranks(name, r->accuracy[k], out);
     }
     fprintf(out, "written   ");
     print_clean(out, t->output);
@@ -22,16 +54,30 @@ static void show(const training *t, const drey_train_draft_report *r, const char
             format_seconds(seconds, r->train_s));
 }
 
-static void put(const drey_train_draft_report *r, const char *guesses, json_writer *w)
+static void put_guess(const drey_train_draft_report *r, int32_t k, json_writer *w)
 {
+    double ranks[DREY_GUESS_RANKS];
+    for (int32_t i = 0; i < DREY_GUESS_RANKS; i++)
+        ranks[i] = (double)r->accuracy[k][i];
+    json_put_object(w, NULL);
+    json_put_numbers(w, "accuracy_by_rank", ranks, DREY_GUESS_RANKS);
+    json_put_number(w, "held_out_positions", (double)r->n_held[k]);
+    json_close(w, '}');
+}
+
+static void put(const training *t, const void *report, json_writer *w)
+{
+    const drey_train_draft_report *r = report;
     JSON_PUT_EACH(w, {"vocabulary", r->n_ids}, {"kept_tokens", (double)r->n_kept},
                   {"text_tokens", (double)r->n_texts}, {"train_positions", (double)r->n_positions},
                   JSON_OF(r, loss), JSON_OF(r, write_s), JSON_OF(r, train_s));
-    json_put_array(w, guesses);
+    json_put_array(w, trains_layer(t) ? "guesses" : "heads");
     for (int32_t k = 0; k < r->n_guesses; k++)
-        put_ranks(w, r->accuracy[k], DREY_GUESS_RANKS, r->n_held[k]);
+        put_guess(r, k, w);
     json_close(w, ']');
 }
+
+/* ---- Training ---- */
 
 static drey_train_draft_options options_of(training *t, const drey_engine_options *engine)
 {
@@ -57,54 +103,17 @@ static drey_train_draft_options options_of(training *t, const drey_engine_option
     return o;
 }
 
-/* ---- Heads ---- */
-
-static drey_status train_heads(training *t, void *report, drey_error *err)
+static drey_status train(training *t, void *report, drey_error *err)
 {
     const drey_engine_options engine = models_engine_options(&t->models, t->settings, 2);
     const drey_train_draft_options o = options_of(t, &engine);
-    return drey_train_medusa(&o, report, err);
+    return trains_layer(t) ? drey_train_eagle(&o, report, err) : drey_train_medusa(&o, report, err);
 }
 
-static void show_heads(const training *t, const void *report, FILE *out)
-{
-    show(t, report, "head", out);
-}
-
-static void put_heads(const void *report, json_writer *w)
-{
-    put(report, "heads", w);
-}
-
-const training_kind train_medusa = {.suffix = ".drey-medusa",
-                                    .report_bytes = sizeof(drey_train_draft_report),
-                                    .keeps = true,
-                                    .train = train_heads,
-                                    .show = show_heads,
-                                    .put = put_heads};
-
-/* ---- A layer ---- */
-
-static drey_status train_layer(training *t, void *report, drey_error *err)
-{
-    const drey_engine_options engine = models_engine_options(&t->models, t->settings, 2);
-    const drey_train_draft_options o = options_of(t, &engine);
-    return drey_train_eagle(&o, report, err);
-}
-
-static void show_layer(const training *t, const void *report, FILE *out)
-{
-    show(t, report, "guess", out);
-}
-
-static void put_layer(const void *report, json_writer *w)
-{
-    put(report, "guesses", w);
-}
-
-const training_kind train_eagle = {.suffix = ".eagle.gguf",
-                                   .report_bytes = sizeof(drey_train_draft_report),
-                                   .keeps = true,
-                                   .train = train_layer,
-                                   .show = show_layer,
-                                   .put = put_layer};
+#define DRAFT_KIND(ending)                                                                         \
+    {                                                                                              \
+        .suffix = ending, .report_bytes = sizeof(drey_train_draft_report), .keeps = true,          \
+        .train = train, .show = show, .put = put                                                   \
+    }
+const training_kind train_medusa = DRAFT_KIND(".drey-medusa");
+const training_kind train_eagle = DRAFT_KIND(".eagle.gguf");

@@ -84,8 +84,9 @@ static void add_verdicts(const drey_train_exit_report *r, json_writer *o)
     json_close(o, ']');
 }
 
-static void put(const void *report, json_writer *w)
+static void put(const training *t, const void *report, json_writer *w)
 {
+    (void)t;
     const drey_train_exit_report *r = report;
     json_put_text(w, "candidates", drey_exit_source_name(r->source));
     JSON_PUT_EACH(w, {"candidates_layer", r->source_layer}, JSON_OF(r, recall_candidates),

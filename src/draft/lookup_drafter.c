@@ -2,12 +2,11 @@
  * model: a step takes microseconds.
  *
  * Programs, edits, summaries and quotations repeat earlier text. For a path (the timeline plus the
- * branch drafted so far), a suffix automaton over the timeline, after the input if there is an
- * encoder, knows the longest suffix that
- * occurred earlier, and what followed it: the candidates, the most frequent first, the most recent
- * first among equals. Shorter suffixes add their candidates. If those are not enough, the tokens
- * that the target found likely after the same two tokens, or after the same one, are recycled
- * (recycling.h).
+ * branch drafted so far), a suffix automaton over the encoder's input, if there is one, and the
+ * timeline knows the longest suffix that occurred earlier, and what followed it: the candidates,
+ * the most frequent first, the most recent first among equals. Shorter suffixes add their
+ * candidates. If those are not enough, the tokens that the target found likely after the same two
+ * tokens, or after the same one, are recycled (recycling.h).
  *
  * The confidence of a candidate is how often its kind was right so far. The kind of an automaton's
  * candidate is given by the length of the match, by its share of what followed, and by whether

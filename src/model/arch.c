@@ -313,8 +313,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     if (!s->arch && encodes_only(name))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "
-             "use "
-             "a file that has a decoder",
+             "use a file that has a decoder",
              gguf_printable((char[48]){0}, 48, name.text, name.n_bytes));
     if (!s->arch)
         FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not supported (%s are)",

@@ -57,8 +57,8 @@ void layer_norm_attention(model_pass *p)
     pass_each_row(p, is_wide ? step_wide_norm : step_attn_norm);
 }
 
-/* Adds a product with its bias and norm (or NULL) to the residual stream, or what is normed is
- * the sum. */
+/* Adds a product with its bias to the residual stream. Some architectures norm the product first,
+ * others the sum. */
 static void add_rows(const model_pass *p, int32_t sum, int32_t from, int32_t to)
 {
     const kernel_table *kernels = p->r->kernels;

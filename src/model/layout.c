@@ -180,9 +180,10 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
         return !before && shape_reads(s);
     case NEED_ENCDEC:
         return s->encoder.n_layers > 0 && has_tensor(s, g, layer, role->name);
-    default:
+    case NEED_BUCKETS:
         return s->encoder.n_buckets > 0 && (layer == 0 || has_tensor(s, g, layer, role->name));
     }
+    return false;
 }
 
 static size_t vector_bytes(int64_t n)

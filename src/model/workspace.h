@@ -50,12 +50,13 @@ typedef struct workspace {
     int32_t *n_prefix;    /* [B]: positions that are in the slots of their numbers */
     attend_layer *attend; /* [max_groups + max_deferred]: runs of rows of one cache */
     struct {
-        attend_more *more; /* [max_groups + max_deferred]: what runs attend to besides; */
-        int32_t *nothing;  /* [B] of 0: positions of rows that have none. */
-        int32_t *seen;     /* [B]: positions that all rows of a run see. Of models with an encoder,
-                              all three */
-        void **scratch;    /* [n_threads + n_devices] */
-        float *partials;   /* [n_partials]: of heads that several threads share */
+        /* Of models with an encoder: */
+        attend_more *more; /* [max_groups + max_deferred]: biases, and a second cache */
+        int32_t *nothing;  /* [B] of 0: positions of rows that have none */
+        int32_t *seen;     /* [B]: positions that all rows of a run see */
+        /* Of all: */
+        void **scratch;  /* [n_threads + n_devices] */
+        float *partials; /* [n_partials]: of heads that several threads share */
         size_t n_partials;
         attend_split *split; /* NULL: one unit */
     } attention;
