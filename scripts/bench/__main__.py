@@ -67,8 +67,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         drey = Drey(args.drey, args.models, args.threads, folder)
         record = Record(args.csv)
-        record.about_machine()
-        record.about("drey", version=drey.version(), threads=args.threads)
+        if not getattr(args, "show", False):  # the rows come from elsewhere
+            record.about_machine()
+            record.about("drey", version=drey.version(), threads=args.threads)
         try:
             return COMMANDS[args.command].run(args, drey, record) or 0
         except Stop as stop:

@@ -29,7 +29,10 @@ COLUMNS = ("target draft side prompt group budget_mib round n_predict tokens tok
 # In a limit: weights stay in the mapped file, as repacked ones would be memory of the server's own,
 # and its buffers are small.
 MAPPED = ["--load-mode", "mmap", "--no-repack", "--cache-ram", "0", "-b", "64", "-ub", "64"]
+# What neither a server's timing nor an older drey's statistics have.
+UNKNOWN = dict.fromkeys([*waits.COLUMNS, "agreement", "rouge_l", "joules"], "")
 POLICIES = ("std", "spl", "draft", "sequence", "bld", "specinfer", "llmcad", "edgellm", "static", "optimal")
+PEERS = ("llama", "ik_llama")
 PLAIN, FOLLOWS, CHAINS = ("std", "spl"), ("llmcad", "edgellm"), ("sequence", "bld")
 PARTS = ("tree", "fallback", "batching", "provisional", "slice", "lookup")
 
@@ -47,6 +50,7 @@ def add_arguments(p):
     p.add_argument("--peer-drafts", default="3:0,8:0.6", metavar="N:P,...",
                    help="the peer's own speculation: tokens, least probability; none: without")
     p.add_argument("--peer-prompts", type=int, help="the first so many of each group (as --per-group)")
+    p.add_argument("--over", metavar="SIDE", default="optimal", help="whose ratios over the others are shown (optimal)")
     p.add_argument("--other", metavar="DREY", help="another drey, an older one, with its own defaults")
     p.add_argument("--other-sidecar", metavar="FILE", help="the target's sidecar for it")
 
@@ -164,7 +168,7 @@ def of_peer(args, drey, peer, results, prompt, limit, round_, draft):
            "tokens_per_pass": (t["predicted_n"] - 1) / passes, "passes": passes, "accepted": accepted,
            "drafted": t.get("draft_n", 0), "decode_s": t["predicted_ms"] / 1000,
            "first_token_s": t["prompt_ms"] / 1000}
-    results.add({**got, **row, "lossy": False})
+    results.add({**got, **UNKNOWN, **row, "lossy": False})
     say(row, got)
 
 
@@ -179,7 +183,8 @@ def of_other(args, drey, results, prompt, limit, round_):
     whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     got, _ = other.generate(drey.model(args.target), limit or whole, args.tokens, words, args.rate,
                             memory=None if limit else "unlimited")
-    results.add({**got, **row, "tokens": got["generated_tokens"], "lossy": False, "head": "", "text": ""})
+    results.add({**got, **row, "tokens": got["generated_tokens"], "lossy": False, "head": "", "text": "",
+                 **UNKNOWN})
     say(row, got)
 
 
@@ -197,7 +202,7 @@ def peer_sides(args, drey, peer):
 
 def run(args, drey, record):
     if args.show:
-        return show(rows_of(args.results))
+        return show(rows_of(args.results), args.over)
     results, sides = Results(args.results, COLUMNS), sides_of(args, drey)
     peer = peer_of(args.peer, args.threads, record)
     if peer and not peer.has("llama-server"):
@@ -213,7 +218,7 @@ def run(args, drey, record):
             of_other(args, drey, results, prompt, limit, round_)
         for draft in peer_sides(args, drey, peer) if prompt["id"] in theirs else []:
             of_peer(args, drey, peer, results, prompt, limit, round_, draft)
-    show(results.rows)
+    show(results.rows, args.over)
     return results.end()
 
 
@@ -261,6 +266,33 @@ def show_waits(title, rows, groups):
                               "errors, share", "nodes per s", "agreement", "Rouge-L", "J per token"], lines)
 
 
+def ratios(values, best, side, group):
+    """Of each prompt that both sides wrote, in tokens of the group."""
+    of_best = values.get((best, group), {})
+    return [of_best[p] / v for p, v in values.get((side, group), {}).items() if p in of_best and v]
+
+
+def spread_of(ratios):
+    """The median, and in brackets the least and the most."""
+    return f"{figure(median(ratios))} ({figure(min(ratios))} to {figure(max(ratios))})" if ratios else "-"
+
+
+def show_peers(title, speeds, groups, best):
+    """Each prompt's tokens/s by both programs, and the ratio over the best of the peer's ways."""
+    peers = [s for s in dict.fromkeys(side for side, _ in speeds) if s.startswith(PEERS)]
+    lines = []
+    for group in groups:
+        of = [speeds.get((s, group), {}) for s in (best, *peers)]
+        for p in of[0]:
+            theirs = [v.get(p) for v in of[1:]]
+            if any(theirs):
+                most = max(v for v in theirs if v)
+                lines.append([p, *(figure(v) for v in (of[0][p], *theirs)), figure(of[0][p] / most)])
+    if lines:
+        table(f"{title}: prompts, tokens/s", ["prompt", best, *peers, f"{best} over the best peer"], lines)
+        print(f"\nmedian over the best peer: {figure(median([float(line[-1]) for line in lines]))}")
+
+
 def show(rows, best="optimal"):
     """Of each prompt the median of its rounds, of each group the median of its prompts."""
     for (target, draft, budget), of in cases_of(rows).items():
@@ -270,14 +302,15 @@ def show(rows, best="optimal"):
         for side in dict.fromkeys(r["side"] for r in of):
             line = [side + (" (lossy)" if any(r["side"] == side and r["lossy"] == "yes" for r in of) else "")]
             for group in groups:
-                have, of_best = speeds.get((side, group), {}), speeds.get((best, group), {})
-                ratios = [of_best[p] / speed for p, speed in have.items() if p in of_best and speed]
-                line += [figure(median(list(have.values()))), figure(median(ratios)),
-                         figure(median(list(per_pass.get((side, group), {}).values()))), str(len(have))]
+                have = speeds.get((side, group), {})
+                line += [figure(median(list(have.values()))), spread_of(ratios(speeds, best, side, group)),
+                         figure(median(list(per_pass.get((side, group), {}).values()))),
+                         figure(median(ratios(per_pass, best, side, group))), str(len(have))]
             lines.append(line)
         head = ["side"]
         for group in groups:
-            head += [f"{group}: tokens/s", f"{best} over it", "tokens per pass", "prompts"]
+            head += [f"{group}: tokens/s", f"{best} over it", "tokens per pass", f"{best} over it", "prompts"]
         title = f"{target}, {f'{budget:g} MiB' if budget else 'in memory'}, draft {draft}"
         table(title, head, lines)
+        show_peers(title, speeds, groups, best)
         show_waits(title, of, groups)

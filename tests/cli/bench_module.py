@@ -161,6 +161,8 @@ def peer(folder, toy):
     assert speed["code-1", "llama.cpp"] == 5 and speed["code-1", "llama.cpp draft 3"] == 7
     assert {r["tokens_per_pass"] for r in rows if r["side"] == "llama.cpp draft 3"} == {"2"}
     assert row_of(out, "llama.cpp")[1] == "5", out
+    best = row_of(out, "code-1")  # of each prompt; 7 is the better of the peer's ways
+    assert best[2:4] == ["5", "7"] and abs(float(best[4]) * 7 / speed["code-1", "optimal"] - 1) < .01, out
     again = bench(*words)  # all is there
     assert "tokens/s," not in again and row_of(again, "optimal") == row_of(out, "optimal"), again
     name = os.path.basename(toy)
@@ -244,7 +246,7 @@ def edge(folder, toy):
     optimal = {r["prompt"]: float(r["tokens_per_s"]) for r in rows if r["side"] == "optimal"}
     ours = {r["prompt"]: float(r["tokens_per_s"]) for r in rows if r["side"] == "specinfer"}
     middle = statistics.median(optimal[p] / ours[p] for p in ("a", "b__c"))
-    assert abs(float(row_of(out, "specinfer")[2]) / middle - 1) < .01, (out, middle)
+    assert abs(float(row_of(out, "specinfer")[2].split()[0]) / middle - 1) < .01, (out, middle)
     assert row_of(out, "bld (lossy)"), out
     for r in rows:  # the toys draft and target write unlike texts
         assert 0 <= float(r["agreement"]) <= 1 and 0 <= float(r["rouge_l"]) <= 1, r
@@ -252,7 +254,11 @@ def edge(folder, toy):
         assert float(r["errors"]) <= float(r["verified"]) >= float(r["useless"]) and len(r["run"]) == 15, r
     assert any(float(r["agreement"]) < 1 for r in rows)
     again = bench("edge", "--show", "--results", results)
-    assert again[again.index("\n\n"):] in out, (again, out)
+    assert again.startswith("\n") and again in out, (again, out)  # nothing of this machine
+    other = bench("edge", "--show", "--over", "specinfer", "--results", results)
+    assert row_of(other, "specinfer")[2] == "1 (1 to 1)", other
+    middle = statistics.median(ours[p] / optimal[p] for p in ("a", "b__c"))
+    assert abs(float(row_of(other, "optimal")[2].split()[0]) / middle - 1) < .01, (other, middle)
     assert "no texts" in bench("edge", "--show", "--results", f"{HERE}/README.md", status=1)
     assert len(picture("edge", results)("rect")) >= len(sides)
     with open(results) as f:  # broken off within a line: the rest is measured, what was there is not
