@@ -7,8 +7,7 @@
 #include "session/turn.h"
 #include "os/clock.h"
 
-/* The text reaches such a node once in a thousand turns: drafting it would delay the pass more than
- * it helps. */
+/* Drafting a node that the text reaches less often would delay the pass more than it helps. */
 static const float least_worth = USUAL_LEAST_AHEAD;
 
 /* ---- A session ---- */
