@@ -84,10 +84,10 @@
 /* A node that the text reaches less often than this is not worth a row of a pass
  * (policy/policy_optimal.c). */
 #define USUAL_LEAST_VALUE 0.002f
-/* The same for drafting it while a pass waits (session/overlap.c). That is not free: the pass then
- * has to share the memory, and to wait for a step to end. Above a thousandth, 198 of 200 nodes were
- * in vain and texts took up to a fourteenth longer; above a tenth, half of them were used and none
- * did (docs/lab/2026-11-papers.md). */
+/* The same for drafting it while a pass waits (session/overlap.c), which is not free: the pass has
+ * to share the memory then, and to wait for a step to end. Of nodes that were worth a thousandth
+ * `optimal` used one in 29, of those that were worth a tenth every second one
+ * (docs/lab/2026-11-papers.md). */
 #define USUAL_LEAST_AHEAD 0.1f
 /* Provisional text that is less likely than this to stay would only flicker. Chosen by eye. */
 #define USUAL_LEAST_SHOWN 0.25f

@@ -262,7 +262,7 @@ static bool may_leave(const drey_session *s, const watched_row *r, int32_t token
     bool known = takes_any(s->engine);
     for (int32_t i = 0; i < r->features.n && !known; i++)
         known = r->ids[i] == token;
-    /* A given text goes past such tokens; they leave no more than in a text of the model's own. */
+    /* A given text continues after an end: its tokens leave as those of a written text would. */
     bool may_end = !s->text.options.ignore_eos || s->text.forced;
     bool ends = may_end && tokenizer_is_end(s->engine->config.target->tokenizer, token);
     /* If weights are damaged, the end of the pass reports it. */

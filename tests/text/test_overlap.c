@@ -74,14 +74,19 @@ static drey_session *open_session(drey_engine *e, trouble *t)
 typedef struct setting {
     uint64_t without;
     int32_t n_threads, n_sessions;
+    drey_policy policy;
 } setting;
+
+/* The first calibrates, so that little is worth drafting ahead; the other finds much to do. */
+static const drey_policy policies[] = {DREY_POLICY_OPTIMAL, DREY_POLICY_SPECINFER};
+enum { N_POLICIES = sizeof policies / sizeof *policies };
 
 /* A third is pinned, and the ring holds a few reads of the many that a pass has: it starves,
  * however slow the drafting before it was. */
 static drey_engine *open_engine(const setting *s, trouble *t)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_TEXT + 1, s->n_threads);
-    o.policy = DREY_POLICY_SPECINFER; /* finds much to do: it calibrates nothing */
+    o.policy = s->policy;
     o.without = s->without;
     o.n_sessions = s->n_sessions;
     o.read_bytes = 64 << 10;
@@ -169,12 +174,13 @@ static void plain(int32_t n, writing *texts)
 TEST(sessions_in_turn)
 {
     static writing want[MOST_SESSIONS], got[MOST_SESSIONS];
-    const setting how = {0, 2, MOST_SESSIONS};
     int64_t kept = 0, lost = 0;
     plain(MOST_SESSIONS, want);
     /* What is drafted by the end of a pass depends on the machine's speed and load. */
-    for (int round = 1; round <= 20 && (kept == 0 || lost == 0); round++) {
-        trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER * round}};
+    for (int round = 0; round < 20 * N_POLICIES && (round < N_POLICIES || kept == 0 || lost == 0);
+         round++) {
+        trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER * (round / N_POLICIES + 1)}};
+        const setting how = {0, 2, MOST_SESSIONS, policies[round % N_POLICIES]};
         write_texts(&how, &slow, got);
         same_ids(got, want, MOST_SESSIONS);
         for (int i = 0; i < MOST_SESSIONS; i++) {
@@ -189,12 +195,14 @@ TEST(sessions_in_turn)
 TEST(failing_reads)
 {
     static writing want, got;
-    const setting how = {0, 1, 1};
     plain(1, &want);
-    trouble fails = {.disk = {.slow_of = 1, .slow_us = 300 * SLOWER, .fail_of = 499}};
-    write_texts(&how, &fails, &got);
-    same_ids(&got, &want, 1);
-    assert_true(fails.n_failed > 0);
+    for (int i = 0; i < N_POLICIES; i++) {
+        const setting how = {0, 1, 1, policies[i]};
+        trouble fails = {.disk = {.slow_of = 1, .slow_us = 300 * SLOWER, .fail_of = 499}};
+        write_texts(&how, &fails, &got);
+        same_ids(&got, &want, 1);
+        assert_true(fails.n_failed > 0);
+    }
 }
 
 /* A draft that fails in the gaps costs no token, and no error. */
@@ -202,7 +210,7 @@ TEST(a_failing_draft)
 {
     static writing want, got;
     trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
-    const setting how = {0, 1, 1};
+    const setting how = {0, 1, 1, DREY_POLICY_SPECINFER};
     plain(1, &want);
     fails_every = 7;
     write_texts(&how, &slow, &got);
@@ -218,8 +226,8 @@ TEST(the_prompt)
     for (int without = 0; without < 2; without++) {
         trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
         static writing t;
-        setting how = {0, 1 + without, 1};
-        how.without = without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0;
+        const setting how = {without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0, 1 + without, 1,
+                             DREY_POLICY_OPTIMAL};
         drey_engine *e = open_engine(&how, &slow);
         drey_session *s = open_session(e, &slow);
         int32_t ids[N_LONG];
