@@ -48,16 +48,19 @@ static int32_t some_token(const bench *b, int64_t i)
 
 /* ---- Limits ---- */
 
-/* The bytes read for a token: the matrices, by their size in the file, and the keys and values of
- * its context. */
+/* The bytes read for a token: the matrices, by their size in the file, of experts those that it
+ * takes, and the keys and values of its context. */
 static void count_bytes(bench *b)
 {
     const model_layout *l = &b->engine->target.layout;
     const model_shape *s = &l->shape;
     for (int32_t i = l->n_looked_up; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
-        double numbers = (double)m->form.n_rows * (double)m->form.k;
-        b->report->token_bytes += (uint64_t)(m->form.n_rows * m->form.row_bytes);
+        int64_t n_rows = m->form.n_rows;
+        if (!m->stays.in_pass)
+            n_rows = n_rows / s->experts.router.n_experts * s->experts.router.n_used;
+        double numbers = (double)n_rows * (double)m->form.k;
+        b->report->token_bytes += (uint64_t)(n_rows * m->form.row_bytes);
         *(m->form.kernel->act == ACT_F32 ? &b->float_weights : &b->int8_weights) += numbers;
         if (m == l->head) {
             b->head_weights = numbers;

@@ -7,7 +7,8 @@
 Toys are written by `make_toy --golden DIR`. Only numpy is needed where matrices are F32, F16
 or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is
 computed in double precision, from the definitions: the models as their papers have them (Llama,
-Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2), biases as llama.cpp adds them (to the
+Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2, and the mixtures of experts: Mixtral,
+Granite, Qwen2, Qwen3, OLMoE, and routers as DeepSeek-V3's), biases as llama.cpp adds them (to the
 product of the matrix of that name), RoPE scaling as llama.cpp derives it from the file's keys.
 Nothing of drey takes part. The toys without quantised types that make-logit-goldens.py covers come
 out the same here, to the last digit written or nearly: that holds the two against each other.
@@ -23,6 +24,8 @@ from gguf_file import Gguf
 from golden_logits import toy_ids, write_model, write_prompt, write_text
 
 REAL_PROMPT = 60
+# Of these the pairs (i, i + n / 2) of a head are rotated, of others (2 i, 2 i + 1).
+HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe")
 
 
 def plain(value):
@@ -50,6 +53,11 @@ def tensor(file, offset, dims, kind):
     return numbers.astype(np.float64).reshape(dims[::-1])
 
 
+def softmax(x):
+    p = np.exp(x - x.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
+
+
 class Model:
     def __init__(self, file):
         self.t = {name.decode(): tensor(file, file.base + offset, dims, kind)
@@ -70,6 +78,7 @@ class Model:
             pair = np.arange(self.n_rot // 2)
             self.ropes[True] = self.get("rope.freq_base_swa", 10000.0) ** (-2.0 * pair / self.n_rot), 1.0
         self.scale = self.get("attention.scale", 1 / math.sqrt(self.head_dim))
+        self.closest, self.used = math.inf, []  # of choices of experts
 
     def rope(self):
         """Angle per position of each pair, and what cosines and sines are multiplied with."""
@@ -114,7 +123,7 @@ class Model:
         angle = np.arange(x.shape[0])[:, None, None] * frequencies
         c, s = np.cos(angle) * magnitude, np.sin(angle) * magnitude
         half = self.n_rot // 2
-        if self.arch in ("qwen2", "qwen3", "phi3") or self.gemma:
+        if self.arch in HALVES:
             first, second = np.arange(half), np.arange(half) + half
         else:
             first, second = 2 * np.arange(half), 2 * np.arange(half) + 1
@@ -155,8 +164,11 @@ class Model:
             y = np.split(self.product(x, whole), np.cumsum(sizes)[:2], axis=1)["qkv".index(name[-1])]
         else:
             y = self.product(x, name)
+        norm = name + "_norm.weight"
+        wide = self.arch == "olmoe" and norm in self.t  # one norm for all heads together
+        y = self.norm(y, norm) if wide else y
         y = y.reshape(x.shape[0], n_heads, self.head_dim)
-        return self.norm(y, name + "_norm.weight") if name + "_norm.weight" in self.t else y
+        return self.norm(y, norm) if norm in self.t and not wide else y
 
     def post(self, y, name):
         return self.norm(y, name) if name in self.t else y
@@ -175,12 +187,61 @@ class Model:
             scores = self.cap(q[:, head] @ k[:, shared].T * self.scale,
                               self.get("attn_logit_softcapping", 0))
             scores[hidden] = -np.inf
-            p = np.exp(scores - scores.max(axis=1, keepdims=True))
-            out[:, head] = p / p.sum(axis=1, keepdims=True) @ v[:, shared]
+            out[:, head] = softmax(scores) @ v[:, shared]
         return self.post(self.product(out.reshape(n, -1), layer + "attn_output"),
                          layer + "post_attention_norm.weight")
 
+    def choose(self, logits, bias):
+        """The experts of each row, [row][k], and what each of them counts."""
+        gate = self.get("expert_gating_func", 0)
+        p = 1 / (1 + np.exp(-logits)) if gate == 2 else logits if gate == 3 else softmax(logits)
+        worth = p + bias
+        n_groups = self.get("expert_group_count", 1)
+        if n_groups > 1:
+            groups = np.sort(worth.reshape(len(p), n_groups, -1), axis=2)[:, :, -2:].sum(axis=2)
+            kept = self.largest(groups, self.get("expert_group_used_count"))
+            size = p.shape[1] // n_groups
+            allowed = (kept[:, :, None] == np.arange(p.shape[1]) // size).any(axis=1)
+            worth = np.where(allowed, worth, -np.inf)
+        chosen = self.largest(worth, self.get("expert_used_count"))
+        weight = np.take_along_axis(p, chosen, axis=1)
+        if gate == 3:
+            weight = softmax(weight)
+        if self.get("expert_weights_norm", self.arch not in ("qwen2moe", "olmoe")):
+            weight = weight / weight.sum(axis=1, keepdims=True)
+        return chosen, weight * self.get("expert_weights_scale", 1.0)
+
+    def largest(self, x, n):
+        """Of each row the places of the n largest numbers."""
+        places = np.argsort(-x, axis=1, kind="stable")
+        ordered = np.take_along_axis(x, places, axis=1)
+        if n < x.shape[1]:
+            self.closest = min(self.closest, (ordered[:, n - 1] - ordered[:, n]).min())
+        return places[:, :n]
+
+    def gated(self, x, gate, up, down):
+        g = x @ gate.T
+        return (g / (1 + np.exp(-g)) * (x @ up.T)) @ down.T
+
+    def mixture(self, x, layer):
+        kinds = ("gate", "up", "down")
+        logits = x @ self.t[layer + "ffn_gate_inp.weight"].T
+        chosen, weight = self.choose(logits, self.t.get(layer + "exp_probs_b.bias", 0))
+        self.used.append(np.bincount(chosen.ravel(), minlength=logits.shape[1]))
+        out = np.zeros_like(x)
+        for expert in range(logits.shape[1]):
+            row, place = np.nonzero(chosen == expert)
+            of = [self.t[f"{layer}ffn_{kind}_exps.weight"][expert] for kind in kinds]
+            out[row] += weight[row, place, None] * self.gated(x[row], *of)
+        if layer + "ffn_up_shexp.weight" in self.t:
+            y = self.gated(x, *[self.t[f"{layer}ffn_{kind}_shexp.weight"] for kind in kinds])
+            of_gate = self.t.get(layer + "ffn_gate_inp_shexp.weight")
+            out += y if of_gate is None else y / (1 + np.exp(-x @ of_gate))[:, None]
+        return out
+
     def feed_forward(self, x, layer):
+        if layer + "ffn_gate_inp.weight" in self.t:
+            return self.mixture(x, layer)
         up = self.product(x, layer + "ffn_up")
         if self.arch == "gpt2":
             gate, up = up, 1

@@ -181,6 +181,7 @@ void json_plan(json_writer *w, const drey_plan *p)
         JSON_OF(p, held_bytes), JSON_OF(p, prefix_bytes), JSON_OF(p, program_bytes),
         JSON_OF(p, tokenizer_bytes), JSON_OF(p, stack_bytes), JSON_OF(p, queue_bytes),
         JSON_OF(p, reserve_bytes), JSON_OF(p, spare_bytes), JSON_OF(p, front_layers),
+        JSON_OF(p, expert_bytes), {"experts", p->n_experts}, JSON_OF(p, expert_slots),
         {"tensors_pinned", p->n_tensors_pinned}, {"tensors_streamed", p->n_tensors_streamed},
         JSON_OF(p, prompt_chunk), JSON_OF(p, tree_rows), {"threads", p->n_threads},
         {"context", p->n_context}, {"sessions", p->n_sessions},
@@ -196,16 +197,17 @@ void json_plan(json_writer *w, const drey_plan *p)
 
 void json_statistics(json_writer *w, const drey_statistics *s)
 {
-    JSON_PUT_EACH(
-        w, JSON_OF(s, tokens_per_s), JSON_OF(s, ceiling_tokens_per_s),
-        JSON_OF(s, sidecar_tokens_per_s), JSON_OF(s, cached_tokens), JSON_OF(s, disk_bytes_per_s),
-        JSON_OF(s, pinned_bytes), JSON_OF(s, streamed_bytes_per_pass), JSON_OF(s, session_bytes),
-        JSON_OF(s, tokens_per_pass), {"passes", (double)s->n_passes}, JSON_OF(s, drafted),
-        JSON_OF(s, accepted), JSON_OF(s, read_bytes), JSON_OF(s, read_bytes_per_s),
-        JSON_OF(s, load_bytes), JSON_OF(s, stall_share), JSON_OF(s, verify_share),
-        JSON_OF(s, draft_share), JSON_OF(s, provisional_share), JSON_OF(s, peak_memory_bytes),
-        JSON_OF(s, decode_major_faults), JSON_OF(s, prompt_tokens), JSON_OF(s, prompt_s),
-        JSON_OF(s, first_token_s), JSON_OF(s, generated_tokens), JSON_OF(s, decode_s));
+    JSON_PUT_EACH(w, JSON_OF(s, tokens_per_s), JSON_OF(s, ceiling_tokens_per_s),
+                  JSON_OF(s, sidecar_tokens_per_s), JSON_OF(s, cached_tokens),
+                  JSON_OF(s, disk_bytes_per_s), JSON_OF(s, pinned_bytes),
+                  JSON_OF(s, streamed_bytes_per_pass), JSON_OF(s, session_bytes),
+                  JSON_OF(s, experts_used), JSON_OF(s, experts_read), JSON_OF(s, tokens_per_pass),
+                  {"passes", (double)s->n_passes}, JSON_OF(s, drafted), JSON_OF(s, accepted),
+                  JSON_OF(s, read_bytes), JSON_OF(s, read_bytes_per_s), JSON_OF(s, load_bytes),
+                  JSON_OF(s, stall_share), JSON_OF(s, verify_share), JSON_OF(s, draft_share),
+                  JSON_OF(s, provisional_share), JSON_OF(s, peak_memory_bytes),
+                  JSON_OF(s, decode_major_faults), JSON_OF(s, prompt_tokens), JSON_OF(s, prompt_s),
+                  JSON_OF(s, first_token_s), JSON_OF(s, generated_tokens), JSON_OF(s, decode_s));
     add_budget(w, s->budget_bytes);
     add_kv(w, s->kv);
     json_put_bool(w, "sidecar", s->sidecar);

@@ -80,6 +80,8 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     snprintf(note, sizeof note, "%d tensors%s", plan->n_tensors_pinned,
              plan->n_tensors_streamed ? ", and a part of each other" : "");
     plan_row(out, "target, pinned", plan->pinned_bytes, note);
+    snprintf(note, sizeof note, "slots for %d of %d experts", plan->expert_slots, plan->n_experts);
+    plan_row(out, "target, experts", plan->expert_bytes, note);
     plan_row(out, "spare", plan->spare_bytes, "");
 }
 
@@ -97,8 +99,13 @@ void report_plan(FILE *out, const drey_plan *plan)
             plan->sidecar ? ", its weights packed in its sidecar" : "");
     plan_bar(out, plan);
     plan_row(out, "pinned", plan->pinned_bytes, "stay in memory");
-    snprintf(note, sizeof note, "of %d tensors, read in every pass%s", plan->n_tensors_streamed,
-             plan->front_layers ? " that reaches them" : "");
+    snprintf(note, sizeof note, "slots for %d of %d experts", plan->expert_slots, plan->n_experts);
+    plan_row(out, "experts", plan->expert_bytes, note);
+    if (plan->n_experts)
+        snprintf(note, sizeof note, "for a token, if its experts are in slots as often as usual");
+    else
+        snprintf(note, sizeof note, "of %d tensors, read in every pass%s", plan->n_tensors_streamed,
+                 plan->front_layers ? " that reaches them" : "");
     plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
     if (plan->front_layers)
         fprintf(
@@ -216,6 +223,9 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
             unlimited ? "unlimited" : format_bytes(budget, (double)plan->budget_bytes),
             format_bytes(pinned, (double)plan->pinned_bytes),
             format_bytes(target, (double)plan->target_bytes));
+    if (plan->n_experts)
+        fprintf(out, ", %d of %d experts in %s", plan->expert_slots, plan->n_experts,
+                format_bytes(draft, (double)plan->expert_bytes));
     if (plan->draft_bytes)
         fprintf(out, ", draft %s", format_bytes(draft, (double)plan->draft_bytes));
     fprintf(out, ", caches %s, all else %s%s\n", format_bytes(kv, (double)plan->kv_bytes),
@@ -279,6 +289,10 @@ void report_statistics(FILE *out, const drey_statistics *s)
             fprintf(out, ", the disk at its best %s/s", format_bytes(a, s->disk_bytes_per_s));
         fputc('\n', out);
     }
+    if (s->experts_used)
+        fprintf(out, "  %-9s %.0f %% were in memory; %lld were read\n", "experts",
+                100 - percent((double)s->experts_read, (double)s->experts_used),
+                (long long)s->experts_read);
     fprintf(out, "  %-9s %.0f %% waiting for reads, %.0f %% verify, %.0f %% draft", "time",
             100 * s->stall_share, 100 * s->verify_share, 100 * s->draft_share);
     if (s->provisional_share > 0)

@@ -306,8 +306,8 @@ typedef struct drey_speeds {
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. The parts of a budget are:
- * pinned, draft, ring, kv, work, held, prefix, encoder, program, tokenizer, stack, queue, reserve
- * and spare bytes. */
+ * pinned, expert, draft, ring, kv, work, held, prefix, encoder, program, tokenizer, stack, queue,
+ * reserve and spare bytes. */
 typedef struct drey_plan {
     uint64_t budget_bytes;
     uint64_t smallest_budget_bytes; /* the smallest that certainly works, in whole MiB */
@@ -362,7 +362,11 @@ typedef struct drey_plan {
     uint64_t prefix_bytes;  /* for prefixes that are kept */
     uint64_t encoder_bytes; /* of encoders: room for a whole input, and for their reads */
     uint64_t cross_kv_bytes; /* of kv_bytes what keeps encoders' outputs */
-    uint64_t reserved[9];    /* zero */
+    /* Of a mixture of experts: slots, each for one expert of a layer. streamed_bytes_per_pass is
+     * then what a usual pass over one row has to read. */
+    uint64_t expert_bytes;
+    int32_t n_experts, expert_slots; /* of all layers; 0: the target is no mixture */
+    uint64_t reserved[7];            /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that

@@ -153,7 +153,10 @@ typedef struct drey_statistics {
     /* With DREY_FINISH_STOP: the stop text that was found, counted from 1; 0: the text's own end;
      * -1: a callback returned false. */
     int32_t stop_text, zero;
-    uint64_t reserved[12]; /* zero */
+    /* Of a mixture: experts that layers multiplied with while decoding, and of them those that had
+     * to be read. */
+    uint64_t experts_used, experts_read;
+    uint64_t reserved[10]; /* zero */
 } drey_statistics;
 
 /* Results of drafting in one text. The last element of an array also counts all beyond it. */
@@ -330,14 +333,15 @@ DREY_API void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out
 
 /* Sums over everything that an engine has done since it opened. Call it between two steps. */
 typedef struct drey_counts {
-    int64_t passes, rows;               /* of the target, in the middle of texts */
-    int64_t prompt_passes, prompt_rows; /* that read prompts, or the weights */
-    double pass_s, prompt_s, draft_s;   /* draft_s: between passes; hidden_s: during them */
-    double hidden_s, stall_s;           /* stall_s: passes that waited for weights */
-    uint64_t read_bytes;                /* of both models */
-    double read_s;                      /* time during which these reads were under way */
-    uint64_t peak_memory_bytes;         /* the process' high-water mark */
-    uint64_t reserved[8];               /* zero */
+    int64_t passes, rows;                /* of the target, in the middle of texts */
+    int64_t prompt_passes, prompt_rows;  /* that read prompts, or the weights */
+    double pass_s, prompt_s, draft_s;    /* draft_s: between passes; hidden_s: during them */
+    double hidden_s, stall_s;            /* stall_s: passes that waited for weights */
+    uint64_t read_bytes;                 /* of both models */
+    double read_s;                       /* time during which these reads were under way */
+    uint64_t peak_memory_bytes;          /* the process' high-water mark */
+    uint64_t experts_used, experts_read; /* of a mixture, as in drey_statistics */
+    uint64_t reserved[6];                /* zero */
 } drey_counts;
 DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
 

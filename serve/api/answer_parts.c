@@ -93,6 +93,8 @@ void part_drey(const task *t, text_out *out)
     member(out, "draft_share", s->draft_share, false);
     member(out, "read_bytes", (double)s->read_bytes, false);
     member(out, "disk_bytes_per_s", s->disk_bytes_per_s, false);
+    member(out, "experts_used", (double)s->experts_used, false);
+    member(out, "experts_read", (double)s->experts_read, false);
     member(out, "peak_memory_bytes", (double)s->peak_memory_bytes, true);
 }
 

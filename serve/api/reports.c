@@ -79,7 +79,8 @@ static void budget_metrics(const drey_plan *p, text_out *out)
                  {"prefixes", p->prefix_bytes},     {"program", p->program_bytes},
                  {"tokenizer", p->tokenizer_bytes}, {"stack", p->stack_bytes},
                  {"queue", p->queue_bytes},         {"reserve", p->reserve_bytes},
-                 {"encoder", p->encoder_bytes},     {"spare", p->spare_bytes}};
+                 {"encoder", p->encoder_bytes},     {"experts", p->expert_bytes},
+                 {"spare", p->spare_bytes}};
     out_text(out, "# HELP drey:budget_bytes The memory budget by its parts, as planned.\n"
                   "# TYPE drey:budget_bytes gauge\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -100,6 +101,10 @@ static void drey_metrics(const shared *s, text_out *out)
             e->stall_s);
     counter(out, "drey:pass_seconds_total", "Seconds of passes of the target after prompts.",
             e->pass_s);
+    counter(out, "drey:experts_used_total", "Experts that layers of a mixture computed with.",
+            (double)e->experts_used);
+    counter(out, "drey:experts_read_total", "Of these those that had to be read.",
+            (double)e->experts_read);
     counter(out, "drey:passes_total", "Passes of the target after prompts.", (double)e->passes);
     counter(out, "drey:rows_total", "Their rows.", (double)e->rows);
     gauge(out, "drey:rows_per_pass", "Rows of a pass, mean.",

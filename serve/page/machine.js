@@ -27,7 +27,9 @@ function rates_between(before, after) {
         return change >= 0 ? change / seconds : undefined; /* a server that was restarted */
     };
     return { disk: per_second("drey:disk_read_bytes_total"),
-        stall: per_second("drey:stall_seconds_total") };
+        stall: per_second("drey:stall_seconds_total"),
+        used: per_second("drey:experts_used_total"),
+        read: per_second("drey:experts_read_total") };
 }
 
 /* Now, and every two seconds as long as there is an answer under way. */
@@ -63,6 +65,12 @@ function draw_meter(id, label, value, bars) {
         make("span", { class: "value", text: value }), bar);
 }
 
+/* Of a mixture of experts: the share of those that were used which were in memory. */
+function hits_of(answer, drey) {
+    const used = answer ? rates.used : drey?.experts_used, read = answer ? rates.read : drey?.experts_read;
+    return used > 0 ? 1 - read / used : undefined;
+}
+
 /* Of the answer that is under way, or of the last one as a whole. */
 function draw_strip() {
     const answer = answers.get(current?.id);
@@ -77,7 +85,9 @@ function draw_strip() {
     const of = (value, most, unit) => is_number(value)
         ? `${rate(value)}${most ? ` of ${rate(most)}` : ""} ${unit}` : `– ${unit}`;
     draw_meter("speed", "Speed", of(speed, ceiling, "tokens/s"), [[speed / ceiling]]);
-    draw_meter("disk", "Disk", of(disk / 1e9, best / 1e9, "GB/s"), [[disk / best]]);
+    const hits = hits_of(answer, drey);
+    draw_meter("disk", "Disk", of(disk / 1e9, best / 1e9, "GB/s") +
+        (is_number(hits) ? `, ${percent(hits)} of experts in memory` : ""), [[disk / best]]);
     draw_meter("stall", "Waiting for the disk",
         is_number(stall) ? percent(Math.min(1, stall)) : "– %", [[stall]]);
     draw_memory(machine?.parts || [], known("drey:budget_limit_bytes"));

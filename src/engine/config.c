@@ -132,6 +132,22 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
     return DREY_OK;
 }
 
+/* A layer of a mixture knows what it reads when it has chosen: a pass that leaves early would save
+ * little, and the rows that it defers would need their experts again. What stays of a mixture is no
+ * small model of it. */
+static drey_status check_experts(const choice *c, const drey_model *target, drey_error *err)
+{
+    const contradiction table[] = {
+        {c->o->exit != DREY_EXIT_OFF, "early exits and a mixture of experts do not go together",
+         NULL, "; write without exits"},
+        {c->drafter && c->drafter->side == DRAFT_SIDE_VIEW && !is_plain(c->policy),
+         "the drafter \"", c->drafter ? c->drafter->name : "",
+         "\" needs planes of the target's weights, which a mixture of experts has not; take "
+         "another draft"},
+    };
+    return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
+}
+
 static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
 {
     const struct {
@@ -321,6 +337,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     if (draft && shape_reads(&draft->shape) != shape_reads(&o->target->shape))
         FAIL(err, DREY_ERR_MISMATCH,
              "only one of target and draft has an encoder; use a draft of the target's own family");
+    TRY(check_experts(&chosen, o->target, err));
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
     TRY(take_units(c, o, tuning ? tuning->device : NULL, err));

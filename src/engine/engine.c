@@ -158,11 +158,18 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
     size_t bytes = (size_t)e->inputs.model[model].overhead_bytes + ring + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
         bytes += residency_arena_bytes(&l->matrix[i].stays);
+    int32_t n_slots = e->plan.expert_slots[model];
+    if (l->experts)
+        bytes += weights_experts_bytes(l->experts, l->shape.n_layers, n_slots, e->config.n_threads,
+                                       e->units);
     TRY(arena_init(&side->weight_memory, bytes, true, err));
     weights_options options = {.file = m->file,
                                .matrix = l->matrix,
                                .n_matrices = l->n_matrices,
                                .embedding = l->embedding,
+                               .experts = l->experts,
+                               .n_layers = l->shape.n_layers,
+                               .n_slots = n_slots,
                                .sidecar = model == PLAN_TARGET ? e->sidecar.path : NULL,
                                .sidecar_stamp = e->sidecar.stamp,
                                .ring_bytes = ring,
@@ -283,14 +290,12 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
 static void begin_costs(drey_engine *e)
 {
     const drey_plan *plan = &e->plan.report;
-    uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan);
     if (!drafting_may_be_timed(e->config.exit)) {
         /* Trees have the size that is assumed to be best for a target in memory. */
         cost_init(&e->cost, plan->target_bytes, 0, plan->draft_bytes, 0);
         return;
     }
-    cost_init(&e->cost, plan->target_bytes, plan->streamed_bytes_per_pass, step_bytes,
-              plan->ring_bytes);
+    plan_cost(&e->inputs, &e->plan, &e->cost);
     if (config_known(&e->config))
         cost_seed(&e->cost, config_known(&e->config));
 }

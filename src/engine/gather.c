@@ -105,11 +105,49 @@ static bool views_target(const drey_engine *e)
     return engine_draft_side(e) == DRAFT_SIDE_VIEW;
 }
 
-static plan_matrix describe(const weight *m, bool must_stay)
+static uint64_t slots_bytes(const drey_engine *e, const model_layout *l, int32_t n_slots)
+{
+    return weights_experts_bytes(l->experts, l->shape.n_layers, n_slots, e->config.n_threads,
+                                 e->units);
+}
+
+/* Bytes are made a straight line that nowhere is too low: layers' slots differ in size. */
+static plan_experts gather_experts(const drey_engine *e, const model_layout *l, bool all)
+{
+    const router_shape *r = &l->shape.experts.router;
+    int32_t n = l->shape.n_layers;
+    if (!l->experts)
+        return (plan_experts){0};
+    int32_t n_with = experts_layers(l->experts, n), most = n_with * r->n_experts;
+    plan_experts x = {.least = all ? most : n_with * r->n_used, .most = most};
+    uint64_t least_bytes = slots_bytes(e, l, x.least);
+    x.slot_bytes =
+        (slots_bytes(e, l, most) - least_bytes) / (uint64_t)max_i32(most - x.least, 1) + 1;
+    for (int32_t i = x.least; i <= most; i++) {
+        uint64_t bytes = slots_bytes(e, l, i), slots = (uint64_t)i * x.slot_bytes;
+        x.fixed_bytes = max_u64(x.fixed_bytes, bytes > slots ? bytes - slots : 0);
+    }
+    for (int32_t i = 0; i < n; i++)
+        for (int m = 0; m < EXPERT_MATRICES && l->experts[i].n_experts > 0; m++) {
+            const expert_matrix *of = &l->experts[i].matrix[m];
+            uint64_t groups = (uint64_t)r->n_used * (uint64_t)of->n_groups;
+            x.token_bytes += groups * of->all->stays.group_read_bytes;
+            x.token_numbers += (double)(groups * GROUP_ROWS) * (double)of->all->form.k;
+        }
+    return x;
+}
+
+static bool is_of_experts(const model_layout *l, const weight *m)
+{
+    return l->experts && !m->stays.in_pass && m != l->embedding;
+}
+
+static plan_matrix describe(const weight *m, bool must_stay, bool of_experts)
 {
     return (plan_matrix){.groups = m->stays,
                          .numbers = (double)m->form.n_rows * (double)m->form.k,
                          .must_stay = must_stay && m->stays.in_pass,
+                         .of_experts = of_experts,
                          .first_bits = m->form.planes ? m->form.planes->bits : 0};
 }
 
@@ -127,9 +165,10 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     size_t table_bytes = head_table_bytes(l);
     const encoder_needs needs = engine_encoder_needs(e);
     plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
+    bool all_stay = is_draft || views_target(e) || l->experts;
     for (int32_t i = 0; i < n; i++)
-        matrix[i] = describe(&l->matrix[i], is_draft || views_target(e) ||
-                                                (e->inputs.deferred_rows > 0 && i == n - 1));
+        matrix[i] = describe(&l->matrix[i], all_stay || (e->inputs.deferred_rows > 0 && i == n - 1),
+                             is_of_experts(l, &l->matrix[i]));
     e->plan.stays[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
@@ -143,6 +182,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
             max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
         .n_logits = l->n_logits,
         .encoder_bytes = encoder_bytes(&side->encoder, m, &needs),
+        .experts = gather_experts(e, l, is_draft),
     };
 }
 

@@ -6,13 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/num.h"
+
 /* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.
  * "mistral" files say llama. */
 static const arch archs[] = {
-    {.name = "llama", .keys = KEYS_WINDOW},
+    {.name = "llama", .keys = KEYS_WINDOW | KEYS_EXPERTS, .weights_normed = true},
     {.name = "qwen2", .rope = ROPE_HALVES},
     {.name = "qwen3", .rope = ROPE_HALVES, .head_norms = true},
     {.name = "granite", .keys = KEYS_SCALES},
+    {.name = "granitemoe", .keys = KEYS_SCALES | KEYS_EXPERTS, .weights_normed = true},
+    {.name = "qwen2moe", .rope = ROPE_HALVES, .keys = KEYS_EXPERTS},
+    {.name = "qwen3moe",
+     .rope = ROPE_HALVES,
+     .keys = KEYS_EXPERTS,
+     .head_norms = true,
+     .weights_normed = true},
+    {.name = "olmoe", .rope = ROPE_HALVES, .keys = KEYS_EXPERTS, .wide_norms = true},
     {.name = "gemma2",
      .rope = ROPE_HALVES,
      .ffn = FFN_GEGLU,
@@ -226,8 +236,8 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     s->embedding_scale = a->sqrt_embedding ? sqrtf((float)s->n_embd) : 1.0f;
     s->residual_scale = s->logit_scale = 1.0f;
     if (a->keys & KEYS_CAPS) {
-        TRY(read_number(g, a, "attn_logit_softcapping", a->attention_cap, &s->attention_cap, err));
-        TRY(read_number(g, a, "final_logit_softcapping", a->logit_cap, &s->logit_cap, err));
+        TRY(read_number(g, a, "attn_logit_softcapping", a->attention_cap, &s->cap.attention, err));
+        TRY(read_number(g, a, "final_logit_softcapping", a->logit_cap, &s->cap.logit, err));
     }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;
@@ -286,6 +296,83 @@ static drey_status read_tapped_vocabulary(model_shape *s, const gguf *g, drey_er
     return DREY_OK;
 }
 
+/* A count that may be missing: 0. */
+static drey_status read_count(const gguf *g, const arch *a, const char *suffix, int64_t high,
+                              int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t value = gguf_int(g, arch_key(a, suffix, key), 0);
+    if (value < 0 || value > high)
+        FAIL(err, DREY_ERR_FORMAT, "%s is %lld; the file is broken", key, (long long)value);
+    *out = (int32_t)value;
+    return DREY_OK;
+}
+
+static drey_status read_groups(router_shape *r, const gguf *g, const arch *a, drey_error *err)
+{
+    TRY(read_count(g, a, "expert_group_count", 64, &r->n_groups, err));
+    TRY(read_count(g, a, "expert_group_used_count", 64, &r->n_choices, err));
+    r->n_groups = max_i32(r->n_groups, 1);
+    if (r->n_groups == 1)
+        return DREY_OK;
+    if (r->n_choices < 1 || r->n_choices > r->n_groups || r->n_experts % r->n_groups ||
+        r->n_used > r->n_experts / r->n_groups * r->n_choices)
+        FAIL(err, DREY_ERR_FORMAT,
+             "%d of %d groups with %d experts cannot give %d experts; the file is broken",
+             r->n_choices, r->n_groups, r->n_experts, r->n_used);
+    return DREY_OK;
+}
+
+/* llama.cpp's numbers of gates (LLAMA_EXPERT_GATING_FUNC_TYPE). */
+static drey_status read_gate(router_shape *r, const gguf *g, const arch *a, drey_error *err)
+{
+    char key[96];
+    int64_t gate = gguf_int(g, arch_key(a, "expert_gating_func", key), 0);
+    if (gate < 0 || gate > 3)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s is %lld; drey computes 1 to 3 (softmax, sigmoid, "
+             "softmax of the chosen)",
+             key, (long long)gate);
+    r->gate = gate == 0 ? a->gate : (router_gate)(gate - 1);
+    r->normed = gguf_bool(g, arch_key(a, "expert_weights_norm", key), a->weights_normed);
+    TRY(read_number(g, a, "expert_weights_scale", 1, &r->scale, err));
+    if (r->scale == 0)
+        r->scale = 1;
+    return DREY_OK;
+}
+
+static drey_status read_experts(model_shape *s, const gguf *g, drey_error *err)
+{
+    const arch *a = s->arch;
+    expert_shape *e = &s->experts;
+    router_shape *r = &e->router;
+    char key[96];
+    if (!(a->keys & KEYS_EXPERTS))
+        return DREY_OK;
+    TRY(read_count(g, a, "expert_count", 1 << 12, &r->n_experts, err));
+    TRY(read_count(g, a, "expert_used_count", ROUTER_MOST, &r->n_used, err));
+    if (r->n_experts == 0 && r->n_used == 0)
+        return DREY_OK;
+    if (r->n_experts == 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED, "%s is %d, but there are no experts; the file is broken",
+             arch_key(a, "expert_used_count", key), r->n_used);
+    if (r->n_used == 0)
+        FAIL(err, DREY_ERR_FORMAT, "%s is 0 or missing, with %d experts; the file is broken",
+             arch_key(a, "expert_used_count", key), r->n_experts);
+    if (r->n_used > r->n_experts)
+        FAIL(err, DREY_ERR_FORMAT, "%s says that a token uses %d of %d experts; the file is broken",
+             arch_key(a, "expert_used_count", key), r->n_used, r->n_experts);
+    TRY(read_count(g, a, "leading_dense_block_count", s->n_layers, &e->n_dense, err));
+    TRY(read_count(g, a, "expert_feed_forward_length", 1 << 20, &e->n_ff, err));
+    TRY(read_count(g, a, "expert_shared_feed_forward_length", 1 << 20, &e->n_ff_shared, err));
+    e->n_ff = e->n_ff > 0 ? e->n_ff : s->n_ff;
+    snprintf(key, sizeof key, "blk.%d.ffn_up_shexp.weight", e->n_dense);
+    if (e->n_ff_shared == 0 && gguf_find_tensor(g, key))
+        e->n_ff_shared = s->n_ff;
+    TRY(read_groups(r, g, a, err));
+    return read_gate(r, g, a, err);
+}
+
 static drey_status read_vocabulary(model_shape *s, const gguf *g, drey_error *err)
 {
     const gguf_tensor *embedding = gguf_find_tensor(g, "token_embd.weight");
@@ -327,6 +414,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
         TRY(read_taps(s, g, err));
     TRY(read_vocabulary(s, g, err));
     TRY(read_encoder(s, g, err));
+    TRY(read_experts(s, g, err));
     return rope_read(s, g, err);
 }
 

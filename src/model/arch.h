@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gguf/gguf.h"
+#include "model/router.h"
 
 /* How positions enter a model. */
 typedef enum rope_kind {
@@ -28,7 +29,8 @@ enum {
     KEYS_CAPS = 4,     /* attn_logit_softcapping, final_logit_softcapping */
     KEYS_TAPS = 8,     /* extract_layers, target_hidden_size, norm_before_residual */
     KEYS_ENCODER = 16, /* decoder_block_count, decoder_start_token_id, forced_bos_token_id */
-    KEYS_BUCKETS = 32  /* attention.relative_buckets_count */
+    KEYS_BUCKETS = 32, /* attention.relative_buckets_count */
+    KEYS_EXPERTS = 64  /* expert_..., leading_dense_block_count */
 };
 
 /* Most layers of a target whose states a model of this kind sees. */
@@ -42,6 +44,7 @@ typedef struct arch {
     bool encoder;                   /* there is one, and each layer reads its output */
     bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;                /* each head of Q and K is normed before it is rotated */
+    bool wide_norms;                /* the same of all heads of a row together */
     bool post_norms;                /* what attention and feed-forward add is normed as well */
     bool norms_sums;                /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
@@ -52,6 +55,8 @@ typedef struct arch {
     int32_t window_period;          /* every so many layers the last one sees all; 0: none does */
     double local_base;              /* of local layers' rotation, unscaled; 0: as in the others */
     float attention_cap, logit_cap; /* where the file does not say; 0: none */
+    router_gate gate;               /* of experts, where the file does not say */
+    bool weights_normed;            /* the same */
     int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;
@@ -90,6 +95,15 @@ typedef struct encoder_shape {
     int32_t n_readers; /* decoder layers, if this is the shape of the encoder; 0: it is not */
 } encoder_shape;
 
+/* Of a mixture of experts: each of its layers chooses a few of many feed-forward parts for a row,
+ * and may have one more that all rows take (shared). */
+typedef struct expert_shape {
+    router_shape router; /* n_experts 0: the model has none */
+    int32_t n_dense;     /* the first so many layers have a feed-forward part of n_ff instead */
+    int32_t n_ff;        /* of an expert */
+    int32_t n_ff_shared; /* 0: none is shared */
+} expert_shape;
+
 /* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
 typedef struct model_shape {
     const arch *arch;
@@ -101,13 +115,29 @@ typedef struct model_shape {
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     float embedding_scale, residual_scale, attention_scale;
-    float logit_scale;              /* logits are multiplied with it */
-    float attention_cap, logit_cap; /* x becomes cap * tanh(x / cap); 0: it stays */
+    float logit_scale; /* logits are multiplied with it */
+    struct {
+        float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
+    } cap;
     rope_shape rope[ROPES];
     int32_t n_ropes; /* 1: local layers rotate as the others do */
     tap_shape taps;
     encoder_shape encoder;
+    expert_shape experts;
 } model_shape;
+
+/* Numbers of a row of the widest feed-forward part. */
+static inline int32_t shape_widest_ff(const model_shape *s)
+{
+    const expert_shape *e = &s->experts;
+    int32_t of_experts = e->n_ff > e->n_ff_shared ? e->n_ff : e->n_ff_shared;
+    bool dense = e->router.n_experts == 0 || e->n_dense > 0;
+    return dense && s->n_ff > of_experts ? s->n_ff : of_experts;
+}
+static inline bool layer_has_experts(const model_shape *s, int32_t layer)
+{
+    return s->experts.router.n_experts > 0 && layer >= s->experts.n_dense;
+}
 
 /* Numbers of the states of one row of the target, one tap after the other. */
 static inline int64_t tapped_numbers(const model_shape *s)

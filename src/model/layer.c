@@ -106,7 +106,7 @@ void layer_norm_ffn(model_pass *p)
 {
     const layer_layout *y = layer_of(p);
     pass_set_source(p, p->r->ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
-                    (weight *[]){y->up, y->gate}, y->gate ? 2 : 1);
+                    (weight *[]){y->up, y->gate, y->experts.router}, 3);
     pass_each_row(p, step_ffn_norm);
 }
 
@@ -126,8 +126,9 @@ void layer_add_ffn(model_pass *p)
 static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t n_heads)
 {
     const model_shape *s = &p->r->layout->shape;
-    for (int32_t h = 0; norm && h < n_heads; h++, x += s->head_dim)
-        p->r->kernels->rmsnorm(x, x, norm, s->head_dim, s->norm_eps);
+    int32_t n = s->arch->wide_norms ? n_heads * s->head_dim : s->head_dim;
+    for (int32_t at = 0; norm && at < n_heads * s->head_dim; at += n)
+        p->r->kernels->rmsnorm(x + at, x + at, norm, n, s->norm_eps);
 }
 
 static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
@@ -178,8 +179,8 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
         kernels->add(k, y->k_bias, n_kv);
     if (y->v_bias)
         kernels->add(v, y->v_bias, n_kv);
-    norm_heads(p, q, y->q_norm, s->n_heads);
-    norm_heads(p, k, y->k_norm, s->n_heads_kv);
+    norm_heads(p, q, y->head_norm.q, s->n_heads);
+    norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
     rotate(p, q, i, s->n_heads);
     rotate(p, k, i, s->n_heads_kv);
     store_heads(p, kv, cache_at(p, kv, 0), i, ws->slot[i], scratch);
@@ -291,7 +292,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
                           .scale = s->attention_scale,
-                          .cap = s->attention_cap,
+                          .cap = s->cap.attention,
                           .window = layer_of(p)->positions.window,
                           .keys = kv->keys + at,
                           .values = kv->values + at,
@@ -506,7 +507,7 @@ static void activate_columns(void *arg, int32_t thread, int32_t n_threads)
 
 void layer_activate(model_pass *p)
 {
-    pass_set_source(p, p->r->ws->gate, pass_ff_ld(p), p->r->layout->shape.n_ff,
+    pass_set_source(p, p->r->ws->gate, pass_ff_ld(p), layer_of(p)->down->form.k,
                     &(weight *){layer_of(p)->down}, 1);
     if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= p->r->weights->tuning.shared_numbers)
         pool_run(p->r->pool, activate_columns, p);

@@ -11,7 +11,7 @@
 #include "common/num.h"
 
 enum {
-    MATRICES_PER_LAYER = 9,
+    MATRICES_PER_LAYER = 11,
     MATRICES_PER_READER = 2,
     MATRICES_AROUND = 3,
     PARTS_PER_LAYER = 5,
@@ -29,7 +29,8 @@ typedef enum vector_length {
     LENGTH_QKV,
     LENGTH_HEAD,
     LENGTH_FF,
-    LENGTH_BUCKETS
+    LENGTH_BUCKETS,
+    LENGTH_EXPERTS
 } vector_length;
 
 /* When a layer has a vector. */
@@ -40,6 +41,7 @@ typedef enum vector_need {
     NEED_OLD,    /* the same, where the file has it by this name */
     NEED_MEAN,   /* as NEED_BEFORE, where norms take the mean off */
     NEED_HEAD_NORMS,
+    NEED_WIDE_NORMS,
     NEED_POST_NORMS,
     NEED_READS,   /* as NEED_BEFORE, of a decoder that reads an encoder's output */
     NEED_SUMS,    /* what is normed are sums, */
@@ -47,6 +49,7 @@ typedef enum vector_need {
     NEED_ENCDEC,  /* of a model with an encoder, where the file has it */
     NEED_BUCKETS, /* of the first layer with buckets, and where the file has it */
     NEED_NONE,    /* where the file has it */
+    NEED_EXPERTS, /* the same, of layers with experts */
     NEED_GATE,    /* the same, next to a gate */
     NEED_SPLIT,   /* the same, where Q, K and V are three matrices */
     NEED_FUSED    /* or where one matrix is the three */
@@ -80,8 +83,10 @@ static const vector_role roles[] = {
     {"post_attention_norm.weight", offsetof(layer_layout, attn_post_norm), LENGTH_D,
      NEED_POST_NORMS},
     {"post_ffw_norm.weight", offsetof(layer_layout, ffn_post_norm), LENGTH_D, NEED_POST_NORMS},
-    {"attn_q_norm.weight", offsetof(layer_layout, q_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
-    {"attn_k_norm.weight", offsetof(layer_layout, k_norm), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"attn_q_norm.weight", offsetof(layer_layout, head_norm.q), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"attn_k_norm.weight", offsetof(layer_layout, head_norm.k), LENGTH_HEAD, NEED_HEAD_NORMS},
+    {"attn_q_norm.weight", offsetof(layer_layout, head_norm.q), LENGTH_Q, NEED_WIDE_NORMS},
+    {"attn_k_norm.weight", offsetof(layer_layout, head_norm.k), LENGTH_KV, NEED_WIDE_NORMS},
     {"cross_attn_norm.weight", offsetof(layer_layout, encdec.cross_norm), LENGTH_D, NEED_READS},
     {"attn_rel_b.weight", offsetof(layer_layout, encdec.buckets), LENGTH_BUCKETS, NEED_BUCKETS},
     {"attn_qkv.bias", offsetof(layer_layout, q_bias), LENGTH_QKV, NEED_FUSED},
@@ -95,6 +100,9 @@ static const vector_role roles[] = {
     {"ffn_gate.bias", offsetof(layer_layout, gate_bias), LENGTH_FF, NEED_GATE},
     {"ffn_up.bias", offsetof(layer_layout, up_bias), LENGTH_FF, NEED_NONE},
     {"ffn_down.bias", offsetof(layer_layout, down_bias), LENGTH_D, NEED_NONE},
+    {"exp_probs_b.bias", offsetof(layer_layout, experts.choice_bias), LENGTH_EXPERTS, NEED_EXPERTS},
+    {"ffn_gate_inp_shexp.weight", offsetof(layer_layout, experts.shared_gate), LENGTH_D,
+     NEED_EXPERTS},
 };
 
 enum { N_ROLES = sizeof roles / sizeof *roles };
@@ -126,6 +134,8 @@ static int64_t length_of(const model_shape *s, vector_length length)
         return s->n_ff;
     case LENGTH_BUCKETS:
         return (int64_t)s->n_heads * s->encoder.n_buckets;
+    case LENGTH_EXPERTS:
+        return s->experts.router.n_experts;
     default:
         return s->n_embd;
     }
@@ -170,6 +180,10 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
         return before && s->arch->layer_norm;
     case NEED_HEAD_NORMS:
         return s->arch->head_norms;
+    case NEED_WIDE_NORMS:
+        return s->arch->wide_norms;
+    case NEED_EXPERTS:
+        return layer_has_experts(s, layer) && has_tensor(s, g, layer, role->name);
     case NEED_POST_NORMS:
         return s->arch->post_norms;
     case NEED_READS:
@@ -203,6 +217,11 @@ static bool has_head_bias(const model_shape *s, const gguf *g)
     return shape_reads(s) && gguf_find_tensor(g, "output.bias");
 }
 
+static size_t n_expert_layers(const model_shape *s)
+{
+    return s->experts.router.n_experts > 0 ? (size_t)s->n_layers : 0;
+}
+
 static size_t n_vectors_most(const model_shape *s)
 {
     return (size_t)s->n_layers * N_ROLES + 2 * (size_t)s->encoder.n_readers + VECTORS_AROUND;
@@ -226,6 +245,7 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
     size_t readers = n_readers * (MATRICES_PER_READER * sizeof(weight) + sizeof(reader_layout));
     size_t parts = n * PARTS_PER_LAYER * arena_size(sizeof(gguf_tensor));
     return n * (MATRICES_PER_LAYER * sizeof(weight) + sizeof(layer_layout)) +
+           arena_size(n_expert_layers(s) * sizeof(expert_layer)) +
            MATRICES_AROUND * sizeof(weight) + readers + parts +
            n_vectors_most(s) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
            (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
@@ -241,20 +261,36 @@ typedef struct binder {
     drey_error *err;
 } binder;
 
-static drey_status find(const binder *b, const char *name, int64_t d0, int64_t d1,
-                        const gguf_tensor **out)
+static const char *dims_text(char out[64], const int64_t dims[3])
+{
+    int n = snprintf(out, 64, "[%lld, %lld", (long long)dims[0], (long long)dims[1]);
+    if (dims[2] != 1)
+        n += snprintf(out + n, 64 - (size_t)n, ", %lld", (long long)dims[2]);
+    snprintf(out + n, 64 - (size_t)n, "]");
+    return out;
+}
+
+static drey_status find_deep(const binder *b, const char *name, const int64_t dims[3],
+                             const gguf_tensor **out)
 {
     const gguf_tensor *t = gguf_find_tensor(b->g, name);
     if (!t)
         FAIL(b->err, DREY_ERR_FORMAT,
              "tensor %s is missing; the file is incomplete or of another architecture", name);
-    if (t->dims[0] != d0 || t->dims[1] != d1 || t->dims[2] != 1 || t->dims[3] != 1)
-        FAIL(b->err, DREY_ERR_FORMAT,
-             "tensor %s has shape [%lld, %lld] instead of [%lld, %lld]; the file is broken", name,
-             (long long)t->dims[0], (long long)t->dims[1], (long long)d0, (long long)d1);
+    if (memcmp(t->dims, dims, 3 * sizeof *dims) != 0 || t->dims[3] != 1) {
+        char has[64], wants[64];
+        FAIL(b->err, DREY_ERR_FORMAT, "tensor %s has shape %s instead of %s; the file is broken",
+             name, dims_text(has, t->dims), dims_text(wants, dims));
+    }
     b->bound[t - gguf_tensor_at(b->g, 0)] = true;
     *out = t;
     return DREY_OK;
+}
+
+static drey_status find(const binder *b, const char *name, int64_t d0, int64_t d1,
+                        const gguf_tensor **out)
+{
+    return find_deep(b, name, (int64_t[3]){d0, d1, 1}, out);
 }
 
 static drey_status bind_matrix(binder *b, const char *role, int64_t rows, int64_t k, weight **out)
@@ -299,22 +335,70 @@ static drey_status bind_qkv(binder *b, layer_layout *y)
     return bind_rows(b, t, n_q + n_kv, n_kv, "attn_v.weight", &y->v);
 }
 
-static drey_status bind_ffn(binder *b, layer_layout *y)
+/* Feed-forward matrices of n_ff by these names. */
+static drey_status bind_gated(binder *b, layer_layout *y, int32_t n_ff, const char *const name[3])
+{
+    const model_shape *s = &b->l->shape;
+    if (name[0])
+        TRY(bind_matrix(b, name[0], n_ff, s->n_embd, &y->gate));
+    TRY(bind_matrix(b, name[1], n_ff, s->n_embd, &y->up));
+    return bind_matrix(b, name[2], s->n_embd, n_ff, &y->down);
+}
+
+static drey_status bind_dense(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->l->shape;
     char name[64];
     const gguf_tensor *t;
-    if (s->arch->gate_in_up) {
-        TRY(find(b, layer_tensor(&b->l->shape, name, b->layer, "ffn_up.weight"), s->n_embd,
-                 2 * s->n_ff, &t));
-        TRY(bind_rows(b, t, 0, s->n_ff, "ffn_gate.weight", &y->gate));
-        TRY(bind_rows(b, t, s->n_ff, s->n_ff, "ffn_up.weight", &y->up));
-    } else {
-        if (has_gate(s, b->g, b->layer))
-            TRY(bind_matrix(b, "ffn_gate.weight", s->n_ff, s->n_embd, &y->gate));
-        TRY(bind_matrix(b, "ffn_up.weight", s->n_ff, s->n_embd, &y->up));
-    }
+    if (!s->arch->gate_in_up)
+        return bind_gated(
+            b, y, s->n_ff,
+            (const char *const[3]){has_gate(s, b->g, b->layer) ? "ffn_gate.weight" : NULL,
+                                   "ffn_up.weight", "ffn_down.weight"});
+    TRY(find(b, layer_tensor(s, name, b->layer, "ffn_up.weight"), s->n_embd, 2 * s->n_ff, &t));
+    TRY(bind_rows(b, t, 0, s->n_ff, "ffn_gate.weight", &y->gate));
+    TRY(bind_rows(b, t, s->n_ff, s->n_ff, "ffn_up.weight", &y->up));
     return bind_matrix(b, "ffn_down.weight", s->n_embd, s->n_ff, &y->down);
+}
+
+static drey_status bind_experts(binder *b, layer_layout *y)
+{
+    static const char *const shared[3] = {"ffn_gate_shexp.weight", "ffn_up_shexp.weight",
+                                          "ffn_down_shexp.weight"};
+    const model_shape *s = &b->l->shape;
+    const expert_shape *e = &s->experts;
+    TRY(bind_matrix(b, "ffn_gate_inp.weight", e->router.n_experts, s->n_embd, &y->experts.router));
+    if (e->n_ff_shared > 0)
+        TRY(bind_gated(b, y, e->n_ff_shared, shared));
+    return DREY_OK;
+}
+
+/* The matrices of experts, which are in no pass. */
+static drey_status bind_slots(binder *b, layer_layout *y)
+{
+    static const char *const names[EXPERT_MATRICES] = {"ffn_gate_exps.weight", "ffn_up_exps.weight",
+                                                       "ffn_down_exps.weight"};
+    const model_shape *s = &b->l->shape;
+    int32_t n = s->experts.router.n_experts, n_ff = s->experts.n_ff;
+    if (!layer_has_experts(s, b->layer))
+        return DREY_OK;
+    y->experts.of = &b->l->experts[b->layer];
+    y->experts.of->n_experts = n;
+    for (int32_t i = 0; i < EXPERT_MATRICES; i++) {
+        char name[64];
+        const gguf_tensor *t;
+        bool down = i == EXPERT_DOWN;
+        TRY(find_deep(b, layer_tensor(s, name, b->layer, names[i]),
+                      (int64_t[3]){down ? n_ff : s->n_embd, down ? s->n_embd : n_ff, n}, &t));
+        TRY(expert_matrix_describe(y->experts.of, i, &b->l->matrix[b->l->n_matrices++], t,
+                                   b->kernels, b->err));
+    }
+    return DREY_OK;
+}
+
+static drey_status bind_ffn(binder *b, layer_layout *y)
+{
+    return layer_has_experts(&b->l->shape, b->layer) ? bind_experts(b, y) : bind_dense(b, y);
 }
 
 static drey_status bind_cross(binder *b, layer_layout *y)
@@ -492,6 +576,8 @@ static drey_status bind_model(binder *b)
     if (s->taps.n)
         TRY(bind_taps(b));
     for (b->layer = 0; b->layer < s->n_layers; b->layer++)
+        TRY(bind_slots(b, &l->layer[b->layer]));
+    for (b->layer = 0; b->layer < s->n_layers; b->layer++)
         TRY(bind_layer(b, &l->layer[b->layer]));
     if (s->n_rot > 0 && gguf_find_tensor(g, "rope_freqs.weight"))
         TRY(find(b, "rope_freqs.weight", s->n_rot / 2, 1, &t));
@@ -551,6 +637,8 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         a, (n_layers * MATRICES_PER_LAYER + n_readers * MATRICES_PER_READER + MATRICES_AROUND) *
                sizeof *l->matrix);
     l->readers = arena_take(a, n_readers * sizeof *l->readers);
+    if (n_expert_layers(s) > 0)
+        l->experts = arena_take(a, n_expert_layers(s) * sizeof *l->experts);
     l->vector = arena_take(a, n_vectors_most(s) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));

@@ -20,6 +20,15 @@ typedef struct layer_encdec {
     attend_bias bias;
 } layer_encdec;
 
+/* What layers of a mixture have besides: the layer's own feed-forward matrices are of the shared
+ * expert, or missing. */
+typedef struct layer_experts {
+    weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
+    float *choice_bias; /* [n_experts]: of the choice alone */
+    float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
+    expert_layer *of;
+} layer_experts;
+
 /* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
 typedef struct layer_layout {
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
@@ -29,7 +38,9 @@ typedef struct layer_layout {
                           embedding, and are twice as wide */
     float *attn_norm_bias, *ffn_norm_bias; /* [D]: of norms that take the mean off */
     float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
-    float *q_norm, *k_norm;                /* [S]: of each head */
+    struct {
+        float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
+    } head_norm;
     /* Added to the product of the matrix of that name. */
     float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
     float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
@@ -38,6 +49,7 @@ typedef struct layer_layout {
         int32_t rope;   /* its rotation: of model_shape.rope */
     } positions;
     layer_encdec encdec;
+    layer_experts experts;
 } layer_layout;
 
 /* The matrices with which a decoder layer reads the encoder's output. A pass of the encoder
@@ -57,13 +69,15 @@ typedef struct model_layout {
     model_shape shape;
     weight *matrix; /* an untied embedding, then those of a pass in its order, the head last */
     int32_t n_matrices;
-    int32_t n_looked_up; /* of the matrices, in front: not part of a pass. 1, or 0 where tied */
-    weight *embedding;   /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
-    weight *fuse;        /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
-    bool tied;           /* no output.weight: the head is the embedding */
-    row_table *table;    /* of rows of the head that the slice lacks; NULL: the head is whole */
-    int32_t n_logits;    /* numbers of a row of logits: V, or those of the slice and the table */
-    layer_layout *layer; /* [n_layers] */
+    int32_t n_looked_up;   /* of the matrices, in front: rows of it are looked up, and no pass
+                              multiplies with it. 1, or 0 where tied. Then a mixture's experts */
+    weight *embedding;     /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
+    weight *fuse;          /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
+    bool tied;             /* no output.weight: the head is the embedding */
+    row_table *table;      /* of rows of the head that the slice lacks; NULL: the head is whole */
+    int32_t n_logits;      /* numbers of a row of logits: V, or those of the slice and the table */
+    layer_layout *layer;   /* [n_layers] */
+    expert_layer *experts; /* [n_layers]; NULL: the model is no mixture */
     layout_vector *vector;
     int32_t n_vectors;
     weight *head;                        /* of an encoder, which has none, the last matrix */

@@ -23,6 +23,11 @@
  * FUSE comes between LOADED and the first layer, in a model that is a layer after another one
  * (arch.h: tap_shape): its rows begin as a product with the other model's states.
  *
+ * A layer of a mixture of experts (mixture.h) has in place of GATE_UP and DOWN:
+ *
+ *   ROUTE -> [SHARED] -> EXPERTS_UP -> EXPERTS_DOWN -> LAYER
+ *                            ^-------------+
+ *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */
 #include "model/pass.h"
@@ -32,12 +37,14 @@
 
 #include "common/num.h"
 #include "model/layer.h"
+#include "model/mixture.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 #include "weights/weights.h"
 
 enum {
     LOADED,
+    LOADING,
     FUSE,
     QKV,
     OUT,
@@ -45,6 +52,10 @@ enum {
     CROSS_OUT,
     GATE_UP,
     DOWN,
+    ROUTE,
+    SHARED,
+    EXPERTS_UP,
+    EXPERTS_DOWN,
     LAYER,
     READER,
     HEAD,
@@ -106,11 +117,73 @@ static void open_gate_up(model_pass *p)
         open_product(p, GATE_UP, &(product){y->up, ws->gate, pass_ff_ld(p)}, 1);
 }
 
-static void open_down(model_pass *p)
+static void open_down(model_pass *p, int stage, float *to)
 {
     layer_activate(p);
-    open_product(p, DOWN,
-                 &(product){p->r->layout->layer[p->layer].down, p->r->ws->y, pass_embd_ld(p)}, 1);
+    open_product(p, stage, &(product){p->r->layout->layer[p->layer].down, to, pass_embd_ld(p)}, 1);
+}
+
+/* Of a mixture: the router, and the shared expert where there is one. */
+static void open_route(model_pass *p)
+{
+    const layer_layout *y = &p->r->layout->layer[p->layer];
+    workspace *ws = p->r->ws;
+    layer_norm_ffn(p);
+    open_product(p, ROUTE,
+                 (product[]){{y->experts.router, ws->mixture.logits,
+                              row_stride(y->experts.router->form.n_rows)},
+                             {y->gate, ws->gate, pass_ff_ld(p)},
+                             {y->up, ws->up, pass_ff_ld(p)}},
+                 y->up ? 3 : 1);
+}
+
+/* The layer's feed-forward part. */
+static void open_ffn(model_pass *p)
+{
+    if (p->r->layout->layer[p->layer].experts.of)
+        open_route(p);
+    else
+        open_gate_up(p);
+}
+
+/* The layer is complete but for the sum. */
+static void end_layer(model_pass *p)
+{
+    layer_add_ffn(p);
+    p->layer++;
+    p->stage = LAYER;
+    pass_take_taps(p);
+}
+
+/* The next experts, or what follows them. */
+static void open_experts(model_pass *p)
+{
+    if (!mixture_next(p)) {
+        mixture_add(p);
+        end_layer(p);
+        return;
+    }
+    mixture_begin_up(p);
+    p->stage = EXPERTS_UP;
+    p->in_product = true;
+}
+
+static void open_experts_down(model_pass *p)
+{
+    mixture_begin_down(p);
+    p->stage = EXPERTS_DOWN;
+    p->in_product = true;
+}
+
+/* The router has its logits. The shared expert is computed while the others are read. */
+static drey_status open_chosen(model_pass *p, drey_error *err)
+{
+    TRY(mixture_choose(p, err));
+    if (p->r->layout->layer[p->layer].up)
+        open_down(p, SHARED, p->r->ws->mixture.shared);
+    else
+        open_experts(p);
+    return DREY_OK;
 }
 
 /* Brings what is pinned of a matrix that this pass does not multiply. */
@@ -119,6 +192,25 @@ static void open_loading(model_pass *p, int stage, weight *m)
     product_begin(p->r->weights, &(product){.matrix = m}, 1, NULL, 0);
     p->stage = stage;
     p->in_product = true;
+}
+
+static bool needs_head(const model_pass *p)
+{
+    return p->n_logits > 0 || shape_encodes(&p->r->layout->shape);
+}
+
+/* A mixture loads what its passes use in the order of a pass before the first layer: experts are
+ * read by that layer when it has chosen them, into a ring that must not wait for later layers. */
+static drey_status open_next_loading(model_pass *p, drey_error *err)
+{
+    const model_layout *l = p->r->layout;
+    if (p->n_loaded < l->n_matrices) {
+        open_loading(p, LOADING, &l->matrix[p->n_loaded++]);
+        return DREY_OK;
+    }
+    p->stage = LOADED;
+    TRY(weights_pass_end(p->r->weights, err));
+    return weights_pass_begin(p->r->weights, needs_head(p), err);
 }
 
 static drey_status open_head(model_pass *p, drey_error *err)
@@ -194,6 +286,9 @@ static drey_status advance(model_pass *p, drey_error *err)
         else
             TRY(begin_layers(p, err));
         break;
+    case LOADING:
+        TRY(open_next_loading(p, err));
+        break;
     case FUSE:
         TRY(begin_layers(p, err));
         break;
@@ -204,7 +299,7 @@ static drey_status advance(model_pass *p, drey_error *err)
         if (p->r->layout->layer[p->layer].encdec.cross_q)
             open_cross_q(p);
         else
-            open_gate_up(p);
+            open_ffn(p);
         break;
     case CROSS_Q:
         open_cross_out(p);
@@ -213,13 +308,20 @@ static drey_status advance(model_pass *p, drey_error *err)
         open_gate_up(p);
         break;
     case GATE_UP:
-        open_down(p);
+        open_down(p, DOWN, p->r->ws->y);
         break;
     case DOWN:
-        layer_add_ffn(p);
-        p->layer++;
-        p->stage = LAYER;
-        pass_take_taps(p);
+        end_layer(p);
+        break;
+    case ROUTE:
+        TRY(open_chosen(p, err));
+        break;
+    case SHARED:
+    case EXPERTS_DOWN:
+        open_experts(p);
+        break;
+    case EXPERTS_UP:
+        open_experts_down(p);
         break;
     case LAYER:
         TRY(open_layer(p, err));
@@ -344,10 +446,11 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     count_rows(p);
     pass_place_rows(p);
-    bool to_end = p->n_logits > 0 || shape_encodes(&r->layout->shape);
-    TRY(weights_pass_begin(r->weights, to_end, err));
+    TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
     if (p->n_own == 0)
         skip_layers(p);
+    if (r->layout->experts && !weights_loaded(r->weights))
+        return open_next_loading(p, err);
     if (r->layout->n_looked_up > 0 && !weights_loaded(r->weights))
         open_loading(p, LOADED, r->layout->embedding);
     return DREY_OK;
@@ -473,6 +576,7 @@ void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int
 void pass_leave(model_pass *p)
 {
     product_leave(p->r->weights);
+    experts_leave(p->r->weights);
     weights_pass_leave(p->r->weights);
     p->in_product = false;
     p->stage = COMPLETE;

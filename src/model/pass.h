@@ -111,6 +111,7 @@ struct model_pass {
     int32_t layer;         /* the next to begin, or under way */
     int stage;
     bool in_product;
+    int32_t n_loaded;             /* of a mixture's first pass: matrices that are in memory */
     int32_t n_runs;               /* of rows that attend together */
     bool attends_cross;           /* to the encoder's output, not to their own cache */
     int32_t reader;               /* of an encoder: the decoder layer whose keys are computed */

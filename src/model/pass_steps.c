@@ -28,7 +28,7 @@ int64_t pass_kv_ld(const model_pass *p)
 
 int64_t pass_ff_ld(const model_pass *p)
 {
-    return row_stride(p->r->layout->shape.n_ff);
+    return row_stride(shape_widest_ff(&p->r->layout->shape));
 }
 
 int64_t pass_wide_ld(const model_pass *p)
@@ -70,7 +70,8 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
     for (int kind = 0; kind < ACT_KINDS; kind++)
         p->kinds[kind] = false;
     for (int32_t i = 0; i < n; i++)
-        p->kinds[matrices[i]->form.kernel->act] = true;
+        if (matrices[i])
+            p->kinds[matrices[i]->form.kernel->act] = true;
 }
 
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)
@@ -336,7 +337,7 @@ static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     const model_layout *l = p->r->layout;
     const workspace *ws = p->r->ws;
     for (int32_t i = from; i < to; i++)
-        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head_row[i] * pass_embd_ld(p),
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head.row[i] * pass_embd_ld(p),
                   l->final_norm, l->final_norm_bias);
     pass_quantise_rows(p, from, to);
 }
@@ -349,12 +350,12 @@ static int32_t list_head_rows(const model_pass *p)
     for (int32_t g = 0; g < p->n_groups; g++) {
         const pass_group *group = &p->groups[g];
         for (int32_t i = group->n - group->n_logits; i < group->n; i++)
-            ws->head_row[n++] = group->first_row + i;
+            ws->head.row[n++] = group->first_row + i;
         first_deferred[g] = n;
         n += group->n_deferred;
     }
     for (int32_t row = p->n_own; row < p->n_rows; row++)
-        ws->head_row[first_deferred[ws->group[row]] + ws->pending[row]] = row;
+        ws->head.row[first_deferred[ws->group[row]] + ws->pending[row]] = row;
     return n;
 }
 
@@ -365,7 +366,7 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
     const runner *r = p->r;
     uint32_t most = 0;
     for (int32_t i = 0; i < p->n_rows; i++) {
-        const float *x = r->ws->x + r->ws->head_row[i] * pass_embd_ld(p);
+        const float *x = r->ws->x + r->ws->head.row[i] * pass_embd_ld(p);
         for (int64_t j = 0; j < r->layout->shape.n_embd; j++) {
             uint32_t bits;
             memcpy(&bits, &x[j], sizeof bits);
@@ -408,8 +409,8 @@ void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n)
     pass_scale(logits, s->logit_scale, n);
     if (r->layout->head_bias)
         add_head_bias(r->layout, ids, logits, n);
-    if (s->logit_cap > 0)
-        r->kernels->softcap(logits, n, s->logit_cap);
+    if (s->cap.logit > 0)
+        r->kernels->softcap(logits, n, s->cap.logit);
 }
 
 static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -423,6 +424,6 @@ static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
 void pass_finish_logits(model_pass *p)
 {
     const model_shape *s = &p->r->layout->shape;
-    if (s->logit_scale != 1.0f || s->logit_cap > 0 || p->r->layout->head_bias)
+    if (s->logit_scale != 1.0f || s->cap.logit > 0 || p->r->layout->head_bias)
         pass_each_row(p, step_finish);
 }

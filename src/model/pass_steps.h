@@ -37,8 +37,8 @@ void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n);
 
 /* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
 void pass_each_row(model_pass *p, pass_rows_fn *step);
-/* Says what the next product reads: k numbers of `source` per row, in the kinds its matrices want.
- */
+/* Says what the next product reads: k numbers of `source` per row, in the kinds that its matrices
+ * (NULL: one that the layer has not) want. */
 void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
                      weight *const matrices[], int32_t n);
 /* Quantises rows [from, to) of that, from a multiple of TOKEN_TILE. */

@@ -23,7 +23,8 @@ static size_t floats(int64_t rows, int64_t n)
 /* That a product reads. */
 static int64_t longest_row(const model_shape *s)
 {
-    int64_t most = max_i64(row_stride((int64_t)s->n_heads * s->head_dim), row_stride(s->n_ff));
+    int64_t most =
+        max_i64(row_stride((int64_t)s->n_heads * s->head_dim), row_stride(shape_widest_ff(s)));
     return max_i64(max_i64(most, row_stride(s->n_embd)), row_stride(workspace_wide(s)));
 }
 
@@ -36,78 +37,151 @@ static size_t look_bytes(int32_t n_embd)
     return most;
 }
 
+int32_t workspace_batch(const model_shape *s, const workspace_limits *l)
+{
+    return max_i32(l->max_rows + l->max_deferred, s->experts.router.n_used);
+}
+
+/* Each expert of a batch begins at a multiple of 64. */
+static size_t batch_acts(const model_shape *s, const workspace_limits *l, int kind)
+{
+    int32_t rows = workspace_batch(s, l), n = min_i32(rows, s->experts.router.n_experts);
+    return act_bytes((act_kind)kind, rows, longest_row(s)) + 64 * (size_t)n;
+}
+
 /* Walks over the workspace's buffers: sums their sizes when ws is NULL, else takes them from `a`.
  */
-static size_t workspace_walk(workspace *ws, const model_shape *s, const workspace_limits *l,
-                             arena *a)
+typedef struct walk {
+    workspace *ws;
+    const model_shape *s;
+    const workspace_limits *l;
+    arena *a;
+    size_t total;
+    int32_t rows, n_logits; /* rows of a pass; those with logits */
+    size_t ints;            /* bytes of a number for each row */
+} walk;
+
+static void *walk_over(walk *w, size_t bytes)
 {
-    int32_t rows = l->max_rows + l->max_deferred, logits = l->max_logit_rows + l->max_deferred;
-    int64_t n_q = (int64_t)s->n_heads * s->head_dim;
-    int64_t n_kv = (int64_t)s->n_heads_kv * s->head_dim;
-    size_t ints = (size_t)rows * sizeof(int32_t), total = 0;
-    workspace dummy;
-    workspace *to = ws ? ws : &dummy;
+    w->total += arena_size(bytes);
+    return w->ws ? arena_take(w->a, bytes) : NULL;
+}
+
 #define TAKE(field, bytes)                                                                         \
     do {                                                                                           \
-        size_t bytes_ = (bytes);                                                                   \
-        total += arena_size(bytes_);                                                               \
-        if (ws)                                                                                    \
-            to->field = arena_take(a, bytes_);                                                     \
+        void *taken_ = walk_over(w, bytes);                                                        \
+        if (w->ws)                                                                                 \
+            w->ws->field = taken_;                                                                 \
     } while (0)
+
+static void walk_rows(walk *w)
+{
+    const model_shape *s = w->s;
+    const workspace_limits *l = w->l;
+    int32_t rows = w->rows, batch = workspace_batch(s, l);
+    int64_t n_q = (int64_t)s->n_heads * s->head_dim, n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     TAKE(x, floats(rows, s->n_embd));
     TAKE(y, floats(rows, s->n_embd));
     TAKE(q, floats(rows, n_q));
     TAKE(k, floats(rows, n_kv));
     TAKE(v, floats(rows, n_kv));
     TAKE(att, floats(rows, n_q));
-    TAKE(gate, floats(rows, s->n_ff));
-    TAKE(up, floats(rows, s->n_ff));
-    to->taps.wide = NULL;
+    TAKE(gate, floats(batch, shape_widest_ff(s)));
+    TAKE(up, floats(batch, shape_widest_ff(s)));
     if (s->taps.n)
         TAKE(taps.wide, floats(rows, workspace_wide(s)));
     TAKE(rope, (size_t)rows * (size_t)(s->n_ropes * s->n_rot) * sizeof(float));
-    TAKE(logits, floats(logits, l->n_logits ? l->n_logits : s->n_vocab));
-    to->taps.rows = NULL;
+    TAKE(logits, floats(w->n_logits, l->n_logits ? l->n_logits : s->n_vocab));
     if (l->max_tap_rows)
         TAKE(taps.rows, floats(l->max_tap_rows, s->n_embd));
     TAKE(rows, (size_t)rows * sizeof(pass_row));
-    TAKE(group, ints);
-    TAKE(pending, ints);
-    TAKE(slot, ints);
-    TAKE(position, ints);
-    TAKE(head_row, ints);
-    TAKE(n_path, ints);
-    TAKE(n_prefix, ints);
-    TAKE(path, ints * (size_t)l->max_pending);
-    TAKE(attend, (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_layer));
-    size_t n_more = s->encoder.n_layers > 0; /* of what only models with an encoder need */
-    TAKE(attention.more, n_more * (size_t)(l->max_groups + l->max_deferred) * sizeof(attend_more));
-    TAKE(attention.nothing, n_more * ints);
-    TAKE(attention.seen, n_more * ints);
+    TAKE(group, w->ints);
+    TAKE(pending, w->ints);
+    TAKE(slot, w->ints);
+    TAKE(position, w->ints);
+    TAKE(head.row, w->ints);
+    TAKE(n_path, w->ints);
+    TAKE(n_prefix, w->ints);
+    TAKE(path, w->ints * (size_t)l->max_pending);
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        TAKE(acts[kind], batch_acts(s, l, kind));
+    TAKE(head.look, (size_t)l->n_threads * sizeof(void *));
+    for (int32_t i = 0; i < l->n_threads; i++)
+        TAKE(head.look[i], look_bytes(s->n_embd));
+}
+
+/* Numbers of partial results. */
+static size_t partials_of(const walk *w)
+{
+    const model_shape *s = w->s;
+    const workspace_limits *l = w->l;
+    int32_t n_shared = s->n_heads / s->n_heads_kv;
+    size_t n = attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
+    size_t divided =
+        attend_split_partials(s->n_heads_kv, n_shared, s->head_dim, w->rows, l->n_slots);
+    return l->n_attending > 1 ? max_size(n, divided) : n;
+}
+
+static void walk_attention(walk *w)
+{
+    const workspace_limits *l = w->l;
+    size_t n_runs = (size_t)(l->max_groups + l->max_deferred);
+    size_t n_more = w->s->encoder.n_layers > 0; /* of what only models with an encoder need */
     int32_t n_slots = l->n_threads + l->n_devices;
-    bool divided = l->n_attending > 1;
+    TAKE(attend, n_runs * sizeof(attend_layer));
+    TAKE(attention.more, n_more * n_runs * sizeof(attend_more));
+    TAKE(attention.nothing, n_more * w->ints);
+    TAKE(attention.seen, n_more * w->ints);
     TAKE(attention.scratch, (size_t)n_slots * sizeof(void *));
     for (int32_t i = 0; i < n_slots; i++)
-        TAKE(attention.scratch[i], attend_scratch_bytes(s->head_dim));
-    int32_t n_shared = s->n_heads / s->n_heads_kv;
-    to->attention.n_partials =
-        attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
-    if (divided)
-        to->attention.n_partials =
-            max_size(to->attention.n_partials,
-                     attend_split_partials(s->n_heads_kv, n_shared, s->head_dim, rows, l->n_slots));
-    TAKE(attention.partials, to->attention.n_partials * sizeof(float));
-    to->attention.split = NULL;
-    if (divided)
+        TAKE(attention.scratch[i], attend_scratch_bytes(w->s->head_dim));
+    TAKE(attention.partials, partials_of(w) * sizeof(float));
+    if (w->ws)
+        w->ws->attention.n_partials = partials_of(w);
+    if (l->n_attending > 1)
         TAKE(attention.split, attend_split_bytes(n_slots));
-    for (int kind = 0; kind < ACT_KINDS; kind++)
-        TAKE(acts[kind], act_bytes((act_kind)kind, rows, longest_row(s)));
-    TAKE(look, (size_t)l->n_threads * sizeof(void *));
-    for (int32_t i = 0; i < l->n_threads; i++)
-        TAKE(look[i], look_bytes(s->n_embd));
+}
+
+static void walk_mixture(walk *w)
+{
+    const expert_shape *e = &w->s->experts;
+    size_t n_experts = (size_t)e->router.n_experts, n_used = (size_t)e->router.n_used;
+    if (n_experts == 0)
+        return;
+    TAKE(mixture.logits, floats(w->rows, e->router.n_experts));
+    TAKE(mixture.chosen, w->ints * n_used);
+    TAKE(mixture.weight, w->ints * n_used);
+    TAKE(mixture.place, w->ints * n_used);
+    if (e->n_ff_shared > 0) {
+        TAKE(mixture.shared, floats(w->rows, w->s->n_embd));
+        TAKE(mixture.shared_weight, w->ints);
+    }
+    TAKE(mixture.rows, floats((int64_t)w->rows * e->router.n_used, w->s->n_embd));
+    TAKE(mixture.run, n_experts * sizeof(expert_run));
+    TAKE(mixture.at, n_experts * sizeof(int32_t));
+    TAKE(mixture.acts, n_experts * ACT_KINDS * sizeof(void *));
+    TAKE(mixture.product, 2 * n_experts * sizeof(expert_product));
+}
+
 #undef TAKE
-    to->limits = *l;
-    return total;
+
+static size_t workspace_walk(workspace *ws, const model_shape *s, const workspace_limits *l,
+                             arena *a)
+{
+    int32_t rows = l->max_rows + l->max_deferred;
+    walk w = {.ws = ws,
+              .s = s,
+              .l = l,
+              .a = a,
+              .rows = rows,
+              .n_logits = l->max_logit_rows + l->max_deferred,
+              .ints = (size_t)rows * sizeof(int32_t)};
+    if (ws)
+        *ws = (workspace){.limits = *l};
+    walk_rows(&w);
+    walk_attention(&w);
+    walk_mixture(&w);
+    return w.total;
 }
 
 size_t workspace_bytes(const model_shape *s, const workspace_limits *limits)

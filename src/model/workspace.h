@@ -5,6 +5,7 @@
 #include "kernel/kernel.h"
 #include "model/arch.h"
 #include "unit/units.h"
+#include "weights/weights.h"
 
 typedef struct pass_row {
     int32_t token;
@@ -30,7 +31,8 @@ typedef struct workspace {
     workspace_limits limits;
     float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
     float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
-    float *gate, *up;       /* [B][F]; without gates gate holds Up's product */
+    float *gate, *up;       /* [B][F], B being n_used at least; without gates gate holds Up's
+                               product */
     float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
     float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
     struct {
@@ -44,7 +46,6 @@ typedef struct workspace {
                                its index among those */
     int32_t *slot;        /* [B]: where its keys and values go */
     int32_t *position;    /* [B] */
-    int32_t *head_row;    /* [B]: the row that has the i-th logits */
     int32_t *path;        /* [B][max_pending]: slots of a row's pending ancestors and itself */
     int32_t *n_path;      /* [B] */
     int32_t *n_prefix;    /* [B]: positions that are in the slots of their numbers */
@@ -60,14 +61,34 @@ typedef struct workspace {
         size_t n_partials;
         attend_split *split; /* NULL: one unit */
     } attention;
+    /* Of a mixture; V is B n_used, a row for each expert that a row takes, sorted by expert: */
+    struct {
+        float *logits;           /* [B][n_experts], and then the weights of all */
+        int32_t *chosen;         /* [B][n_used] */
+        float *weight;           /* [B][n_used] */
+        int32_t *place;          /* [B][n_used]: which of V it is */
+        float *shared;           /* [B][D]: of the shared expert, */
+        float *shared_weight;    /* [B]: and what it counts */
+        float *rows;             /* [V][D]: normed rows, and then what their experts make of them */
+        expert_run *run;         /* [n_experts] */
+        int32_t n_runs, n_run;   /* of the layer; of them those that are in waves so far */
+        int32_t *at;             /* [n_experts]: of a run of a batch, in gate and up */
+        void **acts;             /* [n_experts][ACT_KINDS] of a batch: in `acts` */
+        expert_product *product; /* [2 n_experts] */
+    } mixture;
     void *acts[ACT_KINDS];
-    void **look; /* [n_threads]: the quantised form of one row of D */
+    struct {
+        int32_t *row; /* [B]: the row that has the i-th logits */
+        void **look;  /* [n_threads]: the quantised form of one row of D */
+    } head;
 } workspace;
 
 size_t workspace_bytes(const model_shape *s, const workspace_limits *limits);
 /* Takes everything from `a`, whose owner checks it. */
 void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a);
 
+/* Rows of gate and up, and of activations. */
+int32_t workspace_batch(const model_shape *s, const workspace_limits *limits);
 /* Numbers of a row of `wide`. */
 int64_t workspace_wide(const model_shape *s);
 /* Numbers from one row to the next of an array of rows of n. */

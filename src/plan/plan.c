@@ -134,6 +134,12 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
     return total;
 }
 
+/* Of n slots of experts in every layer. */
+static uint64_t experts_bytes_of(const plan_experts *e, int32_t n)
+{
+    return e->most ? e->fixed_bytes + (uint64_t)n * e->slot_bytes : 0;
+}
+
 /* ---- What does not depend on pinning ---- */
 
 static uint64_t ring_least(const plan_inputs *in, int model)
@@ -189,7 +195,7 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
         t->queue_bytes += m->queue_bytes;
         t->work_bytes += m->overhead_bytes;
         t->encoder_bytes += m->encoder_bytes;
-        stays += m->resident_bytes;
+        stays += m->resident_bytes + experts_bytes_of(&m->experts, m->experts.least);
         for (int32_t j = 0; j < m->n_matrices; j++)
             stays += staying_bytes(&m->matrix[j]);
     }
@@ -221,7 +227,8 @@ static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t l
 
 static void pin_least(const plan_inputs *in, plan_result *r)
 {
-    for (int i = 0; i < PLAN_MODELS; i++)
+    for (int i = 0; i < PLAN_MODELS; i++) {
+        r->expert_slots[i] = in->model[i].experts.least;
         for (int32_t j = 0; j < in->model[i].n_matrices; j++) {
             const plan_matrix *m = &in->model[i].matrix[j];
             residency *stays = &r->stays[i][j];
@@ -229,6 +236,7 @@ static void pin_least(const plan_inputs *in, plan_result *r)
             if (m->must_stay)
                 *(stays->split ? &stays->n_planes[0] : &stays->n_pinned) = stays->n_groups;
         }
+    }
 }
 
 /* The plane with a weight's bit of this number, counted from 1; 0: none after the first plane. */
@@ -322,8 +330,21 @@ static void pin_lookups(const plan_inputs *in, plan_result *r, uint64_t *room)
 {
     for (int i = PLAN_MODELS - 1; i >= 0; i--)
         for (int32_t j = 0; j < in->model[i].n_matrices; j++)
-            if (!r->stays[i][j].in_pass)
+            if (!r->stays[i][j].in_pass && !in->model[i].matrix[j].of_experts)
                 pin_whole(&r->stays[i][j], room);
+}
+
+/* More slots for the target's experts, as far as there is room. */
+static void add_slots(const plan_inputs *in, plan_result *r, uint64_t *room)
+{
+    const plan_experts *e = &in->model[PLAN_TARGET].experts;
+    if (e->most == 0)
+        return;
+    int32_t more = e->most - e->least;
+    if (*room / e->slot_bytes < (uint64_t)more)
+        more = (int32_t)(*room / e->slot_bytes);
+    r->expert_slots[PLAN_TARGET] += more;
+    *room -= (uint64_t)more * e->slot_bytes;
 }
 
 static void pin_bits(const plan_model *target, plan_result *r, uint64_t *room)
@@ -379,6 +400,7 @@ static void pin(const plan_inputs *in, uint64_t room, plan_result *r)
         pin_bits(&in->model[PLAN_TARGET], r, &room);
     else
         room = pin_groups(in, room, front_share, r);
+    add_slots(in, r, &room);
     if (streamed_bytes(in, r) == 0)
         pin_lookups(in, r, &room);
     r->report.front_layers = front_share > 0 ? plan_front_layers(in, r) : 0;
@@ -391,11 +413,32 @@ uint64_t plan_step_bytes(const plan_inputs *in, const plan_result *r)
 
 static void pin_share_of_each(const plan_inputs *in, plan_result *r)
 {
+    const plan_experts *e = &in->model[PLAN_TARGET].experts;
+    r->expert_slots[PLAN_TARGET] = max_i32(e->least, (int32_t)(in->share * e->most));
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
         residency *stays = &r->stays[PLAN_TARGET][i];
         if (stays->in_pass)
             stays->n_pinned = max_i32(stays->n_pinned, (int32_t)(in->share * stays->n_groups));
     }
+}
+
+/* Weights that are in memory, whatever they are. */
+static uint64_t side_bytes(const plan_inputs *in, const plan_result *r, int model)
+{
+    const plan_model *m = &in->model[model];
+    return m->resident_bytes + model_pinned_bytes(in, r, model) +
+           experts_bytes_of(&m->experts, r->expert_slots[model]);
+}
+
+/* What a usual token has to read of a mixture's experts, with so many slots in a layer. */
+static uint64_t missing_bytes(const plan_experts *e, int32_t n_slots)
+{
+    if (e->most == 0)
+        return 0;
+    double missing = 1;
+    for (int i = 0; i < USUAL_EXPERT_MISSES; i++)
+        missing *= 1 - (double)n_slots / e->most;
+    return (uint64_t)(missing * (double)e->token_bytes);
 }
 
 /* ---- The report ---- */
@@ -426,11 +469,18 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
 {
     drey_plan *t = &r->report;
     t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
-    t->streamed_bytes_per_pass = streamed_bytes(in, r);
+    const plan_experts *e = &in->model[PLAN_TARGET].experts;
+    t->streamed_bytes_per_pass =
+        streamed_bytes(in, r) + missing_bytes(e, r->expert_slots[PLAN_TARGET]);
+    t->n_experts = e->most;
+    t->expert_slots = r->expert_slots[PLAN_TARGET];
+    t->expert_bytes = experts_bytes_of(e, t->expert_slots);
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
-        t->draft_bytes += in->model[i].resident_bytes + model_pinned_bytes(in, r, i);
+        t->draft_bytes += side_bytes(in, r, i);
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {
         const residency *m = &r->stays[PLAN_TARGET][i];
+        if (in->model[PLAN_TARGET].matrix[i].of_experts)
+            continue;
         if (!m->in_pass)
             t->lookup_bytes += residency_rest_bytes(m);
         else if (residency_is_whole(m))
@@ -439,10 +489,11 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
             t->n_tensors_streamed++;
     }
     t->prompt_chunk = r->chunk;
-    uint64_t used = fixed + with_page_tables(t->pinned_bytes + t->draft_bytes - stays);
-    uint64_t named = t->pinned_bytes + t->draft_bytes + t->ring_bytes + t->kv_bytes +
-                     t->work_bytes + t->held_bytes + t->prefix_bytes + t->encoder_bytes +
-                     t->process_bytes;
+    uint64_t used =
+        fixed + with_page_tables(t->pinned_bytes + t->expert_bytes + t->draft_bytes - stays);
+    uint64_t named = t->pinned_bytes + t->expert_bytes + t->draft_bytes + t->ring_bytes +
+                     t->kv_bytes + t->work_bytes + t->held_bytes + t->prefix_bytes +
+                     t->encoder_bytes + t->process_bytes;
     t->reserve_bytes += used - named;
     t->process_bytes += used - named;
     t->spare_bytes = t->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : t->budget_bytes - used;
@@ -474,7 +525,7 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     uint64_t room = budget_bytes - fixed, stays = 0;
     pin_least(in, r);
     for (int i = 0; i < PLAN_MODELS; i++)
-        stays += in->model[i].resident_bytes + model_pinned_bytes(in, r, i);
+        stays += side_bytes(in, r, i);
     if (in->set_share)
         pin_share_of_each(in, r);
     else

@@ -7,6 +7,7 @@
 #include "draft/draft.h"
 #include "drey/tune.h"
 #include "model/model.h"
+#include "policy/policy.h"
 #include "weights/weights.h"
 
 /* The models of an engine. All but the target are side models, whose weights stay in memory. They
@@ -17,8 +18,19 @@ typedef struct plan_matrix {
     residency groups;   /* of which nothing stays */
     double numbers;     /* [n_rows][k] */
     bool must_stay;     /* pinned whatever the budget is */
+    bool of_experts;    /* parts of it come to slots; otherwise nothing of it is in memory */
     int32_t first_bits; /* of one in planes: of a weight that are in the first one */
 } plan_matrix;
+
+/* A mixture's experts: bytes are fixed_bytes + n * slot_bytes with n slots, in all layers
+ * together. */
+typedef struct plan_experts {
+    int32_t least, most;  /* slots; most 0: the model is no mixture */
+    uint64_t fixed_bytes; /* rounded up, as is */
+    uint64_t slot_bytes;  /* of a slot with what belongs to it */
+    uint64_t token_bytes; /* that the experts of one row have in the file, */
+    double token_numbers; /* and their numbers */
+} plan_experts;
 
 typedef struct plan_model {
     const model_shape *shape;  /* borrowed; NULL: it has no passes */
@@ -31,6 +43,7 @@ typedef struct plan_model {
     uint64_t ring_least_bytes; /* of its ring, for one unit */
     uint64_t encoder_bytes;    /* of its encoder, which reads an input of n_context tokens */
     int32_t n_logits;          /* length of a row of logits; 0: the vocabulary's */
+    plan_experts experts;
 } plan_model;
 
 /* How the draft is used. */
@@ -96,7 +109,8 @@ typedef struct plan_result {
     size_t work_bytes;                  /* of the workspaces */
     size_t session_bytes;               /* of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
-    residency *stays[PLAN_MODELS]; /* [n_matrices] each, the caller's memory */
+    int32_t expert_slots[PLAN_MODELS]; /* of all layers together */
+    residency *stays[PLAN_MODELS];     /* [n_matrices] each, the caller's memory */
 } plan_result;
 
 /* Fills the result, whose stays point to the caller's memory. Everything that does not depend on
@@ -113,6 +127,9 @@ typedef struct plan_result {
  * weights that have the fewest, an equal share of each of their matrices, and so on: that is worth
  * most to the draft. (A 1.5B model in Q4_K_M agreed with itself at 75 % of positions with 2 bits of
  * Q4_K and 4 of Q6_K, at 86 % with 3 and 4, at no more than 75 % with 2 and 6.)
+ *
+ * Of a mixture of experts everything else stays in memory, and the rest is used for slots, the same
+ * number in every layer.
  *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes give the
  * smallest one that works. It depends on the machine (threads, and the CPU tier's scratch for each
@@ -139,6 +156,8 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
+/* What passes and steps cost on a usual machine and disk, before any was measured. */
+void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);
 /* The highest expected tokens per second of any tree of the plan's drafter, for usual texts.
  * turn_s: seconds of a turn over n_nodes drafted in n_steps. */
 typedef double expect_turn_fn(const void *user, int32_t n_nodes, int32_t n_steps);

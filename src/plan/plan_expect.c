@@ -97,12 +97,27 @@ static void share_rows(turn_cost *c, int32_t n_threads)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }
 
-double plan_expect(const plan_inputs *in, const plan_result *r)
+void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;
+    uint64_t step_bytes = plan_step_bytes(in, r), streamed = t->streamed_bytes_per_pass;
+    if (t->n_experts == 0) {
+        cost_init(cost, t->target_bytes, streamed, step_bytes, t->ring_bytes);
+        return;
+    }
+    /* Seconds as bytes that memory brings in them. */
+    double read = (double)streamed / USUAL_DISK_BYTES_PER_S * USUAL_MEMORY_BYTES_PER_S;
+    double experts = read + (double)in->model[PLAN_TARGET].experts.token_bytes;
+    double all = experts + (double)t->pinned_bytes;
+    cost_init(cost, (uint64_t)all, 0, step_bytes, 0);
+    cost_of_experts(cost, experts / all);
+}
+
+double plan_expect(const plan_inputs *in, const plan_result *r)
+{
     turn_cost cost;
     uint64_t step_bytes = plan_step_bytes(in, r);
-    cost_init(&cost, t->target_bytes, t->streamed_bytes_per_pass, step_bytes, t->ring_bytes);
+    plan_cost(in, r, &cost);
     cost.step = step_s((double)step_bytes);
     share_rows(&cost, in->n_threads);
     if (in->draft.profile)

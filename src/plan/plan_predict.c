@@ -4,6 +4,7 @@
  *
  * read: streamed bytes at the disk's speed. compute, in memory: matrices and keys and values once
  * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer. The
+ * In a mixture of experts both add up. The
  * draft's steps read the draft once each; lookup takes no time that matters. Passes and steps that
  * were measured count as measured. */
 #include "common/num.h"
@@ -24,6 +25,8 @@ static pass_work work_of(const plan_model *model, uint64_t cache_bytes)
         work.bytes += (double)m->groups.n_groups * (double)m->groups.group_bytes;
         work.numbers += m->numbers;
     }
+    work.bytes += (double)model->experts.token_bytes;
+    work.numbers += model->experts.token_numbers;
     return work;
 }
 
@@ -75,6 +78,8 @@ static double step_seconds(const turn_work *w, int32_t n_nodes)
 static double pass_over(const turn_work *w, int32_t n_rows)
 {
     const drey_plan *t = &w->r->report;
+    if (t->n_experts) /* they are known when their layer has chosen: little overlaps */
+        return t->read_s * cost_union(n_rows) + pass_seconds(w, n_rows);
     double compute_s = max_f64(t->compute_s, pass_seconds(w, n_rows));
     return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
                                   : max_f64(t->read_s, compute_s);

@@ -2,6 +2,7 @@
 #include "policy/cost.h"
 #include "base/usual.h"
 
+#include "base/fmath.h"
 #include "common/num.h"
 
 /* Of a pass over more rows, in passes over one: nearly flat up to a tile of 8, then rows cost what
@@ -53,6 +54,18 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
         c->shape[n - 1] = usual_shape(n);
     if (streamed_bytes)
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
+}
+
+double cost_union(int32_t n)
+{
+    return exp_f64(USUAL_EXPERT_UNION * log_f64(n));
+}
+
+void cost_of_experts(turn_cost *c, double share)
+{
+    c->of_experts = true;
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
+        c->shape[n - 1] = (1 - share) * usual_shape(n) + share * cost_union(n);
 }
 
 /* An outlier counts as at most so many times the expected time. */
@@ -188,6 +201,7 @@ static void forget_steps(turn_cost *c)
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
     const double noticeable = 0.03; /* share of a pass; less is a late thread */
+    wait_s = c->of_experts ? 0 : wait_s;
     double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
     saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9));
     if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */

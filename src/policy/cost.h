@@ -34,6 +34,7 @@ typedef struct turn_cost {
     double read_s;     /* of a pass that found nothing in the ring */
     double ring_share; /* at most so much of it is read ahead */
     bool reads_measured;
+    bool of_experts;
     double draft_s; /* of the current turn; the next pass adds it */
     double turn_s;  /* the last turn, drafting and pass; 0: others shared it */
 } turn_cost;
@@ -42,6 +43,12 @@ typedef struct turn_cost {
  * disk. Bytes of a pass: all, and those of them that are streamed; of a step; of the ring. */
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
+
+/* The passes are over a mixture of experts: what they read follows from their rows, so a pass's
+ * whole time, reads included, is what its rows take. share: of a pass over one row, of experts. */
+void cost_of_experts(turn_cost *c, double share);
+/* The experts that n rows of a text use together, in those of one row. */
+double cost_union(int32_t n);
 
 /* Takes passes and steps that were measured beforehand; the disk's part is unchanged. Of passes
  * only the shape is kept: if each range began with its own time, ranges that are slower now would

@@ -31,7 +31,7 @@ static void note_disk(drey_engine *e)
     weights_count(&e->target.weights, &now);
     double bytes = (double)(now.read_bytes - since->read_bytes);
     double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
-    if (bytes > 0 && busy_s > 0 && sharing_measures(e))
+    if (bytes > 0 && busy_s > 0 && sharing_measures(e) && !e->cost.of_experts)
         cost_saw_disk(&e->cost, (double)e->plan.report.streamed_bytes_per_pass * busy_s / bytes);
     e->reads = now;
 }

@@ -19,6 +19,10 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
         m->vain_bytes += c.vain_bytes;
         m->busy_ns += c.busy_ns;
     }
+    if (e->target.weights.experts) {
+        m->experts_used = e->target.weights.experts->n_used;
+        m->experts_read = e->target.weights.experts->n_read;
+    }
 }
 
 static double ratio(double a, double b)
@@ -155,8 +159,11 @@ void statistics_end(drey_session *s)
     t->draft_share = ratio(draft_s, t->decode_s);
     t->provisional_share = ratio(hidden_s, t->decode_s);
     uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
+    t->experts_used = end.experts_used - start->experts_used;
+    t->experts_read = end.experts_read - start->experts_read;
+    bool varies = s->observer || t->experts_used > 0;
     uint64_t pass_bytes =
-        statistics_pass_bytes(t->streamed_bytes_per_pass, s->observer, used, t->n_passes);
+        statistics_pass_bytes(t->streamed_bytes_per_pass, varies, used, t->n_passes);
     t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s);
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
@@ -243,7 +250,9 @@ void drey_engine_count(const drey_engine *e, drey_counts *out)
                          .stall_s = seconds(0, t->ns[TRACE_STALL]),
                          .read_bytes = now.read_bytes,
                          .read_s = seconds(0, now.busy_ns),
-                         .peak_memory_bytes = memory_resident_peak()};
+                         .peak_memory_bytes = memory_resident_peak(),
+                         .experts_used = now.experts_used,
+                         .experts_read = now.experts_read};
 }
 
 const char *drey_finish_name(drey_finish finish)

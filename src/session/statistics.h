@@ -12,6 +12,7 @@ typedef struct statistics_mark {
     uint64_t vain_bytes; /* of those, read in vain */
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
+    uint64_t experts_used, experts_read; /* of the target */
 } statistics_mark;
 
 /* Of a text. */

@@ -16,7 +16,7 @@
  *                              +--------------------> DONE
  *
  * What was computed stays: running again continues with the groups that are left. */
-#include "weights/product.h"
+#include "weights/weights.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -44,6 +44,8 @@ typedef struct job_range {
 
 typedef struct job_product {
     product p;
+    void *acts[ACT_KINDS];
+    int32_t n;            /* rows of activations */
     bool loading;         /* its groups all come from the stream, and what stays is put in place */
     int32_t claim_groups; /* groups in memory per claim */
     group_share *share;   /* [n_slots], of groups in memory; empty while loading */
@@ -67,19 +69,17 @@ typedef struct job_item {
 
 struct product_job {
     weights *w;
-    job_product product[PRODUCTS_MAX];
+    job_product *product; /* [w->most_products] */
     int32_t n_products, n_items;
-    void *acts[ACT_KINDS];
-    int32_t n;
     int64_t until_ns;   /* nothing is claimed after it; 0: no such time */
-    int64_t end_seq;    /* one past the pieces that it uses */
-    const weight *last; /* in the order of a pass */
+    int64_t end_seq;    /* one past the pieces of a pass's order that it uses */
+    const weight *last; /* in that order; NULL: none is */
     bool open;
     _Atomic int32_t next;   /* item */
     _Atomic int32_t n_idle; /* threads that found nothing to do, or have returned */
     _Atomic bool failed;
     _Atomic(const weight *) damaged; /* one that holds numbers that are not finite */
-    group_share *shares;             /* [PRODUCTS_MAX][n_slots] */
+    group_share *shares;             /* [w->most_products][n_slots] */
 };
 
 /* How many threads and devices can be dealt groups, with such units. */
@@ -93,18 +93,21 @@ static int32_t n_slots(const weights *w)
     return slots_of(w->n_threads, w->units);
 }
 
-size_t product_job_bytes(int32_t n_threads, const unit_set *us)
+size_t product_job_bytes(int32_t most_products, int32_t n_threads, const unit_set *us)
 {
-    return arena_size(sizeof(product_job)) +
-           arena_size((size_t)slots_of(n_threads, us) * PRODUCTS_MAX * sizeof(group_share));
+    size_t n = (size_t)most_products;
+    return arena_size(sizeof(product_job)) + arena_size(n * sizeof(job_product)) +
+           arena_size((size_t)slots_of(n_threads, us) * n * sizeof(group_share));
 }
 
 product_job *product_job_make(weights *w, arena *a)
 {
+    size_t n = (size_t)w->most_products;
     product_job *j = arena_take(a, sizeof *j);
-    group_share *shares = arena_take(a, (size_t)n_slots(w) * PRODUCTS_MAX * sizeof *shares);
+    job_product *products = arena_take(a, n * sizeof *products);
+    group_share *shares = arena_take(a, (size_t)n_slots(w) * n * sizeof *shares);
     if (j)
-        *j = (product_job){.w = w, .shares = shares};
+        *j = (product_job){.w = w, .product = products, .shares = shares};
     return j;
 }
 
@@ -202,11 +205,11 @@ static void share_give_back(group_share *share, int32_t from, int32_t to)
 
 /* ---- Beginning ---- */
 
-/* Lists the runs that the pass uses: in the first one those that stay, whatever is multiplied. */
-static void job_ranges_init(job_product *q, const weights *w, int32_t n)
+/* Lists the runs that the pass uses, whose first piece is seq: in the first pass those that stay,
+ * whatever is multiplied. */
+static void job_ranges_init(job_product *q, const weights *w, int64_t seq)
 {
     weight *m = q->p.matrix;
-    int64_t seq = w->pass.begin_seq + (q->loading ? m->reads.first_seq : m->reads.cycle_seq);
     int32_t run = 0;
     q->n_items = 0;
     for (int r = 0; r < WEIGHT_RANGES; r++) {
@@ -216,7 +219,7 @@ static void job_ranges_init(job_product *q, const weights *w, int32_t n)
         bool stays = q->loading && r != RANGE_ALL;
         *range = (job_range){.from = from, .to = to, .first_run = run, .seq = seq};
         range->n_pieces = w->view_of ? 0 : range_pieces(&m->stays, r, q->loading);
-        if (range->n_pieces == 0 || !(stays || (m->stays.in_pass && n > 0)))
+        if (range->n_pieces == 0 || !(stays || (m->stays.in_pass && q->n > 0)))
             continue;
         for (int32_t low = from; low < to; low += groups, run++) {
             int32_t n_groups = min_i32(groups, to - low);
@@ -231,18 +234,20 @@ static void job_ranges_init(job_product *q, const weights *w, int32_t n)
 
 /* Whether all its groups go through memory as the sidecar's hash has them: packed. Groups in planes
  * that are not pinned never do, and of a head that is left out the streamed part is not read. */
-static bool is_checked(const job_product *q, int32_t n)
+static bool is_checked(const job_product *q)
 {
     const weight *m = q->p.matrix;
-    bool whole = residency_is_whole(&m->stays) || (m->stays.in_pass && n > 0 && !m->form.planes);
+    bool whole = residency_is_whole(&m->stays) || (m->stays.in_pass && q->n > 0 && !m->form.planes);
     return q->loading && m->reads.sidecar_offset && whole;
 }
 
 static void job_product_init(job_product *q, const weights *w, const product *p, group_share *share,
-                             int32_t n)
+                             void *const acts[ACT_KINDS], int32_t n, bool loading)
 {
     weight *m = p->matrix;
-    *q = (job_product){.p = *p, .loading = !weights_loaded(w) && !m->resident, .share = share};
+    *q = (job_product){.p = *p, .n = n, .loading = loading, .share = share};
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        q->acts[kind] = acts ? acts[kind] : NULL;
     int32_t most = (int32_t)(w->tuning.claim_bytes / m->stays.group_bytes);
     q->step_groups = m->reads.sidecar_offset && most > 1 ? most : 1;
     q->run_items = ceil_div_i32(m->reads.piece_groups, q->step_groups);
@@ -252,10 +257,6 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
         atomic_store_explicit(&q->share[t].groups, q->loading || n == 0 ? 0 : pair(from, end),
                               memory_order_relaxed);
     }
-    job_ranges_init(q, w, n);
-    q->checked = is_checked(q, n);
-    if (q->checked)
-        hash64_init(&q->hash);
 }
 
 /* One past the last piece that a product uses. */
@@ -272,23 +273,36 @@ static int64_t job_product_end(const job_product *q)
     return end;
 }
 
-/* aside: none of the matrices is in its place of the order of a pass. */
-static void job_begin(weights *w, const product *products, int32_t n_products,
-                      void *const acts[ACT_KINDS], int32_t n, bool aside)
+static product_job *job_begin(weights *w, int32_t n_products)
 {
     product_job *j = w->job;
-    assert(!j->open && n_products >= 1 && n_products <= PRODUCTS_MAX);
+    assert(!j->open && n_products >= 1 && n_products <= w->most_products);
     j->n_products = n_products;
     j->n_items = 0;
-    j->n = n;
     j->end_seq = w->pass.cursor;
+    j->last = NULL;
     j->open = true;
-    for (int kind = 0; kind < ACT_KINDS; kind++)
-        j->acts[kind] = acts ? acts[kind] : NULL;
+    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&j->failed, false, memory_order_relaxed);
+    atomic_store_explicit(&j->damaged, NULL, memory_order_relaxed);
+    return j;
+}
+
+/* aside: none of the matrices is in its place of the order of a pass. */
+static void begin(weights *w, const product *products, int32_t n_products,
+                  void *const acts[ACT_KINDS], int32_t n, bool aside)
+{
+    product_job *j = job_begin(w, n_products);
     for (int32_t i = 0; i < n_products; i++) {
         job_product *q = &j->product[i];
-        const weight *m = products[i].matrix;
-        job_product_init(q, w, &products[i], j->shares + i * n_slots(w), n);
+        weight *m = products[i].matrix;
+        bool loading = !weights_loaded(w) && !m->resident;
+        job_product_init(q, w, &products[i], j->shares + i * n_slots(w), acts, n, loading);
+        job_ranges_init(q, w,
+                        w->pass.begin_seq + (loading ? m->reads.first_seq : m->reads.cycle_seq));
+        q->checked = is_checked(q);
+        if (q->checked)
+            hash64_init(&q->hash);
         if (m->resident || aside)
             continue;
         j->n_items += q->n_items;
@@ -296,15 +310,26 @@ static void job_begin(weights *w, const product *products, int32_t n_products,
         j->end_seq = job_product_end(q);
     }
     assert(w->view_of || j->end_seq <= w->pass.limit);
-    atomic_store_explicit(&j->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&j->failed, false, memory_order_relaxed);
-    atomic_store_explicit(&j->damaged, NULL, memory_order_relaxed);
 }
 
 void product_begin(weights *w, const product *products, int32_t n_products,
                    void *const acts[ACT_KINDS], int32_t n)
 {
-    job_begin(w, products, n_products, acts, n, false);
+    begin(w, products, n_products, acts, n, false);
+}
+
+void product_begin_experts(weights *w, const expert_product *products, int32_t n_products)
+{
+    product_job *j = job_begin(w, n_products);
+    for (int32_t i = 0; i < n_products; i++) {
+        const expert_product *e = &products[i];
+        job_product *q = &j->product[i];
+        job_product_init(q, w, &e->p, j->shares + i * n_slots(w), e->acts, e->n, e->seq >= 0);
+        job_ranges_init(q, w, e->seq);
+        j->n_items += q->n_items;
+        if (e->seq >= 0)
+            w->experts->wave.begun_seq = job_product_end(q);
+    }
 }
 
 /* ---- On every thread ---- */
@@ -317,8 +342,8 @@ static void dot_on_unit(const product_job *j, const job_product *q, const uint8_
     unit_slot *slot = &j->w->units->slot[thread];
     int64_t start = slot->slow > 1 ? clock_ns() : 0;
     matmul_dot(&slot->kernels->matmul[m->form.tensor->type], q->p.y + (int64_t)group * GROUP_ROWS,
-               q->p.ldy, packed, n_groups, j->acts[m->form.kernel->act], j->n, m->form.k,
-               j->w->dot_scratch[thread]);
+               q->p.ldy, packed, n_groups, q->acts[m->form.kernel->act], q->n, m->form.k,
+               j->w->scratch.dot[thread]);
     if (slot->slow > 1)
         unit_linger(slot, start);
     slot->n_groups += (uint64_t)n_groups;
@@ -328,11 +353,11 @@ static void dot_groups(const product_job *j, const job_product *q, const uint8_t
                        int32_t group, int32_t n_groups, int32_t thread)
 {
     const weight *m = q->p.matrix;
-    if (j->n > 0 && j->w->units)
+    if (q->n > 0 && j->w->units)
         dot_on_unit(j, q, packed, group, n_groups, thread);
-    else if (j->n > 0)
+    else if (q->n > 0)
         matmul_dot(m->form.kernel, q->p.y + (int64_t)group * GROUP_ROWS, q->p.ldy, packed, n_groups,
-                   j->acts[m->form.kernel->act], j->n, m->form.k, j->w->dot_scratch[thread]);
+                   q->acts[m->form.kernel->act], q->n, m->form.k, j->w->scratch.dot[thread]);
 }
 
 /* The same of groups in planes, one by one: their blocks follow each other in each plane. */
@@ -341,10 +366,10 @@ static void dot_split(const product_job *j, const job_product *q, plane_blocks b
 {
     const weight *m = q->p.matrix;
     const kernel_table *kernels = j->w->units ? j->w->units->slot[thread].kernels : m->form.kernels;
-    for (int32_t g = group; g < group + n_groups && j->n > 0; g++) {
+    for (int32_t g = group; g < group + n_groups && q->n > 0; g++) {
         dot_planes(kernels, m->form.tensor->type, q->p.y + (int64_t)g * GROUP_ROWS, q->p.ldy,
-                   &blocks, j->acts[m->form.kernel->act], j->n, m->form.k,
-                   j->w->dot_scratch[thread], j->w->pack_scratch[thread]);
+                   &blocks, q->acts[m->form.kernel->act], q->n, m->form.k,
+                   j->w->scratch.dot[thread], j->w->scratch.pack[thread]);
         for (int i = 0; i < N_PLANES; i++)
             if (blocks.plane[i])
                 blocks.plane[i] += m->stays.plane_bytes[i];
@@ -384,7 +409,7 @@ static int32_t claim_of(const product_job *j, const job_product *q, int32_t owne
         return q->claim_groups;
     int32_t left = share_left(&q->share[owner]);
     int32_t part = owner == thread ? ceil_div_i32(left, 4)
-                                   : units_take_over(j->w->units, thread, owner, j->n, left);
+                                   : units_take_over(j->w->units, thread, owner, q->n, left);
     return min_i32(part, q->claim_groups);
 }
 
@@ -405,10 +430,12 @@ static void use_shares(const product_job *j, int32_t owner, int32_t thread)
 static void look_ahead(const product_job *j, int32_t thread)
 {
     const weights *w = j->w;
+    if (!j->last)
+        return;
     const weight *next = j->last + 1;
     if (next == w->matrix + w->n_matrices)
-        next = w->matrix + (w->matrix->stays.in_pass ? 0 : 1);
-    size_t at = (size_t)share_start(w, next, thread, j->n) * next->stays.group_bytes,
+        next = w->first_in_pass;
+    size_t at = (size_t)share_start(w, next, thread, j->product->n) * next->stays.group_bytes,
            end = residency_pinned_bytes(&next->stays);
     end = min_size(end, at + w->tuning.ahead_bytes);
     for (; at < end; at += 64)
@@ -483,7 +510,7 @@ static void use_raw(product_job *j, job_product *q, const job_item *i, const uin
 {
     weight *m = q->p.matrix;
     uint8_t *place = i->range == RANGE_PINNED ? m->packed + (size_t)i->from * m->stays.group_bytes
-                                              : j->w->pack_scratch[thread];
+                                              : j->w->scratch.pack[thread];
     int64_t rows = m->form.n_rows - (int64_t)i->from * GROUP_ROWS;
     int64_t start = j->w->reading.trace ? clock_ns() : 0;
     if (!m->form.kernel->pack(place, raw, m->form.row_bytes,
@@ -639,7 +666,7 @@ static bool round_take(const product_job *j, const job_product *q, int32_t owner
     const unit_set *us = j->w->units;
     int32_t left = share_left(&q->share[owner]), part = left;
     if (owner != slot)
-        part = units_take_over(us, slot, owner, j->n, left);
+        part = units_take_over(us, slot, owner, q->n, left);
     else if (us->steal)
         part = max_i32(ceil_div_i32(left, 2), ROUND_GROUPS);
     return (owner == slot || part >= ROUND_GROUPS) &&
@@ -667,10 +694,10 @@ static device_round round_of(const product_job *j, int32_t slot, bool reads_all)
         r.work[r.n++] = (device_work){.matrix = (int32_t)(m - w->matrix),
                                       .first_group = from,
                                       .n_groups = to - from,
-                                      .acts = j->acts[m->form.kernel->act],
+                                      .acts = q->acts[m->form.kernel->act],
                                       .act = m->form.kernel->act,
-                                      .act_bytes = act_bytes(m->form.kernel->act, j->n, m->form.k),
-                                      .n = j->n,
+                                      .act_bytes = act_bytes(m->form.kernel->act, q->n, m->form.k),
+                                      .n = q->n,
                                       .y = q->p.y,
                                       .ldy = q->p.ldy};
     }
@@ -831,7 +858,7 @@ void product_run_aside(weights *w, pool *p, const product *aside, void *const ac
 {
     product_state state = PRODUCT_PAUSED;
     assert(weights_loaded(w) && residency_is_whole(&aside->matrix->stays) && n > 0);
-    job_begin(w, aside, 1, acts, n, true);
+    begin(w, aside, 1, acts, n, true);
     while (state != PRODUCT_DONE)
         product_run(w, p, 0, &state, NULL); /* nothing is read: it cannot fail */
 }

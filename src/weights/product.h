@@ -1,5 +1,6 @@
-/* A product of up to PRODUCTS_MAX matrices with the same activations, which can be left and
- * continued: see product.c for its states. One at a time in a model's weights. */
+/* A product of up to PRODUCTS_MAX matrices with the same activations, or of experts with each its
+ * own, which can be left and continued: see product.c for its states. One at a time in a model's
+ * weights. */
 #pragma once
 
 #include "weights/weights.h"
@@ -18,8 +19,16 @@ typedef enum product_state {
     PRODUCT_PAUSED   /* the time given to it is over */
 } product_state;
 
+/* Of an expert, whose matrix is in a slot, or on its way to it (experts.h). */
+typedef struct expert_product {
+    product p;         /* of a matrix that is `resident` */
+    void *const *acts; /* [ACT_KINDS], borrowed until the product is done */
+    int32_t n;         /* rows, at least one */
+    int64_t seq;       /* of the first of its pieces, all of which were appended; -1: it is there */
+} expert_product;
+
 /* Memory of the state of a product, and taking it; the arena's owner checks the arena. */
-size_t product_job_bytes(int32_t n_threads, const unit_set *us);
+size_t product_job_bytes(int32_t most_products, int32_t n_threads, const unit_set *us);
 product_job *product_job_make(weights *w, arena *a);
 
 /* Between weights_pass_begin and _end: the next matrices in the order of a pass, n activation rows;
@@ -27,6 +36,9 @@ product_job *product_job_make(weights *w, arena *a);
  * product is done. n = 0: only loads what is pinned (acts may be NULL). */
 void product_begin(weights *w, const product *products, int32_t n_products,
                    void *const acts[ACT_KINDS], int32_t n);
+/* The same for up to weights.most_products matrices of experts, those that are on their way in the
+ * order of their pieces. */
+void product_begin_experts(weights *w, const expert_product *products, int32_t n_products);
 /* Computes on all threads of the pool what is in memory and what has arrived. Never waits for the
  * disk. Returns at once after until_ns (clock_ns; 0: no such time), a claim's length late at most.
  * DREY_ERR_IO: a read has failed, and the product is over. */

@@ -50,10 +50,16 @@ struct stream {
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t news;  /* a piece has arrived, or the stream has failed */
-    int32_t n_waiting;    /* for a piece */
-    int32_t n_skipping;   /* for the tail, to skip what the table does not reach yet */
+    struct {
+        int32_t for_piece, for_tail; /* threads; tail: tables do not reach yet what is skipped or
+                                        appended */
+    } n_waiting;
     entry *entries;
     int64_t n_entries;
+    struct {
+        stream_piece *piece; /* [most_appended], by seq - n_first modulo that */
+        int64_t n;           /* so far */
+    } appended;
     int64_t tail, head; /* oldest piece that is not given back; next to ask for */
     int64_t limit;      /* none from here on is read; never below head when it is set */
     uint32_t head_page, ring_pages;
@@ -73,12 +79,16 @@ struct stream {
 static const stream_piece *piece_at(const stream *s, int64_t seq)
 {
     const stream_options *o = &s->options;
-    return seq < o->n_first ? &o->first[seq] : &o->cycle[(seq - o->n_first) % o->n_cycle];
+    int64_t later = seq - o->n_first;
+    if (later < 0)
+        return &o->first[seq];
+    return o->n_cycle ? &o->cycle[later % o->n_cycle]
+                      : &s->appended.piece[later % o->most_appended];
 }
 
 static bool exists(const stream *s, int64_t seq)
 {
-    return seq >= 0 && (seq < s->options.n_first || s->options.n_cycle > 0);
+    return seq >= 0 && (seq < s->options.n_first + s->appended.n || s->options.n_cycle > 0);
 }
 
 static entry *entry_at(const stream *s, int64_t seq)
@@ -158,7 +168,7 @@ static bool advance_tail(stream *s)
     int64_t before = s->tail;
     while (s->tail < s->head && is(s, s->tail, GIVEN))
         s->tail++;
-    if (s->tail != before && s->n_skipping > 0)
+    if (s->tail != before && s->n_waiting.for_tail > 0)
         pthread_cond_broadcast(&s->news);
     return s->tail != before;
 }
@@ -319,7 +329,7 @@ static void *serve(void *arg)
         for (; finished; finished = finished->next)
             handle(s, (flight *)finished);
         assert(valid(s));
-        if (s->n_waiting + s->n_skipping > 0)
+        if (s->n_waiting.for_piece + s->n_waiting.for_tail > 0)
             pthread_cond_broadcast(&s->news);
     }
     pthread_mutex_unlock(&s->lock);
@@ -338,15 +348,17 @@ drey_status stream_check_read_bytes(uint64_t read_bytes, drey_error *err)
 
 static int64_t n_entries_of(const stream_options *o)
 {
-    int64_t n = o->n_cycle + (o->n_first > o->n_cycle ? o->n_first : o->n_cycle);
+    int64_t later = max_i64(o->n_cycle, o->most_appended);
+    int64_t n = o->n_cycle + max_i64(o->n_first, later);
     return n > 0 ? n : 1;
 }
 
 size_t stream_overhead_bytes(const stream_options *o)
 {
     return sizeof(stream) + (size_t)n_entries_of(o) * sizeof(entry) +
-           (size_t)depth_of(o) * sizeof(flight) + (size_t)o->n_paths * sizeof(file) + STACK_BYTES +
-           THREAD_KERNEL_BYTES + reader_overhead_bytes(depth_of(o));
+           (size_t)o->most_appended * sizeof(stream_piece) + (size_t)depth_of(o) * sizeof(flight) +
+           (size_t)o->n_paths * sizeof(file) + STACK_BYTES + THREAD_KERNEL_BYTES +
+           reader_overhead_bytes(depth_of(o));
 }
 
 /* Whether the ring suits it: it is not arranged for larger blocks. */
@@ -441,8 +453,9 @@ static drey_status make_tables(stream *s, drey_error *err)
     int32_t depth = depth_of(&s->options);
     s->n_entries = n_entries_of(&s->options);
     s->entries = malloc((size_t)s->n_entries * sizeof *s->entries);
+    s->appended.piece = calloc((size_t)s->options.most_appended + 1, sizeof *s->appended.piece);
     s->reads.all = calloc((size_t)depth, sizeof *s->reads.all);
-    if (!s->entries || !s->reads.all)
+    if (!s->entries || !s->appended.piece || !s->reads.all)
         FAIL(err, DREY_ERR_MEMORY, "no memory for a table of %" PRId64 " pieces", s->n_entries);
     for (int64_t i = 0; i < s->n_entries; i++) {
         s->entries[i].page = 0;
@@ -508,6 +521,7 @@ void stream_close(stream **out)
         file_close(&s->files[i]);
     free(s->files);
     free(s->entries);
+    free(s->appended.piece);
     free(s->reads.all);
     pthread_cond_destroy(&s->news);
     pthread_mutex_destroy(&s->lock);
@@ -552,16 +566,42 @@ const uint8_t *stream_wait(stream *s, int64_t seq)
             return bytes_of(s, seq);
     }
     pthread_mutex_lock(&s->lock);
-    s->n_waiting++;
+    s->n_waiting.for_piece++;
     s->wanted = max_i64(s->wanted, seq);
     bool held = seq >= s->limit;
     s->limit = max_i64(s->limit, seq + 1);
     tell_moved(s, held || (s->options.in_turns && s->head <= seq));
     while (!stream_ready(s, seq))
         pthread_cond_wait(&s->news, &s->lock);
-    s->n_waiting--;
+    s->n_waiting.for_piece--;
     pthread_mutex_unlock(&s->lock);
     return bytes_of(s, seq);
+}
+
+/* Reads that were given up may still be under way and keep the tail for a moment. */
+static void await_tail(stream *s, int64_t tail)
+{
+    s->n_waiting.for_tail++;
+    while (s->tail < tail && !has_failed(s))
+        pthread_cond_wait(&s->news, &s->lock);
+    s->n_waiting.for_tail--;
+}
+
+int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n)
+{
+    const stream_options *o = &s->options;
+    pthread_mutex_lock(&s->lock);
+    int64_t first = o->n_first + s->appended.n;
+    assert(o->n_cycle == 0 && n <= o->most_appended);
+    if (s->appended.n + n > o->most_appended)
+        await_tail(s, first + n - o->most_appended);
+    for (int64_t i = 0; i < n; i++) {
+        assert(STREAM_ROOM_BYTES(pieces[i].n_bytes) <= o->ring_bytes / 2);
+        s->appended.piece[s->appended.n++ % o->most_appended] = pieces[i];
+    }
+    tell_moved(s, n > 0);
+    pthread_mutex_unlock(&s->lock);
+    return first;
 }
 
 void stream_release(stream *s, int64_t seq)
@@ -574,21 +614,12 @@ void stream_release(stream *s, int64_t seq)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Reads that were given up may still be under way and keep the tail for a moment. */
-static void await_table(stream *s, int64_t seq)
-{
-    s->n_skipping++;
-    while (seq >= s->tail + s->n_entries && !has_failed(s))
-        pthread_cond_wait(&s->news, &s->lock);
-    s->n_skipping--;
-}
-
 void stream_skip(stream *s, int64_t from, int64_t to)
 {
     pthread_mutex_lock(&s->lock);
     for (int64_t seq = from; seq < to; seq++) {
         if (seq >= s->tail + s->n_entries)
-            await_table(s, seq);
+            await_tail(s, seq - s->n_entries + 1);
         if (has_failed(s))
             break;
         assert(!is(s, seq, DROPPED) && !is(s, seq, GIVEN));
@@ -639,7 +670,7 @@ static size_t room_bytes(const stream *s)
     size_t room = (size_t)(wrapped ? tail - head : s->ring_pages - head + tail) * PAGE, held = 0;
     if (s->limit == INT64_MAX)
         return room;
-    for (int64_t seq = s->head; seq < s->limit && held < room; seq++)
+    for (int64_t seq = s->head; exists(s, seq) && seq < s->limit && held < room; seq++)
         held += (size_t)pages_of(piece_at(s, seq)) * PAGE;
     return min_size(room, held);
 }

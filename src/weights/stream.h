@@ -1,12 +1,14 @@
-/* The stream: pieces of weight files, read in a known order into a ring, ahead of the computation.
+/* The stream: pieces of weight files, read in order into a ring, ahead of the computation.
  *
  * A piece is a run of whole packed groups' rows of one tensor, at most a few MiB, read with one
  * request. The order is fixed when the stream opens: `first` once (loading: the first pass), then
  * `cycle` for ever (each later pass reads the same tensors), so that the disk never idles while the
- * ring has room: the next pass's first pieces are read while the draft is at work.
+ * ring has room: the next pass's first pieces are read while the draft is at work. Where only a
+ * pass itself knows what it needs (experts.h), there is no cycle: pieces are appended as they are
+ * asked for.
  *
  *   seq   0 .. n_first-1 : first[seq]
- *   seq   n_first ..     : cycle[(seq - n_first) % n_cycle]
+ *   seq   n_first ..     : cycle[(seq - n_first) % n_cycle], or what was appended
  *
  *   ring  |####released####|==in use==|--arrived--|~~~under way~~~|   room   |
  *                          ^tail                                  ^head (wraps; no piece does)
@@ -48,7 +50,8 @@ typedef struct stream_options {
     const stream_piece *first; /* borrowed while open */
     int64_t n_first;
     const stream_piece *cycle; /* borrowed while open */
-    int64_t n_cycle;           /* 0: nothing after `first` */
+    int64_t n_cycle;           /* 0: nothing after `first` but what is appended */
+    int64_t most_appended;     /* pieces that are appended and not given back; only without cycle */
     void *ring;                /* 4096-aligned, borrowed while open */
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
@@ -76,6 +79,10 @@ drey_status stream_open(stream **out, const stream_options *options, drey_error 
 /* Waits for reads under way, then frees. Nobody may be waiting. */
 void stream_close(stream **s);
 
+/* Appends at most most_appended pieces, which are read as soon as the ring has room; returns the
+ * first one's seq. Each has to have room in the ring, as those of `first` and `cycle`. Where too
+ * many are not given back yet, blocks until the oldest are: none of those may be the caller's. */
+int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n);
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
 /* True if stream_wait would not block (arrived, with in_turns all that was requested,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "weights/product.h"
 #include "weights/row_table.h"
 #include "common/num.h"
 
@@ -21,8 +20,8 @@ drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table 
 
 void weight_split(weight *m)
 {
-    if (!matrix_split(&m->form, &m->stays))
-        return;
+    if (!m->stays.in_pass || !matrix_split(&m->form, &m->stays))
+        return; /* experts come to slots packed */
     m->reads.joined_piece_groups = m->reads.piece_groups;
     /* A run's planes are read one by one: of twice as many groups, reads stay large. */
     m->reads.piece_groups = min_i32(2 * m->reads.piece_groups, m->stays.n_groups);
@@ -144,6 +143,13 @@ size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts)
     return stream_overhead_bytes(&options);
 }
 
+/* Gate and up of a wave's experts. */
+static int32_t most_products(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    return layer ? max_i32(PRODUCTS_MAX, 2 * experts_most_slots(layer, n_layers, n_slots))
+                 : PRODUCTS_MAX;
+}
+
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads, const unit_set *us)
 {
@@ -151,17 +157,25 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
     scratch_sizes(matrix, n, &pack, &dot);
     size_t per_thread = arena_size(pack) + arena_size(dot) +
                         2 * lookup_bytes(matrix, n, embedding) + 4096 + ARENA_ALIGN;
-    return (size_t)n_threads * per_thread + product_job_bytes(n_threads, us) +
+    return (size_t)n_threads * per_thread + product_job_bytes(PRODUCTS_MAX, n_threads, us) +
            pieces * (2 * sizeof(stream_piece) + 2 * ARENA_ALIGN) +
            ((size_t)n_parts + 1) * (sizeof(file) + sizeof(file_stamp) + 3 * ARENA_ALIGN) +
            16 * ARENA_ALIGN + 8192;
 }
 
-/* A piece of groups [from, to): their rows in the model, or themselves in the sidecar. */
-static stream_piece piece_of_groups(const weight *m, int32_t sidecar_part, int32_t from, int32_t to)
+size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots,
+                             int32_t n_threads, const unit_set *us)
+{
+    stream_options appended = {.most_appended = experts_most_pieces(layer, n_layers, n_slots)};
+    return experts_bytes(layer, n_layers, n_slots) + stream_overhead_bytes(&appended) +
+           product_job_bytes(most_products(layer, n_layers, n_slots), n_threads, us);
+}
+
+/* Its rows in the model, or the groups themselves in the sidecar. */
+stream_piece weight_piece(const weights *w, const weight *m, int32_t from, int32_t to)
 {
     if (m->reads.sidecar_offset)
-        return (stream_piece){.part = sidecar_part,
+        return (stream_piece){.part = gguf_n_parts(w->file),
                               .offset =
                                   m->reads.sidecar_offset + (uint64_t)from * m->stays.group_bytes,
                               .n_bytes = (uint32_t)((size_t)(to - from) * m->stays.group_bytes)};
@@ -197,7 +211,7 @@ static void list_range(const weights *w, const weight *m, int range, bool first_
             int32_t end = min_i32(g + m->reads.piece_groups, to);
             *(*out)++ = m->form.planes
                             ? piece_of_plane(m, sidecar_part, N_PLANES - n_pieces + i, g, end)
-                            : piece_of_groups(m, sidecar_part, g, end);
+                            : weight_piece(w, m, g, end);
         }
 }
 
@@ -265,13 +279,15 @@ static drey_status open_files(weights *w, drey_error *err)
 static void take_scratch(weights *w, arena *a)
 {
     size_t pack, dot;
+    for (w->first_in_pass = w->matrix; !w->first_in_pass->stays.in_pass;)
+        w->first_in_pass++; /* there is a head */
     scratch_sizes(w->matrix, w->n_matrices, &pack, &dot);
     w->job = product_job_make(w, a);
-    w->pack_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->pack_scratch);
-    w->dot_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->dot_scratch);
+    w->scratch.pack = arena_take(a, (size_t)w->n_threads * sizeof *w->scratch.pack);
+    w->scratch.dot = arena_take(a, (size_t)w->n_threads * sizeof *w->scratch.dot);
     for (int32_t i = 0; i < w->n_threads; i++) {
-        w->pack_scratch[i] = arena_take(a, pack);
-        w->dot_scratch[i] = arena_take(a, dot);
+        w->scratch.pack[i] = arena_take(a, pack);
+        w->scratch.dot[i] = arena_take(a, dot);
     }
 }
 
@@ -285,6 +301,7 @@ void weights_view(weights *view, weights *of, weight *matrix, arena *a)
                       .file = of->file,
                       .reading = {.paths = of->reading.paths, .n_paths = of->reading.n_paths},
                       .n_threads = of->n_threads,
+                      .most_products = PRODUCTS_MAX,
                       .units = of->units};
     memcpy(matrix, of->matrix, (size_t)of->n_matrices * sizeof *matrix);
     take_scratch(view, a);
@@ -295,7 +312,8 @@ size_t weights_view_bytes(const weight *matrix, int32_t n, int32_t n_threads, co
     size_t pack, dot;
     scratch_sizes(matrix, n, &pack, &dot);
     return (size_t)n_threads * (arena_size(pack) + arena_size(dot)) +
-           2 * arena_size((size_t)n_threads * sizeof(uint8_t *)) + product_job_bytes(n_threads, us);
+           2 * arena_size((size_t)n_threads * sizeof(uint8_t *)) +
+           product_job_bytes(PRODUCTS_MAX, n_threads, us);
 }
 
 drey_status weights_open(weights *w, const weights_options *options, arena *a, drey_error *err)
@@ -320,6 +338,8 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
                                .fault = options->fault,
                                .fault_user = options->fault_user},
                    .n_threads = options->n_threads,
+                   .most_products =
+                       most_products(options->experts, options->n_layers, options->n_slots),
                    .units = options->units,
                    .most_rows = options->most_rows};
     w->parts = arena_take(a, (size_t)n_parts * sizeof *w->parts);
@@ -334,14 +354,19 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     }
     TRY(open_files(w, err));
     lay_out(w, a);
+    if (options->experts) {
+        w->experts = experts_make(options->experts, options->n_layers, options->n_slots, a);
+        w->reading.most_appended =
+            experts_most_pieces(options->experts, options->n_layers, options->n_slots);
+    }
     uint8_t *ring = arena_take(a, w->reading.ring_bytes + 4096);
     w->reading.ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);
-    w->bounce_bytes = lookup_bytes(w->matrix, w->n_matrices, w->embedding);
+    w->scratch.bounce_bytes = lookup_bytes(w->matrix, w->n_matrices, w->embedding);
     take_scratch(w, a);
-    w->row_scratch = arena_take(a, (size_t)w->n_threads * sizeof *w->row_scratch);
+    w->scratch.row = arena_take(a, (size_t)w->n_threads * sizeof *w->scratch.row);
     for (int32_t i = 0; i < w->n_threads; i++) {
-        uint8_t *rows = arena_take(a, 2 * w->bounce_bytes + 4096);
-        w->row_scratch[i] = (uint8_t *)(((uintptr_t)rows + 4095) & ~(uintptr_t)4095);
+        uint8_t *rows = arena_take(a, 2 * w->scratch.bounce_bytes + 4096);
+        w->scratch.row[i] = (uint8_t *)(((uintptr_t)rows + 4095) & ~(uintptr_t)4095);
     }
     return DREY_OK;
 }
@@ -491,7 +516,7 @@ void weights_pass_leave(weights *w)
  * Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
-    if (w->loaded && w->reading.n_cycle == 0 && !w->table &&
+    if (w->loaded && w->reading.n_cycle == 0 && !w->table && !w->experts &&
         (!w->embedding || residency_is_whole(&w->embedding->stays)))
         return DREY_OK;
     return stream_check_files(w->stream, err);
@@ -584,7 +609,7 @@ drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw
     uint64_t offset = m->form.tensor->offset + (uint64_t)(row * m->form.row_bytes);
     int32_t part = m->form.tensor->part;
     return file_read(&w->parts[part], w->reading.paths[part], offset, (size_t)m->form.row_bytes,
-                     raw, w->row_scratch[thread], w->bounce_bytes, err);
+                     raw, w->scratch.row[thread], w->scratch.bounce_bytes, err);
 }
 
 /* Where it is in memory. */
@@ -617,20 +642,20 @@ drey_status weights_row_of(weights *w, const weight *m, int64_t row, float *out,
         return DREY_OK;
     if (w->view_of && m->form.planes && row / GROUP_ROWS < range_end(&m->stays, RANGE_ALL - 1)) {
         plane_blocks blocks = weight_blocks(m, (int32_t)(row / GROUP_ROWS));
-        m->form.kernels->plane_join(w->pack_scratch[thread], m->form.planes, &blocks,
+        m->form.kernels->plane_join(w->scratch.pack[thread], m->form.planes, &blocks,
                                     matrix_blocks(&m->form, 1));
-        m->form.kernel->unpack_row(out, w->pack_scratch[thread], (int32_t)(row % GROUP_ROWS),
+        m->form.kernel->unpack_row(out, w->scratch.pack[thread], (int32_t)(row % GROUP_ROWS),
                                    m->form.k);
         return DREY_OK;
     }
     if (w->view_of)
         return weights_row_of(w->view_of, &w->view_of->matrix[m - w->matrix], row, out, thread,
                               err);
-    uint8_t *raw = w->row_scratch[thread] + w->bounce_bytes;
+    uint8_t *raw = w->scratch.row[thread] + w->scratch.bounce_bytes;
     TRY(weights_read_row(w, m, row, raw, thread, err));
-    if (!m->form.kernel->pack(w->pack_scratch[thread], raw, m->form.row_bytes, 1, m->form.k))
+    if (!m->form.kernel->pack(w->scratch.pack[thread], raw, m->form.row_bytes, 1, m->form.k))
         return matrix_refuse(&m->form, w->reading.paths[m->form.tensor->part], err);
-    m->form.kernel->unpack_row(out, w->pack_scratch[thread], 0, m->form.k);
+    m->form.kernel->unpack_row(out, w->scratch.pack[thread], 0, m->form.k);
     return DREY_OK;
 }
 
@@ -645,7 +670,7 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
         const uint8_t *next = pinned_group(m, rows[i]);
         if (next != group)
             matmul_dot(m->form.kernel, y, GROUP_ROWS, next, 1, act, 1, m->form.k,
-                       w->dot_scratch[thread]);
+                       w->scratch.dot[thread]);
         group = next;
         out[i] = y[rows[i] % GROUP_ROWS];
     }
@@ -659,14 +684,14 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
              SHOWN_PATH(w->reading.paths[t->part]), t->name);
     const file *f = &w->parts[t->part];
     const char *path = w->reading.paths[t->part];
-    uint8_t *bounce = w->row_scratch[0], *raw = bounce + w->bounce_bytes;
+    uint8_t *bounce = w->scratch.row[0], *raw = bounce + w->scratch.bounce_bytes;
     if (t->type == TYPE_F32)
-        return file_read(f, path, t->offset, t->n_bytes, out, bounce, w->bounce_bytes, err);
-    int64_t n = (int64_t)(t->n_bytes / 2), step = (int64_t)(w->bounce_bytes / 2);
+        return file_read(f, path, t->offset, t->n_bytes, out, bounce, w->scratch.bounce_bytes, err);
+    int64_t n = (int64_t)(t->n_bytes / 2), step = (int64_t)(w->scratch.bounce_bytes / 2);
     for (int64_t from = 0; from < n; from += step) {
         int64_t m = n - from < step ? n - from : step;
         TRY(file_read(f, path, t->offset + (uint64_t)from * 2, (size_t)m * 2, raw, bounce,
-                      w->bounce_bytes, err));
+                      w->scratch.bounce_bytes, err));
         for (int64_t i = 0; i < m; i++) {
             uint16_t half;
             memcpy(&half, raw + 2 * i, 2);

@@ -69,7 +69,7 @@ typedef struct weight {
     matrix_form form;
     residency stays;
     weight_reads reads;
-    bool resident;            /* in no order of reads: its groups are in memory (row_table.h) */
+    bool resident;            /* in no order of reads: a table's (row_table.h), an expert's */
     uint8_t *packed;          /* [n_pinned][group_bytes]; filled by the first pass, */
     uint8_t *plane[N_PLANES]; /* as are these: [n_planes - n_pinned][plane_bytes] */
 } weight;
@@ -84,8 +84,11 @@ typedef struct weights_pass {
     int64_t limit;     /* of the stream */
 } weights_pass;
 
-typedef struct product_job product_job; /* weights/product.c */
-typedef struct row_table row_table;     /* weights/row_table.h */
+typedef struct product_job product_job;   /* weights/product.c */
+typedef struct row_table row_table;       /* weights/row_table.h */
+typedef struct expert_layer expert_layer; /* weights/experts.h */
+typedef struct expert_set expert_set;
+typedef struct expert_product expert_product; /* weights/product.h */
 
 typedef struct weights weights;
 struct weights {
@@ -93,7 +96,8 @@ struct weights {
     weights *view_of; /* NULL: no view. A view has tuning, matrices, scratch and job alone */
     weight *matrix;   /* in the order of a pass */
     int32_t n_matrices;
-    weight *embedding; /* whose rows are looked up: one of matrix; NULL: none are */
+    const weight *first_in_pass; /* of them; those before it are in none */
+    weight *embedding;           /* whose rows are looked up: one of matrix; NULL: none are */
     const gguf *file;
     file *parts;            /* for look-ups; [gguf_n_parts] */
     stream_options reading; /* paths: of the parts, then of the sidecar if there is one; stamps:
@@ -102,15 +106,18 @@ struct weights {
     bool loaded;            /* a first pass came to its end: what is pinned is in its place */
     bool restart;           /* the stream has to begin again: its first pass was given up */
     weights_pass pass;
-    stream_counters earlier; /* of streams before the present one */
-    int32_t n_threads;
+    stream_counters earlier;          /* of streams before the present one */
+    int32_t n_threads, most_products; /* of one product */
     unit_set *units;   /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
     int32_t most_rows; /* of a pass: devices get it; 0: they do not get these weights */
     bool attached;     /* they have them */
     product_job *job;
+    expert_set *experts;    /* NULL: the model is no mixture of experts */
     const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
-    uint8_t **pack_scratch, **dot_scratch, **row_scratch; /* [n_threads] */
-    size_t bounce_bytes;
+    struct {
+        uint8_t **pack, **dot, **row; /* [n_threads] */
+        size_t bounce_bytes;          /* of a row's */
+    } scratch;
 };
 
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
@@ -135,9 +142,15 @@ size_t weight_piece_bytes(const weight *m);
 /* The planes that are in memory of a group that is not pinned, of a matrix that is split. */
 plane_blocks weight_blocks(const weight *m, int32_t group);
 
+/* The piece of groups [from, to) of a matrix that is not in planes. */
+stream_piece weight_piece(const weights *w, const weight *m, int32_t from, int32_t to);
+
 /* Memory of weights_open besides pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads, const unit_set *us);
+/* What a mixture's experts take besides, with so many slots (experts.h). */
+size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots,
+                             int32_t n_threads, const unit_set *us);
 /* Memory of the stream that the first pass starts. */
 size_t weights_stream_bytes(const weight *matrix, int32_t n, int32_t n_parts);
 /* The ring's least size for these matrices. */
@@ -150,6 +163,8 @@ typedef struct weights_options {
     weight *embedding;        /* whose rows weights_row gives: one of matrix, or NULL */
     const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
     file_stamp sidecar_stamp; /* what it was then */
+    expert_layer *experts; /* [n_layers] of a mixture, whose matrices are among these and in no */
+    int32_t n_layers, n_slots; /* pass; with so many slots in all. NULL: no mixture */
     size_t ring_bytes;
     int32_t n_threads;
     unit_set *units; /* NULL: threads are alike */
@@ -237,5 +252,6 @@ drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, dr
 #include "weights/gather_rows.h"
 #include "weights/identity.h"
 #include "weights/product.h"
+#include "weights/experts.h"
 #include "weights/row_table.h"
 #include "weights/sidecar.h"

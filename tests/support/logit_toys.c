@@ -135,8 +135,11 @@ const char *arch_toy(int i, toy_options *o)
 
 const char *logit_toy(int i, toy_options *o)
 {
-    if (i >= N_LOGIT_TOYS - N_ARCH_TOYS)
-        return arch_toy(i - (N_LOGIT_TOYS - N_ARCH_TOYS), o);
+    const int first_expert = N_LOGIT_TOYS - N_EXPERT_TOYS, first_arch = first_expert - N_ARCH_TOYS;
+    if (i >= first_expert)
+        return expert_toy(i - first_expert, o);
+    if (i >= first_arch)
+        return arch_toy(i - first_arch, o);
     *o = toy_usual();
     o->seed = 100 + (uint64_t)i;
     switch (i) {

@@ -1,5 +1,5 @@
 /* The toys whose logits tests/data/logits holds. Together they have every tensor type, all
- * architectures, every bias, and every kind of RoPE that files ask for. */
+ * architectures, every bias, and every kind of RoPE and of routers that files ask for. */
 #pragma once
 
 #include "support/toy.h"
@@ -8,7 +8,8 @@ enum {
     FIRST_T5_TOY = 10, /* the first with an encoder, and all after it */
     FIRST_BART_TOY = 13,
     N_ARCH_TOYS = 15,
-    N_LOGIT_TOYS = 14 + N_ARCH_TOYS
+    N_EXPERT_TOYS = 10,
+    N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS
 };
 
 /* What an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the vocabulary. */
@@ -19,3 +20,5 @@ enum { N_INPUT_IDS = 150 };
 const char *logit_toy(int i, toy_options *options);
 /* Those of them that have another architecture than llama and qwen2, or a sliding window. */
 const char *arch_toy(int i, toy_options *options);
+/* Mixtures of experts. */
+const char *expert_toy(int i, toy_options *options);

@@ -12,7 +12,7 @@ enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
 typedef struct tensor_plan {
     char name[64];
     uint32_t type;
-    int64_t dims[2];
+    int64_t dims[3]; /* 1 from n_dims on */
     uint32_t n_dims;
     float centre, deviation;
     int32_t part;
@@ -45,6 +45,14 @@ toy_options toy_usual(void)
     };
 }
 
+toy_options toy_asked(void)
+{
+    toy_options o = toy_usual();
+    if (getenv("DREY_TEST_EXPERTS"))
+        o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
+    return o;
+}
+
 /* ---- Plan ---- */
 
 static tensor_plan *add_tensor(model_plan *m, const char *name)
@@ -52,6 +60,7 @@ static tensor_plan *add_tensor(model_plan *m, const char *name)
     if (m->n_tensors == max_plans)
         abort();
     tensor_plan *t = &m->tensors[m->n_tensors++];
+    t->dims[0] = t->dims[1] = t->dims[2] = 1;
     snprintf(t->name, sizeof t->name, "%s", name);
     return t;
 }
@@ -69,8 +78,8 @@ static uint32_t mixed_type(int32_t number, int64_t n_columns)
 }
 
 /* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain. */
-static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                       float gain)
+static tensor_plan *add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                               float gain)
 {
     tensor_plan *t = add_tensor(m, name);
     uint32_t type = m->options->type;
@@ -82,6 +91,16 @@ static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64
     t->dims[1] = n_rows;
     t->deviation = gain / sqrtf((float)n_columns);
     m->n_matrices++;
+    return t;
+}
+
+/* Such a matrix for each expert, one below the other. */
+static void add_matrices(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                         float gain)
+{
+    tensor_plan *t = add_matrix(m, name, n_columns, n_rows, gain);
+    t->n_dims = 3;
+    t->dims[2] = m->options->experts.n;
 }
 
 static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)
@@ -90,7 +109,6 @@ static void add_vector(model_plan *m, const char *name, int64_t n, float centre,
     t->type = TYPE_F32;
     t->n_dims = 1;
     t->dims[0] = n;
-    t->dims[1] = 1;
     t->centre = centre;
     t->deviation = deviation;
 }
@@ -198,13 +216,54 @@ static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_
     add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
+/* Of the numbers that a router reads, each about 1, it makes logits of deviation 2: the k largest
+ * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
+static void plan_experts(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    const toy_experts *e = &o->experts;
+    char name[64];
+    int64_t d = o->n_embd, ff = e->n_ff ? e->n_ff : o->n_ff, shared = e->n_shared;
+    float weight = layer_weight(o, layer);
+    add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
+    if (e->choice_bias)
+        add_vector(m, layer_name(name, layer, "exp_probs_b.bias"), e->n, 0.0f, 0.05f);
+    add_matrices(m, layer_name(name, layer, "ffn_gate_exps.weight"), d, ff, 1.0f);
+    add_matrices(m, layer_name(name, layer, "ffn_up_exps.weight"), d, ff, 1.0f);
+    add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, d, 1.5f * weight);
+    if (shared == 0)
+        return;
+    if (is_arch(o, "qwen2moe"))
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp_shexp.weight"), d, 0.0f,
+                   1 / sqrtf((float)d));
+    add_matrix(m, layer_name(name, layer, "ffn_gate_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up_shexp.weight"), d, shared, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down_shexp.weight"), shared, d, weight);
+}
+
+static void plan_ffn(model_plan *m, int32_t layer)
+{
+    const toy_options *o = m->options;
+    char name[64];
+    int64_t d = o->n_embd, ff = o->n_ff;
+    bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
+    if (o->experts.n && layer >= o->experts.n_dense) {
+        plan_experts(m, layer);
+        return;
+    }
+    if (!gpt2 && !phi3)
+        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, phi3 ? 2 * ff : ff, 1.0f);
+    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, layer_weight(o, layer));
+}
+
 static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
     char name[64];
     int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
     float weight = layer_weight(o, layer);
-    bool biased = o->biases || is_arch(o, "qwen2");
+    bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe");
     bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
     bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
@@ -224,9 +283,12 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
         add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
         add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
     }
-    if (is_arch(o, "qwen3") || is_arch(o, "gemma3")) {
-        add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), head_dim, 1.0f, 0.2f);
-        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), head_dim, 1.0f, 0.2f);
+    bool wide = is_arch(o, "olmoe"); /* norms of all heads together */
+    if (is_arch(o, "qwen3") || is_arch(o, "gemma3") || is_arch(o, "qwen3moe") || wide) {
+        add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), wide ? q : head_dim, 1.0f,
+                   0.2f);
+        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), wide ? kv : head_dim, 1.0f,
+                   0.2f);
     }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
     if (o->biases || gpt2)
@@ -236,10 +298,7 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
     if (gpt2)
         add_vector(m, layer_name(name, layer, "ffn_norm.bias"), d, 0.0f, 0.3f);
-    if (!gpt2 && !phi3)
-        add_matrix(m, layer_name(name, layer, "ffn_gate.weight"), d, ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_up.weight"), d, phi3 ? 2 * ff : ff, 1.0f);
-    add_matrix(m, layer_name(name, layer, "ffn_down.weight"), ff, d, weight);
+    plan_ffn(m, layer);
     if (gemma)
         add_vector(m, layer_name(name, layer, "post_ffw_norm.weight"), d, weight, 0.2f);
     if (o->biases)
@@ -396,6 +455,28 @@ static uint64_t put_encoder_keys(gguf_writer *w, const toy_options *o)
     return n_keys;
 }
 
+static uint64_t put_expert_keys(gguf_writer *w, const toy_options *o)
+{
+    const toy_experts *e = &o->experts;
+    const struct {
+        const char *suffix;
+        int32_t value;
+    } keys[] = {{"expert_count", e->n},
+                {"expert_used_count", e->n_used},
+                {"expert_feed_forward_length", e->n_ff},
+                {"expert_shared_feed_forward_length", e->n_shared},
+                {"leading_dense_block_count", e->n_dense}};
+    uint64_t n_keys = 0;
+    char name[128];
+    for (size_t i = 0; e->n && i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i].value == 0)
+            continue;
+        writer_key_u32(w, key_name(name, o, keys[i].suffix), (uint32_t)keys[i].value);
+        n_keys++;
+    }
+    return n_keys;
+}
+
 static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
 {
     char name[128];
@@ -431,7 +512,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
         writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)o->head_dim);
         n_keys += 2;
     }
-    return n_keys + put_rope_scaling(w, o) + put_more_keys(w, o);
+    return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_more_keys(w, o);
 }
 
 static uint64_t put_split_keys(gguf_writer *w, const model_plan *m, int32_t part)
@@ -458,7 +539,7 @@ static uint64_t stream_of(uint64_t seed, const char *name)
 
 static int64_t plan_bytes(const tensor_plan *t)
 {
-    return type_row_bytes(type_find(t->type), t->dims[0]) * t->dims[1];
+    return type_row_bytes(type_find(t->type), t->dims[0]) * t->dims[1] * t->dims[2];
 }
 
 static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
@@ -477,7 +558,7 @@ static void put_vector(gguf_writer *w, const tensor_plan *t, uint64_t seed)
 static void put_matrix(gguf_writer *w, const tensor_plan *t, const toy_options *o)
 {
     const type_traits *traits = type_find(t->type);
-    int64_t n_blocks = t->dims[0] * t->dims[1] / traits->block_elements;
+    int64_t n_blocks = t->dims[0] * t->dims[1] * t->dims[2] / traits->block_elements;
     int64_t run = traits->block_elements == 1 && n_blocks % 32 == 0 ? 32 : 1;
     uint64_t own = stream_of(o->seed, t->name), other = stream_of(o->noise_seed, t->name);
     uint8_t blocks[32 * 8 + 256];

@@ -24,6 +24,17 @@ typedef struct toy_key {
     const char *text; /* of a STRING */
 } toy_key;
 
+/* A mixture of experts: its layers have a router and n experts in place of one feed-forward part.
+ * Routers choose each expert for some tokens and others for the next, and the chosen matter. */
+typedef struct toy_experts {
+    int32_t n;        /* 0: there are none */
+    int32_t n_used;   /* by a token */
+    int32_t n_ff;     /* of one; 0: n_ff of the others, and no key in the file */
+    int32_t n_shared; /* rows of the expert that all tokens use; 0: none */
+    int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
+    bool choice_bias; /* with exp_probs_b */
+} toy_experts;
+
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
@@ -41,6 +52,7 @@ typedef struct toy_options {
     const char *rope_scaling; /* NULL: none; "linear" or "yarn" with the two numbers below */
     float rope_factor;
     int32_t rope_original_context;
+    toy_experts experts;
     const toy_key *keys;     /* NULL: none */
     const char *more_tensor; /* NULL, or the name of a further tensor: n_embd F32 numbers */
 
@@ -62,6 +74,8 @@ typedef struct toy_options {
 /* llama, 3 layers of width 64 with 4 heads (2 for keys), n_ff 128, Q8_0, an output matrix,
  * vocabulary "qwen2", ChatML, one part. */
 toy_options toy_usual(void);
+/* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS. */
+toy_options toy_asked(void);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
  * and the others are next to it. Aborts when the options contradict each other (a width that is

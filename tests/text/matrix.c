@@ -18,7 +18,8 @@
 
 enum {
     FIRST_ENCODER = 2 + FIRST_T5_TOY,
-    N_MODELS = 2 + N_ARCH_TOYS,
+    FIRST_MIXTURE = 2 + N_ARCH_TOYS,
+    N_MODELS = FIRST_MIXTURE + N_EXPERT_TOYS,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
     N_PARTS = 5
@@ -167,12 +168,21 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_MODEL] %= 2;
 }
 
+static bool has_encoder(int model)
+{
+    return model >= FIRST_ENCODER && model < FIRST_MIXTURE;
+}
+
 void matrix_case_settle(matrix_case *c)
 {
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
-    if (who == DREY_DRAFTER_EAGLE && at[AXIS_MODEL] >= FIRST_ENCODER)
+    if (who == DREY_DRAFTER_EAGLE && has_encoder(at[AXIS_MODEL]))
         at[AXIS_MODEL] = 2; /* there are no such layers for models with an encoder */
+    if (who == DREY_DRAFTER_SELF && at[AXIS_MODEL] >= FIRST_MIXTURE)
+        at[AXIS_MODEL] = 2; /* a mixture has no planes of its experts */
+    if (at[AXIS_MODEL] >= FIRST_MIXTURE)
+        at[AXIS_EXIT] = 0;
     if (who == DREY_DRAFTER_NONE)
         at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
     if (who == DREY_DRAFTER_NONE && at[AXIS_POLICY] != POLICY_STD)
@@ -283,7 +293,7 @@ static void open_model(int i, const toy_options *toy)
     toy_prepare(models[i].target, models[i].planes, true);
     toy_prepare(models[i].target, models[i].packed, false);
     put_heads(i);
-    if (i < FIRST_ENCODER)
+    if (!has_encoder(i))
         put_layer(i, toy);
 }
 
@@ -305,10 +315,15 @@ void matrix_open(void)
     toy.tied = toy.rope_freqs = true;
     toy.n_parts = 2;
     open_model(1, &toy);
-    for (int i = 0; i < N_ARCH_TOYS; i++) {
-        arch_toy(i, &toy);
+    for (int i = 0; i < N_ARCH_TOYS + N_EXPERT_TOYS; i++) {
+        if (i < N_ARCH_TOYS)
+            arch_toy(i, &toy);
+        else
+            expert_toy(i - N_ARCH_TOYS, &toy);
         toy.type = TYPE_Q4_K; /* which has planes */
         toy.n_embd = toy.n_ff = 256;
+        toy.experts.n_ff = toy.experts.n_ff ? 256 : 0;
+        toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
         if (toy.head_dim > 0) { /* wider than width / heads */
             toy.n_heads = 8;
             toy.head_dim = 64;

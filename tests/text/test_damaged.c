@@ -94,6 +94,22 @@ TEST(matrices_of_every_type)
     }
 }
 
+/* Experts come to memory when a layer has chosen them. */
+TEST(matrices_of_experts)
+{
+    static const char *const tensors[] = {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_exps.weight",
+                                          "blk.0.ffn_up_exps.weight", "blk.1.ffn_down_exps.weight"};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const char *path = temp_path("experts.gguf");
+        toy_options toy = toy_usual();
+        toy.n_layers = 2;
+        toy.experts = (toy_experts){.n = 4, .n_used = 4, .n_ff = 64};
+        toy_write(path, &toy);
+        damage(path, tensors[i], 3, 0, i % 2);
+        check_matrix(path, tensors[i], "experts");
+    }
+}
+
 TEST(draft_matrices)
 {
     drey_model *target = open_model(make("target.gguf", TYPE_Q8_0, false));

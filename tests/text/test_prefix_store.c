@@ -292,7 +292,7 @@ TEST(test_full_disk)
 
 static int make_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     toys_open_pair(&toy);
     toy.seed++;
     other = toy_open("other.gguf", &toy);

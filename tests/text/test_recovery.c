@@ -42,7 +42,7 @@ static char target_path[2048], draft_path[2048];
 static int make_models(void **state)
 {
     temp_dir();
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     toy.n_embd = 256;
     toy.n_ff = 1024;
     snprintf(target_path, sizeof target_path, "%s", temp_path("target.gguf"));
@@ -252,7 +252,9 @@ TEST(changed_between_opening_and_reading)
 /* Once all of it is in memory, the file is nobody's business. */
 TEST(loaded_model_may_change)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
+    if (toy.experts.n > 0)
+        return;      /* its experts are read as long as it writes */
     toy.tied = true; /* so that no embedding is looked up in the file */
     toy_write(target_path, &toy);
     static rig r;

@@ -257,7 +257,7 @@ TEST(test_full_disk)
 
 static int make_models(void **state)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     rng r = rng_from(9);
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = 1 + rng_below(&r, 250);

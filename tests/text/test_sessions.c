@@ -585,7 +585,7 @@ static int32_t frequent_token(void)
 static int make_models(void **state)
 {
     temp_dir();
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     toy.n_embd = 128;
     toy.n_ff = 256;
     target = make_model("before.gguf", &toy, -1);

@@ -202,10 +202,10 @@ static model_shape shape_of(const char *architecture, const toy_key *keys)
 TEST(missing_keys_have_their_defaults)
 {
     model_shape s = shape_of("gemma2", NULL);
-    assert_true(s.attention_cap == 50 && s.logit_cap == 30 && s.n_ropes == 1);
+    assert_true(s.cap.attention == 50 && s.cap.logit == 30 && s.n_ropes == 1);
     assert_true(s.window == 0); /* 4096 is as wide as this context */
     s = shape_of("gemma3", NULL);
-    assert_true(s.attention_cap == 0 && s.logit_cap == 0 && s.window == 0 && s.n_ropes == 1);
+    assert_true(s.cap.attention == 0 && s.cap.logit == 0 && s.window == 0 && s.n_ropes == 1);
     /* Layers of a window rotate in their own way, however wide it is. */
     static const toy_key wide[] = {{"attention.sliding_window", GGUF_U32, 1 << 20, NULL}, {0}};
     s = shape_of("gemma3", wide);

@@ -42,6 +42,7 @@ typedef struct rig {
     uint8_t *bytes[N_FILES];
     stream_piece pieces[MOST_PIECES];
     stream_options options;
+    int32_t n_more; /* pieces after those of `first` that are appended in turns */
     uint8_t *memory;
     stream *stream;
     drey_error err;
@@ -156,7 +157,7 @@ static const stream_piece *piece_of(const rig *r, int64_t seq)
 {
     int64_t n_first = r->options.n_first;
     return seq < n_first ? &r->pieces[seq]
-                         : &r->options.cycle[(seq - n_first) % r->options.n_cycle];
+                         : &r->options.cycle[(seq - n_first) % (r->options.n_cycle + r->n_more)];
 }
 
 static bool right(const rig *r, int64_t seq, const uint8_t *at)
@@ -636,6 +637,78 @@ TEST(first_alone)
     r.options.ring_bytes = 8 * PAGE;
     rig_open(&r, DREY_IO_AUTO); /* nothing to do at all */
     assert_int_equal(rig_close(&r), DREY_OK);
+}
+
+/* Takes or gives up pieces [first, first + n), in their own order. */
+static void use_all(rig *r, rng *random, int64_t first, int32_t n)
+{
+    int32_t order[MOST_PIECES];
+    for (int32_t i = 0; i < n; i++) {
+        int32_t at = rng_below(random, i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        int64_t seq = first + order[i];
+        if (rng_below(random, 5) == 0)
+            stream_skip(r->stream, seq, seq + 1);
+        else
+            assert_true(take(r, seq, 0));
+    }
+}
+
+/* Batches as a pass would ask for them, before and after all that was asked for has been used. */
+TEST(appended_pieces)
+{
+    enum { FIRST = 5, MORE = 60, MOST_APPENDED = 16 };
+    for (int m = 0; m < N_MODES; m++) {
+        rig r;
+        rng random = rng_from(70 + (uint64_t)m);
+        rig_init(&r, 70 + (uint64_t)m, FIRST, MORE, 200000);
+        r.options.n_cycle = 0;
+        r.options.most_appended = MOST_APPENDED;
+        r.options.ring_bytes = MOST_APPENDED * STREAM_ROOM_BYTES(200000);
+        r.n_more = MORE;
+        rig_open(&r, MODES[m]);
+        use_all(&r, &random, 0, FIRST);
+        int64_t next = FIRST;
+        for (int round = 0; round < 200; round++) {
+            int32_t n = 1 + rng_below(&random, MOST_APPENDED);
+            for (int32_t done = 0, part; done < n; done += part) { /* in one call or in several */
+                part = 1 + rng_below(&random, n - done);
+                stream_piece pieces[MOST_APPENDED];
+                for (int32_t i = 0; i < part; i++)
+                    pieces[i] = *piece_of(&r, next + done + i);
+                assert_int_equal(stream_append(r.stream, pieces, part), next + done);
+            }
+            assert_false(stream_ready(r.stream, next + n));
+            use_all(&r, &random, next, n);
+            assert_true(stream_is_valid(r.stream));
+            next += n;
+        }
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+/* Pieces that were asked for and are not wanted any more; a failed read of one ends every wait. */
+TEST(appended_and_left)
+{
+    rig r;
+    rig_init(&r, 80, 1, 40, 50000);
+    r.options.n_cycle = 0;
+    r.options.most_appended = 8;
+    r.n_more = 40;
+    rig_open(&r, DREY_IO_AUTO);
+    assert_true(take(&r, 0, 0));
+    stream_append(r.stream, &r.options.cycle[0], 8);
+    assert_int_equal(rig_close(&r), DREY_OK);
+    r.eio_part = r.options.cycle[3].part;
+    r.eio_offset = r.options.cycle[3].offset;
+    rig_shake(&r, 0);
+    rig_open(&r, DREY_IO_AUTO);
+    assert_int_equal(stream_append(r.stream, &r.options.cycle[3], 1), 1);
+    assert_null(stream_wait(r.stream, 1));
+    assert_int_equal(rig_close(&r), DREY_ERR_IO);
 }
 
 TEST(device_error_ends_every_wait)

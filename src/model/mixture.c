@@ -1,0 +1,272 @@
+/* A layer's mixture of experts: see mixture.h. */
+#include "model/mixture.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "common/num.h"
+#include "model/layer.h"
+#include "model/pass_steps.h"
+
+static const layer_experts *experts_of(const model_pass *p)
+{
+    return &p->r->layout->layer[p->layer].experts;
+}
+
+static const router_shape *router_of(const model_pass *p)
+{
+    return &p->r->layout->shape.experts.router;
+}
+
+/* ---- The choice ---- */
+
+static float sigmoid_of_product(const float *x, const float *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)y[i];
+    return (float)(1 / (1 + exp_f64(-sum)));
+}
+
+static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    workspace *ws = p->r->ws;
+    const layer_experts *e = experts_of(p);
+    const router_shape *r = router_of(p);
+    for (int32_t i = from; i < to; i++) {
+        if (!router_choose(r, ws->mixture.logits + i * row_stride(r->n_experts), e->choice_bias,
+                           ws->mixture.chosen + (int64_t)i * r->n_used,
+                           ws->mixture.weight + (int64_t)i * r->n_used))
+            atomic_store(&p->failed, true);
+        if (e->shared_gate)
+            ws->mixture.shared_weight[i] = sigmoid_of_product(
+                ws->y + i * pass_embd_ld(p), e->shared_gate, p->r->layout->shape.n_embd);
+    }
+}
+
+/* Sorts the rows' choices by expert. */
+static void list_runs(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    const router_shape *r = router_of(p);
+    expert_run *run = ws->mixture.run;
+    int32_t n_places = p->n_rows * r->n_used;
+    for (int32_t e = 0; e < r->n_experts; e++)
+        run[e] = (expert_run){.expert = e};
+    for (int32_t i = 0; i < n_places; i++)
+        run[ws->mixture.chosen[i]].n++;
+    for (int32_t e = 1; e < r->n_experts; e++)
+        run[e].first = run[e - 1].first + run[e - 1].n;
+    for (int32_t i = 0; i < n_places; i++)
+        ws->mixture.place[i] = run[ws->mixture.chosen[i]].first++;
+    ws->mixture.n_runs = ws->mixture.n_run = 0;
+    for (int32_t e = 0; e < r->n_experts; e++) {
+        expert_run of = run[e];
+        of.first -= of.n;
+        if (of.n > 0)
+            run[ws->mixture.n_runs++] = of;
+    }
+}
+
+static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    const workspace *ws = p->r->ws;
+    int64_t n_used = router_of(p)->n_used, ld = pass_embd_ld(p);
+    for (int64_t i = from * n_used; i < to * n_used; i++)
+        memcpy(ws->mixture.rows + ws->mixture.place[i] * ld, ws->y + i / n_used * ld,
+               (size_t)p->r->layout->shape.n_embd * sizeof(float));
+}
+
+/* Of a prompt most rows need no logits. Its experts are used once for all of its rows, and should
+ * not take the places of those that the text around it uses. */
+static bool is_prompt(const model_pass *p)
+{
+    return p->n_rows > 1 && 2 * p->n_logits < p->n_rows;
+}
+
+static void bring(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    int32_t done = ws->mixture.n_run;
+    ws->mixture.n_run += experts_bring(
+        p->r->weights, experts_of(p)->of, ws->mixture.run + done, ws->mixture.n_runs - done,
+        workspace_batch(&p->r->layout->shape, &ws->limits), is_prompt(p));
+}
+
+drey_status mixture_choose(model_pass *p, drey_error *err)
+{
+    pass_each_row(p, step_choose);
+    if (atomic_load(&p->failed)) {
+        const gguf_tensor *t = experts_of(p)->router->form.tensor;
+        FAIL(err, DREY_ERR_FORMAT,
+             "%s: products with tensor %s are not finite: the file is damaged, fetch it again",
+             SHOWN_PATH(gguf_part_path(p->r->weights->file, t->part)), t->name);
+    }
+    list_runs(p);
+    pass_each_row(p, step_gather);
+    bring(p);
+    return DREY_OK;
+}
+
+/* ---- Products ---- */
+
+static expert_wave *wave_of(const model_pass *p)
+{
+    return &p->r->weights->experts->wave;
+}
+
+bool mixture_next(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    while (!experts_next_batch(p->r->weights)) {
+        if (ws->mixture.n_run == ws->mixture.n_runs)
+            return false;
+        bring(p);
+    }
+    const expert_wave *v = wave_of(p);
+    for (int32_t i = v->from, at = 0; i < v->to; at += v->run[i++].n)
+        ws->mixture.at[i] = at;
+    return true;
+}
+
+/* Lays out the activations of the batch's experts, each with its own rows, k numbers in the kinds
+ * that p->kinds says. */
+static void place_acts(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    const expert_wave *v = wave_of(p);
+    for (int kind = 0; kind < ACT_KINDS; kind++) {
+        size_t at = 0, row = act_bytes((act_kind)kind, 1, p->source_k) / TOKEN_TILE;
+        for (int32_t i = v->from; i < v->to; i++) {
+            ws->mixture.acts[i * ACT_KINDS + kind] = (uint8_t *)ws->acts[kind] + at;
+            at += ((size_t)v->run[i].n * row + 63) / 64 * 64;
+        }
+    }
+}
+
+static void quantise_run(const model_pass *p, int32_t i, const float *rows)
+{
+    const workspace *ws = p->r->ws;
+    int32_t n = wave_of(p)->run[i].n;
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        if (p->kinds[kind])
+            p->r->kernels->quantise[kind](ws->mixture.acts[i * ACT_KINDS + kind], rows,
+                                          p->source_ld, 0, n, n, p->source_k);
+}
+
+static void quantise_in(const model_pass *p, int32_t i)
+{
+    quantise_run(p, i, p->source + wave_of(p)->run[i].first * p->source_ld);
+}
+
+/* Activates, and quantises for Down. */
+static void activate(const model_pass *p, int32_t i)
+{
+    const workspace *ws = p->r->ws;
+    int64_t at = ws->mixture.at[i] * p->source_ld;
+    for (int32_t row = 0; row < wave_of(p)->run[i].n; row++) {
+        float *gate = ws->gate + at + row * p->source_ld, *up = ws->up + at + row * p->source_ld;
+        p->r->kernels->swiglu(gate, gate, up, p->source_k);
+    }
+    quantise_run(p, i, ws->gate + at);
+}
+
+typedef struct run_job {
+    model_pass *p;
+    void (*step)(const model_pass *p, int32_t i);
+    _Atomic int32_t next;
+} run_job;
+
+static void runs_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)thread;
+    (void)n_threads;
+    run_job *j = arg;
+    for (int32_t i; (i = atomic_fetch_add(&j->next, 1)) < wave_of(j->p)->to;)
+        j->step(j->p, i);
+}
+
+/* A step over the batch's experts, shared among threads where that is worth it. */
+static void each_run(model_pass *p, void (*step)(const model_pass *p, int32_t i))
+{
+    const expert_wave *v = wave_of(p);
+    const expert_run *last = &v->run[v->to - 1];
+    int64_t rows = p->r->ws->mixture.at[v->to - 1] + last->n;
+    run_job job = {.p = p, .step = step, .next = v->from};
+    if (rows * p->source_k < p->r->weights->tuning.shared_numbers)
+        runs_thread(&job, 0, 1);
+    else
+        pool_run(p->r->pool, runs_thread, &job);
+}
+
+void mixture_begin_up(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    const expert_wave *v = wave_of(p);
+    const expert_matrix *of = v->layer->matrix;
+    int64_t ld = pass_ff_ld(p);
+    expert_product *to = ws->mixture.product;
+    pass_set_source(p, ws->mixture.rows, pass_embd_ld(p), of[EXPERT_UP].all->form.k,
+                    (weight *[]){of[EXPERT_GATE].all, of[EXPERT_UP].all}, 2);
+    place_acts(p);
+    each_run(p, quantise_in);
+    for (int32_t i = v->from; i < v->to; i++) {
+        void **acts = ws->mixture.acts + i * ACT_KINDS;
+        int64_t at = ws->mixture.at[i] * ld;
+        experts_product(to++, p->r->weights, i, EXPERT_GATE, ws->gate + at, ld, acts);
+        experts_product(to++, p->r->weights, i, EXPERT_UP, ws->up + at, ld, acts);
+    }
+    product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+}
+
+void mixture_begin_down(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    const expert_wave *v = wave_of(p);
+    weight *down = v->layer->matrix[EXPERT_DOWN].all;
+    int64_t ld = pass_embd_ld(p);
+    expert_product *to = ws->mixture.product;
+    pass_set_source(p, ws->gate, pass_ff_ld(p), down->form.k, &down, 1);
+    place_acts(p);
+    each_run(p, activate);
+    for (int32_t i = v->from; i < v->to; i++)
+        experts_product(to++, p->r->weights, i, EXPERT_DOWN,
+                        ws->mixture.rows + v->run[i].first * ld, ld,
+                        ws->mixture.acts + i * ACT_KINDS);
+    product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+}
+
+/* ---- The sum ---- */
+
+static void add_weighted(float *y, const float *x, float factor, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] += factor * x[i];
+}
+
+static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    const workspace *ws = p->r->ws;
+    int32_t n_used = router_of(p)->n_used;
+    int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
+    bool shared = p->r->layout->layer[p->layer].up;
+    for (int32_t i = from; i < to; i++) {
+        float *y = ws->y + i * ld;
+        memset(y, 0, (size_t)n * sizeof *y);
+        for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++)
+            add_weighted(y, ws->mixture.rows + ws->mixture.place[j] * ld, ws->mixture.weight[j], n);
+        if (shared)
+            add_weighted(y, ws->mixture.shared + i * ld,
+                         experts_of(p)->shared_gate ? ws->mixture.shared_weight[i] : 1.0f, n);
+    }
+}
+
+void mixture_add(model_pass *p)
+{
+    pass_each_row(p, step_sum);
+}

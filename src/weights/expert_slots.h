@@ -1,0 +1,37 @@
+/* Which experts of a layer are in memory, by numbers alone: a layer has slots, and an expert that
+ * is not in one takes that of the expert that was used longest ago. What does not fit into a
+ * layer's slots at once is used in waves (expert_slots_use). Nothing here knows a file or a pass.
+ *
+ * Other rules were within five points of hits of this one on published traces, and a list of the
+ * most frequent experts is worse (EXPERTS in docs/lab). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct expert_slots {
+    int32_t n_experts, n_slots;
+    int32_t *slot_of;   /* [n_experts]; -1: it is not in memory */
+    int32_t *expert_in; /* [n_slots]; -1: empty */
+    int64_t *used_at;   /* [n_slots]: by `clock`; 0: next to go */
+    int64_t clock;
+} expert_slots;
+
+size_t expert_slots_bytes(int32_t n_experts, int32_t n_slots);
+/* All are empty. The arena's owner checks it. */
+void expert_slots_init(expert_slots *s, int32_t n_experts, int32_t n_slots, arena *a);
+
+/* An expert, and the rows that take it: [first, first + n) of rows that are sorted by expert. */
+typedef struct expert_run {
+    int32_t expert, first, n;
+} expert_run;
+
+/* A place for the experts of n runs, all different, at most n_slots: slot[i] is run[i]'s, and
+ * there[i] whether it is in it already. Returns how many are not. passing: what is brought in is
+ * the next to go, as after a prompt, which goes through all of them. */
+int32_t expert_slots_use(expert_slots *s, const expert_run *run, int32_t n, bool passing,
+                         int32_t *slot, bool *there);
+/* What was to be brought there has not come. */
+void expert_slots_forget(expert_slots *s, int32_t slot);

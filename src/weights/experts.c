@@ -1,0 +1,260 @@
+/* Experts: see experts.h. */
+#include "weights/weights.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include "common/num.h"
+
+drey_status expert_matrix_describe(expert_layer *l, int32_t matrix, weight *all,
+                                   const gguf_tensor *t, const kernel_table *kernels,
+                                   drey_error *err)
+{
+    expert_matrix *m = &l->matrix[matrix];
+    if (t->dims[1] % GROUP_ROWS)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "tensor %s has experts of %lld rows; drey computes multiples of %d", t->name,
+             (long long)t->dims[1], GROUP_ROWS);
+    TRY(weight_describe(all, t, kernels, err));
+    all->stays.in_pass = false;
+    m->all = all;
+    m->n_groups = (int32_t)(t->dims[1] / GROUP_ROWS);
+    m->at = l->slot_bytes;
+    l->slot_bytes += (size_t)m->n_groups * all->stays.group_bytes;
+    return DREY_OK;
+}
+
+/* ---- Sizes ---- */
+
+static int32_t piece_groups(const expert_matrix *m)
+{
+    return min_i32(m->all->reads.piece_groups, m->n_groups);
+}
+
+static int32_t runs_of(const expert_matrix *m)
+{
+    return ceil_div_i32(m->n_groups, piece_groups(m));
+}
+
+static int32_t most_runs(const expert_layer *layer, int32_t n_layers)
+{
+    int32_t most = 0;
+    for (int32_t i = 0; i < n_layers; i++)
+        for (int m = 0; m < EXPERT_MATRICES && layer[i].n_experts > 0; m++)
+            most = max_i32(most, runs_of(&layer[i].matrix[m]));
+    return most;
+}
+
+int32_t experts_layers(const expert_layer *layer, int32_t n_layers)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < n_layers; i++)
+        n += layer[i].n_experts > 0;
+    return n;
+}
+
+/* Slots of the layer that comes after `before` others with experts. */
+static int32_t slots_of_layer(int32_t n_slots, int32_t n_with, int32_t before)
+{
+    return n_slots / n_with + (before < n_slots % n_with);
+}
+
+int32_t experts_most_slots(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    return slots_of_layer(n_slots, experts_layers(layer, n_layers), 0);
+}
+
+int64_t experts_most_pieces(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    return (int64_t)experts_most_slots(layer, n_layers, n_slots) * EXPERT_MATRICES *
+           most_runs(layer, n_layers);
+}
+
+/* Of all layers. */
+static size_t slots_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    int32_t n_with = experts_layers(layer, n_layers), before = 0;
+    size_t total = 0;
+    for (int32_t i = 0; i < n_layers; i++) {
+        const expert_layer *l = &layer[i];
+        if (l->n_experts == 0)
+            continue;
+        int32_t n = slots_of_layer(n_slots, n_with, before++);
+        total += arena_size((size_t)n * l->slot_bytes) + expert_slots_bytes(l->n_experts, n);
+    }
+    return total;
+}
+
+size_t experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    size_t n = (size_t)experts_most_slots(layer, n_layers, n_slots),
+           pieces = (size_t)experts_most_pieces(layer, n_layers, n_slots);
+    return slots_bytes(layer, n_layers, n_slots) + arena_size(sizeof(expert_set)) +
+           arena_size(n * sizeof(int32_t)) + arena_size(n * sizeof(bool)) +
+           arena_size(n * EXPERT_MATRICES * sizeof(weight)) +
+           arena_size(n * EXPERT_MATRICES * sizeof(int64_t)) +
+           arena_size(pieces * sizeof(stream_piece)) + arena_size(pieces * sizeof(_Atomic int32_t));
+}
+
+expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots, arena *a)
+{
+    int32_t n_with = experts_layers(layer, n_layers), before = 0;
+    size_t n = (size_t)experts_most_slots(layer, n_layers, n_slots),
+           pieces = (size_t)experts_most_pieces(layer, n_layers, n_slots);
+    expert_set *e = arena_take(a, sizeof *e);
+    expert_set set = {
+        .layer = layer, .n_layers = n_layers, .most_runs = most_runs(layer, n_layers)};
+    set.wave.slot = arena_take(a, n * sizeof *set.wave.slot);
+    set.wave.there = arena_take(a, n * sizeof *set.wave.there);
+    set.wave.matrix = arena_take(a, n * EXPERT_MATRICES * sizeof *set.wave.matrix);
+    set.wave.seq = arena_take(a, n * EXPERT_MATRICES * sizeof *set.wave.seq);
+    set.piece = arena_take(a, pieces * sizeof *set.piece);
+    set.run_left = arena_take(a, pieces * sizeof *set.run_left);
+    for (int32_t i = 0; i < n_layers; i++) {
+        expert_layer *l = &layer[i];
+        if (l->n_experts == 0)
+            continue;
+        int32_t n_own = slots_of_layer(n_slots, n_with, before++);
+        expert_slots_init(&l->slots, l->n_experts, n_own, a);
+        l->memory = arena_take(a, (size_t)n_own * l->slot_bytes);
+    }
+    if (e)
+        *e = set;
+    return e;
+}
+
+/* ---- Waves ---- */
+
+/* Moves the runs whose experts are there to the front, otherwise in order. */
+static void those_there_first(const expert_slots *s, expert_run *run, int32_t n)
+{
+    int32_t n_there = 0;
+    for (int32_t i = 0; i < n; i++) {
+        expert_run r = run[i];
+        if (s->slot_of[r.expert] < 0)
+            continue;
+        for (int32_t j = i; j > n_there; j--)
+            run[j] = run[j - 1];
+        run[n_there++] = r;
+    }
+}
+
+/* One past the last expert of a batch that begins with this one. */
+static int32_t batch_end(const expert_wave *v, int32_t from)
+{
+    int32_t end = from + 1, rows = v->run[from].n;
+    while (end < v->n && rows + v->run[end].n <= v->most_rows)
+        rows += v->run[end++].n;
+    return end;
+}
+
+/* A matrix of expert i of the wave, in its slot. */
+static void place_matrix(expert_set *e, int32_t i, int matrix)
+{
+    expert_wave *v = &e->wave;
+    const expert_matrix *m = &v->layer->matrix[matrix];
+    int32_t at = i * EXPERT_MATRICES + matrix;
+    weight *out = &v->matrix[at];
+    *out = (weight){.form = m->all->form,
+                    .stays = m->all->stays,
+                    .resident = true,
+                    .reads = {.piece_groups = piece_groups(m),
+                              .sidecar_offset = m->all->reads.sidecar_offset,
+                              .run_left = e->run_left + (size_t)at * (size_t)e->most_runs},
+                    .packed = v->layer->memory + (size_t)v->slot[i] * v->layer->slot_bytes + m->at};
+    out->form.n_rows = (int64_t)m->n_groups * GROUP_ROWS;
+    out->stays.in_pass = true;
+    out->stays.n_groups = out->stays.n_pinned = m->n_groups;
+    v->seq[at] = -1;
+}
+
+/* Lists the pieces of a matrix of expert i; seq counts on from `next`. */
+static stream_piece *list_pieces(const weights *w, int32_t i, int matrix, stream_piece *piece)
+{
+    expert_set *e = w->experts;
+    const expert_matrix *m = &e->wave.layer->matrix[matrix];
+    int32_t first = e->wave.run[i].expert * m->n_groups, step = piece_groups(m);
+    e->wave.seq[i * EXPERT_MATRICES + matrix] = piece - e->piece;
+    for (int32_t g = 0; g < m->n_groups; g += step)
+        *piece++ = weight_piece(w, m->all, first + g, first + min_i32(g + step, m->n_groups));
+    return piece;
+}
+
+/* Pieces of what is not there, in the order of their use: a batch's gates and ups, its downs. */
+static void append_pieces(weights *w)
+{
+    expert_set *e = w->experts;
+    expert_wave *v = &e->wave;
+    stream_piece *piece = e->piece;
+    for (int32_t from = 0, to; from < v->n; from = to) {
+        to = batch_end(v, from);
+        for (int matrix = EXPERT_GATE; matrix < EXPERT_MATRICES; matrix += EXPERT_DOWN)
+            for (int32_t i = from; i < to; i++) {
+                if (v->there[i])
+                    continue;
+                piece = list_pieces(w, i, matrix, piece);
+                if (matrix == EXPERT_GATE)
+                    piece = list_pieces(w, i, EXPERT_UP, piece);
+            }
+    }
+    v->begun_seq = stream_append(w->stream, e->piece, piece - e->piece);
+    v->end_seq = v->begun_seq + (piece - e->piece);
+    for (int32_t i = 0; i < v->n * EXPERT_MATRICES; i++)
+        if (v->seq[i] >= 0)
+            v->seq[i] += v->begun_seq;
+}
+
+int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
+                      bool passing)
+{
+    expert_set *e = w->experts;
+    expert_wave *v = &e->wave;
+    assert(!v->layer && weights_loaded(w) && n > 0);
+    those_there_first(&l->slots, run, n);
+    v->layer = l;
+    v->n = min_i32(n, l->slots.n_slots);
+    v->from = v->to = 0;
+    v->most_rows = most_rows;
+    v->run = run;
+    expert_slots_use(&l->slots, run, v->n, passing, v->slot, v->there);
+    for (int32_t i = 0; i < v->n; i++) {
+        for (int matrix = 0; matrix < EXPERT_MATRICES; matrix++)
+            place_matrix(e, i, matrix);
+        e->n_used++;
+        e->n_read += !v->there[i];
+    }
+    append_pieces(w);
+    return v->n;
+}
+
+bool experts_next_batch(weights *w)
+{
+    expert_wave *v = &w->experts->wave;
+    v->from = v->to;
+    if (v->from < v->n)
+        v->to = batch_end(v, v->from);
+    else
+        v->layer = NULL;
+    return v->layer;
+}
+
+void experts_product(expert_product *out, const weights *w, int32_t i, int32_t matrix, float *y,
+                     int64_t ldy, void *const *acts)
+{
+    const expert_wave *v = &w->experts->wave;
+    int32_t at = i * EXPERT_MATRICES + matrix;
+    *out = (expert_product){
+        .p = {&v->matrix[at], y, ldy}, .acts = acts, .n = v->run[i].n, .seq = v->seq[at]};
+}
+
+void experts_leave(weights *w)
+{
+    if (!w->experts || !w->experts->wave.layer)
+        return;
+    expert_wave *v = &w->experts->wave;
+    stream_skip(w->stream, v->begun_seq, v->end_seq);
+    for (int32_t i = v->from; i < v->n; i++)
+        if (!v->there[i])
+            expert_slots_forget(&v->layer->slots, v->slot[i]);
+    v->layer = NULL;
+}

@@ -1,0 +1,95 @@
+/* A layer's experts: what their matrices are in the file, the slots of memory that some of them are
+ * in (expert_slots.h), and how those that a pass needs come to a slot.
+ *
+ * A tensor of experts holds one matrix below the other; so do file and sidecar. Each expert is
+ * whole groups of rows, so that a few reads bring it, packed or not.
+ *
+ *   gate   |expert 0|expert 1|expert 2| ...        slot   |gate|up|down|  of one expert, packed
+ *   up     |expert 0|expert 1|expert 2| ...
+ *   down   |expert 0|expert 1|expert 2| ...
+ *
+ * A wave is what a pass multiplies with at a time: experts that are in slots together, those that
+ * were there before first. The others' pieces are appended to the weights' stream, and products
+ * (product_begin_experts) put them into their slots as they arrive. A wave is computed in batches,
+ * whose rows fit the pass's buffers; of each batch gate and up come before down:
+ *
+ *   bring --> begin a batch --> gate and up --> down --+--> end
+ *                    ^---------------------------------+
+ *   leave, at any point: what has not been used is not read, or given up */
+#pragma once
+
+#include "weights/expert_slots.h"
+#include "weights/weights.h"
+
+enum { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_MATRICES };
+
+typedef struct expert_matrix {
+    weight *all;      /* [n_experts * n_rows][k]: nothing of it is pinned, and no pass streams it */
+    int32_t n_groups; /* of an expert */
+    size_t at;        /* of its first group in a slot */
+} expert_matrix;
+
+typedef struct expert_layer {
+    int32_t n_experts;
+    expert_matrix matrix[EXPERT_MATRICES];
+    size_t slot_bytes;
+    expert_slots slots;
+    uint8_t *memory; /* [slots.n_slots][slot_bytes] */
+} expert_layer;
+
+typedef struct expert_wave {
+    expert_layer *layer; /* NULL: there is none */
+    int32_t n;           /* experts */
+    int32_t from, to;    /* of them the present batch */
+    int32_t most_rows;   /* of a batch of more than one expert */
+    expert_run *run;     /* [n], borrowed */
+    int32_t *slot;       /* [n] */
+    bool *there;         /* [n]: it was in its slot before */
+    weight *matrix;      /* [n][EXPERT_MATRICES]: in the slots */
+    int64_t *seq;        /* [n][EXPERT_MATRICES]: of the first piece */
+    int64_t begun_seq;   /* one past the pieces that products have begun to use */
+    int64_t end_seq;     /* and past all of the wave's */
+} expert_wave;
+
+/* The experts of a model's weights. */
+typedef struct expert_set {
+    expert_layer *layer; /* [n_layers]; those without experts have n_experts 0 */
+    int32_t n_layers;
+    int32_t most_runs; /* of pieces of one matrix of an expert */
+    expert_wave wave;
+    stream_piece *piece;       /* [most pieces of a wave] */
+    _Atomic int32_t *run_left; /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
+    uint64_t n_used, n_read;   /* experts so far: of all waves, and those that were not there */
+} expert_set;
+
+/* Describes one matrix of all experts, from a tensor [n_experts][n_rows][k]; those before it have
+ * been. `all` is filled. DREY_ERR_UNSUPPORTED: no kernel, or n_rows is no multiple of
+ * GROUP_ROWS. */
+drey_status expert_matrix_describe(expert_layer *l, int32_t matrix, weight *all,
+                                   const gguf_tensor *t, const kernel_table *kernels,
+                                   drey_error *err);
+
+/* Layers that have experts. */
+int32_t experts_layers(const expert_layer *layer, int32_t n_layers);
+/* n_slots are of all layers together: each layer with experts has an equal part of them, and the
+ * first ones may have one more. Memory of the set and what goes with it; most slots of a layer;
+ * most pieces of a wave. */
+size_t experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
+int32_t experts_most_slots(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
+int64_t experts_most_pieces(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
+/* All slots are empty. The arena's owner checks it. */
+expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots, arena *a);
+
+/* Begins a wave of the layer, during a pass, once the weights are loaded: of the n runs as many as
+ * fit into its slots, which become the first of them: those that are there, then those whose reads
+ * now begin. Returns how many. passing: see expert_slots_use. Borrows the runs until the wave is
+ * over. */
+int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
+                      bool passing);
+/* The next batch, of the wave; false: there is none, and the wave is over. */
+bool experts_next_batch(weights *w);
+/* A product of the present batch, in *out: i of [wave.from, wave.to), one of its matrices. */
+void experts_product(expert_product *out, const weights *w, int32_t i, int32_t matrix, float *y,
+                     int64_t ldy, void *const *acts);
+/* Gives up what is left of a wave, if there is one, no product being open. */
+void experts_leave(weights *w);

@@ -1,0 +1,123 @@
+/* A mixture of experts in a memory budget: the same text with any number of slots, no more reads
+ * than its router asks for, the smallest budget, and what is refused. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+#include "support/toy_models.h"
+#include "support/writing.h"
+
+enum { N_TEXT = 40, N_PROMPT = 30, LAYERS = 3, EXPERTS = 16, USED = 3, WIDTH = 256 };
+
+static int32_t prompt[N_PROMPT];
+
+static int make_models(void **state)
+{
+    toy_options toy = toy_usual();
+    toy.n_layers = LAYERS;
+    toy.n_embd = WIDTH;
+    toy.experts = (toy_experts){.n = EXPERTS, .n_used = USED, .n_ff = WIDTH, .n_shared = 32};
+    toy.architecture = "qwen2moe";
+    toys_open_pair(&toy);
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        prompt[i] = 60 + i * 7 % 100;
+    return 0;
+}
+
+static void write_text(writing *w, const drey_engine_options *o, double share)
+{
+    engine_tuning tuning = {.set_share = share >= 0, .share = share};
+    *w = (writing){0};
+    writing_run_tuned(w, o, &tuning, prompt, N_PROMPT, N_TEXT, NULL);
+    must(w->status, &w->error);
+    assert_int_equal(w->n_ids, N_TEXT);
+}
+
+/* With a slot for each expert, each is read once, most of them for the prompt. With fewer more are
+ * read, never more than are used. */
+TEST(any_number_of_slots)
+{
+    static writing want, got;
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    o.cpu_tier = "ref";
+    write_text(&want, &o, 1);
+    uint64_t read_before = want.stats.experts_read;
+    assert_true(read_before < LAYERS * EXPERTS);
+    o.cpu_tier = NULL;
+    for (int32_t n = EXPERTS; n >= USED; n--) {
+        write_text(&got, &o, (double)n / EXPERTS);
+        must_be_same(&want, &got, "slots");
+        assert_int_equal(got.stats.experts_used, got.stats.n_passes * LAYERS * USED);
+        assert_true(got.stats.experts_read <= got.stats.experts_used);
+        assert_true(n > EXPERTS / 2 || got.stats.experts_read > read_before);
+    }
+    assert_true(got.stats.experts_read > got.stats.experts_used / 4);
+}
+
+/* Trees and prompts ask for more experts than there are slots: they take turns. */
+TEST(wide_passes_in_few_slots)
+{
+    static writing want, got;
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    write_text(&want, &o, 1);
+    o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
+    o.policy = DREY_POLICY_SPECINFER; /* looks at no clock */
+    o.tree_nodes = 24;
+    for (int32_t chunk = 1; chunk <= 32; chunk *= 4) {
+        o.prompt_chunk = chunk;
+        write_text(&got, &o, 0);
+        must_be_same(&want, &got, "trees");
+        assert_true(got.stats.accepted > 0);
+        assert_true((int64_t)got.stats.experts_used < got.stats.drafted * LAYERS * USED);
+    }
+}
+
+TEST(in_the_smallest_budget)
+{
+    static writing want, got;
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    write_text(&want, &o, 1);
+    o.memory_bytes = smallest_budget(&o, NULL);
+    write_text(&got, &o, -1);
+    must_be_same(&want, &got, "the smallest budget");
+    o.memory_bytes -= 2 << 20;
+    must_refuse_engine(&o, NULL, DREY_ERR_MEMORY, "the smallest that works here is ");
+}
+
+/* Memory that a plan names is what there is: every slot counts, and none is left over. */
+TEST(slots_of_a_plan)
+{
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    drey_plan least, plan;
+    o.memory_bytes = smallest_budget(&o, NULL);
+    uint64_t smallest = o.memory_bytes;
+    MUST(drey_plan_make, &o, NULL, &least);
+    assert_int_equal(least.n_experts, LAYERS * EXPERTS);
+    assert_true(least.expert_slots >= LAYERS * USED);
+    assert_true(least.streamed_bytes_per_pass > 0);
+    uint64_t slot = 3 * WIDTH * WIDTH; /* about */
+    int32_t before = least.expert_slots;
+    for (uint64_t more = 0; before < least.n_experts; more += 4 * slot) {
+        o.memory_bytes = smallest + more;
+        MUST(drey_plan_make, &o, NULL, &plan);
+        assert_true(plan.expert_slots >= before && plan.expert_slots <= before + 8);
+        assert_true(plan.expert_slots == plan.n_experts || plan.spare_bytes < 4 * slot);
+        before = plan.expert_slots;
+        assert_true(more < 1 << 26);
+    }
+    assert_int_equal(plan.streamed_bytes_per_pass, 0);
+}
+
+TEST(refuses_what_does_not_go_together)
+{
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 64, 1);
+    o.exit = DREY_EXIT_EXACT;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "a mixture of experts");
+    o = toys_options(DREY_DRAFTER_SELF, 64, 1);
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "which a mixture of experts has not");
+}
+
+TEST_GROUP(make_models, toys_close)
