@@ -30,8 +30,9 @@
 /* The time of one more node in a draft's step, in steps over one node. (tuned, learnt) */
 #define USUAL_STEP_NODE 0.04
 
-/* Mixtures of experts. n tokens of a text, one after the other, use together n^0.7 times the
- * experts of one: on published traces of five models n^0.62 to n^0.77. (learnt) */
+/* Mixtures of experts. n tokens of a text, one after the other, choose like n^0.7 that have nothing
+ * to do with each other: on published traces of five models they use together n^0.62 to n^0.77
+ * times the experts of one. (learnt) */
 #define USUAL_EXPERT_UNION 0.7
 /* A token finds 1 - (1 - s)^3 of its experts in slots for a share s of them, each layer keeping the
  * latest: 0.27, 0.49, 0.66 and 0.88 of them with slots for 10, 20, 30 and 50 %. On those traces

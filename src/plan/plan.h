@@ -156,6 +156,8 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
+/* Of a mixture: its experts over those that a row uses. */
+double plan_expert_ratio(const plan_inputs *in);
 /* What passes and steps cost on a usual machine and disk, before any was measured. */
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);
 /* The highest expected tokens per second of any tree of the plan's drafter, for usual texts.

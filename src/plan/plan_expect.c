@@ -97,6 +97,12 @@ static void share_rows(turn_cost *c, int32_t n_threads)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }
 
+double plan_expert_ratio(const plan_inputs *in)
+{
+    const router_shape *router = &in->model[PLAN_TARGET].shape->experts.router;
+    return (double)router->n_experts / max_i32(router->n_used, 1);
+}
+
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;
@@ -110,7 +116,7 @@ void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
     double experts = read + (double)in->model[PLAN_TARGET].experts.token_bytes;
     double all = experts + (double)t->pinned_bytes;
     cost_init(cost, (uint64_t)all, 0, step_bytes, 0);
-    cost_of_experts(cost, experts / all);
+    cost_of_experts(cost, experts / all, plan_expert_ratio(in));
 }
 
 double plan_expect(const plan_inputs *in, const plan_result *r)

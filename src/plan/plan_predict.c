@@ -79,7 +79,7 @@ static double pass_over(const turn_work *w, int32_t n_rows)
 {
     const drey_plan *t = &w->r->report;
     if (t->n_experts) /* they are known when their layer has chosen: little overlaps */
-        return t->read_s * cost_union(n_rows) + pass_seconds(w, n_rows);
+        return t->read_s * cost_union(n_rows, plan_expert_ratio(w->in)) + pass_seconds(w, n_rows);
     double compute_s = max_f64(t->compute_s, pass_seconds(w, n_rows));
     return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
                                   : max_f64(t->read_s, compute_s);

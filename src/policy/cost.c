@@ -56,16 +56,19 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
 }
 
-double cost_union(int32_t n)
+double cost_union(int32_t n, double most)
 {
-    return exp_f64(USUAL_EXPERT_UNION * log_f64(n));
+    double choices = exp_f64(USUAL_EXPERT_UNION * log_f64(n)); /* that are independent */
+    return most > 1 ? most * (1 - exp_f64(choices * log_f64(1 - 1 / most))) : 1;
 }
 
-void cost_of_experts(turn_cost *c, double share)
+void cost_of_experts(turn_cost *c, double share, double most)
 {
     c->of_experts = true;
-    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
-        c->shape[n - 1] = (1 - share) * usual_shape(n) + share * cost_union(n);
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++) {
+        double computed = usual_shape(n);
+        c->shape[n - 1] = (1 - share) * computed + share * max_f64(cost_union(n, most), computed);
+    }
 }
 
 /* An outlier counts as at most so many times the expected time. */

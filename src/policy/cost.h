@@ -44,11 +44,12 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
+/* The experts that n rows of a text use together, in those of one row; `most`: of all experts. */
+double cost_union(int32_t n, double most);
 /* The passes are over a mixture of experts: what they read follows from their rows, so a pass's
- * whole time, reads included, is what its rows take. share: of a pass over one row, of experts. */
-void cost_of_experts(turn_cost *c, double share);
-/* The experts that n rows of a text use together, in those of one row. */
-double cost_union(int32_t n);
+ * whole time, reads included, is what its rows take. share: of a pass over one row, of experts;
+ * most: as above. */
+void cost_of_experts(turn_cost *c, double share, double most);
 
 /* Takes passes and steps that were measured beforehand; the disk's part is unchanged. Of passes
  * only the shape is kept: if each range began with its own time, ranges that are slower now would

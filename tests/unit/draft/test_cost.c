@@ -224,3 +224,26 @@ TEST(the_number_of_nodes)
     c = resident();
     assert_int_equal(cost_choose(&c, many, 20, 0, &rate), 14);
 }
+
+/* Rows of a mixture ask for their own experts: never for more than there are, and never for less
+ * time than what they compute. Its passes count with their waits. */
+TEST(mixtures_of_experts)
+{
+    for (double most = 1; most <= 64; most *= 4) {
+        near(cost_union(1, most), 1);
+        for (int32_t n = 2; n <= 64; n++) {
+            assert_true(most == 1 || cost_union(n, most) > cost_union(n - 1, most));
+            assert_true(cost_union(n, most) <= most);
+        }
+    }
+    turn_cost c = resident(), mixture = resident();
+    cost_of_experts(&mixture, 0.75, 21);
+    near(cost_pass(&mixture, 1), cost_pass(&c, 1));
+    assert_true(cost_pass(&mixture, 8) > 2.5 * cost_pass(&c, 1));
+    for (int32_t n = 1; n <= 64; n++)
+        assert_true(cost_pass(&mixture, n) >= cost_pass(&c, n) - 1e-12);
+    cost_saw_pass(&c, 1, 0.5, 0.4);
+    cost_saw_pass(&mixture, 1, 0.5, 0.4);
+    near(cost_pass(&c, 1), 0.1);
+    near(cost_pass(&mixture, 1), 0.5);
+}
