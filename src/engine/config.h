@@ -40,6 +40,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     bool whole_devices;          /* devices may compute all groups, whatever their share is */
     const device_class *device;  /* that units may name, besides those of the build */
     const drafter_kind *drafter; /* replaces the one that options.drafter names */
+    pass_route route;            /* of the target's mixtures; take NULL: their routers choose */
 } engine_tuning;
 
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */

@@ -47,6 +47,18 @@ static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
     }
 }
 
+/* In place of the choice. */
+static void take_route(const model_pass *p)
+{
+    const workspace *ws = p->r->ws;
+    int32_t n_used = router_of(p)->n_used;
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        p->r->route->take(p->r->route->user, p, i, ws->mixture.chosen + (int64_t)i * n_used);
+        for (int32_t j = 0; j < n_used; j++)
+            ws->mixture.weight[(int64_t)i * n_used + j] = 1 / (float)n_used;
+    }
+}
+
 /* Sorts the rows' choices by expert. */
 static void list_runs(model_pass *p)
 {
@@ -106,6 +118,8 @@ drey_status mixture_choose(model_pass *p, drey_error *err)
              "%s: products with tensor %s are not finite: the file is damaged, fetch it again",
              SHOWN_PATH(gguf_part_path(p->r->weights->file, t->part)), t->name);
     }
+    if (p->r->route)
+        take_route(p);
     list_runs(p);
     pass_each_row(p, step_gather);
     bring(p);

@@ -77,6 +77,15 @@ typedef struct pass_group {
     const float *hidden, *deferred_hidden;
 } pass_group;
 
+typedef struct model_pass model_pass;
+
+/* For measurements: the experts that a row of a pass takes in the pass's present layer, ascending,
+ * n_used of them, all different. Each then counts the same. */
+typedef struct pass_route {
+    void (*take)(void *user, const model_pass *p, int32_t row, int32_t *expert);
+    void *user;
+} pass_route;
+
 /* Everything that passes of one model need, all borrowed. */
 typedef struct runner {
     const model_layout *layout;
@@ -91,6 +100,7 @@ typedef struct runner {
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
     trace *trace; /* of products and attention, waiting for threads included; may be NULL */
+    const pass_route *route; /* replaces the routers' choice; NULL: that */
 } runner;
 
 typedef enum pass_state {
@@ -99,7 +109,6 @@ typedef enum pass_state {
     PASS_DONE     /* everything is computed: pass_end */
 } pass_state;
 
-typedef struct model_pass model_pass;
 typedef void pass_rows_fn(model_pass *p, int32_t from, int32_t to, int32_t thread);
 
 /* Its members are the pass's own. */

@@ -1,0 +1,438 @@
+/* Writes a text with a mixture of experts whose routers are replaced by a trace of routes that was
+ * taken elsewhere, and says what came of it: hits, bytes, waiting, tokens per pass.
+ *
+ *   replay_routes MODEL.gguf ROUTES [options]        (--help lists them)
+ *
+ * ROUTES is what scripts/bench/replay.py makes of a published trace: four numbers (tokens, layers,
+ * experts, experts used), then the experts of each token, layer by layer. A row at position p takes
+ * what the trace has for token p, modulo its length; layer l what it has for layer l, modulo its
+ * layers. In a tree all but the first of siblings, with what comes below them, take the experts of
+ * another token, which follows from theirs: siblings share less than neighbours.
+ *
+ * The model's experts should all compute the same function; then the text is as good as any. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "os/clock.h"
+#include "session/session_probe.h"
+
+enum { WIDEST_PASS = 128, MOST_ROWS = 4096, HOLD_ROUTES = ROUTER_MOST };
+
+typedef struct routes {
+    int32_t n_tokens, n_layers, n_experts, n_used;
+    int32_t *expert;          /* [n_tokens][n_layers][n_used], ascending */
+    int32_t other[MOST_ROWS]; /* of a pass's rows: how far from its own its token is */
+    int32_t n_prompt;
+    bool prompt_at_random;
+} routes;
+
+typedef struct replay {
+    routes trace;
+    const char *model, *draft, *prompt, *spans;
+    drey_drafter drafter;
+    drey_policy policy;
+    int32_t n_slots, n_predict, n_prompt, n_threads, tree_nodes;
+    uint64_t memory_bytes, read_bytes;
+    bool untimed, shows_text;
+    drey_engine *engine;
+    int32_t *ids;
+    size_t n_ids;
+    stream_counters before; /* when decoding began */
+    double began_s;
+    int32_t n_written;
+    turn_watch watch;
+    int64_t passes_of[WIDEST_PASS + 1]; /* [rows] */
+} replay;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "replay_routes: %s\n", what);
+    exit(2);
+}
+
+static void must(drey_status status, const drey_error *err)
+{
+    if (status != DREY_OK)
+        die(err->message);
+}
+
+/* ---- The trace ---- */
+
+static void read_routes(routes *r, const char *path)
+{
+    FILE *f = fopen(path, "r");
+    if (!f || fscanf(f, "%d %d %d %d", &r->n_tokens, &r->n_layers, &r->n_experts, &r->n_used) != 4)
+        die("the routes cannot be read");
+    if (r->n_tokens < 1 || r->n_layers < 1 || r->n_used < 1 || r->n_used > HOLD_ROUTES)
+        die("the routes have no sizes that fit");
+    size_t n = (size_t)r->n_tokens * (size_t)r->n_layers * (size_t)r->n_used;
+    r->expert = calloc(n, sizeof *r->expert);
+    for (size_t i = 0; i < n; i++) {
+        bool first = i % (size_t)r->n_used == 0;
+        if (!r->expert || fscanf(f, "%d", &r->expert[i]) != 1 || r->expert[i] < 0 ||
+            r->expert[i] >= r->n_experts || (!first && r->expert[i] <= r->expert[i - 1]))
+            die("the routes are not what they say they are");
+    }
+    fclose(f);
+}
+
+static const int32_t *route_of(const routes *r, int32_t token, int32_t layer)
+{
+    size_t at = (size_t)(token % r->n_tokens) * (size_t)r->n_layers + (size_t)(layer % r->n_layers);
+    return r->expert + at * (size_t)r->n_used;
+}
+
+static uint32_t mixed(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x45d9f3bu;
+    x = (x ^ x >> 16) * 0x45d9f3bu;
+    return x ^ x >> 16;
+}
+
+static void take_at_random(const routes *r, int32_t position, int32_t layer, int32_t *expert)
+{
+    uint32_t seed = mixed((uint32_t)position * 4099u + (uint32_t)layer);
+    int32_t n = 0;
+    for (int32_t e = 0; e < r->n_experts && n < r->n_used; e++, seed = mixed(seed + 1))
+        if ((int32_t)(seed % (uint32_t)(r->n_experts - e)) < r->n_used - n)
+            expert[n++] = e;
+}
+
+/* Once per pass: how far each row's token is from its own position's. */
+static void place_rows(routes *r, const model_pass *p)
+{
+    const workspace *ws = p->r->ws;
+    for (int32_t i = 0; i < p->n_rows && i < MOST_ROWS; i++) {
+        const pass_group *g = &p->groups[ws->group[i]];
+        int32_t own = i - g->first_row, parent = g->rows[own].parent - g->first_pending;
+        bool first = true;
+        for (int32_t j = 0; j < own && p->n_rows <= WIDEST_PASS; j++)
+            first = first && g->rows[j].parent != g->rows[own].parent;
+        r->other[i] = parent >= 0 ? r->other[g->first_row + parent] : 0;
+        if (!first)
+            r->other[i] = (int32_t)((uint32_t)(r->other[i] + 1) +
+                                    mixed((uint32_t)g->rows[own].token) % (uint32_t)r->n_tokens) %
+                          r->n_tokens;
+    }
+}
+
+static void take_route(void *user, const model_pass *p, int32_t row, int32_t *expert)
+{
+    routes *r = user;
+    int32_t position = p->r->ws->position[row];
+    if (row == 0 && p->layer == 0)
+        place_rows(r, p);
+    if (r->prompt_at_random && position < r->n_prompt)
+        take_at_random(r, position, p->layer, expert);
+    else
+        memcpy(expert, route_of(r, position + r->other[row], p->layer),
+               (size_t)r->n_used * sizeof *expert);
+}
+
+/* ---- Slots alone ---- */
+
+typedef struct lru {
+    int64_t used_at[1024]; /* of experts; 0: not there */
+    int32_t n_there;
+} lru;
+
+/* True where it was there. */
+static bool lru_use(lru *l, int32_t expert, int32_t n_experts, int32_t n_slots, int64_t now)
+{
+    bool there = l->used_at[expert] > 0;
+    l->used_at[expert] = now;
+    if (!there && l->n_there == n_slots) {
+        int32_t oldest = -1;
+        for (int32_t e = 0; e < n_experts; e++)
+            if (e != expert && l->used_at[e] > 0 &&
+                (oldest < 0 || l->used_at[e] < l->used_at[oldest]))
+                oldest = e;
+        l->used_at[oldest] = 0;
+    } else if (!there) {
+        l->n_there++;
+    }
+    return there;
+}
+
+/* Hits of the text's tokens one by one, each layer keeping the latest; the prompt's came before. */
+static double simulated_hits(const routes *r, int32_t n_layers, int32_t n_slots, int32_t n_prompt,
+                             int32_t n)
+{
+    int64_t hits = 0, uses = 0;
+    if (r->n_experts > 1024)
+        die("too many experts to simulate");
+    for (int32_t layer = 0; layer < n_layers; layer++) {
+        lru l = {.n_there = 0};
+        int64_t now = 0;
+        for (int32_t t = 0; t < n_prompt + n; t++) {
+            int32_t random[HOLD_ROUTES];
+            const int32_t *expert = route_of(r, t, layer);
+            if (r->prompt_at_random && t < n_prompt) {
+                take_at_random(r, t, layer, random);
+                expert = random;
+            }
+            for (int32_t i = 0; i < r->n_used; i++) {
+                bool there = lru_use(&l, expert[i], r->n_experts, n_slots, ++now);
+                hits += there && t >= n_prompt;
+                uses += t >= n_prompt;
+            }
+        }
+    }
+    return uses ? (double)hits / (double)uses : 0;
+}
+
+/* ---- The text ---- */
+
+static bool on_token(void *user, int32_t id)
+{
+    replay *r = user;
+    (void)id;
+    if (r->n_written++ == 0)
+        weights_count(&r->engine->target.weights, &r->before);
+    return true;
+}
+
+static bool on_text(void *user, const char *bytes, size_t n)
+{
+    const replay *r = user;
+    if (r->shows_text)
+        fwrite(bytes, 1, n, stderr);
+    return true;
+}
+
+static void on_turn(turn_watch *w, const token_tree *tree, const accepted *a)
+{
+    replay *r = (replay *)((char *)w - offsetof(replay, watch));
+    (void)a;
+    int32_t n = 0;
+    for (int32_t i = 0; i < tree->n_nodes; i++)
+        n += tree->nodes[i].submitted;
+    r->passes_of[min_i32(n, WIDEST_PASS)]++;
+}
+
+/* As many tokens as were asked for, of the prompt again and again. */
+static void make_prompt(replay *r, const drey_model *m)
+{
+    drey_error err = {0};
+    int32_t once[MOST_ROWS];
+    size_t n_once;
+    must(drey_tokenize(m, r->prompt, strlen(r->prompt), DREY_TOKENIZE_BOS, once, MOST_ROWS, &n_once,
+                       &err),
+         &err);
+    r->n_ids = r->n_prompt > 0 ? (size_t)r->n_prompt : n_once;
+    r->ids = calloc(r->n_ids, sizeof *r->ids);
+    for (size_t i = 0; i < r->n_ids && r->ids; i++)
+        r->ids[i] = once[i % n_once];
+    r->trace.n_prompt = (int32_t)r->n_ids;
+}
+
+static void print_trees(const replay *r)
+{
+    printf("\"passes_of_rows\": {");
+    for (int32_t n = 1, any = 0; n <= WIDEST_PASS; n++)
+        if (r->passes_of[n])
+            printf("%s\"%d\": %" PRId64, any++ ? ", " : "", n, r->passes_of[n]);
+    printf("}, \"cost_ms\": [");
+    for (int32_t n = 1; n <= 32; n *= 2)
+        printf("%s%.2f", n > 1 ? ", " : "", 1e3 * cost_pass(&r->engine->cost, n));
+    printf("], \"step_ms\": %.2f", 1e3 * cost_step(&r->engine->cost, 1));
+}
+
+static void print_result(const replay *r, const drey_statistics *s, int32_t n_layers)
+{
+    stream_counters now;
+    weights_count(&r->engine->target.weights, &now);
+    double n = (double)(s->generated_tokens - 1),
+           read = (double)(now.read_bytes - r->before.read_bytes);
+    printf("{\"tokens_per_s\": %.4f, \"tokens\": %" PRId64 ", \"passes\": %" PRId64
+           ", \"tokens_per_pass\": %.4f, ",
+           s->tokens_per_s, s->generated_tokens, s->n_passes, s->tokens_per_pass);
+    printf("\"drafted\": %" PRId64 ", \"accepted\": %" PRId64 ", \"experts_used\": %" PRIu64
+           ", \"experts_read\": %" PRIu64 ", \"hits\": %.4f, ",
+           s->drafted, s->accepted, s->experts_used, s->experts_read,
+           1 - (double)s->experts_read / (double)(s->experts_used ? s->experts_used : 1));
+    printf("\"simulated_hits\": %.4f, \"bytes_per_token\": %.0f, \"decode_s\": %.4f, "
+           "\"wait_s\": %.4f, \"draft_s\": %.4f, \"disk_busy_s\": %.4f, \"vain_bytes\": %" PRIu64
+           ", ",
+           simulated_hits(&r->trace, n_layers, r->engine->plan.expert_slots[PLAN_TARGET],
+                          (int32_t)r->n_ids, (int32_t)s->generated_tokens - 1),
+           read / n, s->decode_s, s->stall_share * s->decode_s, s->draft_share * s->decode_s,
+           (double)(now.busy_ns - r->before.busy_ns) * 1e-9, now.vain_bytes - r->before.vain_bytes);
+    printf("\"slots\": %d, \"experts\": %d, \"prompt_s\": %.3f, ",
+           r->engine->plan.expert_slots[PLAN_TARGET], r->trace.n_experts, s->prompt_s);
+    print_trees(r);
+    printf("}\n");
+}
+
+static void keep_span(void *user, const drey_trace_span *span)
+{
+    fprintf(user, "%s %" PRId64 " %" PRId64 " %" PRId64 "\n", span->what, span->t0_ns, span->t1_ns,
+            span->amount);
+}
+
+static void write_spans(const char *path, const drey_session *s)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        die("the spans cannot be written");
+    drey_trace_visitor visitor = {.span = keep_span, .user = f};
+    drey_session_trace(s, &visitor);
+    fclose(f);
+}
+
+static void run(replay *r)
+{
+    drey_error err = {0};
+    drey_engine_options o;
+    drey_model *target, *draft = NULL;
+    drey_session *session;
+    drey_statistics stats;
+    drey_engine_options_init(&o);
+    must(drey_model_open(&target, r->model, &err), &err);
+    if (r->draft)
+        must(drey_model_open(&draft, r->draft, &err), &err);
+    router_shape *shape = &target->shape.experts.router;
+    if (shape->n_experts < r->trace.n_experts)
+        die("the trace has more experts than the model");
+    shape->n_used = r->trace.n_used; /* whatever the file says */
+    make_prompt(r, target);
+    o.target = target;
+    o.draft = draft;
+    o.drafter = draft ? DREY_DRAFTER_MODEL : r->drafter;
+    o.policy = r->policy;
+    o.memory_bytes = r->memory_bytes ? r->memory_bytes : DREY_MEMORY_UNLIMITED;
+    o.n_context = (int32_t)r->n_ids + r->n_predict + 160;
+    o.n_threads = r->n_threads;
+    o.read_bytes = r->read_bytes;
+    o.tree_nodes = r->tree_nodes;
+    o.trace_spans = r->spans ? 1 << 20 : 0;
+    engine_tuning tuning = {.set_share = r->n_slots > 0,
+                            .share = (r->n_slots + 0.5) / shape->n_experts,
+                            .untimed = r->untimed,
+                            .route = {take_route, &r->trace}};
+    must(engine_open(&r->engine, &o, &tuning, &err), &err);
+    must(drey_session_open(&session, r->engine, &err), &err);
+    r->watch.turn = on_turn;
+    probe_watch(session, &r->watch);
+    drey_generate_options g;
+    drey_generate_options_init(&g);
+    g.n_predict = r->n_predict;
+    g.ignore_eos = true;
+    g.sampling.temperature = 0;
+    g.on_token = on_token;
+    g.on_text = on_text;
+    g.user = r;
+    must(drey_session_generate(session, r->ids, r->n_ids, &g, &stats, &err), &err);
+    print_result(r, &stats, target->shape.n_layers);
+    if (r->spans)
+        write_spans(r->spans, session);
+    drey_session_close(&session);
+    drey_engine_close(&r->engine);
+    drey_model_close(&target);
+    drey_model_close(&draft);
+}
+
+static const char usage[] =
+    "replay_routes MODEL.gguf ROUTES [options]\n"
+    "  --slots N           experts of a layer that are kept; otherwise by --memory\n"
+    "  --memory MIB        the budget\n"
+    "  --draft FILE        a small model drafts; --lookup: the text itself\n"
+    "  --policy NAME       of drafting (auto)\n"
+    "  --nodes N           most nodes of a tree\n"
+    "  -n N                tokens to write (128)\n"
+    "  --prompt TEXT, --prompt-tokens N     repeated up to so many tokens\n"
+    "  --prompt-at-random  its tokens' experts are drawn, and are none of the trace\n"
+    "  --threads N, --read-bytes N, --untimed\n"
+    "  --spans FILE        the latest spans: kind, from and to in ns, amount\n"
+    "  --text              the text, to standard error\n";
+
+static void take_option(replay *r, int c)
+{
+    switch (c) {
+    case 's':
+        r->n_slots = atoi(optarg);
+        break;
+    case 'm':
+        r->memory_bytes = (uint64_t)atoi(optarg) << 20;
+        break;
+    case 'd':
+        r->draft = optarg;
+        break;
+    case 'l':
+        r->drafter = DREY_DRAFTER_LOOKUP;
+        break;
+    case 'p':
+        if (!drey_policy_parse(optarg, &r->policy))
+            die("no such policy");
+        break;
+    case 'o':
+        r->tree_nodes = atoi(optarg);
+        break;
+    case 'n':
+        r->n_predict = atoi(optarg);
+        break;
+    case 'q':
+        r->prompt = optarg;
+        break;
+    case 'k':
+        r->n_prompt = atoi(optarg);
+        break;
+    case 'a':
+        r->trace.prompt_at_random = true;
+        break;
+    case 't':
+        r->n_threads = atoi(optarg);
+        break;
+    case 'b':
+        r->read_bytes = (uint64_t)atoll(optarg);
+        break;
+    case 'u':
+        r->untimed = true;
+        break;
+    case 'x':
+        r->spans = optarg;
+        break;
+    case 'v':
+        r->shows_text = true;
+        break;
+    default:
+        fputs(usage, stderr);
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"slots", 1, 0, 's'},
+                                            {"memory", 1, 0, 'm'},
+                                            {"draft", 1, 0, 'd'},
+                                            {"lookup", 0, 0, 'l'},
+                                            {"policy", 1, 0, 'p'},
+                                            {"nodes", 1, 0, 'o'},
+                                            {"prompt", 1, 0, 'q'},
+                                            {"prompt-tokens", 1, 0, 'k'},
+                                            {"prompt-at-random", 0, 0, 'a'},
+                                            {"threads", 1, 0, 't'},
+                                            {"read-bytes", 1, 0, 'b'},
+                                            {"untimed", 0, 0, 'u'},
+                                            {"spans", 1, 0, 'x'},
+                                            {"text", 0, 0, 'v'},
+                                            {"help", 0, 0, 'h'},
+                                            {0, 0, 0, 0}};
+    static replay r = {.n_predict = 128,
+                       .prompt = "The three most important things about squirrels are these. "};
+    for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;)
+        take_option(&r, c);
+    if (argc - optind != 2)
+        take_option(&r, 'h');
+    r.model = argv[optind];
+    read_routes(&r.trace, argv[optind + 1]);
+    run(&r);
+    free(r.ids);
+    free(r.trace.expert);
+    return 0;
+}
