@@ -15,6 +15,7 @@
     exits     early exits, their parts, and an oracle
     units     dividing passes between units
     waits     from traces: when tokens were there, useless verifications, passes by rows
+    replay    mixtures of experts that are routed as published traces were
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a
 round and its median reported, above 1 where drey is better. Tables are Markdown. The CSV file
@@ -33,6 +34,7 @@ import edge
 import exits
 import gsm8k
 import packing
+import replay
 import sessions
 import stream
 import units
@@ -42,7 +44,7 @@ from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
 COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, exits,
-                                      units, waits, gsm8k)}
+                                      units, waits, gsm8k, replay)}
 
 
 def parser():

@@ -24,7 +24,16 @@
 #include "os/reader.h"
 #include "os/thread.h"
 
-enum { PAGE = READER_ALIGN, DEPTH = 16, MOST_DEPTH = 256, STACK_BYTES = 64 * 1024 };
+/* A layer's experts are few reads, all asked for at once, and a disk that shares its speed among
+ * them ends them together: nothing could be computed before the last. A few at a time arrive one
+ * after the other (docs/lab/2026-11-experts.md). */
+enum {
+    PAGE = READER_ALIGN,
+    DEPTH = 16,
+    APPENDED_DEPTH = 4,
+    MOST_DEPTH = 256,
+    STACK_BYTES = 64 * 1024
+};
 
 enum { ASKED = 1, ARRIVED, DROPPED, GIVEN, N_STATES };
 
@@ -132,7 +141,8 @@ static void settle(stream *s)
 
 static int32_t depth_of(const stream_options *o)
 {
-    int32_t depth = o->depth > 0 ? o->depth : DEPTH;
+    int32_t usual = o->most_appended > 0 ? APPENDED_DEPTH : DEPTH;
+    int32_t depth = o->depth > 0 ? o->depth : usual;
     return depth < MOST_DEPTH ? depth : MOST_DEPTH;
 }
 

@@ -55,7 +55,7 @@ typedef struct stream_options {
     void *ring;                /* 4096-aligned, borrowed while open */
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
-    int32_t depth;      /* most reads under way; 0: 16 */
+    int32_t depth;      /* most reads under way; 0: 16, or 4 where pieces are appended */
     bool in_turns;      /* for comparison: a ring's worth is read, then used up, then the next */
     int64_t spin_ns;    /* of a wait, before it sleeps: a piece may be about to arrive */
     trace *trace;       /* of reads, from the request to the arrival; NULL: none */

@@ -32,7 +32,7 @@ typedef struct routes {
 
 typedef struct replay {
     routes trace;
-    const char *model, *draft, *prompt, *spans;
+    const char *model, *draft, *prompt, *spans, *sidecar;
     drey_drafter drafter;
     drey_policy policy;
     int32_t n_slots, n_predict, n_prompt, n_threads, tree_nodes;
@@ -284,6 +284,17 @@ static void write_spans(const char *path, const drey_session *s)
     fclose(f);
 }
 
+/* Experts of a token, whatever the file says. */
+static void use_so_many(drey_model *m, int32_t n)
+{
+    drey_error err = {0};
+    const gguf_key *key = gguf_find_key(m->file, "llama.expert_used_count");
+    if (!key || gguf_int(m->file, "llama.expert_used_count", 0) > 255)
+        die("the model is none that scripts/... made");
+    *(uint8_t *)key->value = (uint8_t)n; /* of little-endian bytes, which are the model's */
+    must(model_shape_read(&m->shape, m->file, &err), &err);
+}
+
 static void run(replay *r)
 {
     drey_error err = {0};
@@ -295,10 +306,10 @@ static void run(replay *r)
     must(drey_model_open(&target, r->model, &err), &err);
     if (r->draft)
         must(drey_model_open(&draft, r->draft, &err), &err);
-    router_shape *shape = &target->shape.experts.router;
+    const router_shape *shape = &target->shape.experts.router;
     if (shape->n_experts < r->trace.n_experts)
         die("the trace has more experts than the model");
-    shape->n_used = r->trace.n_used; /* whatever the file says */
+    use_so_many(target, r->trace.n_used);
     make_prompt(r, target);
     o.target = target;
     o.draft = draft;
@@ -307,11 +318,13 @@ static void run(replay *r)
     o.memory_bytes = r->memory_bytes ? r->memory_bytes : DREY_MEMORY_UNLIMITED;
     o.n_context = (int32_t)r->n_ids + r->n_predict + 160;
     o.n_threads = r->n_threads;
+    o.sidecar = r->sidecar;
+    o.no_sidecar = !r->sidecar;
     o.read_bytes = r->read_bytes;
     o.tree_nodes = r->tree_nodes;
     o.trace_spans = r->spans ? 1 << 20 : 0;
     engine_tuning tuning = {.set_share = r->n_slots > 0,
-                            .share = (r->n_slots + 0.5) / shape->n_experts,
+                            .share = min_f64((r->n_slots + 0.5) / shape->n_experts, 1),
                             .untimed = r->untimed,
                             .route = {take_route, &r->trace}};
     must(engine_open(&r->engine, &o, &tuning, &err), &err);
@@ -347,6 +360,7 @@ static const char usage[] =
     "  --prompt TEXT, --prompt-tokens N     repeated up to so many tokens\n"
     "  --prompt-at-random  its tokens' experts are drawn, and are none of the trace\n"
     "  --threads N, --read-bytes N, --untimed\n"
+    "  --sidecar FILE      the model's; otherwise none is used\n"
     "  --spans FILE        the latest spans: kind, from and to in ns, amount\n"
     "  --text              the text, to standard error\n";
 
@@ -393,6 +407,9 @@ static void take_option(replay *r, int c)
     case 'u':
         r->untimed = true;
         break;
+    case 'c':
+        r->sidecar = optarg;
+        break;
     case 'x':
         r->spans = optarg;
         break;
@@ -420,6 +437,7 @@ int main(int argc, char **argv)
                                             {"read-bytes", 1, 0, 'b'},
                                             {"untimed", 0, 0, 'u'},
                                             {"spans", 1, 0, 'x'},
+                                            {"sidecar", 1, 0, 'c'},
                                             {"text", 0, 0, 'v'},
                                             {"help", 0, 0, 'h'},
                                             {0, 0, 0, 0}};
