@@ -14,14 +14,9 @@ import argparse
 import numpy as np
 
 from gguf_file import Gguf, header
-from widen_gguf import QUANT
+from widen_gguf import row_bytes
 
 PARTS = (b"ffn_gate", b"ffn_up", b"ffn_down")
-
-
-def row_bytes(dims, kind):
-    elements, size = QUANT[kind][:2] if kind in QUANT else (1, {0: 4, 1: 2}[kind])
-    return dims[0] // elements * size
 
 
 def as_neighbours(rows, n_heads):

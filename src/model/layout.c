@@ -261,12 +261,15 @@ typedef struct binder {
     drey_error *err;
 } binder;
 
-static const char *dims_text(char out[64], const int64_t dims[3])
+/* Of a file that may hold any number. */
+enum { DIMS_TEXT = 96 };
+
+static const char *dims_text(char out[DIMS_TEXT], const int64_t dims[3])
 {
-    int n = snprintf(out, 64, "[%lld, %lld", (long long)dims[0], (long long)dims[1]);
+    int n = snprintf(out, DIMS_TEXT, "[%lld, %lld", (long long)dims[0], (long long)dims[1]);
     if (dims[2] != 1)
-        n += snprintf(out + n, 64 - (size_t)n, ", %lld", (long long)dims[2]);
-    snprintf(out + n, 64 - (size_t)n, "]");
+        n += snprintf(out + n, DIMS_TEXT - (size_t)n, ", %lld", (long long)dims[2]);
+    snprintf(out + n, DIMS_TEXT - (size_t)n, "]");
     return out;
 }
 
@@ -278,7 +281,7 @@ static drey_status find_deep(const binder *b, const char *name, const int64_t di
         FAIL(b->err, DREY_ERR_FORMAT,
              "tensor %s is missing; the file is incomplete or of another architecture", name);
     if (memcmp(t->dims, dims, 3 * sizeof *dims) != 0 || t->dims[3] != 1) {
-        char has[64], wants[64];
+        char has[DIMS_TEXT], wants[DIMS_TEXT];
         FAIL(b->err, DREY_ERR_FORMAT, "tensor %s has shape %s instead of %s; the file is broken",
              name, dims_text(has, t->dims), dims_text(wants, dims));
     }

@@ -3,7 +3,7 @@
  * layer's slots at once is used in waves (expert_slots_use). Nothing here knows a file or a pass.
  *
  * Other rules were within five points of hits of this one on published traces, and a list of the
- * most frequent experts is worse (EXPERTS in docs/lab). */
+ * most frequent experts is worse. */
 #pragma once
 
 #include <stdbool.h>

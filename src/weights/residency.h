@@ -23,8 +23,10 @@ typedef struct residency {
     size_t group_bytes;        /* in memory */
     uint64_t group_read_bytes; /* what a pass reads for a group of which nothing stays, */
     uint64_t last_read_bytes;  /* and for the last one, which may have fewer rows */
-    bool in_pass; /* false: never streamed; its rows are looked up, or it is pinned whole */
-    bool split;   /* in planes: */
+    /* false: no pass streams all of it; its rows are looked up, it is pinned whole, or experts of
+     * it come to slots (experts.h) */
+    bool in_pass;
+    bool split;                   /* in planes: */
     size_t plane_bytes[N_PLANES]; /* of a group */
     /* What stays. */
     int32_t n_pinned;           /* the first so many groups */
