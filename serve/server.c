@@ -286,10 +286,7 @@ void server_close(server **closed)
     server *s = *closed;
     if (!s)
         return;
-    if (s->network.listener >= 0)
-        close(s->network.listener);
-    if (s->network.is_unix)
-        unlink(s->options.host);
+    network_stop_listening(&s->network);
     if (s->shared.wake >= 0)
         close(s->shared.wake);
     if (s->network.epoll >= 0)

@@ -118,8 +118,7 @@ const cli_option cli_options[] = {
     SIZE("max-body", 0, CLI_SERVE, serve.body_bytes, "SIZE", SERVE_MIN_BODY, SERVE_MAX_BODY,
          "the largest request that is taken"),
     COUNT("timeout", 0, CLI_SERVE, serve.timeout_s, "S", 1, 86400, "seconds for a client (30)"),
-    COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400,
-          "seconds for texts when it stops (10)"),
+    COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400, "seconds in which it stops (8)"),
 
     PLAIN("disk", 0, CLI_RATE, CLI_PLAN, plan.disk_bytes_per_s, "SIZE/s",
           "the disk's speed, instead of measuring it"),

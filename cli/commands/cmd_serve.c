@@ -23,7 +23,7 @@ enum {
     MOST_BODY = 1 << 20,
     BODY_PER_TOKEN = 32,
     USUAL_TIMEOUT_S = 30,
-    USUAL_GRACE_S = 10
+    USUAL_GRACE_S = 8 /* containers are killed after 10 */
 };
 
 typedef struct serving {

@@ -353,6 +353,12 @@ static void count_bad(network *n)
     pthread_mutex_unlock(&n->shared->lock);
 }
 
+bool route_is_health(const connection *c)
+{
+    const route *r = find_route(c->head.path);
+    return r && r->handle == health;
+}
+
 bool route_head(network *n, connection *c)
 {
     const http_head *h = &c->head;

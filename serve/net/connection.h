@@ -23,7 +23,8 @@ enum {
     SOCKET_OUT_BYTES = 32 << 10,
     CONNECTION_KERNEL_BYTES = 2 * (SOCKET_IN_BYTES + SOCKET_OUT_BYTES)
 };
-/* Beyond those that are let in: they are only refused. */
+/* Beyond those that are let in: they are refused when their request has come, but for the question
+ * whether the server is well, which supervisors ask. */
 enum { CONNECTIONS_TURNED_AWAY = 8 };
 
 typedef enum connection_state {

@@ -13,8 +13,11 @@
 #include <unistd.h>
 
 static const double tick_s = 0.2, ping_s = 0.7, idle_s = 75, drain_s = 2;
-/* After the grace, for texts that were cancelled to end. */
-static const double most_end_s = 30;
+/* Idle for this long, a connection may have to make room: a client that has just come or just read
+ * an answer is about to ask. */
+static const double spare_s = 1;
+/* Of the grace: texts are cancelled so long before its end, so that their last events are sent. */
+static const double ending_s = 1;
 enum { MOST_DRAINED = 256 << 20 };
 /* What epoll's data says; connections are their numbers. */
 enum { OF_LISTENER = -1, OF_WORKER = -2 };
@@ -320,10 +323,31 @@ static void read_body(network *n, connection *c)
     }
 }
 
+/* It has a place because there was none for it, and is refused. */
+static bool is_turned_away(const network *n, const connection *c)
+{
+    return c - n->connections >= n->options->n_connections;
+}
+
+static void refuse_full(network *n, connection *c)
+{
+    refusal r;
+    refuse_with(&r, 503, "%d connections are open already, as many as this server has memory for.",
+                n->options->n_connections);
+    r.retry_s = 1;
+    c->keeps = false;
+    respond_refusal(n, c, &r);
+    go_on(n, c, false);
+}
+
 /* The head is there: what it says decides where the body goes. */
 static void head_is_whole(network *n, connection *c)
 {
-    c->keeps = c->head.keep_alive && !n->stopping;
+    if (is_turned_away(n, c) && !route_is_health(c)) {
+        refuse_full(n, c);
+        return;
+    }
+    c->keeps = c->head.keep_alive && !n->stopping && !is_turned_away(n, c);
     if (c->head.n_body > n->n_large) {
         refuse_request(n, c, 413, "The request's body is larger than this server takes.", false);
         return;
@@ -421,31 +445,54 @@ static connection *free_connection(network *n, bool turned_away)
     return NULL;
 }
 
-/* There is no room for it: it gets a refusal, and is read for a moment, as the request that it
- * has sent would otherwise have the answer thrown away. */
-static void turn_away(network *n, int fd)
+/* Of the connections [from, to) the one that has been in its state longest; `idle`: of those that
+ * ask for nothing. NULL: there is none. */
+static connection *longest_open(network *n, int32_t from, int32_t to, bool idle)
 {
-    static const char briefly[] =
+    connection *longest = NULL;
+    for (int32_t i = from; i < to; i++) {
+        connection *c = &n->connections[i];
+        bool counts = !idle || (c->state == CONNECTION_HEAD && c->n_in == 0);
+        if (counts && (!longest || c->clock.since_s < longest->clock.since_s))
+            longest = c;
+    }
+    return longest;
+}
+
+/* The one that has been idle longest is closed, if it has been so for a while and no request of it
+ * has arrived; its place. NULL: there is none. */
+static connection *make_room(network *n)
+{
+    connection *c = longest_open(n, 0, n->options->n_connections, true);
+    char byte;
+    if (!c || serve_clock_s() - c->clock.since_s < spare_s ||
+        recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        return NULL;
+    close_connection(n, c);
+    return c;
+}
+
+/* A place to be refused in: a free one, or that of the one that has had it longest. What that one
+ * has sent is read first, as closing a socket with unread bytes throws its answer away. */
+static connection *place_to_refuse(network *n)
+{
+    static const char why[] =
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
         "{\"error\":{\"code\":503,\"message\":\"Too many connections are open.\",\"type\":"
         "\"unavailable_error\"}}";
     connection *c = free_connection(n, true);
-    refusal r;
-    if (!c) { /* even of these there are too many */
-        ssize_t sent = send(fd, briefly, sizeof briefly - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    char nothing[16 << 10];
+    if (c)
+        return c;
+    c = longest_open(n, n->options->n_connections, n->n_connections, false);
+    while (recv(c->fd, nothing, sizeof nothing, MSG_DONTWAIT) == (ssize_t)sizeof nothing)
+        ;
+    if (c->state == CONNECTION_HEAD) {
+        ssize_t sent = send(c->fd, why, sizeof why - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)sent; /* a client that does not take it sees the end of the connection */
-        close(fd);
-        return;
     }
-    c->fd = fd;
-    c->n_in = 0;
-    begin_request(c);
-    refuse_with(&r, 503, "%d connections are open already, as many as this server has memory for.",
-                n->options->n_connections);
-    r.retry_s = 1;
-    c->keeps = false;
-    respond_refusal(n, c, &r);
-    go_on(n, c, false);
+    close_connection(n, c);
+    return c;
 }
 
 static void listen_on(network *n, bool wanted)
@@ -477,11 +524,11 @@ static void accept_all(network *n)
             return;
         }
         connection *c = free_connection(n, false);
+        if (!c)
+            c = make_room(n);
+        if (!c)
+            c = place_to_refuse(n);
         set_up_socket(fd);
-        if (!c) {
-            turn_away(n, fd);
-            continue;
-        }
         c->fd = fd;
         c->n_in = 0;
         begin_request(c);
@@ -496,7 +543,9 @@ static void tick_connection(network *n, connection *c, double now)
     double timeout = n->options->timeout_s, age = now - c->clock.since_s;
     switch (c->state) {
     case CONNECTION_HEAD:
-        if (c->n_in == 0 ? age > idle_s || n->stopping : false)
+        if (is_turned_away(n, c) && age > drain_s)
+            refuse_full(n, c);
+        else if (c->n_in == 0 ? age > idle_s || n->stopping : false)
             close_connection(n, c);
         else if (c->n_in > 0 && age > timeout)
             refuse_request(n, c, 408, "The request's head took too long to arrive.", false);
@@ -538,13 +587,26 @@ static void release_tasks(network *n)
 
 /* ---- The end ---- */
 
-/* Nobody is let in; what waits is refused; the rest has its grace. */
+void network_stop_listening(network *n)
+{
+    if (n->listener < 0)
+        return;
+    if (n->listening)
+        listen_on(n, false);
+    close(n->listener);
+    n->listener = -1;
+    if (n->is_unix)
+        unlink(n->options->host);
+}
+
+/* New clients are refused by the system; what waits is refused; the rest has its grace. */
 static void begin_to_stop(network *n)
 {
     shared *s = n->shared;
+    double grace_s = n->options->grace_s;
     n->stopping = true;
-    n->stop_s = serve_clock_s() + n->options->grace_s;
-    listen_on(n, false);
+    n->stop_s = serve_clock_s() + (grace_s > ending_s ? grace_s : ending_s);
+    network_stop_listening(n);
     pthread_mutex_lock(&s->lock);
     while (s->n_queued > 0)
         job_unqueue(s, s->queue[0], DREY_ERR_CANCELLED,
@@ -575,12 +637,12 @@ static bool stop_further(network *n, double now)
     int32_t n_open = 0;
     for (int32_t i = 0; i < n->n_connections; i++)
         n_open += n->connections[i].state != CONNECTION_FREE;
-    if (now > n->stop_s)
+    if (now > n->stop_s - ending_s)
         cancel_running(n);
     pthread_mutex_lock(&n->shared->lock);
     bool over = n->shared->over;
     pthread_mutex_unlock(&n->shared->lock);
-    return over && (n_open == 0 || now > n->stop_s + most_end_s);
+    return over && (n_open == 0 || now > n->stop_s);
 }
 
 /* What nobody asked for, but the server's owner has to know. */

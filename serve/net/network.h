@@ -23,7 +23,7 @@ typedef struct network {
     size_t n_ids;
     bool listening, stopping;
     bool told_disk; /* that beginnings cannot be kept in their folder any more */
-    double stop_s;  /* when texts that are being written end */
+    double stop_s;  /* when the last connections are closed */
 } network;
 
 /* ---- Answers (respond.c) ---- */
@@ -45,6 +45,8 @@ bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r)
 bool route_head(network *n, connection *c);
 /* Answers the request, or begins a task for it. */
 void route_request(network *n, connection *c);
+/* Does the head ask whether the server is well? */
+bool route_is_health(const connection *c);
 
 /* ---- What the server reports of itself (reports.c) ---- */
 
@@ -56,5 +58,7 @@ void report_models(network *n, text_out *out);
 /* ---- The loop (network.c) ---- */
 
 void network_run(network *n);
+/* Closes the listener, and removes a socket's file. A second time it does nothing. */
+void network_stop_listening(network *n);
 /* One of the large buffers; NULL: all are taken. */
 char *network_take_large(network *n);
