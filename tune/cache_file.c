@@ -2,6 +2,7 @@
 #include "tune/cache_file.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -48,6 +49,13 @@ drey_status cache_read(const char *folder, const char *name, const cache_kind *k
              "%s was measured on another processor or by another version, and is passed over",
              SHOWN_PATH(path));
     return fits ? DREY_OK : cache_missing(err);
+}
+
+bool cache_take_whole(const json_value *from, const char *key, double least, double most,
+                      double *out)
+{
+    *out = json_member_number(from, key);
+    return *out >= least && *out <= most && *out == floor(*out);
 }
 
 bool cache_take_numbers(const json_value *from, const char *key, double *out, int n)

@@ -24,5 +24,8 @@ drey_status cache_missing(drey_error *err);
 /* Ends and frees the JSON, and writes it, with the folders above it. */
 drey_status cache_write(const char *folder, const char *name, json_buffer *b, drey_error *err);
 
+/* A whole number from least to most; false: there is none. */
+bool cache_take_whole(const json_value *from, const char *key, double least, double most,
+                      double *out);
 /* n numbers, none below 0 or more than anybody measures. */
 bool cache_take_numbers(const json_value *from, const char *key, double *out, int n);

@@ -3,7 +3,6 @@
 #include "tune/measured.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,19 +169,11 @@ static bool take_counts(const json_value *root, const char *key, float *out)
     return good;
 }
 
-/* A whole number from least to most; false: there is none. */
-static bool take_whole(const json_value *root, const char *key, double least, double most,
-                       double *out)
-{
-    *out = json_member_number(root, key);
-    return *out >= least && *out <= most && *out == floor(*out);
-}
-
 static bool take_tree(const json_value *from, drey_static_tree *t)
 {
     double parent[WIDEST], rank[WIDEST], width;
     int n = json_member_numbers(from, "parent", parent, WIDEST - 1);
-    bool good = take_whole(from, "rows", 1, WIDEST, &width) && n >= 0 && n < width &&
+    bool good = cache_take_whole(from, "rows", 1, WIDEST, &width) && n >= 0 && n < width &&
                 json_member_numbers(from, "rank", rank, WIDEST - 1) == n;
     t->width = good ? (int32_t)width : 0;
     t->n = n + 1;
@@ -208,10 +199,10 @@ bool profile_parse(const json_value *root, drey_pair_report *r)
     const json_value *trees = json_member_array(root, "trees");
     double threads = 0, tokens = 0, places = 0, bytes = 0, best = 0;
     *r = (drey_pair_report){.seconds = json_member_number(root, "seconds")};
-    bool good = take_whole(root, "threads", 1, DREY_MAX_THREADS, &threads) &&
-                take_whole(root, "tokens", 0, 1e15, &tokens) &&
-                take_whole(root, "places", 0, 1e15, &places) &&
-                take_whole(root, "streamed_bytes_per_pass", 0, 1e15, &bytes) &&
+    bool good = cache_take_whole(root, "threads", 1, DREY_MAX_THREADS, &threads) &&
+                cache_take_whole(root, "tokens", 0, 1e15, &tokens) &&
+                cache_take_whole(root, "places", 0, 1e15, &places) &&
+                cache_take_whole(root, "streamed_bytes_per_pass", 0, 1e15, &bytes) &&
                 cache_take_numbers(root, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS) &&
                 cache_take_numbers(root, "step_s", r->profile.step_s, DREY_PROFILE_NODES) &&
                 cache_take_numbers(root, "share", r->trees.share[0], N_SHARES) &&
@@ -221,7 +212,7 @@ bool profile_parse(const json_value *root, drey_pair_report *r)
     drey_static_trees *all = &r->trees;
     for (const json_value *from = good ? trees->first : NULL; from && good; from = from->next)
         good = take_tree(from, &all->tree[all->n_trees++]);
-    if (!good || !take_whole(root, "best", 0, all->n_trees ? all->n_trees - 1 : 0, &best))
+    if (!good || !cache_take_whole(root, "best", 0, all->n_trees ? all->n_trees - 1 : 0, &best))
         return false;
     r->n_threads = (int32_t)threads;
     r->n_tokens = (int64_t)tokens;

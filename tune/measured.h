@@ -17,10 +17,13 @@ static inline const char *model_path(const drey_model *model)
 /* Members of an object. */
 void profile_put(json_writer *w, const drey_engine_options *options,
                  const drey_pair_report *report);
+void routes_put(json_writer *w, const drey_model *target, const drey_routes *routes);
 void units_put(json_writer *w, const drey_engine_options *options,
                const drey_units_report *products, const drey_boundaries_report *attention);
 
-/* False if any of it is missing or odd. report->profile.trees point to report->trees. */
+/* False if any of it is missing or odd. */
+bool routes_parse(const json_value *root, drey_routes *routes);
+/* The same. report->profile.trees point to report->trees. */
 bool profile_parse(const json_value *root, drey_pair_report *report);
 
 /* drey_profile_load for a target that is known: many drafts may be looked up. */

@@ -84,6 +84,31 @@ static void show_missing(void *user, const char *what)
     putchar('\n');
 }
 
+/* Of a file that drey can run. */
+static void show_experts(const char *path)
+{
+    drey_model *model = NULL;
+    drey_experts e;
+    char a[16], b[16], c[16];
+    if (drey_model_open(&model, path, NULL) != DREY_OK)
+        return;
+    if (drey_model_experts(model, &e)) {
+        printf("experts\n  %d layers have %d each, %d wide, of which a token uses %d", e.n_layers,
+               e.n_experts, e.n_ff, e.n_used);
+        if (e.n_ff_shared)
+            printf(", and one of %d that all tokens use", e.n_ff_shared);
+        printf("\n  router: %s%s", e.router, e.normed ? ", weights that add up to 1" : "");
+        if (e.n_groups > 1)
+            printf(", of %d of %d groups", e.n_groups_used, e.n_groups);
+        printf("\n  experts %s, %s each; the trunk, which every token uses, %s; a token uses %s\n",
+               format_bytes(a, (double)e.expert_bytes),
+               format_bytes(b, (double)e.expert_bytes / e.n_layers / e.n_experts),
+               format_bytes(c, (double)e.trunk_bytes),
+               format_bytes((char[16]){0}, (double)(e.trunk_bytes + e.token_bytes)));
+    }
+    drey_model_close(&model);
+}
+
 int inspect_main(const cli_settings *settings)
 {
     inspection in = {0};
@@ -100,6 +125,7 @@ int inspect_main(const cli_settings *settings)
                format_bytes(size, (double)in.types[i].bytes),
                in.types[i].runnable ? "" : "  (drey cannot run this type)");
     }
+    show_experts(settings->operand);
     int n_missing = 0;
     status = drey_missing(settings->operand, show_missing, &n_missing, &err);
     return exit_with(status, &err);

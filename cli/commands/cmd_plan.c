@@ -13,8 +13,10 @@ static const uint64_t more_bytes = 256 << 20;
 
 static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_residency where)
 {
-    static const char *const names[] = {
-        [DREY_PINNED] = "pinned", [DREY_STREAMED] = "streamed", [DREY_LOOKED_UP] = "looked up"};
+    static const char *const names[] = {[DREY_PINNED] = "pinned",
+                                        [DREY_STREAMED] = "streamed",
+                                        [DREY_LOOKED_UP] = "looked up",
+                                        [DREY_IN_SLOTS] = "in slots"};
     FILE *out = user;
     char size[16];
     fprintf(out, "  %-10s %8s  ", names[where], format_bytes(size, (double)bytes));

@@ -77,6 +77,8 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     m->tuned = models_loaded(drey_tuning_load(settings->common.cpu_tier, folder, &m->tuning, &why),
                              &why, "drey tune");
     TRY(drey_model_open(&m->target, settings->common.model, err));
+    m->routed =
+        models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why, "drey tune -m");
     find_shares(m, settings, folder);
     if (settings->drafting.drafter == DREY_DRAFTER_MODEL &&
         drey_is_heads_file(settings->drafting.draft_path)) {
@@ -148,6 +150,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.unit_shares = m->divided ? &m->units.shares : NULL;
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->measured ? &m->known.profile : NULL;
+    options.routes = m->routed ? &m->routes : NULL;
     options.held_bytes = m->held_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
     options.io = settings->common.io;

@@ -16,6 +16,8 @@ typedef struct models {
     bool divided; /* between its units, by drey tune: */
     drey_units_report units;
     drey_boundaries_report attention;
+    bool routed; /* the target, a mixture of experts, by drey tune -m: */
+    drey_routes routes;
     bool measured; /* these models, by drey tune -m: */
     drey_pair_report known;
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */

@@ -153,15 +153,40 @@ static drey_status measure_units(session *t, drey_error *err)
 
 /* ---- All of it ---- */
 
+static drey_tune_options tune_options(session *t)
+{
+    return (drey_tune_options){
+        .prompts = t->list, .n_prompts = t->prompts.n, .stage = tell_stage, .user = t};
+}
+
+/* Plans go by them, for any draft. */
+static drey_status measure_routes(session *t, drey_error *err)
+{
+    char folder[PATH_MAX];
+    models *m = &t->models;
+    m->routed = false;
+    const drey_engine_options options = options_of(t);
+    const drey_tune_options tune = tune_options(t);
+    drey_status status = drey_tune_routes(&options, &tune, &m->routes, err);
+    progress_clear(&t->bar);
+    TRY(status);
+    TRY(cache_folder_find(folder, err));
+    TRY(drey_routes_store(m->target, folder, &m->routes, err));
+    m->routed = true;
+    return DREY_OK;
+}
+
 static drey_status measure(session *t, drey_pair_report *report, drey_error *err)
 {
     char folder[PATH_MAX];
+    drey_experts experts;
     TRY(take_prompts(t, err));
     if (t->settings->common.units)
         TRY(measure_units(t, err));
+    if (drey_model_experts(t->models.target, &experts))
+        TRY(measure_routes(t, err));
     const drey_engine_options options = options_of(t);
-    const drey_tune_options tune = {
-        .prompts = t->list, .n_prompts = t->prompts.n, .stage = tell_stage, .user = t};
+    const drey_tune_options tune = tune_options(t);
     drey_status status = drey_tune_pair(&options, &tune, report, err);
     progress_clear(&t->bar);
     TRY(status);
@@ -190,6 +215,8 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     const models *m = &t->models;
     if (s->common.units)
         units_table(json_only ? stderr : stdout, &m->units, &m->attention);
+    if (m->routed)
+        routes_table(json_only ? stderr : stdout, &m->routes);
     tune_table(json_only ? stderr : stdout, report);
     if (report->n_tokens > 0 && !s->quiet)
         fputs("runs of these models begin with the times and shares above, in the place of what is "
@@ -201,6 +228,11 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     json_writer *w = json_buffer_begin(&b);
     const drey_engine_options options = options_of(t);
     profile_put(w, &options, report);
+    if (m->routed) {
+        json_put_object(w, "routes");
+        routes_put(w, m->target, &m->routes);
+        json_close(w, '}');
+    }
     if (s->common.units) {
         json_put_object(w, "division");
         units_put(w, &options, &m->units, &m->attention);

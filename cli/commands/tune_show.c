@@ -52,6 +52,18 @@ void tune_table(FILE *out, const drey_pair_report *r)
     }
 }
 
+void routes_table(FILE *out, const drey_routes *r)
+{
+    fprintf(out, "experts    of %lld tokens, slots for 10, 20, 30, 50 %% of a layer's experts hold",
+            (long long)r->n_tokens);
+    for (int i = 0; i < 4; i++) {
+        const double shares[] = {0.1, 0.2, 0.3, 0.5};
+        fprintf(out, "%s %.0f %%", i ? "," : "",
+                100 * drey_routes_hits(r, shares[i] * r->n_experts));
+    }
+    fputc('\n', out);
+}
+
 /* ---- Units ---- */
 
 static void put_shares(FILE *out, const double *share, int32_t n)

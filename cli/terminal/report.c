@@ -18,15 +18,18 @@ static void plan_row(FILE *out, const char *name, uint64_t bytes, const char *no
         fprintf(out, "  %-24s %8s  %s\n", name, format_bytes(size, (double)bytes), note);
 }
 
-/* The target's file: what stays, what each pass reads, what is read when a token asks for it. */
+/* The target's file: what stays, what each pass reads, what is read when a token asks for it. Of a
+ * mixture: what is in memory, what a token reads, all else. */
 static void plan_bar(FILE *out, const drey_plan *plan)
 {
     enum { WIDTH = 60 };
+    static const char *const words[2][2] = {{"pinned", "looked up"}, {"in memory", "on disk"}};
+    const char *const *word = words[plan->n_experts > 0];
     static const char *const drawn[2][3] = {{"#", "-", "."}, {"\u2588", "\u2592", "\u00b7"}};
     const char *const *cell = drawn[terminal_utf8()];
     char bar[WIDTH + 1];
     double total = plan->target_bytes ? (double)plan->target_bytes : 1;
-    format_bar(bar, WIDTH, (double)plan->pinned_bytes / total,
+    format_bar(bar, WIDTH, (double)(plan->pinned_bytes + plan->expert_bytes) / total,
                (double)plan->streamed_bytes_per_pass / total);
     const char *before = "";
     fputs("  [", out);
@@ -40,8 +43,8 @@ static void plan_bar(FILE *out, const drey_plan *plan)
         before = wanted;
         fputs(cell[which], out);
     }
-    fprintf(out, "%s]  %s pinned  %s streamed  %s looked up\n", style(out, STYLE_PLAIN), cell[0],
-            cell[1], cell[2]);
+    fprintf(out, "%s]  %s %s  %s streamed  %s %s\n", style(out, STYLE_PLAIN), cell[0], word[0],
+            cell[1], cell[2], word[1]);
 }
 
 static void plan_sizes(FILE *out, const drey_plan *plan)
@@ -85,9 +88,45 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     plan_row(out, "spare", plan->spare_bytes, "");
 }
 
+static void plan_experts(FILE *out, const drey_plan *plan)
+{
+    char note[120];
+    if (plan->n_experts == 0)
+        return;
+    double layers = plan->expert_layers;
+    snprintf(note, sizeof note, "slots for %d of %d: %.3g of %.0f in each of %.0f layers",
+             plan->expert_slots, plan->n_experts, plan->expert_slots / layers,
+             plan->n_experts / layers, layers);
+    plan_row(out, "experts", plan->expert_bytes, note);
+}
+
+/* Of a mixture: what of a token's experts is missing. */
+static void plan_streamed(FILE *out, const drey_plan *plan)
+{
+    char note[120];
+    if (plan->n_experts)
+        snprintf(note, sizeof note,
+                 "for a token, %.0f %% of whose %d experts in a layer are expected in slots",
+                 100 * plan->expert_hits, plan->experts_used);
+    else
+        snprintf(note, sizeof note, "of %d tensors, read in every pass%s", plan->n_tensors_streamed,
+                 plan->front_layers ? " that reaches them" : "");
+    plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
+    if (plan->n_experts && plan->route_tokens)
+        fprintf(out, "  as its routes for %lld tokens say, which drey tune -m recorded\n",
+                (long long)plan->route_tokens);
+    else if (plan->n_experts)
+        fprintf(out, "  that share is assumed of any mixture; drey tune -m measures this one's\n");
+    if (plan->front_layers)
+        fprintf(
+            out,
+            "  the first %lld layers stay, or most of each: passes mostly end before the others\n",
+            (long long)plan->front_layers);
+}
+
 void report_plan(FILE *out, const drey_plan *plan)
 {
-    char size[16], note[80];
+    char size[16];
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
@@ -98,20 +137,11 @@ void report_plan(FILE *out, const drey_plan *plan)
             format_bytes(size, (double)plan->target_bytes),
             plan->sidecar ? ", its weights packed in its sidecar" : "");
     plan_bar(out, plan);
-    plan_row(out, "pinned", plan->pinned_bytes, "stay in memory");
-    snprintf(note, sizeof note, "slots for %d of %d experts", plan->expert_slots, plan->n_experts);
-    plan_row(out, "experts", plan->expert_bytes, note);
-    if (plan->n_experts)
-        snprintf(note, sizeof note, "for a token, if its experts are in slots as often as usual");
-    else
-        snprintf(note, sizeof note, "of %d tensors, read in every pass%s", plan->n_tensors_streamed,
-                 plan->front_layers ? " that reaches them" : "");
-    plan_row(out, "streamed", plan->streamed_bytes_per_pass, note);
-    if (plan->front_layers)
-        fprintf(
-            out,
-            "  the first %lld layers stay, or most of each: passes mostly end before the others\n",
-            (long long)plan->front_layers);
+    plan_row(out, "pinned", plan->pinned_bytes,
+             plan->n_experts ? "the trunk, which every token uses, stays in memory"
+                             : "stay in memory");
+    plan_experts(out, plan);
+    plan_streamed(out, plan);
     plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
 }
 
@@ -206,7 +236,13 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
             format_bytes(size, (double)(more->budget_bytes - plan->budget_bytes)),
             format_bytes(a, (double)more->streamed_bytes_per_pass),
             format_bytes(b, (double)plan->streamed_bytes_per_pass));
-    if (plan->pass_s > 0)
+    if (plan->n_experts)
+        fprintf(out, ", as slots hold %.0f %% of its experts instead of %.0f %%",
+                100 * more->expert_hits, 100 * plan->expert_hits);
+    if (plan->n_experts && plan->ceiling_tokens_per_s > 0)
+        fprintf(out, ": a ceiling of %.3g tokens/s instead of %.3g", more->ceiling_tokens_per_s,
+                plan->ceiling_tokens_per_s);
+    else if (plan->pass_s > 0)
         fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
                 format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
     fputc('\n', out);

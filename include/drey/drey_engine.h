@@ -193,6 +193,8 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
 DREY_API void drey_cpu_id(char *out, size_t capacity);
 /* What drafting with a pair of models costs and gains on this machine: see drey/tune.h. */
 typedef struct drey_profile drey_profile;
+/* How soon a mixture of experts uses the same ones again: see drey/tune.h. */
+typedef struct drey_routes drey_routes;
 
 /* Units that share a pass: clusters of processor cores, and devices. drey_engine_options.units
  * lists them: "cpu:0-3=3+cpu:4-7=1".
@@ -291,8 +293,9 @@ typedef struct drey_engine_options {
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
     uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
     drey_fallback fallback;
-    float alpha;          /* the fallback's first threshold, within (0, 1); 0: 0.01 */
-    uint64_t reserved[3]; /* zero */
+    float alpha;               /* the fallback's first threshold, within (0, 1); 0: 0.01 */
+    const drey_routes *routes; /* of the target, copied; NULL: not known */
+    uint64_t reserved[2];      /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -366,7 +369,12 @@ typedef struct drey_plan {
      * then what a usual pass over one row has to read. */
     uint64_t expert_bytes;
     int32_t n_experts, expert_slots; /* of all layers; 0: the target is no mixture */
-    uint64_t reserved[7];            /* zero */
+    int32_t expert_layers;           /* layers that have experts: equally many slots each */
+    int32_t experts_used;            /* by a token, in each of them */
+    double expert_hits;   /* share of those that are expected in slots, which sets streamed_bytes */
+    int64_t route_tokens; /* by the routes of so many tokens (drey_engine_options.routes); 0: as
+                             usual for any mixture */
+    uint64_t reserved[4]; /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that
@@ -396,7 +404,8 @@ DREY_API drey_status drey_planner_measure(drey_planner *planner, uint64_t memory
 typedef enum drey_residency {
     DREY_PINNED,
     DREY_STREAMED,
-    DREY_LOOKED_UP /* rows are read one by one as tokens ask for them */
+    DREY_LOOKED_UP, /* rows are read one by one as tokens ask for them */
+    DREY_IN_SLOTS   /* of experts, of which those that were used last are in memory */
 } drey_residency;
 typedef void drey_plan_visit_fn(void *user, const char *tensor, uint64_t bytes,
                                 drey_residency where);

@@ -87,6 +87,23 @@ typedef struct drey_model_info {
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 
+/* A mixture of experts: each of its layers chooses a few of many feed-forward parts for a token. */
+typedef struct drey_experts {
+    int32_t n_layers;          /* that have experts */
+    int32_t n_experts, n_used; /* of each of them; those that a token uses */
+    int32_t n_ff, n_ff_shared; /* width of an expert, and of the one that all tokens use; 0: none */
+    const char *router; /* how it weighs: "softmax", "sigmoid", "softmax of the chosen"; static */
+    bool normed;        /* the chosen weights add up to 1, before they are scaled */
+    int32_t n_groups, n_groups_used; /* of experts, of which a token uses some; 1, 0: there are
+                                        none */
+    uint64_t expert_bytes;           /* of all experts, in the file */
+    uint64_t trunk_bytes;            /* of all other tensors, which every token uses, */
+    uint64_t token_bytes;            /* and of the experts that one token uses */
+    uint64_t reserved[4];            /* zero */
+} drey_experts;
+/* Returns false if the model is no mixture. */
+DREY_API bool drey_model_experts(const drey_model *model, drey_experts *experts);
+
 /* Identifies the model: copies of its file have the same number, other models have another. Reads a
  * few MiB of the file. */
 DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *identity,

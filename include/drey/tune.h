@@ -133,6 +133,37 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
                                     const drey_tune_options *tune, drey_pair_report *report,
                                     drey_error *err);
 
+/* ---- Routes of a mixture of experts ---- */
+
+/* How soon a layer uses an expert again. A layer keeps the experts that it used last; so a token
+ * finds one of its experts in one of s slots if the layer has used fewer than s others since. They
+ * are counted over all layers together: to give some layers more slots than others was worth less
+ * than a point of hits on published routes. */
+enum { DREY_ROUTE_SLOTS = 1024 };
+struct drey_routes {
+    int32_t n_experts; /* of a layer */
+    int64_t n_tokens;  /* whose experts were counted */
+    /* [d]: experts of tokens since whose last use the layer had used d others; what was not used
+     * before counts as the one that was used longest ago, and [DREY_ROUTE_SLOTS - 1] has all that
+     * is further. */
+    uint32_t distance[DREY_ROUTE_SLOTS];
+    uint64_t reserved[4]; /* zero */
+};
+/* Share of a token's experts that is in memory with so many slots in each layer. n_slots need not
+ * be whole. */
+DREY_API double drey_routes_hits(const drey_routes *routes, double n_slots);
+/* Whether something was counted, of as many experts as there may be. Engines accept no other
+ * routes. */
+DREY_API bool drey_routes_are_sound(const drey_routes *routes);
+
+/* Writes texts of up to 64 tokens after the prompts, without a draft, and counts the experts of the
+ * tokens that are written: of 512, or of as many as a minute gives (64 rank budgets well enough).
+ * options: as for drey_engine_open; drafter, policy and profile are ignored. DREY_ERR_USAGE: the
+ * target is no mixture of experts, or there is no prompt. */
+DREY_API drey_status drey_tune_routes(const drey_engine_options *options,
+                                      const drey_tune_options *tune, drey_routes *routes,
+                                      drey_error *err);
+
 /* ---- Units of this machine ---- */
 
 /* Ways of dividing a pass between units. */
@@ -227,6 +258,7 @@ DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
  *
  *   tuning.json   drey_tune
  *   profiles/     drey_tune_pair: by target, draft, tier, and number of threads or units
+ *   routes/       drey_tune_routes: by target, for any draft and machine
  *   units/        drey_tune_units and drey_tune_boundaries: by target, tier and units
  *
  * Loading fails with DREY_ERR_IO where nothing was measured with these options, or folder is NULL;
@@ -247,6 +279,12 @@ DREY_API drey_status drey_profile_load(const drey_engine_options *options, const
                                        drey_pair_report *report, drey_error *err);
 DREY_API drey_status drey_profile_store(const drey_engine_options *options, const char *folder,
                                         const drey_pair_report *report, drey_error *err);
+
+/* Of a target. */
+DREY_API drey_status drey_routes_load(const drey_model *target, const char *folder,
+                                      drey_routes *routes, drey_error *err);
+DREY_API drey_status drey_routes_store(const drey_model *target, const char *folder,
+                                       const drey_routes *routes, drey_error *err);
 
 /* options: target, cpu_tier and units. products->shares have the boundaries of attention as well;
  * attention has no contexts where it was not measured. */

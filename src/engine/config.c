@@ -321,6 +321,21 @@ static void take_numbers(engine_config *c, const drey_engine_options *o)
         c->units.tuning = *o->tuning;
 }
 
+static drey_status take_routes(engine_config *c, const drey_engine_options *o, drey_error *err)
+{
+    int32_t n = o->target->shape.experts.router.n_experts;
+    if (!o->routes)
+        return DREY_OK;
+    if (!drey_routes_are_sound(o->routes) || o->routes->n_experts != n)
+        FAIL(err, DREY_ERR_USAGE,
+             "the routes count nothing, or are of another model: pass those of this one, which has "
+             "%d experts in a layer",
+             n);
+    c->profile.has_routes = true;
+    c->profile.routes = *o->routes;
+    return DREY_OK;
+}
+
 drey_status config_settle(const drey_engine_options *o, const engine_tuning *tuning,
                           engine_config *c, drey_error *err)
 {
@@ -340,6 +355,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(check_experts(&chosen, o->target, err));
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
+    TRY(take_routes(c, o, err));
     TRY(take_units(c, o, tuning ? tuning->device : NULL, err));
     TRY(take_drafting(c, &chosen, err));
     TRY(take_prefixes(c, o->prefixes, err));

@@ -40,7 +40,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     bool whole_devices;          /* devices may compute all groups, whatever their share is */
     const device_class *device;  /* that units may name, besides those of the build */
     const drafter_kind *drafter; /* replaces the one that options.drafter names */
-    pass_route route;            /* of the target's mixtures; take NULL: their routers choose */
+    pass_route route;            /* of the target's mixtures; see NULL: their routers choose */
 } engine_tuning;
 
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */
@@ -53,6 +53,8 @@ typedef struct config_profile { /* what is known of the drafter */
     bool is_known;
     drey_profile known; /* its trees, if it has any, are these: */
     drey_static_trees trees;
+    bool has_routes; /* and of the target, a mixture of experts: */
+    drey_routes routes;
 } config_profile;
 
 typedef struct config_units {

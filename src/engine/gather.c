@@ -119,7 +119,7 @@ static plan_experts gather_experts(const drey_engine *e, const model_layout *l, 
     if (!l->experts)
         return (plan_experts){0};
     int32_t n_with = experts_layers(l->experts, n), most = n_with * r->n_experts;
-    plan_experts x = {.least = all ? most : n_with * r->n_used, .most = most};
+    plan_experts x = {.n_layers = n_with, .least = all ? most : n_with * r->n_used, .most = most};
     uint64_t least_bytes = slots_bytes(e, l, x.least);
     x.slot_bytes =
         (slots_bytes(e, l, most) - least_bytes) / (uint64_t)max_i32(most - x.least, 1) + 1;
@@ -312,6 +312,7 @@ static void gather_options(drey_engine *e)
                                 .tree_nodes = c->tree_nodes,
                                 .steps = c->draft_steps,
                                 .cache_nodes = TREE_MAX_NODES};
+    in->routes = c->profile.has_routes ? &c->profile.routes : NULL;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = c->prompt_chunk;
     in->process.held_bytes = min_u64(c->memory.held_bytes, most_held_bytes);

@@ -51,6 +51,39 @@ void drey_model_close(drey_model **model)
     *model = NULL;
 }
 
+/* Their tensors have names such as blk.3.ffn_up_exps.weight. */
+static uint64_t expert_bytes(const drey_model *m)
+{
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < gguf_n_tensors(m->file); i++) {
+        const gguf_tensor *t = gguf_tensor_at(m->file, i);
+        total += strstr(t->name, "_exps.") ? t->n_bytes : 0;
+    }
+    return total;
+}
+
+bool drey_model_experts(const drey_model *m, drey_experts *out)
+{
+    const expert_shape *e = &m->shape.experts;
+    drey_model_info info;
+    if (e->router.n_experts == 0)
+        return false;
+    drey_model_describe(m, &info);
+    *out = (drey_experts){.n_layers = m->shape.n_layers - e->n_dense,
+                          .n_experts = e->router.n_experts,
+                          .n_used = e->router.n_used,
+                          .n_ff = e->n_ff,
+                          .n_ff_shared = e->n_ff_shared,
+                          .router = router_gate_name(e->router.gate),
+                          .normed = e->router.normed,
+                          .n_groups = e->router.n_groups,
+                          .n_groups_used = e->router.n_choices,
+                          .expert_bytes = expert_bytes(m)};
+    out->trunk_bytes = info.weight_bytes - out->expert_bytes;
+    out->token_bytes = out->expert_bytes / (uint64_t)out->n_experts * (uint64_t)out->n_used;
+    return true;
+}
+
 void drey_model_describe(const drey_model *m, drey_model_info *info)
 {
     const model_shape *s = &m->shape;

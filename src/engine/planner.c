@@ -74,7 +74,10 @@ drey_status drey_planner_visit(drey_planner *p, uint64_t memory_bytes, drey_plan
     for (int32_t i = 0; i < l->n_matrices; i++) {
         const weight *m = &l->matrix[i];
         uint64_t streamed = residency_streamed_bytes(&m->stays);
-        if (!m->stays.in_pass && !residency_is_whole(&m->stays))
+        bool of_experts = p->engine.inputs.model[PLAN_TARGET].matrix[i].of_experts;
+        if (of_experts)
+            visit(user, m->form.tensor->name, m->form.tensor->n_bytes, DREY_IN_SLOTS);
+        else if (!m->stays.in_pass && !residency_is_whole(&m->stays))
             visit(user, m->form.tensor->name, m->form.tensor->n_bytes, DREY_LOOKED_UP);
         if (m->stays.n_pinned)
             visit(user, m->form.tensor->name, m->form.tensor->n_bytes - streamed, DREY_PINNED);

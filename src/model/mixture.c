@@ -47,14 +47,14 @@ static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
     }
 }
 
-/* In place of the choice. */
-static void take_route(const model_pass *p)
+static void show_route(const model_pass *p)
 {
     const workspace *ws = p->r->ws;
     int32_t n_used = router_of(p)->n_used;
     for (int32_t i = 0; i < p->n_rows; i++) {
-        p->r->route->take(p->r->route->user, p, i, ws->mixture.chosen + (int64_t)i * n_used);
-        for (int32_t j = 0; j < n_used; j++)
+        bool replaced =
+            p->r->route->see(p->r->route->user, p, i, ws->mixture.chosen + (int64_t)i * n_used);
+        for (int32_t j = 0; j < n_used && replaced; j++)
             ws->mixture.weight[(int64_t)i * n_used + j] = 1 / (float)n_used;
     }
 }
@@ -119,7 +119,7 @@ drey_status mixture_choose(model_pass *p, drey_error *err)
              SHOWN_PATH(gguf_part_path(p->r->weights->file, t->part)), t->name);
     }
     if (p->r->route)
-        take_route(p);
+        show_route(p);
     list_runs(p);
     pass_each_row(p, step_gather);
     bring(p);

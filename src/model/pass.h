@@ -79,10 +79,11 @@ typedef struct pass_group {
 
 typedef struct model_pass model_pass;
 
-/* For measurements: the experts that a row of a pass takes in the pass's present layer, ascending,
- * n_used of them, all different. Each then counts the same. */
+/* For measurements: sees the experts that a row of a pass takes in the pass's present layer,
+ * ascending, n_used of them, all different. It may put others in their place and return true: each
+ * then counts the same. */
 typedef struct pass_route {
-    void (*take)(void *user, const model_pass *p, int32_t row, int32_t *expert);
+    bool (*see)(void *user, const model_pass *p, int32_t row, int32_t *expert);
     void *user;
 } pass_route;
 
@@ -100,7 +101,7 @@ typedef struct runner {
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
     trace *trace; /* of products and attention, waiting for threads included; may be NULL */
-    const pass_route *route; /* replaces the routers' choice; NULL: that */
+    const pass_route *route; /* of the routers' choice; may be NULL */
 } runner;
 
 typedef enum pass_state {

@@ -10,6 +10,14 @@
  * llama.cpp. */
 static const double least_sum = 6.103515625e-5;
 
+const char *router_gate_name(router_gate gate)
+{
+    static const char *const names[] = {[ROUTER_SOFTMAX] = "softmax",
+                                        [ROUTER_SIGMOID] = "sigmoid",
+                                        [ROUTER_SOFTMAX_CHOSEN] = "softmax of the chosen"};
+    return names[gate];
+}
+
 static float largest(const float *x, int32_t n)
 {
     float most = x[0];

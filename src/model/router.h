@@ -17,6 +17,9 @@ typedef enum router_gate {
     ROUTER_SOFTMAX_CHOSEN /* the softmax of the chosen logits; the choice is by logits */
 } router_gate;
 
+/* "softmax", "sigmoid", "softmax of the chosen". */
+const char *router_gate_name(router_gate gate);
+
 typedef struct router_shape {
     int32_t n_experts, n_used; /* n_used: 1 to ROUTER_MOST, at most n_experts */
     router_gate gate;

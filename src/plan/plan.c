@@ -430,17 +430,6 @@ static uint64_t side_bytes(const plan_inputs *in, const plan_result *r, int mode
            experts_bytes_of(&m->experts, r->expert_slots[model]);
 }
 
-/* What a usual token has to read of a mixture's experts, with so many slots in a layer. */
-static uint64_t missing_bytes(const plan_experts *e, int32_t n_slots)
-{
-    if (e->most == 0)
-        return 0;
-    double missing = 1;
-    for (int i = 0; i < USUAL_EXPERT_MISSES; i++)
-        missing *= 1 - (double)n_slots / e->most;
-    return (uint64_t)(missing * (double)e->token_bytes);
-}
-
 /* ---- The report ---- */
 
 static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan *t)
@@ -464,17 +453,29 @@ static void begin_report(const plan_inputs *in, uint64_t budget_bytes, drey_plan
     snprintf(t->sidecar_refused, sizeof t->sidecar_refused, "%s", in->facts.sidecar_refused);
 }
 
+static void report_experts(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    const plan_experts *e = &in->model[PLAN_TARGET].experts;
+    if (e->most == 0)
+        return;
+    t->n_experts = e->most;
+    t->expert_slots = r->expert_slots[PLAN_TARGET];
+    t->expert_layers = e->n_layers;
+    t->experts_used = e->least / e->n_layers;
+    t->expert_bytes = experts_bytes_of(e, t->expert_slots);
+    t->expert_hits = plan_expert_hits(in, t->expert_slots);
+    t->route_tokens = in->routes ? in->routes->n_tokens : 0;
+    t->streamed_bytes_per_pass += (uint64_t)((1 - t->expert_hits) * (double)e->token_bytes);
+}
+
 /* fixed: of it `stays` bytes are pinned weights. */
 static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, plan_result *r)
 {
     drey_plan *t = &r->report;
     t->pinned_bytes = model_pinned_bytes(in, r, PLAN_TARGET);
-    const plan_experts *e = &in->model[PLAN_TARGET].experts;
-    t->streamed_bytes_per_pass =
-        streamed_bytes(in, r) + missing_bytes(e, r->expert_slots[PLAN_TARGET]);
-    t->n_experts = e->most;
-    t->expert_slots = r->expert_slots[PLAN_TARGET];
-    t->expert_bytes = experts_bytes_of(e, t->expert_slots);
+    t->streamed_bytes_per_pass = streamed_bytes(in, r);
+    report_experts(in, r);
     for (int i = PLAN_TARGET + 1; i < PLAN_MODELS; i++)
         t->draft_bytes += side_bytes(in, r, i);
     for (int32_t i = 0; i < in->model[PLAN_TARGET].n_matrices; i++) {

@@ -25,6 +25,7 @@ typedef struct plan_matrix {
 /* A mixture's experts: bytes are fixed_bytes + n * slot_bytes with n slots, in all layers
  * together. */
 typedef struct plan_experts {
+    int32_t n_layers;     /* that have experts */
     int32_t least, most;  /* slots; most 0: the model is no mixture */
     uint64_t fixed_bytes; /* rounded up, as is */
     uint64_t slot_bytes;  /* of a slot with what belongs to it */
@@ -82,18 +83,19 @@ typedef struct plan_inputs {
     int32_t n_sessions;           /* each with its own caches and state; one workspace serves all */
     uint64_t session_state_bytes; /* of a session, with its drafter, without its caches */
     int32_t n_context, n_threads;
-    int32_t spare_rows;       /* of caches, besides a pass's rows */
-    int32_t prompt_chunk;     /* rows of a prompt pass; 0: for the plan to choose */
-    int32_t deferred_rows;    /* most of a session and of a pass; 0: no pass is stopped */
-    int32_t tap_rows;         /* most rows of a target's pass that are tapped (pass.h) */
-    int32_t tapped_layers;    /* of which the drafter sees all rows of a target's pass */
-    double exit_layers;       /* mean layers of a pass, if passes may be stopped; 0: all */
-    const float *exit_shares; /* [n_layers + 1]: of passes that end after so many layers; borrowed;
+    int32_t spare_rows;        /* of caches, besides a pass's rows */
+    int32_t prompt_chunk;      /* rows of a prompt pass; 0: for the plan to choose */
+    int32_t deferred_rows;     /* most of a session and of a pass; 0: no pass is stopped */
+    int32_t tap_rows;          /* most rows of a target's pass that are tapped (pass.h) */
+    int32_t tapped_layers;     /* of which the drafter sees all rows of a target's pass */
+    double exit_layers;        /* mean layers of a pass, if passes may be stopped; 0: all */
+    const float *exit_shares;  /* [n_layers + 1]: of passes that end after so many layers; borrowed;
                                  NULL: all of them after exit_layers */
-    int32_t least_logit_rows; /* least rows of logits, whatever the policy needs */
-    kv_format kv, kv_plain;   /* the caches' format; the format without that option */
-    bool set_share;           /* for measurements: pin this share of every matrix, whatever the */
-    double share;             /* budget allows (0 .. 1) */
+    const drey_routes *routes; /* of the target; borrowed; NULL: not known */
+    int32_t least_logit_rows;  /* least rows of logits, whatever the policy needs */
+    kv_format kv, kv_plain;    /* the caches' format; the format without that option */
+    bool set_share;            /* for measurements: pin this share of every matrix, whatever the */
+    double share;              /* budget allows (0 .. 1) */
     plan_process process;
     plan_facts facts;
 } plan_inputs;
@@ -156,7 +158,9 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
-/* Of a mixture: its experts over those that a row uses. */
+/* Of a mixture: the share of a row's experts that is expected in slots, by its routes where they
+ * are known, and its experts over those that a row uses. (plan_experts.c) */
+double plan_expert_hits(const plan_inputs *in, int32_t n_slots);
 double plan_expert_ratio(const plan_inputs *in);
 /* What passes and steps cost on a usual machine and disk, before any was measured. */
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);

@@ -97,12 +97,6 @@ static void share_rows(turn_cost *c, int32_t n_threads)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }
 
-double plan_expert_ratio(const plan_inputs *in)
-{
-    const router_shape *router = &in->model[PLAN_TARGET].shape->experts.router;
-    return (double)router->n_experts / max_i32(router->n_used, 1);
-}
-
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;

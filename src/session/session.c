@@ -203,7 +203,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
-    s->target.route = e->tuning.route.take ? &e->tuning.route : NULL;
+    s->target.route = e->tuning.route.see ? &e->tuning.route : NULL;
     make_drafter(s);
     turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
     exits_init(s);

@@ -77,6 +77,46 @@ passed_over "of no bytes" "$broken"
 head -c 2000000 /dev/zero >"$kept"
 passed_over "of zeros" "$broken"
 
+# The routes of a mixture: plans of any draft go by them.
+DREY_TEST_EXPERTS=1 "$make_toy" "$tmp/models/mixture.gguf" 3
+mixture=("$drey" plan -m "$tmp/models/mixture.gguf" -d none --memory 64M --disk 1G --json "$tmp/plan.json")
+planned() { # TOKENS WORDS
+    "${mixture[@]}" >"$tmp/out" 2>"$tmp/err" || wrong "plan of a mixture"
+    has "$tmp/out" "$2"
+    python3 - "$tmp/plan.json" "$1" <<'PYTHON' || failed=1
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert plan["route_tokens"] == int(sys.argv[2]), plan["route_tokens"]
+assert plan["expert_layers"] == 3 and plan["experts_used"] * 3 <= plan["expert_slots"] <= plan["experts"]
+assert 0 < plan["expert_hits"] <= 1
+PYTHON
+}
+planned 0 "assumed of any mixture; drey tune -m measures"
+ends 0 "$drey" tune -m "$tmp/models/mixture.gguf" -d lookup -t 1 --prompts "$tmp/prompts.jsonl" --json "$tmp/copy.json"
+has "$tmp/out" "^experts    of 63 tokens, slots for 10, 20, 30, 50 %"
+python3 -c 'import json, sys
+routes = json.load(open(sys.argv[1]))["routes"]
+assert routes["tokens"] == 63 and len(routes["distance"]) == routes["experts"] == 8
+assert sum(routes["distance"]) == 63 * 3 * 2, routes' "$tmp/copy.json" || wrong "--json of routes"
+cp "$tmp/out" "$tmp/shown"
+ends 0 "$drey" tune -m "$tmp/models/mixture.gguf" -d lookup -t 1 --show
+same "--show differs from tune of a mixture" "$tmp/shown" "$tmp/out"
+planned 63 "as its routes for 63 tokens say"
+routes=$(find "$XDG_CACHE_HOME/drey/routes" -name '*.json')
+cp "$routes" "$tmp/copy.json"
+while IFS='|' read -r where value words; do
+    edit "$tmp/copy.json" "$routes" "root['$where'] = json.loads('$value')"
+    planned 0 "assumed of any mixture"
+    one_line "routes with $where $value" "${words:-$broken}"
+done <<'TABLE'
+cpu|"a processor that nobody made"|another processor
+distance|[1, 2]
+distance|[0, 0, 0, 0, 0, 0, 0, 0]
+distance|[0, 0, 0, 0, 0, 0, 0, -1]
+experts|0
+tokens|0.5
+TABLE
+
 # Nowhere to keep it.
 ends 2 env -u HOME -u XDG_CACHE_HOME "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" -q
 has "$tmp/err" "no cache directory"

@@ -1,5 +1,5 @@
 /* Property: any JSON is refused as a profile, or its trees are trees, its numbers finite and none
- * negative. */
+ * negative; and as routes, or no share of hits is below 0, above 1, or falls. */
 #include "fuzz/fuzz.h"
 #include "tune/measured.h"
 
@@ -31,6 +31,16 @@ static void check_taken(const drey_pair_report *r)
         check_tree(&r->trees.tree[i]);
 }
 
+static void check_routes(const drey_routes *r)
+{
+    double before = 0;
+    for (int n = 0; n <= DREY_ROUTE_SLOTS + 1; n += 13) {
+        double hits = drey_routes_hits(r, n);
+        FUZZ_CHECK(hits >= before && hits <= 1);
+        before = hits;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     static drey_pair_report report;
@@ -38,6 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const json_value *root = json_load(&json, (const char *)bytes, n_bytes);
     if (root && profile_parse(root, &report))
         check_taken(&report);
+    drey_routes routes;
+    if (root && routes_parse(root, &routes))
+        check_routes(&routes);
     json_free(&json);
     return 0;
 }

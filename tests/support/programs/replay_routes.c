@@ -120,7 +120,7 @@ static void place_rows(routes *r, const model_pass *p)
     }
 }
 
-static void take_route(void *user, const model_pass *p, int32_t row, int32_t *expert)
+static bool take_route(void *user, const model_pass *p, int32_t row, int32_t *expert)
 {
     routes *r = user;
     int32_t position = p->r->ws->position[row];
@@ -131,6 +131,7 @@ static void take_route(void *user, const model_pass *p, int32_t row, int32_t *ex
     else
         memcpy(expert, route_of(r, position + r->other[row], p->layer),
                (size_t)r->n_used * sizeof *expert);
+    return true;
 }
 
 /* ---- Slots alone ---- */
