@@ -18,7 +18,7 @@ async function sentence_of(reply) {
 }
 
 /* Consecutive messages of one role are one: not every template takes them apart. */
-function request_of(chat) {
+function request_of(chat, sampling) {
     const messages = settings.system ? [{ role: "system", content: settings.system }] : [];
     for (const { role, text } of path_of(chat)) {
         if (!text) continue;
@@ -30,7 +30,7 @@ function request_of(chat) {
     if (messages.at(-1).role === "assistant") request.continue_final_message = true;
     for (const key of ["temperature", "top_p", "max_tokens", "seed"])
         if (is_number(settings[key])) request[key] = settings[key];
-    return request;
+    return { ...request, ...sampling };
 }
 
 /* Calls take(event) for each `data:` of a stream of server-sent events; false: no [DONE] came. */
@@ -64,10 +64,11 @@ function metrics_of(text) {
 
 const answers = new Map(); /* conversation's id -> answer under way */
 const latest = new Map();  /* conversation's id -> the last one that ended, for its figures */
+let leaving = false;       /* the page */
 
-/* node: an answer to be continued. */
-async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")) {
-    const answer = { chat, node, phase: "waiting", provisional: "", abort: new AbortController(),
+/* node: an answer to be continued. sampling: for this one, instead of the settings. */
+async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", ""), sampling = {}) {
+    const answer = { chat, node, sampling, phase: "waiting", provisional: "", abort: new AbortController(),
         began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };
     answer.node.end = "The answer was cut short."; /* until it ends: a page may go at any time */
     answers.set(chat.id, answer);
@@ -83,13 +84,18 @@ async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")
     latest.set(chat.id, answer);
     speak(answer, answer.node.text.length);
     chat.changed = Date.now();
-    if (chats.has(chat.id)) save(chat);
+    if (chats.has(chat.id)) {
+        save_node(chat, node);
+        if (chat.leaf === node.id) chat.leaf = end_below(chat, node.id); /* by another page */
+        save(chat);
+    }
     draw();
     measure();
 }
 
 function end_badly(answer, error) {
     const { node } = answer;
+    if (leaving) return; /* it was cut short */
     if (error.name === "AbortError") node.end = ENDS.stopped;
     else if (error instanceof server_error) node.end = error.message;
     else if (answer.phase === "waiting")
@@ -102,7 +108,8 @@ async function ask(answer) {
     for (;;) {
         const reply = await fetch("v1/chat/completions", { method: "POST",
             headers: { "Content-Type": "application/json", ...headers() },
-            body: JSON.stringify(request_of(answer.chat)), signal: answer.abort.signal });
+            body: JSON.stringify(request_of(answer.chat, answer.sampling)),
+            signal: answer.abort.signal });
         if (reply.ok) {
             if (!await read_events(reply.body, (event) => take_event(answer, event)))
                 throw new TypeError("no end");
@@ -174,7 +181,7 @@ function take_event(answer, event) {
     node.figures = figures_of(answer);
     if (performance.now() - answer.saved > 1000 && chats.has(answer.chat.id)) {
         answer.saved = performance.now();
-        save(answer.chat);
+        save_node(answer.chat, node);
     }
     draw_soon();
 }
@@ -187,7 +194,7 @@ const speed_of = (timings) =>
 function figures_of({ timings, usage, drey, began }) {
     const words = [];
     const tokens = usage?.completion_tokens ?? timings?.predicted_n;
-    if (tokens) words.push(`${tokens} tokens`);
+    if (tokens) words.push(count_of(tokens, "token"));
     const speed = speed_of(timings);
     if (speed > 0) words.push(`${rate(speed)} tokens/s`);
     if (drey?.drafted > 0)
@@ -196,6 +203,16 @@ function figures_of({ timings, usage, drey, began }) {
     if (reused > 0) words.push(`reused ${reused} of ${usage.prompt_tokens} prompt tokens`);
     words.push(duration((performance.now() - began) / 1000));
     return words.join(" · ");
+}
+
+/* The page is left: what has come since the last time is kept. */
+function leave() {
+    leaving = true;
+    save_answers();
+}
+
+function save_answers() {
+    for (const { chat, node } of answers.values()) if (chats.has(chat.id)) save_node(chat, node);
 }
 
 const stop_answer = (chat) => answers.get(chat?.id)?.abort.abort();

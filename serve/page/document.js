@@ -22,6 +22,7 @@ const button = (text, click, properties = {}) =>
 
 const is_number = (x) => typeof x === "number" && Number.isFinite(x);
 const rate = (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2));
+const count_of = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const percent = (x) => `${Math.round(100 * x)} %`;
 const memory = (bytes) => bytes >= 2 ** 29
     ? `${(bytes / 2 ** 30).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
@@ -75,8 +76,8 @@ function speak_settled(answer) {
 }
 
 let notice_timer;
-function notice(text) {
-    by_id("notice").textContent = text;
+function notice(text, ...more) {
+    by_id("notice").replaceChildren(text, ...more);
     clearTimeout(notice_timer);
     notice_timer = setTimeout(() => (by_id("notice").textContent = ""), 15000);
 }

@@ -1,9 +1,17 @@
 /* ---- Figures of the machine ----
- * Counters are read while an answer is under way; differences make the rates. */
+ * Counters are read while an answer is under way; differences make the rates. The server counts at
+ * the end of a pass, which may take longer than the time between two looks, so rates are per second
+ * of passes, and stay as they are until another one has ended. */
 
-const PARTS = 8; /* colours */
-let machine = null; /* {time, values: Map(name -> number), parts: [[name, bytes]]} */
-let rates = {};     /* disk (bytes), stall: per second */
+const PARTS = 8; /* colours: small parts share the last one */
+const PART_NAMES = { pinned: "weights kept in memory", ring: "weights on their way from the disk",
+    draft: "draft", kv: "context of the conversations", work: "what a pass computes with",
+    server: "texts and requests", prefixes: "kept beginnings of texts", stack: "stacks of threads",
+    queue: "reads under way", encoder: "what the encoder has read", experts: "experts in memory",
+    spare: "free" };
+let machine = null; /* {seconds of passes, values: Map(name -> number), parts: [[name, bytes]]} */
+let counted = null; /* the same, when the last pass ended */
+let rates = {};     /* disk (bytes), stall: per second; experts */
 let measuring = false;
 
 async function read_machine() {
@@ -13,19 +21,18 @@ async function read_machine() {
     for (const [name, labels, value] of metrics_of(await reply.text())) {
         const part = /part="([^"]*)"/.exec(labels);
         if (name === "drey:budget_bytes" && part && value > 0)
-            parts.push([part[1].replaceAll("_", " "), value]);
+            parts.push([part[1], value]);
         else if (!labels) values.set(name, value);
     }
     parts.sort((a, b) => (a[0] === "spare") - (b[0] === "spare") || b[1] - a[1]);
-    return { time: performance.now(), values, parts };
+    const seconds = ["pass", "prompt_pass", "draft"]
+        .reduce((sum, name) => sum + (values.get(`drey:${name}_seconds_total`) || 0), 0);
+    return { seconds, values, parts };
 }
 
 function rates_between(before, after) {
-    const seconds = (after.time - before.time) / 1000;
-    const per_second = (name) => {
-        const change = after.values.get(name) - before.values.get(name);
-        return change >= 0 ? change / seconds : undefined; /* a server that was restarted */
-    };
+    const seconds = after.seconds - before.seconds;
+    const per_second = (name) => (after.values.get(name) - before.values.get(name)) / seconds;
     return { disk: per_second("drey:disk_read_bytes_total"),
         stall: per_second("drey:stall_seconds_total"),
         used: per_second("drey:experts_used_total"),
@@ -36,14 +43,13 @@ function rates_between(before, after) {
 async function measure() {
     if (measuring) return;
     measuring = true;
+    counted = null;
+    rates = {};
     try {
         do {
-            const found = await read_machine();
-            const age = machine ? found.time - machine.time : Infinity;
-            if (age > 1000) {
-                rates = age < 10000 ? rates_between(machine, found) : {};
-                machine = found;
-            }
+            machine = await read_machine();
+            if (machine.seconds > counted?.seconds) rates = rates_between(counted, machine);
+            if (machine.seconds !== counted?.seconds) counted = machine; /* or it was restarted */
             draw_strip();
             if (answers.size) await new Promise((resolve) => setTimeout(resolve, 2000));
         } while (answers.size);
@@ -96,14 +102,14 @@ function draw_strip() {
 function draw_memory(parts, limit) {
     const used = parts.reduce((sum, [name, bytes]) => sum + (name === "spare" ? 0 : bytes), 0);
     const whole = Math.max(limit || 0, used);
-    const colour_of = (name, i) => name === "spare" ? "line" : `part-${i % PARTS}`;
+    const colour_of = (name, i) => name === "spare" ? "line" : `part-${Math.min(i, PARTS - 1)}`;
     const words = memory(used) + (limit ? ` of ${memory(limit)}` : "");
     draw_meter("memory", "Memory", used ? words : "–",
         parts.map(([name, bytes], i) => [bytes / whole, colour_of(name, i)]));
     by_id("parts").replaceChildren(...parts.map(([name, bytes], i) => {
         const colour = make("i");
         colour.style.background = `var(--${colour_of(name, i)})`;
-        return make("li", {}, colour, name, make("b", { text: memory(bytes) }));
+        return make("li", {}, colour, PART_NAMES[name] || name, make("b", { text: memory(bytes) }));
     }));
     if (!used)
         by_id("parts").append(make("li", { text: "The server reports nothing about its memory." }));

@@ -8,13 +8,15 @@ const RULE = /^ {0,3}([-*_])([ \t]*\1){2,}[ \t]*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])([ \t]+|$)/;
 const TABLE_RULE = /^\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?$/;
+const TEX = /^ {0,3}(\\\[|\$\$)/; /* formulas on their own lines */
+const TASK = /^\[([ xX])\][ \t]+/;
 const DEEPEST = 12; /* quotes in lists in quotes */
 
 const is_blank = (line) => line === undefined || /^\s*$/.test(line);
 const is_table = (line, next) => line.includes("|") && next !== undefined &&
     TABLE_RULE.test(next.trim()) && cells_of(line).length === cells_of(next).length;
 const begins_block = (line) => FENCE.test(line) || HEADING.test(line) || RULE.test(line) ||
-    QUOTE.test(line) || /^ {0,3}([-*+]|1[.)])[ \t]+\S/.test(line);
+    QUOTE.test(line) || TEX.test(line) || /^ {0,3}([-*+]|1[.)])[ \t]+\S/.test(line);
 
 function cells_of(line) {
     return line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "").split(/(?<!\\)\|/)
@@ -47,6 +49,7 @@ function block_at(lines, at, depth) {
         return [at + 1, () => inline(make(`h${marks.length}`), text)];
     }
     if (RULE.test(line)) return [at + 1, () => make("hr")];
+    if ((found = TEX.exec(line)) && (found = tex_at(lines, at, found))) return found;
     if (depth < DEEPEST && QUOTE.test(line)) return quote_at(lines, at, depth);
     if (depth < DEEPEST && ITEM.test(line)) return list_at(lines, at, depth);
     if (is_table(line, lines[at + 1])) return table_at(lines, at);
@@ -67,11 +70,25 @@ function fence_at(lines, at, [, indent, marks, language]) {
         .map((l) => (l.startsWith(indent) ? l.slice(indent.length) : l.trimStart())).join("\n");
     const name = language.trim().split(/\s/)[0];
     const is_open = end === lines.length;
-    return [is_open ? end : end + 1, () => make("div", { class: is_open ? "fence open" : "fence" },
+    return [is_open ? end : end + 1, () => make("div", { class: is_open ? "fence open" : "fence",
+        dir: "ltr" },
         make("div", { class: "bar" }, make("span", { text: name || "text" }),
             button("Copy", (event) => copy(code, event.target),
                 { "aria-label": `Copy the ${name || "text"} block` })),
         make("pre", { tabindex: "0" }, make("code", { text: code })))];
+}
+
+/* A formula stays as it is written. One that is not closed yet is text; null. */
+function tex_at(lines, at, [front, mark]) {
+    const close = mark === "$$" ? "$$" : "\\]";
+    let end = at;
+    for (let from = front.length; !is_blank(lines[end]); from = 0, end++)
+        if (lines[end].indexOf(close, from) >= 0) {
+            if (lines[end].slice(lines[end].indexOf(close, from) + 2).trim()) return null;
+            const text = lines.slice(at, end + 1).join("\n").trim();
+            return [end + 1, () => make("p", { class: "tex", text })];
+        }
+    return null;
 }
 
 function quote_at(lines, at, depth) {
@@ -117,12 +134,21 @@ function list_at(lines, at, depth) {
         const start = ordered && parseInt(mark, 10) !== 1 ? parseInt(mark, 10) : undefined;
         const list = make(ordered ? "ol" : "ul", { start });
         for (const item of items) {
-            list.append(into(make("li"), item.join("\n").trim(), depth + 1));
+            const text = item.join("\n").trim();
+            const task = TASK.exec(text);
+            list.append(into(make("li"), task ? text.slice(task[0].length) : text, depth + 1));
             const first = list.lastChild.firstChild;
             if (!loose && first && first.tagName === "P") first.replaceWith(...first.childNodes);
+            if (task) mark_task(list.lastChild, task[1] !== " ");
         }
         return list;
     }];
+}
+
+function mark_task(item, done) {
+    item.className = "task";
+    item.prepend(make("input", { type: "checkbox", disabled: true, checked: done,
+        "aria-label": done ? "done" : "to do" }));
 }
 
 function table_at(lines, at) {
@@ -149,13 +175,20 @@ const ADDRESS = /https?:\/\/[^\s<>"'`]+/y;
 const ANGLED = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/y;
 const LABEL = /!?\[((?:[^[\]\\]|\\.|\[[^[\]]*\])*)\]/.source;
 const TARGET = /\(\s*<?([^\s<>()]*(?:\([^\s()]*\)[^\s<>()]*)*)>?(?:\s+"[^"]*")?\s*\)/.source;
+const SMALL = /<(?:br\s*\/?|(su[bp]|kbd)>([^<>\n]{1,100})<\/\1)>/iy;
 const LINK = new RegExp(LABEL + TARGET, "y");
 
 /* Spans of a line: code, emphasis, links. What is none is text as it stands. */
 function inline(box, text, depth = 0) {
     const missing = new Set(); /* marks that close nowhere further on: looked for once */
-    let plain = "";
+    let plain = "", formula;
     for (let at = 0; at < text.length;) {
+        if (text[at] === "\\" && (formula = formula_at(text, at, missing))) {
+            box.append(plain, make("span", { class: "tex", text: formula }));
+            plain = "";
+            at += formula.length;
+            continue;
+        }
         if (text[at] === "\\" && PUNCTUATION.test(text[at + 1] || "")) {
             plain += text[at + 1];
             at += 2;
@@ -174,11 +207,21 @@ function inline(box, text, depth = 0) {
     return box;
 }
 
+/* \( ... \) and \[ ... \], as they are written; "" for others. */
+function formula_at(text, at, missing) {
+    const close = { "(": "\\)", "[": "\\]" }[text[at + 1]];
+    if (!close || missing.has(close)) return "";
+    const end = text.indexOf(close, at + 2);
+    if (end < 0) missing.add(close);
+    return end < 0 ? "" : text.slice(at, end + 2);
+}
+
 function span_at(text, at, missing, depth) {
     switch (text[at]) {
     case "`": return code_at(text, at, missing);
     case "*": case "_": case "~": return emphasis_at(text, at, missing, depth);
-    case "[": case "!": case "<": case "h": return link_at(text, at, missing, depth);
+    case "<": return small_at(text, at, missing, depth) || link_at(text, at, missing, depth);
+    case "[": case "!": case "h": return link_at(text, at, missing, depth);
     }
     return null;
 }
@@ -229,6 +272,16 @@ function emphasis_at(text, at, missing, depth) {
     return null;
 }
 
+/* <sub>, <sup> and <kbd> around a few words, and <br>. */
+function small_at(text, at, missing, depth) {
+    SMALL.lastIndex = at;
+    const found = SMALL.exec(text);
+    if (!found) return null;
+    const [whole, tag, inside] = found;
+    return { end: at + whole.length, element: tag
+        ? inline(make(tag.toLowerCase()), inside, depth + 1) : make("br") };
+}
+
 function link_at(text, at, missing, depth) {
     const match = (pattern) => {
         pattern.lastIndex = at;
@@ -271,27 +324,40 @@ function draw_markdown(box, text) {
     let same = 0;
     while (same < blocks.length && blocks[same].source === old[same]) same++;
     while (box.childNodes.length > same) box.lastChild.remove(); /* also what is provisional */
-    box.append(...blocks.slice(same).map((block) => block.element()));
+    for (const block of blocks.slice(same)) {
+        const element = block.element();
+        element.dir ||= "auto";
+        box.append(element);
+    }
     box.sources = blocks.map((block) => block.source);
 }
 
-/* After the last character of what is drawn, as plain text: what it marks up is not verified. */
+/* After the last character of what is drawn, as plain text: what it marks up is not verified. But
+ * a block of code has its place from the beginning, so that it does not jump when it is. */
 function draw_provisional(box, verified, text) {
-    box.querySelector(".provisional")?.remove();
+    box.querySelectorAll(".provisional").forEach((element) => element.remove());
     if (!text) return;
     const block = box.lastElementChild;
     const leaves = block ? [block, ...block.querySelectorAll("p, li, td, .open code")] : [];
     const leaf = leaves.findLast((element) => element.matches("p, li, td, h1, h2, h3, .open code"));
-    const whole = /\s*$/.exec(verified)[0] + text; /* with the blanks that blocks have dropped */
+    const blanks = /\s*$/.exec(verified)[0]; /* which blocks have dropped */
+    const whole = (verified.trim() ? blanks : "\n") + text;
     const n_newlines = /^\s*/.exec(whole)[0].split("\n").length - 1;
-    const span = make("span", { class: "provisional", "aria-hidden": "true", text: whole });
+    const fence = leaf?.tagName === "CODE" ? -1 : whole.search(/\n {0,3}(```|~~~)/);
+    const plain = fence < 0 ? whole : whole.slice(0, fence).trimEnd();
+    const span = make("span", { class: "provisional", "aria-hidden": "true", text: plain });
     if (leaf?.tagName === "CODE") {
         span.textContent = text;
         leaf.append(span);
+    } else if (!plain.trim()) {
+        span.remove();
     } else if (!leaf || n_newlines >= (leaf.tagName[0] === "H" ? 1 : 2)) { /* its own block */
-        span.textContent = whole.trimStart();
+        span.textContent = plain.trimStart();
         box.append(span);
     } else {
         leaf.append(span);
     }
+    if (fence >= 0)
+        box.append(make("div", { class: "provisional", inert: true },
+            ...blocks_of(whole.slice(fence)).map((found) => found.element())));
 }

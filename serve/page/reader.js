@@ -1,8 +1,28 @@
 /* ---- What the reader does ---- */
 
+/* What is typed and not yet sent: conversation's id -> text. This page alone keeps it, also when it
+ * is loaded again. */
+const unsent = new Map();
+
+function keep_unsent(text) {
+    if (text) unsent.set(current?.id ?? "", text);
+    else unsent.delete(current?.id ?? "");
+    try {
+        sessionStorage.setItem("drey.unsent", JSON.stringify([...unsent]));
+    } catch { /* no room, or none at all: it is here as long as the page is */ }
+}
+
+function read_unsent() {
+    try {
+        for (const [id, text] of JSON.parse(sessionStorage.getItem("drey.unsent"))) unsent.set(id, text);
+    } catch { /* nothing was kept */ }
+}
+
 function show(chat) {
     current = chat;
     write_store("drey.current", chat ? chat.id : null);
+    by_id("text").value = unsent.get(chat?.id ?? "") ?? "";
+    fit_text();
     open_side(false);
     follows = true;
     draw();
@@ -18,11 +38,27 @@ function send(text) {
     answer_to(current);
 }
 
-function retry(node) {
+function retry(node, sampling) {
     stop_answer(current);
     current.leaf = node.parent;
-    answer_to(current);
+    answer_to(current, undefined, sampling);
+    if (node.text) explain_same(node, { ...settings, ...sampling });
     by_id("text").focus();
+}
+
+/* Asked again, the same question may have to get the same answer: then that is said, with a way to
+ * get another one. */
+function explain_same(node, { temperature = usual_temperature, seed }) {
+    const way = (text, sampling) => button(text, () => {
+        notice("");
+        retry(node, sampling);
+    });
+    if (temperature === 0)
+        notice("At temperature 0 the same question gets the same answer. ",
+            way("Ask at temperature 0.8", { temperature: 0.8, seed: -1 }));
+    else if (is_number(seed) && seed >= 0)
+        notice("With the same seed the same question gets the same answer. ",
+            way("Ask with another seed", { seed: -1 }));
 }
 
 function continue_answer(node) {
@@ -34,7 +70,7 @@ function continue_answer(node) {
 /* A new version of a message; a user's is answered. */
 function edit(node, article) {
     const parts = shown.get(node.id);
-    const box = make("textarea", { "aria-label": "Edited message" });
+    const box = make("textarea", { "aria-label": "Edited message", dir: "auto" });
     box.value = node.text;
     const close = () => {
         parts.editing = false;
@@ -80,10 +116,11 @@ function edit(node, article) {
 }
 
 function rename(chat, row) {
-    const box = make("input", { "aria-label": "Name of the conversation", maxlength: "200" });
+    const box = make("input", { "aria-label": "Name of the conversation", dir: "auto", maxlength: "200" });
     box.value = chat.title;
     const keep = (wanted) => {
-        if (!box.isConnected) return;
+        if (renaming !== box) return;
+        renaming = null;
         if (wanted && box.value.trim()) {
             chat.title = box.value.trim();
             save(chat);
@@ -97,6 +134,7 @@ function rename(chat, row) {
         by_id("chats").querySelector("[aria-current]")?.focus();
     });
     box.addEventListener("blur", () => keep(true));
+    renaming = box;
     row.replaceChildren(box);
     box.select();
 }
@@ -108,8 +146,7 @@ function remove(chat) {
     dialog.onclose = () => {
         if (dialog.returnValue !== "delete") return;
         stop_answer(chat);
-        chats.delete(chat.id);
-        localStorage.removeItem(CHAT + chat.id);
+        erase(chat);
         if (chat === current) show(null);
         else draw();
     };
@@ -168,10 +205,14 @@ function open_parts(open) {
     by_id("memory").setAttribute("aria-expanded", String(open));
 }
 
-/* The model's name, and the first figures. */
+let usual_temperature = 0; /* of this server, where the settings have none */
+
+/* The model's name, the server's defaults, and the first figures. */
 async function greet() {
     measure();
     try {
+        const props = await (await fetch("props", { headers: headers() })).json();
+        usual_temperature = props.default_generation_settings?.params?.temperature ?? 0;
         const reply = await fetch("v1/models", { headers: headers() });
         by_id("model").textContent = by_id("model").title =
             reply.ok ? (await reply.json()).data[0].id : "";
@@ -190,6 +231,7 @@ function listen() {
         const text = by_id("text").value.trim();
         if (!text) return;
         by_id("text").value = "";
+        keep_unsent("");
         fit_text();
         send(text);
     });
@@ -198,7 +240,10 @@ function listen() {
         event.preventDefault();
         if (!answers.has(current?.id)) by_id("composer").requestSubmit();
     });
-    by_id("text").addEventListener("input", fit_text);
+    by_id("text").addEventListener("input", () => {
+        fit_text();
+        keep_unsent(by_id("text").value);
+    });
     document.addEventListener("keydown", (event) => {
         if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
         if (!by_id("parts").hidden) open_parts(false);
@@ -229,30 +274,40 @@ function listen() {
     by_id("log").onscroll = () => (follows = is_at_end());
     new ResizeObserver(follow).observe(by_id("log"));
     addEventListener("storage", take_from_other_page);
+    addEventListener("pagehide", leave);
+    addEventListener("pageshow", () => (leaving = false));
+    addEventListener("beforeunload", (event) => {
+        if (unsaved.size) event.preventDefault();
+    });
     setInterval(() => answers.size && draw_soon(), 1000); /* the time that has gone by */
 }
 
 /* Another page of this browser has changed something. */
 function take_from_other_page({ key }) {
-    if (!key?.startsWith(CHAT) || answers.has(key.slice(CHAT.length))) return;
-    const chat = checked_chat(read_store(key));
-    const is_current = current?.id === key.slice(CHAT.length);
-    if (chat) chats.set(chat.id, chat);
-    else chats.delete(key.slice(CHAT.length));
-    if (is_current) current = chat;
+    const [, kind, id] = KEY.exec(key ?? "") || [];
+    const chat = chats.get(id);
+    if (!kind) return;
+    if (kind === "gone" && chat) {
+        stop_answer(chat);
+        chats.delete(id);
+        if (chat === current) {
+            show(null);
+            notice("This conversation was deleted in another page.");
+        }
+    }
+    const found = read_chats(id).get(id);
+    if (found) merge(found);
     draw();
 }
 
 function start() {
     settings = read_store("drey.settings") || {};
-    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(CHAT))) {
-        const chat = checked_chat(read_store(key));
-        if (chat) chats.set(chat.id, chat);
-    }
+    for (const chat of read_chats().values()) chats.set(chat.id, chat);
+    read_unsent();
     listen();
     draw_theme();
+    draw_unsaved();
     show(chats.get(read_store("drey.current")) || null);
-    fit_text();
     greet();
     by_id("text").focus();
 }

@@ -1,56 +1,182 @@
 /* ---- Conversations ----
  * A conversation is a tree of messages: editing one or asking again makes a sibling, so nothing is
- * lost. `leaf` is the end of the branch that is shown. Each is kept under its own key. */
+ * lost. `leaf` is the end of the branch that is shown.
+ *
+ * Each message has its own key in the store, and the page that writes it is the only one to change
+ * it: two pages with the same conversation both add to it. A conversation that was deleted leaves a
+ * mark, so that a page that has not heard of it does not bring it back. */
 
-const CHAT = "drey.chat.";
+const CHAT = "drey.chat.", NODE = "drey.node.", GONE = "drey.gone.";
+const KEY = /^drey\.(chat|node|gone)\.([\w-]+)(?:\.[\w-]+)?$/;
+const GONE_MS = 30 * 24 * 3600 * 1000; /* a mark is kept this long */
 const chats = new Map(); /* id -> {id, title, changed, leaf, nodes: {id: message}} */
 let current = null;
 let settings = {};
 
-const new_id = () =>
-    Date.now().toString(36) + Math.floor(Math.random() * 36 ** 6).toString(36).padStart(6, "0");
+let last_id = 0;
+function new_id() { /* by its time, so that messages sort as they were written */
+    last_id = Math.max(Date.now(), last_id + 1);
+    return last_id.toString(36) + Math.floor(Math.random() * 36 ** 6).toString(36).padStart(6, "0");
+}
 const new_chat = () => ({ id: new_id(), title: "", changed: Date.now(), leaf: null, nodes: {} });
+const title_of = (text) => text.trim().split("\n")[0].slice(0, 200);
+
+const is_id = (id) => typeof id === "string" && /^[\w-]+$/.test(id);
+const is_message = (node) => node && is_id(node.id) && typeof node.text === "string" &&
+    (node.role === "user" || node.role === "assistant");
+
+/* Messages by their ids, parents before their children. One whose parent is nowhere begins a
+ * branch. */
+function linked(messages) {
+    const nodes = {};
+    const take = ({ id, role, text, figures, end }, parent) => {
+        nodes[id] = { id, parent, role, text };
+        if (typeof figures === "string") nodes[id].figures = figures;
+        if (typeof end === "string") nodes[id].end = end;
+    };
+    let left = messages, before;
+    do {
+        before = left.length;
+        left = left.filter((node) => {
+            const has_place = node.parent === null || Object.hasOwn(nodes, node.parent);
+            if (has_place) take(node, node.parent);
+            return !has_place;
+        });
+    } while (left.length < before);
+    for (const node of left) take(node, null);
+    return nodes;
+}
 
 /* What is in the store or in a file may be anything. */
 function checked_chat(found) {
-    if (!found || typeof found.id !== "string" || typeof found.nodes !== "object" || !found.nodes)
-        return null;
-    const chat = { ...new_chat(), id: found.id, title: String(found.title || "").slice(0, 200) };
+    if (!found || !is_id(found.id) || typeof found.nodes !== "object" || !found.nodes) return null;
+    const messages = Object.values(found.nodes);
+    if (!messages.every(is_message)) return null;
+    const chat = { ...new_chat(), id: found.id, nodes: linked(messages) };
+    const first = messages.find((node) => node.role === "user");
+    chat.title = String(found.title || (first ? title_of(first.text) : "")).slice(0, 200);
     if (is_number(found.changed)) chat.changed = found.changed;
-    for (const node of Object.values(found.nodes)) { /* parents come before their children */
-        const known = node && typeof node.id === "string" && typeof node.text === "string" &&
-            (node.role === "user" || node.role === "assistant") &&
-            (node.parent === null || Object.hasOwn(chat.nodes, node.parent));
-        if (!known || Object.hasOwn(chat.nodes, node.id)) return null;
-        const { id, parent, role, text } = node;
-        chat.nodes[id] = { id, parent, role, text };
-        for (const key of ["figures", "end"])
-            if (typeof node[key] === "string") chat.nodes[id][key] = node[key];
-    }
     const ids = Object.keys(chat.nodes);
     chat.leaf = Object.hasOwn(chat.nodes, found.leaf) ? found.leaf : ids.at(-1) ?? null;
     return chat;
 }
 
+/* ---- The browser's store ---- */
+
+const store = (() => {
+    try {
+        return window.localStorage;
+    } catch { /* it gives this page none */
+        return null;
+    }
+})();
+const unsaved = new Set(); /* keys that there was no room for */
+
 function read_store(key) {
     try {
-        return JSON.parse(localStorage.getItem(key));
+        return JSON.parse(store.getItem(key));
     } catch {
         return null;
     }
 }
 
+/* False: there is no room for it. */
 function write_store(key, value) {
     try {
-        localStorage.setItem(key, JSON.stringify(value));
+        store.setItem(key, JSON.stringify(value));
+        return true;
     } catch {
-        notice("The browser has no more room for conversations: export them and delete some.");
+        return false;
     }
 }
 
-function save(chat) {
+const stored_keys = () => store ? Object.keys(store).sort() : [];
+const keys_of = (id) =>
+    stored_keys().filter((key) => key === CHAT + id || key.startsWith(`${NODE}${id}.`));
+
+/* A reader's words: where they cannot be kept, that is said as long as it is so. */
+function keep(key, value) {
+    if (write_store(key, value)) unsaved.delete(key);
+    else unsaved.add(key);
+    draw_unsaved();
+}
+
+function draw_unsaved() {
+    by_id("unsaved").hidden = store && !unsaved.size;
+    by_id("unsaved").textContent = store
+        ? "The browser has no more room: what was written last is lost when this page is closed. " +
+            "Export the conversations, then delete some."
+        : "The browser does not let this page keep anything: conversations are lost when it is " +
+            "closed. Export those that you need.";
+}
+
+/* Of a conversation itself; its messages have their own keys. */
+function save({ id, title, changed, leaf }) {
+    keep(CHAT + id, { id, title, changed, leaf });
+}
+
+function save_node(chat, node) {
+    keep(`${NODE}${chat.id}.${node.id}`, node);
+}
+
+function save_whole(chat) {
     chats.set(chat.id, chat);
-    write_store(CHAT + chat.id, chat);
+    for (const node of Object.values(chat.nodes)) save_node(chat, node);
+    save(chat);
+}
+
+/* What the store has: id -> conversation. Of one that was deleted, whatever a page has added that
+ * had not heard of it, is deleted as well. */
+function read_chats(only) {
+    const parts = new Map();
+    for (const key of stored_keys()) {
+        const [, kind, id] = KEY.exec(key) || [];
+        if (!kind || (only && id !== only)) continue;
+        if (!parts.has(id)) parts.set(id, { node: [] });
+        if (kind === "node") parts.get(id).node.push(read_store(key));
+        else parts.get(id)[kind] = read_store(key);
+    }
+    const found = new Map();
+    for (const [id, { chat, node, gone }] of parts) {
+        if (gone) {
+            keys_of(id).forEach((key) => store.removeItem(key));
+            if (!(Date.now() - gone < GONE_MS)) store.removeItem(GONE + id);
+            continue;
+        }
+        const inside = Object.values(chat?.nodes || {}); /* as exported files have them */
+        const whole = checked_chat({ ...chat, id, nodes: [...inside, ...node].filter(is_message) });
+        if (whole) found.set(id, whole);
+        if (whole && inside.length) save_whole(whole);
+    }
+    return found;
+}
+
+/* For good; there is room again for what had none. */
+function erase(chat) {
+    chats.delete(chat.id);
+    keys_of(chat.id).forEach((key) => store.removeItem(key));
+    write_store(GONE + chat.id, Date.now());
+    const waiting = [...unsaved];
+    unsaved.clear();
+    for (const other of chats.values())
+        if (waiting.some((key) => KEY.exec(key)[2] === other.id)) save_whole(other);
+    draw_unsaved();
+}
+
+/* What another page has written of a conversation. Messages that are being written here stay as
+ * they are; the branch that is shown grows with what continues it. */
+function merge(found) {
+    const chat = chats.get(found.id);
+    if (!chat) {
+        chats.set(found.id, found);
+        return;
+    }
+    const answer = answers.get(chat.id);
+    for (const node of Object.values(found.nodes))
+        if (node.id !== answer?.node.id) chat.nodes[node.id] = node;
+    chat.title = found.title;
+    chat.changed = Math.max(chat.changed, found.changed);
+    if (!answer && path_of(found).some(({ id }) => id === chat.leaf)) chat.leaf = found.leaf;
 }
 
 function path_of(chat) {
@@ -76,7 +202,9 @@ function add_node(chat, parent, role, text) {
     chat.nodes[node.id] = node;
     chat.leaf = node.id;
     chat.changed = Date.now();
-    if (!chat.title && role === "user") chat.title = text.trim().split("\n")[0].slice(0, 200);
+    if (!chat.title && role === "user") chat.title = title_of(text);
+    chats.set(chat.id, chat);
+    save_node(chat, node);
     save(chat);
     return node;
 }
@@ -102,8 +230,8 @@ async function import_chats(file) {
     }
     const good = found.conversations.map(checked_chat).filter(Boolean);
     for (const chat of good) {
-        if (chats.has(chat.id)) chat.id = new_id(); /* what is here stays */
-        save(chat);
+        if (chats.has(chat.id) || read_store(GONE + chat.id)) chat.id = new_id(); /* what is here stays */
+        save_whole(chat);
     }
     const bad = found.conversations.length - good.length;
     notice(`Imported ${good.length} conversations${bad ? `; ${bad} could not be read` : ""}.`);

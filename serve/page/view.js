@@ -1,6 +1,7 @@
 /* ---- Drawing ---- */
 
 let shown = new Map(); /* message's id -> its parts on the page */
+let renaming = null;   /* the box for a conversation's new name: the list waits for it */
 
 function draw() {
     draw_list();
@@ -14,12 +15,13 @@ function draw() {
 }
 
 function draw_list() {
+    if (renaming) return;
     const sorted = [...chats.values()].sort((a, b) => b.changed - a.changed);
     by_id("chats").replaceChildren(...sorted.map((chat) => {
         const title = chat.title || "Untitled";
         const tool = (sign, does, click) =>
             button(sign, click, { class: "plain tool", "aria-label": `${does} ${title}` });
-        const name = make("button", { type: "button", class: "name", text: title, title,
+        const name = make("button", { type: "button", class: "name", text: title, title, dir: "auto",
             "aria-current": chat === current ? "true" : undefined, click: () => show(chat) });
         const row = make("li", { class: (chat === current ? "current " : "") +
             (answers.has(chat.id) ? "busy" : "") }, name,
@@ -50,7 +52,7 @@ function draw_log() {
 
 function make_message(node) {
     const box = (name) => make("div", { class: name });
-    const parts = { body: box("body"), status: box("status"), tools: box("tools"),
+    const parts = { body: make("div", { class: "body", dir: node.role === "user" && "auto" }), status: box("status"), tools: box("tools"),
         problem: make("p", { class: "problem", hidden: true }) };
     parts.article = make("article", { class: `message ${node.role}`, "data-id": node.id,
         "aria-label": node.role === "user" ? "You" : "Answer" },
@@ -138,7 +140,7 @@ function draw_waiting(box, { message, until, now }) {
 function draw_reading(box, { total, cache = 0, processed, time_ms }, elapsed) {
     const done = processed - cache;
     const left = done > 0 ? (total - processed) * time_ms / done / 1000 : undefined;
-    const words = [`Reading the prompt: ${processed} of ${total} tokens`];
+    const words = [`Reading the prompt: ${processed} of ${count_of(total, "token")}`];
     if (is_number(left)) words.push(`about ${duration(left)} left`);
     words.push(duration(elapsed));
     box.replaceChildren(
@@ -148,7 +150,7 @@ function draw_reading(box, { total, cache = 0, processed, time_ms }, elapsed) {
 
 function writing_words({ timings }, elapsed) {
     const words = ["Writing"];
-    if (timings?.predicted_n) words.push(`${timings.predicted_n} tokens`);
+    if (timings?.predicted_n) words.push(count_of(timings.predicted_n, "token"));
     const speed = speed_of(timings);
     if (speed > 0) words.push(`${rate(speed)} tokens/s`);
     words.push(duration(elapsed));

@@ -27,8 +27,8 @@ def _high(descriptor):
 
 
 class Browser:
-    """One page. Messages are JSON, each ended by a zero byte: commands go in by descriptor 3,
-    answers and events come out by descriptor 4."""
+    """One page, or several. Messages are JSON, each ended by a zero byte: commands go in by
+    descriptor 3, answers and events come out by descriptor 4."""
 
     def __init__(self, folder, width=1100, height=800):
         from_us, self.to_browser = map(_high, os.pipe())
@@ -48,11 +48,17 @@ class Browser:
         self.events = collections.deque()
         self.ready = selectors.DefaultSelector()
         self.ready.register(self.from_browser, selectors.EVENT_READ)
+        self.new_page()
+
+    def new_page(self):
+        """A page next to the others, which is the one that is driven from now on; its session, to
+        come back to it."""
         self.session = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        return self.session
 
     def close(self):
         os.close(self.to_browser)

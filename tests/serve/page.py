@@ -73,6 +73,7 @@ class Stub(http.server.ThreadingHTTPServer):
         self.page, self.policy = page, policy
         self.turns = queue.Queue()
         self.counted = 0
+        self.looks = 1  # at the metrics, until a pass ends
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/"
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -100,8 +101,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.give(self.server.page, "text/html; charset=utf-8",
                       **{"Content-Security-Policy": self.server.policy})
         elif self.path == "/metrics":
-            n = self.server.counted = self.server.counted + 1
-            self.give(METRICS.format(tokens=n, read=2_040_000_000 * n, stall=1.42 * n).encode(), "text/plain")
+            self.server.counted += 1
+            n = self.server.counted // self.server.looks * self.server.looks
+            self.give(METRICS.format(tokens=n, read=2_040_000_000 * n, seconds=2 * n, stall=1.42 * n).encode(), "text/plain")
+        elif self.path == "/props":
+            self.give(b'{"default_generation_settings": {"params": {"temperature": 0}}}', "application/json")
         elif self.path == "/v1/models":
             self.give(b'{"object": "list", "data": [{"id": "toy-14B", "object": "model"}]}', "application/json")
         else:
@@ -193,6 +197,14 @@ def test_provisional(browser, stub):
     browser.wait("document.querySelector('.fence code .provisional')?.textContent === 'int y;'")
     assert browser.js("getComputedStyle(document.querySelector('.provisional')).whiteSpace") == "pre"  # as what is verified
     turn.say("```\n", "")
+    # Code is drafted where it will be.
+    turn.say("And\n\n", "```c\nint z;\n```\n")
+    browser.wait("document.querySelector('.body > .provisional .fence code')?.textContent === 'int z;'")
+    place = "document.querySelectorAll('.fence')[1].querySelector('code').getBoundingClientRect().top"
+    before = browser.js(place)
+    turn.say("```c\nint z;\n```\n", "")
+    browser.wait("document.querySelectorAll('.fence').length === 2 && !document.querySelector('.provisional')")
+    assert abs(browser.js(place) - before) < 1, (browser.js(place), before)
     turn.end()
     browser.wait("idle()")
     seen = browser.js("solid")
@@ -204,7 +216,7 @@ def test_provisional(browser, stub):
     for part in "0.52 of 0.61 tokens/s", "1.02 of 1.20 GB/s", "71 %", "2.36 GiB of 2.50 GiB":
         browser.wait(f"document.getElementById('strip').innerText.replaceAll('\\n', ' ').includes('{part}')")
     browser.js("document.getElementById('memory').click()")
-    assert "pinned weights" in browser.js("document.getElementById('parts').innerText")
+    assert "weights kept in memory" in browser.js("document.getElementById('parts').innerText")
     browser.press("Escape")
     assert browser.js("document.getElementById('parts').hidden")
 
@@ -242,7 +254,17 @@ safe, [not](javascript:alert(1)), https://example.org/, https://example.org/x.
         draw_markdown(box, %s);
         return box.innerHTML === [...document.querySelectorAll(".assistant .body")].at(-1).innerHTML;
     })()""" % json.dumps(MARKDOWN))
-    for hostile in "*" * 20000, "[" * 20000, "`" * 20000 + " x", "> " * 20000, "- " * 20000, "a_" * 20000, \
+    # Formulas stay as they are written, and a list of tasks is one.
+    shown = lambda text, what: browser.js("(() => { const box = document.createElement('div'); draw_markdown(box, %s);"
+                                          "return %s; })()" % (json.dumps(text), what))
+    for text in r"\(a_1^2 \cdot b_1\) and \(\{x\}\)", "\\[\n\\frac{a}{b}\n= c_1 * d * e\n\\]", "$$x_1 + y_1$$":
+        assert shown(text, "box.textContent") == text, shown(text, "box.innerHTML")
+    assert shown(r"a \(b\), \* and \[c", "box.innerHTML") == r'<p dir="auto">a <span class="tex">\(b\)</span>, * and [c</p>'
+    assert shown("- [x] done\n- [ ] not", "[...box.querySelectorAll('li.task')].map((li) => [li.textContent, li.firstChild.checked])") == \
+        [["done", True], ["not", False]]
+    assert shown("H<sub>2</sub>O<br>x<sup>*2*</sup> <sub>", "box.innerHTML") == \
+        '<p dir="auto">H<sub>2</sub>O<br>x<sup><em>2</em></sup> &lt;sub&gt;</p>'
+    for hostile in "*" * 20000, "\\(" * 20000, "$$" * 20000, "<sub>" * 9000, "[" * 20000, "`" * 20000 + " x", "> " * 20000, "- " * 20000, "a_" * 20000, \
             "# " + " " * 20000 + "x", "|-" * 20000, "`a" * 20000, "**a *b " * 5000, "[a](" * 9000, "http://" * 9000:
         assert browser.js("(draw_markdown(document.createElement('div'), %s), true)" % json.dumps(hostile + "\nx"))
 
@@ -357,6 +379,177 @@ def test_errors(browser, stub):
     browser.wait(f"idle() && {problem}.textContent === 'The connection ended before the answer did.'")
 
 
+def test_same_answer(browser, stub):
+    """Where nothing is left to chance, asking again says so, and offers another way."""
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "A?").begin()
+    turn.say("a.")
+    turn.end(tokens=1)
+    browser.wait("idle()")
+    assert browser.js("document.querySelector('.figures').textContent").startswith("1 token ·")
+    notice = "document.getElementById('notice')"
+    for setting, sentence, sent in (("{}", "At temperature 0", {"temperature": 0.8, "seed": -1}),
+                                    ("{ temperature: 1, seed: 3 }", "With the same seed", {"temperature": 1, "seed": -1})):
+        browser.js(f"settings = {setting}; tool('Retry', 'assistant').click()")
+        turn = stub.turn().begin()
+        turn.say("a.")
+        browser.wait(f"{notice}.textContent.startsWith('{sentence} ') && solid_now() === 'a.'")
+        browser.js(f"{notice}.querySelector('button').click()")
+        assert turn.gone.wait(chromium.PATIENCE_S)
+        turn = stub.turn().begin()
+        assert {key: turn.request.get(key) for key in sent} == sent, turn.request
+        turn.say("another a.")
+        turn.end()
+        browser.wait(f"idle() && solid_now() === 'another a.' && !{notice}.textContent")
+    browser.js("settings = { temperature: 1 }; tool('Retry', 'assistant').click()")
+    turn = stub.turn().begin()
+    turn.end()
+    browser.wait("idle()")
+    assert browser.js(f"{notice}.textContent") == ""
+    browser.js("settings = {}")
+
+
+def test_slow_passes(browser, stub):
+    """The disk's speed is that of the passes, however seldom they end."""
+    fresh(browser, stub.url)
+    stub.looks = 2
+    turn = ask(browser, stub, "How fast?").begin()
+    seen, since = set(), stub.counted
+    while stub.counted < since + 6:
+        turn.say("x")
+        seen.add(browser.js("document.querySelector('#disk .value').textContent"))
+    assert seen in ({"– GB/s", "1.02 GB/s"}, {"1.02 GB/s"}), seen
+    turn.end()
+    browser.wait("idle()")
+    stub.looks = 1
+
+
+def test_directions(browser, stub):
+    """Text that is written from right to left stands so, block by block; code does not."""
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "\u05e9\u05dc\u05d5\u05dd, drey!").begin()
+    turn.say("\u0645\u0631\u062d\u0628\u0627 drey.\n\nLatin.\n\n- \u0623\u0644\u0641\n- \u0628\u0627\u0621\n\n```\nx = 1\n```\n\n| \u0623 | b |\n|--|--|\n| 1 | 2 |\n")
+    turn.end()
+    browser.wait("idle()")
+    direction = lambda selector: browser.js(f"getComputedStyle(document.querySelector('{selector}')).direction")
+    for selector, wanted in ((".user .body", "rtl"), (".assistant p", "rtl"), (".assistant p + p", "ltr"), (".assistant ul", "rtl"),
+                             (".fence code", "ltr"), (".assistant table", "rtl"), ("#title", "rtl"), ("#chats .name", "rtl")):
+        assert direction(selector) == wanted, (selector, direction(selector))
+    # A paragraph's first letter is at the right.
+    assert browser.js("""(() => {
+        const range = document.createRange(), p = document.querySelector(".assistant p");
+        range.setStart(p.firstChild, 0);
+        range.setEnd(p.firstChild, 1);
+        return p.getBoundingClientRect().right - range.getBoundingClientRect().right;
+    })()""") < 2
+    browser.write("\u05e9\u05dc\u05d5\u05dd")
+    assert direction("#text") == "rtl"
+    browser.js("keep_unsent(document.getElementById('text').value = '')")
+
+
+def test_two_pages(browser, stub):
+    """Two pages with one conversation both add to it; one that is deleted stays deleted."""
+    fresh(browser, stub.url)
+    first = browser.session
+    one = ask(browser, stub, "First?").begin()
+    one.say("One, ")
+    is_solid(browser, "One,")
+    browser.js("save_answers()")
+    second = browser.new_page()
+    load(browser, stub.url)
+    browser.wait("solid_now() === 'One,'")
+    two = ask(browser, stub, "Second?").begin()
+    one.say("two, ")
+    browser.session = first
+    is_solid(browser, "One, two,")
+    browser.js("answers.get(current.id).saved = -1e9")
+    one.say("three.")
+    is_solid(browser, "One, two, three.")
+    browser.session = second
+    two.say("Its answer.")
+    two.end()
+    browser.wait("idle() && Object.values(current.nodes).some(({ text }) => text === 'One, two, three.')")
+    browser.session = first
+    one.say(" Four.")
+    one.end()
+    browser.wait("idle() && path_of(current).length === 4")
+    texts = "Object.values(current.nodes).map(({ text }) => text)"
+    wanted = ["First?", "One, two, three. Four.", "Second?", "Its answer."]
+    for session in first, second:
+        browser.session = session
+        browser.wait(f"JSON.stringify({texts}) === {json.dumps(json.dumps(wanted, separators=(',', ':')))}", texts)
+    for session in first, second:
+        browser.session = session
+        load(browser, stub.url)
+        assert browser.js(texts) == wanted, browser.js(texts)
+        assert browser.js("path_of(current).length") == 4
+    browser.session = first
+    turn = ask(browser, stub, "Third?").begin()
+    turn.say("Never ")
+    is_solid(browser, "Never")
+    browser.session = second
+    browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
+    browser.js("document.querySelector('#delete-dialog button.main').click()")
+    assert turn.gone.wait(chromium.PATIENCE_S), "a page writes on in a conversation that was deleted"
+    browser.session = first
+    browser.wait("current === null && chats.size === 0 && /deleted/.test(document.getElementById('notice').textContent)")
+    # What a page writes that has not heard of it is deleted as well.
+    browser.js("localStorage.setItem(Object.keys(localStorage).find((key) => key.startsWith('drey.gone.'))"
+               ".replace('gone', 'chat'), '{\"title\":\"back\"}')")
+    load(browser, stub.url)
+    assert browser.js("[chats.size, Object.keys(localStorage).filter((key) => /chat|node/.test(key)).length]") == [0, 0]
+    browser.session = second
+    browser.call("Page.close")
+    browser.session = first
+
+
+def test_no_storage(browser, stub):
+    """A page that may keep nothing works, and says so."""
+    denied = """for (const name of ["localStorage", "sessionStorage"])
+        Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });"""
+    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=denied)["identifier"]
+    load(browser, stub.url)
+    unsaved = "document.getElementById('unsaved')"
+    assert "lets this page keep" in browser.js(f"{unsaved}.textContent").replace("let this", "lets this") and not browser.js(f"{unsaved}.hidden")
+    turn = ask(browser, stub, "Who is there?").begin()
+    turn.say("Me.")
+    turn.end()
+    browser.wait("idle() && solid_now() === 'Me.'")
+    browser.js("document.getElementById('theme').click(); document.getElementById('new').click()")
+    browser.js("[...document.querySelectorAll('#chats .name')][0].click()")
+    is_solid(browser, "Me.")
+    browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
+    browser.js("document.querySelector('#delete-dialog button.main').click()")
+    browser.wait("chats.size === 0 && unsaved.size === 0")
+    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+
+def test_full_storage(browser, stub):
+    """Where there is no room that is said for as long as it is so; once there is, all is kept."""
+    fresh(browser, stub.url)
+    turn = ask(browser, stub, "Old?").begin()
+    turn.end()
+    browser.wait("idle()")
+    browser.js("document.getElementById('new').click()")
+    browser.js("""for (let n = 1 << 22, filler = ""; n >= 1; n >>= 1)
+        try { localStorage.setItem("filler", filler + "x".repeat(n)); filler += "x".repeat(n); } catch {}""")
+    unsaved = "document.getElementById('unsaved')"
+    turn = ask(browser, stub, "Is there room?").begin()
+    turn.say("No.")
+    turn.end()
+    browser.wait("idle()")
+    assert not browser.js(f"{unsaved}.hidden") and "no more room" in browser.js(f"{unsaved}.textContent")
+    browser.js("""addEventListener("beforeunload", (event) => (window.held = event.defaultPrevented));
+        dispatchEvent(new Event("beforeunload", { cancelable: true }))""")
+    assert browser.js("held")
+    browser.js("localStorage.removeItem('filler')")
+    browser.js("document.querySelector('#chats .tool[aria-label=\"Delete Old?\"]').click()")
+    browser.js("document.querySelector('#delete-dialog button.main').click()")
+    browser.wait(f"{unsaved}.hidden")
+    load(browser, stub.url)
+    assert browser.js("[...chats.values()].map((chat) => path_of(chat).map(({ text }) => text))") == [["Is there room?", "No."]]
+
+
 def test_keeping(browser, stub):
     fresh(browser, stub.url)
     titles = "[...document.querySelectorAll('#chats .name')].map((b) => b.textContent)"
@@ -379,11 +572,20 @@ def test_keeping(browser, stub):
     assert browser.js("document.querySelectorAll('#chats .busy').length") == 1
     browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'Second').click()")
     is_solid(browser, "An answer that")
-    browser.js("save(current)")
+    turn.say(" goes on")  # an answer is kept up to where the page was left
+    is_solid(browser, "An answer that goes on")
+    browser.write("not yet sent")
     load(browser, stub.url)
     assert turn.gone.wait(chromium.PATIENCE_S)
-    is_solid(browser, "An answer that")
-    assert browser.js("document.querySelector('.assistant .problem').textContent") == "The answer was cut short."
+    is_solid(browser, "An answer that goes on")
+    cut = browser.js("document.querySelector('.assistant .problem').textContent")
+    assert cut == "The answer was cut short.", cut
+    # What is typed stays, with its conversation.
+    typed = "document.getElementById('text').value"
+    assert browser.js(typed) == "not yet sent"
+    for name, text in ("First", ""), ("Second", "not yet sent"):
+        browser.js(f"[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === '{name}').click()")
+        assert browser.js(typed) == text, (name, browser.js(typed))
     assert sorted(browser.js(titles)) == ["First", "Second"]
     browser.js("[...document.querySelectorAll('#chats .tool')].find((b) => b.ariaLabel === 'Rename Second').click()")
     browser.wait("document.activeElement.ariaLabel === 'Name of the conversation'")
@@ -468,6 +670,9 @@ def test_looks(browser, stub, pictures):
         wide = browser.js("""[document.documentElement.scrollWidth - innerWidth,
             document.getElementById("log").scrollWidth - document.getElementById("log").clientWidth]""")
         assert max(wide) <= 0, (width, wide)
+        # Cells of a table are not narrower than their words: it scrolls.
+        assert browser.js("""[...document.querySelectorAll("td")].every((cell) =>
+            getComputedStyle(cell).overflowWrap === "normal")""")
         for selector in (".provisional", ".figures", ".body a", ".body code", "#send", ".meter .label",
                          ".user .body", "#new", "#title", ".tools button", ".body blockquote", ".fence .bar"):
             assert browser.js(f"contrast('{selector}')") >= 4.5, (scheme, selector)
@@ -520,7 +725,7 @@ def test_server(browser, server):
     figures = browser.js("document.querySelector('.figures').textContent")
     assert f"{whole['usage']['completion_tokens']} tokens" in figures, figures
     browser.js("document.getElementById('memory').click()")
-    browser.wait("/kv/.test(document.getElementById('parts').innerText)")
+    browser.wait("/context of the/.test(document.getElementById('parts').innerText)")
     browser.press("Escape")
     # An answer that reached its most tokens continues as if there had been no end.
     browser.js("settings.max_tokens = 10; document.getElementById('new').click()")
@@ -576,7 +781,8 @@ def main():
             stub = Stub(page, headers["Content-Security-Policy"])
             browser = chromium.Browser(folder)
             for test in test_provisional, test_markdown, test_stop, test_edit_and_retry, test_errors, \
-                    test_keeping, test_settings:
+                    test_same_answer, test_slow_passes, test_directions, test_two_pages, test_no_storage, \
+                    test_full_storage, test_keeping, test_settings:
                 print(test.__name__, flush=True)
                 test(browser, stub)
             test_looks(browser, stub, pictures)
