@@ -13,7 +13,8 @@
 
 typedef struct serve_options {
     const drey_model *model; /* borrowed, as all that is borrowed until server_close */
-    const char *name;        /* of the model, as clients write it; borrowed */
+    const char *name;        /* of the model, as the server reports it; borrowed */
+    const char *aliases;     /* further names of it, each after a comma; NULL: none. Borrowed */
     const char *host;        /* an address, a name, or a path that ends in ".sock"; borrowed */
     int32_t port;            /* 0: one that is free */
     const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */

@@ -34,15 +34,16 @@ typedef struct serving {
     char name[128];
 } serving;
 
-/* The file's name without its end, unless --alias says another. */
+/* The file's name without its end, unless --alias says another: its first one. */
 static void name_model(serving *v)
 {
     const char *name = path_name(v->settings.common.model);
     size_t n = strlen(name);
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;
-    if (v->settings.serve.alias)
-        snprintf(v->name, sizeof v->name, "%s", v->settings.serve.alias);
+    const char *alias = v->settings.serve.alias;
+    if (alias)
+        snprintf(v->name, sizeof v->name, "%.*s", (int)strcspn(alias, ","), alias);
     else
         snprintf(v->name, sizeof v->name, "%.*s", (int)n, name);
 }
@@ -76,6 +77,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .name = v->name,
         .host = s->serve.host ? s->serve.host : "127.0.0.1",
         .port = given_or(s, "port", s->serve.port, USUAL_PORT),
+        .aliases = s->serve.alias ? strchr(s->serve.alias, ',') : NULL,
         .api_keys = s->serve.api_key,
         .origins = s->serve.cors_origin,
         .n_sessions = s->n_sessions,

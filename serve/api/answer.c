@@ -80,6 +80,31 @@ static void put_native_stop(const job *j, text_out *out)
     out_text(out, ",");
 }
 
+/* The text ended because there was no more room, whatever its length. */
+static bool fills_context(const job *j, const shared *s)
+{
+    int64_t n = (int64_t)j->task->n_ids + j->statistics.generated_tokens;
+    return j->statistics.finish == DREY_FINISH_LENGTH && n >= s->options->n_context;
+}
+
+/* What a text was written with, as llama.cpp's server reports it. */
+static void put_settings(const task *t, text_out *out)
+{
+    const drey_sampling *p = &t->sampling;
+    out_format(out,
+               "\"generation_settings\":{\"seed\":%llu,\"n_predict\":%d,\"temperature\":%.9g,"
+               "\"top_k\":%d,\"top_p\":%.9g,\"min_p\":%.9g,\"ignore_eos\":%s,\"stream\":%s,"
+               "\"n_probs\":%d,\"stop\":[",
+               (unsigned long long)p->seed, t->n_predict == INT32_MAX ? -1 : t->n_predict,
+               (double)p->temperature, p->top_k, (double)p->top_p, (double)p->min_p,
+               t->ignore_eos ? "true" : "false", t->stream ? "true" : "false", t->n_top);
+    for (size_t i = 0; i < t->stops.n; i++) {
+        out_text(out, i ? "," : "");
+        out_string(out, t->stops.of[i], strlen(t->stops.of[i]));
+    }
+    out_text(out, "]},");
+}
+
 static void put_native_end(const job *j, const shared *s, text_out *out)
 {
     const task *t = j->task;
@@ -87,8 +112,10 @@ static void put_native_end(const job *j, const shared *s, text_out *out)
     out_string(out, s->options->name, strlen(s->options->name));
     out_format(out,
                ",\"tokens_predicted\":%lld,\"tokens_evaluated\":%zu,\"tokens_cached\":%lld,"
-               "\"truncated\":false,",
-               (long long)j->statistics.generated_tokens, t->n_ids, (long long)j->counts.n_cached);
+               "\"truncated\":%s,",
+               (long long)j->statistics.generated_tokens, t->n_ids, (long long)j->counts.n_cached,
+               fills_context(j, s) ? "true" : "false");
+    put_settings(t, out);
     put_native_stop(j, out);
     put_end(t, out);
     out_text(out, "}");
@@ -113,7 +140,12 @@ static bool failed(const job *j, refusal *r)
 
 void answer_refusal(const refusal *r, text_out *out)
 {
-    out_format(out, "{\"error\":{\"code\":%d,\"message\":", r->status);
+    out_text(out, "{\"error\":{\"code\":");
+    if (r->code)
+        out_string(out, r->code, strlen(r->code));
+    else
+        out_format(out, "%d", r->status);
+    out_text(out, ",\"message\":");
     out_string(out, r->message, strlen(r->message));
     out_format(out, ",\"type\":\"%s\"", r->type);
     if (r->n_ctx)
@@ -160,9 +192,9 @@ static const char *const *lists_of(const task *t)
                                          NULL};
     static const char *const tokens[] = {"", "\"tokens\":[", "],", NULL};
     static const char *const none[] = {"\"logprobs\":null,", NULL};
-    static const char *const nothing[] = {"", NULL};
+    static const char *const no_tokens[] = {"\"tokens\":[],", NULL};
     if (t->kind == TASK_NATIVE)
-        return t->logprobs ? native : t->tokens ? tokens : nothing;
+        return t->logprobs ? native : t->tokens ? tokens : no_tokens;
     return !t->logprobs ? none : t->kind == TASK_CHAT ? chat : old;
 }
 

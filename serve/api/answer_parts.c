@@ -38,6 +38,8 @@ static void put_timings(text_out *out, double n_cached, double n_prompt, double 
     member(out, "prompt_per_second", per(n_prompt, prompt_s), false);
     member(out, "predicted_n", n_written, false);
     member(out, "predicted_ms", 1e3 * written_s, false);
+    if (n_written < 2) /* the first token belongs to the prompt: alone it has no speed */
+        written_s = 0;
     member(out, "predicted_per_token_ms", per(1e3 * written_s, n_written), false);
     member(out, "predicted_per_second", per(n_written, written_s), true);
 }

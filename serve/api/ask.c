@@ -46,9 +46,9 @@ bool refuse_error(refusal *r, const drey_error *err)
 static bool too_long(refusal *r, size_t n_ids, int32_t n_context)
 {
     refuse_with(r, 400,
-                "The prompt has %zu tokens, but the context has room for %d (one of them to "
-                "write). Nothing is cut: send a shorter prompt, or start the server with a larger "
-                "context.",
+                "The prompt has %zu tokens and so exceeds the available context size of %d (one of "
+                "them to write). Nothing is cut: send a shorter prompt, or start the server with a "
+                "larger context.",
                 n_ids, n_context);
     r->type = "exceed_context_size_error";
     r->n_prompt_tokens = (int64_t)n_ids;
@@ -127,49 +127,84 @@ static bool is_empty(const json_value *v)
 }
 
 /* Numbers and parts that would change the text: a value that asks for nothing is accepted. */
+enum { NUMBER, UP_TO, PARTS, ANY }; /* the value itself; that or less; nothing in it; none */
+static const struct {
+    const char *key;
+    int neutral;
+    double number;
+} not_computed[] = {{"presence_penalty", NUMBER, 0},
+                    {"frequency_penalty", NUMBER, 0},
+                    {"repeat_penalty", NUMBER, 1},
+                    {"typical_p", NUMBER, 1},
+                    {"mirostat", NUMBER, 0},
+                    {"dynatemp_range", NUMBER, 0},
+                    {"xtc_probability", NUMBER, 0},
+                    {"dry_multiplier", NUMBER, 0},
+                    {"top_n_sigma", UP_TO, 0},
+                    {"t_max_predict_ms", UP_TO, 0},
+                    {"best_of", NUMBER, 1},
+                    {"min_keep", NUMBER, 0},
+                    {"n_indent", NUMBER, 0},
+                    {"suffix", PARTS, 0},
+                    {"echo", PARTS, 0},
+                    {"tools", PARTS, 0},
+                    {"functions", PARTS, 0},
+                    {"grammar", PARTS, 0},
+                    {"json_schema", ANY, 0},
+                    {"audio", PARTS, 0},
+                    {"web_search_options", ANY, 0},
+                    {"lora", PARTS, 0},
+                    {"response_fields", PARTS, 0},
+                    {"post_sampling_probs", PARTS, 0},
+                    {"samplers", PARTS, 0},
+                    {"repetition_penalty", NUMBER, 1},
+                    {"encoder_repetition_penalty", NUMBER, 1},
+                    {"length_penalty", NUMBER, 1},
+                    {"no_repeat_ngram_size", NUMBER, 0},
+                    {"min_tokens", NUMBER, 0},
+                    {"min_length", NUMBER, 0},
+                    {"top_a", NUMBER, 0},
+                    {"tfs", NUMBER, 1},
+                    {"tfs_z", NUMBER, 1},
+                    {"nsigma", UP_TO, 0},
+                    {"epsilon_cutoff", NUMBER, 0},
+                    {"eta_cutoff", NUMBER, 0},
+                    {"smoothing_factor", NUMBER, 0},
+                    {"guidance_scale", NUMBER, 1},
+                    {"negative_prompt", PARTS, 0},
+                    {"use_beam_search", PARTS, 0},
+                    {"bad_words", PARTS, 0},
+                    {"banned_tokens", PARTS, 0},
+                    {"allowed_token_ids", PARTS, 0},
+                    {"stop_token_ids", PARTS, 0},
+                    {"include_stop_str_in_output", PARTS, 0},
+                    {"truncate_prompt_tokens", ANY, 0},
+                    {"prompt_logprobs", ANY, 0},
+                    {"chat_template", PARTS, 0},
+                    {"documents", PARTS, 0},
+                    {"format", PARTS, 0},
+                    {"options", PARTS, 0},
+                    {"guided_json", ANY, 0},
+                    {"guided_regex", PARTS, 0},
+                    {"guided_choice", PARTS, 0},
+                    {"guided_grammar", PARTS, 0},
+                    {"structured_outputs", ANY, 0}};
+
 static bool check_values(const asking *a)
 {
-    enum { NUMBER, UP_TO, PARTS, ANY }; /* the value itself; that or less; nothing in it; none */
-    static const struct {
-        const char *key;
-        int neutral;
-        double number;
-    } known[] = {{"presence_penalty", NUMBER, 0},
-                 {"frequency_penalty", NUMBER, 0},
-                 {"repeat_penalty", NUMBER, 1},
-                 {"typical_p", NUMBER, 1},
-                 {"mirostat", NUMBER, 0},
-                 {"dynatemp_range", NUMBER, 0},
-                 {"xtc_probability", NUMBER, 0},
-                 {"dry_multiplier", NUMBER, 0},
-                 {"top_n_sigma", UP_TO, 0},
-                 {"t_max_predict_ms", UP_TO, 0},
-                 {"best_of", NUMBER, 1},
-                 {"min_keep", NUMBER, 0},
-                 {"n_indent", NUMBER, 0},
-                 {"suffix", PARTS, 0},
-                 {"echo", PARTS, 0},
-                 {"tools", PARTS, 0},
-                 {"functions", PARTS, 0},
-                 {"grammar", PARTS, 0},
-                 {"json_schema", ANY, 0},
-                 {"audio", PARTS, 0},
-                 {"web_search_options", ANY, 0},
-                 {"lora", PARTS, 0},
-                 {"response_fields", PARTS, 0},
-                 {"post_sampling_probs", PARTS, 0},
-                 {"samplers", PARTS, 0}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const json_value *v = json_member(a->body, known[i].key);
+    for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++) {
+        const json_value *v = json_member(a->body, not_computed[i].key);
         bool number = v && v->type == JSON_NUMBER;
-        bool neutral = known[i].neutral == NUMBER  ? number && v->number == known[i].number
-                       : known[i].neutral == UP_TO ? number && v->number <= known[i].number
-                                                   : known[i].neutral == PARTS && v && is_empty(v);
+        bool neutral = not_computed[i].neutral == NUMBER
+                           ? number && v->number == not_computed[i].number
+                       : not_computed[i].neutral == UP_TO
+                           ? number && v->number <= not_computed[i].number
+                           : not_computed[i].neutral == PARTS && v && is_empty(v);
         if (v && !neutral)
             return BAD(a,
                        "Field '%s' is known, but this server does not compute it. Leave it "
                        "out.",
-                       known[i].key);
+                       not_computed[i].key);
     }
     return true;
 }
@@ -188,9 +223,13 @@ static bool check_words(const asking *a)
         {"reasoning_format",
          {"none", "auto"},
          "takes \"none\" or \"auto\": what a model thinks stays in its text"},
-        {"reasoning_effort",
+        {"enable_thinking",
          {NULL, NULL},
          "is not computed by this server: where the model's template knows it, send it in "
+         "'chat_template_kwargs'"},
+        {"thinking",
+         {NULL, NULL},
+         "is not computed by this server: what the model's template knows of it, send in "
          "'chat_template_kwargs'"},
         {"verbosity", {"medium", NULL}, "takes \"medium\": this server does not compute it"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -222,18 +261,11 @@ static bool check_unsupported(const asking *a)
     return true;
 }
 
+/* Any name: there is one model, and the answer has its name. */
 static bool check_model(const asking *a)
 {
     const json_value *v = json_member(a->body, "model");
-    if (!v)
-        return true;
-    if (v->type != JSON_STRING)
-        return BAD(a, "Field 'model' takes a text.");
-    if (v->n == 0 || strcmp(v->text, a->options->name) == 0)
-        return true;
-    return refuse_with(a->refusal, 404,
-                       "The model \"%.100s\" is not here; this server has \"%.100s\".", v->text,
-                       a->options->name);
+    return !v || v->type == JSON_STRING || BAD(a, "Field 'model' takes a text.");
 }
 
 /* ---- Stops and biases ---- */
@@ -386,6 +418,8 @@ static bool add_mixed(const asking *a, task *t, const json_value *list)
 static bool get_prompt(const asking *a, task *t)
 {
     const json_value *v = json_member(a->body, "prompt");
+    if (json_member(a->body, "reasoning_effort"))
+        return BAD(a, "Field 'reasoning_effort' is for chats: a prompt has no template.");
     if (!v)
         return BAD(a, "Field 'prompt' is missing.");
     if (v->type == JSON_STRING)
@@ -469,24 +503,51 @@ static const char *end_text(text_out *out, size_t from)
     return out->text + from;
 }
 
-/* The last message is the beginning of the answer. */
+/* The last message is the beginning of the answer: if it is the assistant's, and nothing else is
+ * asked for. */
 static bool take_begun(const asking *a, json_value *messages, conversation *c, json_value **last)
 {
-    bool continues = false;
-    *last = NULL;
-    if (!get_bool(a, "continue_final_message", &continues) || !continues)
-        return !a->refusal->status;
     for (json_value *m = messages->first; m; m = m->next)
         *last = m;
+    bool continues = json_member_is(*last, "role", "assistant") &&
+                     !json_member(a->body, "add_generation_prompt") &&
+                     !json_member(*last, "tool_calls");
+    if (!get_bool(a, "continue_final_message", &continues))
+        return false;
+    if (!continues) {
+        *last = NULL;
+        return true;
+    }
     if (!json_member_is(*last, "role", "assistant"))
         return BAD(a, "Field 'continue_final_message' wants a last message of the assistant.");
     return message_text(a, *last, &c->begun);
 }
 
+/* Of the template. What 'chat_template_kwargs' says counts. */
+static void put_variables(const json_value *variables, const json_value *effort, text_out *out)
+{
+    const char *comma = "";
+    out_text(out, "{");
+    if (effort && !json_member(variables, "reasoning_effort")) {
+        out_text(out, "\"reasoning_effort\":");
+        out_value(out, effort);
+        comma = ",";
+    }
+    for (const json_value *one = variables ? variables->first : NULL; one; one = one->next) {
+        out_text(out, comma);
+        out_string(out, one->key, one->n_key);
+        out_text(out, ":");
+        out_value(out, one);
+        comma = ",";
+    }
+    out_text(out, "}");
+}
+
 static bool get_conversation(const asking *a, text_out *out, conversation *c)
 {
-    json_value *messages = json_member(a->body, "messages"), *last;
-    const json_value *variables = json_member(a->body, "chat_template_kwargs");
+    json_value *messages = json_member(a->body, "messages"), *last = NULL;
+    const json_value *variables = json_member(a->body, "chat_template_kwargs"),
+                     *effort = json_member(a->body, "reasoning_effort");
     bool answers = true;
     *c = (conversation){.begun = NULL};
     drey_chat_request_init(&c->request);
@@ -494,6 +555,8 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
         return BAD(a, "Field 'messages' takes an array of messages.");
     if (variables && variables->type != JSON_OBJECT)
         return BAD(a, "Field 'chat_template_kwargs' takes an object.");
+    if (effort && effort->type != JSON_STRING)
+        return BAD(a, "Field 'reasoning_effort' takes a word, which the template gets.");
     if (!take_begun(a, messages, c, &last) || !get_bool(a, "add_generation_prompt", &answers))
         return false;
     c->request.no_generation_prompt = !answers && !c->begun; /* what is begun follows it */
@@ -508,8 +571,8 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     out_text(out, "]");
     c->request.messages_json = end_text(out, 0);
     size_t from = out->n;
-    if (variables) {
-        out_value(out, variables);
+    if (variables || effort) {
+        put_variables(variables, effort, out);
         c->request.variables_json = end_text(out, from);
     }
     return !out->full || BAD(a, "The conversation is too long.");
@@ -654,8 +717,8 @@ static void make_id(task *t)
     t->id.created = (int64_t)time(NULL);
 }
 
-bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
-              refusal *r)
+static bool fill_task(task *t, task_kind kind, json_value *body, const serve_options *o,
+                      text_out *scratch, refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
     r->status = 0;
@@ -674,4 +737,13 @@ bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o,
     if (t->n_ids >= (size_t)o->n_context)
         return too_long(r, t->n_ids, o->n_context);
     return check_room(&a, t);
+}
+
+bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
+              refusal *r)
+{
+    bool good = fill_task(t, kind, body, o, scratch, r);
+    if (!good && r->n_ctx && kind != TASK_NATIVE)
+        r->code = "context_length_exceeded";
+    return good;
 }

@@ -8,6 +8,7 @@
 typedef struct refusal {
     int status;       /* of HTTP; 0: it is not refused */
     const char *type; /* OpenAI's word for it, as llama.cpp's server uses them */
+    const char *code; /* another word, which programs look for; NULL: the status */
     char message[700];
     int64_t n_prompt_tokens, n_ctx; /* of a prompt that is too long; else 0 */
     int32_t retry_s;                /* 0: there is no use in that */

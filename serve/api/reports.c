@@ -206,7 +206,10 @@ void report_props(network *n, text_out *out)
     out_number(out, (double)d->top_p);
     out_text(out, ",\"min_p\":");
     out_number(out, (double)d->min_p);
-    out_format(out, "}},\"total_slots\":%d,\"model_alias\":", o->n_sessions);
+    out_format(out,
+               ",\"seed\":%llu}},\"modalities\":{\"vision\":false,\"audio\":false},"
+               "\"total_slots\":%d,\"model_alias\":",
+               (unsigned long long)d->seed, o->n_sessions);
     out_string(out, o->name, strlen(o->name));
     out_format(out,
                ",\"build_info\":\"drey-%s\",\"drey\":{\"version\":\"%s\",\"sessions\":%d,"
@@ -223,13 +226,13 @@ void report_props(network *n, text_out *out)
                p->tree_rows, p->n_threads, p->sidecar ? "true" : "false");
 }
 
-void report_models(network *n, text_out *out)
+void report_model(network *n, const char *name, text_out *out)
 {
     const serve_options *o = n->options;
     drey_model_info info;
     drey_model_describe(o->model, &info);
     out_text(out, "{\"id\":");
-    out_string(out, o->name, strlen(o->name));
+    out_string(out, name, strlen(name));
     out_format(out,
                ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"drey\",\"meta\":{\"n_vocab\":"
                "%d,\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_params\":%lld,\"size\":%llu}}",

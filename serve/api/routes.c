@@ -77,19 +77,42 @@ static void props(network *n, connection *c, json_value *body)
     respond_json(n, c);
 }
 
+/* The next of the names, each after a comma; false: there is none. */
+static bool next_alias(const char **names, char word[128])
+{
+    if (!*names || !**names)
+        return false;
+    size_t n = strcspn(*names + 1, ",");
+    snprintf(word, 128, "%.*s", (int)n, *names + 1);
+    *names += 1 + n;
+    return true;
+}
+
 static void models(network *n, connection *c, json_value *body)
 {
     (void)body;
     begin_scratch(n);
     out_text(&n->scratch, "{\"object\":\"list\",\"data\":[");
-    report_models(n, &n->scratch);
+    char word[128];
+    const char *names = n->options->aliases;
+    report_model(n, n->options->name, &n->scratch);
+    while (next_alias(&names, word)) {
+        out_text(&n->scratch, ",");
+        report_model(n, word, &n->scratch);
+    }
     out_text(&n->scratch, "]}");
     respond_json(n, c);
 }
 
 static void one_model(network *n, connection *c, http_part name)
 {
-    if (!http_path_is(name, n->options->name)) {
+    char word[128];
+    const char *names = n->options->aliases;
+    bool known = http_path_is(name, n->options->name);
+    snprintf(word, sizeof word, "%s", n->options->name);
+    while (!known && next_alias(&names, word))
+        known = http_path_is(name, word);
+    if (!known) {
         refusal r;
         refuse_with(&r, 404, "The model \"%.*s\" is not here; this server has \"%.100s\".",
                     (int)(name.n < 100 ? name.n : 100), name.text, n->options->name);
@@ -97,7 +120,7 @@ static void one_model(network *n, connection *c, http_part name)
         return;
     }
     begin_scratch(n);
-    report_models(n, &n->scratch);
+    report_model(n, word, &n->scratch);
     respond_json(n, c);
 }
 
@@ -398,8 +421,10 @@ void route_request(network *n, connection *c)
         r->handle(n, c, NULL);
         return;
     }
+    static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put in front of UTF-8 */
     json_values values = {.values = n->values, .capacity = n->n_values};
-    json_value *body = json_parse(&values, c->body, c->n_body);
+    size_t n_mark = c->n_body >= 3 && memcmp(c->body, mark, 3) == 0 ? 3 : 0;
+    json_value *body = json_parse(&values, c->body + n_mark, c->n_body - n_mark);
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;

@@ -53,7 +53,8 @@ bool route_is_health(const connection *c);
 void report_metrics(network *n, text_out *out);
 void report_slots(network *n, text_out *out);
 void report_props(network *n, text_out *out);
-void report_models(network *n, text_out *out);
+/* The model by one of its names. */
+void report_model(network *n, const char *name, text_out *out);
 
 /* ---- The loop (network.c) ---- */
 

@@ -66,21 +66,27 @@ static bool is_local_name(http_part name)
             strncasecmp(name.text + name.n - n, local, n) == 0);
 }
 
-/* A page from elsewhere can have its own name point to this machine; it cannot make its name
- * an address. */
-static bool is_our_name(const network *n, http_part host)
+/* Four numbers between dots. */
+static bool is_address(http_part name)
 {
     char text[64];
     struct in_addr v4;
-    http_part name = host_name(host);
-    if (name.n == 0 || name.text[0] == '[' || is_local_name(name) ||
-        http_part_is(name, n->options->host))
-        return true;
     if (name.n >= sizeof text)
         return false;
     memcpy(text, name.text, name.n);
     text[name.n] = '\0';
     return inet_pton(AF_INET, text, &v4) == 1;
+}
+
+/* A page from elsewhere can have its own name point to this machine; it cannot make its name
+ * an address. */
+static bool is_our_name(const network *n, http_part host)
+{
+    http_part name = host_name(host);
+    if (name.n == 0 || name.text[0] == '[' || is_local_name(name) ||
+        http_part_is(name, n->options->host))
+        return true;
+    return is_address(name);
 }
 
 /* A page that this server itself has sent. */
@@ -90,6 +96,15 @@ static bool is_own_page(const connection *c)
     size_t n = strlen("http://");
     return host.text && origin.n == n + host.n && strncasecmp(origin.text, "http://", n) == 0 &&
            strncasecmp(origin.text + n, host.text, host.n) == 0;
+}
+
+/* A page of this machine, by its name or by an address. */
+static bool is_local_page(http_part name)
+{
+    static const char v4[] = "127.";
+    return is_local_name(name) || http_part_is(name, "[::1]") ||
+           (name.n >= sizeof v4 - 1 && memcmp(name.text, v4, sizeof v4 - 1) == 0 &&
+            is_address(name));
 }
 
 static bool is_foreign_page_allowed(const network *n, const connection *c)
@@ -103,7 +118,7 @@ static bool is_foreign_page_allowed(const network *n, const connection *c)
                          ? (http_part){slashes + 3, origin.n - (size_t)(slashes + 3 - origin.text)}
                          : (http_part){"", 0};
     return in_list(list, star, false) || in_list(list, origin, false) ||
-           (in_list(list, local, false) && host.n && is_local_name(host_name(host)));
+           (in_list(list, local, false) && host.n && is_local_page(host_name(host)));
 }
 
 bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r)
@@ -224,6 +239,7 @@ void respond_task(network *n, connection *c)
     c->keeps = c->keeps && c->framed;
     put_head(n, c, 200, t->stream ? "text/event-stream" : "application/json; charset=utf-8",
              t->stream ? "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n" : "", &out);
+    out_format(&out, "X-Request-Id: %s\r\n", t->id.text);
     out_text(&out, c->framed ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
     c->n_out = out.n;
     c->head_out = true;

@@ -68,8 +68,8 @@ let leaving = false;       /* the page */
 
 /* node: an answer to be continued. sampling: for this one, instead of the settings. */
 async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", ""), sampling = {}) {
-    const answer = { chat, node, sampling, phase: "waiting", provisional: "", abort: new AbortController(),
-        began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };
+    const answer = { chat, node, sampling, phase: "waiting", provisional: "",
+        abort: new AbortController(), began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };
     answer.node.end = "The answer was cut short."; /* until it ends: a page may go at any time */
     answers.set(chat.id, answer);
     draw();

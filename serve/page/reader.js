@@ -14,7 +14,8 @@ function keep_unsent(text) {
 
 function read_unsent() {
     try {
-        for (const [id, text] of JSON.parse(sessionStorage.getItem("drey.unsent"))) unsent.set(id, text);
+        for (const [id, text] of JSON.parse(sessionStorage.getItem("drey.unsent")))
+            unsent.set(id, text);
     } catch { /* nothing was kept */ }
 }
 
@@ -116,7 +117,8 @@ function edit(node, article) {
 }
 
 function rename(chat, row) {
-    const box = make("input", { "aria-label": "Name of the conversation", dir: "auto", maxlength: "200" });
+    const box = make("input", { "aria-label": "Name of the conversation", dir: "auto",
+        maxlength: "200" });
     box.value = chat.title;
     const keep = (wanted) => {
         if (renaming !== box) return;

@@ -230,7 +230,8 @@ async function import_chats(file) {
     }
     const good = found.conversations.map(checked_chat).filter(Boolean);
     for (const chat of good) {
-        if (chats.has(chat.id) || read_store(GONE + chat.id)) chat.id = new_id(); /* what is here stays */
+        /* What is here stays. */
+        if (chats.has(chat.id) || read_store(GONE + chat.id)) chat.id = new_id();
         save_whole(chat);
     }
     const bad = found.conversations.length - good.length;

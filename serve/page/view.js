@@ -21,7 +21,8 @@ function draw_list() {
         const title = chat.title || "Untitled";
         const tool = (sign, does, click) =>
             button(sign, click, { class: "plain tool", "aria-label": `${does} ${title}` });
-        const name = make("button", { type: "button", class: "name", text: title, title, dir: "auto",
+        const name = make("button", { type: "button", class: "name", text: title, title,
+            dir: "auto",
             "aria-current": chat === current ? "true" : undefined, click: () => show(chat) });
         const row = make("li", { class: (chat === current ? "current " : "") +
             (answers.has(chat.id) ? "busy" : "") }, name,
@@ -52,7 +53,8 @@ function draw_log() {
 
 function make_message(node) {
     const box = (name) => make("div", { class: name });
-    const parts = { body: make("div", { class: "body", dir: node.role === "user" && "auto" }), status: box("status"), tools: box("tools"),
+    const parts = { body: make("div", { class: "body", dir: node.role === "user" && "auto" }),
+        status: box("status"), tools: box("tools"),
         problem: make("p", { class: "problem", hidden: true }) };
     parts.article = make("article", { class: `message ${node.role}`, "data-id": node.id,
         "aria-label": node.role === "user" ? "You" : "Answer" },

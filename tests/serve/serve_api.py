@@ -130,6 +130,11 @@ def conversations(s):
     prompt = s.post("/apply-template", {"messages": messages[:1]})[1]["prompt"] + "Once upon"
     shown = s.post("/apply-template", {"messages": begun, "continue_final_message": True})[1]["prompt"]
     check(shown == prompt, f"the begun answer in the template: {shown!r}")
+    check(s.post("/apply-template", {"messages": begun})[1]["prompt"] == prompt, "a begun answer is not continued by itself")
+    apart = s.post("/apply-template", {"messages": begun, "continue_final_message": False})[1]["prompt"]
+    check(apart.endswith("Once upon<|im_end|>\n<|im_start|>assistant\n"), f"an answer after an answer: {apart!r}")
+    status, thought = s.post("/v1/chat/completions", dict(plain, messages=messages[:1], reasoning_effort="low"))
+    check(status == 200, f"reasoning_effort: {thought}")
     check(status == 200 and more["choices"][0]["message"]["content"] == text_of(s, prompt), "continuing the answer's beginning")
 
 
@@ -194,6 +199,9 @@ def stops(s, text):
     for more, reason, which in (({"logit_bias": {str(end[0]): 1e6}}, "eos", ""), ({}, "word", word), ({"n_predict": 2}, "limit", "")):
         status, answer = s.post("/completion", dict(native, **more))
         check((answer["stop_type"], answer["stopping_word"]) == (reason, which), f"stop_type {reason}: {answer}")
+        settings = answer["generation_settings"]
+        check(settings["n_predict"] == dict(native, **more)["n_predict"] and settings["stop"] == native["stop"], f"settings: {settings}")
+        check(answer["tokens"] == [] and answer["truncated"] is False, f"without return_tokens: {answer}")
         last = s.stream("/completion", dict(native, **more))[1][-1]
         check(last["stop"] and (last["stop_type"], last["stopping_word"]) == (reason, which), f"stop_type {reason} in a stream: {last}")
 
@@ -242,6 +250,13 @@ def others(s):
     check(s.post("/detokenize", {"tokens": ids})[1] == {"content": "Hello world"}, "detokenize")
     pieces = s.post("/tokenize", {"content": "Hello world", "with_pieces": True})[1]["tokens"]
     check("".join(p["piece"] for p in pieces) == "Hello world" and [p["id"] for p in pieces] == ids, f"pieces: {pieces}")
+    # A text that fills the context; one token, which has no speed; the number that a log names.
+    full = s.post("/completion", {"prompt": "a", "ignore_eos": True})[1]
+    check(full["truncated"] and full["stop_type"] == "limit" and full["tokens_evaluated"] + full["tokens_predicted"] == 256, f"a full context: {full}")
+    status, headers, text = s.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "ignore_eos": True})
+    one = json.loads(text)
+    check(one["timings"]["predicted_n"] == 1 and one["timings"]["predicted_per_second"] == 0, f"one token's speed: {one['timings']}")
+    check(headers["X-Request-Id"] == one["id"] and one["model"] == "toy", f"the request's number: {headers}")
     by_ids = s.post("/v1/completions", dict(plain, prompt=ids))[1]["choices"][0]["text"]
     check(by_ids == text_of(s, "Hello world"), "a prompt in ids")
     check(s.post("/completion", {"prompt": [ids[0], "ello", *ids[5:]], "n_predict": 5})[0] == 200, "a mixed prompt")
@@ -295,9 +310,12 @@ def kept_beginnings():
 
 def slash():
     """A name with a slash, as written and in percents."""
-    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", "--alias", "org/toy").wait_ready()
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", "--alias", "org/toy,second").wait_ready()
     for name in ("org/toy", "org%2Ftoy", "org%2ft%6fy"):
         check(json.loads(s.get(f"/v1/models/{name}")[1]).get("id") == "org/toy", f"the model {name}")
+    check([m["id"] for m in json.loads(s.get("/v1/models")[1])["data"]] == ["org/toy", "second"], "two names of the model")
+    check(json.loads(s.get("/v1/models/second")[1])["id"] == "second", "the model by its second name")
+    check(s.post("/completion", {"prompt": "a", "n_predict": 1, "model": "second"})[1]["model"] == "org/toy", "the model of an answer")
     for name in ("org", "org%252Ftoy", "org%2Ftoy%2F", "org/toy/"):
         check(s.get(f"/v1/models/{name}")[0] == 404, f"the model {name}")
     check(s.stop() == 0, "the end of the server with a slash")

@@ -34,10 +34,11 @@ def bad_bodies(s):
     refused(s, text, {"prompt": [1.5]}, 400, "ids are 0 to")
     refused(s, text, {"prompt": ["a", "b"]}, 400, "2 prompts")
     refused(s, text, {"prompt": [[1], [2]]}, 400, "2 prompts")
-    refused(s, text, {"prompt": "a", "model": "gpt-9"}, 404, "gpt-9", "toy")
-    refused(s, text, {"prompt": "a " * 3000}, 400, "exceed_context_size_error", "2000")
-    status, answer = s.post(text, {"prompt": "a " * 3000})
-    check(answer["error"]["n_prompt_tokens"] > 2000 and answer["error"]["n_ctx"] == 2000, f"too long: {answer}")
+    refused(s, "/completion", {"prompt": "a " * 3000}, 400, "exceed_context_size_error", "exceeds the available context size of 2000")
+    for path, body in ((text, {"prompt": "a " * 3000}), (chat, {"messages": [{"role": "user", "content": "a " * 3000}]})):
+        status, error = s.post(path, body)[0], s.post(path, body)[1]["error"]
+        check((status, error["code"], error["type"], error["n_ctx"]) == (400, "context_length_exceeded", "exceed_context_size_error", 2000)
+              and error["n_prompt_tokens"] > 2000 and "exceeds the available context size" in error["message"], f"too long: {error}")
     for key, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100), ("max_tokens", "x"), ("max_tokens", 1.5),
                        ("seed", "x"), ("stream", 1), ("stop", 5), ("speculative", {"n_max": 3}), ("stop", ["x"] * 17), ("stop", "x" * 5000), ("logit_bias", 1), ("logit_bias", {"999999": 1}),
                        ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
@@ -48,18 +49,24 @@ def bad_bodies(s):
                        ("repeat_penalty", -1), ("presence_penalty", "x"), ("json_schema", {}), ("top_n_sigma", 1), ("t_max_predict_ms", 5),
                        ("function_call", {"name": "f"}), ("function_call", "f"), ("modalities", ["audio"]), ("modalities", ["text", "audio"]),
                        ("modalities", "text"), ("reasoning_effort", "high"), ("reasoning_format", "deepseek"), ("web_search_options", {}),
-                       ("verbosity", "low"), ("stream_options", 5), ("response_format", "x"), ("response_format", {"type": 1})):
+                       ("guided_json", {"type": "object"}), ("guided_regex", "a"), ("guided_choice", ["a"]), ("guided_grammar", "x"),
+                       ("structured_outputs", {"json": {}}), ("format", "json"), ("options", {"num_ctx": 5}), ("repetition_penalty", 1.1),
+                       ("min_tokens", 5), ("length_penalty", 2), ("top_a", 0.1), ("smoothing_factor", 1), ("bad_words", ["a"]), ("enable_thinking", False),
+                       ("thinking", {"type": "enabled"}), ("stop_token_ids", [1]), ("use_beam_search", True), ("chat_template", "x"),
+                       ("truncate_prompt_tokens", 5), ("verbosity", "low"), ("stream_options", 5), ("response_format", "x"), ("response_format", {"type": 1})):
         refused(s, text, {"prompt": "a", key: value}, 400, f"'{key}'")
     for key, value in (("presence_penalty", 0), ("frequency_penalty", 0.0), ("repeat_penalty", 1), ("tools", []), ("best_of", 1), ("stop", None),
                        ("response_format", {"type": "text"}), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1),
                        ("top_n_sigma", -1), ("t_max_predict_ms", -1), ("function_call", "auto"), ("modalities", ["text"]), ("reasoning_format", "auto"),
-                       ("stream_options", {}), ("reasoning_effort", None)):
+                       ("stream_options", {}), ("reasoning_effort", None), ("repetition_penalty", 1.0), ("min_tokens", 0), ("guided_json", None),
+                       ("stop_token_ids", []), ("use_beam_search", False), ("smoothing_factor", 0), ("model", "gpt-9")):
         status, answer = s.post(text, {"prompt": "a", "max_tokens": 1, key: value})
         check(status == 200, f"{key} {value}: {answer}")
     hello = [{"role": "user", "content": "a"}]
     refused(s, chat, {}, 400, "messages")
     refused(s, chat, {"messages": [{"role": "user", "content": "a"}], "continue_final_message": True}, 400, "assistant")
     refused(s, chat, {"messages": hello, "chat_template_kwargs": 1}, 400, "chat_template_kwargs")
+    refused(s, chat, {"messages": hello, "reasoning_effort": 1}, 400, "reasoning_effort")
     refused(s, "/completion", {"prompt": "a", "n": 2}, 400, "one text")
     for messages in ([], "x", [1], [{}], [{"role": 1}], [{"role": "user", "content": 5}], [{"role": "user", "content": [{"type": "image_url"}]}]):
         refused(s, chat, {"messages": messages}, 400)
@@ -110,6 +117,7 @@ def bad_http(s):
     # An answer that does not wait for the body ends the connection, and says so.
     unread = s.raw(b"POST /none HTTP/1.1\r\n" + host + b"Content-Length: 2\r\n\r\n{}")
     check(b" 404 " in unread[:20] and b"Connection: close\r\n" in unread, f"an answer in front of the body: {unread[:200]}")
+    check(s.post("/v1/completions", b"\xef\xbb\xbf" + body)[0] == 200, "a body after a byte order mark")
     large = b"{" + b" " * 100000 + body[1:]
     check(b" 200 " in s.raw(post + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large)[:20], "a large body")
     refused(s, "/v1/completions", b" " * (2 << 20), 413, "larger")
@@ -159,7 +167,9 @@ def keys():
     for headers, status in (({}, 401), ({"Authorization": "Bearer alph"}, 401), ({"Authorization": "Bearer alpha,beta"}, 401), ({"Authorization": "alpha"}, 401),
                             ({"Authorization": "Bearer alpha"}, 200), ({"X-Api-Key": "beta"}, 200), ({"X-Api-Key": ""}, 401),
                             ({"X-Api-Key": "beta", "Origin": "https://b.example"}, 403), ({"X-Api-Key": "beta", "Origin": "null"}, 403),
-                            ({"X-Api-Key": "beta", "Origin": "https://a.example"}, 200), ({"X-Api-Key": "beta", "Origin": "http://localhost:3000"}, 200)):
+                            ({"X-Api-Key": "beta", "Origin": "https://a.example"}, 200), ({"X-Api-Key": "beta", "Origin": "http://localhost:3000"}, 200),
+                            ({"X-Api-Key": "beta", "Origin": "http://127.0.0.1:3000"}, 200), ({"X-Api-Key": "beta", "Origin": "http://[::1]:3000"}, 200),
+                            ({"X-Api-Key": "beta", "Origin": "http://127.evil.example"}, 403), ({"X-Api-Key": "beta", "Origin": "http://10.0.0.1"}, 403)):
         got, answer_headers, text = s.request("POST", "/v1/completions", asks, headers)
         check(got == status, f"{headers}: {got} {text[:100]}")
         origin = headers.get("Origin") if got == 200 else None
