@@ -137,8 +137,8 @@ DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
 
 /* How soon a layer uses an expert again. A layer keeps the experts that it used last; so a token
  * finds one of its experts in one of s slots if the layer has used fewer than s others since. They
- * are counted over all layers together: to give some layers more slots than others was worth less
- * than a point of hits on published routes. */
+ * are counted over all layers together: to give some layers more slots than others was as often a
+ * loss as a gain on texts that it was not chosen by. */
 enum { DREY_ROUTE_SLOTS = 1024 };
 struct drey_routes {
     int32_t n_experts; /* of a layer */

@@ -247,6 +247,18 @@ void experts_product(expert_product *out, const weights *w, int32_t i, int32_t m
         .p = {&v->matrix[at], y, ldy}, .acts = acts, .n = v->run[i].n, .seq = v->seq[at]};
 }
 
+int32_t experts_at(const weights *w, const weight *matrix, const stream_piece *at)
+{
+    const expert_set *e = w->experts;
+    const stream_piece group = weight_piece(w, matrix, 0, 1);
+    for (int32_t i = 0; i < e->n_layers; i++)
+        for (int m = 0; m < EXPERT_MATRICES && e->layer[i].n_experts > 0; m++)
+            if (e->layer[i].matrix[m].all == matrix)
+                return (int32_t)((at->offset - group.offset) / group.n_bytes) /
+                       e->layer[i].matrix[m].n_groups;
+    return -1;
+}
+
 void experts_leave(weights *w)
 {
     if (!w->experts || !w->experts->wave.layer)

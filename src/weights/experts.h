@@ -91,5 +91,7 @@ bool experts_next_batch(weights *w);
 /* A product of the present batch, in *out: i of [wave.from, wave.to), one of its matrices. */
 void experts_product(expert_product *out, const weights *w, int32_t i, int32_t matrix, float *y,
                      int64_t ldy, void *const *acts);
+/* Whose bytes are at a place of the matrix; -1: the matrix is not of experts. */
+int32_t experts_at(const weights *w, const weight *matrix, const stream_piece *at);
 /* Gives up what is left of a wave, if there is one, no product being open. */
 void experts_leave(weights *w);

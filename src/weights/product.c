@@ -805,7 +805,7 @@ drey_status product_run(weights *w, pool *p, int64_t until_ns, product_state *st
     if (atomic_load(&j->failed)) {
         j->open = false;
         *state = PRODUCT_DONE;
-        return stream_status(w->stream, err);
+        return weights_status(w, err);
     }
     if (!shares_are_empty(j)) {
         *state = PRODUCT_PAUSED;

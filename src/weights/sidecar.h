@@ -44,7 +44,8 @@ typedef struct sidecar_entry {
     uint8_t means[4]; /* of a matrix in planes: plane_means, not compared; else 0 */
     int64_t n_rows, k;
     uint64_t offset, n_bytes; /* n_bytes: whole groups */
-    uint64_t hash;            /* XXH64 of the packed groups; compared while they are loaded */
+    uint64_t hash;            /* XXH64 of the packed groups; compared while they are loaded, of
+                                 experts, which never are all loaded, by sidecar_verify alone */
 } sidecar_entry;
 
 typedef struct sidecar_table {

@@ -80,7 +80,10 @@ struct stream {
     int64_t wanted; /* the last piece that anybody has waited for; -1: none */
     bool starved;   /* the thread has nothing to ask for until the tail moves */
     bool stop;
-    drey_error error;
+    struct {
+        drey_error error;
+        stream_piece piece; /* of n_bytes 0: it is of none */
+    } failure;
     stream_counters counters;
     int64_t busy_since_ns;
 };
@@ -226,7 +229,8 @@ static void fail(stream *s, const flight *f)
     if (has_failed(s))
         return;
     const reader_request *q = &f->request;
-    file_read_failed(s->options.paths[q->file], q->error_offset, q->error, &s->error);
+    file_read_failed(s->options.paths[q->file], q->error_offset, q->error, &s->failure.error);
+    s->failure.piece = *piece_at(s, f->seq);
     atomic_store(&s->failed, true);
 }
 
@@ -657,11 +661,19 @@ void stream_limit(stream *s, int64_t limit)
 drey_status stream_status(stream *s, drey_error *err)
 {
     pthread_mutex_lock(&s->lock);
-    drey_status status = has_failed(s) ? s->error.code : DREY_OK;
+    drey_status status = has_failed(s) ? s->failure.error.code : DREY_OK;
     if (status != DREY_OK && err)
-        *err = s->error;
+        *err = s->failure.error;
     pthread_mutex_unlock(&s->lock);
     return status;
+}
+
+bool stream_failed_piece(stream *s, stream_piece *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->failure.piece;
+    pthread_mutex_unlock(&s->lock);
+    return out->n_bytes > 0;
 }
 
 drey_status stream_check_files(const stream *s, drey_error *err)

@@ -100,6 +100,8 @@ void stream_limit(stream *s, int64_t limit);
 /* DREY_OK, or the failure with its message: the path, the offset, the system's reason, what to do.
  */
 drey_status stream_status(stream *s, drey_error *err);
+/* The piece that could not be read; false: the failure is of none. */
+bool stream_failed_piece(stream *s, stream_piece *out);
 
 /* DREY_ERR_IO when a file has changed since it was stamped: what was read before may be wrong. Asks
  * the file system, once a file; the stream continues. */

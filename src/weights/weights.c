@@ -2,6 +2,7 @@
 #include "weights/weights.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -425,6 +426,41 @@ static drey_status start_stream(weights *w, drey_error *err)
     return DREY_OK;
 }
 
+/* The matrix that the file has at this place; NULL: none. */
+static const weight *matrix_at(const weights *w, const stream_piece *at)
+{
+    const weight *found = NULL;
+    uint64_t nearest = 0;
+    for (int32_t i = 0; i < w->n_matrices; i++) {
+        const stream_piece first = weight_piece(w, &w->matrix[i], 0, 1);
+        if (first.part != at->part || first.offset > at->offset ||
+            (found && first.offset < nearest))
+            continue;
+        found = &w->matrix[i];
+        nearest = first.offset;
+    }
+    return found;
+}
+
+drey_status weights_status(const weights *w, drey_error *err)
+{
+    char says[sizeof err->message];
+    stream_piece at;
+    drey_status status = stream_status(w->stream, err);
+    if (status == DREY_OK || !err || !stream_failed_piece(w->stream, &at))
+        return status;
+    const weight *m = matrix_at(w, &at);
+    int32_t expert = m && w->experts ? experts_at(w, m, &at) : -1;
+    snprintf(says, sizeof says, "%s", err->message);
+    if (expert >= 0)
+        snprintf(err->message, sizeof err->message, "tensor %s, expert %d: %.380s",
+                 m->form.tensor->name, expert, says);
+    else if (m)
+        snprintf(err->message, sizeof err->message, "tensor %s: %.380s", m->form.tensor->name,
+                 says);
+    return status;
+}
+
 /* Makes sure of a stream that has not failed and is at the beginning of a pass. */
 static drey_status have_stream(weights *w, drey_error *err)
 {
@@ -487,7 +523,7 @@ drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err)
     if (!w->loaded)
         read_next(w);
     assert(weights_is_valid(w));
-    return stream_status(w->stream, err);
+    return weights_status(w, err);
 }
 
 void weights_pass_skip(weights *w, const weight *m)
@@ -558,7 +594,7 @@ drey_status weights_pass_end(weights *w, drey_error *err)
 {
     if (w->view_of)
         return DREY_OK; /* the files are looked at by the passes whose results count */
-    TRY(stream_status(w->stream, err));
+    TRY(weights_status(w, err));
     TRY(check_files(w, err));
     w->loaded = true;
     if (w->units && w->most_rows && !w->attached)

@@ -120,6 +120,9 @@ struct weights {
     } scratch;
 };
 
+/* DREY_OK, or the failure of a read, whose message names the tensor, and of experts which one. */
+drey_status weights_status(const weights *w, drey_error *err);
+
 /* Sizes a matrix without touching memory; n_pinned starts at 0. DREY_ERR_UNSUPPORTED: no kernel. */
 drey_status weight_describe(weight *m, const gguf_tensor *t, const kernel_table *kernels,
                             drey_error *err);

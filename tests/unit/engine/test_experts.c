@@ -1,6 +1,8 @@
 /* A mixture of experts in a memory budget: the same text with any number of slots, no more reads
  * than its router asks for, the smallest budget, and what is refused. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -80,11 +82,88 @@ TEST(in_the_smallest_budget)
     static writing want, got;
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
     write_text(&want, &o, 1);
-    o.memory_bytes = smallest_budget(&o, NULL);
+    drey_plan plan;
+    drey_error err = {0};
+    o.memory_bytes = 1 << 20;
+    assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
+    const char *says = strstr(err.message, "the smallest that works here is ");
+    assert_non_null(says);
+    o.memory_bytes = strtoull(strpbrk(says, "0123456789"), NULL, 10) << 20;
+    assert_true(o.memory_bytes >= LAYERS * USED * 3 * WIDTH * WIDTH);
     write_text(&got, &o, -1);
     must_be_same(&want, &got, "the smallest budget");
     o.memory_bytes -= 2 << 20;
-    must_refuse_engine(&o, NULL, DREY_ERR_MEMORY, "the smallest that works here is ");
+    must_refuse_engine(&o, NULL, DREY_ERR_MEMORY, says);
+}
+
+/* ---- A disk that cannot read one place ---- */
+
+typedef struct bad_sector {
+    int32_t part;
+    uint64_t at;
+} bad_sector;
+
+static int fail_there(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    const bad_sector *bad = user;
+    return part == bad->part && offset <= bad->at && bad->at < offset + n_bytes ? EIO : 0;
+}
+
+/* A text ends at the first token that needs this expert of layer 1. */
+static void read_failing(const drey_engine_options *o, int32_t matrix, int32_t expert,
+                         const char *where)
+{
+    static writing got;
+    bad_sector bad = {.part = -1};
+    const engine_tuning tuning = {.fault = fail_there, .fault_user = &bad};
+    char says[120];
+    engine_place at = place_open(o, &tuning);
+    const weights *w = &at.engine->target.weights;
+    const expert_matrix *m = &at.engine->target.layout.experts[1].matrix[matrix];
+    int32_t group = expert * m->n_groups + m->n_groups / 2; /* far from what others read */
+    stream_piece place = weight_piece(w, m->all, group, group + 1);
+    bad = (bad_sector){place.part, place.offset};
+    snprintf(says, sizeof says, "tensor %s, expert %d: cannot read ", m->all->form.tensor->name,
+             expert);
+    got = (writing){0};
+    drey_generate_options g = writing_into(&got, N_TEXT);
+    drey_error err = {0};
+    assert_int_equal(drey_session_generate(at.session[0], prompt, N_PROMPT, &g, &got.stats, &err),
+                     DREY_ERR_IO);
+    if (strncmp(err.message, says, strlen(says)) != 0 || !strstr(err.message, where) ||
+        !strstr(err.message, "check the disk") || strchr(err.message, '\n'))
+        fail_msg("not \"%s\" and %s: %s", says, where, err.message);
+    place_close(&at);
+}
+
+/* Some that the text uses in layer 1. */
+static void find_used(const drey_engine_options *o, int32_t expert[EXPERT_MATRICES])
+{
+    static writing w;
+    engine_place at = place_open(o, NULL);
+    drey_generate_options g = writing_into(&w, N_TEXT);
+    w = (writing){0};
+    MUST(drey_session_generate, at.session[0], prompt, N_PROMPT, &g, &w.stats);
+    const expert_slots *slots = &at.engine->target.layout.experts[1].slots;
+    int32_t n = 0;
+    for (int32_t i = 0; i < EXPERTS && n < EXPERT_MATRICES; i++)
+        if (slots->slot_of[i] >= 0)
+            expert[n++] = i;
+    assert_int_equal(n, EXPERT_MATRICES);
+    place_close(&at);
+}
+
+TEST(a_bad_sector_names_tensor_expert_and_file)
+{
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    int32_t expert[EXPERT_MATRICES];
+    find_used(&o, expert);
+    for (int32_t matrix = 0; matrix < EXPERT_MATRICES; matrix++)
+        read_failing(&o, matrix, expert[matrix], "target.gguf at byte");
+    toy_prepare(target, NULL, false);
+    for (int32_t matrix = 0; matrix < EXPERT_MATRICES; matrix++)
+        read_failing(&o, matrix, expert[matrix], "target.gguf.drey at byte");
+    assert_int_equal(remove(temp_path("target.gguf.drey")), 0);
 }
 
 /* Memory that a plan names is what there is: every slot counts, and none is left over. */

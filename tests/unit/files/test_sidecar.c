@@ -403,6 +403,74 @@ TEST(check_reads_everything)
     drey_model_close(&m);
 }
 
+/* Where the sidecar has this matrix. */
+static int64_t place_in(const uint8_t *whole, const char *name)
+{
+    sidecar_head head;
+    sidecar_entry e;
+    memcpy(&head, whole, sizeof head);
+    const uint8_t *at = whole + sizeof head + head.n_parts * sizeof(sidecar_stamp);
+    for (uint32_t i = 0; i < head.n_matrices; i++, at += sizeof e) {
+        memcpy(&e, at, sizeof e);
+        if (strcmp(e.name, name) == 0)
+            return (int64_t)e.offset;
+    }
+    fail_msg("no matrix %s", name);
+    return 0;
+}
+
+/* What is read of experts depends on the text, so no load compares them; the check does. */
+TEST(check_reads_experts)
+{
+    toy_options toy = large_toy();
+    toy.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 1024};
+    drey_model *m = toy_model(&toy);
+    const char *path = temp_path("m.gguf.drey"), *model = gguf_part_path(m->file, 0);
+    const drey_prepare_options o = {.model = m, .check = true};
+    static const char *const names[] = {"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight",
+                                        "blk.1.ffn_down_exps.weight"};
+    for (int i = 0; i < 3; i++) {
+        const gguf_tensor *t = gguf_find_tensor(m->file, names[i]);
+        int64_t within = (int64_t)t->n_bytes / 8 * (2 * i + 1) + 5000;
+        char says[120];
+        prepare(m, NULL, false, true);
+        prepare(m, NULL, true, false);
+        size_t n_whole;
+        uint8_t *whole = bytes_file_read(path, &n_whole);
+        change_byte(path, place_in(whole, names[i]) + within, true);
+        snprintf(says, sizeof says, "m.gguf.drey is damaged in matrix %s", names[i]);
+        refused(&o, DREY_ERR_FORMAT, says);
+        bytes_file_write(path, whole, n_whole);
+        change_byte(model, (int64_t)t->offset + within, true);
+        snprintf(says, sizeof says, "matrix %s of the model has changed", names[i]);
+        refused(&o, DREY_ERR_MISMATCH, says);
+        change_byte(model, (int64_t)t->offset + within, true);
+        free(whole);
+    }
+    drey_model_close(&m);
+}
+
+/* One of the sampled pages is of these experts: damage there makes the sidecar stale. */
+TEST(samples_cover_experts)
+{
+    toy_options toy = large_toy();
+    toy.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 1024};
+    drey_model *m = toy_model(&toy);
+    drey_engine_options o = plain_options(m, 64, 2);
+    const gguf_tensor *t = gguf_find_tensor(m->file, "blk.1.ffn_up_exps.weight");
+    bool stale = false;
+    prepare(m, NULL, false, true);
+    for (uint64_t at = 0; at < t->n_bytes && !stale; at += 4096) {
+        drey_plan plan;
+        change_byte(gguf_part_path(m->file, 0), (int64_t)(t->offset + at), true);
+        MUST(drey_plan_make, &o, NULL, &plan);
+        stale = strstr(plan.sidecar_refused, "is stale: the model's data") != NULL;
+        change_byte(gguf_part_path(m->file, 0), (int64_t)(t->offset + at), true);
+    }
+    assert_true(stale);
+    drey_model_close(&m);
+}
+
 /* Damage of the i-th matrix in the sidecar: its first byte, its last one, or one between. */
 static sidecar_entry damage(const char *path, const uint8_t *whole, size_t n_whole, uint32_t i)
 {
