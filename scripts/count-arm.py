@@ -38,6 +38,7 @@ TYPES = {
     "Q5_1": Type(32, 5, 1 + 1.875, 4, 0, True, False),
     "Q8_0": Type(32, 8, 1, 1, 0, False, False),  # the sign bit
     "IQ4_NL": Type(32, 4, 2, 1, 0, False, False),  # nibble, table
+    "MXFP4": Type(32, 4, 2, 8, 0, False, False),
     "Q2_K": Type(256, 2, 1.5, 4, 16, True, False),
     "Q3_K": Type(256, 3, 1.5 + 1.875, 4, 16, False, True),
     "Q4_K": Type(256, 4, 1, 8, 8, True, False),

@@ -17,7 +17,7 @@ N_BLOCKS = 3
 HALVES = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "IQ4_NL": [0],
     "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
-    "IQ4_XS": [0], "F16": [0], "BF16": [], "F32": [],
+    "IQ4_XS": [0], "F16": [0], "BF16": [], "F32": [], "MXFP4": [],
 }
 
 
@@ -34,6 +34,8 @@ def blocks_of(name, rng):
         halves = rng.standard_normal(n).astype(np.float16)
         halves[-1] = np.float16(3e-7)
         blocks[:, offset:offset + 2] = halves.view(np.uint8).reshape(n, 2)
+    if name == "MXFP4":  # an exponent: 255 stands for no number
+        blocks[:, 0] = [0, 120, 254]
     return blocks
 
 

@@ -21,7 +21,8 @@ typedef enum tensor_type {
     TYPE_IQ4_XS = 23,
     TYPE_I64 = 27, /* numbers of things, not of a matrix */
     TYPE_BF16 = 30,
-    TYPE_LIMIT = 31 /* one past the largest number; the gaps are types drey does not run */
+    TYPE_MXFP4 = 39,
+    TYPE_LIMIT = 40 /* one past the largest number; the gaps are types drey does not run */
 } tensor_type;
 
 typedef struct type_traits {

@@ -76,11 +76,12 @@ typedef void dot_fn(float *y, int64_t ldy, const void *groups, int32_t n_groups,
  *                                     acc = fma(-(dmin_w * d_x), (float)j, acc)
  *
  * i and j are exact integers: offsets (Q4_0's 8, Q6_K's 32, ...) may be applied through sums of
- * x_q. (float)i rounds to nearest even. Scales d_w are f16 in the file and converted exactly. */
+ * x_q. (float)i rounds to nearest even. Scales d_w are f16 in the file and converted exactly, or
+ * exponents (MXFP4), half of whose scale counts, as w_q is doubled. */
 typedef struct matmul_kernel {
     act_kind act;
     /* Bytes of one packed group for rows of k weights. Never more than 2 % above the same rows in
-     * the file (k a multiple of the type's block). A multiple of 64. */
+     * the file (k a multiple of the type's block). A multiple of 32. */
     size_t (*group_bytes)(int64_t k);
     /* Packs n_rows (1..32) raw rows, row_bytes apart, into one group. Missing rows become zeros.
      * Returns whether all scales and minima of blocks are finite; of F32, F16 and BF16, all

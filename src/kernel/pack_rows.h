@@ -25,6 +25,20 @@
 
 enum { PIECE_BYTES = 256 }; /* of a row, in a part of a group: 64 floats, or one block */
 
+static void part_u8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
+{
+    for (int r = 0; r < GROUP_ROWS; r++)
+        out[r] = rows[r * row_bytes];
+}
+
+static bool exponents_are_finite(const uint8_t *part)
+{
+    uint8_t most = 0;
+    for (int r = 0; r < GROUP_ROWS; r++)
+        most = part[r] > most ? part[r] : most;
+    return most < E8M0_NONE;
+}
+
 static void part_u16(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 {
     for (int r = 0; r < GROUP_ROWS; r++)
@@ -58,6 +72,10 @@ static inline uint8_t *part_pack(uint8_t *out, const uint8_t *rows, int64_t row_
 {
     uint8_t flip = part->kind == PART_FLIP ? 0x80 : 0;
     rows += part->file_offset;
+    if (part->kind == PART_U8) {
+        part_u8(out, rows, row_bytes);
+        return out + GROUP_ROWS;
+    }
     if (part->kind == PART_U16) {
         part_u16(out, rows, row_bytes);
         return out + GROUP_ROWS * 2;
@@ -119,6 +137,7 @@ static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int
         return halves_pack(group, rows, row_bytes, k) <
                (type == TYPE_F16 ? F16_INFINITE : BF16_INFINITE);
     lanes most = lanes_zero();
+    bool finite = true;
     const int64_t n_blocks = k / layout->block_k, block_bytes = layout->file_block_bytes;
     const int64_t slice_blocks = SLICE_BYTES / block_bytes;
     for (int64_t b = 0; b < n_blocks; b++) {
@@ -129,12 +148,15 @@ static bool rows_pack(tensor_type type, uint8_t *group, const uint8_t *rows, int
         for (int32_t p = 0; p < layout->n_parts; p++)
             group = part_pack(group, rows, row_bytes, &layout->parts[p]);
         /* Only now: right after the stores of single halves a vector would have to wait. */
-        most = most_16(most, scales);
+        if (layout->parts[0].kind == PART_U8)
+            finite &= exponents_are_finite(scales);
+        else
+            most = most_16(most, scales);
         if (layout->n_scales > 1)
             most = most_16(most, scales + GROUP_ROWS * 2);
         rows += layout->file_block_bytes;
     }
-    return largest_16(most) < F16_INFINITE;
+    return finite && largest_16(most) < F16_INFINITE;
 }
 
 /* A tensor's last group, piece by piece through a copy with rows of zeros. */

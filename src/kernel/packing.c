@@ -6,6 +6,8 @@
 const int8_t iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                1,    13,   25,  38,  53,  69,  89,  113};
 
+const int8_t mxfp4_levels[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
 #define U16(offset)                                                                                \
     {                                                                                              \
         PART_U16, offset, 1                                                                        \
@@ -24,6 +26,7 @@ static const type_layout layouts[TYPE_LIMIT] = {
     [TYPE_Q5_1] = {32, 24, 2, 4, {U16(0), U16(2), {PART_PLANE, 4, 1}, WORDS(8, 4)}},
     [TYPE_Q8_0] = {32, 34, 1, 2, {U16(0), {PART_FLIP, 2, 8}}},
     [TYPE_IQ4_NL] = {32, 18, 1, 2, {U16(0), WORDS(2, 4)}},
+    [TYPE_MXFP4] = {32, 17, 1, 2, {{PART_U8, 0, 1}, WORDS(1, 4)}},
     [TYPE_Q2_K] = {256, 84, 2, 4, {U16(80), U16(82), WORDS(0, 4), WORDS(16, 16)}},
     [TYPE_Q3_K] = {256, 110, 1, 4, {U16(108), WORDS(96, 3), WORDS(0, 8), WORDS(32, 16)}},
     [TYPE_Q4_K] = {256, 144, 2, 4, {U16(0), U16(2), WORDS(4, 3), WORDS(16, 32)}},

@@ -5,6 +5,7 @@
  * 32 file blocks of that column, the same number of bytes, with the rows interleaved word by word,
  * so that a vector lane is a row:
  *
+ *   8-bit parts (MXFP4's scales)   [32 rows] u8                              32 bytes each
  *   16-bit parts (scales)   [32 rows] u16                                     64 bytes each
  *   32-bit parts (the rest) [word of the file's block][2 halves][16 rows] u32   64 bytes per half
  *
@@ -59,7 +60,8 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(Q5_0, q5_0, ACT_Q8_32, 32, 22)                                                               \
     X(Q5_1, q5_1, ACT_Q8_32, 32, 24)                                                               \
     X(Q8_0, q8_0, ACT_Q8_32, 32, 34)                                                               \
-    X(IQ4_NL, iq4_nl, ACT_Q8_32, 32, 18)
+    X(IQ4_NL, iq4_nl, ACT_Q8_32, 32, 18)                                                           \
+    X(MXFP4, mxfp4, ACT_Q8_32, 32, 17)
 
 #define KERNEL_TYPES_256(X)                                                                        \
     X(Q2_K, q2_k, ACT_Q8_256, 256, 84)                                                             \
@@ -71,6 +73,7 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
 
 /* What a run of a file's block becomes. */
 typedef enum part_kind {
+    PART_U8,    /* 8-bit exponents, rows interleaved */
     PART_U16,   /* 16-bit numbers, rows interleaved */
     PART_WORDS, /* 32-bit words, rows interleaved */
     PART_FLIP,  /* the same, the sign bit of each byte flipped */
@@ -80,13 +83,13 @@ typedef enum part_kind {
 typedef struct packed_field {
     uint8_t kind;
     uint8_t file_offset;
-    uint8_t n_words; /* 1 for PART_U16 */
+    uint8_t n_words; /* 1 for PART_U8 and PART_U16 */
 } packed_field;
 
 typedef struct type_layout {
     int32_t block_k;
     int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
-    int32_t n_scales;         /* of the parts, in front: f16 scales and minima */
+    int32_t n_scales;         /* of the parts, in front: scales and minima */
     int32_t n_parts;
     packed_field parts[14]; /* in packed order, one after another without gaps */
 } type_layout;
@@ -112,6 +115,8 @@ enum {
     Q8_0_QS = 64,
     IQ4_NL_D = 0,
     IQ4_NL_QS = 64,
+    MXFP4_E = 0,
+    MXFP4_QS = 32,
     Q2_K_D = 0,
     Q2_K_DMIN = 64,
     Q2_K_SCALES = 128,
@@ -141,6 +146,8 @@ enum {
 
 /* The 16 levels of IQ4_NL and IQ4_XS. */
 extern const int8_t iq4_levels[16];
+/* Those of MXFP4, doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same negative. */
+extern const int8_t mxfp4_levels[16];
 
 /* Bytes of one activation row's share of a block (32, 256 or 1 of k), d and sums included. */
 enum { ACT_F32_BYTES = 4, ACT_Q8_32_BYTES = 40, ACT_Q8_256_BYTES = 340 };
@@ -212,6 +219,17 @@ static inline uint32_t load_u32(const void *p)
     uint32_t v;
     memcpy(&v, p, sizeof v);
     return v;
+}
+
+/* MXFP4's scale for doubled levels: 2^(e - 128), as vectors compute it. There is no scale with
+ * exponent E8M0_NONE; it is infinite. */
+enum { E8M0_NONE = 255, E8M0_LEAST = 0x00400000 /* the bits of 2^-127 */ };
+static inline float e8m0_half(uint8_t e)
+{
+    uint32_t bits = e ? (uint32_t)e << 23 : E8M0_LEAST;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return 0.5f * v;
 }
 
 /* The magnitude's bits from which on a number is infinite or none. */

@@ -22,6 +22,7 @@
 #define GOLDEN_Q5_1   0x95ab54b6dca26970u, 0xd467801c265c8c54u
 #define GOLDEN_Q8_0   0x625dbdbf9825fbfeu, 0xab254499c652d462u
 #define GOLDEN_IQ4_NL 0xb23419108529c878u, 0x4079004fe58288bau
+#define GOLDEN_MXFP4  0x6baeca6fc75e8af8u, 0x7a1f04bebd123f66u
 #define GOLDEN_Q2_K   0x3e27f2dbddc37ee0u, 0x1b7a23b4c517328cu
 #define GOLDEN_Q3_K   0x5f069b75bb6a2586u, 0x394442b70fde24b0u
 #define GOLDEN_Q4_K   0x137c0444522b5ffdu, 0x3918ae3aba991b39u
@@ -107,6 +108,8 @@ static uint8_t *weights_make(tensor_type type, int64_t row_bytes)
         else if (type == TYPE_BF16)
             memcpy(block, (uint8_t *)&v + 2, 2); /* its upper half: little-endian machines only */
         for (int32_t p = 0; p < layout->n_parts && type != TYPE_BF16; p++) {
+            if (layout->parts[p].kind == PART_U8)
+                block[0] = (uint8_t)(100 + block[0] % 32);
             if (layout->parts[p].kind != PART_U16 || (type == TYPE_IQ4_XS && p == 1))
                 continue;
             uint16_t half = f32_to_f16(within(0.1f));

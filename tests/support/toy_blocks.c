@@ -4,6 +4,7 @@
 
 #include "base/fmath.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,14 +31,14 @@ static float bell(uint64_t *state)
     return (sum - 2.0f) * 1.7320508f;
 }
 
-/* Where a block keeps its factors, and what its codes amount to.
+/* Where a block keeps its factors, halves but for MXFP4's, and what its codes amount to.
  * code_deviation: of a value divided by the factor d, over random codes and inner scales.
  * min_ratio: the second factor over d, so that values are centred; value = d * code + m for Q4_1
  * and Q5_1, d * scale * code - m * inner minimum for the K types. */
 typedef struct layout {
     uint32_t type;
     float code_deviation, min_ratio;
-    int32_t d_at, m_at; /* of the half-precision factors in the block; m_at -1: none */
+    int32_t d_at, m_at; /* of the factors in the block; m_at -1: none */
 } layout;
 
 static const layout layouts[] = {
@@ -47,6 +48,7 @@ static const layout layouts[] = {
     {TYPE_Q3_K, 43.3f, 0, 108, -1},   {TYPE_Q4_K, 258.0f, 7.5f, 0, 2},
     {TYPE_Q5_K, 527.0f, 15.5f, 0, 2}, {TYPE_Q6_K, 1366.0f, 0, 208, -1},
     {TYPE_IQ4_NL, 67.4f, 0, 0, -1},   {TYPE_IQ4_XS, 1246.0f, 0, 0, -1},
+    {TYPE_MXFP4, 2.93f, 0, 0, -1},
 };
 
 static const layout *find_layout(uint32_t type)
@@ -61,6 +63,14 @@ static void put_half(uint8_t *out, float value)
 {
     uint16_t half = f32_to_f16(value);
     memcpy(out, &half, sizeof half);
+}
+
+/* The power of two below 1.4 times the value, which is about the value in the mean. */
+static void put_exponent(uint8_t *out, float value)
+{
+    int exponent;
+    frexpf(1.4f * value, &exponent);
+    *out = (uint8_t)(126 + exponent);
 }
 
 static void put_float(uint8_t *out, uint32_t type, float value)
@@ -92,7 +102,10 @@ void toy_blocks(uint8_t *out, uint32_t type, int64_t n_blocks, float deviation, 
         float d = deviation / l->code_deviation * (0.6f + 0.8f * uniform(&state));
         if (uniform(&state) < 0.125f)
             d = -d;
-        put_half(out + l->d_at, d);
+        if (type == TYPE_MXFP4)
+            put_exponent(out, d);
+        else
+            put_half(out + l->d_at, d);
         if (l->m_at >= 0)
             put_half(out + l->m_at, d * l->min_ratio);
     }

@@ -110,6 +110,8 @@ static void example_pack(example *e)
                 uint8_t *part = rows + b + layout->parts[p].file_offset;
                 if (layout->block_k == 1)
                     rows[b + layout->file_block_bytes - 1] &= 0xb3;
+                else if (layout->parts[p].kind == PART_U8)
+                    part[0] &= 0xbf;
                 else if (p < layout->n_scales)
                     part[1] &= 0xbb;
             }

@@ -292,6 +292,11 @@ typedef struct type_32 {
     int32_t d, m_part;   /* offsets of the scale and of what is added (negative: nothing) */
 } type_32;
 
+INLINE float32x4_t scale_32(type_32 k, const uint8_t *block, int32_t r)
+{
+    return k.type == TYPE_MXFP4 ? exponents_at(block, k.d, r) : scale_at(block, k.d, r);
+}
+
 /* What the offset of the weights makes of the sums of x. */
 INLINE void offset_sums(tile_sums acc, tensor_type type, const tile_acts *a, step s)
 {
@@ -326,7 +331,7 @@ INLINE void end_32(float32x4_t (*sum)[TOKEN_TILE], tile_sums acc, type_32 k, con
         sum_x[t / 4] = vreinterpretq_s32_f32(vcvtq_f32_s32(sum_x[t / 4]));
     UNROLL
     for (int32_t r = 0; r < s.n_rows; r++) {
-        float32x4_t d = scale_at(block, k.d, s.r + r), least = d;
+        float32x4_t d = scale_32(k, block, s.r + r), least = d;
         if (k.m_part >= 0)
             least = scale_at(block, k.m_part, s.r + r);
         UNROLL
@@ -405,7 +410,7 @@ INLINE void row_32(float *sums, type_32 k, const uint8_t *block, const uint8_t *
         float d_x = load_f32(acts + ACT_32_D), sum_x = (float)(int32_t)load_u32(acts + ACT_32_SUM);
         UNROLL
         for (int32_t r = 0; r < n_rows; r++) {
-            float32x4_t d = vmulq_n_f32(scale_at(block, k.d, r0 + r), d_x);
+            float32x4_t d = vmulq_n_f32(scale_32(k, block, r0 + r), d_x);
             sum[r][0] = vfmaq_f32(sum[r][0], d, vcvtq_f32_s32(acc[r][0]));
             if (k.m_part >= 0)
                 sum[r][0] = vfmaq_n_f32(sum[r][0],
@@ -694,6 +699,7 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
     DEFINE_TILE_32(tier, Q5_1, q5_1, 24, Q5_1_D, Q5_1_M)                                           \
     DEFINE_TILE_32(tier, Q8_0, q8_0, 34, Q8_0_D, -1)                                               \
     DEFINE_TILE_32(tier, IQ4_NL, iq4_nl, 18, IQ4_NL_D, -1)                                         \
+    DEFINE_TILE_32(tier, MXFP4, mxfp4, 17, MXFP4_E, -1)                                            \
     DEFINE_TILE_256(tier, Q2_K, q2_k, 84, Q2_K_D, Q2_K_DMIN)                                       \
     DEFINE_TILE_256(tier, Q3_K, q3_k, 110, Q3_K_D, -1)                                             \
     DEFINE_TILE_256(tier, Q4_K, q4_k, 144, Q4_K_D, Q4_K_DMIN)                                      \
@@ -713,6 +719,7 @@ INLINE void tile_256(float *sums, type_256 k, const uint8_t *weights, const uint
         SET_TILE(table, TYPE_Q5_1, q5_1, tier);                                                    \
         SET_TILE(table, TYPE_Q8_0, q8_0, tier);                                                    \
         SET_TILE(table, TYPE_IQ4_NL, iq4_nl, tier);                                                \
+        SET_TILE(table, TYPE_MXFP4, mxfp4, tier);                                                  \
         SET_TILE(table, TYPE_Q2_K, q2_k, tier);                                                    \
         SET_TILE(table, TYPE_Q3_K, q3_k, tier);                                                    \
         SET_TILE(table, TYPE_Q4_K, q4_k, tier);                                                    \

@@ -32,6 +32,15 @@ INLINE float32x4_t scale_at(const uint8_t *block, int32_t part, int32_t r)
     return vcvt_f32_f16(vreinterpret_f16_u16(halves_at(block, part, r)));
 }
 
+/* Rows 4 r to 4 r + 3 of a part of exponents: e8m0_half of packing.h. */
+INLINE float32x4_t exponents_at(const uint8_t *block, int32_t part, int32_t r)
+{
+    uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(load_u32(block + part + r * 4)));
+    uint32x4_t e = vmovl_u16(vget_low_u16(vmovl_u8(bytes)));
+    e = vmaxq_u32(vshlq_n_u32(e, 23), vdupq_n_u32(E8M0_LEAST));
+    return vmulq_n_f32(vreinterpretq_f32_u32(e), 0.5f);
+}
+
 INLINE void words_zip(uint8x16_t w[2])
 {
     uint32x4_t first = vreinterpretq_u32_u8(w[0]), second = vreinterpretq_u32_u8(w[1]);
@@ -77,9 +86,9 @@ INLINE uint8x16_t nibble(uint8x16_t x, int32_t high)
     return high ? vshrq_n_u8(x, 4) : masked(x, 15);
 }
 
-INLINE uint8x16_t iq4_level(uint8x16_t index)
+INLINE uint8x16_t level(const int8_t levels[16], uint8x16_t index)
 {
-    return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(iq4_levels), index));
+    return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(levels), index));
 }
 
 /* The fifth bits of words j and j + 1, or of word j, at bit 4. */
@@ -130,12 +139,13 @@ INLINE void run_32(int8x16_t *w, tensor_type type, const uint8_t *block, int32_t
 {
     uint8x16_t raw[4], plane[2] = {vdupq_n_u8(0), vdupq_n_u8(0)};
     bool fifth = type == TYPE_Q5_0 || type == TYPE_Q5_1;
-    int32_t part = type == TYPE_Q4_0   ? Q4_0_QS
-                   : type == TYPE_Q4_1 ? Q4_1_QS
-                   : type == TYPE_Q5_0 ? Q5_0_QS
-                   : type == TYPE_Q5_1 ? Q5_1_QS
-                   : type == TYPE_Q8_0 ? Q8_0_QS + run * 4 * WORD_BYTES
-                                       : IQ4_NL_QS;
+    int32_t part = type == TYPE_Q4_0    ? Q4_0_QS
+                   : type == TYPE_Q4_1  ? Q4_1_QS
+                   : type == TYPE_Q5_0  ? Q5_0_QS
+                   : type == TYPE_Q5_1  ? Q5_1_QS
+                   : type == TYPE_Q8_0  ? Q8_0_QS + run * 4 * WORD_BYTES
+                   : type == TYPE_MXFP4 ? MXFP4_QS
+                                        : IQ4_NL_QS;
     words_at(raw, block, part, j, n, r, pairs);
     if (fifth) {
         plane[0] = plane[1] = word_at(block, type == TYPE_Q5_0 ? Q5_0_QH : Q5_1_QH, 0, r);
@@ -150,7 +160,9 @@ INLINE void run_32(int8x16_t *w, tensor_type type, const uint8_t *block, int32_t
         else
             x = nibble(x, run);
         if (type == TYPE_IQ4_NL)
-            x = iq4_level(x);
+            x = level(iq4_levels, x);
+        if (type == TYPE_MXFP4)
+            x = level(mxfp4_levels, x);
         if (fifth)
             x = joined(
                 x,
@@ -220,7 +232,7 @@ INLINE void run_256(int8x16_t *w, tensor_type type, const uint8_t *block, int64_
         else if (type == TYPE_Q6_K)
             x = joined(nibble(x, run / 2), shifted(high[i], 4 - 2 * run), 48);
         else
-            x = iq4_level(nibble(x, run % 2));
+            x = level(iq4_levels, nibble(x, run % 2));
         w[i] = vreinterpretq_s8_u8(x);
     }
 }

@@ -28,6 +28,7 @@ extern const type_decoder decoders_ref[TYPE_LIMIT];
     X(Q5_1, q5_1, 0, true)                                                                         \
     X(Q8_0, q8_0, 0, false)                                                                        \
     X(IQ4_NL, iq4_nl, 0, false)                                                                    \
+    X(MXFP4, mxfp4, 0, false)                                                                      \
     X(Q2_K, q2_k, 16, true)                                                                        \
     X(Q3_K, q3_k, 16, false)                                                                       \
     X(Q4_K, q4_k, 32, true)                                                                        \

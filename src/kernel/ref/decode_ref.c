@@ -84,6 +84,14 @@ static void decode_iq4_nl(row_block *out, const uint8_t *block, int32_t row)
         out->q[j] = iq4_levels[out->q[j]];
 }
 
+static void decode_mxfp4(row_block *out, const uint8_t *block, int32_t row)
+{
+    out->d = e8m0_half(block[MXFP4_E + row]);
+    nibbles_32(out->q, block + MXFP4_QS, row, 0);
+    for (int32_t j = 0; j < 32; j++)
+        out->q[j] = mxfp4_levels[out->q[j]];
+}
+
 /* Two bits per weight in 64 bytes: four weights per byte, 32 apart; 128 weights every 32 bytes. */
 static uint32_t two_bits(const uint8_t *qs, int32_t i, int32_t row)
 {

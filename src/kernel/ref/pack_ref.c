@@ -13,6 +13,11 @@ static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *lay
     for (int32_t p = 0; p < layout->n_parts; p++) {
         const packed_field *part = &layout->parts[p];
         const uint8_t *from = file ? file + part->file_offset : NULL;
+        if (part->kind == PART_U8) {
+            block[row] = from ? *from : 0;
+            block += GROUP_ROWS;
+            continue;
+        }
         if (part->kind == PART_U16) {
             uint16_t v = from ? load_u16(from) : 0;
             memcpy(block + row * 2, &v, 2);
@@ -38,6 +43,8 @@ static bool block_is_finite(tensor_type type, const uint8_t *file, const type_la
         return (load_u32(file) & 0x7fffffff) < F32_INFINITE;
     if (type == TYPE_F16 || type == TYPE_BF16)
         return (load_u16(file) & 0x7fff) < (type == TYPE_F16 ? F16_INFINITE : BF16_INFINITE);
+    if (layout->parts[0].kind == PART_U8)
+        return *file < E8M0_NONE;
     bool finite = true;
     for (int32_t p = 0; p < layout->n_scales; p++)
         finite &= (load_u16(file + layout->parts[p].file_offset) & 0x7fff) < F16_INFINITE;

@@ -70,15 +70,15 @@ INLINE void store_word(decoded_step *to, int word, int slice, __m256i v)
 
 /* ---- Blocks of 32 ---- */
 
-/* Decoders read lines in the order of memory. */
-#define DEFINE_DECODE_32(name, block_bytes, min)                                                   \
+/* Decoders read lines in the order of memory. scales: load_halves or load_exponents. */
+#define DEFINE_DECODE_32(name, block_bytes, scales, min)                                           \
     static void decode_##name(void *decoded, const uint8_t *block, int32_t n_blocks)               \
     {                                                                                              \
         decoded_step *to = decoded;                                                                \
         for (int b = 0; b < n_blocks; b++, block += (block_bytes)*GROUP_ROWS) {                    \
             UNROLL                                                                                 \
             for (int slice = 0; slice < SLICES; slice++) {                                         \
-                _mm256_storeu_ps(to->d[b] + slice * SLICE_ROWS, load_halves(block, slice));        \
+                _mm256_storeu_ps(to->d[b] + slice * SLICE_ROWS, scales(block, slice));             \
                 if (min)                                                                           \
                     _mm256_storeu_ps(to->m[b] + slice * SLICE_ROWS,                                \
                                      load_halves(block + (min), slice));                           \
@@ -166,8 +166,8 @@ INLINE void chunk_32(const int mt, float *sums, const decoded_step *w, int half,
                 }                                                                                  \
     }
 
-#define DEFINE_DECODED_32(name, block_bytes, part_words, full, offset, min)                        \
-    DEFINE_DECODE_32(name, block_bytes, min)                                                       \
+#define DEFINE_DECODED_32(name, block_bytes, scales, part_words, full, offset, min)                \
+    DEFINE_DECODE_32(name, block_bytes, scales, min)                                               \
     INLINE void name##_terms(tile_terms *terms, const uint8_t *acts, int m, int n_blocks)          \
     {                                                                                              \
         for (int b = 0; (offset) && b < n_blocks; b++)                                             \

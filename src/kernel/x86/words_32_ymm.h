@@ -31,3 +31,12 @@ INLINE __m256i word_q5_1(const uint8_t *block, int c, int slice)
     return _mm256_or_si256(nibbles_word(block + Q5_1_QS, c, slice),
                            bit_at(load_slice(block + Q5_1_QH, slice), c, 4));
 }
+
+/* Levels plus 16. */
+INLINE __m256i word_mxfp4(const uint8_t *block, int c, int slice)
+{
+    __m256i levels =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)mxfp4_levels));
+    levels = _mm256_add_epi8(levels, _mm256_set1_epi8(16));
+    return _mm256_shuffle_epi8(levels, nibbles_word(block + MXFP4_QS, c, slice));
+}

@@ -39,6 +39,15 @@ INLINE __m256 load_halves(const uint8_t *p, int slice)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p + slice * 16)));
 }
 
+/* 8 exponents as the scales that they stand for: e8m0_half of packing.h. */
+INLINE __m256 load_exponents(const uint8_t *p, int slice)
+{
+    __m256i e =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(p + slice * 8)));
+    e = _mm256_max_epu32(_mm256_slli_epi32(e, 23), _mm256_set1_epi32(E8M0_LEAST));
+    return _mm256_mul_ps(_mm256_castsi256_ps(e), _mm256_set1_ps(0.5f));
+}
+
 /* Field of `bits` bits from bit `shift` of each byte. */
 INLINE __m256i field(__m256i v, int shift, int bits)
 {

@@ -106,7 +106,7 @@ static const named_kernel named_kernels[] = {
     NAMED(dot_q5_1),        NAMED(dot_q8_0),        NAMED(dot_q2_k),
     NAMED(dot_q3_k),        NAMED(dot_q4_k),        NAMED(dot_q5_k),
     NAMED(dot_q6_k),        NAMED(dot_iq4_nl),      NAMED(dot_iq4_xs),
-    NAMED(numbers),         NAMED_ONCE(scores_f16), NAMED_ONCE(scores_q8_0),
+    NAMED(dot_mxfp4),       NAMED(numbers),         NAMED_ONCE(scores_f16), NAMED_ONCE(scores_q8_0),
     NAMED_ONCE(scores_f32), NAMED_ONCE(values_f16), NAMED_ONCE(values_q8_0),
     NAMED_ONCE(values_f32), NAMED_ONCE(weigh),      NAMED_ONCE(fold)};
 

@@ -76,8 +76,12 @@ static void rows_fill(uint8_t *rows, tensor_type type, uint64_t *seed)
             bits >>= type == TYPE_BF16 ? 16 : 0;
             memcpy(block, &bits, (size_t)layout->file_block_bytes);
         }
+        if (layout->parts[0].kind == PART_U8)
+            block[0] = (uint8_t)(small ? check_bits(seed) % 3 : 64 + check_bits(seed) % 128);
         for (int32_t p = 0; p < layout->n_scales || (type == TYPE_F16 && p == 0); p++) {
             uint16_t half = random_half(seed, small);
+            if (layout->parts[p].kind == PART_U8)
+                continue;
             memcpy(block + layout->parts[p].file_offset, &half, sizeof half);
         }
     }

@@ -4,18 +4,29 @@
  * a tile, whose m >= 1 rows lie as kernel/packing.h draws them; where m is less than TOKENS the
  * last one is computed again and not stored. */
 
+/* Numbers that weights of 4 bits stand for (kernel/packing.h). */
+#define IQ4_LEVELS   -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
+#define MXFP4_LEVELS 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
 #if LANES == 1
-#define LEVELS_AT(index) levels[index]
+typedef struct level_table {
+    int at[16];
+} level_table;
+#define LEVEL_AT(index) levels.at[index]
 #else
-#define LEVELS_AT(index) shuffle(levels_vector, index)
+typedef union level_table {
+    int at[16];
+    int16 all;
+} level_table;
+#define LEVEL_AT(index) shuffle(levels.all, index)
 #endif
-#define LEVELS -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
 
 /* Words and halves of the work item's rows in a part of a packed block. */
-#define WORD(part, i) LOAD_U32((part) + (uint)(i)*128u + lane * 4u)
-#define HALF(part)    half_to_float(LOAD_U16((part) + lane * 2u))
+#define WORD(part, i)  LOAD_U32((part) + (uint)(i)*128u + lane * 4u)
+#define HALF(part)     half_to_float(LOAD_U16((part) + lane * 2u))
+/* Half of the scale that an exponent stands for; 0 is 2^-127. */
+#define EXPONENT(part) (AS_F(max(LOAD_U8((part) + lane) << 23u, 0x00400000u)) * 0.5f)
 /* Byte i of the rows, as a number. */
-#define BYTE(part, i) ((WORD(part, (i) / 4u) >> (8u * ((i) % 4u))) & 255u)
+#define BYTE(part, i)  ((WORD(part, (i) / 4u) >> (8u * ((i) % 4u))) & 255u)
 
 /* Of the block of activations: word i of row t, and the numbers after the words. */
 #define ACT(at, i, t) (*(__global const int *)(acts + ((at) + (uint)(i)*4u) * m + (t)*4u))
@@ -34,20 +45,19 @@ DEVICE lanes_i dot_bytes(lanes_i acc, lanes_u w, int x)
     return acc + AS_I(w >> 24u) * (int)c.w;
 }
 
-/* The same with four indices below 16 of the table of levels. */
-DEVICE lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
-{
-#if LANES == 1
-    const int levels[16] = {LEVELS};
-#else
-    const int16 levels_vector = (int16)(LEVELS);
-#endif
-    char4 c = as_char4(x);
-    acc += LEVELS_AT(w & 255u) * (int)c.x;
-    acc += LEVELS_AT((w >> 8u) & 255u) * (int)c.y;
-    acc += LEVELS_AT((w >> 16u) & 255u) * (int)c.z;
-    return acc + LEVELS_AT(w >> 24u) * (int)c.w;
-}
+/* The same with four indices below 16 of a table of levels. */
+#define DOT_LEVELS(name, LEVELS)                                                                   \
+    DEVICE lanes_i name(lanes_i acc, lanes_u w, int x)                                             \
+    {                                                                                              \
+        const level_table levels = {{LEVELS}};                                                     \
+        char4 c = as_char4(x);                                                                     \
+        acc += LEVEL_AT(w & 255u) * (int)c.x;                                                      \
+        acc += LEVEL_AT((w >> 8u) & 255u) * (int)c.y;                                              \
+        acc += LEVEL_AT((w >> 16u) & 255u) * (int)c.z;                                             \
+        return acc + LEVEL_AT(w >> 24u) * (int)c.w;                                                \
+    }
+DOT_LEVELS(dot_iq4, IQ4_LEVELS)
+DOT_LEVELS(dot_mxfp4_words, MXFP4_LEVELS)
 
 /* groups: the first group at byte groups_at. acts: the first tile's at byte acts_at, a row of all
  * blocks being act_row_bytes. y: the first tile's first row at number y_at, rows ldy apart. */
@@ -75,14 +85,14 @@ DEVICE lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
 /* ---- Blocks of 32: words of four weights, c = 0 .. 7 ---- */
 
 /* OFFSET is subtracted from each weight, by means of the sum of the activations. */
-#define BLOCK_32(DOT, WORD_C, OFFSET, MINIMUM)                                                     \
+#define BLOCK_32(DOT, WORD_C, OFFSET, SCALE, MINIMUM)                                              \
     lanes_i dot[TOKENS];                                                                           \
     EACH_TOKEN dot[j] = (lanes_i)(-(OFFSET)*ACT(36u, 0u, TOKEN));                                  \
     for (uint c = 0u; c < 8u; c++) {                                                               \
         const lanes_u w = WORD_C;                                                                  \
         EACH_TOKEN dot[j] = DOT(dot[j], w, ACT(0u, c, TOKEN));                                     \
     }                                                                                              \
-    const lanes_f d = HALF(block);                                                                 \
+    const lanes_f d = SCALE(block);                                                                \
     EACH_TOKEN sum[j] = fma(d * ACT_D(32u, TOKEN), TO_F(dot[j]), sum[j]);                          \
     MINIMUM
 
@@ -95,13 +105,15 @@ DEVICE lanes_i dot_levels(lanes_i acc, lanes_u w, int x)
 #define NIBBLES(QS)        ((WORD(QS, c % 4u) >> (c / 4u * 4u)) & 0x0f0f0f0fu)
 #define FIFTH_BITS(QH)     (((WORD(QH, 0u) >> c) & 0x01010101u) << 4u)
 
-KERNEL(q4_0, 18u, 40u, BLOCK_32(dot_bytes, NIBBLES(block + 64), 8, ))
-KERNEL(q4_1, 20u, 40u, BLOCK_32(dot_bytes, NIBBLES(block + 128), 0, ADD_MINIMUM))
-KERNEL(q5_0, 22u, 40u, BLOCK_32(dot_bytes, NIBBLES(block + 192) | FIFTH_BITS(block + 64), 16, ))
+KERNEL(q4_0, 18u, 40u, BLOCK_32(dot_bytes, NIBBLES(block + 64), 8, HALF, ))
+KERNEL(q4_1, 20u, 40u, BLOCK_32(dot_bytes, NIBBLES(block + 128), 0, HALF, ADD_MINIMUM))
+KERNEL(q5_0, 22u, 40u,
+       BLOCK_32(dot_bytes, NIBBLES(block + 192) | FIFTH_BITS(block + 64), 16, HALF, ))
 KERNEL(q5_1, 24u, 40u,
-       BLOCK_32(dot_bytes, NIBBLES(block + 256) | FIFTH_BITS(block + 128), 0, ADD_MINIMUM))
-KERNEL(q8_0, 34u, 40u, BLOCK_32(dot_bytes, WORD(block + 64, c), 128, ))
-KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_levels, NIBBLES(block + 64), 0, ))
+       BLOCK_32(dot_bytes, NIBBLES(block + 256) | FIFTH_BITS(block + 128), 0, HALF, ADD_MINIMUM))
+KERNEL(q8_0, 34u, 40u, BLOCK_32(dot_bytes, WORD(block + 64, c), 128, HALF, ))
+KERNEL(iq4_nl, 18u, 40u, BLOCK_32(dot_iq4, NIBBLES(block + 64), 0, HALF, ))
+KERNEL(mxfp4, 17u, 40u, BLOCK_32(dot_mxfp4_words, NIBBLES(block + 32), 0, EXPONENT, ))
 
 /* ---- Blocks of 256: sub-blocks s of 4 or 8 words g, 64 in all ---- */
 
@@ -190,7 +202,7 @@ KERNEL(q6_k, 210u, 340u,
 #define IQ4_XS_NIBBLES                                                                             \
     ((WORD(block + 256, g / 8u * 4u + g % 4u) >> (g / 4u % 2u * 4u)) & 0x0f0f0f0fu)
 
-KERNEL(iq4_xs, 136u, 340u, BLOCK_256(8u, dot_levels, IQ4_XS_NIBBLES, IQ4_XS_SCALE, 0, , , ))
+KERNEL(iq4_xs, 136u, 340u, BLOCK_256(8u, dot_iq4, IQ4_XS_NIBBLES, IQ4_XS_SCALE, 0, , , ))
 
 /* ---- Floats: a block is one k ---- */
 

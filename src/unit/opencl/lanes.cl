@@ -13,6 +13,7 @@ typedef uint lanes_u;
 typedef int lanes_i;
 typedef float lanes_f;
 #define LOAD_I8(p)       ((int)*(__global const signed char *)(p))
+#define LOAD_U8(p)       ((uint) * (p))
 #define LOAD_U16(p)      ((uint) * (__global const ushort *)(p))
 #define LOAD_U32(p)      (*(__global const uint *)(p))
 #define LOAD_F(p)        (*(p))
@@ -29,6 +30,7 @@ typedef JOIN(int, LANES) lanes_i;
 typedef JOIN(float, LANES) lanes_f;
 #define LOAD_I8(p)                                                                                 \
     JOIN(convert_int, LANES)(JOIN(vload, LANES)(0, (__global const char *)(p)))
+#define LOAD_U8(p)       JOIN(convert_uint, LANES)(JOIN(vload, LANES)(0, p))
 #define LOAD_U16(p)                                                                                \
     JOIN(convert_uint, LANES)(JOIN(vload, LANES)(0, (__global const ushort *)(p)))
 #define LOAD_U32(p)      JOIN(vload, LANES)(0, (__global const uint *)(p))

@@ -9,6 +9,7 @@
 #define tile_q5_1_avxvnni   emulated_tile_q5_1_avxvnni
 #define tile_q8_0_avxvnni   emulated_tile_q8_0_avxvnni
 #define tile_iq4_nl_avxvnni emulated_tile_iq4_nl_avxvnni
+#define tile_mxfp4_avxvnni  emulated_tile_mxfp4_avxvnni
 
 #define decoded_avxvnni_set emulated_decoded_avxvnni_set
 #define limits_avxvnni_set  emulated_limits_avxvnni_set
@@ -23,6 +24,7 @@
 #define build_q5_1_amx   emulated_build_q5_1_amx
 #define build_q8_0_amx   emulated_build_q8_0_amx
 #define build_iq4_nl_amx emulated_build_iq4_nl_amx
+#define build_mxfp4_amx  emulated_build_mxfp4_amx
 #define build_q2_k_amx   emulated_build_q2_k_amx
 #define build_q3_k_amx   emulated_build_q3_k_amx
 #define build_q4_k_amx   emulated_build_q4_k_amx

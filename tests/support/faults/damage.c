@@ -8,7 +8,7 @@
 #include "gguf/gguf.h"
 #include "kernel/packing.h"
 
-/* The bits of the float, as many bytes as the type's floats have. */
+/* The bits of the number, as many bytes as the type's scales have. */
 static size_t bad_bits(uint32_t type, bool infinite, uint32_t *bits)
 {
     switch (type) {
@@ -18,6 +18,9 @@ static size_t bad_bits(uint32_t type, bool infinite, uint32_t *bits)
     case TYPE_BF16:
         *bits = infinite ? 0xff80 : 0x7fc0;
         return 2;
+    case TYPE_MXFP4:
+        *bits = E8M0_NONE;
+        return 1;
     default:
         *bits = infinite ? 0xfc00 : 0x7e00;
         return 2;
@@ -33,7 +36,8 @@ void damage(const char *path, const char *tensor, int64_t row, int scale, bool i
     if (!t)
         abort();
     const type_layout *layout = layout_find(t->type);
-    if (layout->block_k > 1 && layout->parts[scale].kind != PART_U16)
+    if (layout->block_k > 1 && layout->parts[scale].kind != PART_U16 &&
+        layout->parts[scale].kind != PART_U8)
         abort();
     uint64_t at = t->offset + (uint64_t)(row * type_row_bytes(type_find(t->type), t->dims[0])) +
                   layout->parts[scale].file_offset;

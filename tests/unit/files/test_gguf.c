@@ -36,9 +36,10 @@ TEST(types_match_ggml)
 
 TEST(runnable_types)
 {
-    static const uint32_t runnable[] = {TYPE_F32,  TYPE_F16,  TYPE_BF16, TYPE_Q4_0,   TYPE_Q4_1,
-                                        TYPE_Q5_0, TYPE_Q5_1, TYPE_Q8_0, TYPE_Q2_K,   TYPE_Q3_K,
-                                        TYPE_Q4_K, TYPE_Q5_K, TYPE_Q6_K, TYPE_IQ4_NL, TYPE_IQ4_XS};
+    static const uint32_t runnable[] = {TYPE_F32,  TYPE_F16,    TYPE_BF16,   TYPE_Q4_0,
+                                        TYPE_Q4_1, TYPE_Q5_0,   TYPE_Q5_1,   TYPE_Q8_0,
+                                        TYPE_Q2_K, TYPE_Q3_K,   TYPE_Q4_K,   TYPE_Q5_K,
+                                        TYPE_Q6_K, TYPE_IQ4_NL, TYPE_IQ4_XS, TYPE_MXFP4};
     int n = 0;
     for (uint32_t i = 0; i < 100; i++)
         n += type_find(i) && type_find(i)->runnable;

@@ -28,11 +28,21 @@ INLINE void halves_store(float out[2][HALF_ROWS], const uint8_t *p)
                                         (const __m256i *)(const void *)(p + half * 32))));
 }
 
-INLINE __m512i iq4_lookup(__m512i indices)
+/* The same of exponents: e8m0_half of packing.h. */
+INLINE void exponents_store(float out[2][HALF_ROWS], const uint8_t *p)
 {
-    __m512i levels =
-        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)iq4_levels));
-    return _mm512_shuffle_epi8(levels, indices);
+    for (int half = 0; half < 2; half++) {
+        __m512i e = _mm512_cvtepu8_epi32(
+            _mm_loadu_si128((const __m128i *)(const void *)(p + half * HALF_ROWS)));
+        e = _mm512_max_epu32(_mm512_slli_epi32(e, 23), _mm512_set1_epi32(E8M0_LEAST));
+        _mm512_storeu_ps(out[half], _mm512_mul_ps(_mm512_castsi512_ps(e), _mm512_set1_ps(0.5f)));
+    }
+}
+
+INLINE __m512i lookup(const int8_t levels[16], __m512i indices)
+{
+    __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)levels));
+    return _mm512_shuffle_epi8(table, indices);
 }
 
 /* ---- Blocks of 32: signed weights ---- */
@@ -79,16 +89,21 @@ INLINE __m512i word_q8_0(const uint8_t *block, int c, int half)
 
 INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
 {
-    return iq4_lookup(nibbles_word(block + IQ4_NL_QS, c, half));
+    return lookup(iq4_levels, nibbles_word(block + IQ4_NL_QS, c, half));
 }
 
-/* min: byte offset of the minima, 0: none. */
-#define DEFINE_BUILD_32(name, block_bytes, min)                                                    \
+INLINE __m512i word_mxfp4(const uint8_t *block, int c, int half)
+{
+    return lookup(mxfp4_levels, nibbles_word(block + MXFP4_QS, c, half));
+}
+
+/* scales_store: halves_store or exponents_store. min: byte offset of the minima, 0: none. */
+#define DEFINE_BUILD_32(name, block_bytes, scales_store, min)                                      \
     void build_##name##_amx(step_weights *w, const uint8_t *block, int32_t n_parts)                \
     {                                                                                              \
         for (int32_t part = 0; part < n_parts; part++) {                                           \
             uint8_t *out = w->planes + part * TILE_BYTES;                                          \
-            halves_store(w->d[part], block);                                                       \
+            scales_store(w->d[part], block);                                                       \
             if (min)                                                                               \
                 halves_store(w->m[part], block + (min));                                           \
             for (int half = 0; half < 2; half++)                                                   \
@@ -98,12 +113,13 @@ INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
         }                                                                                          \
     }
 
-DEFINE_BUILD_32(q4_0, 18, 0)
-DEFINE_BUILD_32(q4_1, 20, Q4_1_M)
-DEFINE_BUILD_32(q5_0, 22, 0)
-DEFINE_BUILD_32(q5_1, 24, Q5_1_M)
-DEFINE_BUILD_32(q8_0, 34, 0)
-DEFINE_BUILD_32(iq4_nl, 18, 0)
+DEFINE_BUILD_32(q4_0, 18, halves_store, 0)
+DEFINE_BUILD_32(q4_1, 20, halves_store, Q4_1_M)
+DEFINE_BUILD_32(q5_0, 22, halves_store, 0)
+DEFINE_BUILD_32(q5_1, 24, halves_store, Q5_1_M)
+DEFINE_BUILD_32(q8_0, 34, halves_store, 0)
+DEFINE_BUILD_32(iq4_nl, 18, halves_store, 0)
+DEFINE_BUILD_32(mxfp4, 17, exponents_store, 0)
 
 /* ---- Super-blocks ---- */
 
@@ -224,7 +240,7 @@ void build_iq4_xs_amx(step_weights *w, const uint8_t *block, int32_t n_parts)
             const uint8_t *qs = block + IQ4_XS_QS + s * 4 * WORD_BYTES;
             UNROLL
             for (int c = 0; c < 8; c++) {
-                __m512i level = iq4_lookup(nibbles_word(qs, c, half));
+                __m512i level = lookup(iq4_levels, nibbles_word(qs, c, half));
                 level = _mm512_xor_si512(level, _mm512_set1_epi8(-128));
                 product_planes(w, s * 8 + c, half, level, scale, 7, true);
             }

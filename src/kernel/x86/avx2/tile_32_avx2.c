@@ -2,9 +2,10 @@
 #include "kernel/x86/avx2/tile_avx2.h"
 #include "kernel/x86/words_8_ymm.h"
 
-/* words: how many words' products fit 16 bits. shift: offset = 1 << shift, paid by starting at
- * -offset * sum(x); 0: none. min: byte offset of the minima, 0: none. */
-#define DEFINE_TILE_32(name, block_bytes, words, is_signed, shift, min)                            \
+/* scales: load_halves or load_exponents. words: how many words' products fit 16 bits. shift: offset
+ * = 1 << shift, paid by starting at -offset * sum(x); 0: none. min: byte offset of the minima, 0:
+ * none. */
+#define DEFINE_TILE_32(name, block_bytes, scales, words, is_signed, shift, min)                    \
     INLINE void name##_chunk(const int mt, float *sums, const uint8_t *block, const uint8_t *acts, \
                              int m, int slice)                                                     \
     {                                                                                              \
@@ -30,7 +31,7 @@
                     s[t] = _mm256_add_epi32(s[t], _mm256_madd_epi16(part[t], one));                \
             }                                                                                      \
         }                                                                                          \
-        __m256 dw = load_halves(block, slice), mw = load_halves(block + (min), slice);             \
+        __m256 dw = scales(block, slice), mw = load_halves(block + (min), slice);                  \
         UNROLL                                                                                     \
         for (int t = 0; t < mt; t++) {                                                             \
             __m256 dx = broadcast_float(acts + ACT_32_D * m + t * 4);                              \
@@ -42,9 +43,10 @@
     }                                                                                              \
     DEFINE_TILE(name, block_bytes, ACT_Q8_32_BYTES)
 
-DEFINE_TILE_32(q4_0, 18, 8, false, 3, 0)
-DEFINE_TILE_32(q4_1, 20, 8, false, 0, Q4_1_M)
-DEFINE_TILE_32(q5_0, 22, 4, false, 4, 0)
-DEFINE_TILE_32(q5_1, 24, 4, false, 0, Q5_1_M)
-DEFINE_TILE_32(q8_0, 34, 1, true, 0, 0)
-DEFINE_TILE_32(iq4_nl, 18, 1, true, 0, 0)
+DEFINE_TILE_32(q4_0, 18, load_halves, 8, false, 3, 0)
+DEFINE_TILE_32(q4_1, 20, load_halves, 8, false, 0, Q4_1_M)
+DEFINE_TILE_32(q5_0, 22, load_halves, 4, false, 4, 0)
+DEFINE_TILE_32(q5_1, 24, load_halves, 4, false, 0, Q5_1_M)
+DEFINE_TILE_32(q8_0, 34, load_halves, 1, true, 0, 0)
+DEFINE_TILE_32(iq4_nl, 18, load_halves, 1, true, 0, 0)
+DEFINE_TILE_32(mxfp4, 17, load_exponents, 4, false, 4, 0)

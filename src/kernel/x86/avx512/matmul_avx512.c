@@ -18,6 +18,7 @@
     X(Q5_1, q5_1, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
     X(Q8_0, q8_0, ACT_Q8_32, sparse, near, far, halves, lines, lines)                              \
     X(IQ4_NL, iq4_nl, ACT_Q8_32, sparse, near, far, halves, lines, lines)                          \
+    X(MXFP4, mxfp4, ACT_Q8_32, sparse, near, far, halves, lines, lines)                            \
     X(Q2_K, q2_k, ACT_Q8_256, sparse, near, far, halves, halves, halves)                           \
     X(Q3_K, q3_k, ACT_Q8_256, sparse, near, far, halves, halves, halves)                           \
     X(Q4_K, q4_k, ACT_Q8_256, sparse, near, far, halves, lines, chains)                            \

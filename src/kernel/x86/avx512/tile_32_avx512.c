@@ -54,6 +54,26 @@ INLINE __m512i word_iq4_nl(const uint8_t *block, int c, int half)
     return _mm512_shuffle_epi8(levels, nibbles_word(block + IQ4_NL_QS, c, half));
 }
 
+/* Levels plus 16. */
+INLINE __m512i word_mxfp4(const uint8_t *block, int c, int half)
+{
+    __m512i levels =
+        _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)mxfp4_levels));
+    levels = _mm512_add_epi8(levels, _mm512_set1_epi8(16));
+    return _mm512_shuffle_epi8(levels, nibbles_word(block + MXFP4_QS, c, half));
+}
+
+/* The scales of a half of the rows. */
+INLINE __m512 half_scales(const uint8_t *block, int half)
+{
+    return load_halves(block + half * 2 * HALF_ROWS);
+}
+
+INLINE __m512 exponent_scales(const uint8_t *block, int half)
+{
+    return load_exponents(block + half * HALF_ROWS);
+}
+
 /* -(sum << shift) of token t, both halves; zero for types without an offset. */
 INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
 {
@@ -64,8 +84,9 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
 }
 
 /* One block of the halves (16 rows) [first, first + count) of a group.
- * offset = 1 << shift; d, min: byte offsets of the scales (min 0: none). */
-#define DEFINE_TILE_32(name, block_bytes, shift, min)                                              \
+ * scales: half_scales or exponent_scales. offset = 1 << shift; min: byte offset of the minima, 0:
+ * none. */
+#define DEFINE_TILE_32(name, block_bytes, scales, shift, min)                                      \
     INLINE void halves_##name(const int m, const int first, const int count, float *sums,          \
                               const uint8_t *block, const uint8_t *acts)                           \
     {                                                                                              \
@@ -89,8 +110,8 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
         }                                                                                          \
         UNROLL                                                                                     \
         for (int h = 0; h < count; h++) {                                                          \
-            __m512 dw = load_halves(block + (first + h) * 32);                                     \
-            __m512 mw = load_halves(block + (min) + (first + h) * 32);                             \
+            __m512 dw = scales(block, first + h);                                                  \
+            __m512 mw = half_scales(block + (min), first + h);                                     \
             UNROLL                                                                                 \
             for (int t = 0; t < m; t++) {                                                          \
                 float *sum = sums + t * GROUP_ROWS + (first + h) * HALF_ROWS;                      \
@@ -106,7 +127,7 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
                                 const uint8_t *acts, int32_t n_blocks)                             \
     {                                                                                              \
         for (; n_blocks > 0; n_blocks--) {                                                         \
-            front_lines(block, (block_bytes)*GROUP_ROWS / 64, m,                                   \
+            front_lines(block, ((block_bytes)*GROUP_ROWS + 63) / 64, m,                            \
                         m > FEW_TOKENS ? HALVES : variant);                                        \
             if (variant == HALVES) {                                                               \
                 halves_##name(m, 0, 1, sums, block, acts);                                         \
@@ -124,9 +145,10 @@ INLINE __m512i offset_start(const uint8_t *acts, int m, int t, int shift)
     TILE_MANY(name, halves, HALVES)                                                                \
     TILE_MANY(name, lines, LINES)
 
-DEFINE_TILE_32(q4_0, 18, 3, 0)
-DEFINE_TILE_32(q4_1, 20, 0, Q4_1_M)
-DEFINE_TILE_32(q5_0, 22, 4, 0)
-DEFINE_TILE_32(q5_1, 24, 0, Q5_1_M)
-DEFINE_TILE_32(q8_0, 34, 7, 0)
-DEFINE_TILE_32(iq4_nl, 18, 7, 0)
+DEFINE_TILE_32(q4_0, 18, half_scales, 3, 0)
+DEFINE_TILE_32(q4_1, 20, half_scales, 0, Q4_1_M)
+DEFINE_TILE_32(q5_0, 22, half_scales, 4, 0)
+DEFINE_TILE_32(q5_1, 24, half_scales, 0, Q5_1_M)
+DEFINE_TILE_32(q8_0, 34, half_scales, 7, 0)
+DEFINE_TILE_32(iq4_nl, 18, half_scales, 7, 0)
+DEFINE_TILE_32(mxfp4, 17, exponent_scales, 4, 0)

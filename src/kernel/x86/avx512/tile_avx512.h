@@ -151,6 +151,14 @@ INLINE __m512 load_halves(const uint8_t *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
+/* 16 exponents as the scales that they stand for: e8m0_half of packing.h. */
+INLINE __m512 load_exponents(const uint8_t *p)
+{
+    __m512i e = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    e = _mm512_max_epu32(_mm512_slli_epi32(e, 23), _mm512_set1_epi32(E8M0_LEAST));
+    return _mm512_mul_ps(_mm512_castsi512_ps(e), _mm512_set1_ps(0.5f));
+}
+
 /* sum += factor * dx * (float)i, the product first. */
 INLINE __m512 add_scaled(__m512 sum, __m512 factor, __m512 dx, __m512i i)
 {

@@ -57,12 +57,13 @@ INLINE __m256i start_k(const uint8_t *acts, int m, int s, int n_subs, int offset
                           : _mm256_srai_epi32(v, 3); /* 4 */
 }
 
-DEFINE_DECODED_32(q4_0, 18, 8, false, 8, 0)
-DEFINE_DECODED_32(q4_1, 20, 8, false, 0, Q4_1_M)
-DEFINE_DECODED_32(q5_0, 22, 8, false, 16, 0)
-DEFINE_DECODED_32(q5_1, 24, 8, false, 0, Q5_1_M)
-DEFINE_DECODED_32(q8_0, 34, 8, true, 128, 0)
-DEFINE_DECODED_32(iq4_nl, 18, 8, true, 128, 0)
+DEFINE_DECODED_32(q4_0, 18, load_halves, 8, false, 8, 0)
+DEFINE_DECODED_32(q4_1, 20, load_halves, 8, false, 0, Q4_1_M)
+DEFINE_DECODED_32(q5_0, 22, load_halves, 8, false, 16, 0)
+DEFINE_DECODED_32(q5_1, 24, load_halves, 8, false, 0, Q5_1_M)
+DEFINE_DECODED_32(q8_0, 34, load_halves, 8, true, 128, 0)
+DEFINE_DECODED_32(iq4_nl, 18, load_halves, 8, true, 128, 0)
+DEFINE_DECODED_32(mxfp4, 17, load_exponents, 8, false, 16, 0)
 DEFINE_DECODED_K32(q4_k, 8, false, 0, false)
 DEFINE_DECODED_K32(q5_k, 8, true, 0, false)
 DEFINE_DECODED_K32(iq4_xs, 8, true, 128, true)

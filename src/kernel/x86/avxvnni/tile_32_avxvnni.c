@@ -11,8 +11,9 @@ INLINE __m256i offset_start(const uint8_t *acts, int m, int t, int shift)
     return _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(sum, shift));
 }
 
-/* offset = 1 << shift, 0: none. min: byte offset of the minima, 0: none. */
-#define DEFINE_TILE_32(name, block_bytes, shift, min)                                              \
+/* scales: load_halves or load_exponents. offset = 1 << shift, 0: none. min: byte offset of the
+ * minima, 0: none. */
+#define DEFINE_TILE_32(name, block_bytes, scales, shift, min)                                      \
     INLINE void name##_slice(const int m, float *sums, const uint8_t *block, const uint8_t *acts,  \
                              int slice)                                                            \
     {                                                                                              \
@@ -27,7 +28,7 @@ INLINE __m256i offset_start(const uint8_t *acts, int m, int t, int shift)
             for (int t = 0; t < m; t++)                                                            \
                 s[t] = dot_bytes(s[t], w, broadcast_word(acts + (c * m + t) * 4));                 \
         }                                                                                          \
-        __m256 dw = load_halves(block, slice), mw = load_halves(block + (min), slice);             \
+        __m256 dw = scales(block, slice), mw = load_halves(block + (min), slice);                  \
         UNROLL                                                                                     \
         for (int t = 0; t < m; t++) {                                                              \
             __m256 dx = broadcast_float(acts + ACT_32_D * m + t * 4);                              \
@@ -39,9 +40,10 @@ INLINE __m256i offset_start(const uint8_t *acts, int m, int t, int shift)
     }                                                                                              \
     DEFINE_TILE(name, block_bytes, ACT_Q8_32_BYTES)
 
-DEFINE_TILE_32(q4_0, 18, 3, 0)
-DEFINE_TILE_32(q4_1, 20, 0, Q4_1_M)
-DEFINE_TILE_32(q5_0, 22, 4, 0)
-DEFINE_TILE_32(q5_1, 24, 0, Q5_1_M)
-DEFINE_TILE_32(q8_0, 34, 7, 0)
-DEFINE_TILE_32(iq4_nl, 18, 7, 0)
+DEFINE_TILE_32(q4_0, 18, load_halves, 3, 0)
+DEFINE_TILE_32(q4_1, 20, load_halves, 0, Q4_1_M)
+DEFINE_TILE_32(q5_0, 22, load_halves, 4, 0)
+DEFINE_TILE_32(q5_1, 24, load_halves, 0, Q5_1_M)
+DEFINE_TILE_32(q8_0, 34, load_halves, 7, 0)
+DEFINE_TILE_32(iq4_nl, 18, load_halves, 7, 0)
+DEFINE_TILE_32(mxfp4, 17, load_exponents, 4, 0)
