@@ -5,14 +5,16 @@
 
 Toys are written by `make_toy --golden DIR`. For each, the largest difference of logits after every
 one of the goldens' ids is printed; 1e-9 and more ends the command with an error. Needs torch and
-transformers (made with 4.51.3). Where a toy's router is of DeepSeek-V3's kind, that model's router
-takes the place of the architecture's own.
+transformers (made with 4.51.3; gpt-oss with 5.23.0, and with gguf where it is quantised). Where a
+toy's router is of DeepSeek-V3's kind, that model's router takes the place of the architecture's
+own.
 """
 import importlib.util
 import os
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import torch
 
 # Norms and routers ask for single precision in any case. Here they get double as well.
@@ -20,7 +22,6 @@ torch.float32 = torch.float = torch.float64
 torch.Tensor.float = torch.Tensor.double
 
 import transformers
-from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter
 
 _spec = importlib.util.spec_from_file_location(
     "toy_goldens", os.path.join(os.path.dirname(os.path.abspath(__file__)), "make-toy-goldens.py"))
@@ -39,6 +40,7 @@ class Routed(torch.nn.Module):
 
     def __init__(self, model, block, layer):
         super().__init__()
+        from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3TopkRouter
         get, weight = model.get, model.t[layer + "ffn_gate_inp.weight"]
         self.experts = block.experts
         self.router = DeepseekV3TopkRouter(SimpleNamespace(
@@ -146,13 +148,67 @@ def reference(m):
     return model
 
 
+def gpt_oss_config(m):
+    get, rope = m.get, {"rope_type": "default", "rope_theta": m.get("rope.freq_base")}
+    if get("rope.scaling.type") == "yarn":
+        rope.update(rope_type="yarn", factor=get("rope.scaling.factor"), beta_fast=32.0,
+                    beta_slow=1.0, truncate=False, original_max_position_embeddings=get(
+                        "rope.scaling.original_context_length"))
+    return transformers.GptOssConfig(
+        vocab_size=len(m.t["token_embd.weight"]), hidden_size=get("embedding_length"),
+        num_hidden_layers=m.n_layers, num_attention_heads=m.n_heads, head_dim=m.head_dim,
+        num_key_value_heads=m.n_heads_kv, rms_norm_eps=m.eps, rope_parameters=rope,
+        max_position_embeddings=get("context_length"), num_local_experts=get("expert_count"),
+        num_experts_per_tok=get("expert_used_count"),
+        intermediate_size=get("expert_feed_forward_length"),
+        sliding_window=get("attention.sliding_window"), attn_implementation="eager",
+        experts_implementation="eager", dtype=torch.float64)
+
+
+def in_turns(gate, up):
+    """A gate's and an up's row in turns, along the last axis."""
+    return np.stack([gate, up], axis=-1).reshape(*gate.shape[:-1], -1)
+
+
+def gpt_oss_tensors(m, n):
+    """The tensors of a layer, by the names of transformers."""
+    t = lambda name: m.t[f"blk.{n}.{name}"]
+    out = {"input_layernorm.weight": t("attn_norm.weight"),
+           "post_attention_layernorm.weight": t("post_attention_norm.weight"),
+           "self_attn.sinks": t("attn_sinks.weight"),
+           "mlp.router.weight": t("ffn_gate_inp.weight"), "mlp.router.bias": t("ffn_gate_inp.bias"),
+           "mlp.experts.gate_up_proj": in_turns(t("ffn_gate_exps.weight").swapaxes(1, 2),
+                                                t("ffn_up_exps.weight").swapaxes(1, 2)),
+           "mlp.experts.gate_up_proj_bias": in_turns(t("ffn_gate_exps.bias"),
+                                                     t("ffn_up_exps.bias")),
+           "mlp.experts.down_proj": t("ffn_down_exps.weight").swapaxes(1, 2),
+           "mlp.experts.down_proj_bias": t("ffn_down_exps.bias")}
+    for old, new in (("q", "q_proj"), ("k", "k_proj"), ("v", "v_proj"), ("output", "o_proj")):
+        for end in ("weight", "bias"):
+            out[f"self_attn.{new}.{end}"] = t(f"attn_{old}.{end}")
+    return {f"model.layers.{n}.{name}": value for name, value in out.items()}
+
+
+def gpt_oss(m):
+    model = transformers.GptOssForCausalLM(gpt_oss_config(m)).double().eval()
+    tensors = {"model.embed_tokens.weight": m.t["token_embd.weight"],
+               "model.norm.weight": m.t["output_norm.weight"],
+               "lm_head.weight": m.t["output.weight"]}
+    for n in range(m.n_layers):
+        tensors.update(gpt_oss_tensors(m, n))
+    model.load_state_dict({name: torch.as_tensor(np.ascontiguousarray(value))
+                           for name, value in tensors.items()})
+    return model
+
+
 def main():
     worst = 0
     for path in sys.argv[1:]:
         m = _toys.Model(_toys.Gguf(path))
         ids = _toys.toy_ids(len(m.t["token_embd.weight"]))
         with torch.no_grad():
-            theirs = reference(m)(torch.tensor([ids]), use_cache=False).logits[0].double().numpy()
+            model = gpt_oss(m) if m.arch == "gpt-oss" else reference(m)
+            theirs = model(torch.tensor([ids]), use_cache=False).logits[0].double().numpy()
         difference = abs(theirs - m.logits(ids)).max()
         print(f"{os.path.basename(path)}: logits differ by at most {difference:.2g}; "
               f"the closest choice is {m.closest:.2g} apart")

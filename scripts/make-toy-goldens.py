@@ -8,8 +8,9 @@ Toys are written by `make_toy --golden DIR`. Only numpy is needed where matrices
 or BF16, else the public package gguf, which dequantises them (made with 0.19.0). Everything is
 computed in double precision, from the definitions: the models as their papers have them (Llama,
 Qwen2, Qwen3, Mistral, Granite, Gemma 2 and 3, Phi 3, GPT-2, and the mixtures of experts: Mixtral,
-Granite, Qwen2, Qwen3, OLMoE, and routers as DeepSeek-V3's), biases as llama.cpp adds them (to the
-product of the matrix of that name), RoPE scaling as llama.cpp derives it from the file's keys.
+Granite, Qwen2, Qwen3, OLMoE, gpt-oss, and routers as DeepSeek-V3's), biases as llama.cpp adds them
+(to the product of the matrix of that name), RoPE scaling as llama.cpp derives it from the file's
+keys, but gpt-oss's as its authors do.
 Nothing of drey takes part. The toys without quantised types that make-logit-goldens.py covers come
 out the same here, to the last digit written or nearly: that holds the two against each other.
 
@@ -25,7 +26,8 @@ from golden_logits import toy_ids, write_model, write_prompt, write_text
 
 REAL_PROMPT = 60
 # Of these the pairs (i, i + n / 2) of a head are rotated, of others (2 i, 2 i + 1).
-HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe")
+HALVES = ("qwen2", "qwen3", "phi3", "gemma2", "gemma3", "qwen2moe", "qwen3moe", "olmoe",
+          "gpt-oss")
 
 
 def plain(value):
@@ -105,9 +107,11 @@ class Model:
                 return (self.n_rot * math.log(original / (n_turns * 2 * math.pi))
                         / (2 * math.log(base)))
 
-            low = max(0, math.floor(turning(self.get("rope.scaling.yarn_beta_fast", 32.0))))
-            high = min(self.n_rot - 1,
-                       math.ceil(turning(self.get("rope.scaling.yarn_beta_slow", 1.0))))
+            low = turning(self.get("rope.scaling.yarn_beta_fast", 32.0))
+            high = turning(self.get("rope.scaling.yarn_beta_slow", 1.0))
+            if self.arch != "gpt-oss":  # its authors do not round
+                low, high = math.floor(low), math.ceil(high)
+            low, high = max(0, low), min(self.n_rot - 1, high)
             ramp = 1 - np.clip((pair - low) / max(0.001, high - low), 0, 1)
         else:
             ramp = np.zeros(len(pair))
@@ -133,7 +137,7 @@ class Model:
         return out
 
     def is_local(self, layer):
-        usual = {"gemma2": 2, "gemma3": 6}.get(self.arch, 0)
+        usual = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2}.get(self.arch, 0)
         period = self.get("attention.sliding_window_pattern", usual)
         return period == 0 or layer % period < period - 1
 
@@ -187,13 +191,17 @@ class Model:
             scores = self.cap(q[:, head] @ k[:, shared].T * self.scale,
                               self.get("attn_logit_softcapping", 0))
             scores[hidden] = -np.inf
-            out[:, head] = softmax(scores) @ v[:, shared]
-        return self.post(self.product(out.reshape(n, -1), layer + "attn_output"),
-                         layer + "post_attention_norm.weight")
+            if layer + "attn_sinks.weight" in self.t:  # one more score, whose value is zero
+                sink = np.full((n, 1), self.t[layer + "attn_sinks.weight"][head])
+                out[:, head] = softmax(np.hstack([scores, sink]))[:, :-1] @ v[:, shared]
+            else:
+                out[:, head] = softmax(scores) @ v[:, shared]
+        y = self.product(out.reshape(n, -1), layer + "attn_output")
+        return self.post(y, layer + "post_attention_norm.weight") if self.gemma else y
 
     def choose(self, logits, bias):
         """The experts of each row, [row][k], and what each of them counts."""
-        gate = self.get("expert_gating_func", 0)
+        gate = self.get("expert_gating_func", 3 if self.arch == "gpt-oss" else 0)
         p = 1 / (1 + np.exp(-logits)) if gate == 2 else logits if gate == 3 else softmax(logits)
         worth = p + bias
         n_groups = self.get("expert_group_count", 1)
@@ -207,7 +215,8 @@ class Model:
         weight = np.take_along_axis(p, chosen, axis=1)
         if gate == 3:
             weight = softmax(weight)
-        if self.get("expert_weights_norm", self.arch not in ("qwen2moe", "olmoe")):
+        if self.get("expert_weights_norm", self.arch not in ("qwen2moe", "olmoe",
+                                                                 "gpt-oss")):
             weight = weight / weight.sum(axis=1, keepdims=True)
         return chosen, weight * self.get("expert_weights_scale", 1.0)
 
@@ -223,18 +232,31 @@ class Model:
         g = x @ gate.T
         return (g / (1 + np.exp(-g)) * (x @ up.T)) @ down.T
 
+    def expert(self, x, layer, number):
+        of = {name: self.t[f"{layer}ffn_{name}_exps.weight"][number]
+              for name in ("gate", "up", "gate_up", "down")
+              if f"{layer}ffn_{name}_exps.weight" in self.t}
+        if "gate_up" in of:  # one below the other
+            of["gate"], of["up"] = np.split(of["gate_up"], 2)
+        if self.arch != "gpt-oss":
+            return self.gated(x, of["gate"], of["up"], of["down"])
+        bias = {name: self.t[f"{layer}ffn_{name}_exps.bias"][number]
+                for name in ("gate", "up", "down")}
+        gate = np.minimum(x @ of["gate"].T + bias["gate"], 7)
+        up = np.clip(x @ of["up"].T + bias["up"], -7, 7)
+        return ((up + 1) * gate / (1 + np.exp(-1.702 * gate))) @ of["down"].T + bias["down"]
+
     def mixture(self, x, layer):
-        kinds = ("gate", "up", "down")
-        logits = x @ self.t[layer + "ffn_gate_inp.weight"].T
+        logits = self.product(x, layer + "ffn_gate_inp")
         chosen, weight = self.choose(logits, self.t.get(layer + "exp_probs_b.bias", 0))
         self.used.append(np.bincount(chosen.ravel(), minlength=logits.shape[1]))
         out = np.zeros_like(x)
         for expert in range(logits.shape[1]):
             row, place = np.nonzero(chosen == expert)
-            of = [self.t[f"{layer}ffn_{kind}_exps.weight"][expert] for kind in kinds]
-            out[row] += weight[row, place, None] * self.gated(x[row], *of)
+            out[row] += weight[row, place, None] * self.expert(x[row], layer, expert)
         if layer + "ffn_up_shexp.weight" in self.t:
-            y = self.gated(x, *[self.t[f"{layer}ffn_{kind}_shexp.weight"] for kind in kinds])
+            y = self.gated(x, *[self.t[f"{layer}ffn_{kind}_shexp.weight"]
+                                for kind in ("gate", "up", "down")])
             of_gate = self.t.get(layer + "ffn_gate_inp_shexp.weight")
             out += y if of_gate is None else y / (1 + np.exp(-x @ of_gate))[:, None]
         return out
@@ -265,7 +287,8 @@ class Model:
         for i in range(self.n_layers):
             layer = f"blk.{i}."
             x = x + residual * self.attend(self.norm(x, layer + "attn_norm.weight"), i)
-            x = x + residual * self.feed_forward(self.norm(x, layer + "ffn_norm.weight"), layer)
+            name = "post_attention_norm" if self.arch == "gpt-oss" else "ffn_norm"
+            x = x + residual * self.feed_forward(self.norm(x, f"{layer}{name}.weight"), layer)
         head = "output.weight" if "output.weight" in self.t else "token_embd.weight"
         logits = self.norm(x, "output_norm.weight") @ self.t[head].T / self.get("logit_scale", 1.0)
         return self.cap(logits, self.get("final_logit_softcapping", 0))

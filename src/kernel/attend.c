@@ -321,6 +321,21 @@ static int32_t tail_begin(pair_batch *r, const attend_pairs *all, attend_block *
     return n_seen;
 }
 
+void attend_end(const attention *a, int32_t first, const attend_pairs *pairs)
+{
+    if (a->sinks) {
+        float m[ATTEND_PAIRS + 16] = {0}, l[ATTEND_PAIRS + 16] = {0};
+        for (int32_t i = 0; i < pairs->n; i++) {
+            m[i] = a->sinks[a->key_head * a->n_q + (first + i) % a->n_q];
+            l[i] = 1;
+        }
+        _Static_assert(ATTEND_WIDE_FLOATS(32) >= ATTEND_PAIRS * 32, "wide holds all pairs' sums");
+        memset(pairs->wide, 0, (size_t)pairs->n * (size_t)a->head_dim * sizeof(float));
+        a->kernels->attend->fold(pairs, m, l, pairs->wide);
+    }
+    a->kernels->attend->divide(pairs);
+}
+
 /* All of that, and the end. */
 static void rest_of_rows(pair_batch *r)
 {
@@ -330,7 +345,7 @@ static void rest_of_rows(pair_batch *r)
     int32_t n_seen = tail_begin(r, &all, &b, start);
     for (; start < n_seen; start += ATTEND_BLOCK, b.dense = 0)
         sparse_block(r, &all, &b, start, start == r->first_block * ATTEND_BLOCK);
-    r->a->kernels->attend->divide(&all);
+    attend_end(r->a, r->first, &all);
 }
 
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
@@ -479,7 +494,7 @@ void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_fi
     r.pairs.l = r.row_l;
     for (n_blocks += attend_tail_blocks(a, first, last); i < n_blocks; i++)
         fold_tail(&r, &all, i, part_at(&r, partials, i - n_first_range));
-    a->kernels->attend->divide(&all);
+    attend_end(a, first, &all);
 }
 
 /* ---- Rows of the cache ---- */

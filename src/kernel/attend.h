@@ -134,6 +134,9 @@ struct attend_kernel {
     void (*divide)(const attend_pairs *pairs);
 };
 
+/* The end of pairs->n pairs from `first` on: folds their sinks, and divides. Overwrites `wide`. */
+void attend_end(const attention *a, int32_t first, const attend_pairs *pairs);
+
 extern const attend_kernel attend_ref;
 #if defined(__x86_64__)
 extern const attend_kernel attend_avx2, attend_avx512;

@@ -201,6 +201,9 @@ typedef struct kernel_table {
      * cap s goes through softcap first. Neither the slots where positions are nor the rows and
      * heads that are computed together appear in it.
      *
+     * With sinks one more block is folded after all others, of m_b = the query head's sink, l_b = 1
+     * and a_b = 0: what is given to it is lost.
+     *
      * With a bias (attend_more.bias) s + bias takes the place of s, after softcap and before what a
      * window hides. A second cache (attend_more.fixed) is so many positions, 0 .. fixed.n - 1, in
      * front of a row's own: its blocks, the last one maybe short, fold first, then the row's own
@@ -303,7 +306,8 @@ typedef struct attention {
     float scale;
     float cap;                    /* scores are softcapped; 0: they stay */
     int32_t window;               /* a row sees the last so many of its positions; 0: all */
-    int32_t key_head;             /* its number, for what is in `more` */
+    int32_t key_head;             /* its number, for `sinks` and what is in `more` */
+    const float *sinks;           /* [query heads of the layer]; NULL: there are none */
     const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p is in slot p for p <
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows

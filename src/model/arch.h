@@ -15,11 +15,12 @@ typedef enum rope_kind {
 } rope_kind;
 
 typedef enum ffn_kind {
-    FFN_SWIGLU, /* silu(gate) * up */
-    FFN_GEGLU,  /* gelu(gate) * up */
-    FFN_GELU,   /* gelu(up), GELU in its tanh form */
-    FFN_ERF,    /* gelu(up), GELU by erf */
-    FFN_RELU    /* relu(up), or where the file has gates gelu(gate) * up */
+    FFN_SWIGLU,     /* silu(gate) * up */
+    FFN_SWIGLU_CUT, /* g * sigmoid(1.702 g) * (u + 1), where g is at most 7, u within +-7 */
+    FFN_GEGLU,      /* gelu(gate) * up */
+    FFN_GELU,       /* gelu(up), GELU in its tanh form */
+    FFN_ERF,        /* gelu(up), GELU by erf */
+    FFN_RELU        /* relu(up), or where the file has gates gelu(gate) * up */
 } ffn_kind;
 
 /* Optional keys that an architecture has; where it has them not, they must be neutral. */
@@ -46,6 +47,9 @@ typedef struct arch {
     bool head_norms;                /* each head of Q and K is normed before it is rotated */
     bool wide_norms;                /* the same of all heads of a row together */
     bool post_norms;                /* what attention and feed-forward add is normed as well */
+    bool sinks;                     /* attention may look at nothing: each head has a sink */
+    bool expert_biases;             /* routers and experts have biases */
+    bool post_is_ffn_norm;          /* the file calls ffn_norm post_attention_norm */
     bool norms_sums;                /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
     bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
@@ -57,6 +61,7 @@ typedef struct arch {
     float attention_cap, logit_cap; /* where the file does not say; 0: none */
     router_gate gate;               /* of experts, where the file does not say */
     bool weights_normed;            /* the same */
+    bool yarn_exact;                /* the ends of YaRN's blend are no whole pairs */
     int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;

@@ -294,6 +294,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .scale = s->attention_scale,
                           .cap = s->cap.attention,
                           .window = layer_of(p)->positions.window,
+                          .sinks = layer_of(p)->positions.sinks,
                           .keys = kv->keys + at,
                           .values = kv->values + at,
                           .n_prefix = ws->n_prefix + first,
@@ -449,20 +450,12 @@ void layer_store_output(model_pass *p)
 
 /* ---- Activation ---- */
 
-/* NaN stays. */
-static void relu(float *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = x[i] < 0.0f ? 0.0f : x[i];
-}
-
 /* Biases and activation of rows [from, to), columns [k_from, k_to). */
 static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t k_from,
                           int64_t k_to)
 {
     const kernel_table *kernels = p->r->kernels;
     const layer_layout *y = layer_of(p);
-    ffn_kind kind = p->r->layout->shape.arch->ffn;
     const float *gate_bias = y->gate ? y->gate_bias : y->up_bias;
     int64_t n = k_to - k_from;
     for (int32_t i = from; i < to; i++) {
@@ -472,12 +465,7 @@ static void activate_part(const model_pass *p, int32_t from, int32_t to, int64_t
             kernels->add(gate, gate_bias + k_from, n);
         if (up && y->up_bias)
             kernels->add(up, y->up_bias + k_from, n);
-        if (kind == FFN_RELU && !up)
-            relu(gate, n);
-        else if (kind == FFN_ERF)
-            kernels->gelu(gate, gate, n);
-        else
-            (kind == FFN_SWIGLU ? kernels->swiglu : kernels->geglu)(gate, gate, up, n);
+        pass_activate(p->r, gate, up, n);
     }
 }
 

@@ -29,8 +29,11 @@ typedef enum vector_length {
     LENGTH_QKV,
     LENGTH_HEAD,
     LENGTH_FF,
+    LENGTH_HEADS,
     LENGTH_BUCKETS,
-    LENGTH_EXPERTS
+    LENGTH_EXPERTS,
+    LENGTH_EXPERTS_FF, /* of each expert, */
+    LENGTH_EXPERTS_D   /* the same */
 } vector_length;
 
 /* When a layer has a vector. */
@@ -39,20 +42,24 @@ typedef enum vector_need {
     NEED_TOKENS, /* the same, where rows are tokens, */
     NEED_TAPS,   /* or states of a target */
     NEED_OLD,    /* the same, where the file has it by this name */
+    NEED_FFN,    /* the same, by its usual name, */
+    NEED_POST,   /* or by the one that others use for a norm of what attention adds */
     NEED_MEAN,   /* as NEED_BEFORE, where norms take the mean off */
     NEED_HEAD_NORMS,
     NEED_WIDE_NORMS,
     NEED_POST_NORMS,
-    NEED_READS,   /* as NEED_BEFORE, of a decoder that reads an encoder's output */
-    NEED_SUMS,    /* what is normed are sums, */
-    NEED_CROSS,   /* the same, of a decoder that reads an encoder's output */
-    NEED_ENCDEC,  /* of a model with an encoder, where the file has it */
-    NEED_BUCKETS, /* of the first layer with buckets, and where the file has it */
-    NEED_NONE,    /* where the file has it */
-    NEED_EXPERTS, /* the same, of layers with experts */
-    NEED_GATE,    /* the same, next to a gate */
-    NEED_SPLIT,   /* the same, where Q, K and V are three matrices */
-    NEED_FUSED    /* or where one matrix is the three */
+    NEED_SINKS,
+    NEED_READS,         /* as NEED_BEFORE, of a decoder that reads an encoder's output */
+    NEED_SUMS,          /* what is normed are sums, */
+    NEED_CROSS,         /* the same, of a decoder that reads an encoder's output */
+    NEED_ENCDEC,        /* of a model with an encoder, where the file has it */
+    NEED_BUCKETS,       /* of the first layer with buckets, and where the file has it */
+    NEED_NONE,          /* where the file has it */
+    NEED_EXPERTS,       /* the same, of layers with experts */
+    NEED_EXPERT_BIASES, /* the same; of some architectures always */
+    NEED_GATE,          /* the same, next to a gate */
+    NEED_SPLIT,         /* the same, where Q, K and V are three matrices */
+    NEED_FUSED          /* or where one matrix is the three */
 } vector_need;
 
 /* The vectors that a layer may have. */
@@ -71,7 +78,8 @@ static const vector_role roles[] = {
     {"attn_norm.weight", offsetof(layer_layout, token_norm), LENGTH_D, NEED_TAPS},
     {"attn_norm_2.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_TAPS},
     {"hidden_norm.weight", offsetof(layer_layout, attn_norm), LENGTH_D, NEED_OLD},
-    {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_BEFORE},
+    {"ffn_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_FFN},
+    {"post_attention_norm.weight", offsetof(layer_layout, ffn_norm), LENGTH_D, NEED_POST},
     {"attn_norm.bias", offsetof(layer_layout, attn_norm_bias), LENGTH_D, NEED_MEAN},
     {"ffn_norm.bias", offsetof(layer_layout, ffn_norm_bias), LENGTH_D, NEED_MEAN},
     {"attn_norm.weight", SUM_MEMBER(norm, SUM_ATTN), LENGTH_D, NEED_SUMS},
@@ -103,6 +111,15 @@ static const vector_role roles[] = {
     {"exp_probs_b.bias", offsetof(layer_layout, experts.choice_bias), LENGTH_EXPERTS, NEED_EXPERTS},
     {"ffn_gate_inp_shexp.weight", offsetof(layer_layout, experts.shared_gate), LENGTH_D,
      NEED_EXPERTS},
+    {"ffn_gate_inp.bias", offsetof(layer_layout, experts.router_bias), LENGTH_EXPERTS,
+     NEED_EXPERT_BIASES},
+    {"ffn_gate_exps.bias", offsetof(layer_layout, experts.gate_bias), LENGTH_EXPERTS_FF,
+     NEED_EXPERT_BIASES},
+    {"ffn_up_exps.bias", offsetof(layer_layout, experts.up_bias), LENGTH_EXPERTS_FF,
+     NEED_EXPERT_BIASES},
+    {"ffn_down_exps.bias", offsetof(layer_layout, experts.down_bias), LENGTH_EXPERTS_D,
+     NEED_EXPERT_BIASES},
+    {"attn_sinks.weight", offsetof(layer_layout, positions.sinks), LENGTH_HEADS, NEED_SINKS},
 };
 
 enum { N_ROLES = sizeof roles / sizeof *roles };
@@ -134,11 +151,22 @@ static int64_t length_of(const model_shape *s, vector_length length)
         return s->n_ff;
     case LENGTH_BUCKETS:
         return (int64_t)s->n_heads * s->encoder.n_buckets;
+    case LENGTH_HEADS:
+        return s->n_heads;
     case LENGTH_EXPERTS:
         return s->experts.router.n_experts;
+    case LENGTH_EXPERTS_FF:
+        return s->experts.n_ff;
     default:
         return s->n_embd;
     }
+}
+
+/* How many such vectors a tensor has, one after the other. */
+static int64_t rows_of(const model_shape *s, vector_length length)
+{
+    bool each = length == LENGTH_EXPERTS_FF || length == LENGTH_EXPERTS_D;
+    return each ? s->experts.router.n_experts : 1;
 }
 
 static bool has_tensor(const model_shape *s, const gguf *g, int32_t layer, const char *tensor)
@@ -168,6 +196,14 @@ static bool has_vector(const model_shape *s, const gguf *g, int32_t layer, const
                          has_tensor(s, g, layer, "hidden_norm.weight"));
     case NEED_OLD:
         return taps && has_tensor(s, g, layer, role->name);
+    case NEED_FFN:
+    case NEED_POST:
+        return before && s->arch->post_is_ffn_norm == (role->need == NEED_POST);
+    case NEED_SINKS:
+        return s->arch->sinks;
+    case NEED_EXPERT_BIASES:
+        return layer_has_experts(s, layer) &&
+               (s->arch->expert_biases || has_tensor(s, g, layer, role->name));
     case NEED_NONE:
         return has_tensor(s, g, layer, role->name);
     case NEED_GATE:
@@ -239,7 +275,8 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
     for (int32_t layer = 0; layer < s->n_layers; layer++)
         for (int32_t i = 0; i < N_ROLES; i++)
             if (has_vector(s, g, layer, &roles[i]))
-                vectors += vector_bytes(length_of(s, roles[i].length));
+                vectors +=
+                    vector_bytes(length_of(s, roles[i].length) * rows_of(s, roles[i].length));
     /* A table of biases for each tensor of them. */
     vectors += n * vector_bytes((int64_t)s->n_heads * bias_ld(s));
     size_t readers = n_readers * (MATRICES_PER_READER * sizeof(weight) + sizeof(reader_layout));
@@ -376,25 +413,35 @@ static drey_status bind_experts(binder *b, layer_layout *y)
     return DREY_OK;
 }
 
+/* n neighbouring matrices of each expert, which one tensor has. */
+static drey_status bind_slot(binder *b, layer_layout *y, int32_t matrix, int32_t n,
+                             const char *role, int64_t k, int64_t rows)
+{
+    char name[64];
+    const gguf_tensor *t;
+    TRY(find_deep(b, layer_tensor(&b->l->shape, name, b->layer, role),
+                  (int64_t[3]){k, n * rows, b->l->shape.experts.router.n_experts}, &t));
+    return expert_matrices_describe(y->experts.of, matrix, n, &b->l->matrix[b->l->n_matrices++], t,
+                                    b->kernels, b->err);
+}
+
 /* The matrices of experts, which are in no pass. */
 static drey_status bind_slots(binder *b, layer_layout *y)
 {
     static const char *const names[EXPERT_MATRICES] = {"ffn_gate_exps.weight", "ffn_up_exps.weight",
                                                        "ffn_down_exps.weight"};
     const model_shape *s = &b->l->shape;
-    int32_t n = s->experts.router.n_experts, n_ff = s->experts.n_ff;
+    int32_t n_ff = s->experts.n_ff;
     if (!layer_has_experts(s, b->layer))
         return DREY_OK;
     y->experts.of = &b->l->experts[b->layer];
-    y->experts.of->n_experts = n;
-    for (int32_t i = 0; i < EXPERT_MATRICES; i++) {
-        char name[64];
-        const gguf_tensor *t;
+    y->experts.of->n_experts = s->experts.router.n_experts;
+    bool fused = has_tensor(s, b->g, b->layer, "ffn_gate_up_exps.weight");
+    if (fused)
+        TRY(bind_slot(b, y, EXPERT_GATE, 2, "ffn_gate_up_exps.weight", s->n_embd, n_ff));
+    for (int32_t i = fused ? EXPERT_DOWN : EXPERT_GATE; i < EXPERT_MATRICES; i++) {
         bool down = i == EXPERT_DOWN;
-        TRY(find_deep(b, layer_tensor(s, name, b->layer, names[i]),
-                      (int64_t[3]){down ? n_ff : s->n_embd, down ? s->n_embd : n_ff, n}, &t));
-        TRY(expert_matrix_describe(y->experts.of, i, &b->l->matrix[b->l->n_matrices++], t,
-                                   b->kernels, b->err));
+        TRY(bind_slot(b, y, i, 1, names[i], down ? n_ff : s->n_embd, down ? s->n_embd : n_ff));
     }
     return DREY_OK;
 }
@@ -477,8 +524,8 @@ static drey_status bind_vectors(binder *b, layer_layout *y)
         if (roles[i].need == NEED_BUCKETS)
             TRY(bind_buckets(b, y));
         else
-            TRY(bind_vector(b, layer_tensor(&b->l->shape, name, b->layer, roles[i].name),
-                            length_of(s, roles[i].length), out));
+            TRY(bind_vectors_of(b, layer_tensor(s, name, b->layer, roles[i].name),
+                                length_of(s, roles[i].length), rows_of(s, roles[i].length), out));
     }
     if (y->q_bias && has_tensor(s, b->g, b->layer, "attn_qkv.weight")) {
         y->k_bias = y->q_bias + length_of(s, LENGTH_Q);

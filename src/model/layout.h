@@ -26,6 +26,8 @@ typedef struct layer_experts {
     weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
     float *choice_bias; /* [n_experts]: of the choice alone */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
+    float *router_bias; /* [n_experts]: of the logits */
+    float *gate_bias, *up_bias, *down_bias; /* [n_experts][F] twice, [n_experts][D] */
     expert_layer *of;
 } layer_experts;
 
@@ -47,6 +49,7 @@ typedef struct layer_layout {
     struct {
         int32_t window; /* a row sees so many positions; 0: all */
         int32_t rope;   /* its rotation: of model_shape.rope */
+        float *sinks;   /* [H]: scores of seeing nothing */
     } positions;
     layer_encdec encdec;
     layer_experts experts;

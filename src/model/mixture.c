@@ -37,8 +37,10 @@ static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
     const layer_experts *e = experts_of(p);
     const router_shape *r = router_of(p);
     for (int32_t i = from; i < to; i++) {
-        if (!router_choose(r, ws->mixture.logits + i * row_stride(r->n_experts), e->choice_bias,
-                           ws->mixture.chosen + (int64_t)i * r->n_used,
+        float *logits = ws->mixture.logits + i * row_stride(r->n_experts);
+        if (e->router_bias)
+            p->r->kernels->add(logits, e->router_bias, r->n_experts);
+        if (!router_choose(r, logits, e->choice_bias, ws->mixture.chosen + (int64_t)i * r->n_used,
                            ws->mixture.weight + (int64_t)i * r->n_used))
             atomic_store(&p->failed, true);
         if (e->shared_gate)
@@ -177,14 +179,25 @@ static void quantise_in(const model_pass *p, int32_t i)
     quantise_run(p, i, p->source + wave_of(p)->run[i].first * p->source_ld);
 }
 
-/* Activates, and quantises for Down. */
+/* Adds an expert's row of a bias, where there is one. */
+static void add_bias(const model_pass *p, float *x, const float *bias, int32_t expert, int64_t n)
+{
+    if (bias)
+        p->r->kernels->add(x, bias + expert * n, n);
+}
+
+/* Biases and activation, quantised for Down. */
 static void activate(const model_pass *p, int32_t i)
 {
     const workspace *ws = p->r->ws;
+    const layer_experts *e = experts_of(p);
     int64_t at = ws->mixture.at[i] * p->source_ld;
-    for (int32_t row = 0; row < wave_of(p)->run[i].n; row++) {
+    expert_run run = wave_of(p)->run[i];
+    for (int32_t row = 0; row < run.n; row++) {
         float *gate = ws->gate + at + row * p->source_ld, *up = ws->up + at + row * p->source_ld;
-        p->r->kernels->swiglu(gate, gate, up, p->source_k);
+        add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
+        add_bias(p, up, e->up_bias, run.expert, p->source_k);
+        pass_activate(p->r, gate, up, p->source_k);
     }
     quantise_run(p, i, ws->gate + at);
 }
@@ -268,15 +281,19 @@ static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
     const workspace *ws = p->r->ws;
     int32_t n_used = router_of(p)->n_used;
     int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
+    const layer_experts *e = experts_of(p);
     bool shared = p->r->layout->layer[p->layer].up;
     for (int32_t i = from; i < to; i++) {
         float *y = ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
-        for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++)
-            add_weighted(y, ws->mixture.rows + ws->mixture.place[j] * ld, ws->mixture.weight[j], n);
+        for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++) {
+            float *of = ws->mixture.rows + ws->mixture.place[j] * ld;
+            add_bias(p, of, e->down_bias, ws->mixture.chosen[j], n);
+            add_weighted(y, of, ws->mixture.weight[j], n);
+        }
         if (shared)
             add_weighted(y, ws->mixture.shared + i * ld,
-                         experts_of(p)->shared_gate ? ws->mixture.shared_weight[i] : 1.0f, n);
+                         e->shared_gate ? ws->mixture.shared_weight[i] : 1.0f, n);
     }
 }
 

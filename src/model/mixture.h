@@ -1,7 +1,8 @@
 /* The feed-forward part of a layer that is a mixture of experts.
  *
  *   m = norm(x)                     w, chosen = the router's choice for each row (router.h)
- *   y = sum over the chosen experts e, by rising number, of w_e Down_e (act(Gate_e m) * Up_e m)
+ *   y = sum over the chosen experts e, by rising number, of
+ *         w_e (Down_e act(Gate_e m + bias, Up_e m + bias) + bias), biases where there are some,
  *       + sigmoid(s . m) * (the shared expert's), where there is one
  *
  * A row's sum has one order and one place, mixture_add: neither slots nor waves, other rows or

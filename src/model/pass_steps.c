@@ -139,6 +139,42 @@ void pass_norm(const runner *r, float *y, const float *x, const float *norm, con
         r->kernels->rmsnorm(y, x, norm, s->n_embd, s->norm_eps);
 }
 
+/* NaN stays. */
+static void relu(float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
+
+/* Makes FFN_SWIGLU_CUT of SwiGLU: with h = 1.702 g it is h * sigmoid(h) * ((u + 1) / 1.702). NaN
+ * stays. */
+static void cut_gates(float *gate, float *up, int64_t n)
+{
+    const float limit = 7.0f, alpha = 1.702f, inverse = 1 / alpha;
+    for (int64_t i = 0; i < n; i++) {
+        float g = gate[i] > limit ? limit : gate[i], u = up[i] > limit ? limit : up[i];
+        gate[i] = alpha * g;
+        up[i] = ((u < -limit ? -limit : u) + 1) * inverse;
+    }
+}
+
+void pass_activate(const runner *r, float *gate, float *up, int64_t n)
+{
+    const kernel_table *kernels = r->kernels;
+    ffn_kind kind = r->layout->shape.arch->ffn;
+    if (kind == FFN_RELU && !up) {
+        relu(gate, n);
+    } else if (kind == FFN_ERF) {
+        kernels->gelu(gate, gate, n);
+    } else if (kind == FFN_SWIGLU || kind == FFN_SWIGLU_CUT) {
+        if (kind == FFN_SWIGLU_CUT)
+            cut_gates(gate, up, n);
+        kernels->swiglu(gate, gate, up, n);
+    } else {
+        kernels->geglu(gate, gate, up, n);
+    }
+}
+
 void pass_scale(float *x, float factor, int64_t n)
 {
     for (int64_t i = 0; i < n && factor != 1.0f; i++)

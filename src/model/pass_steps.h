@@ -45,6 +45,9 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
 /* y = norm(x), of [D], as the architecture has it. norm NULL: x. y may be x if there is one. */
 void pass_norm(const runner *r, float *y, const float *x, const float *norm, const float *bias);
+/* gate = activation of gate and up [n], as the architecture has it; up NULL: there are no gates,
+ * and gate is what is activated. up is overwritten. */
+void pass_activate(const runner *r, float *gate, float *up, int64_t n);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 

@@ -138,8 +138,9 @@ static double clamp(double x, double low, double high)
 double rope_frequencies(const model_shape *s, const rope_shape *rope, const float *factors,
                         double *out)
 {
-    double low = clamp(floor(pair_of(s, rope, rope->fast)), 0, s->n_rot - 1);
-    double high = clamp(ceil(pair_of(s, rope, rope->slow)), 0, s->n_rot - 1);
+    double low = pair_of(s, rope, rope->fast), high = pair_of(s, rope, rope->slow);
+    low = clamp(s->arch->yarn_exact ? low : floor(low), 0, s->n_rot - 1);
+    high = clamp(s->arch->yarn_exact ? high : ceil(high), 0, s->n_rot - 1);
     double width = max_f64(high - low, 0.001);
     for (int32_t i = 0; i < s->n_rot / 2; i++) {
         double frequency = pow_f64(rope->base, -2.0 * i / s->n_rot);

@@ -56,6 +56,13 @@ static int32_t usual_id(const tokenizer *t, int32_t id)
     return !t->byte_level && is_control ? id : -1;
 }
 
+static int32_t find_text(const tokenizer *t, const char *text)
+{
+    return vocab_find(&t->vocab, text, strlen(text));
+}
+
+/* In OpenAI's harmony <|end|> ends a message and not the answer, which may have several: an answer
+ * ends with <|return|>, or with <|call|>, which is no such token elsewhere. */
 static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
 {
     static const char *const names[] = {
@@ -70,6 +77,7 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         "<end_of_turn>",
         "<EOT>",
         "<|return|>",
+        "<|call|>",
         "<|end_of_turn|>",
         "[EOT]",
         "<end_of_utterance>",
@@ -84,9 +92,11 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
     add_end(t, t->eos);
     add_end(t, eot);
     add_end(t, eom);
+    bool harmony = find_text(t, "<|return|>") >= 0 && find_text(t, "<|call|>") >= 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int32_t id = vocab_find(&t->vocab, names[i], strlen(names[i]));
-        if (id < 0)
+        int32_t id = find_text(t, names[i]);
+        if (id < 0 || (harmony && strcmp(names[i], "<|end|>") == 0) ||
+            (!harmony && strcmp(names[i], "<|call|>") == 0))
             continue;
         token_type type = vocab_type(&t->vocab, id);
         bool markup = strcmp(names[i], "</s>") == 0; /* a tag of HTML, to Gemma */

@@ -6,21 +6,26 @@
 
 #include "common/num.h"
 
-drey_status expert_matrix_describe(expert_layer *l, int32_t matrix, weight *all,
-                                   const gguf_tensor *t, const kernel_table *kernels,
-                                   drey_error *err)
+drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n, weight *all,
+                                     const gguf_tensor *t, const kernel_table *kernels,
+                                     drey_error *err)
 {
-    expert_matrix *m = &l->matrix[matrix];
-    if (t->dims[1] % GROUP_ROWS)
+    int64_t n_rows = t->dims[1] / n;
+    if (n_rows % GROUP_ROWS)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "tensor %s has experts of %lld rows; drey computes multiples of %d", t->name,
-             (long long)t->dims[1], GROUP_ROWS);
+             (long long)n_rows, GROUP_ROWS);
     TRY(weight_describe(all, t, kernels, err));
     all->stays.in_pass = false;
-    m->all = all;
-    m->n_groups = (int32_t)(t->dims[1] / GROUP_ROWS);
-    m->at = l->slot_bytes;
-    l->slot_bytes += (size_t)m->n_groups * all->stays.group_bytes;
+    int32_t n_groups = (int32_t)(n_rows / GROUP_ROWS);
+    for (int32_t i = 0; i < n; i++) {
+        l->matrix[matrix + i] = (expert_matrix){.all = all,
+                                                .n_groups = n_groups,
+                                                .first = i * n_groups,
+                                                .stride = n * n_groups,
+                                                .at = l->slot_bytes};
+        l->slot_bytes += (size_t)n_groups * all->stays.group_bytes;
+    }
     return DREY_OK;
 }
 
@@ -173,7 +178,7 @@ static stream_piece *list_pieces(const weights *w, int32_t i, int matrix, stream
 {
     expert_set *e = w->experts;
     const expert_matrix *m = &e->wave.layer->matrix[matrix];
-    int32_t first = e->wave.run[i].expert * m->n_groups, step = piece_groups(m);
+    int32_t first = e->wave.run[i].expert * m->stride + m->first, step = piece_groups(m);
     e->wave.seq[i * EXPERT_MATRICES + matrix] = piece - e->piece;
     for (int32_t g = 0; g < m->n_groups; g += step)
         *piece++ = weight_piece(w, m->all, first + g, first + min_i32(g + step, m->n_groups));

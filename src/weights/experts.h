@@ -8,6 +8,8 @@
  *   up     |expert 0|expert 1|expert 2| ...
  *   down   |expert 0|expert 1|expert 2| ...
  *
+ *   or gate and up in one:   |gate 0|up 0|gate 1|up 1| ...
+ *
  * A wave is what a pass multiplies with at a time: experts that are in slots together, those that
  * were there before first. The others' pieces are appended to the weights' stream, and products
  * (product_begin_experts) put them into their slots as they arrive. A wave is computed in batches,
@@ -24,9 +26,10 @@
 enum { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_MATRICES };
 
 typedef struct expert_matrix {
-    weight *all;      /* [n_experts * n_rows][k]: nothing of it is pinned, and no pass streams it */
-    int32_t n_groups; /* of an expert */
-    size_t at;        /* of its first group in a slot */
+    weight *all;      /* [n_experts * its rows][k]: nothing of it is pinned, no pass streams it */
+    int32_t n_groups; /* of an expert: group i of expert e is e * stride + first + i of `all` */
+    int32_t first, stride;
+    size_t at; /* of its first group in a slot */
 } expert_matrix;
 
 typedef struct expert_layer {
@@ -62,12 +65,12 @@ typedef struct expert_set {
     uint64_t n_used, n_read;   /* experts so far: of all waves, and those that were not there */
 } expert_set;
 
-/* Describes one matrix of all experts, from a tensor [n_experts][n_rows][k]; those before it have
- * been. `all` is filled. DREY_ERR_UNSUPPORTED: no kernel, or n_rows is no multiple of
- * GROUP_ROWS. */
-drey_status expert_matrix_describe(expert_layer *l, int32_t matrix, weight *all,
-                                   const gguf_tensor *t, const kernel_table *kernels,
-                                   drey_error *err);
+/* Describes n matrices of all experts, from `matrix` on, of a tensor [n_experts][n][n_rows][k];
+ * those before them have been. `all` is filled. DREY_ERR_UNSUPPORTED: no kernel, or n_rows is no
+ * multiple of GROUP_ROWS. */
+drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n, weight *all,
+                                     const gguf_tensor *t, const kernel_table *kernels,
+                                     drey_error *err);
 
 /* Layers that have experts. */
 int32_t experts_layers(const expert_layer *layer, int32_t n_layers);

@@ -33,12 +33,14 @@ static void rounded(float *y, const float *x, int32_t n, kv_format format)
 
 /* ---- A problem: rows that see positions 0 .. n_seen[r] - 1 of the same timeline ---- */
 
-enum { MAX_ROWS = 70 };
+enum { MAX_ROWS = 70, MAX_HEADS = 130 };
 
 typedef struct problem {
     kv_format format;
     int32_t n_rows, n_q, dim, n_positions, n_slots, window;
     float scale, cap;
+    bool has_sinks;
+    float sinks[MAX_HEADS];
     int64_t ld;
     float *keys, *values; /* [n_slots][dim], as the cache rounds them */
     float *want;          /* [n_rows][n_q * dim] */
@@ -89,6 +91,13 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
             a[i] = start == begin ? a_b[i] : fmaf(a[i], c, a_b[i] * c_b);
         l = start == begin ? l_b : fmaf(l, c, l_b * c_b);
         m = max;
+    }
+    if (p->has_sinks) {
+        float sink = p->sinks[head], max = sink > m ? sink : m;
+        float c = exp_f32(m - max), c_b = exp_f32(sink - max);
+        for (int32_t i = 0; i < p->dim; i++)
+            a[i] = fmaf(a[i], c, 0 * c_b);
+        l = fmaf(l, c, c_b);
     }
     for (int32_t i = 0; i < p->dim; i++)
         a[i] *= 1.0f / l;
@@ -156,6 +165,16 @@ static void expect(problem *p)
     for (int32_t r = 0; r < p->n_rows; r++)
         for (int32_t h = 0; h < p->n_q; h++)
             expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->dim);
+}
+
+/* Gives every head a sink, below and above what scores are. */
+static void add_sinks(problem *p)
+{
+    assert_true(p->n_q <= MAX_HEADS);
+    p->has_sinks = true;
+    for (int32_t i = 0; i < p->n_q; i++)
+        p->sinks[i] = i % 5 == 4 ? uniform(-60, 60) : uniform(-4, 8);
+    expect(p);
 }
 
 /* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so
@@ -231,6 +250,7 @@ static attention attention_of(problem *p, const kernel_table *t)
                        .scale = p->scale,
                        .cap = p->cap,
                        .window = p->window,
+                       .sinks = p->has_sinks ? p->sinks : NULL,
                        .keys = p->cache_keys.data,
                        .values = p->cache_values.data,
                        .n_prefix = p->n_prefix,
@@ -313,6 +333,8 @@ static bool next(each *e)
         q8 = s->dim % KV_Q8_BLOCK == 0;
     } while ((format == KV_Q8_0 && !q8) || (e->sparse && format != (q8 ? i % 3 : KV_F16)));
     e->p = problem_make(s, (kv_format)format, i % 4 == 2 ? 40.0f : 2.0f);
+    if ((i + format) % 3 == 0)
+        add_sinks(&e->p);
     return true;
 }
 
@@ -339,6 +361,9 @@ static void check_windows(problem *p)
     for (size_t w = 0; w < sizeof windows / sizeof *windows; w++) {
         p->window = windows[w];
         p->cap = w % 2 ? 3.0f : 0;
+        if (w % 3 == 2)
+            add_sinks(p);
+        p->has_sinks = w % 3 == 2;
         expect(p);
         check_tiers(p, "a window");
         FOR_EACH_TIER(t)
@@ -575,10 +600,12 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
         score_error = fmax(score_error, u * (p->dim / 16.0 + 6) * absolute);
         high = fmax(high, s[j]), low = fmin(low, s[j]);
     }
+    double sink = p->has_sinks ? (double)p->sinks[head] : -INFINITY;
+    high = fmax(high, sink), low = p->has_sinks ? fmin(low, sink) : low;
     double folds = n / 64.0 + 1;
     double relative = 2 * score_error + u * (2 * (high - low) + 70 + 10 * folds);
     for (int32_t i = 0; i < p->dim; i++) {
-        double sum = 0, absolute = 0, weights = 0;
+        double sum = 0, absolute = 0, weights = exp(sink - high);
         for (int32_t j = 0; j < n; j++) {
             double w = exp(s[j] - high), v = (double)p->values[number_at(p, row, j) + i];
             sum += w * v, absolute += w * fabs(v), weights += w;
@@ -595,6 +622,8 @@ TEST(test_against_double)
     for (int i = 0; i < N_CHAINS; i++) {
         double value[256], bound[256];
         problem p = problem_make(&shapes[i], KV_F16, i % 3 == 2 ? 20.0f : 2.0f);
+        if (i % 2)
+            add_sinks(&p);
         attention a = attention_of(&p, best);
         attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
         for (int32_t h = 0; h < p.n_rows * p.n_q; h++) {
@@ -620,6 +649,8 @@ TEST(test_bias_of_nothing)
     const float nothing[MAX_ROWS * 2] = {0};
     for (int i = 0; i < N_CHAINS; i += 3) {
         problem p = problem_make(&shapes[i], KV_F16, 2.0f);
+        if (i % 2)
+            add_sinks(&p);
         if (p.n_q <= MAX_ROWS)
             for (int capped = 0; capped < 2; capped++) {
                 p.cap = capped ? 3.0f : 0;

@@ -16,6 +16,12 @@ static const toy_key groups[] = {{"expert_gating_func", GGUF_U32, 2, NULL},
                                  {0}};
 static const toy_key chosen[] = {
     {"expert_gating_func", GGUF_U32, 3, NULL}, {"expert_weights_scale", GGUF_F32, 1.5, NULL}, {0}};
+static const toy_key window[] = {{"attention.sliding_window", GGUF_U32, 37, NULL}, {0}};
+static const toy_key yarn[] = {{"attention.sliding_window", GGUF_U32, 37, NULL},
+                               {"rope.scaling.type", GGUF_STRING, 0, "yarn"},
+                               {"rope.scaling.factor", GGUF_F32, 8, NULL},
+                               {"rope.scaling.original_context_length", GGUF_U32, 64, NULL},
+                               {0}};
 /* Seeds are such that each expert is used in each layer, and that no choice among the goldens' ids
  * is so close (nearer than 6e-5 in its weights) that rounding could turn it. "granitemoe-shared" is
  * the one whose shared expert has no gate, "qwen3moe" has heads wider than width / heads; in
@@ -68,6 +74,22 @@ static const struct {
      0,
      {.n = 16, .n_used = 3, .n_ff = 64, .choice_bias = true}},
     {"toy-experts-chosen", "olmoe", chosen, 349, TYPE_F32, 0, {.n = 8, .n_used = 3, .n_ff = 64}},
+    {"toy-experts-fused",
+     "qwen3moe",
+     NULL,
+     360,
+     TYPE_F16,
+     0,
+     {.n = 8, .n_used = 2, .n_ff = 96, .fused = true}},
+    {"toy-gpt-oss", "gpt-oss", window, 351, TYPE_F32, 0, {.n = 8, .n_used = 3, .n_ff = 64}},
+    {"toy-gpt-oss-yarn", "gpt-oss", yarn, 362, TYPE_F32, 32, {.n = 16, .n_used = 4, .n_ff = 32}},
+    {"toy-gpt-oss-mxfp4",
+     "gpt-oss",
+     window,
+     353,
+     TYPE_MXFP4,
+     32,
+     {.n = 8, .n_used = 4, .n_ff = 96}},
 };
 
 const char *expert_toy(int i, toy_options *o)

@@ -8,7 +8,7 @@ enum {
     FIRST_T5_TOY = 10, /* the first with an encoder, and all after it */
     FIRST_BART_TOY = 13,
     N_ARCH_TOYS = 15,
-    N_EXPERT_TOYS = 10,
+    N_EXPERT_TOYS = 14,
     N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS
 };
 

@@ -228,9 +228,18 @@ static void plan_experts(model_plan *m, int32_t layer)
     add_table(m, layer_name(name, layer, "ffn_gate_inp.weight"), d, e->n, 2 / sqrtf((float)d));
     if (e->choice_bias)
         add_vector(m, layer_name(name, layer, "exp_probs_b.bias"), e->n, 0.0f, 0.05f);
-    add_matrices(m, layer_name(name, layer, "ffn_gate_exps.weight"), d, ff, 1.0f);
-    add_matrices(m, layer_name(name, layer, "ffn_up_exps.weight"), d, ff, 1.0f);
+    if (e->fused)
+        add_matrices(m, layer_name(name, layer, "ffn_gate_up_exps.weight"), d, 2 * ff, 1.0f);
+    for (int i = 0; i < 2 && !e->fused; i++)
+        add_matrices(m, layer_name(name, layer, i ? "ffn_up_exps.weight" : "ffn_gate_exps.weight"),
+                     d, ff, 1.0f);
     add_matrices(m, layer_name(name, layer, "ffn_down_exps.weight"), ff, d, 1.5f * weight);
+    if (is_arch(o, "gpt-oss")) {
+        add_vector(m, layer_name(name, layer, "ffn_gate_inp.bias"), e->n, 0.0f, 0.7f);
+        add_table(m, layer_name(name, layer, "ffn_gate_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_up_exps.bias"), ff, e->n, 0.5f);
+        add_table(m, layer_name(name, layer, "ffn_down_exps.bias"), d, e->n, 0.5f * weight);
+    }
     if (shared == 0)
         return;
     if (is_arch(o, "qwen2moe"))
@@ -263,7 +272,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     char name[64];
     int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
     float weight = layer_weight(o, layer);
-    bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe");
+    bool oss = is_arch(o, "gpt-oss");
+    bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe") || oss;
     bool gemma = is_arch(o, "gemma2") || is_arch(o, "gemma3");
     bool gpt2 = is_arch(o, "gpt2"), phi3 = is_arch(o, "phi3");
     add_vector(m, layer_name(name, layer, "attn_norm.weight"), d, 1.0f, 0.1f);
@@ -291,11 +301,14 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
                    0.2f);
     }
     add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
-    if (o->biases || gpt2)
+    if (oss)
+        add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
+    if (o->biases || gpt2 || oss)
         add_vector(m, layer_name(name, layer, "attn_output.bias"), d, 0.0f, 0.3f);
     if (gemma) /* next to embeddings that are multiplied with sqrt(d) */
         add_vector(m, layer_name(name, layer, "post_attention_norm.weight"), d, weight, 0.2f);
-    add_vector(m, layer_name(name, layer, "ffn_norm.weight"), d, 1.0f, 0.1f);
+    add_vector(m, layer_name(name, layer, oss ? "post_attention_norm.weight" : "ffn_norm.weight"),
+               d, 1.0f, 0.1f);
     if (gpt2)
         add_vector(m, layer_name(name, layer, "ffn_norm.bias"), d, 0.0f, 0.3f);
     plan_ffn(m, layer);

@@ -33,6 +33,7 @@ typedef struct toy_experts {
     int32_t n_shared; /* rows of the expert that all tokens use; 0: none */
     int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
     bool choice_bias; /* with exp_probs_b */
+    bool fused;       /* gates and ups in one tensor */
 } toy_experts;
 
 typedef struct toy_options {

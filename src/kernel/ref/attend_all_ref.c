@@ -121,6 +121,6 @@ void attend_reference(const attention *a, int32_t first, int32_t last, void *scr
         fold_positions(&p, &fixed);
         fold_positions(&p, &own);
         assert(p.begun);
-        p.block->divide(&p.pairs);
+        attend_end(a, first, &p.pairs);
     }
 }

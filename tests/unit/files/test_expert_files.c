@@ -135,6 +135,64 @@ TEST(refuses_what_is_missing)
     refused_without("qwen2moe.expert_count", "qwen2moe.expert_used_count is 2");
 }
 
+static toy_options gpt_oss(void)
+{
+    toy_options o = toy_usual();
+    o.architecture = "gpt-oss";
+    o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
+    return o;
+}
+
+/* Without them it would be another model's text. */
+TEST(refuses_a_gpt_oss_without_sinks_or_biases)
+{
+    static const char *const tensors[] = {
+        "blk.1.attn_sinks.weight", "blk.1.ffn_gate_inp.bias",  "blk.1.ffn_gate_exps.bias",
+        "blk.1.ffn_up_exps.bias",  "blk.1.ffn_down_exps.bias", "blk.1.post_attention_norm.weight"};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        toy_options o = gpt_oss();
+        gguf_writer w = {0};
+        char says[96];
+        toy_build(&w, &o, 0);
+        w.bytes[after_name(&w, tensors[i]) - 1] = '_';
+        snprintf(says, sizeof says, "tensor %s is missing", tensors[i]);
+        refused(&w, says);
+    }
+}
+
+/* Changes a tensor's first or second size, after its name and the number of them. */
+static void refused_size(const char *tensor, int which, uint32_t size, const char *says)
+{
+    toy_options o = gpt_oss();
+    gguf_writer w = {0};
+    toy_build(&w, &o, 0);
+    writer_patch_u32(&w, after_name(&w, tensor) + 4 + 8 * (size_t)which, size);
+    refused(&w, says);
+}
+
+TEST(refuses_biases_of_another_shape)
+{
+    refused_size("blk.0.attn_sinks.weight", 0, 2,
+                 "tensor blk.0.attn_sinks.weight has shape [2, 1] instead of [4, 1]");
+    refused_size("blk.0.ffn_gate_inp.bias", 0, 4,
+                 "tensor blk.0.ffn_gate_inp.bias has shape [4, 1] instead of [8, 1]");
+    refused_size("blk.2.ffn_gate_exps.bias", 1, 4,
+                 "tensor blk.2.ffn_gate_exps.bias has shape [64, 4] instead of [64, 8]");
+    refused_size("blk.2.ffn_down_exps.bias", 0, 32,
+                 "tensor blk.2.ffn_down_exps.bias has shape [32, 8] instead of [64, 8]");
+}
+
+TEST(refuses_gates_and_ups_that_are_not_twice_as_many)
+{
+    toy_options o = mixture();
+    gguf_writer w = {0};
+    o.experts.fused = true;
+    toy_build(&w, &o, 0);
+    writer_patch_u32(&w, after_name(&w, "blk.1.ffn_gate_up_exps.weight") + 4 + 8, 64);
+    refused(&w, "tensor blk.1.ffn_gate_up_exps.weight has shape [64, 64, 8] instead of "
+                "[64, 128, 8]");
+}
+
 TEST(refuses_widths_that_no_kernel_has)
 {
     toy_options o = mixture();

@@ -367,6 +367,26 @@ TEST(blanks_after_special_tokens)
     }
 }
 
+/* Where an answer has several messages <|end|> ends one of them only. */
+TEST(ends_of_answers_in_messages)
+{
+    static const char *const tokens[] = {"<|end|>", "<|call|>", "<|return|>", "x", NULL};
+    static const char *const others[] = {"<|end|>", "<|call|>", "<|ret|>", "x", NULL};
+    static const int32_t types[] = {3, 3, 3, 1};
+    vocab_keys keys = tiny_keys;
+    keys.types = types;
+    for (int harmony = 0; harmony < 2; harmony++) {
+        test_vocab v;
+        keys.tokens = harmony ? tokens : others;
+        keys.merges = (const char *const[]){NULL};
+        MUST(vocab_make, &v, &keys);
+        assert_int_equal(tokenizer_is_end(v.tokenizer, 0), !harmony);
+        assert_int_equal(tokenizer_is_end(v.tokenizer, 1), harmony);
+        assert_int_equal(tokenizer_is_end(v.tokenizer, 2), harmony);
+        vocab_close(&v);
+    }
+}
+
 /* Names of several families stand for one expression. */
 TEST(names_of_one_expression)
 {
