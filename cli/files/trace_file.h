@@ -4,6 +4,10 @@
  *      lane (thread) | text | draft | verify | provisional | stall | read | prompt | draft's reads
  *      events        | a turn with its tree  | rows, nodes |       | MB   | rows   |
  *
+ *      of a mixture  | experts                             | expert reads 1, 2, ...
+ *      events        | a layer's: how many it uses, and of | a read of an expert, with its layer
+ *                    | them those that are not in memory   | and number; as many lanes as needed
+ *
  * Reads that overlap are one event, cut every 32 MiB so that its length shows their speed. */
 #pragma once
 
@@ -34,12 +38,14 @@ typedef enum trace_lane {
     LANE_STALL,
     LANE_READ,
     LANE_PROMPT,
+    LANE_EXPERTS,
     TRACE_LANES
 } trace_lane;
 
 typedef struct trace_bar {
     double t0, t1; /* seconds */
-    double amount; /* rows, nodes, bytes */
+    double amount; /* rows, nodes, bytes, experts */
+    double part;   /* of the experts those that were read */
 } trace_bar;
 
 typedef enum trace_fate { FATE_WAITS, FATE_SUBMITTED, FATE_ACCEPTED } trace_fate;

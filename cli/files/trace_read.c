@@ -10,8 +10,9 @@
 #include <string.h>
 
 static const char *const lane_names[TRACE_LANES] = {
-    [LANE_DRAFT] = "draft", [LANE_VERIFY] = "verify", [LANE_PROVISIONAL] = "provisional",
-    [LANE_STALL] = "stall", [LANE_READ] = "read",     [LANE_PROMPT] = "prompt"};
+    [LANE_DRAFT] = "draft",    [LANE_VERIFY] = "verify", [LANE_PROVISIONAL] = "provisional",
+    [LANE_STALL] = "stall",    [LANE_READ] = "read",     [LANE_PROMPT] = "prompt",
+    [LANE_EXPERTS] = "experts"};
 
 /* A whole number from least to most, or INT32_MIN. */
 static int whole(const json_value *item, double least, double most)
@@ -71,6 +72,13 @@ static bool read_turn(trace_turn *t, const json_value *event, double t0, double 
 
 /* ---- Events ---- */
 
+/* {"used":4,"read":1,"layer":0} */
+static bool read_part(trace_bar *bar, const json_value *args)
+{
+    bar->part = whole(json_member(args, "read"), 0, INT32_MAX);
+    return bar->amount >= 1 && bar->part >= 0 && bar->part <= bar->amount;
+}
+
 static bool read_event(trace_file *t, const json_value *event)
 {
     const char *phase = json_member_text(event, "ph"), *name = json_member_text(event, "name");
@@ -90,8 +98,9 @@ static bool read_event(trace_file *t, const json_value *event)
     for (int lane = 0; lane < TRACE_LANES; lane++)
         if (strcmp(name, lane_names[lane]) == 0 ||
             (lane == LANE_PROMPT && strcmp(name, "load") == 0))
-            t->bars[lane][t->n_bars[lane]++] = (trace_bar){t0, t1, amount};
-    return true;
+            t->bars[lane][t->n_bars[lane]++] = (trace_bar){t0, t1, amount, 0};
+    return strcmp(name, lane_names[LANE_EXPERTS]) != 0 ||
+           read_part(&t->bars[LANE_EXPERTS][t->n_bars[LANE_EXPERTS] - 1], args);
 }
 
 static int by_time(const void *a, const void *b)

@@ -26,7 +26,8 @@ static const shown lanes[] = {{LANE_DRAFT, "G  draft", "draft"},
                               {LANE_VERIFY, "V  verify", "verify"},
                               {LANE_PROVISIONAL, "P  provisional", "provisional"},
                               {LANE_READ, "read", "read"},
-                              {LANE_STALL, "stall", "stall"}};
+                              {LANE_STALL, "stall", "stall"},
+                              {LANE_EXPERTS, "experts", "provisional"}}; /* of mixtures alone */
 enum { N_LANES = sizeof lanes / sizeof *lanes };
 
 typedef struct picture {
@@ -47,16 +48,21 @@ static double lanes_top(void)
     return TOP + STAIRS + 16 + TEXT_LANE;
 }
 
-static double height_of(void)
+static int n_lanes(const trace_file *t)
 {
-    return lanes_top() + N_LANES * LANE + 44;
+    return N_LANES - (t->n_bars[LANE_EXPERTS] == 0);
+}
+
+static double height_of(const trace_file *t)
+{
+    return lanes_top() + n_lanes(t) * LANE + 44;
 }
 
 static void put_head(const picture *p)
 {
     char size[16];
     const trace_file *t = p->t;
-    drawing_begin(p->out, WIDTH, height_of(), "drey: drafting and verifying over time");
+    drawing_begin(p->out, WIDTH, height_of(t), "drey: drafting and verifying over time");
     drawing_text(p->out, LEFT, 26, "start", "title", "%s%s%s",
                  t->target ? path_name(t->target) : "",
                  t->draft && strcmp(t->draft, "none") != 0 ? ", drafted by " : "",
@@ -71,7 +77,7 @@ static void put_head(const picture *p)
 
 static void put_axis(const picture *p)
 {
-    double step = drawing_step(p->t1 - p->t0, 10), bottom = lanes_top() + N_LANES * LANE;
+    double step = drawing_step(p->t1 - p->t0, 10), bottom = lanes_top() + n_lanes(p->t) * LANE;
     int digits = step < 1 ? (int)ceil(-log10(step)) : 0;
     for (double s = ceil((p->t0 - p->origin) / step) * step; p->origin + s <= p->t1; s += step) {
         double x = x_of(p, p->origin + s);
@@ -214,9 +220,19 @@ static void put_amount(const picture *p, const shown *lane, const trace_bar *bar
                 (x0 + x1) / 2, y + 15, bar->amount);
 }
 
+/* Of a layer's experts those that were read, as a share of the height: the rest was in memory. */
+static void put_missing(const picture *p, const shown *lane, const trace_bar *bar, double y)
+{
+    double x0 = x_of(p, bar->t0), x1 = x_of(p, bar->t1), part = bar->part / bar->amount;
+    if (lane->lane == LANE_EXPERTS)
+        fprintf(p->out,
+                "<rect class=\"read\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\"/>\n", x0,
+                y + (1 - part) * (LANE - 10), fmax(x1 - x0, 0.4), part * (LANE - 10));
+}
+
 static void put_lanes(const picture *p)
 {
-    for (int i = 0; i < N_LANES; i++) {
+    for (int i = 0; i < n_lanes(p->t); i++) {
         const shown *lane = &lanes[i];
         double y = lanes_top() + i * LANE;
         drawing_text(p->out, LEFT - 8, y + 18, "end", "small", "%s", lane->name);
@@ -231,6 +247,7 @@ static void put_lanes(const picture *p)
                     "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>\n",
                     lane->class, x0, y + 5, fmax(x1 - x0, 0.4), LANE - 10);
             put_amount(p, lane, bar, y + 3);
+            put_missing(p, lane, bar, y + 5);
         }
     }
 }

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Of a mixture: its lanes have names once something is in them. */
+enum { EXPERTS_TID = 9, FIRST_EXPERT_TID, EXPERT_LANES = 16 };
+
 typedef struct writer {
     FILE *out;
     json_writer json; /* of strings */
@@ -17,6 +20,8 @@ typedef struct writer {
     int64_t origin_ns;    /* the first span's beginning */
     drey_trace_span read; /* what has been joined so far */
     int64_t n_reads;
+    int64_t expert_read_ns[EXPERT_LANES]; /* the end of each lane's last one; 0: it has none */
+    bool has_experts;
 } writer;
 
 enum { READ_EVENT_BYTES = 32 << 20 };
@@ -83,12 +88,57 @@ static void join_read(writer *w, const drey_trace_span *s)
     w->n_reads = 1;
 }
 
+static void name_lane(writer *w, int tid, const char *name, int number)
+{
+    char shown[40];
+    snprintf(shown, sizeof shown, number ? "%s %d" : "%s", name, number);
+    fprintf(w->out,
+            ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
+            "\"%s\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\","
+            "\"args\":{\"sort_index\":%d}}",
+            tid, shown, tid, tid);
+}
+
+static void put_experts(writer *w, const drey_trace_span *s)
+{
+    if (!w->has_experts)
+        name_lane(w, EXPERTS_TID, "experts", 0);
+    w->has_experts = true;
+    fprintf(w->out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":\"experts\",\"ts\":%.3f,\"dur\":%.3f,"
+            "\"args\":{\"used\":%lld,\"read\":%d,\"layer\":%d}}",
+            EXPERTS_TID, us(w, s->t0_ns), (double)(s->t1_ns - s->t0_ns) * 1e-3,
+            (long long)s->amount, s->n_read, s->layer);
+}
+
+/* In the first lane where the last one is over; if there is none, in the last lane, from its end
+ * on. */
+static void put_expert_read(writer *w, const drey_trace_span *s)
+{
+    int i = 0;
+    while (i < EXPERT_LANES - 1 && w->expert_read_ns[i] > s->t0_ns)
+        i++;
+    int64_t t0 = s->t0_ns > w->expert_read_ns[i] ? s->t0_ns : w->expert_read_ns[i];
+    if (w->expert_read_ns[i] == 0)
+        name_lane(w, FIRST_EXPERT_TID + i, "expert reads", i + 1);
+    w->expert_read_ns[i] = s->t1_ns;
+    fprintf(w->out,
+            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"name\":\"expert\",\"ts\":%.3f,\"dur\":%.3f,"
+            "\"args\":{\"bytes\":%lld,\"layer\":%d,\"expert\":%d}}",
+            FIRST_EXPERT_TID + i, us(w, t0), (double)(s->t1_ns - t0) * 1e-3, (long long)s->amount,
+            s->layer, s->expert);
+}
+
 static void put_span(void *user, const drey_trace_span *s)
 {
     writer *w = user;
     const lane *l = lane_of(s->what);
+    if (strcmp(s->what, "experts") == 0)
+        put_experts(w, s);
     if (!l)
         return;
+    if (strcmp(s->what, "read") == 0 && s->expert >= 0)
+        put_expert_read(w, s);
     if (strncmp(s->what, "read", 4) == 0)
         join_read(w, s);
     else
@@ -159,11 +209,7 @@ static void put_about(writer *w)
           "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"drey\"}}",
           w->out);
     for (int i = 0; i < (int)(sizeof lane_names / sizeof *lane_names); i++)
-        fprintf(w->out,
-                ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
-                "\"%s\"}},\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_sort_index\","
-                "\"args\":{\"sort_index\":%d}}",
-                i + 1, lane_names[i], i + 1, i + 1);
+        name_lane(w, i + 1, lane_names[i], 0);
 }
 
 static void put_bytes(void *user, const char *bytes, size_t n, const char *from)

@@ -379,10 +379,14 @@ DREY_API drey_status drey_session_score_exits(drey_session *session, const int32
 typedef struct drey_trace_span {
     int64_t t0_ns, t1_ns;
     /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and,
-     * within those, "stall" (waiting for reads); "read" and "read draft", of which several run at a
-     * time. A constant. */
+     * within those, "stall" (waiting for reads) and "experts" (those of one layer that a mixture's
+     * pass multiplies with at a time, unless all of them have room in memory); "read" and "read
+     * draft", of which several run at a time. A constant. */
     const char *what;
-    int64_t amount; /* rows of a pass, nodes drafted, bytes read */
+    int64_t amount; /* rows of a pass, nodes drafted, bytes read, experts */
+    int32_t layer;  /* of experts; -1: it has none */
+    int32_t expert; /* that is read; -1: it is none */
+    int32_t n_read; /* of "experts": those that were not in memory */
 } drey_trace_span;
 
 typedef struct drey_trace_node {

@@ -6,11 +6,12 @@
 #include "common/num.h"
 
 static const char *const names[TRACE_KINDS] = {
-    [TRACE_READ] = "read",     [TRACE_STALL] = "stall",
-    [TRACE_VERIFY] = "verify", [TRACE_DRAFT] = "draft",
-    [TRACE_PROMPT] = "prompt", [TRACE_LOAD] = "load",
-    [TRACE_PACK] = "pack",     [TRACE_MATMUL] = "matmul",
-    [TRACE_ATTEND] = "attend", [TRACE_PROVISIONAL] = "provisional",
+    [TRACE_READ] = "read",       [TRACE_STALL] = "stall",
+    [TRACE_VERIFY] = "verify",   [TRACE_DRAFT] = "draft",
+    [TRACE_PROMPT] = "prompt",   [TRACE_LOAD] = "load",
+    [TRACE_PACK] = "pack",       [TRACE_MATMUL] = "matmul",
+    [TRACE_ATTEND] = "attend",   [TRACE_PROVISIONAL] = "provisional",
+    [TRACE_EXPERTS] = "experts",
 };
 
 /* Two cache lines are fetched together: rings of different threads share neither of them. */

@@ -27,15 +27,21 @@ typedef enum trace_kind {
     TRACE_MATMUL,      /* products of a pass */
     TRACE_ATTEND,      /* attention of a pass */
     TRACE_PROVISIONAL, /* drafting while a verification waits */
+    TRACE_EXPERTS,     /* a layer's wave of experts; arg: experts; number: those read */
     TRACE_KINDS
 } trace_kind;
 
 typedef struct trace_span {
     int64_t t0_ns, t1_ns;
     int32_t arg; /* what it means depends on the kind */
-    uint16_t what;
-    uint16_t thread;
+    uint32_t what : 8;
+    uint32_t layer : 11;  /* with experts: of which it is, counted from 1; 0: of none */
+    uint32_t number : 13; /* of the expert; of TRACE_EXPERTS: how many were read */
 } trace_span;
+/* Of a span: layer and number, as there. Higher ones are cut. */
+typedef struct trace_part {
+    int32_t layer, number;
+} trace_part;
 
 /* Sums over all spans ever added. */
 typedef struct trace_sums {
@@ -78,8 +84,8 @@ static inline void trace_count(_Atomic int64_t *sum, int64_t more)
 
 /* Adds a span to the ring of `thread`. No other thread may write to that ring at the same time.
  * Does nothing if the trace is NULL. */
-static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t t0_ns,
-                             int64_t t1_ns, int32_t arg)
+static inline void trace_add_of(trace *t, int32_t thread, trace_kind what, int64_t t0_ns,
+                                int64_t t1_ns, int32_t arg, trace_part of)
 {
     if (!t)
         return;
@@ -90,8 +96,17 @@ static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t 
     trace_count(&r->arg[what], arg);
     if (r->n_spans == 0 || !(t->kinds >> what & 1))
         return;
-    r->spans[r->n_added++ % r->n_spans] =
-        (trace_span){t0_ns, t1_ns, arg, (uint16_t)what, (uint16_t)thread};
+    r->spans[r->n_added++ % r->n_spans] = (trace_span){t0_ns,
+                                                       t1_ns,
+                                                       arg,
+                                                       (uint32_t)what & 0xff,
+                                                       (uint32_t)of.layer & 0x7ff,
+                                                       (uint32_t)of.number & 0x1fff};
+}
+static inline void trace_add(trace *t, int32_t thread, trace_kind what, int64_t t0_ns,
+                             int64_t t1_ns, int32_t arg)
+{
+    trace_add_of(t, thread, what, t0_ns, t1_ns, arg, (trace_part){0});
 }
 
 /* The sums over all threads; may be called at any time (a span that is just being added is included

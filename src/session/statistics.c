@@ -287,11 +287,15 @@ static void visit_lane(const drey_engine *e, int32_t lane, const drey_trace_visi
     while ((n = copy_lane(e, lane, &from, spans, sizeof spans / sizeof *spans)) > 0)
         for (int32_t i = 0; i < n; i++) {
             bool of_draft = lane > e->config.n_threads;
-            const drey_trace_span span = {.t0_ns = spans[i].t0_ns,
-                                          .t1_ns = spans[i].t1_ns,
-                                          .what = of_draft ? "read draft"
-                                                           : trace_kind_name(spans[i].what),
-                                          .amount = spans[i].arg};
+            bool of_expert = spans[i].what == TRACE_READ && spans[i].layer > 0;
+            const drey_trace_span span = {
+                .layer = (int32_t)spans[i].layer - 1,
+                .expert = of_expert ? (int32_t)spans[i].number : -1,
+                .n_read = of_expert ? 0 : (int32_t)spans[i].number,
+                .t0_ns = spans[i].t0_ns,
+                .t1_ns = spans[i].t1_ns,
+                .what = of_draft ? "read draft" : trace_kind_name((trace_kind)spans[i].what),
+                .amount = spans[i].arg};
             visitor->span(visitor->user, &span);
         }
 }

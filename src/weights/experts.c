@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "common/num.h"
+#include "os/clock.h"
 
 drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n, weight *all,
                                      const gguf_tensor *t, const kernel_table *kernels,
@@ -173,6 +174,12 @@ static void place_matrix(expert_set *e, int32_t i, int matrix)
     v->seq[at] = -1;
 }
 
+/* Of the wave's layer, as traces count them. */
+static int32_t layer_number(const expert_set *e)
+{
+    return (int32_t)(e->wave.layer - e->layer) + 1;
+}
+
 /* Lists the pieces of a matrix of expert i; seq counts on from `next`. */
 static stream_piece *list_pieces(const weights *w, int32_t i, int matrix, stream_piece *piece)
 {
@@ -180,8 +187,10 @@ static stream_piece *list_pieces(const weights *w, int32_t i, int matrix, stream
     const expert_matrix *m = &e->wave.layer->matrix[matrix];
     int32_t first = e->wave.run[i].expert * m->stride + m->first, step = piece_groups(m);
     e->wave.seq[i * EXPERT_MATRICES + matrix] = piece - e->piece;
-    for (int32_t g = 0; g < m->n_groups; g += step)
-        *piece++ = weight_piece(w, m->all, first + g, first + min_i32(g + step, m->n_groups));
+    for (int32_t g = 0; g < m->n_groups; g += step, piece++) {
+        *piece = weight_piece(w, m->all, first + g, first + min_i32(g + step, m->n_groups));
+        piece->of = (trace_part){layer_number(e), e->wave.run[i].expert};
+    }
     return piece;
 }
 
@@ -221,7 +230,8 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
     v->from = v->to = 0;
     v->most_rows = most_rows;
     v->run = run;
-    expert_slots_use(&l->slots, run, v->n, passing, v->slot, v->there);
+    v->begun_ns = clock_ns();
+    v->n_read = expert_slots_use(&l->slots, run, v->n, passing, v->slot, v->there);
     for (int32_t i = 0; i < v->n; i++) {
         for (int matrix = 0; matrix < EXPERT_MATRICES; matrix++)
             place_matrix(e, i, matrix);
@@ -232,6 +242,16 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
     return v->n;
 }
 
+/* A model that has all its experts in memory has no waves to show. */
+static void end_wave(weights *w)
+{
+    expert_wave *v = &w->experts->wave;
+    if (v->layer->slots.n_slots < v->layer->n_experts)
+        trace_add_of(w->reading.trace, 0, TRACE_EXPERTS, v->begun_ns, clock_ns(), v->n,
+                     (trace_part){layer_number(w->experts), v->n_read});
+    v->layer = NULL;
+}
+
 bool experts_next_batch(weights *w)
 {
     expert_wave *v = &w->experts->wave;
@@ -239,7 +259,7 @@ bool experts_next_batch(weights *w)
     if (v->from < v->n)
         v->to = batch_end(v, v->from);
     else
-        v->layer = NULL;
+        end_wave(w);
     return v->layer;
 }
 

@@ -52,6 +52,8 @@ typedef struct expert_wave {
     int64_t *seq;        /* [n][EXPERT_MATRICES]: of the first piece */
     int64_t begun_seq;   /* one past the pieces that products have begun to use */
     int64_t end_seq;     /* and past all of the wave's */
+    int32_t n_read;      /* experts of it that were not there */
+    int64_t begun_ns;
 } expert_wave;
 
 /* The experts of a model's weights. */

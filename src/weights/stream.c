@@ -238,6 +238,7 @@ static void fail(stream *s, const flight *f)
 static void handle(stream *s, flight *f)
 {
     const stream_piece *piece = piece_at(s, f->seq);
+    const trace_part of = piece->of;
     bool dropped = is(s, f->seq, DROPPED);
     if (!f->request.error) {
         s->counters.read_bytes += piece->n_bytes;
@@ -255,8 +256,8 @@ static void handle(stream *s, flight *f)
     f->next_idle = s->reads.idle;
     s->reads.idle = f;
     int64_t now = clock_ns();
-    trace_add(s->options.trace, s->options.trace_lane, TRACE_READ, f->asked_ns, now,
-              (int32_t)f->request.n_done);
+    trace_add_of(s->options.trace, s->options.trace_lane, TRACE_READ, f->asked_ns, now,
+                 (int32_t)f->request.n_done, of);
     s->reads.bytes -= f->request.n_bytes;
     if (--s->reads.n == 0)
         s->counters.busy_ns += now - s->busy_since_ns;

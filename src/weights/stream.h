@@ -34,6 +34,7 @@ typedef struct stream_piece {
     int32_t part;     /* index into paths */
     uint32_t n_bytes; /* what the caller needs; the read is rounded out to the file's alignment */
     uint64_t offset;  /* of its first byte, any alignment */
+    trace_part of;    /* of an expert, for traces; 0: of none */
 } stream_piece;
 
 /* For tests: called before each read (and each continuation of a short one) is issued; returns 0 to

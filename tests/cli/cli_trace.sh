@@ -57,6 +57,47 @@ drawn "turn 1: [0-9]+ drafted, [0-9]+ submitted, [0-9]+ accepted" --turn 1
 "$drey" report "$tmp/t.json" --turn 1 -o "$tmp/tree.svg"
 same "another picture in a file" "$tmp/tree.svg" "$tmp/t.svg"
 
+# 2b. A mixture of experts in a small budget: each layer's experts, and each read of one.
+DREY_TEST_EXPERTS=1 "$make_toy" "$tmp/mixture.gguf" 24
+mixture=("$drey" run -m "$tmp/mixture.gguf" -t 2 -c 128 -n 24 --ignore-eos -q -d none -p "the quick brown fox"
+    --trace "$tmp/x.json" --stats "$tmp/stats")
+ends 1 "${mixture[@]}" --memory 1M
+floor=$(grep -oE 'works here is [0-9]+' "$tmp/err" | grep -oE '[0-9]+$')
+ends 0 "${mixture[@]}" --memory "${floor}M"
+python3 - "$tmp/x.json" "$tmp/stats" <<'PYTHON' || failed=1
+import json, sys
+trace, stats = (json.load(open(f)) for f in sys.argv[1:])
+spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+named = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
+waves = sorted((e for e in spans if e["name"] == "experts"), key=lambda e: e["ts"])
+reads = [e for e in spans if e["name"] == "expert"]
+assert {named[e["tid"]] for e in waves} == {"experts"}
+assert all(named[e["tid"]].startswith("expert reads ") for e in reads)
+verified = [e for e in spans if e["name"] == "verify"]
+used = read = 0
+for v in verified:  # a pass of one row: a wave for each layer, in order
+    own = [w["args"] for w in waves if v["ts"] - 0.01 <= w["ts"] <= v["ts"] + v["dur"]]
+    assert [w["layer"] for w in own] == list(range(24)), own
+    assert all(w["used"] == 2 and 0 <= w["read"] <= 2 for w in own)
+    used += sum(w["used"] for w in own)
+    read += sum(w["read"] for w in own)
+assert used == stats["experts_used"] and read == stats["experts_read"] > 0
+seen = {(e["args"]["layer"], e["args"]["expert"]) for e in reads}
+assert len({layer for layer, _ in seen}) == 24 and {e for _, e in seen} <= set(range(8)) and len(seen) > 48
+assert all(e["args"]["bytes"] > 0 for e in reads)
+for tid in {e["tid"] for e in reads}:
+    lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in reads if e["tid"] == tid)
+    assert all(a[1] <= b[0] + 0.01 for a, b in zip(lane, lane[1:])), tid
+PYTHON
+"$drey" report "$tmp/x.json" -o "$tmp/x.svg" || wrong "report of a mixture"
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$tmp/x.svg" || wrong "not XML"
+has "$tmp/x.svg" '>experts<'
+! grep -q '>experts<' "$tmp/t.svg" || wrong "experts in a picture of a model that has none"
+edit "$tmp/x.json" "$tmp/bad.json" "for e in root['traceEvents']:
+    if e['name'] == 'experts' and e['ph'] == 'X':
+        e['args']['read'] = 9"
+refused 1 "is damaged: its event" "$drey" report "$tmp/bad.json"
+
 # 3. Words that could end the picture's markup.
 edit_turns() { # TO PYTHON: what happens to an event e that is a turn
     edit "$tmp/t.json" "$1" "for e in root['traceEvents']:

@@ -61,8 +61,14 @@ TEST(rings_keep_the_latest_and_sums_count_all)
             int32_t thread = rng_below(&r, THREADS), k = rng_below(&r, TRACE_KINDS);
             int64_t t0 = (int64_t)(rng_next(&r) >> 2), t1 = t0 + rng_below(&r, 1000);
             int32_t arg = rng_below(&r, 100) - 50;
-            trace_add(&x.t, thread, (trace_kind)k, t0, t1, arg);
-            all[thread][n[thread]++] = (trace_span){t0, t1, arg, (uint16_t)k, (uint16_t)thread};
+            trace_part of = {rng_below(&r, 1 << 11), rng_below(&r, 1 << 13)};
+            trace_add_of(&x.t, thread, (trace_kind)k, t0, t1, arg, of);
+            all[thread][n[thread]++] = (trace_span){.t0_ns = t0,
+                                                    .t1_ns = t1,
+                                                    .arg = arg,
+                                                    .what = (uint32_t)k & 0xff,
+                                                    .layer = (uint32_t)of.layer & 0x7ff,
+                                                    .number = (uint32_t)of.number & 0x1fff};
             sums.n[k]++;
             sums.ns[k] += t1 - t0;
             sums.arg[k] += arg;
@@ -123,7 +129,7 @@ static void *write_spans(void *user)
 {
     const writer *w = user;
     for (int64_t i = 0; i < ADDED; i++)
-        trace_add(w->t, w->thread, TRACE_MATMUL, i, i + 2, 1);
+        trace_add(w->t, w->thread, TRACE_MATMUL, i, i + 2, 1 + w->thread);
     return NULL;
 }
 
@@ -148,13 +154,13 @@ TEST(threads_write_at_the_same_time)
     trace_sum(&x.t, &sums);
     assert_int_equal(sums.n[TRACE_MATMUL], WRITERS * ADDED);
     assert_int_equal(sums.ns[TRACE_MATMUL], 2 * WRITERS * ADDED);
-    assert_int_equal(sums.arg[TRACE_MATMUL], WRITERS * ADDED);
+    assert_int_equal(sums.arg[TRACE_MATMUL], WRITERS * (WRITERS + 1) / 2 * ADDED);
     for (int32_t thread = 0; thread < WRITERS; thread++) {
         trace_span latest[64];
         int64_t from = 0;
         assert_int_equal(trace_copy(&x.t, thread, &from, latest, 64), 64);
         for (int i = 0; i < 64; i++) {
-            assert_int_equal(latest[i].thread, thread);
+            assert_int_equal(latest[i].arg, 1 + thread);
             assert_int_equal(latest[i].t0_ns, ADDED - 64 + i);
         }
     }
