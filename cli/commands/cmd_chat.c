@@ -50,9 +50,10 @@ typedef struct chat {
     drey_statistics statistics;
     drey_speculation speculation; /* of the last answer, should its engine be closed since */
     drey_exits exits;
-    bool disk_failed; /* that of the kept beginnings, which has been said */
-    bool ended;       /* /quit */
-    bool failed;      /* an answer could not be given, or written */
+    bool disk_failed;  /* that of the kept beginnings, which has been said */
+    int64_t n_damaged; /* files of them that were damaged: the same */
+    bool ended;        /* /quit */
+    bool failed;       /* an answer could not be given, or written */
 } chat;
 
 /* Something for the person, unless -q. */
@@ -147,7 +148,7 @@ static int32_t room_left(const chat *c)
     return left < c->n_predict ? left : c->n_predict;
 }
 
-/* Says once that what is computed will not be there the next time. */
+/* Says once what has happened to what is kept on the disk. */
 static void check_disk(chat *c)
 {
     drey_prefixes prefixes;
@@ -156,7 +157,11 @@ static void check_disk(chat *c)
         complain("beginnings of texts cannot be written to their folder any more: the disk is "
                  "full, or fails. They are kept in memory alone; make room, and start the chat "
                  "again");
+    if (prefixes.damaged_files > c->n_damaged)
+        complain("files in the folder of kept beginnings were damaged; they are deleted and "
+                 "computed again");
     c->disk_failed = prefixes.disk_failed;
+    c->n_damaged = prefixes.damaged_files;
 }
 
 static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
@@ -468,7 +473,8 @@ static void converse(chat *c)
         if (take_entry(c, &err) == DREY_OK)
             continue;
         complain("%s", err.message); /* no option is given from here on: the hint is not for it */
-        c->failed = true;
+        /* Who typed a wrong command has seen it; a script has not. */
+        c->failed = c->failed || !c->asker.terminal || err.code != DREY_ERR_USAGE;
     }
     if (c->asker.terminal && !signals_exit_code() && !c->ended)
         fputc('\n', stderr);

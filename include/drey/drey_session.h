@@ -326,8 +326,9 @@ typedef struct drey_prefixes {
     int64_t blocks, files;             /* there now */
     int64_t restored_tokens;
     int64_t kept_blocks, read_blocks, written_blocks; /* kept in memory, from and to the folder */
-    bool disk_failed;     /* the folder's disk is full or fails: nothing more is written to it */
-    uint64_t reserved[4]; /* zero */
+    bool disk_failed;      /* the folder's disk is full or fails: nothing more is written to it */
+    int64_t damaged_files; /* of the folder: not used, and deleted */
+    uint64_t reserved[3];  /* zero */
 } drey_prefixes;
 DREY_API void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out);
 

@@ -129,6 +129,8 @@ static void drey_metrics(const shared *s, text_out *out)
           (double)t->prefixes.disk_bytes);
     gauge(out, "drey:prefix_disk_failed", "1: the folder of beginnings cannot be written to.",
           t->prefixes.disk_failed);
+    counter(out, "drey:prefix_damaged_files_total", "Files of that folder that were damaged.",
+            (double)t->prefixes.damaged_files);
     gauge(out, "drey:budget_peak_bytes", "The process' own high-water mark.",
           (double)e->peak_memory_bytes);
     out_format(out,

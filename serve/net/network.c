@@ -650,6 +650,7 @@ static void tell_news(network *n)
 {
     pthread_mutex_lock(&n->shared->lock);
     bool disk_failed = n->shared->totals.prefixes.disk_failed;
+    bool damaged = n->shared->totals.prefixes.damaged_files > 0;
     pthread_mutex_unlock(&n->shared->lock);
     if (disk_failed && !n->told_disk && n->options->log)
         n->options->log(n->options->user,
@@ -657,6 +658,11 @@ static void tell_news(network *n)
                         "is full, or fails. They are kept in memory alone; make room, and start "
                         "the server again");
     n->told_disk = disk_failed;
+    if (damaged && !n->told_damage && n->options->log)
+        n->options->log(n->options->user,
+                        "files in the folder of beginnings were damaged; they are deleted and "
+                        "computed again. Check the disk if this is said once more");
+    n->told_damage = damaged;
 }
 
 static bool tick(network *n)

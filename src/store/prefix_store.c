@@ -210,8 +210,10 @@ void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv
         bool in_folder = !s && kept_files_has(&p->files, key);
         if (in_folder)
             s = fetch(p, key, ids, k.n);
-        if (!s && in_folder)
+        if (!s && in_folder) {
+            p->count.damaged_files++;
             drop_after(p, k, n);
+        }
         if (!s)
             break;
         use(p, s);

@@ -96,6 +96,9 @@ def test_lines():
     check(code == 0, "messages of two lines", shown)
     whole, text = kept("kept")
     check("one \ntwo" in text and "three\nfour five" in text, "the messages that were saved", whole[-300:])
+    # A wrong command is not a failure of the talk: who typed it has seen it.
+    shown, code = run([(b"> ", b"/nonsense\n"), (b"/help lists them", b""), (b"> ", b"/quit\n")])
+    check(code == 0, "a wrong command", shown)
     # What no context holds is refused, pasted or typed; the next message is another one.
     for long in b"\x1b[200~" + b"a\r" * 2000 + b"\x1b[201~", b"a" * 3500:
         shown, code = run([(b"> ", long + b"\n"), (b"the message has more than", b""), (b"> ", b"hello\n"),

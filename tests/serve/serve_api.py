@@ -304,8 +304,26 @@ def kept_beginnings():
             check(status == 200 and answer["choices"][0]["text"] == wanted, f"start {start}, slot {slot}: another text")
             check((cached >= 64) == (start + slot > 0), f"start {start}, slot {slot}: {cached} tokens came back")
             check(answer["timings"]["cache_n"] + answer["timings"]["prompt_n"] == answer["usage"]["prompt_tokens"], f"timings: {answer['timings']}")
+        check(s.metric("drey:prefix_damaged_files_total") == 0 and "damaged" not in s.errors(), "damage where there is none")
         check(s.metric("drey:prefix_restored_tokens_total") >= 64, "restored tokens were not counted")
         check(s.stop() == 0, "the server's end")
+    # Files that were damaged are not used, and that is said.
+    for name in os.listdir(f"{folder}/kept"):
+        if name.endswith(".kept"):
+            with open(f"{folder}/kept/{name}", "r+b") as f:
+                f.seek(-9, os.SEEK_END)
+                byte = f.read(1)
+                f.seek(-9, os.SEEK_END)
+                f.write(bytes([byte[0] ^ 1]))
+    s = Server(drey, model, *options).wait_ready()
+    answer = s.post("/v1/completions", dict(plain, prompt=prompt))[1]
+    check(answer["choices"][0]["text"] == wanted and answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 0, f"damaged files: {answer}")
+    for _ in range(200):
+        if "were damaged" in s.errors():
+            break
+        time.sleep(0.05)
+    check(s.errors().count("were damaged") == 1 and s.metric("drey:prefix_damaged_files_total") >= 1, f"damaged files: {s.errors()}")
+    check(s.stop() == 0, "the end after damage")
 
 
 def slash():
