@@ -6,12 +6,12 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-order=(common base os gguf kernel unit weights text template model sample tree exit draft policy plan store
+order=(common base os gguf kernel unit weights text grammar template model sample tree exit draft policy plan store
     engine session tune bench train)
 
 # The one header of a folder that other folders include; common, base and os are sets of tools, each
 # of which is included alone, and kernels need no more of GGUF files than their types.
-doors=(gguf/types.h gguf/gguf.h kernel/kernel.h unit/units.h weights/weights.h text/text.h template/conversation.h
+doors=(gguf/types.h gguf/gguf.h kernel/kernel.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h
     model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
     plan/plan.h store/store.h engine/engine.h session/session_probe.h tune/machine_limits.h)
 

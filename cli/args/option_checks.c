@@ -60,6 +60,20 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
     return DREY_OK;
 }
 
+static drey_status check_grammar(const cli_settings *s, drey_error *err)
+{
+    const char *given = s->text.grammar ? "grammar" : "json-schema";
+    if (s->text.grammar && s->text.json_schema)
+        REFUSE("--grammar and --json-schema contradict each other: leave one out");
+    if (!s->text.grammar && !s->text.json_schema)
+        return DREY_OK;
+    if (s->text.ignore_eos)
+        REFUSE("--%s says where the text ends: leave --ignore-eos out", given);
+    if (s->drafting.exit != DREY_EXIT_OFF)
+        REFUSE("--%s and --exit contradict each other: leave one out", given);
+    return DREY_OK;
+}
+
 static drey_status check_run(const cli_settings *s, drey_error *err)
 {
     static const char *const sampled[] = {"top-k", "top-p", "min-p", "seed", NULL};
@@ -171,6 +185,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (s->prefixes.disk && !s->prefixes.folder)
         REFUSE("--prefix-disk needs --prefix-folder: name a folder");
+    TRY(check_grammar(s, err));
     if (s->command == CLI_RUN)
         return check_run(s, err);
     if (s->prepare.check && s->prepare.force)

@@ -71,6 +71,7 @@ typedef struct cli_text {
     const char *prompt, *file, *system;
     const char *stops[CLI_MAX_STOPS];
     size_t n_stops;
+    const char *grammar, *json_schema; /* files; at most one of them */
     int32_t n_predict;
     bool chat, special, ignore_eos, raw_ids, no_provisional_text;
     const char *stats, *trace; /* files to write */

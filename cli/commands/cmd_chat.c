@@ -174,6 +174,7 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     options.sampling.seed += c->tries;
     options.stops = s->text.stops;
     options.n_stops = s->text.n_stops;
+    options.grammar = c->models.grammar;
     c->progress = (progress){.quiet = s->quiet};
     text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text);
     drey_status status =

@@ -179,6 +179,7 @@ static drey_status generate(run *r, drey_error *err)
     options.stops = s->text.stops;
     options.n_stops = s->text.n_stops;
     options.ignore_eos = s->text.ignore_eos;
+    options.grammar = r->models.grammar;
     if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else

@@ -2,13 +2,16 @@
 #include "cli/commands/models.h"
 
 #include "cli/files/cache_folder.h"
+#include "cli/files/input.h"
 #include "cli/files/trace_file.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "common/error.h"
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 drey_status models_check_tier(const char *cpu_tier, drey_error *err)
@@ -67,6 +70,24 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
     return p;
 }
 
+/* What texts may be. It is read before weights are, so that nothing is computed for a wrong one. */
+static drey_status open_grammar(models *m, const cli_settings *s, drey_error *err)
+{
+    const char *path = s->text.grammar ? s->text.grammar : s->text.json_schema;
+    const input_limit limit = {.n_bytes = 64 << 10, .reason = "grammars are read up to 64 KiB"};
+    char *text;
+    size_t n;
+    if (!path)
+        return DREY_OK;
+    TRY(input_read(path, s->text.grammar ? "the grammar" : "the schema", &limit, &text, &n, err));
+    drey_status status = drey_grammar_open(
+        &m->grammar, m->target, s->text.grammar ? DREY_GRAMMAR_GBNF : DREY_GRAMMAR_JSON_SCHEMA,
+        text, n, err);
+    free(text);
+    m->grammar_bytes = drey_grammar_bytes(m->target, 1);
+    return error_in_file(err, path, status);
+}
+
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){.drafter = settings->drafting.drafter, .prefixes = prefixes_of(settings)};
@@ -92,6 +113,7 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
         if (strcmp(draft.architecture, "eagle3") == 0)
             m->drafter = DREY_DRAFTER_EAGLE;
     }
+    TRY(open_grammar(m, settings, err));
     warn_of_threads(settings->common.n_threads);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;
@@ -106,6 +128,7 @@ void models_stop(models *m)
 void models_close(models *m)
 {
     models_stop(m);
+    drey_grammar_close(&m->grammar);
     drey_model_close(&m->draft);
     drey_model_close(&m->target);
 }
@@ -151,7 +174,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.tuning = m->tuned ? &m->tuning : NULL;
     options.profile = m->measured ? &m->known.profile : NULL;
     options.routes = m->routed ? &m->routes : NULL;
-    options.held_bytes = m->held_bytes;
+    options.held_bytes = m->held_bytes + m->grammar_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
     options.io = settings->common.io;
     options.kv = settings->common.kv;

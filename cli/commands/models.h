@@ -20,6 +20,8 @@ typedef struct models {
     drey_routes routes;
     bool measured; /* these models, by drey tune -m: */
     drey_pair_report known;
+    drey_grammar *grammar;        /* of the texts; NULL: any */
+    uint64_t grammar_bytes;       /* its memory, and */
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
     drey_engine *engine;          /* by models_start; NULL: not open, */

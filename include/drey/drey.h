@@ -18,6 +18,7 @@
 #define DREY_H
 
 #include "drey/drey_engine.h"
+#include "drey/drey_grammar.h"
 #include "drey/drey_model.h"
 #include "drey/drey_session.h"
 

@@ -3,6 +3,7 @@
 #define DREY_DREY_SESSION_H
 
 #include "drey/drey_engine.h"
+#include "drey/drey_grammar.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -105,7 +106,12 @@ typedef struct drey_generate_options {
     /* No drafting for this text, whatever the engine's drafter and policy: one token per pass. The
      * text is the same. Not allowed if passes end early (drey_exit). */
     bool no_draft;
-    uint64_t reserved[2]; /* zero */
+    /* NULL: any text. Else the text is one of the grammar, or where n_predict cuts it the beginning
+     * of one. Tokens that the grammar does not allow are not chosen, before all filters. Borrowed
+     * until the text ends, and not given to another one before that. Not allowed with ignore_eos,
+     * if passes may end early (drey_exit), and for a model with an encoder. */
+    drey_grammar *grammar;
+    uint64_t reserved[1]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 

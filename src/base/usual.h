@@ -122,6 +122,10 @@
  * 16 to 64 nodes (unit/units.c). Boundaries that `tune` finds do not depend on it. */
 #define USUAL_TAIL_BLOCKS 2
 
+/* How often the longest token of the bytes that a grammar forces comes, and no shorter one
+ * (tree/tree.c). */
+#define USUAL_FORCED 0.97f
+
 /* ---- Memory ---- */
 
 /* Rows of a draft's head that are kept, the most frequent tokens first. With Qwen2.5's 151,936 the

@@ -369,7 +369,7 @@ static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *p
     blend_drafter *b = self_of(base);
     for (int32_t i = 0; i <= n_path; i++) {
         int32_t node = i ? path[i - 1] : 0;
-        if (tree->nodes[node].expanded)
+        if (tree->nodes[node].expanded && !tree->nodes[node].forced)
             judge(b, &b->of[node], i < n_path ? tree->nodes[path[i]].token : next);
     }
     for (int32_t i = 0; i < tree->n_nodes; i++)

@@ -177,15 +177,17 @@ static pass_tap last_layer(const eagle_drafter *d, int32_t n, const int32_t *row
 }
 
 /* The node's row is the pending one, with this state and these logits. */
-static void give(eagle_drafter *d, tree_node *node, int32_t row, const float *state,
+static void give(eagle_drafter *d, token_tree *tree, int32_t i, int32_t row, const float *state,
                  const float *logits)
 {
+    tree_node *node = &tree->nodes[i];
     const model_shape *s = shape_of(d);
     const logit_ids ids = {
         .n_first = d->ids ? 0 : d->n_ids, .n_more = d->ids ? d->n_ids : 0, .more = d->ids};
     memcpy(d->states + row * row_stride(s->n_embd), state, (size_t)s->n_embd * sizeof *state);
-    node->n_guesses = (uint8_t)sampler_guess(d->sampler, logits, d->n_timeline + node->depth, &ids,
-                                             node->guess, TREE_MAX_GUESSES);
+    node->n_guesses =
+        (uint8_t)sampler_guess_allowed(d->sampler, logits, d->n_timeline + node->depth, &ids,
+                                       tree_place(tree, i), node->guess, TREE_MAX_GUESSES);
 }
 
 static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *err)
@@ -203,7 +205,7 @@ static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *e
         drop_tapped(d, root);
     }
     d->row_of[0] = 0;
-    give(d, &tree->nodes[0], 0, tap.out, group.logits);
+    give(d, tree, 0, 0, tap.out, group.logits);
     return DREY_OK;
 }
 
@@ -236,7 +238,7 @@ static drey_status expand_below(eagle_drafter *d, token_tree *tree, const int32_
     TRY(pass_run(d->run, &group, 1, err));
     for (int32_t i = 0; i < n_rows; i++) {
         d->row_of[of[i]] = group.first_pending + i;
-        give(d, &tree->nodes[of[i]], group.first_pending + i, tap.out + i * ld,
+        give(d, tree, of[i], group.first_pending + i, tap.out + i * ld,
              group.logits + i * pass_logits_stride(d->run));
     }
     return DREY_OK;

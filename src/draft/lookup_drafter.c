@@ -182,6 +182,15 @@ static void find_all(const lookup_drafter *d, const token_tree *tree, int32_t no
         find_after(d, m, f);
 }
 
+static void drop_forbidden(grammar_place at, findings *f)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < f->n; i++)
+        if (grammar_allows(at.grammar, at.place, f->found[i].token))
+            f->found[n++] = f->found[i];
+    f->n = n;
+}
+
 int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,
                     lookup_guess guess[TREE_MAX_GUESSES])
 {
@@ -189,6 +198,8 @@ int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t nod
     float sum = 0;
     int32_t n = 0;
     find_all(d, tree, node, &f);
+    if (tree->grammar)
+        drop_forbidden(tree_place(tree, node), &f);
     for (int32_t i = 0; i < f.n; i++)
         sum += worth(d, f.found[i].kind);
     for (int32_t i = 0; i < f.n; i++) {
@@ -291,7 +302,7 @@ void lookup_follow(lookup_drafter *d, const token_tree *tree, const int32_t *pat
 static void judge(lookup_drafter *d, const token_tree *tree, int32_t node, int32_t token)
 {
     const tree_node *n = &tree->nodes[node];
-    for (int32_t i = 0; i < n->n_guesses; i++)
+    for (int32_t i = 0; i < n->n_guesses && !n->forced; i++)
         lookup_judge(d, d->kind_of[node][i], n->guess[i].token == token);
 }
 

@@ -76,9 +76,9 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     const logit_ids ids = {.n_more = d->n_ids, .more = m->ids};
     for (int32_t i = 0; i < n_asked; i++) {
         tree_node *node = &tree->nodes[place[i]];
-        node->n_guesses =
-            (uint8_t)sampler_guess(d->sampler, m->logits + i * m->logits_ld, root + node->depth + 1,
-                                   &ids, node->guess, MEDUSA_RANKS);
+        node->n_guesses = (uint8_t)sampler_guess_allowed(
+            d->sampler, m->logits + i * m->logits_ld, root + node->depth + 1, &ids,
+            tree_place(tree, place[i]), node->guess, MEDUSA_RANKS);
     }
     return DREY_OK;
 }

@@ -100,17 +100,55 @@ static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_
     return open_pass(d, err);
 }
 
-/* Nodes whose parents have rows. False: the cache has no room for theirs. */
+/* How many ancestors of the node a grammar forced and have no rows; DRAFT_MAX_BATCH: too many, or
+ * another one lacks its row, because it was copied from the text. */
+static int32_t n_missing(const model_drafter *d, const token_tree *tree, int32_t node)
+{
+    int32_t n = 0;
+    for (int32_t at = tree->nodes[node].parent; d->row_of[at] < 0; at = tree->nodes[at].parent) {
+        if (at == 0 || !tree->nodes[tree->nodes[at].parent].forced || ++n == DRAFT_MAX_BATCH)
+            return DRAFT_MAX_BATCH;
+    }
+    return n;
+}
+
+static bool is_computed(const model_drafter *d, int32_t node, int32_t *row)
+{
+    for (int32_t i = 0; i < d->n_computed; i++)
+        if (d->computed[i] == node) {
+            *row = d->run->kv->n_pending + i;
+            return true;
+        }
+    return false;
+}
+
+/* The node after its ancestors that lack rows. */
+static void offer_node(model_drafter *d, pass_row *rows, const token_tree *tree, int32_t node)
+{
+    int32_t path[DRAFT_MAX_BATCH], n = 0, row;
+    for (int32_t at = node; d->row_of[at] < 0 && !is_computed(d, at, &row);
+         at = tree->nodes[at].parent)
+        path[n++] = at;
+    while (n > 0) {
+        int32_t at = path[--n], parent = tree->nodes[at].parent;
+        if (!is_computed(d, parent, &row))
+            row = d->row_of[parent];
+        rows[d->n_computed] = (pass_row){.token = known(d, tree->nodes[at].token), .parent = row};
+        d->computed[d->n_computed++] = at;
+    }
+}
+
+/* Nodes whose parents have rows, or get them in the same pass. False: there are none, or the cache
+ * has no room. */
 static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree)
 {
-    if (!kv_has_room(d->run->kv, d->n_nodes))
+    d->n_computed = 0;
+    for (int32_t i = 0; i < d->n_nodes; i++)
+        if (n_missing(d, tree, d->nodes[i]) + 1 + d->n_computed <= DRAFT_MAX_BATCH)
+            offer_node(d, rows, tree, d->nodes[i]);
+    if (d->n_computed == 0 || !kv_has_room(d->run->kv, d->n_computed))
         return false;
-    for (int32_t i = 0; i < d->n_nodes; i++) {
-        const tree_node *node = &tree->nodes[d->nodes[i]];
-        assert(d->row_of[node->parent] >= 0 && d->row_of[d->nodes[i]] < 0);
-        rows[i] = (pass_row){.token = known(d, node->token), .parent = d->row_of[node->parent]};
-    }
-    set_group(d, rows, d->n_nodes, HEAD_ALL);
+    set_group(d, rows, d->n_computed, HEAD_ALL);
     return true;
 }
 
@@ -136,6 +174,8 @@ static void take_nodes(model_drafter *d, const int32_t *nodes, int32_t n)
     for (int32_t i = 0; i < n; i++)
         d->nodes[i] = nodes[i];
     d->n_nodes = n;
+    d->computed[0] = 0; /* if the step is the root's */
+    d->n_computed = 1;
     d->in_pass = d->catching_up = false;
 }
 
@@ -213,25 +253,29 @@ static bool model_unread(const drafter *base)
     return d->reading || n > (weights_loaded(d->run->weights) ? CATCH_UP : 1);
 }
 
-/* The nodes have rows: gives them the logits' best tokens. */
+/* Gives a node the best tokens of its logits. */
+static void guess(model_drafter *d, token_tree *tree, int32_t i, float *logits)
+{
+    tree_node *node = &tree->nodes[i];
+    logit_ids ids = ids_of_logits(d);
+    for (int32_t place = 0; place < ids.n_more; place++)
+        if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
+            logits[ids.n_first + place] = -INFINITY;
+    node->n_guesses =
+        (uint8_t)sampler_guess_allowed(d->sampler, logits, d->n_timeline + node->depth, &ids,
+                                       tree_place(tree, i), node->guess, TREE_MAX_GUESSES);
+}
+
+/* The nodes have rows, the last ones of the pass. */
 static void finish(model_drafter *d, token_tree *tree, bool computed)
 {
-    int32_t first = d->group.first_pending + d->group.n - d->n_nodes;
-    int64_t root_position = d->n_timeline - 1, stride = pass_logits_stride(d->run);
-    logit_ids ids = ids_of_logits(d);
-    for (int32_t i = 0; i < d->n_nodes; i++) {
-        tree_node *node = &tree->nodes[d->nodes[i]];
-        node->expanded = true;
-        if (!computed)
-            continue;
-        d->row_of[d->nodes[i]] = first + i;
-        float *logits = d->group.logits + i * stride;
-        for (int32_t place = 0; place < ids.n_more; place++)
-            if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
-                logits[ids.n_first + place] = -INFINITY;
-        node->n_guesses =
-            (uint8_t)sampler_guess(d->sampler, logits, root_position + node->depth + 1, &ids,
-                                   node->guess, TREE_MAX_GUESSES);
+    int32_t first = d->group.first_pending + d->group.n - d->n_computed;
+    for (int32_t i = 0; i < d->n_nodes; i++)
+        tree->nodes[d->nodes[i]].expanded = true;
+    for (int32_t i = 0; i < d->n_computed && computed; i++) {
+        d->row_of[d->computed[i]] = first + i;
+        if (!tree->nodes[d->computed[i]].forced)
+            guess(d, tree, d->computed[i], d->group.logits + i * pass_logits_stride(d->run));
     }
     d->n_nodes = 0;
 }
@@ -277,7 +321,7 @@ static void model_give_up(drafter *base)
 static bool model_can_guess(const drafter *base, const token_tree *tree, int32_t node)
 {
     const model_drafter *d = (const model_drafter *)base;
-    return node == 0 || d->row_of[tree->nodes[node].parent] >= 0;
+    return node == 0 || n_missing(d, tree, node) < DRAFT_MAX_BATCH;
 }
 
 static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *nodes, int32_t n,
@@ -295,7 +339,7 @@ static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *
 typedef struct joint_pass {
     model_drafter *of[DRAFT_MAX_BATCH];
     pass_group group[DRAFT_MAX_BATCH];
-    int32_t n, n_rows;
+    int32_t n, n_rows, n_logits;
 } joint_pass;
 
 /* Whether its rows fit next to the others'. If not, it is left for its own pass, as is a step that
@@ -305,7 +349,8 @@ static bool joins(joint_pass *j, const draft_step *s)
     model_drafter *d = self_of(s->drafter);
     workspace *ws = d->run->ws;
     int32_t chain = d->n_timeline - d->run->kv->n_committed;
-    int32_t n = s->nodes[0] == 0 ? chain : s->n;
+    int32_t most = s->tree->grammar ? DRAFT_MAX_BATCH : s->n; /* and what was forced before it */
+    int32_t n = s->nodes[0] == 0 ? chain : most;
     if (n > CATCH_UP || j->n_rows + n > ws->limits.max_rows)
         return false;
     take_nodes(d, s->nodes, s->n);
@@ -314,10 +359,15 @@ static bool joins(joint_pass *j, const draft_step *s)
         offer_chain(d, rows, n, HEAD_LAST);
     else if (!offer_below(d, rows, s->tree))
         return true; /* it is over at once */
+    if (j->n_logits + d->n_computed > DRAFT_MAX_BATCH) {
+        d->n_nodes = 0;
+        return false;
+    }
+    j->n_logits += d->n_computed;
     d->in_pass = true;
     j->group[j->n] = d->group;
     j->of[j->n++] = d;
-    j->n_rows += n;
+    j->n_rows += d->group.n;
     return true;
 }
 

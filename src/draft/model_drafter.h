@@ -28,10 +28,13 @@ typedef struct model_drafter {
     int32_t row_of[TREE_MAX_NODES]; /* node -> pending row of the draft's cache, -1: none */
     /* The current step. */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* n_nodes = 0: there is none */
-    int32_t n_places;                        /* of a sliced head's table, computed by its pass */
-    bool in_pass;                            /* false: the cache had no room, nothing is computed */
-    bool catching_up;                        /* the pass is over tokens before the root */
-    bool reading;                            /* it belongs to read, not to a step */
+    /* Nodes that a pass computes, in the order of its rows: those of the step, and before them
+     * their ancestors that a grammar forced and that have no rows yet. */
+    int32_t computed[DRAFT_MAX_BATCH], n_computed;
+    int32_t n_places; /* of a sliced head's table, computed by its pass */
+    bool in_pass;     /* false: the cache had no room, nothing is computed */
+    bool catching_up; /* the pass is over tokens before the root */
+    bool reading;     /* it belongs to read, not to a step */
     model_pass pass;
     pass_group group;
     /* Likely tokens of the target that a sliced head lacks: they are added to its table. */

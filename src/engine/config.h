@@ -8,6 +8,7 @@
 
 #include "draft/draft.h"
 #include "gguf/gguf.h"
+#include "grammar/grammar.h"
 #include "model/model.h"
 #include "policy/policy.h"
 #include "text/text.h"
@@ -19,6 +20,7 @@ struct drey_model {
     tokenizer *tokenizer;
     model_shape shape;
     char name[128];
+    vocab_trie *trie; /* of its vocabulary, for grammars; NULL: there was none yet */
 };
 
 typedef struct engine_tuning { /* settings for measurements and tests */

@@ -45,6 +45,7 @@ void drey_model_close(drey_model **model)
 {
     if (!model || !*model)
         return;
+    vocab_trie_close(&(*model)->trie);
     tokenizer_close(&(*model)->tokenizer);
     gguf_close(&(*model)->file);
     free(*model);
@@ -121,6 +122,26 @@ drey_status drey_detokenize(const drey_model *m, const int32_t *ids, size_t n, i
                             char *text, size_t capacity, size_t *n_bytes, drey_error *err)
 {
     return tokenizer_decode(m->tokenizer, ids, n, flags, text, capacity, n_bytes, err);
+}
+
+drey_status drey_grammar_open(drey_grammar **out, drey_model *m, drey_grammar_kind kind,
+                              const char *text, size_t n_bytes, drey_error *err)
+{
+    *out = NULL;
+    if (!m->trie)
+        TRY(vocab_trie_open(&m->trie, m->tokenizer, err));
+    return grammar_open(out, m->trie, kind, text, n_bytes, err);
+}
+
+void drey_grammar_close(drey_grammar **grammar)
+{
+    grammar_close(grammar);
+}
+
+uint64_t drey_grammar_bytes(const drey_model *m, int32_t n)
+{
+    size_t each = grammar_bytes(tokenizer_n_vocab(m->tokenizer));
+    return (uint64_t)vocab_trie_most_bytes(m->tokenizer) + (uint64_t)n * each;
 }
 
 void drey_free(void *memory)

@@ -127,11 +127,18 @@ void draft_look_again(draft_policy *p, token_tree *tree)
 void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
 {
     const float least = 1.0f / 64;
-    for (int32_t i = 0; i < tree->n_nodes && d->class->expand_free; i++) {
-        const tree_node *node = &tree->nodes[i];
-        if (!node->expanded && node->depth < max_depth && node->cumulative >= least &&
-            d->class->expand_free(d, tree, i))
+    for (int32_t i = 0; i < tree->n_nodes && (d->class->expand_free || tree->grammar); i++) {
+        tree_node *node = &tree->nodes[i];
+        if (node->expanded || node->depth >= max_depth)
+            continue;
+        /* A model computes the root anyway, for what comes after it. */
+        bool computes = d->class->start || d->class->can_guess;
+        bool probable = node->cumulative >= least && d->class->expand_free;
+        if (((i > 0 || !computes) && tree_expand_forced(tree, i)) ||
+            (probable && d->class->expand_free(d, tree, i)))
             p->class->push(p, tree, i);
+        else if (tree->grammar && i > 0 && d->class->can_guess && !d->class->can_guess(d, tree, i))
+            node->expanded = true; /* below what the grammar forced */
     }
 }
 

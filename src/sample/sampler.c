@@ -436,3 +436,62 @@ int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const l
     take_biases(s, logits, ids);
     return n;
 }
+
+/* ---- Under a grammar ---- */
+
+static bool is_set(const uint64_t *mask, int32_t id)
+{
+    return mask[id / 64] >> (id % 64) & 1;
+}
+
+/* The logits of allowed ids; -inf for the others. Borrowed from the grammar. */
+static const float *allowed_logits(const float *logits, const logit_ids *ids, grammar_place at,
+                                   const uint64_t *mask)
+{
+    float *out = grammar_scratch(at.grammar);
+    for (int32_t i = 0; i < ids->n_first + ids->n_more; i++) {
+        int32_t id = id_at(ids, i);
+        out[i] = id >= 0 && is_set(mask, id) ? logits[i] : -INFINITY;
+    }
+    return out;
+}
+
+/* The best of all, if it is allowed, is the best of those that are; but filters look at more than
+ * the best. */
+int32_t sampler_choose_allowed(sampler *s, const float *logits, int64_t position, grammar_place at)
+{
+    const logit_ids all = {.n_first = s->n_vocab};
+    bool filtered = s->settings.temperature > 0 && filters(&s->settings, s->n_vocab);
+    int32_t token = filtered ? -1 : sampler_choose(s, logits, position);
+    if (!at.grammar || (token >= 0 && grammar_allows(at.grammar, at.place, token)))
+        return token >= 0 ? token : sampler_choose(s, logits, position);
+    const uint64_t *mask = grammar_mask(at.grammar, at.place);
+    token = sampler_choose(s, allowed_logits(logits, &all, at, mask), position);
+    for (int32_t id = 0; !is_set(mask, token) && id < s->n_vocab; id++)
+        if (is_set(mask, id)) /* none has a logit */
+            token = id;
+    return token;
+}
+
+int32_t sampler_guess_allowed(sampler *s, const float *logits, int64_t position,
+                              const logit_ids *ids, grammar_place at, candidate *out, int32_t max)
+{
+    int32_t n = sampler_guess(s, logits, position, ids, out, at.grammar ? MAX_GUESSES : max);
+    int32_t kept = 0;
+    float rest = 1;
+    if (!at.grammar)
+        return n;
+    for (int32_t i = 0; i < n; i++) {
+        if (grammar_allows(at.grammar, at.place, out[i].token))
+            out[kept++] = out[i];
+        else
+            rest -= out[i].confidence;
+    }
+    for (int32_t i = 0; i < kept; i++)
+        out[i].confidence = min_f32(out[i].confidence / max_f32(rest, 1e-6f), 1);
+    if (kept > 0)
+        return min_i32(kept, max);
+    logits = allowed_logits(logits, ids, at, grammar_mask(at.grammar, at.place));
+    int32_t best = (int32_t)s->kernels->arg_max(logits, ids->n_first + ids->n_more);
+    return logits[best] >= -FLT_MAX ? sampler_guess(s, logits, position, ids, out, max) : 0;
+}

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "grammar/grammar.h"
 #include "kernel/kernel.h"
 
 typedef struct candidate { /* what a drafter guesses */
@@ -40,6 +41,10 @@ size_t sampler_bytes(int32_t n_vocab);
  * below. */
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 
+/* The same among the tokens that a grammar allows at a place: all others count as -inf, before all
+ * filters. */
+int32_t sampler_choose_allowed(sampler *s, const float *logits, int64_t position, grammar_place at);
+
 /* The `max` (up to 8) ids with the largest logits, best first; returns how many are possible. Uses
  * no sampler: several threads may call it. */
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max);
@@ -57,3 +62,7 @@ typedef struct logit_ids {
  * that the filters drop or that are impossible, -inf, are not guessed). */
 int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
                       candidate *out, int32_t max);
+/* The same among the allowed tokens: those of the best 8 of all, or if none of them is allowed, the
+ * best of the allowed ones. 0: none has a logit. out[8]. */
+int32_t sampler_guess_allowed(sampler *s, const float *logits, int64_t position,
+                              const logit_ids *ids, grammar_place at, candidate *out, int32_t max);

@@ -77,7 +77,7 @@ void prompt_take(drey_session *s, const pass_group *group)
         s->drafter->class->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
     s->row_of[0] = 0;
-    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    tree_begin(&s->tree, s->timeline[s->n_timeline - 1], s->text.options.grammar);
     turn_choose(s, group);
     take_tapped(s, group);
     verified_text_write(s, group->logits);
@@ -97,7 +97,7 @@ int32_t prompt_rows_left(const drey_session *s)
 
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
 {
-    tree_reset(&s->tree, s->timeline[s->n_timeline - 1]);
+    tree_begin(&s->tree, s->timeline[s->n_timeline - 1], s->text.options.grammar);
     drafter *d = s->drafter;
     if (d)
         TRY(d->class->begin(d, s->timeline, s->n_timeline, err));

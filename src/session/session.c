@@ -247,12 +247,24 @@ static void release_text(generation *g)
     g->biases = NULL;
 }
 
+/* Another text may have it now. */
+static void release_grammar(drey_session *s)
+{
+    drey_grammar *grammar = s->text.options.grammar;
+    if (!grammar)
+        return;
+    grammar_hold(grammar, NULL, 0);
+    *grammar_in_use(grammar) = false;
+    s->text.options.grammar = s->tree.grammar = NULL;
+}
+
 void drey_session_close(drey_session **session)
 {
     if (!session || !*session)
         return;
     drey_session *s = *session;
     drey_engine *e = s->engine;
+    release_grammar(s);
     release_text(&s->text);
     take_cache_back(s);
     arena_free(&s->memory.arena);
@@ -521,6 +533,29 @@ static drey_status check_biases(const drey_session *s, const drey_generate_optio
     return DREY_OK;
 }
 
+static drey_status check_grammar(const drey_session *s, const drey_generate_options *o,
+                                 drey_error *err)
+{
+    drey_grammar *g = o->grammar;
+    if (!g)
+        return DREY_OK;
+    if (grammar_tokenizer(g) != s->engine->config.target->tokenizer)
+        FAIL(err, DREY_ERR_USAGE, "the grammar was opened for another model; open it for this one");
+    if (*grammar_in_use(g))
+        FAIL(err, DREY_ERR_USAGE,
+             "another text is being written with this grammar; open one for each");
+    if (o->ignore_eos)
+        FAIL(err, DREY_ERR_USAGE,
+             "a text with a grammar ends where the grammar says: do not ignore its end");
+    if (s->observer)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "grammars are for passes that go to their end: open the engine without early exits");
+    if (session_reads_input(s))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model has an encoder, and its texts have no grammars; write it without one");
+    return DREY_OK;
+}
+
 static drey_status check_options(const drey_session *s, const drey_generate_options *o,
                                  drey_error *err)
 {
@@ -532,6 +567,7 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "early exits look at what was guessed: let this text be drafted for, or open the "
              "engine without early exits");
+    TRY(check_grammar(s, o, err));
     return check_biases(s, o, err);
 }
 
@@ -561,6 +597,10 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
     if (o->on_event)
         TRY(detokenizer_init(&g->provisional.detokenizer, t, g->options.stops, o->n_stops,
                              o->special, err));
+    if (o->grammar) {
+        *grammar_in_use(o->grammar) = true;
+        grammar_restart(o->grammar);
+    }
     return DREY_OK;
 }
 
@@ -581,6 +621,7 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
     TRY(check_ids(s, ids, n, err));
     drey_status status = make_text(s, options, err);
     if (status != DREY_OK) {
+        s->text.options.grammar = NULL; /* it was not taken */
         release_text(&s->text);
         return status;
     }
@@ -628,6 +669,7 @@ void session_end(drey_session *s, drey_finish why)
     verified_text_drop(s);
     prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
     statistics_end(s);
+    release_grammar(s);
     release_text(g);
     s->state = SESSION_IDLE;
     if (g->report)

@@ -32,8 +32,11 @@ void verified_text_write_at(drey_session *s, int32_t position)
 {
     generation *g = &s->text;
     int32_t id = s->timeline[position];
+    drey_grammar *grammar = g->options.grammar;
     if (!g->options.ignore_eos && tokenizer_is_end(s->engine->config.target->tokenizer, id)) {
-        finish(g, DREY_FINISH_STOP, BY_ITSELF);
+        /* Where no token may come, the text breaks off. */
+        bool whole = !grammar || grammar_now_may_end(grammar);
+        finish(g, whole ? DREY_FINISH_STOP : DREY_FINISH_LENGTH, BY_ITSELF);
         return;
     }
     if (g->stats.generated_tokens++ == 0)
@@ -46,6 +49,10 @@ void verified_text_write_at(drey_session *s, int32_t position)
     deliver(s, text, n_bytes);
     if (g->detokenizer.stopped)
         finish(g, DREY_FINISH_STOP, (int32_t)g->detokenizer.stop + 1);
+    if (grammar)
+        grammar_advance(grammar, id);
+    if (grammar && grammar_now_over(grammar))
+        finish(g, DREY_FINISH_STOP, BY_ITSELF);
     if (g->stats.generated_tokens >= g->options.n_predict ||
         position + 1 >= s->engine->config.n_context)
         finish(g, DREY_FINISH_LENGTH, 0);

@@ -29,7 +29,8 @@ int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at
     out->n_path = 0;
     for (;;) {
         const float *here = at->logits + at->row_of[node] * at->ld;
-        int32_t token = sampler_choose(s, here, root_position + tree->nodes[node].depth + 1);
+        int32_t token = sampler_choose_allowed(s, here, root_position + tree->nodes[node].depth + 1,
+                                               tree_place(tree, node));
         int32_t child = tree_child(tree, node, token);
         if (child < 0 || at->row_of[child] < 0) {
             child = near_child(tree, node, at->row_of, s, here, rollback);

@@ -6,6 +6,9 @@
 
 #include <assert.h>
 #include <float.h>
+#include <string.h>
+
+#include "base/usual.h"
 
 /* Makes any confidence (0, NaN, a sum of floats just above 1) a probability that keeps products
  * above 0. */
@@ -48,6 +51,34 @@ void tree_reset(token_tree *t, int32_t root_token)
 {
     t->nodes[0] = (tree_node){.token = root_token, .parent = -1, .confidence = 1, .cumulative = 1};
     t->n_nodes = 1;
+    t->grammar = NULL;
+}
+
+void tree_begin(token_tree *t, int32_t root_token, drey_grammar *grammar)
+{
+    tree_reset(t, root_token);
+    t->grammar = grammar;
+    if (!grammar)
+        return;
+    memset(t->place, 0, sizeof t->place);
+    t->place[0] = grammar_now(grammar);
+    grammar_hold(grammar, t->place, TREE_MAX_NODES);
+}
+
+/* More may be certain than a token: a chain of such nodes grows token by token. */
+bool tree_expand_forced(token_tree *t, int32_t i)
+{
+    tree_node *node = &t->nodes[i];
+    if (!t->grammar)
+        return false;
+    bool over = grammar_is_over(t->grammar, &t->place[i]);
+    int32_t token = over ? -1 : grammar_forced(t->grammar, &t->place[i]);
+    if (token < 0 && !over)
+        return false;
+    node->expanded = node->copied = node->forced = true;
+    node->n_guesses = token >= 0;
+    node->guess[0] = (candidate){token, USUAL_FORCED};
+    return true;
 }
 
 int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence)
@@ -64,6 +95,8 @@ int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence
                                        .depth = p->depth + 1,
                                        .confidence = c,
                                        .cumulative = p->cumulative * c};
+    t->place[t->n_nodes] =
+        t->grammar ? grammar_follow(t->grammar, &t->place[parent], token) : GRAMMAR_NOWHERE;
     t->n_nodes++;
     assert(node_is_valid(t, t->n_nodes - 1));
     return t->n_nodes - 1;
@@ -120,14 +153,18 @@ void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES
         node.submitted = node.provisional = false;
         node.expanded = node.n_guesses > 0;
         node.copied = node.copied && node.expanded;
+        node.forced = node.forced && node.expanded;
         node.parent = n ? moved[node.parent] : -1;
         node.depth = n ? t->nodes[node.parent].depth + 1 : 0;
         node.confidence = n ? node.confidence : 1;
         node.cumulative = n ? t->nodes[node.parent].cumulative * node.confidence : 1;
+        t->place[n] = t->place[i];
         t->nodes[n++] = node;
     }
     t->n_nodes = n;
     if (n == 0)
-        tree_reset(t, next);
+        tree_begin(t, next, t->grammar);
+    else if (t->grammar)
+        t->place[0] = grammar_now(t->grammar);
     assert(t->nodes[0].token == next && tree_is_valid(t));
 }

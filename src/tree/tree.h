@@ -39,6 +39,7 @@ typedef struct tree_node {
     bool expanded;    /* its guesses have been requested */
     bool submitted;   /* to the target, to be verified */
     bool copied;      /* expanded without a step (drafter.h) */
+    bool forced;      /* so, because of the grammar: it has at most one guess */
     bool provisional; /* expanded while the target verified others */
     uint8_t n_guesses;
     candidate guess[TREE_MAX_GUESSES]; /* the drafter's, best first */
@@ -48,9 +49,22 @@ typedef struct tree_node {
 typedef struct token_tree {
     tree_node nodes[TREE_MAX_NODES];
     int32_t n_nodes;
+    drey_grammar *grammar;         /* of the text; NULL: there is none */
+    int32_t place[TREE_MAX_NODES]; /* in it, after each node's token */
 } token_tree;
 
+/* Without a grammar. */
 void tree_reset(token_tree *t, int32_t root_token);
+/* The same for a text with a grammar, which holds the tree's places from now on; the root is where
+ * the text is. NULL: as above. */
+void tree_begin(token_tree *t, int32_t root_token, drey_grammar *grammar);
+static inline grammar_place tree_place(const token_tree *t, int32_t node)
+{
+    return (grammar_place){t->grammar, &t->place[node]};
+}
+/* Expands the node if the grammar says what follows it: a token, or nothing. Its child, which the
+ * caller pushes, needs no drafter. */
+bool tree_expand_forced(token_tree *t, int32_t node);
 /* Returns the new node's index, or that of the child of `parent` that already has this token. The
  * caller checks that there is room. */
 int32_t tree_push(token_tree *t, int32_t parent, int32_t token, float confidence);

@@ -346,6 +346,9 @@ TEST(contradictions)
 {
     refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
     refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
+    refuses(CLI_RUN, "-m a --grammar x --json-schema y", "contradict each other");
+    refuses(CLI_RUN, "-m a --grammar x --ignore-eos", "leave --ignore-eos out");
+    refuses(CLI_CHAT, "-m a -d lookup --json-schema x --exit fast", "contradict each other");
     refuses(CLI_TUNE, "--json a", "--json is about models");
     refuses(CLI_TUNE, "-d lookup", "--draft is about models");
     refuses(CLI_TUNE, "-m a --show --prompts p", "--show measures nothing");
@@ -554,7 +557,7 @@ TEST(defaults_are_shown)
     help_has(CLI_RUN, "--draft-tokens N", 8); /* test_policy.c has the same numbers */
     help_has(CLI_PLAN, "--tree N", 47);
     accepts(&s, CLI_RUN, "-m a");
-    help_has(CLI_RUN, "most tokens to write", s.text.n_predict);
+    help_has(CLI_RUN, "--predict N", s.text.n_predict);
     accepts(&s, CLI_PERPLEXITY, "-m a");
     help_has(CLI_PERPLEXITY, "tokens of a window", s.scoring.window);
     accepts(&s, CLI_BENCH_MODEL, "-m a");

@@ -76,6 +76,10 @@ static const drey_sampling samplings[] = {
     {.top_p = 1},
     {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.02f, .seed = 7},
     {.temperature = 3, .top_p = 1, .seed = 5}};
+/* Texts of them are longer than those of the matrix. */
+static const char *const grammars[] = {
+    NULL, "root ::= ([a-z ] | \".\" | \"é\"){1000}",
+    "root ::= item{500}\nitem ::= \"def return: \" [a-m]{1,4} [;0-3] | \"The tree\\n\""};
 typedef struct oracle { /* says at which layers tokens score */
     double often;
     int32_t from; /* layers that are complete; negative: of the last one */
@@ -109,6 +113,7 @@ static const struct {
     [AXIS_CHUNK] = {"chunk", COUNT(chunks)},
     [AXIS_CLOCK] = {"clock", 2},
     [AXIS_SESSIONS] = {"sessions", 3},
+    [AXIS_GRAMMAR] = {"grammar", COUNT(grammars)},
     [AXIS_PAUSE] = {"pause", 3},
 };
 
@@ -142,6 +147,7 @@ const char *matrix_count_name(matrix_count which)
                                                 "lost",
                                                 "outside the slice",
                                                 "blended",
+                                                "under a grammar",
                                                 "with exits",
                                                 "left early",
                                                 "agreed",
@@ -164,6 +170,8 @@ void matrix_case_random(matrix_case *c, rng *r)
 {
     for (int32_t i = 0; i < N_AXES; i++)
         c->at[i] = rng_below(r, matrix_values((matrix_axis)i));
+    if (rng_below(r, 4)) /* they leave out exits and pauses */
+        c->at[AXIS_GRAMMAR] = 0;
     if (rng_below(r, 2)) /* one of those two that have most types */
         c->at[AXIS_MODEL] %= 2;
 }
@@ -183,6 +191,10 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_MODEL] = 2; /* a mixture has no planes of its experts */
     if (at[AXIS_MODEL] >= FIRST_MIXTURE)
         at[AXIS_EXIT] = 0;
+    if (has_encoder(at[AXIS_MODEL]))
+        at[AXIS_GRAMMAR] = 0;
+    if (at[AXIS_GRAMMAR]) /* it begins again with the text that continues */
+        at[AXIS_EXIT] = at[AXIS_PAUSE] = 0;
     if (who == DREY_DRAFTER_NONE)
         at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
     if (who == DREY_DRAFTER_NONE && at[AXIS_POLICY] != POLICY_STD)
@@ -358,19 +370,37 @@ static int32_t timeline_of(const int32_t *at)
     return !shape_reads(s) ? prompt_of(at) : s->encoder.forced_id >= 0 ? 2 : 1;
 }
 
+static drey_generate_options options_of_text(writing *into, const int32_t *at, int32_t n)
+{
+    drey_generate_options g = writing_into(into, n);
+    const char *grammar = grammars[at[AXIS_GRAMMAR]];
+    g.sampling = samplings[at[AXIS_SAMPLING]];
+    if (grammar) {
+        g.ignore_eos = false;
+        MUST(drey_grammar_open, &g.grammar, models[at[AXIS_MODEL]].target, DREY_GRAMMAR_GBNF,
+             grammar, strlen(grammar));
+    }
+    return g;
+}
+
 /* Plain decoding for those axes that may change a text, written once each. */
 static const writing *wanted(const int32_t *at, int32_t session)
 {
-    static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)][MOST_SESSIONS];
+    static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)][COUNT(grammars)]
+                       [MOST_SESSIONS];
     int32_t n = prompt_of(at);
-    writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]][session];
+    writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]]
+                      [at[AXIS_GRAMMAR]][session];
     if (w->n_ids > 0)
         return w;
     drey_engine_options o = plain_options(models[at[AXIS_MODEL]].target, n + N_TEXT + 4, 1);
     o.cpu_tier = "ref";
     o.kv = formats[at[AXIS_KV]];
-    writing_run(w, &o, -1, prompt + session, (size_t)n, N_TEXT, &samplings[at[AXIS_SAMPLING]]);
-    must(w->status, &w->error);
+    engine_place p = place_open(&o, NULL);
+    drey_generate_options g = options_of_text(w, at, N_TEXT);
+    MUST(drey_session_generate, p.session[0], prompt + session, (size_t)n, &g, &w->stats);
+    place_close(&p);
+    drey_grammar_close(&g.grammar);
     assert_int_equal(w->n_ids, N_TEXT);
     return w;
 }
@@ -442,13 +472,14 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
 typedef struct column { /* a session's text */
     drey_session *session;
     writing got;
+    drey_grammar *grammar;
     int32_t pause_at; /* the step after which it pauses; -1: none */
 } column;
 
 static void begin(column *c, const int32_t *at)
 {
-    drey_generate_options g = writing_into(&c->got, N_TEXT - c->got.n_ids);
-    g.sampling = samplings[at[AXIS_SAMPLING]];
+    drey_generate_options g = options_of_text(&c->got, at, N_TEXT - c->got.n_ids);
+    c->grammar = g.grammar;
     MUST(drey_session_begin, c->session, &g, &c->got.stats);
 }
 
@@ -516,6 +547,7 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     total->n[N_LOST] += s.provisional_lost;
     total->n[N_OUTSIDE_SLICE] += s.outside_slice;
     total->n[N_BLENDED] += s.accepted_of_draft + s.accepted_of_text;
+    total->n[N_UNDER_GRAMMAR] += at[AXIS_GRAMMAR] ? col->got.stats.accepted : 0;
     total->n[N_EXIT_CASES] += o->exit != DREY_EXIT_OFF;
     total->n[N_LEFT] += x.left;
     total->n[N_AGREED] += x.agreed;
@@ -610,6 +642,7 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
         else
             must_be_same(want, &columns[i].got, matrix_case_text(c));
         add_session(&columns[i], at, &o, total);
+        drey_grammar_close(&columns[i].grammar);
     }
     bool streams = columns[0].got.stats.streamed_bytes_per_pass > 0;
     if (share > -2 && streams != (share >= 0))

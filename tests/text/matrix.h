@@ -31,6 +31,7 @@ typedef enum matrix_axis {
     AXIS_CHUNK,    /* rows of a prompt's pass */
     AXIS_CLOCK,    /* policies hear of time, or not */
     AXIS_SESSIONS, /* one; three, in shared passes; three, by turns alone and in shared passes */
+    AXIS_GRAMMAR,  /* none; a loose one; one that forces many bytes */
     AXIS_PAUSE,    /* none; a text that is ended or cut after some steps, and continued */
     N_AXES
 } matrix_axis;
@@ -56,6 +57,7 @@ typedef enum matrix_count {
     N_LOST,
     N_OUTSIDE_SLICE,
     N_BLENDED,
+    N_UNDER_GRAMMAR, /* accepted */
     N_EXIT_CASES,
     N_LEFT,       /* by early exits, */
     N_AGREED,     /* as the whole model has them, */

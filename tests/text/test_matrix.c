@@ -1,6 +1,6 @@
 /* The product's promise, for every architecture: the text does not depend on drafter, policy,
  * ablation, exact exits, units, budget, sidecar, kind of reads and their failures, processor,
- * threads, chunks of the prompt, company, or pauses. Values of
+ * threads, chunks of the prompt, company, or pauses, also under a grammar. Values of
  * settings are combined in two ways: a fixed part in which every value of every axis occurs, and
  * every pair of values of those axes that have to do with each other; and a part drawn by a seed,
  * which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes one case of N of the
@@ -33,7 +33,9 @@ static const matrix_axis pairs[][2] = {
     {AXIS_SESSIONS, AXIS_POLICY},  {AXIS_CLOCK, AXIS_POLICY},    {AXIS_MODEL, AXIS_DRAFTER},
     {AXIS_MODEL, AXIS_PROMPT},     {AXIS_MODEL, AXIS_SHARE},     {AXIS_EXIT, AXIS_READS},
     {AXIS_EXIT, AXIS_TIER},        {AXIS_PAUSE, AXIS_EXIT},      {AXIS_PAUSE, AXIS_DRAFTER},
-    {AXIS_READS, AXIS_DRAFTER},
+    {AXIS_READS, AXIS_DRAFTER},    {AXIS_GRAMMAR, AXIS_DRAFTER}, {AXIS_GRAMMAR, AXIS_POLICY},
+    {AXIS_GRAMMAR, AXIS_SAMPLING}, {AXIS_GRAMMAR, AXIS_LOOKUP},  {AXIS_GRAMMAR, AXIS_SESSIONS},
+    {AXIS_GRAMMAR, AXIS_MODEL},
 };
 enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 32 };
 

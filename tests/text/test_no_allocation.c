@@ -99,6 +99,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
         kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF || kind == DREY_DRAFTER_EAGLE;
     o.with = blends ? DREY_WITH(DREY_PART_LOOKUP) : 0;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
+    static int32_t n_grammars;
     bool mixture = target->shape.experts.router.n_experts > 0;
     if (mixture && kind == DREY_DRAFTER_SELF)
         return; /* which it refuses, as exits */
@@ -114,6 +115,13 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     g.on_text = swallow;
     g.on_event = swallow_event;
     g.user = &left;
+    drey_grammar *grammar = NULL; /* every second text, where passes go to their end */
+    if (o.exit == DREY_EXIT_OFF && n_grammars++ % 2 == 0) {
+        const char *text = "root ::= ([a-z ] | \"return\"){1000}";
+        MUST(drey_grammar_open, &grammar, target, DREY_GRAMMAR_GBNF, text, strlen(text));
+        g.ignore_eos = false;
+        g.grammar = grammar;
+    }
     drey_statistics stats;
     engine_place p = place_open(&o, &tuning);
     drey_session *s = p.session[0];
@@ -125,6 +133,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
     assert_true(stats.sidecar == with_sidecar);
     place_close(&p);
+    drey_grammar_close(&grammar);
 }
 
 TEST(test_no_allocation)

@@ -1,0 +1,49 @@
+/* A grammar as an automaton over bytes: each rule is a graph from its start to its end, whose edges
+ * take a byte of a range, nothing, or a whole rule. A rule that is called returns to where the edge
+ * leads, so that a place in a text is a node and a stack of nodes to return to (states.h).
+ *
+ *     a list:   start =="["==> . ==item==> . =="]"==> end
+ *                              ^           |
+ *                              +===","=====+
+ *
+ * A call whose edge leads to its own rule's end needs no return: repetition by recursion at a
+ * rule's end does not deepen the stack. Characters are their UTF-8 bytes. Nodes from which no end
+ * can be reached have no edges that lead to them: each prefix that the automaton accepts is the
+ * beginning of a text of the grammar. */
+#pragma once
+
+#include "grammar/grammar_rules.h"
+
+enum { AUTOMATON_MOST_NODES = 32 << 10, AUTOMATON_MOST_EDGES = 56 << 10 };
+enum { AUTOMATON_MOST_RULES = RULES_MOST_RULES + 4096 }; /* the grammar's, and character classes */
+
+typedef enum edge_kind { EDGE_BYTES, EDGE_NOTHING, EDGE_RULE } edge_kind;
+
+typedef struct automaton_edge {
+    int32_t next; /* of the same node; -1: none */
+    int32_t to;
+    int32_t rule; /* EDGE_RULE */
+    uint8_t kind, low, high;
+} automaton_edge;
+
+typedef struct automaton_rule {
+    int32_t start, end;
+} automaton_rule;
+
+typedef struct automaton {
+    automaton_edge edges[AUTOMATON_MOST_EDGES];
+    int32_t first[AUTOMATON_MOST_NODES]; /* edge of each node; -1: none */
+    bool is_end[AUTOMATON_MOST_NODES];   /* of a rule; it has no edges */
+    automaton_rule rules[AUTOMATON_MOST_RULES];
+    int32_t n_edges, n_nodes, n_rules;
+    int32_t root; /* the rule that a whole text matches */
+    /* Bytes that no edge distinguishes have the same class. */
+    uint8_t class_of[256];
+    int32_t n_classes;
+} automaton;
+
+/* scratch[automaton_scratch_bytes()] is used during the call. DREY_ERR_USAGE: a rule is used and
+ * not defined, or begins with itself; the grammar is too large, or can never end. */
+drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, void *scratch,
+                            drey_error *err);
+size_t automaton_scratch_bytes(void);

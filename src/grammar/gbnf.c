@@ -1,0 +1,334 @@
+/* GBNF, the notation of llama.cpp's grammars.
+ *
+ *     root  ::= "[" (item ("," item)*)? "]"     # a comment
+ *     item  ::= [a-z]+ | "é"{1,3} | .
+ *
+ * A rule ends with its line, except inside of brackets and after "::=" and "|". Characters are
+ * Unicode code points; "." is any. */
+#include "grammar/readers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/num.h"
+#include "common/utf8.h"
+
+enum { MOST_CLASS_RANGES = 1024 };
+
+typedef struct gbnf {
+    grammar_rules *g;
+    const char *text;
+    size_t n, at;
+    int depth;
+    drey_error *err;
+    char_range ranges[MOST_CLASS_RANGES];
+} gbnf;
+
+static int line_of(const gbnf *p)
+{
+    int line = 1;
+    for (size_t i = 0; i < p->at && i < p->n; i++)
+        line += p->text[i] == '\n';
+    return line;
+}
+
+#define WRONG(p, ...)                                                                              \
+    do {                                                                                           \
+        char what_[160];                                                                           \
+        snprintf(what_, sizeof what_, __VA_ARGS__);                                                \
+        FAIL((p)->err, DREY_ERR_USAGE, "line %d of the grammar: %s", line_of(p), what_);           \
+    } while (0)
+
+static int peek(const gbnf *p)
+{
+    return p->at < p->n ? (uint8_t)p->text[p->at] : -1;
+}
+
+static bool takes(gbnf *p, const char *word)
+{
+    size_t n = strlen(word);
+    if (p->n - p->at < n || memcmp(p->text + p->at, word, n) != 0)
+        return false;
+    p->at += n;
+    return true;
+}
+
+static void skip_blanks(gbnf *p, bool lines)
+{
+    for (int c;
+         (c = peek(p)) == ' ' || c == '\t' || c == '#' || (lines && (c == '\n' || c == '\r'));) {
+        if (c == '#')
+            while (peek(p) >= 0 && peek(p) != '\n' && peek(p) != '\r')
+                p->at++;
+        else
+            p->at++;
+    }
+}
+
+static bool in_word(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+}
+
+static size_t word(gbnf *p)
+{
+    size_t n = 0;
+    for (; in_word(peek(p)); n++)
+        p->at++;
+    return n;
+}
+
+/* ---- Characters ---- */
+
+static drey_status read_hex(gbnf *p, int digits, uint32_t *code)
+{
+    *code = 0;
+    for (int i = 0; i < digits; i++, p->at++) {
+        int c = peek(p);
+        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+                                                : 16;
+        if (digit == 16)
+            WRONG(p, "an escape needs %d hexadecimal digits", digits);
+        *code = *code << 4 | digit;
+    }
+    return DREY_OK;
+}
+
+static drey_status read_escape(gbnf *p, uint32_t *code)
+{
+    int c = peek(p);
+    p->at += c >= 0;
+    switch (c) {
+    case 'x':
+        TRY(read_hex(p, 2, code));
+        break;
+    case 'u':
+        TRY(read_hex(p, 4, code));
+        break;
+    case 'U':
+        TRY(read_hex(p, 8, code));
+        break;
+    case 't':
+        *code = '\t';
+        break;
+    case 'r':
+        *code = '\r';
+        break;
+    case 'n':
+        *code = '\n';
+        break;
+    case '\\':
+    case '"':
+    case '[':
+    case '-':
+    case '^':
+    case ']':
+        *code = (uint32_t)c;
+        break;
+    default:
+        WRONG(p, "there is no such escape after the backslash");
+    }
+    if (*code > 0x10FFFF || (*code >= 0xD800 && *code <= 0xDFFF))
+        WRONG(p, "U+%04X is no character", *code);
+    return DREY_OK;
+}
+
+static drey_status read_character(gbnf *p, uint32_t *code)
+{
+    if (p->at >= p->n)
+        WRONG(p, "it ends within a text or a class");
+    if (takes(p, "\\"))
+        return read_escape(p, code);
+    int length = utf8_length((const uint8_t *)p->text + p->at, p->n - p->at);
+    if (length <= 0)
+        WRONG(p, "a character is not UTF-8");
+    *code = utf8_code_point((const uint8_t *)p->text + p->at, length);
+    p->at += (size_t)length;
+    return DREY_OK;
+}
+
+static drey_status read_text(gbnf *p, expr *out)
+{
+    int32_t from = p->g->n_bytes;
+    while (!takes(p, "\"")) {
+        uint32_t code;
+        char bytes[4];
+        TRY(read_character(p, &code));
+        grammar_rules_keep(p->g, bytes, utf8_write(code, bytes));
+    }
+    *out = expr_kept(p->g, from);
+    return DREY_OK;
+}
+
+static drey_status read_class(gbnf *p, expr *out)
+{
+    bool but_not = takes(p, "^");
+    int32_t n = 0;
+    while (!takes(p, "]")) {
+        if (n == MOST_CLASS_RANGES)
+            WRONG(p, "a class may have %d ranges", MOST_CLASS_RANGES);
+        char_range r;
+        TRY(read_character(p, &r.from));
+        r.to = r.from;
+        if (peek(p) == '-' && p->at + 1 < p->n && p->text[p->at + 1] != ']') {
+            p->at++;
+            TRY(read_character(p, &r.to));
+        }
+        if (r.to < r.from)
+            WRONG(p, "a range in a class ends before it begins");
+        p->ranges[n++] = r;
+    }
+    *out = expr_class(p->g, p->ranges, n, but_not);
+    return DREY_OK;
+}
+
+/* ---- Expressions ---- */
+
+static drey_status read_alternatives(gbnf *p, bool nested, expr *out);
+
+static drey_status read_item(gbnf *p, expr *out)
+{
+    if (takes(p, "\""))
+        return read_text(p, out);
+    if (takes(p, "["))
+        return read_class(p, out);
+    if (takes(p, ".")) {
+        *out = expr_class(p->g, p->ranges, 0, true);
+        return DREY_OK;
+    }
+    if (takes(p, "(")) {
+        if (++p->depth > GRAMMAR_MOST_BRACKETS)
+            WRONG(p, "brackets are nested deeper than %d", GRAMMAR_MOST_BRACKETS);
+        skip_blanks(p, true);
+        TRY(read_alternatives(p, true, out));
+        p->depth--;
+        if (!takes(p, ")"))
+            WRONG(p, "a bracket is not closed");
+        return DREY_OK;
+    }
+    if (peek(p) == '<' || peek(p) == '!')
+        WRONG(p, "tokens by name or number are not supported: write their text");
+    const char *name = p->text + p->at;
+    size_t n = word(p);
+    if (n == 0)
+        WRONG(p, "a rule, a text, a class or a bracket was expected");
+    *out = expr_rule(p->g, rule_named(p->g, name, n));
+    return DREY_OK;
+}
+
+/* -1: there are no digits. */
+static int32_t read_count(gbnf *p)
+{
+    int32_t value = -1;
+    for (int c; (c = peek(p)) >= '0' && c <= '9'; p->at++)
+        value = min_i32((value < 0 ? 0 : value) * 10 + (c - '0'), RULES_MOST_REPEATS);
+    return value;
+}
+
+static drey_status read_bounds(gbnf *p, int32_t *least, int32_t *most)
+{
+    skip_blanks(p, false);
+    *least = read_count(p);
+    skip_blanks(p, false);
+    *most = *least;
+    if (takes(p, ",")) {
+        skip_blanks(p, false);
+        *most = read_count(p); /* -1: no end */
+        skip_blanks(p, false);
+        *least = max_i32(*least, *most < 0 ? *least : 0);
+    }
+    if (*least < 0 || (*most >= 0 && *most < *least) || !takes(p, "}"))
+        WRONG(p, "a repetition is {n}, {n,}, {n,m} or {,m} with n at most m");
+    return DREY_OK;
+}
+
+static drey_status read_repeated(gbnf *p, bool nested, expr *out)
+{
+    TRY(read_item(p, out));
+    for (;;) {
+        int32_t least = 0, most = REPEAT_FOREVER;
+        skip_blanks(p, nested);
+        if (takes(p, "+"))
+            least = 1;
+        else if (takes(p, "?"))
+            most = 1;
+        else if (takes(p, "*"))
+            least = 0;
+        else if (takes(p, "{"))
+            TRY(read_bounds(p, &least, &most));
+        else
+            return DREY_OK;
+        *out = expr_repeat(p->g, *out, least, most);
+    }
+}
+
+static bool ends_sequence(const gbnf *p)
+{
+    int c = peek(p);
+    return c < 0 || c == '|' || c == ')' || c == '\n' || c == '\r';
+}
+
+static drey_status read_sequence(gbnf *p, bool nested, expr *out)
+{
+    *out = EXPR_EMPTY;
+    skip_blanks(p, nested);
+    while (!ends_sequence(p)) {
+        expr item;
+        TRY(read_repeated(p, nested, &item));
+        *out = expr_seq(p->g, *out, item);
+        skip_blanks(p, nested);
+    }
+    return DREY_OK;
+}
+
+static drey_status read_alternatives(gbnf *p, bool nested, expr *out)
+{
+    TRY(read_sequence(p, nested, out));
+    while (takes(p, "|")) {
+        expr other;
+        skip_blanks(p, true);
+        TRY(read_sequence(p, nested, &other));
+        *out = expr_alt(p->g, *out, other);
+    }
+    return DREY_OK;
+}
+
+static drey_status read_rule(gbnf *p)
+{
+    const char *name = p->text + p->at;
+    size_t n = word(p);
+    if (n == 0)
+        WRONG(p, "a rule's name was expected");
+    skip_blanks(p, false);
+    if (!takes(p, "::="))
+        WRONG(p, "\"::=\" was expected after the name of a rule");
+    skip_blanks(p, true);
+    int32_t rule = rule_named(p->g, name, n);
+    if (!p->g->full && p->g->rules[rule].body >= 0)
+        WRONG(p, "the rule \"%.60s\" is defined twice", rule_shown(p->g, rule, (char[64]){0}));
+    expr body;
+    TRY(read_alternatives(p, false, &body));
+    if (!p->g->full)
+        p->g->rules[rule].body = body;
+    if (peek(p) >= 0 && peek(p) != '\n' && peek(p) != '\r')
+        WRONG(p, "the rule goes on with what is no part of one");
+    skip_blanks(p, true);
+    return DREY_OK;
+}
+
+drey_status gbnf_read(grammar_rules *g, const char *text, size_t n, int32_t *root, drey_error *err)
+{
+    gbnf p = {.g = g, .text = text, .n = n, .err = err};
+    skip_blanks(&p, true);
+    while (p.at < n && !g->full)
+        TRY(read_rule(&p));
+    TRY(grammar_rules_check(g, err));
+    int32_t n_rules = g->n_rules;
+    *root = rule_named(g, "root", 4);
+    if (*root >= n_rules || g->rules[*root].body < 0)
+        FAIL(err, DREY_ERR_USAGE, "the grammar has no rule \"root\", which whole texts match");
+    return DREY_OK;
+}

@@ -1,0 +1,65 @@
+/* Grammars, for other folders: which tokens may come at a place of a text.
+ *
+ *   gbnf.c, regex.c, json_schema.c    readers: a text becomes rules (grammar_rules.h)
+ *   automaton.h                       rules become an automaton over bytes
+ *   states.h                          places in texts: sets of stacks, found once each
+ *   vocab_trie.h                      the vocabulary by its bytes
+ *
+ * A grammar belongs to one text at a time. Its *places* are ids of states; 0 is the place that no
+ * text of the grammar reaches. They are kept in memory that the grammar knows (grammar_hold):
+ * when its tables are full, it forgets all other states, and gives those other numbers.
+ *
+ * What a place allows is a function of the text's bytes before it: no table's size and no earlier
+ * question changes it. A grammar's memory is of fixed size, taken when it is opened; the rest
+ * allocates nothing. Deeper nesting than GRAMMAR_MOST_DEPTH rules is not allowed, nor are more
+ * than GRAMMAR_MOST_STACKS readings of one text: what is written is one of the grammar anyway. */
+#pragma once
+
+#include "drey/drey.h"
+#include "grammar/vocab_trie.h"
+
+enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };
+
+/* DREY_ERR_USAGE: what is wrong with the text, in one sentence. The trie is borrowed. */
+drey_status grammar_open(drey_grammar **out, const vocab_trie *trie, drey_grammar_kind kind,
+                         const char *text, size_t n_bytes, drey_error *err);
+void grammar_close(drey_grammar **g);
+/* What each takes, at most, of a vocabulary of that size. */
+size_t grammar_bytes(int32_t n_vocab);
+const tokenizer *grammar_tokenizer(const drey_grammar *g);
+
+/* Memory in which places are kept: places[0 .. n), all valid ids, borrowed until the next call.
+ * NULL: there is none any more. */
+void grammar_hold(drey_grammar *g, int32_t *places, int32_t n);
+/* Whether a text has it; it is set and reset by the text. */
+bool *grammar_in_use(drey_grammar *g);
+/* [n_vocab] floats for a caller that needs them for a moment. */
+float *grammar_scratch(drey_grammar *g);
+
+/* The place of the text so far: at its beginning, and after one more token. */
+void grammar_restart(drey_grammar *g);
+void grammar_advance(drey_grammar *g, int32_t token);
+int32_t grammar_now(const drey_grammar *g);
+bool grammar_now_may_end(const drey_grammar *g);
+bool grammar_now_over(const drey_grammar *g);
+
+/* A place of a text, for those who choose its next token. grammar NULL: any token may come. */
+typedef struct grammar_place {
+    drey_grammar *grammar;
+    const int32_t *place;
+} grammar_place;
+
+/* In the following, `place` points into memory that is held.
+ *
+ * The place after the token; GRAMMAR_NOWHERE: it is not allowed, or ends the text. */
+int32_t grammar_follow(drey_grammar *g, const int32_t *place, int32_t token);
+/* Whether the token may come: a text of the grammar continues with its bytes. Tokens that end a
+ * text may where the grammar may end, and where no other token may come. */
+bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token);
+/* The same of all tokens: bit id % 64 of word id / 64. Borrowed until the next call. */
+const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place);
+/* Whether the text may end here, and whether it must. */
+bool grammar_may_end(const drey_grammar *g, const int32_t *place);
+bool grammar_is_over(const drey_grammar *g, const int32_t *place);
+/* The longest token of the bytes that must come next; -1: the next byte is not certain. */
+int32_t grammar_forced(drey_grammar *g, const int32_t *place);

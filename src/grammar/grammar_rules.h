@@ -1,0 +1,93 @@
+/* A grammar as its readers build it: rules, each an expression over characters.
+ *
+ *   gbnf.c          llama.cpp's GBNF
+ *   regex.c         regular expressions
+ *   json_schema.c   JSON Schema
+ *
+ * An expression is an index into a table, so that a part can be used in many places. Building never
+ * fails: what has no room is dropped, and grammar_rules_check says so once at the end. */
+#pragma once
+
+#include "common/error.h"
+
+typedef int32_t expr; /* EXPR_EMPTY: matches the empty text */
+enum { EXPR_EMPTY = 0, EXPR_NEVER = 1, REPEAT_FOREVER = -1 };
+
+typedef enum expr_kind {
+    EXPR_IS_EMPTY,
+    EXPR_IS_NEVER,
+    EXPR_IS_BYTES,  /* bytes[a .. a + b) */
+    EXPR_IS_CLASS,  /* a character of ranges[a .. a + b) */
+    EXPR_IS_SEQ,    /* a, then b */
+    EXPR_IS_ALT,    /* a or b */
+    EXPR_IS_REPEAT, /* a, `least` to `most` times */
+    EXPR_IS_RULE    /* rule a */
+} expr_kind;
+
+typedef struct expr_node {
+    expr_kind kind;
+    int32_t a, b, least, most;
+} expr_node;
+
+typedef struct char_range { /* code points, both included */
+    uint32_t from, to;
+} char_range;
+
+typedef struct grammar_rule {
+    int32_t name, n_name; /* in bytes[] */
+    expr body;            /* -1: used, but not defined yet */
+    int32_t next;         /* with the same hash of the name */
+} grammar_rule;
+
+enum {
+    RULES_MOST_EXPRS = 48 << 10,
+    RULES_MOST_RANGES = 24 << 10,
+    RULES_MOST_BYTES = 320 << 10,
+    RULES_MOST_RULES = 12 << 10,
+    RULES_BUCKETS = 1 << 12,
+    RULES_MOST_REPEATS = 1 << 20
+};
+
+typedef struct grammar_rules {
+    expr_node exprs[RULES_MOST_EXPRS];
+    char_range ranges[RULES_MOST_RANGES];
+    uint8_t bytes[RULES_MOST_BYTES];
+    grammar_rule rules[RULES_MOST_RULES];
+    int32_t buckets[RULES_BUCKETS]; /* of rules by name; -1: none */
+    int32_t n_exprs, n_ranges, n_bytes, n_rules;
+    bool full;
+} grammar_rules;
+
+/* Memory of this size is the caller's; nothing has to be freed. */
+void grammar_rules_init(grammar_rules *g);
+/* DREY_ERR_USAGE: it did not fit. */
+drey_status grammar_rules_check(const grammar_rules *g, drey_error *err);
+
+expr expr_bytes(grammar_rules *g, const void *bytes, size_t n);
+expr expr_text(grammar_rules *g, const char *text);
+/* The same in parts: keep some, then make one of all that were kept since n_bytes was `from`. */
+void grammar_rules_keep(grammar_rules *g, const void *bytes, size_t n);
+expr expr_kept(grammar_rules *g, int32_t from);
+/* A character of (but_not: of none of) ranges[0..n), which may overlap and are sorted here. */
+expr expr_class(grammar_rules *g, char_range *ranges, int32_t n, bool but_not);
+expr expr_seq(grammar_rules *g, expr a, expr b);
+expr expr_alt(grammar_rules *g, expr a, expr b);
+/* most: REPEAT_FOREVER, or at least `least`. */
+expr expr_repeat(grammar_rules *g, expr a, int32_t least, int32_t most);
+expr expr_rule(grammar_rules *g, int32_t rule);
+/* One of some texts, each an expr_bytes (or EXPR_EMPTY); they are sorted here. What they begin with
+ * in common is there once. */
+expr expr_one_of(grammar_rules *g, expr *texts, int32_t n);
+
+/* The rule of that name; a new one without a body if there is none. */
+int32_t rule_named(grammar_rules *g, const char *name, size_t n);
+/* A new rule; the name is for messages alone. */
+int32_t rule_new(grammar_rules *g, const char *name);
+/* Of a rule's name, for a message: at most 60 bytes, printable. */
+const char *rule_shown(const grammar_rules *g, int32_t rule, char out[static 64]);
+
+/* Sorted and merged, in place; returns how many remain. */
+int32_t ranges_sort(char_range *ranges, int32_t n);
+/* All code points that are not in the sorted ranges[0..n), surrogates left out; out has room for
+ * n + 2. Returns how many. */
+int32_t ranges_invert(const char_range *ranges, int32_t n, char_range *out);

@@ -1,0 +1,294 @@
+/* Finding and forgetting states: see states.h. */
+#include "grammar/states.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "common/num.h"
+
+static void clear(states *s)
+{
+    memset(s->cell_buckets, -1, sizeof s->cell_buckets);
+    memset(s->state_buckets, -1, sizeof s->state_buckets);
+}
+
+/* State 0 has no stacks, and only itself after it. */
+void states_init(states *s, const automaton *a, int32_t *rows)
+{
+    s->a = a;
+    s->rows = rows;
+    s->most = min_i32(STATES_MOST, STATES_ROW_BYTES / 4 / a->n_classes);
+    s->n_cells = s->n = 1;
+    s->n_configs = 0;
+    s->cells[0] = (state_cell){.node = -1, .below = -1};
+    s->all[0] = (grammar_state){.mask = -1};
+    memset(rows, 0, (size_t)a->n_classes * sizeof *rows);
+    clear(s);
+}
+
+/* ---- Cells ---- */
+
+static int32_t *cell_bucket(states *s, int32_t node, int32_t below)
+{
+    uint64_t key = (uint64_t)(uint32_t)node << 32 | (uint32_t)below;
+    return &s->cell_buckets[key * UINT64_C(0x9E3779B97F4A7C15) >> 50];
+}
+_Static_assert(STATES_BUCKETS == 1 << 14, "the shift above");
+
+/* -1: the stack would be too deep, or there is no room. */
+static int32_t cell_of(states *s, int32_t node, int32_t below)
+{
+    int32_t *bucket = cell_bucket(s, node, below);
+    for (int32_t i = *bucket; i >= 0; i = s->cells[i].next)
+        if (s->cells[i].node == node && s->cells[i].below == below)
+            return i;
+    int32_t depth = s->cells[below].depth + 1;
+    if (depth > GRAMMAR_MOST_DEPTH || s->n_cells == STATES_MOST_CELLS) {
+        s->narrowed = true;
+        return -1;
+    }
+    s->cells[s->n_cells] = (state_cell){node, below, depth, *bucket};
+    *bucket = s->n_cells;
+    return s->n_cells++;
+}
+
+/* ---- What can be reached without a byte ---- */
+
+static void begin_set(states *s)
+{
+    s->n_todo = s->n_visits = s->n_found = 0;
+    s->found_end = false;
+    s->stamp++;
+    if (s->stamp == 0) {
+        memset(s->stamps, 0, sizeof s->stamps);
+        s->stamp = 1;
+    }
+}
+
+static void visit(states *s, int32_t node, int32_t cell)
+{
+    uint64_t key = (uint64_t)(uint32_t)node << 32 | (uint32_t)cell;
+    uint64_t at = key * UINT64_C(0x9E3779B97F4A7C15) >> 40;
+    for (;; at++) {
+        at %= STATES_VISIT_BUCKETS;
+        if (s->stamps[at] != s->stamp)
+            break;
+        if (s->visits[at].node == node && s->visits[at].cell == cell)
+            return;
+    }
+    if (s->n_visits == STATES_MOST_VISITS) {
+        s->narrowed = true;
+        return;
+    }
+    s->n_visits++;
+    s->stamps[at] = s->stamp;
+    s->visits[at] = s->todo[s->n_todo++] = (state_config){node, cell};
+}
+
+static void call(states *s, const automaton_edge *edge, int32_t cell)
+{
+    const automaton *a = s->a;
+    if (!a->is_end[edge->to])
+        cell = cell_of(s, edge->to, cell);
+    if (cell >= 0)
+        visit(s, a->rules[edge->rule].start, cell);
+}
+
+static void look_at(states *s, state_config c)
+{
+    bool takes_bytes = false;
+    if (s->a->is_end[c.node]) {
+        if (c.cell == 0)
+            s->found_end = true;
+        else
+            visit(s, s->cells[c.cell].node, s->cells[c.cell].below);
+        return;
+    }
+    for (int32_t e = s->a->first[c.node]; e >= 0; e = s->a->edges[e].next) {
+        const automaton_edge *edge = &s->a->edges[e];
+        if (edge->kind == EDGE_NOTHING)
+            visit(s, edge->to, c.cell);
+        else if (edge->kind == EDGE_RULE)
+            call(s, edge, c.cell);
+        else
+            takes_bytes = true;
+    }
+    if (takes_bytes && s->n_found < GRAMMAR_MOST_STACKS)
+        s->found[s->n_found++] = c;
+    else if (takes_bytes)
+        s->narrowed = true;
+}
+
+static void close_set(states *s)
+{
+    while (s->n_todo > 0)
+        look_at(s, s->todo[--s->n_todo]);
+}
+
+/* ---- States ---- */
+
+static int32_t *state_bucket(states *s, const state_config *configs, int32_t n, bool ends)
+{
+    uint64_t hash = hash64_of(configs, (size_t)n * sizeof *configs) + ends;
+    return &s->state_buckets[hash % STATES_BUCKETS];
+}
+
+static int32_t add_state(states *s, int32_t first, int32_t n, bool ends)
+{
+    int32_t id = s->n++, *row = s->rows + (int64_t)id * s->a->n_classes;
+    int32_t *bucket = state_bucket(s, s->configs + first, n, ends);
+    s->all[id] = (grammar_state){.first = first, .n = n, .next = *bucket, .mask = -1, .ends = ends};
+    *bucket = id;
+    memset(row, -1, (size_t)s->a->n_classes * sizeof *row);
+    return id;
+}
+
+static bool is_found(const states *s, const grammar_state *x)
+{
+    return x->n == s->n_found && x->ends == s->found_end &&
+           memcmp(s->configs + x->first, s->found, (size_t)x->n * sizeof *s->found) == 0;
+}
+
+/* The state of what was found. Room has been made. */
+static int32_t state_found(states *s)
+{
+    if (s->n_found == 0 && !s->found_end)
+        return GRAMMAR_NOWHERE;
+    for (int32_t i = *state_bucket(s, s->found, s->n_found, s->found_end); i >= 0;
+         i = s->all[i].next)
+        if (is_found(s, &s->all[i]))
+            return i;
+    if (s->n == s->most || s->n_configs + s->n_found > STATES_MOST_CONFIGS) {
+        s->narrowed = true;
+        return GRAMMAR_NOWHERE;
+    }
+    int32_t first = s->n_configs;
+    if (s->n_found > 0)
+        memcpy(s->configs + first, s->found, (size_t)s->n_found * sizeof *s->found);
+    s->n_configs += s->n_found;
+    return add_state(s, first, s->n_found, s->found_end);
+}
+
+/* ---- Forgetting ---- */
+
+static bool is_full(const states *s)
+{
+    return s->n == s->most || s->n_configs + GRAMMAR_MOST_STACKS > STATES_MOST_CONFIGS ||
+           s->n_cells + STATES_MOST_VISITS > STATES_MOST_CELLS;
+}
+
+/* moved[cell]: 0 for those that no held state needs, else its new number. A cell comes after the
+ * one below it. */
+static void keep_cells(states *s, const bool *keeps)
+{
+    memset(s->moved, 0, sizeof s->moved);
+    for (int32_t id = 1; id < s->n; id++)
+        for (int32_t i = 0; keeps[id] && i < s->all[id].n; i++)
+            s->moved[s->configs[s->all[id].first + i].cell] = 1;
+    for (int32_t i = s->n_cells - 1; i > 0; i--)
+        if (s->moved[i])
+            s->moved[s->cells[i].below] = 1;
+    s->moved[0] = 0;
+    int32_t n = 1;
+    for (int32_t i = 1; i < s->n_cells; i++) {
+        if (!s->moved[i])
+            continue;
+        state_cell c = s->cells[i];
+        int32_t *bucket = cell_bucket(s, c.node, s->moved[c.below]);
+        s->cells[n] = (state_cell){c.node, s->moved[c.below], c.depth, *bucket};
+        *bucket = n;
+        s->moved[i] = n++;
+    }
+    s->n_cells = n;
+}
+
+/* In their order, so that nothing is overwritten before it is moved. */
+static void keep_states(states *s, const bool *keeps, int32_t *new_id)
+{
+    const int32_t n_before = s->n;
+    int32_t n_configs = 0;
+    s->n = 1;
+    for (int32_t id = 1; id < n_before; id++) {
+        if (!keeps[id])
+            continue;
+        const grammar_state x = s->all[id];
+        for (int32_t i = 0; i < x.n; i++) {
+            state_config c = s->configs[x.first + i];
+            s->configs[n_configs + i] = (state_config){c.node, s->moved[c.cell]};
+        }
+        new_id[id] = add_state(s, n_configs, x.n, x.ends);
+        n_configs += x.n;
+    }
+    s->n_configs = n_configs;
+}
+
+static void forget(states *s)
+{
+    bool keeps[STATES_MOST] = {false};
+    int32_t new_id[STATES_MOST] = {0};
+    for (int h = 0; h < STATES_HELD; h++)
+        for (int32_t i = 0; i < s->held[h].n; i++)
+            keeps[s->held[h].places[i]] = true;
+    clear(s);
+    keep_cells(s, keeps);
+    keep_states(s, keeps, new_id);
+    for (int h = 0; h < STATES_HELD; h++)
+        for (int32_t i = 0; i < s->held[h].n; i++)
+            s->held[h].places[i] = new_id[s->held[h].places[i]];
+    s->n_compacted++;
+}
+
+/* ---- The beginning, and a byte ---- */
+
+int32_t states_first(states *s)
+{
+    if (is_full(s))
+        forget(s);
+    begin_set(s);
+    visit(s, s->a->rules[s->a->root].start, 0);
+    close_set(s);
+    return state_found(s);
+}
+
+int32_t states_step(states *s, const int32_t *place, uint8_t byte)
+{
+    const automaton *a = s->a;
+    const uint8_t class = a->class_of[byte];
+    int32_t known = s->rows[(int64_t)*place * a->n_classes + class];
+    if (known >= 0)
+        return known;
+    if (is_full(s))
+        forget(s);
+    const grammar_state from = s->all[*place];
+    begin_set(s);
+    for (int32_t i = 0; i < from.n; i++) {
+        state_config c = s->configs[from.first + i];
+        for (int32_t e = a->first[c.node]; e >= 0; e = a->edges[e].next)
+            if (a->edges[e].kind == EDGE_BYTES && a->edges[e].low <= byte &&
+                byte <= a->edges[e].high) {
+                visit(s, a->edges[e].to, c.cell);
+                close_set(s);
+            }
+    }
+    int32_t to = state_found(s);
+    s->rows[(int64_t)*place * a->n_classes + class] = to;
+    return to;
+}
+
+int states_only_byte(const states *s, int32_t id)
+{
+    const automaton *a = s->a;
+    const grammar_state *x = &s->all[id];
+    int only = -1;
+    for (int32_t i = 0; i < x->n && !x->ends; i++)
+        for (int32_t e = a->first[s->configs[x->first + i].node]; e >= 0; e = a->edges[e].next) {
+            const automaton_edge *edge = &a->edges[e];
+            if (edge->kind != EDGE_BYTES)
+                continue;
+            if (edge->low != edge->high || (only >= 0 && only != edge->low))
+                return -1;
+            only = edge->low;
+        }
+    return only;
+}

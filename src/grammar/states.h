@@ -1,0 +1,75 @@
+/* Where a text is in a grammar: states of the automaton with its stacks.
+ *
+ * A *cell* is a node to return to, and the cell below it: the same cells are the same stack. A
+ * state is a list of (node, stack), in the order in which they were found, which depends on the
+ * text's bytes alone. States and cells are found once and kept with what follows them by class of
+ * byte, so that most bytes cost a look-up. If a table is full, all that is not held is forgotten.
+ *
+ *     state 7:  (node 12, cell 3) (node 40, cell 3)        row 7: class 0 -> 0, class 1 -> 9, ...
+ *     cell 3:   returns to node 5, then cell 1 */
+#pragma once
+
+#include "base/arena.h"
+#include "grammar/automaton.h"
+#include "grammar/grammar.h"
+
+enum {
+    STATES_MOST_CELLS = 32 << 10,
+    STATES_MOST_CONFIGS = 96 << 10,
+    STATES_MOST = 8 << 10,
+    STATES_ROW_BYTES = 1536 << 10, /* of all rows */
+    STATES_BUCKETS = 16 << 10,
+    STATES_MOST_VISITS = 2048, /* while one byte is taken */
+    STATES_VISIT_BUCKETS = 2 * STATES_MOST_VISITS,
+    STATES_HELD = 2
+};
+
+typedef struct state_cell {
+    int32_t node, below, depth, next;
+} state_cell;
+
+typedef struct state_config {
+    int32_t node, cell;
+} state_config;
+
+typedef struct grammar_state {
+    int32_t first, n; /* configs */
+    int32_t next;     /* in its bucket */
+    int32_t mask;     /* which one is its own; -1: none */
+    bool ends;        /* the text may end here */
+} grammar_state;
+
+typedef struct held_places {
+    int32_t *places;
+    int32_t n;
+} held_places;
+
+typedef struct states {
+    const automaton *a;
+    state_cell cells[STATES_MOST_CELLS]; /* 0: nothing to return to */
+    state_config configs[STATES_MOST_CONFIGS];
+    grammar_state all[STATES_MOST];
+    int32_t cell_buckets[STATES_BUCKETS], state_buckets[STATES_BUCKETS];
+    int32_t *rows; /* [most][n_classes]: what follows; -1: not known yet */
+    int32_t n_cells, n_configs, n, most;
+    int64_t n_compacted; /* how often states were forgotten */
+    held_places held[STATES_HELD];
+    /* While a byte is taken. */
+    state_config todo[STATES_MOST_VISITS], visits[STATES_VISIT_BUCKETS];
+    uint32_t stamps[STATES_VISIT_BUCKETS], stamp;
+    int32_t n_todo, n_visits;
+    state_config found[GRAMMAR_MOST_STACKS];
+    int32_t n_found;
+    bool found_end;
+    bool narrowed;                    /* a limit has left something out since it was reset */
+    int32_t moved[STATES_MOST_CELLS]; /* while states are forgotten */
+} states;
+
+/* rows: STATES_ROW_BYTES. */
+void states_init(states *s, const automaton *a, int32_t *rows);
+/* The state at the beginning of a text. */
+int32_t states_first(states *s);
+/* The state after one more byte, from the state in a held place. */
+int32_t states_step(states *s, const int32_t *place, uint8_t byte);
+/* The only byte that can come; -1: there are several, or the text may end. */
+int states_only_byte(const states *s, int32_t id);

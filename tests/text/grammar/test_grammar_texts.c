@@ -1,0 +1,216 @@
+/* Texts with a grammar: they are texts of it, end where it says, and are the same with every draft,
+ * sampled or not. The matrix has more combinations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "support/grammar/grammar_text.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+#include "support/toy_models.h"
+#include "support/writing.h"
+
+static const char schema[] =
+    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":6},"
+    "\"return\":"
+    "{\"type\":\"integer\",\"minimum\":-5,\"maximum\":150},\"tree\":{\"type\":\"array\",\"items\":"
+    "{\"enum\":[\"the\",\"tree\",\"token\"]},\"maxItems\":3},\"print\":{\"type\":\"boolean\"}},"
+    "\"required\":[\"name\",\"return\",\"print\"]}";
+
+enum { N_MOST = 90, N_PROMPT = 8 };
+static const int32_t prompt[N_PROMPT] = {65, 66, 67, 68, 65, 66, 67, 68};
+
+TEST_GROUP(toys_open, toys_close)
+
+static drey_grammar *open_grammar(drey_grammar_kind kind, const char *text)
+{
+    drey_grammar *g;
+    MUST(drey_grammar_open, &g, target, kind, text, strlen(text));
+    return g;
+}
+
+static drey_generate_options options(writing *into, drey_grammar *g, const drey_sampling *s)
+{
+    memset(into, 0, sizeof *into);
+    drey_generate_options o = writing_into(into, N_MOST);
+    o.ignore_eos = false;
+    o.grammar = g;
+    if (s)
+        o.sampling = *s;
+    return o;
+}
+
+static void write_text(writing *w, drey_session *session, drey_grammar *g, const drey_sampling *s)
+{
+    drey_generate_options o = options(w, g, s);
+    MUST(drey_session_sync, session, prompt, N_PROMPT, NULL);
+    MUST(drey_session_generate, session, NULL, 0, &o, &w->stats);
+}
+
+/* With a model, lookup, both and nobody, greedy and with seeds. Without a grammar none of these
+ * toys would write JSON. */
+TEST(texts_are_json_of_the_schema_and_the_same_with_every_draft)
+{
+    enum { N_SEEDS = 12 };
+    static writing want[N_SEEDS], got;
+    test_grammar *bytes = test_grammar_of(DREY_GRAMMAR_JSON_SCHEMA, schema);
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_JSON_SCHEMA, schema);
+    int n_whole = 0;
+    int64_t n_accepted = 0;
+    static const drey_drafter kinds[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_MODEL, DREY_DRAFTER_LOOKUP,
+                                         DREY_DRAFTER_MODEL};
+    for (int kind = 0; kind < 4; kind++) {
+        drey_engine_options o = toys_options(kinds[kind], N_PROMPT + N_MOST, 2);
+        o.with = kind == 3 ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+        engine_place p = place_open(&o, NULL);
+        for (int seed = 0; seed < N_SEEDS; seed++) {
+            drey_sampling s = {.temperature = seed ? 0.9f : 0, .top_p = 1, .seed = (uint64_t)seed};
+            if (seed % 3 == 2)
+                s = (drey_sampling){.temperature = 1.2f,
+                                    .top_k = 30,
+                                    .top_p = 0.9f,
+                                    .min_p = 0.01f,
+                                    .seed = (uint64_t)seed};
+            writing *w = kind ? &got : &want[seed];
+            write_text(w, p.session[0], g, &s);
+            n_accepted += w->stats.accepted;
+            if (kind) {
+                must_be_same(&want[seed], w, "a text with a grammar");
+                assert_int_equal(w->stats.finish, want[seed].stats.finish);
+                continue;
+            }
+            bool whole;
+            size_t n = test_grammar_takes(bytes, w->text, w->n_bytes, &whole);
+            if (n != w->n_bytes || whole != (w->stats.finish == DREY_FINISH_STOP))
+                fail_msg("seed %d: %.*s", seed, (int)w->n_bytes, w->text);
+            n_whole += whole;
+        }
+        place_close(&p);
+    }
+    assert_true(n_whole >= N_SEEDS / 2 && n_accepted > 0);
+    free(bytes);
+    drey_grammar_close(&g);
+}
+
+/* What is certain is guessed without a drafter's steps: lookup has seen nothing of it. */
+TEST(what_a_grammar_forces_is_drafted)
+{
+    static writing w;
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_CHOICES,
+                                   "[\"import def return print hello: system user system\"]");
+    drey_engine_options o = toys_options(DREY_DRAFTER_LOOKUP, N_PROMPT + N_MOST, 2);
+    engine_place p = place_open(&o, NULL);
+    write_text(&w, p.session[0], g, NULL);
+    assert_int_equal(w.stats.finish, DREY_FINISH_STOP);
+    assert_memory_equal(w.text, "import def return print hello: system user system", 49);
+    assert_true(w.stats.accepted > 0);
+    place_close(&p);
+    drey_grammar_close(&g);
+}
+
+/* The text ends with its last byte, or where it may end and the model wants to, or is cut. */
+TEST(a_text_ends_where_its_grammar_does)
+{
+    static writing w;
+    static const struct {
+        const char *grammar;
+        drey_finish finish;
+        const char *text; /* NULL: any */
+    } cases[] = {{"[\"the tree\"]", DREY_FINISH_STOP, "the tree"},
+                 {"[\"a\"]", DREY_FINISH_STOP, "a"}};
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, N_PROMPT + N_MOST, 2);
+    engine_place p = place_open(&o, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        drey_grammar *g = open_grammar(DREY_GRAMMAR_CHOICES, cases[i].grammar);
+        write_text(&w, p.session[0], g, NULL);
+        assert_int_equal(w.stats.finish, cases[i].finish);
+        assert_int_equal(w.stats.stop_text, 0);
+        assert_int_equal(w.n_bytes, strlen(cases[i].text));
+        assert_memory_equal(w.text, cases[i].text, w.n_bytes);
+        drey_grammar_close(&g);
+    }
+    drey_grammar *endless = open_grammar(DREY_GRAMMAR_REGEX, "[a-z]{500}");
+    write_text(&w, p.session[0], endless, NULL);
+    assert_int_equal(w.stats.finish, DREY_FINISH_LENGTH);
+    assert_int_equal(w.n_ids, N_MOST);
+    drey_grammar_close(&endless);
+    place_close(&p);
+}
+
+TEST(a_grammar_has_one_text_at_a_time)
+{
+    static writing w;
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_REGEX, "[a-z ]{1,400}");
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 2);
+    o.n_sessions = 2;
+    engine_place p = place_open(&o, NULL);
+    drey_generate_options t = options(&w, g, NULL);
+    for (int i = 0; i < 2; i++)
+        MUST(drey_session_sync, p.session[i], prompt, N_PROMPT, NULL);
+    MUST(drey_session_begin, p.session[0], &t, NULL);
+    REFUSED(DREY_ERR_USAGE, "open one for each", drey_session_begin, p.session[1], &t, NULL);
+    bool done;
+    for (int i = 0; i < 5; i++)
+        MUST(drey_session_step, p.session[0], &done);
+    drey_session_end(p.session[0]);
+    MUST(drey_session_begin, p.session[1], &t, NULL);
+    MUST(drey_session_step, p.session[1], &done);
+    drey_session_cancel(p.session[1]);
+    assert_int_equal(drey_session_step(p.session[1], &done, NULL), DREY_ERR_CANCELLED);
+    MUST(drey_session_begin, p.session[0], &t, NULL);
+    drey_session_close(&p.session[0]); /* in the middle of its text */
+    MUST(drey_session_begin, p.session[1], &t, NULL);
+    t.ignore_eos = true;
+    drey_session_end(p.session[1]);
+    REFUSED(DREY_ERR_USAGE, "do not ignore", drey_session_begin, p.session[1], &t, NULL);
+    place_close(&p);
+    drey_grammar_close(&g);
+}
+
+static bool never(void *user, int32_t layer, int32_t position)
+{
+    return false;
+}
+
+TEST(what_does_not_go_with_a_grammar_is_refused)
+{
+    static writing w;
+    drey_grammar *of_draft;
+    MUST(drey_grammar_open, &of_draft, draft, DREY_GRAMMAR_REGEX, "a", 1);
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_REGEX, "a+");
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 2);
+    o.exit = DREY_EXIT_EXACT;
+    engine_place p = place_open(&o, &(engine_tuning){.exit_here = never});
+    MUST(drey_session_sync, p.session[0], prompt, N_PROMPT, NULL);
+    drey_generate_options t = options(&w, g, NULL);
+    REFUSED(DREY_ERR_UNSUPPORTED, "early exits", drey_session_begin, p.session[0], &t, NULL);
+    t.grammar = of_draft;
+    REFUSED(DREY_ERR_USAGE, "another model", drey_session_begin, p.session[0], &t, NULL);
+    drey_error err;
+    drey_grammar *none;
+    assert_int_equal(drey_grammar_open(&none, target, (drey_grammar_kind)9, "a", 1, &err),
+                     DREY_ERR_USAGE);
+    place_close(&p);
+    drey_grammar_close(&g);
+    drey_grammar_close(&of_draft);
+}
+
+/* A session that was loaded writes what the saved one would have. */
+TEST(a_loaded_session_writes_the_same_text)
+{
+    static writing want, got;
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_JSON_SCHEMA, schema);
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 2);
+    engine_place p = place_open(&o, NULL);
+    const char *path = temp_path("session");
+    MUST(drey_session_sync, p.session[0], prompt, N_PROMPT, NULL);
+    MUST(drey_session_save, p.session[0], path, NULL, 0);
+    write_text(&want, p.session[0], g, NULL);
+    MUST(drey_session_load, p.session[0], path, NULL);
+    drey_generate_options t = options(&got, g, NULL);
+    MUST(drey_session_generate, p.session[0], NULL, 0, &t, &got.stats);
+    must_be_same(&want, &got, "after loading");
+    place_close(&p);
+    drey_grammar_close(&g);
+}

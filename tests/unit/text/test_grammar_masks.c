@@ -1,0 +1,190 @@
+/* Which tokens a grammar allows: masks are what each token's bytes say, along any way through a
+ * text, however often states are forgotten. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/grammar.h"
+#include "support/grammar/grammar_text.h"
+#include "support/rng.h"
+#include "support/scene.h"
+#include "support/test.h"
+#include "support/vocab_file.h"
+
+static const char schema[] =
+    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},\"age\":{\"type\":"
+    "\"integer\",\"minimum\":0,\"maximum\":150},\"tags\":{\"type\":\"array\",\"items\":{\"enum\":"
+    "[\"red\",\"green\"]}}},\"required\":[\"name\",\"age\",\"tags\"]}";
+
+static bool allowed_by_bytes(test_grammar *g, const char *text, size_t n, const tokenizer *t,
+                             int32_t id)
+{
+    char all[4096];
+    bool whole;
+    memcpy(all, text, n);
+    size_t more = tokenizer_piece(t, id, false, false, all + n, sizeof all - n);
+    if (tokenizer_is_end(t, id)) {
+        test_grammar_takes(g, text, n, &whole);
+        return whole;
+    }
+    return more > 0 && more <= VOCAB_TRIE_LONGEST &&
+           test_grammar_takes(g, all, n + more, &whole) == n + more;
+}
+
+/* A text that the grammar allows, token by token at random; each mask is compared with all
+ * tokens. */
+static void walk(drey_grammar_kind kind, const char *text, const char *vocab_name, int n_texts,
+                 uint64_t seed)
+{
+    test_vocab v = vocab_open(vocab_name);
+    vocab_trie *trie;
+    drey_grammar *g;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(grammar_open, &g, trie, kind, text, strlen(text));
+    test_grammar *bytes = test_grammar_of(kind, text);
+    int32_t n_vocab = tokenizer_n_vocab(v.tokenizer), place;
+    int32_t *ids = malloc((size_t)n_vocab * sizeof *ids);
+    rng r = rng_from(seed);
+    assert_non_null(ids);
+    grammar_hold(g, &place, 1);
+    for (int i = 0; i < n_texts; i++) {
+        char so_far[2048];
+        size_t n_bytes = 0;
+        grammar_restart(g);
+        for (int k = 0; k < 24 && n_bytes < 1500; k++) {
+            int32_t n_ids = 0;
+            place = grammar_now(g);
+            const uint64_t *mask = grammar_mask(g, &place);
+            bool may_end = false;
+            for (int32_t id = 0; id < n_vocab; id++) {
+                bool set = mask[id / 64] >> (id % 64) & 1;
+                if (set != allowed_by_bytes(bytes, so_far, n_bytes, v.tokenizer, id))
+                    fail_msg("%.*s: token %d", (int)n_bytes, so_far, id);
+                may_end = may_end || (set && tokenizer_is_end(v.tokenizer, id));
+                if (set && !tokenizer_is_end(v.tokenizer, id))
+                    ids[n_ids++] = id;
+            }
+            assert_int_equal(may_end, grammar_may_end(g, &place));
+            if (n_ids == 0)
+                break;
+            int32_t id = ids[rng_below(&r, n_ids)], forced = grammar_forced(g, &place);
+            assert_true(forced < 0 || grammar_allows(g, &place, forced));
+            for (int32_t x = 0; x < 200; x++) {
+                int32_t any = rng_below(&r, n_vocab);
+                mask = grammar_mask(g, &place);
+                assert_int_equal(grammar_allows(g, &place, any), mask[any / 64] >> (any % 64) & 1);
+            }
+            n_bytes += tokenizer_piece(v.tokenizer, id, false, false, so_far + n_bytes, 500);
+            grammar_advance(g, id);
+        }
+    }
+    free(ids);
+    free(bytes);
+    grammar_close(&g);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
+TEST(masks_of_a_schema_are_those_of_each_token)
+{
+    walk(DREY_GRAMMAR_JSON_SCHEMA, schema, "gpt-2", 1, 1);
+    walk(DREY_GRAMMAR_JSON_SCHEMA, "{\"type\":\"object\"}", "sentencepiece", 2, 2);
+}
+
+TEST(masks_of_regular_expressions_and_choices)
+{
+    walk(DREY_GRAMMAR_REGEX, "[a-z]{3,12}( [A-Zé]+)* \\d{1,3}%?", "sentencepiece", 2, 3);
+    walk(DREY_GRAMMAR_CHOICES, "[\"yes\",\"no\",\"perhaps, who knows\",\"中文\"]", "gpt-2", 1, 4);
+}
+
+/* A grammar at random, in GBNF; most of them are refused or can be walked. */
+static void random_grammar(rng *r, char *out, size_t size)
+{
+    static const char *const parts[] = {"\"a\"",   "[a-f]", "\" \"", "[^a-y]",      "x",    "y",
+                                        "\"the\"", "[0-9]", "\"é\"", "(x | \"b\")", "\"\"", "."};
+    static const char *const after[] = {"", "", "", "*", "+", "?", "{2}", "{0,3}"};
+    static const char *const rules[] = {"root", "x", "y"};
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) {
+        n += (size_t)snprintf(out + n, size - n, "%s ::=", rules[i]);
+        for (int k = 0, n_parts = 1 + rng_below(r, 5); k < n_parts; k++)
+            n += (size_t)snprintf(out + n, size - n, " %s%s%s", parts[rng_below(r, 12)],
+                                  after[rng_below(r, 8)],
+                                  k + 1 < n_parts && rng_below(r, 4) == 0 ? " |" : "");
+        n += (size_t)snprintf(out + n, size - n, "\n");
+    }
+}
+
+TEST(masks_of_random_grammars)
+{
+    int n_walked = 0;
+    rng r = rng_from(17);
+    for (int i = 0; i < 60 && n_walked < 6; i++) {
+        char text[1024];
+        drey_error err;
+        random_grammar(&r, text, sizeof text);
+        test_grammar *g = test_grammar_open(DREY_GRAMMAR_GBNF, text, &err);
+        bool whole = true;
+        if (g)
+            test_grammar_takes(g, "", 0, &whole);
+        free(g);
+        if (!g || whole) /* refused, or perhaps nothing but the empty text */
+            continue;
+        walk(DREY_GRAMMAR_GBNF, text, "sentencepiece", 1, (uint64_t)i);
+        n_walked++;
+    }
+    assert_int_equal(n_walked, 6);
+}
+
+/* Of a word that is certain the longest token comes first. */
+TEST(what_is_certain_is_found)
+{
+    test_vocab v = vocab_open("gpt-2");
+    vocab_trie *trie;
+    drey_grammar *g;
+    char text[512] = "";
+    size_t n = 0;
+    int n_tokens = 0, n_certain = 0;
+    const char *grammar = "root ::= \"{\\\"name\\\": \\\"\" [a-z] \"\\\", \\\"colour\\\": 1}\"";
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, grammar, strlen(grammar));
+    int32_t place;
+    grammar_hold(g, &place, 1);
+    for (place = grammar_now(g); !grammar_is_over(g, &place); place = grammar_now(g)) {
+        int32_t id = grammar_forced(g, &place);
+        n_certain += id >= 0;
+        for (int32_t k = 0; id < 0; k++)
+            id = grammar_allows(g, &place, k) ? k : -1;
+        n += tokenizer_piece(v.tokenizer, id, false, false, text + n, sizeof text - n);
+        n_tokens++;
+        grammar_advance(g, id);
+    }
+    assert_int_equal(n_certain, n_tokens - 1);
+    assert_true(n_tokens < (int)n - 8);
+    assert_memory_equal(text, "{\"name\": \"", 10);
+    grammar_close(&g);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
+/* Errors are sentences, also where a grammar has its vocabulary. */
+TEST(a_grammar_without_texts_is_refused)
+{
+    test_vocab v = vocab_open("gpt-2");
+    vocab_trie *trie;
+    drey_grammar *g;
+    drey_error err;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    assert_int_equal(grammar_open(&g, trie, DREY_GRAMMAR_GBNF, "root ::= \"\"", 11, &err),
+                     DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "empty text"));
+    assert_null(g);
+    char *long_text = calloc(1, 100000);
+    assert_non_null(long_text);
+    assert_int_equal(grammar_open(&g, trie, DREY_GRAMMAR_GBNF, long_text, 100000, &err),
+                     DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "at most"));
+    free(long_text);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}

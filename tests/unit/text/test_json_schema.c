@@ -1,0 +1,277 @@
+/* JSON Schema as a grammar: which texts satisfy a schema, and which words are refused. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/json_value.h"
+#include "support/grammar/grammar_text.h"
+#include "support/test.h"
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void schema(const char *text, const char *const *accepted, const char *const *refused)
+{
+    for (const char *const *t = accepted; *t; t++) { /* the test's own texts are JSON */
+        json_document d;
+        if (!json_load(&d, *t, strlen(*t)))
+            fail_msg("not JSON: %s", *t);
+        json_free(&d);
+    }
+    test_grammar_cases(DREY_GRAMMAR_JSON_SCHEMA, text, accepted, refused);
+}
+
+TEST(any_value)
+{
+    const char *const *good = LIST("1", "-0.5e+10", "\"a\"", "true", "false", "null", "[]", "{}",
+                                   "[1, \"b\", [null]]", "{\"a\": {\"b\":[1,2]},\n  \"c\": 0}");
+    const char *const *bad = LIST("", "01", "+1", "1.", ".5", "'a'", "tru", "[1,]", "{a:1}",
+                                  "{\"a\":1,}", "[1 2]", "\"\\x\"", "\"\n\"", "1 ", " 1");
+    schema("{}", good, bad);
+    schema("true", good, bad);
+    schema("{\"description\":\"anything\",\"title\":\"x\",\"x-mine\":[1]}", good, bad);
+}
+
+TEST(objects_of_any_kind)
+{
+    schema("{\"type\":\"object\"}", LIST("{}", "{\"a\":1}", "{ \"a\": [true], \"b\": {} }"),
+           LIST("", "[]", "1", "{\"a\"}", "{1:2}"));
+}
+
+TEST(members_in_their_order)
+{
+    const char *text = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+                       "\"b\":{\"type\":\"string\"},\"c\":{\"type\":\"boolean\"}},"
+                       "\"required\":[\"b\"]}";
+    schema(text,
+           LIST("{\"b\":\"x\"}", "{\"a\":1,\"b\":\"\"}", "{\"a\": 1, \"b\": \"x\", \"c\": true}",
+                "{\n  \"b\": \"x\",\n  \"c\": false\n}"),
+           LIST("{}", "{\"a\":1}", "{\"b\":\"x\",\"a\":1}", "{\"b\":\"x\",\"d\":1}",
+                "{,\"b\":\"x\"}", "{\"a\":1 \"b\":\"x\"}", "{\"b\":\"x\",}", "{\"b\":1}"));
+    schema("{\"properties\":{\"a\":{},\"b\":{},\"c\":{}}}",
+           LIST("{}", "{\"a\":1}", "{\"b\":1}", "{\"c\":[]}", "{\"a\":1,\"c\":2}",
+                "{\"a\":1,\"b\":2,\"c\":3}"),
+           LIST("{\"c\":1,\"a\":2}", "{\"d\":1}", "{\"a\":1,\"a\":2}"));
+    schema("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},\"required\":[\"a\","
+           "\"z\"]}",
+           LIST("{\"a\":null,\"z\":[1]}"), LIST("{\"a\":null}", "{\"z\":1}"));
+    schema("{\"properties\":{\"a\\\"b\\\\\":{\"const\":1}},\"required\":[\"a\\\"b\\\\\"]}",
+           LIST("{\"a\\\"b\\\\\":1}"), LIST("{\"a\"b\\\":1}", "{}"));
+    schema("{\"properties\":{\"a\":{\"type\":\"null\"}},\"additionalProperties\":false}",
+           LIST("{}", "{\"a\":null}"), LIST("{\"b\":1}"));
+    schema("{\"type\":\"object\",\"additionalProperties\":false}", LIST("{}"), LIST("{\"b\":1}"));
+}
+
+TEST(members_that_are_not_named)
+{
+    schema("{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"}}",
+           LIST("{}", "{\"a\":1}", "{\"a\":1, \"\":-2}"), LIST("{\"a\":\"x\"}", "{\"a\":1,}"));
+    schema("{\"properties\":{\"ab\":{\"const\":0},\"ac\":{\"const\":0}},\"required\":[\"ab\"],"
+           "\"additionalProperties\":{\"type\":\"string\"}}",
+           LIST("{\"ab\":0}", "{\"ab\":0,\"ac\":0}", "{\"ab\":0,\"a\":\"\"}",
+                "{\"ab\":0,\"abc\":\"\",\"\":\"\"}", "{\"ab\":0,\"b\":\"x\",\"aé\":\"\"}"),
+           LIST("{\"ab\":\"\"}", "{\"ab\":0,\"ac\":\"\"}", "{}", "{\"a\":\"\"}",
+                "{\"ab\":0,\"a\\u0062\":\"\"}"));
+    schema("{\"properties\":{\"a\":{\"const\":0}},\"additionalProperties\":true}",
+           LIST("{}", "{\"a\":0}", "{\"b\":[]}", "{\"a\":0,\"b\":1}"), LIST("{\"a\":1}"));
+}
+
+TEST(arrays)
+{
+    schema("{\"type\":\"array\"}", LIST("[]", "[1,\"a\"]", "[\n  1,\n  2\n]"), LIST("[,]", "{}"));
+    schema("{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":3}",
+           LIST("[1,2]", "[1, 2, 3]"), LIST("[]", "[1]", "[1,2,3,4]", "[1,\"a\"]"));
+    schema("{\"items\":{\"const\":1},\"minItems\":1}", LIST("[1]", "[1,1,1,1]"), LIST("[]"));
+    schema("{\"items\":{\"const\":1},\"maxItems\":1}", LIST("[]", "[1]"), LIST("[1,1]"));
+    schema("{\"type\":\"array\",\"maxItems\":0}", LIST("[]"), LIST("[1]"));
+    schema("{\"prefixItems\":[{\"const\":1},{\"type\":\"string\"}]}", LIST("[1,\"a\"]"),
+           LIST("[]", "[1]", "[1,\"a\",2]"));
+    schema("{\"prefixItems\":[{\"const\":1}],\"items\":{\"type\":\"null\"},\"minItems\":2}",
+           LIST("[1,null]", "[1,null,null]"), LIST("[1]", "[1,2]"));
+    schema("{\"items\":[{\"const\":1},{\"const\":2}],\"additionalItems\":false}", LIST("[1,2]"),
+           LIST("[1]", "[1,2,3]"));
+    schema("{\"items\":[{\"const\":1}],\"additionalItems\":{\"const\":2}}", LIST("[1]", "[1,2,2]"),
+           LIST("[2]"));
+    schema("{\"type\":\"array\",\"items\":false}", LIST("[]"), LIST("[1]"));
+}
+
+TEST(strings)
+{
+    schema("{\"type\":\"string\"}",
+           LIST("\"\"", "\"é\\n\\u00e9\\\"\\\\\"", "\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\""),
+           LIST("\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\x01\"", "\"a\"b\""));
+    schema("{\"type\":\"string\",\"minLength\":2,\"maxLength\":3}",
+           LIST("\"ab\"", "\"aéc\"", "\"中中\"", "\"\\n\\u0041\"", "\"\\ud83d\\ude00a\""),
+           LIST("\"a\"", "\"abcd\"", "\"\\ud83d\\ude00\""));
+    schema("{\"type\":\"string\",\"minLength\":1}", LIST("\"a\"", "\"abc\""), LIST("\"\""));
+    schema("{\"pattern\":\"^[a-c]{2}$\"}", LIST("\"ab\""), LIST("\"a\"", "\"abc\"", "ab"));
+    schema("{\"pattern\":\"b\"}", LIST("\"b\"", "\"abc\"", "\"\\nb\""), LIST("\"ac\""));
+    schema("{\"type\":\"string\",\"pattern\":\"^\\\"\\\\\\\\\\\\n.$\"}",
+           LIST("\"\\\"\\\\\\nx\"", "\"\\\"\\\\\\n\\\"\""),
+           LIST("\"\"\\\\\\nx\"", "\"\\\"\\\\\\n\n\""));
+    schema("{\"pattern\":\"^[^a\\\"]$\"}", LIST("\"b\"", "\"\\\\\"", "\"\\u0001\"", "\"é\""),
+           LIST("\"a\"", "\"\\\"\"", "\"\"\""));
+    schema("{\"type\":\"string\",\"format\":\"something of mine\"}", LIST("\"x\""), LIST("x"));
+}
+
+TEST(formats)
+{
+    static const char *const cases[][3] = {
+        {"date", "\"2026-11-24\"", "\"2026-13-24\""},
+        {"time", "\"23:59:59.5Z\"", "\"24:00:00Z\""},
+        {"date-time", "\"2026-11-24T04:00:00+01:00\"", "\"2026-11-24 04:00:00\""},
+        {"uuid", "\"123e4567-e89b-12d3-a456-426614174000\"", "\"123e4567\""},
+        {"ipv4", "\"192.168.0.255\"", "\"256.1.1.1\""},
+        {"ipv6", "\"2001:db8:0:0:0:0:0:1\"", "\"2001:db8\""},
+        {"email", "\"a.b+c@d.example\"", "\"a.b\""},
+        {"hostname", "\"a-b.example\"", "\"-a\""},
+        {"uri", "\"https://a.example/b?c=d#e\"", "\"a b\""},
+        {"duration", "\"P1DT2H\"", "\"1D\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "{\"type\":\"string\",\"format\":\"%s\"}", cases[i][0]);
+        schema(text, LIST(cases[i][1]), LIST(cases[i][2], "\"\""));
+    }
+}
+
+TEST(constants_and_choices)
+{
+    schema("{\"const\":null}", LIST("null"), LIST("1"));
+    schema("{\"const\":{\"a\":[1,2.5,\"x\"]}}", LIST("{\"a\":[1,2.5,\"x\"]}"), LIST("{}"));
+    schema("{\"enum\":[\"red\",\"green\",1,null,\"re\"]}",
+           LIST("\"red\"", "\"green\"", "1", "null", "\"re\""), LIST("\"r\"", "red", "2"));
+    schema("{\"type\":\"string\",\"enum\":[\"a\\nb\"]}", LIST("\"a\\nb\""), LIST("\"ab\""));
+    schema("{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}", LIST("1", "null"),
+           LIST("\"1\""));
+    schema("{\"oneOf\":[{\"const\":\"a\"},{\"type\":\"array\"}]}", LIST("\"a\"", "[]"), LIST("{}"));
+    schema("{\"type\":[\"string\",\"null\"],\"maxLength\":1}", LIST("\"a\"", "null"),
+           LIST("\"ab\"", "1"));
+    schema("{\"type\":\"boolean\"}", LIST("true", "false"), LIST("null"));
+}
+
+/* More values than one state has places for. */
+TEST(a_thousand_choices)
+{
+    static char text[64000], one[32];
+    strcpy(text, "{\"enum\":[");
+    for (int i = 0; i < 1500; i++)
+        sprintf(text + strlen(text), "%s\"the-value-%d\"", i ? "," : "", i * 7);
+    strcat(text, "]}");
+    test_grammar *g = test_grammar_of(DREY_GRAMMAR_JSON_SCHEMA, text);
+    for (int i = 0; i < 1500 * 7; i++) {
+        sprintf(one, "\"the-value-%d\"", i);
+        assert_int_equal(test_grammar_matches(g, one), i % 7 == 0);
+    }
+    free(g);
+}
+
+TEST(parts_put_together)
+{
+    schema("{\"allOf\":[{\"properties\":{\"a\":{\"const\":1}},\"required\":[\"a\"]},"
+           "{\"$ref\":\"#/$defs/more\"}],\"$defs\":{\"more\":{\"type\":\"object\","
+           "\"properties\":{\"b\":{\"const\":2}}}}}",
+           LIST("{\"a\":1}", "{\"a\":1,\"b\":2}"), LIST("{}", "{\"b\":2}"));
+    schema("{\"allOf\":[{\"type\":\"string\"}],\"description\":\"one alone\"}", LIST("\"a\""),
+           LIST("1"));
+}
+
+TEST(references)
+{
+    schema("{\"$ref\":\"#/$defs/x\",\"$defs\":{\"x\":{\"type\":\"integer\"}}}", LIST("1"),
+           LIST("\"a\""));
+    schema("{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\"},\"next\":{\"anyOf\":"
+           "[{\"$ref\":\"#\"},{\"type\":\"null\"}]}},\"required\":[\"v\",\"next\"]}",
+           LIST("{\"v\":1,\"next\":null}", "{\"v\":1,\"next\":{\"v\":2,\"next\":null}}"),
+           LIST("{\"v\":1}", "{\"v\":1,\"next\":1}"));
+    schema("{\"$ref\":\"#/definitions/a~1b~0c/items/1\",\"definitions\":{\"a/b~c\":{\"items\":"
+           "[{},{\"const\":5}]}}}",
+           LIST("5"), LIST("1"));
+    schema("{\"properties\":{\"kids\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}},"
+           "\"required\":[\"kids\"]}",
+           LIST("{\"kids\":[]}", "{\"kids\":[{\"kids\":[]},{\"kids\":[]}]}"),
+           LIST("{\"kids\":[1]}"));
+}
+
+/* Numbers at and around each bound, compared with arithmetic. */
+static void check_numbers(bool whole, const char *low, const char *high, bool strict)
+{
+    static const char *const shown[] = {
+        "-1000", "-101",  "-100", "-99",   "-12.5",  "-12",   "-10.01", "-10",  "-9.99",
+        "-9",    "-2",    "-1.5", "-1",    "-0.5",   "-0.25", "-0.001", "0",    "0.0",
+        "0.001", "0.1",   "0.25", "0.250", "0.3",    "0.5",   "0.99",   "1",    "1.0",
+        "1.01",  "1.5",   "2",    "5",     "9",      "9.99",  "10",     "10.0", "10.5",
+        "11",    "12.25", "12.3", "19",    "20",     "99",    "99.5",   "100",  "100.001",
+        "101",   "123",   "999",  "1000",  "1000.5", "12345"};
+    char text[200];
+    snprintf(text, sizeof text, "{\"type\":\"%s\"%s%s%s%s}", whole ? "integer" : "number",
+             !low     ? ""
+             : strict ? ",\"exclusiveMinimum\":"
+                      : ",\"minimum\":",
+             low ? low : "",
+             !high    ? ""
+             : strict ? ",\"exclusiveMaximum\":"
+                      : ",\"maximum\":",
+             high ? high : "");
+    drey_error err;
+    test_grammar *g = test_grammar_open(DREY_GRAMMAR_JSON_SCHEMA, text, &err);
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        double x = atof(shown[i]), a = low ? atof(low) : -1e300, b = high ? atof(high) : 1e300;
+        bool within = strict ? x > a && x < b : x >= a && x <= b;
+        bool want = within && (!whole || !strchr(shown[i], '.'));
+        if ((g && test_grammar_matches(g, shown[i])) != want)
+            fail_msg("%s: %s", text, shown[i]);
+    }
+    free(g);
+}
+
+TEST(numbers_between_bounds)
+{
+    static const char *const bounds[] = {NULL, "-100", "-10", "-9", "-1",  "0",   "1",   "9",
+                                         "10", "11",   "12",  "99", "100", "101", "1000"};
+    static const char *const fractions[] = {NULL,    "-12.5", "-1",  "-0.25", "0",
+                                            "0.001", "0.25",  "0.5", "1",     "1.5",
+                                            "10",    "12.25", "99.5"};
+    for (int strict = 0; strict < 2; strict++) {
+        for (int i = 0; i < 15; i++)
+            for (int k = i ? i : 0; k < 15; k++)
+                check_numbers(true, bounds[i], k || !i ? bounds[k] : NULL, strict);
+        for (int i = 0; i < 13; i++)
+            for (int k = i; k < 13; k++)
+                check_numbers(false, fractions[i], fractions[k], strict);
+        for (int i = 1; i < 13; i++)
+            check_numbers(false, fractions[i], NULL, strict);
+    }
+}
+
+TEST(what_cannot_be_held_to_is_refused_with_its_place)
+{
+    static const char *const cases[][2] = {
+        {"{\"not\":{}}", "empty"},
+        {"{\"not\":{\"type\":\"null\"}}", "\"not\""},
+        {"{\"properties\":{\"a\":{\"uniqueItems\":true}}}", "#/properties/a"},
+        {"{\"patternProperties\":{\"a\":{}}}", "patternProperties"},
+        {"{\"type\":\"number\",\"multipleOf\":2}", "multipleOf"},
+        {"{\"anyOf\":[]}", "anyOf"},
+        {"{\"anyOf\":[{\"type\":\"what\"}]}", "#/anyOf/0"},
+        {"{\"type\":\"string\",\"minLength\":-1}", "minLength"},
+        {"{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "maxLength"},
+        {"{\"pattern\":\"(a\"}", "not closed"},
+        {"{\"pattern\":\"a\",\"minLength\":1}", "lengths"},
+        {"{\"$ref\":\"other.json\"}", "same schema"},
+        {"{\"$ref\":\"#/nowhere\"}", "does not have"},
+        {"{\"$ref\":\"#\"}", "ends"},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":"
+         "\"#/$defs/a\"}}}",
+         "ends"},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "ends"},
+        {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no number"},
+        {"{\"allOf\":[{\"type\":\"string\"},{\"minLength\":1}]}", "objects alone"},
+        {"{\"allOf\":[{\"$ref\":\"#\"}],\"properties\":{}}", "circle"},
+        {"{\"enum\":[]}", "enum"},
+        {"{\"anyOf\":[{}],\"properties\":{}}", "next to"},
+        {"false", "ends"},
+        {"1", "a schema is"},
+        {"{", "no JSON"},
+        {"{\"type\":\"string\",\"maxLength\":100000}", "too large"}};
+    for (size_t i = 1; i < sizeof cases / sizeof *cases; i++)
+        test_grammar_refused(DREY_GRAMMAR_JSON_SCHEMA, cases[i][0], cases[i][1]);
+}
