@@ -24,8 +24,10 @@ static task *free_task(shared *s)
 static void clear_task(task *t)
 {
     int32_t *ids = t->ids;
+    char *grammar = t->grammar.text;
     memset(t, 0, sizeof *t);
     t->ids = ids;
+    t->grammar.text = grammar;
     t->used = true;
 }
 

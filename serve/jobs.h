@@ -27,7 +27,8 @@ enum {
     TASK_MOST_CHOICES = 8,
     TASK_MOST_STOPS = 16,
     TASK_STOP_BYTES = 2048,
-    TASK_MOST_BIASES = 1024
+    TASK_MOST_BIASES = 1024,
+    TASK_GRAMMAR_BYTES = 64 << 10
 };
 
 typedef enum task_kind { TASK_CHAT, TASK_COMPLETION, TASK_NATIVE } task_kind;
@@ -40,7 +41,6 @@ typedef struct task {
     task_kind kind;
     bool stream, usage, progress, logprobs, provisional, tokens, timings, ignore_eos, keep,
         speculative;
-    bool has_seed;
     int32_t n_choices, n_top;
     int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
     int32_t seat;      /* the session that is wanted; -1: any */
@@ -54,6 +54,11 @@ typedef struct task {
         const char *of[TASK_MOST_STOPS]; /* [n], in text */
         size_t n;
     } stops;
+    struct {
+        char *text; /* [n] of TASK_GRAMMAR_BYTES; n = 0: any text */
+        size_t n;
+        drey_grammar_kind kind;
+    } grammar;
     int32_t *ids; /* [n_context] */
     size_t n_ids;
     struct {
@@ -125,8 +130,9 @@ typedef struct serve_totals {
 /* A session of the engine, which jobs take in turns. */
 typedef struct seat {
     drey_session *session;
-    job *job;     /* NULL: it is idle */
-    int64_t used; /* when, counted in jobs */
+    drey_grammar *grammar; /* of the job's text; NULL: there is none */
+    job *job;              /* NULL: it is idle */
+    int64_t used;          /* when, counted in jobs */
     int64_t n_timeline;
 } seat;
 

@@ -57,10 +57,11 @@ static void place_jobs(server *s)
     sh->queue = take(s, (size_t)sh->n_jobs * sizeof *sh->queue);
     for (int32_t i = 0; i < sh->n_tasks; i++) {
         int32_t *ids = take(s, (size_t)o->n_context * sizeof *ids);
-        char *records = take(s, record_bytes(o));
+        char *records = take(s, record_bytes(o)), *grammar = take(s, TASK_GRAMMAR_BYTES);
         if (!s->memory)
             continue;
         sh->tasks[i].ids = ids;
+        sh->tasks[i].grammar.text = grammar;
         sh->jobs[i].records = records;
         sh->jobs[i].capacity = record_bytes(o);
     }
@@ -124,7 +125,9 @@ static uint64_t reading_bytes(uint64_t body_bytes)
 
 uint64_t server_bytes(const server *s)
 {
-    return s->n_memory + (uint64_t)s->network.n_connections * CONNECTION_KERNEL_BYTES +
+    /* A grammar for each session, and one that is tried out. */
+    uint64_t grammars = drey_grammar_bytes(s->options.model, s->options.n_sessions + 1);
+    return s->n_memory + grammars + (uint64_t)s->network.n_connections * CONNECTION_KERNEL_BYTES +
            reading_bytes(s->options.body_bytes) + sizeof *s;
 }
 

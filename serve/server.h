@@ -12,13 +12,13 @@
 #include "drey/drey.h"
 
 typedef struct serve_options {
-    const drey_model *model; /* borrowed, as all that is borrowed until server_close */
-    const char *name;        /* of the model, as the server reports it; borrowed */
-    const char *aliases;     /* further names of it, each after a comma; NULL: none. Borrowed */
-    const char *host;        /* an address, a name, or a path that ends in ".sock"; borrowed */
-    int32_t port;            /* 0: one that is free */
-    const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
-    const char *origins; /* pages that may ask, by their origins, with commas; "*"; NULL: none */
+    drey_model *model;    /* borrowed, as all that is borrowed until server_close */
+    const char *name;     /* of the model, as the server reports it; borrowed */
+    const char *aliases;  /* further names of it, each after a comma; NULL: none. Borrowed */
+    const char *host;     /* an address, a name, or a path that ends in ".sock"; borrowed */
+    int32_t port;         /* 0: one that is free */
+    const char *api_keys; /* separated by commas; NULL: nobody needs one. Borrowed */
+    const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
     int32_t n_sessions, n_context; /* as the engine's */
     int32_t n_queue;               /* requests that wait for a session */
     int32_t n_connections;

@@ -2,6 +2,8 @@
  * published. */
 #include "serve/worker.h"
 
+#include "common/error.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -134,6 +136,7 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     if (err)
         j->error = *err;
     j->state = JOB_DONE;
+    drey_grammar_close(&place->grammar);
     place->job = NULL;
     s->n_running--;
     pthread_mutex_unlock(&s->lock);
@@ -201,6 +204,10 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     o.on_event = writes && t->provisional ? on_event : NULL;
     o.on_end = on_end;
     o.user = &l->listeners[i];
+    if (t->grammar.n > 0)
+        TRY(drey_grammar_open(&place->grammar, l->shared->options->model, t->grammar.kind,
+                              t->grammar.text, t->grammar.n, err));
+    o.grammar = place->grammar;
     if (!t->keep)
         drey_session_reset(place->session);
     drey_status status = drey_session_sync(place->session, t->ids, t->n_ids, &n_kept, err);

@@ -1,6 +1,7 @@
 /* Requests become tasks: see ask.h. A key that is null is absent; one that nobody knows is ignored;
  * one that is known and would change the answer, but is not computed here, is refused. */
 #include "serve/api/ask.h"
+#include "serve/api/ask_grammar.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -106,14 +107,14 @@ bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r)
     return get_bool(&a, key, out);
 }
 
-static bool get_seed(const asking *a, task *t)
+static bool get_seed(const asking *a, task *t, bool *given)
 {
     const json_value *v = json_member(a->body, "seed");
     if (!v)
         return true;
     if (v->type != JSON_NUMBER || !v->is_integer)
         return BAD(a, "Field 'seed' takes a whole number of up to 18 digits.");
-    t->has_seed = v->integer >= 0; /* -1: any */
+    *given = v->integer >= 0; /* -1: any */
     t->sampling.seed = (uint64_t)v->integer;
     return true;
 }
@@ -149,8 +150,6 @@ static const struct {
                     {"echo", PARTS, 0},
                     {"tools", PARTS, 0},
                     {"functions", PARTS, 0},
-                    {"grammar", PARTS, 0},
-                    {"json_schema", ANY, 0},
                     {"audio", PARTS, 0},
                     {"web_search_options", ANY, 0},
                     {"lora", PARTS, 0},
@@ -183,12 +182,7 @@ static const struct {
                     {"chat_template", PARTS, 0},
                     {"documents", PARTS, 0},
                     {"format", PARTS, 0},
-                    {"options", PARTS, 0},
-                    {"guided_json", ANY, 0},
-                    {"guided_regex", PARTS, 0},
-                    {"guided_choice", PARTS, 0},
-                    {"guided_grammar", PARTS, 0},
-                    {"structured_outputs", ANY, 0}};
+                    {"options", PARTS, 0}};
 
 static bool check_values(const asking *a)
 {
@@ -247,14 +241,8 @@ static bool check_unsupported(const asking *a)
 {
     if (!check_values(a) || !check_words(a))
         return false;
-    const json_value *format = json_member(a->body, "response_format"),
-                     *type = json_member(format, "type"),
-                     *modalities = json_member(a->body, "modalities"),
+    const json_value *modalities = json_member(a->body, "modalities"),
                      *one = modalities && modalities->type == JSON_ARRAY ? modalities->first : NULL;
-    if (format && (format->type != JSON_OBJECT ||
-                   (type && !(type->type == JSON_STRING && strcmp(type->text, "text") == 0))))
-        return BAD(a, "Field 'response_format' takes an object of the type \"text\" only: "
-                      "grammars are not computed by this server.");
     if (modalities &&
         (!one || modalities->n != 1 || one->type != JSON_STRING || strcmp(one->text, "text") != 0))
         return BAD(a, "Field 'modalities' takes [\"text\"]: this server writes nothing else.");
@@ -618,17 +606,18 @@ static bool get_sampling(const asking *a, task *t)
     drey_sampling *s = &t->sampling;
     *s = a->options->sampling;
     int32_t top_k = s->top_k;
+    bool has_seed = false;
     if (!get_real(a, "temperature", 0, 100, &s->temperature) ||
         !get_real(a, "top_p", 0, 1, &s->top_p) || !get_real(a, "min_p", 0, 1, &s->min_p) ||
-        !get_count(a, "top_k", -1, INT32_MAX, &top_k) || !get_seed(a, t))
+        !get_count(a, "top_k", -1, INT32_MAX, &top_k) || !get_seed(a, t, &has_seed))
         return false;
     s->top_k = top_k > 0 ? top_k : 0;
-    if (!t->has_seed && s->temperature > 0 && a->options->sampling.seed == 0) {
+    if (!has_seed && s->temperature > 0 && a->options->sampling.seed == 0) {
         uint32_t any = 0;
         if (getrandom(&any, sizeof any, 0) != (ssize_t)sizeof any)
             any = (uint32_t)time(NULL);
         s->seed = any;
-    } else if (!t->has_seed) {
+    } else if (!has_seed) {
         s->seed = a->options->sampling.seed;
     }
     return true;
@@ -729,6 +718,8 @@ static bool fill_task(task *t, task_kind kind, json_value *body, const serve_opt
                            "Field 'n' takes 1 here: an answer of /completion has one text.");
     if (!check_model(&a) || !check_unsupported(&a) || !get_flags(&a, t) || !get_sampling(&a, t) ||
         !get_length(&a, t) || !get_logprobs(&a, t) || !get_stops(&a, t) || !get_biases(&a, t))
+        return false;
+    if (!ask_grammar(t, body, o, r))
         return false;
     if (!(kind == TASK_CHAT ? get_chat(&a, t, scratch) : get_prompt(&a, t)))
         return false;

@@ -106,6 +106,41 @@ def chats(s):
         wrong("no provisional text")
 
 
+def forms(s):
+    """Texts of a form, by each of its names: they are of it, those of drey run, also in company."""
+    schema = {"type": "object", "properties": {"tree": {"type": "string", "maxLength": 8}, "n": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["tree", "n"]}
+    path = f"{folder}/schema.json"
+    with open(path, "w") as file:
+        json.dump(schema, file)
+    hello = [{"role": "user", "content": "Hello there"}]
+    wanted = run(drey, model, "Hello there", 80, "--chat", "--json-schema", path)
+    check(set(json.loads(wanted)) == {"tree", "n"}, f"drey run: {wanted!r}")
+    for form in ({"json_schema": schema}, {"guided_json": schema}, {"guided_json": json.dumps(schema)}, {"structured_outputs": {"json": schema}},
+                 {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "strict": True}}},
+                 {"response_format": {"type": "json_object", "schema": schema}}):
+        status, answer = s.post("/v1/chat/completions", dict(form, messages=hello, max_tokens=80))
+        if check(status == 200, f"{form}: {answer}"):
+            one = answer["choices"][0]
+            check(one["message"]["content"] == wanted and one["finish_reason"] == "stop", f"{form}: {one} for {wanted!r}")
+        status, events = s.stream("/v1/chat/completions", dict(form, messages=hello, max_tokens=80))
+        check(streamed(events)[0] == wanted, f"{form} in a stream: {events}")
+    status, answer = s.post("/v1/chat/completions", {"messages": hello, "max_tokens": 300, "response_format": {"type": "json_object"}})
+    text = answer["choices"][0]["message"]["content"]
+    check(text[0] == "{" and (answer["choices"][0]["finish_reason"] == "length" or isinstance(json.loads(text), dict)), f"json_object: {text!r}")
+    for form, good in (({"guided_choice": ["yes", "no"]}, lambda t: t in ("yes", "no")), ({"grammar": 'root ::= "a" | "bc"'}, lambda t: t in ("a", "bc")),
+                       ({"guided_regex": "[0-9]{3}"}, lambda t: len(t) == 3 and t.isdigit()), ({"guided_grammar": 'root ::= "x"{4}'}, lambda t: t == "xxxx"),
+                       ({"structured_outputs": {"regex": "ab?"}}, lambda t: t in ("a", "ab")), ({"structured_outputs": {"choice": ["q"]}}, lambda t: t == "q")):
+        status, answer = s.post("/v1/completions", dict(form, prompt="A text", max_tokens=20, temperature=1, seed=3))
+        check(status == 200 and good(answer["choices"][0]["text"]) and answer["choices"][0]["finish_reason"] == "stop", f"{form}: {answer}")
+    got = {}
+
+    def ask(i):
+        got[i] = s.post("/v1/chat/completions", dict(messages=hello, max_tokens=80, **({"json_schema": schema} if i % 3 else {})))
+    together(ask, range(12))
+    for i, (status, answer) in got.items():
+        check(status == 200 and (i % 3 == 0 or answer["choices"][0]["message"]["content"] == wanted), f"a form in company: {answer}")
+
+
 def conversations(s):
     """Several turns: what the template makes of them is the prompt, and only what is new is
     computed."""
@@ -348,6 +383,7 @@ def main():
         without_drafts(s, wanted)
         if "3" in options:
             chats(s)
+            forms(s)
             conversations(s)
             prompts_alone(s)
             choices(s)

@@ -44,19 +44,23 @@ def bad_bodies(s):
                        ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
         refused(s, text, {"prompt": "a", key: value}, 400, key)
     for key, value in (("presence_penalty", 0.5), ("frequency_penalty", 1), ("repeat_penalty", 1.1), ("mirostat", 2), ("grammar", "root ::= x"),
-                       ("json_schema", {"type": "object"}), ("response_format", {"type": "json_object"}), ("best_of", 2), ("echo", True), ("suffix", "x"),
+                       ("json_schema", {"not": {"type": "null"}}), ("response_format", {"type": "json_schema"}), ("guided_regex", "(a"),
+                       ("guided_choice", [1]), ("guided_json", "{"), ("guided_json", False), ("guided_grammar", 5), ("structured_outputs", {"structural_tag": "x"}),
+                       ("structured_outputs", 1), ("json_schema", {"enum": ["x" * 70000]}), ("grammar", "root ::= root \"a\" | \"b\""), ("best_of", 2), ("echo", True), ("suffix", "x"),
                        ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}]), ("presence_penalty", -1), ("frequency_penalty", -1),
-                       ("repeat_penalty", -1), ("presence_penalty", "x"), ("json_schema", {}), ("top_n_sigma", 1), ("t_max_predict_ms", 5),
+                       ("repeat_penalty", -1), ("presence_penalty", "x"), ("top_n_sigma", 1), ("t_max_predict_ms", 5),
                        ("function_call", {"name": "f"}), ("function_call", "f"), ("modalities", ["audio"]), ("modalities", ["text", "audio"]),
                        ("modalities", "text"), ("reasoning_effort", "high"), ("reasoning_format", "deepseek"), ("web_search_options", {}),
-                       ("guided_json", {"type": "object"}), ("guided_regex", "a"), ("guided_choice", ["a"]), ("guided_grammar", "x"),
-                       ("structured_outputs", {"json": {}}), ("format", "json"), ("options", {"num_ctx": 5}), ("repetition_penalty", 1.1),
+                       ("guided_grammar", "x"),
+                       ("format", "json"), ("options", {"num_ctx": 5}), ("repetition_penalty", 1.1),
                        ("min_tokens", 5), ("length_penalty", 2), ("top_a", 0.1), ("smoothing_factor", 1), ("bad_words", ["a"]), ("enable_thinking", False),
                        ("thinking", {"type": "enabled"}), ("stop_token_ids", [1]), ("use_beam_search", True), ("chat_template", "x"),
                        ("truncate_prompt_tokens", 5), ("verbosity", "low"), ("stream_options", 5), ("response_format", "x"), ("response_format", {"type": 1})):
         refused(s, text, {"prompt": "a", key: value}, 400, f"'{key}'")
+    refused(s, text, {"prompt": "a", "guided_regex": "a", "guided_choice": ["a"]}, 400, "send one")
+    refused(s, text, {"prompt": "a", "guided_regex": "a", "ignore_eos": True}, 400, "ignore_eos")
     for key, value in (("presence_penalty", 0), ("frequency_penalty", 0.0), ("repeat_penalty", 1), ("tools", []), ("best_of", 1), ("stop", None),
-                       ("response_format", {"type": "text"}), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1),
+                       ("response_format", {"type": "text"}), ("grammar", ""), ("guided_regex", None), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1),
                        ("top_n_sigma", -1), ("t_max_predict_ms", -1), ("function_call", "auto"), ("modalities", ["text"]), ("reasoning_format", "auto"),
                        ("stream_options", {}), ("reasoning_effort", None), ("repetition_penalty", 1.0), ("min_tokens", 0), ("guided_json", None),
                        ("stop_token_ids", []), ("use_beam_search", False), ("smoothing_factor", 0), ("model", "gpt-9")):
