@@ -161,7 +161,7 @@ class Replay:
                          figure(of["wait_s"] / of["decode_s"]),
                          figure(of["disk_busy_s"] / of["decode_s"])])
         table(f"{name}: disk {disk / 1e9:.2f} GB/s, {1 / whole:.1f} tokens/s with all in memory",
-              ["kept", "tokens/s", "hits, %", "LRU alone, %", "MB a token", "disk allows",
+              ["kept", "tokens/s", "hits, %", "LRU alone, %", "MB per token", "disk allows",
                "of the disk's", "of the longer", "of both in turn", "waiting", "disk busy"], rows)
 
     def part_draft(self, name, routes, n_experts):
@@ -184,7 +184,7 @@ class Replay:
                                    self.record.median(case, side, "passes"))]
                 rows.append(row)
         table(f"{name}: over no draft", ["kept", "prompt", "none, tokens/s"] +
-              [f"{s}{w}" for s in list(sides)[1:] for w in ("", ": tokens a pass", ": nodes a pass")],
+              [f"{s}{w}" for s in list(sides)[1:] for w in ("", ": tokens per pass", ": nodes per pass")],
               rows)
 
     def part_prompt(self, name, routes, n_experts):
