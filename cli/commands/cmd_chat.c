@@ -177,8 +177,11 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     options.grammar = c->models.grammar;
     c->progress = (progress){.quiet = s->quiet};
     text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text);
+    if (c->asker.terminal)
+        terminal_hide_typing();
     drey_status status =
         models_write(&c->models, c->talk.ids, c->talk.n_ids, &options, &c->statistics, err);
+    terminal_show_typing();
     signals_unwatch();
     text_writer_end(&c->out);
     progress_clear(&c->progress);

@@ -1,6 +1,8 @@
 /* Signal handling: see signals.h. */
 #include "cli/terminal/signals.h"
 
+#include "cli/terminal/terminal.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,8 +17,10 @@ static _Atomic int caught, noting; /* the server also asks from its other thread
 static void on_signal(int number)
 {
     drey_session *session = atomic_load(&watched);
-    if (caught || (!session && !noting))
+    if (caught || (!session && !noting)) {
+        terminal_show_typing();
         _exit(128 + number);
+    }
     caught = number;
     if (session)
         drey_session_cancel(session);

@@ -6,11 +6,13 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 void print_clean(FILE *out, const char *text)
@@ -104,6 +106,26 @@ void terminal_size(int32_t *columns, int32_t *rows)
         return;
     *columns = size.ws_col;
     *rows = size.ws_row;
+}
+
+static struct termios usual; /* while typing is hidden */
+static volatile sig_atomic_t typing_is_hidden;
+
+void terminal_hide_typing(void)
+{
+    if (typing_is_hidden || tcgetattr(STDIN_FILENO, &usual) != 0)
+        return;
+    struct termios silent = usual;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    typing_is_hidden = 1;
+    tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+}
+
+void terminal_show_typing(void)
+{
+    if (typing_is_hidden)
+        tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+    typing_is_hidden = 0;
 }
 
 int exit_with(drey_status status, const drey_error *err)

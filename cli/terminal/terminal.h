@@ -28,6 +28,11 @@ bool terminal_shows_drafts(void);
 /* Of that terminal; unchanged where nobody knows. */
 void terminal_size(int32_t *columns, int32_t *rows);
 
+/* What is typed while a text is written is not shown in it: the terminal keeps it for the next
+ * question. terminal_show_typing undoes that, and may be called by a signal's handler. */
+void terminal_hide_typing(void);
+void terminal_show_typing(void);
+
 typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
 /* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
  */

@@ -96,6 +96,10 @@ def test_lines():
     check(code == 0, "messages of two lines", shown)
     whole, text = kept("kept")
     check("one \ntwo" in text and "three\nfour five" in text, "the messages that were saved", whole[-300:])
+    # What is typed while an answer is written waits for it: a question that is asked then.
+    shown, code = run([(b"> ", b"what is\n"), (b"333", b"QQQ\n"), (b"written", b""), (b"QQQ", b""), (b"\x1b[?2004l", b"\x03"),
+                       (b"> ", b"/quit\n")], "-n", "6000", "-c", "24000")
+    check(code == 0 and shown.find(b"QQQ") > shown.find(b"written"), "typing in an answer", shown)
     # A wrong command is not a failure of the talk: who typed it has seen it.
     shown, code = run([(b"> ", b"/nonsense\n"), (b"/help lists them", b""), (b"> ", b"/quit\n")])
     check(code == 0, "a wrong command", shown)
