@@ -7,7 +7,11 @@
  * experts, experts used), then the experts of each token, layer by layer. A row at position p takes
  * what the trace has for token p, modulo its length; layer l what it has for layer l, modulo its
  * layers. In a tree all but the first of siblings, with what comes below them, take the experts of
- * another token, which follows from theirs: siblings share less than neighbours.
+ * another token, which follows from theirs: siblings share less than neighbours. Where the text is
+ * known (--ids), it is those that are not the text that do.
+ *
+ * A draft of stated acceptance needs a first run that keeps the text: --keep-ids FILE, without a
+ * draft; then --ids FILE --right EASY:HARD --step-ms T (support/drafts/scripted_draft.h).
  *
  * The model's experts should all compute the same function; then the text is as good as any. */
 #include <getopt.h>
@@ -19,6 +23,7 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "session/session_probe.h"
+#include "support/drafts/scripted_draft.h"
 
 enum { WIDEST_PASS = 128, MOST_ROWS = 4096, HOLD_ROUTES = ROUTER_MOST };
 
@@ -26,18 +31,19 @@ typedef struct routes {
     int32_t n_tokens, n_layers, n_experts, n_used;
     int32_t *expert;          /* [n_tokens][n_layers][n_used], ascending */
     int32_t other[MOST_ROWS]; /* of a pass's rows: how far from its own its token is */
+    scripted_text text;       /* n 0: not known */
     int32_t n_prompt;
     bool prompt_at_random;
 } routes;
 
 typedef struct replay {
     routes trace;
-    const char *model, *draft, *prompt, *spans, *sidecar;
+    const char *model, *draft, *prompt, *spans, *sidecar, *ids_from, *ids_to;
     drey_drafter drafter;
     drey_policy policy;
     int32_t n_slots, n_predict, n_prompt, n_threads, tree_nodes;
     uint64_t memory_bytes, read_bytes;
-    bool untimed, shows_text;
+    bool untimed, shows_text, guesses;
     drey_engine *engine;
     int32_t *ids;
     size_t n_ids;
@@ -102,6 +108,22 @@ static void take_at_random(const routes *r, int32_t position, int32_t layer, int
             expert[n++] = e;
 }
 
+/* Whether the row's token is one that the trace's token at its position may stand for, its parent's
+ * being. */
+static bool is_the_text(const routes *r, const model_pass *p, int32_t row)
+{
+    const workspace *ws = p->r->ws;
+    const pass_group *g = &p->groups[ws->group[row]];
+    int32_t own = row - g->first_row;
+    if (r->text.n)
+        return g->rows[own].parent < 0 || ws->position[row] < r->n_prompt ||
+               scripted_has(&r->text, ws->position[row], g->rows[own].token);
+    for (int32_t j = 0; j < own && p->n_rows <= WIDEST_PASS; j++)
+        if (g->rows[j].parent == g->rows[own].parent)
+            return false;
+    return true;
+}
+
 /* Once per pass: how far each row's token is from its own position's. */
 static void place_rows(routes *r, const model_pass *p)
 {
@@ -109,11 +131,8 @@ static void place_rows(routes *r, const model_pass *p)
     for (int32_t i = 0; i < p->n_rows && i < MOST_ROWS; i++) {
         const pass_group *g = &p->groups[ws->group[i]];
         int32_t own = i - g->first_row, parent = g->rows[own].parent - g->first_pending;
-        bool first = true;
-        for (int32_t j = 0; j < own && p->n_rows <= WIDEST_PASS; j++)
-            first = first && g->rows[j].parent != g->rows[own].parent;
         r->other[i] = parent >= 0 ? r->other[g->first_row + parent] : 0;
-        if (!first)
+        if (!is_the_text(r, p, i))
             r->other[i] = (int32_t)((uint32_t)(r->other[i] + 1) +
                                     mixed((uint32_t)g->rows[own].token) % (uint32_t)r->n_tokens) %
                           r->n_tokens;
@@ -191,7 +210,7 @@ static double simulated_hits(const routes *r, int32_t n_layers, int32_t n_slots,
 static bool on_token(void *user, int32_t id)
 {
     replay *r = user;
-    (void)id;
+    r->ids[r->n_ids + (size_t)r->n_written] = id;
     if (r->n_written++ == 0)
         weights_count(&r->engine->target.weights, &r->before);
     return true;
@@ -225,10 +244,41 @@ static void make_prompt(replay *r, const drey_model *m)
                        &err),
          &err);
     r->n_ids = r->n_prompt > 0 ? (size_t)r->n_prompt : n_once;
-    r->ids = calloc(r->n_ids, sizeof *r->ids);
+    r->ids = calloc(r->n_ids + (size_t)r->n_predict, sizeof *r->ids);
     for (size_t i = 0; i < r->n_ids && r->ids; i++)
         r->ids[i] = once[i % n_once];
     r->trace.n_prompt = (int32_t)r->n_ids;
+}
+
+static void keep_ids(const replay *r)
+{
+    FILE *f = fopen(r->ids_to, "w");
+    for (size_t i = 0; f && i < r->n_ids + (size_t)r->n_written; i++)
+        fprintf(f, "%d\n", r->ids[i]);
+    if (!f || fclose(f))
+        die("the ids cannot be written");
+}
+
+static void read_ids(replay *r, int32_t n_vocab)
+{
+    FILE *f = fopen(r->ids_from, "r");
+    int32_t *ids = calloc(MOST_ROWS, sizeof *ids);
+    if (!f || !ids)
+        die("the ids cannot be read");
+    while (r->trace.text.n < MOST_ROWS && fscanf(f, "%d", &ids[r->trace.text.n]) == 1)
+        r->trace.text.n++;
+    fclose(f);
+    r->trace.text.ids = ids;
+    r->trace.text.n_vocab = n_vocab;
+}
+
+/* Whether the text is the one of the first run, as far as that went. */
+static void compare_ids(const replay *r)
+{
+    for (int32_t i = 0; i < r->n_written; i++)
+        if (i + (int32_t)r->n_ids < r->trace.text.n &&
+            r->trace.text.ids[i + (int32_t)r->n_ids] != r->ids[r->n_ids + (size_t)i])
+            die("the text is not that of the first run");
 }
 
 static void print_trees(const replay *r)
@@ -289,8 +339,10 @@ static void write_spans(const char *path, const drey_session *s)
 static void use_so_many(drey_model *m, int32_t n)
 {
     drey_error err = {0};
-    const gguf_key *key = gguf_find_key(m->file, "llama.expert_used_count");
-    if (!key || gguf_int(m->file, "llama.expert_used_count", 0) > 255)
+    char name[96];
+    const gguf_key *key =
+        gguf_find_key(m->file, arch_key(m->shape.arch, "expert_used_count", name));
+    if (!key || gguf_int(m->file, name, 0) > 255)
         die("the model is none that scripts/... made");
     *(uint8_t *)key->value = (uint8_t)n; /* of little-endian bytes, which are the model's */
     must(model_shape_read(&m->shape, m->file, &err), &err);
@@ -315,6 +367,8 @@ static void run(replay *r)
     o.target = target;
     o.draft = draft;
     o.drafter = draft ? DREY_DRAFTER_MODEL : r->drafter;
+    if (r->ids_from)
+        read_ids(r, target->shape.n_vocab);
     o.policy = r->policy;
     o.memory_bytes = r->memory_bytes ? r->memory_bytes : DREY_MEMORY_UNLIMITED;
     o.n_context = (int32_t)r->n_ids + r->n_predict + 160;
@@ -327,6 +381,7 @@ static void run(replay *r)
     engine_tuning tuning = {.set_share = r->n_slots > 0,
                             .share = min_f64((r->n_slots + 0.5) / shape->n_experts, 1),
                             .untimed = r->untimed,
+                            .drafter = r->guesses ? scripted_kind(&r->trace.text) : NULL,
                             .route = {take_route, &r->trace}};
     must(engine_open(&r->engine, &o, &tuning, &err), &err);
     must(drey_session_open(&session, r->engine, &err), &err);
@@ -342,6 +397,9 @@ static void run(replay *r)
     g.user = r;
     must(drey_session_generate(session, r->ids, r->n_ids, &g, &stats, &err), &err);
     print_result(r, &stats, target->shape.n_layers);
+    if (r->ids_to)
+        keep_ids(r);
+    compare_ids(r);
     if (r->spans)
         write_spans(r->spans, session);
     drey_session_close(&session);
@@ -363,7 +421,40 @@ static const char usage[] =
     "  --threads N, --read-bytes N, --untimed\n"
     "  --sidecar FILE      the model's; otherwise none is used\n"
     "  --spans FILE        the latest spans: kind, from and to in ns, amount\n"
+    "  --keep-ids FILE     writes the text's tokens there\n"
+    "  --ids FILE          the text that will be written, as --keep-ids wrote it\n"
+    "  --right EASY:HARD   a draft that guesses it with these probabilities\n"
+    "  --step-ms T, --step-bytes N, --seed N     what it takes, reads, and when it errs\n"
     "  --text              the text, to standard error\n";
+
+/* Of the text that is known, and of a draft that knows it. False: it is another option. */
+static bool take_text_option(replay *r, int c)
+{
+    scripted_text *t = &r->trace.text;
+    switch (c) {
+    case 'K':
+        r->ids_to = optarg;
+        break;
+    case 'I':
+        r->ids_from = optarg;
+        break;
+    case 'R':
+        r->guesses = sscanf(optarg, "%lf:%lf", &t->easy, &t->hard) == 2;
+        break;
+    case 'T':
+        t->step_s = atof(optarg) / 1000;
+        break;
+    case 'B':
+        t->bytes = (uint64_t)atoll(optarg);
+        break;
+    case 'S':
+        t->seed = (uint32_t)atoi(optarg);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
 
 static void take_option(replay *r, int c)
 {
@@ -418,6 +509,8 @@ static void take_option(replay *r, int c)
         r->shows_text = true;
         break;
     default:
+        if (take_text_option(r, c))
+            break;
         fputs(usage, stderr);
         exit(2);
     }
@@ -439,6 +532,12 @@ int main(int argc, char **argv)
                                             {"untimed", 0, 0, 'u'},
                                             {"spans", 1, 0, 'x'},
                                             {"sidecar", 1, 0, 'c'},
+                                            {"keep-ids", 1, 0, 'K'},
+                                            {"ids", 1, 0, 'I'},
+                                            {"right", 1, 0, 'R'},
+                                            {"step-ms", 1, 0, 'T'},
+                                            {"step-bytes", 1, 0, 'B'},
+                                            {"seed", 1, 0, 'S'},
                                             {"text", 0, 0, 'v'},
                                             {"help", 0, 0, 'h'},
                                             {0, 0, 0, 0}};
@@ -453,5 +552,6 @@ int main(int argc, char **argv)
     run(&r);
     free(r.ids);
     free(r.trace.expert);
+    free((void *)r.trace.text.ids);
     return 0;
 }
