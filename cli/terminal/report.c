@@ -325,10 +325,15 @@ void report_statistics(FILE *out, const drey_statistics *s)
             fprintf(out, ", the disk at its best %s/s", format_bytes(a, s->disk_bytes_per_s));
         fputc('\n', out);
     }
-    if (s->experts_used)
-        fprintf(out, "  %-9s %.0f %% were in memory; %lld were read\n", "experts",
+    if (s->experts_used) {
+        fprintf(out, "  %-9s %.0f %% were in memory; %lld were read", "experts",
                 100 - percent((double)s->experts_read, (double)s->experts_used),
                 (long long)s->experts_read);
+        if (s->experts_guessed)
+            fprintf(out, ", %lld of them early by %lld guesses", (long long)s->guesses_used,
+                    (long long)s->experts_guessed);
+        fputc('\n', out);
+    }
     fprintf(out, "  %-9s %.0f %% waiting for reads, %.0f %% verify, %.0f %% draft", "time",
             100 * s->stall_share, 100 * s->verify_share, 100 * s->draft_share);
     if (s->provisional_share > 0)

@@ -162,7 +162,10 @@ typedef struct drey_statistics {
     /* Of a mixture: experts that layers multiplied with while decoding, and of them those that had
      * to be read. */
     uint64_t experts_used, experts_read;
-    uint64_t reserved[10]; /* zero */
+    /* Experts that were asked for before their layer had chosen, while the disk had nothing else to
+     * do, and of them those that it chose; these are among experts_read. */
+    uint64_t experts_guessed, guesses_used;
+    uint64_t reserved[8]; /* zero */
 } drey_statistics;
 
 /* Results of drafting in one text. The last element of an array also counts all beyond it. */

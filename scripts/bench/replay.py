@@ -6,9 +6,11 @@ routes may be replayed through it (build/tests/replay_routes, which says how). A
 --routes names: CSV as BigMoeOnEdge writes it (turn,phase,step,layer,slot,expert,...) or JSON lines
 ({"layers": [[expert, ...], ...]}), packed by gzip or not.
 
-plain:  tokens/s by the share of experts that are kept. What the disk allows are the bytes that were
-        read at the speed of `drey bench disk`, what computing allows is the same text with all
-        experts in memory; the ratio is to the longer of both, and to both together
+plain:  tokens/s by the share of experts that are kept, and by the share of a layer's experts that
+        the layer before it guesses (--recall; 0: nothing is guessed). What the disk allows are the
+        bytes that missing experts have at the speed of `drey bench disk`, what computing allows is
+        the same text with all experts in memory; the ratio is to the longer of both, and to both
+        together
 draft:  the same with a draft (--draft) and by lookup, over no draft, on several prompts
 prompt: the hits of a text after a short prompt, and after a long one whose experts are drawn
 
@@ -46,6 +48,9 @@ def add_arguments(p):
     p.add_argument("--program", default=os.path.join(HERE, "build/tests/replay_routes"))
     p.add_argument("--parts", default=",".join(PARTS), help="some of: " + ",".join(PARTS))
     p.add_argument("--kept", type=numbers, default=[10, 20, 30, 40], help="percent of the experts")
+    p.add_argument("--recall", type=numbers, default=[0, 85], help="percent, of what is guessed")
+    p.add_argument("--whole", type=float, metavar="TOKENS_PER_S",
+                   help="with all experts in memory, where they do not fit here")
     p.add_argument("--tokens", type=int, default=100)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--others", type=float, default=0.1)
@@ -136,33 +141,34 @@ class Replay:
     # ---- Parts
 
     def part_plain(self, name, routes, n_experts):
-        rows, disks = [], []
-        kept = [*self.args.kept, 100]
+        rows, disks, whole = [], [], self.args.whole
+        sides = [(percent, recall) for percent in self.args.kept for recall in self.args.recall]
         for i in range(self.args.rounds):
             disks.append(self.disk_bytes_per_s(i))
-            for percent in kept:
-                slots = max(n_experts * percent // 100, 1)
-                # All in memory: the second lap of the trace finds everything there.
-                self.run(name, f"{percent} %", i, routes,
-                         ["--slots", slots] if percent < 100 else
-                         ["--slots", n_experts, "--prompt-tokens", 330])
-        whole = 1 / self.record.median(name, "100 %", "tokens_per_s")
+            for percent, recall in sides:
+                self.run(name, f"{percent} % {recall}", i, routes,
+                         ["--slots", max(n_experts * percent // 100, 1), "--recall", recall])
+            if not whole: # the second lap of the trace finds everything there
+                self.run(name, "100 %", i, routes, ["--slots", n_experts, "--prompt-tokens", 330])
+        whole = 1 / (whole or self.record.median(name, "100 %", "tokens_per_s"))
         disk = median(disks)
-        for percent in self.args.kept:
-            of = {m: self.record.median(name, f"{percent} %", m) for m in
+        for percent, recall in sides:
+            of = {m: self.record.median(name, f"{percent} % {recall}", m) for m in
                   ("tokens_per_s", "hits", "simulated_hits", "bytes_per_token", "wait_s", "decode_s",
-                   "disk_busy_s")}
-            read = of["bytes_per_token"] / disk
-            rows.append([f"{percent} %", figure(of["tokens_per_s"]), figure(100 * of["hits"]),
-                         figure(100 * of["simulated_hits"]), figure(of["bytes_per_token"] / 1e6),
-                         figure(1 / read), figure(of["tokens_per_s"] * read),
+                   "disk_busy_s", "vain_bytes", "tokens")}
+            vain = of["vain_bytes"] / (of["tokens"] - 1)
+            read = (of["bytes_per_token"] - vain) / disk
+            rows.append([f"{percent} %", f"{recall} %", figure(of["tokens_per_s"]), figure(100 * of["hits"]),
+                         figure(100 * of["simulated_hits"]), figure((of["bytes_per_token"] - vain) / 1e6),
+                         figure(vain / 1e6), figure(1 / read), figure(of["tokens_per_s"] * read),
                          figure(of["tokens_per_s"] * max(read, whole)),
                          figure(of["tokens_per_s"] * (read + whole)),
                          figure(of["wait_s"] / of["decode_s"]),
                          figure(of["disk_busy_s"] / of["decode_s"])])
         table(f"{name}: disk {disk / 1e9:.2f} GB/s, {1 / whole:.1f} tokens/s with all in memory",
-              ["kept", "tokens/s", "hits, %", "LRU alone, %", "MB per token", "disk allows",
-               "of the disk's", "of the longer", "of both in turn", "waiting", "disk busy"], rows)
+              ["kept", "guessed", "tokens/s", "hits, %", "LRU alone, %", "MB per token", "in vain",
+               "disk allows", "of the disk's", "of the longer", "of both in turn", "waiting",
+               "disk busy"], rows)
 
     def part_draft(self, name, routes, n_experts):
         sides = {"none": [], "lookup": ["--lookup"]}

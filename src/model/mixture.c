@@ -111,6 +111,94 @@ static void bring(model_pass *p)
         workspace_batch(&p->r->layout->shape, &ws->limits), is_prompt(p));
 }
 
+/* ---- What the next layer will choose ---- */
+
+static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    const workspace *ws = p->r->ws;
+    const layer_layout *next = &p->r->layout->layer[p->layer + 1];
+    for (int32_t i = from; i < to; i++)
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), next->ffn_norm,
+                  next->ffn_norm_bias);
+    pass_quantise_rows(p, from, to);
+}
+
+/* The next layer's router, on the rows as they are before this layer's experts. What this layer's
+ * own router was given and has said is no longer needed. */
+static void route_next(model_pass *p)
+{
+    workspace *ws = p->r->ws;
+    const layer_experts *next = &p->r->layout->layer[p->layer + 1].experts;
+    int64_t ld = row_stride(next->router->form.n_rows);
+    pass_set_source(p, ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
+                    &(weight *){next->router}, 1);
+    pass_each_row(p, step_guess_norm);
+    product_run_aside(p->r->weights, p->r->pool, &(product){next->router, ws->mixture.logits, ld},
+                      ws->acts, p->n_rows);
+}
+
+/* Adds to each expert's worth what row i would make of it; false: it cannot be said. */
+static bool add_worth(const model_pass *p, int32_t i, float *worth)
+{
+    const workspace *ws = p->r->ws;
+    const router_shape *r = router_of(p);
+    const layer_experts *next = &p->r->layout->layer[p->layer + 1].experts;
+    float *logits = ws->mixture.logits + i * row_stride(r->n_experts), counts[ROUTER_MOST];
+    int32_t expert[ROUTER_MOST];
+    if (next->router_bias)
+        p->r->kernels->add(logits, next->router_bias, r->n_experts);
+    if (!router_choose(r, logits, next->choice_bias, expert, counts))
+        return false;
+    for (int32_t j = 0; j < r->n_used; j++)
+        worth[expert[j]] += counts[j];
+    return true;
+}
+
+/* The likeliest experts of the next layer, the most promising first; returns how many. */
+static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
+{
+    const router_shape *r = router_of(p);
+    float *worth = p->r->ws->mixture.worth;
+    int32_t n = 0;
+    memset(worth, 0, (size_t)r->n_experts * sizeof *worth);
+    for (int32_t i = 0; i < p->n_rows; i++)
+        if (!add_worth(p, i, worth))
+            return 0;
+    for (; n < most; n++) {
+        int32_t best = 0;
+        for (int32_t e = 1; e < r->n_experts; e++)
+            if (worth[e] > worth[best])
+                best = e;
+        if (worth[best] <= 0)
+            break;
+        worth[best] = 0;
+        expert[n] = best;
+    }
+    return n;
+}
+
+/* Has the disk read what the next layer will probably choose, once it has nothing else to do. */
+static void guess_next(model_pass *p)
+{
+    const workspace *ws = p->r->ws;
+    const model_layout *l = p->r->layout;
+    int32_t expert[ROUTER_MOST];
+    expert_layer *next =
+        p->layer + 1 < l->shape.n_layers ? l->layer[p->layer + 1].experts.of : NULL;
+    if (!next || next->slots.n_slots == next->n_experts || is_prompt(p) ||
+        ws->mixture.n_run < ws->mixture.n_runs || !experts_trust_guesses(p->r->weights))
+        return;
+    const pass_route *route = p->r->route;
+    int32_t n = route && route->guess ? route->guess(route->user, p, expert) : -1;
+    if (n == 0)
+        return;
+    route_next(p); /* also where its time alone counts */
+    if (n < 0)
+        n = list_guesses(p, expert, router_of(p)->n_used);
+    experts_guess(p->r->weights, next, expert, n);
+}
+
 drey_status mixture_choose(model_pass *p, drey_error *err)
 {
     pass_each_row(p, step_choose);
@@ -125,6 +213,7 @@ drey_status mixture_choose(model_pass *p, drey_error *err)
     list_runs(p);
     pass_each_row(p, step_gather);
     bring(p);
+    guess_next(p);
     return DREY_OK;
 }
 

@@ -85,6 +85,9 @@ typedef struct model_pass model_pass;
 typedef struct pass_route {
     bool (*see)(void *user, const model_pass *p, int32_t row, int32_t *expert);
     void *user;
+    /* What the layer after that will choose, the likeliest first: at most ROUTER_MOST experts of
+     * all rows. Returns how many. NULL: its router says. */
+    int32_t (*guess)(void *user, const model_pass *p, int32_t *expert);
 } pass_route;
 
 /* Everything that passes of one model need, all borrowed. */

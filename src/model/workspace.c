@@ -161,6 +161,7 @@ static void walk_mixture(walk *w)
     TAKE(mixture.at, n_experts * sizeof(int32_t));
     TAKE(mixture.acts, n_experts * ACT_KINDS * sizeof(void *));
     TAKE(mixture.product, 2 * n_experts * sizeof(expert_product));
+    TAKE(mixture.worth, n_experts * sizeof(float));
 }
 
 #undef TAKE

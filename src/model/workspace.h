@@ -75,6 +75,7 @@ typedef struct workspace {
         int32_t *at;             /* [n_experts]: of a run of a batch, in gate and up */
         void **acts;             /* [n_experts][ACT_KINDS] of a batch: in `acts` */
         expert_product *product; /* [2 n_experts] */
+        float *worth;            /* [n_experts]: of guesses about the next layer */
     } mixture;
     void *acts[ACT_KINDS];
     struct {

@@ -22,6 +22,8 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
     if (e->target.weights.experts) {
         m->experts_used = e->target.weights.experts->n_used;
         m->experts_read = e->target.weights.experts->n_read;
+        m->experts_guessed = e->target.weights.experts->n_guessed;
+        m->guesses_used = e->target.weights.experts->n_right;
     }
 }
 
@@ -161,6 +163,8 @@ void statistics_end(drey_session *s)
     uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
     t->experts_used = end.experts_used - start->experts_used;
     t->experts_read = end.experts_read - start->experts_read;
+    t->experts_guessed = end.experts_guessed - start->experts_guessed;
+    t->guesses_used = end.guesses_used - start->guesses_used;
     bool varies = s->observer || t->experts_used > 0;
     uint64_t pass_bytes =
         statistics_pass_bytes(t->streamed_bytes_per_pass, varies, used, t->n_passes);

@@ -13,6 +13,7 @@ typedef struct statistics_mark {
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
     uint64_t experts_used, experts_read; /* of the target */
+    uint64_t experts_guessed, guesses_used;
 } statistics_mark;
 
 /* Of a text. */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "common/num.h"
 #include "os/clock.h"
@@ -70,10 +71,21 @@ int32_t experts_most_slots(const expert_layer *layer, int32_t n_layers, int32_t 
     return slots_of_layer(n_slots, experts_layers(layer, n_layers), 0);
 }
 
-int64_t experts_most_pieces(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+static int64_t most_pieces(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
 {
     return (int64_t)experts_most_slots(layer, n_layers, n_slots) * EXPERT_MATRICES *
            most_runs(layer, n_layers);
+}
+
+/* Of the guesses of a layer. */
+static int64_t guessed_pieces(const expert_layer *layer, int32_t n_layers)
+{
+    return (int64_t)EXPERTS_GUESSED * EXPERT_MATRICES * most_runs(layer, n_layers);
+}
+
+int64_t experts_most_appended(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
+{
+    return most_pieces(layer, n_layers, n_slots) + guessed_pieces(layer, n_layers);
 }
 
 /* Of all layers. */
@@ -94,7 +106,7 @@ static size_t slots_bytes(const expert_layer *layer, int32_t n_layers, int32_t n
 size_t experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
 {
     size_t n = (size_t)experts_most_slots(layer, n_layers, n_slots),
-           pieces = (size_t)experts_most_pieces(layer, n_layers, n_slots);
+           pieces = (size_t)experts_most_appended(layer, n_layers, n_slots);
     return slots_bytes(layer, n_layers, n_slots) + arena_size(sizeof(expert_set)) +
            arena_size(n * sizeof(int32_t)) + arena_size(n * sizeof(bool)) +
            arena_size(n * EXPERT_MATRICES * sizeof(weight)) +
@@ -106,7 +118,7 @@ expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots,
 {
     int32_t n_with = experts_layers(layer, n_layers), before = 0;
     size_t n = (size_t)experts_most_slots(layer, n_layers, n_slots),
-           pieces = (size_t)experts_most_pieces(layer, n_layers, n_slots);
+           pieces = (size_t)experts_most_appended(layer, n_layers, n_slots);
     expert_set *e = arena_take(a, sizeof *e);
     expert_set set = {
         .layer = layer, .n_layers = n_layers, .most_runs = most_runs(layer, n_layers)};
@@ -131,25 +143,30 @@ expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots,
 
 /* ---- Waves ---- */
 
-/* Moves the runs whose experts are there to the front, otherwise in order. */
-static void those_there_first(const expert_slots *s, expert_run *run, int32_t n)
+/* Moves run[from] to `to`, which is before it, the others staying in order. */
+static void move_run(expert_run *run, int32_t to, int32_t from)
 {
-    int32_t n_there = 0;
-    for (int32_t i = 0; i < n; i++) {
-        expert_run r = run[i];
-        if (s->slot_of[r.expert] < 0)
-            continue;
-        for (int32_t j = i; j > n_there; j--)
-            run[j] = run[j - 1];
-        run[n_there++] = r;
-    }
+    expert_run r = run[from];
+    memmove(&run[to + 1], &run[to], (size_t)(from - to) * sizeof *run);
+    run[to] = r;
 }
 
-/* One past the last expert of a batch that begins with this one. */
+/* Moves the runs whose experts are there to the front, otherwise in order. */
+static int32_t those_there_first(const expert_slots *s, expert_run *run, int32_t n)
+{
+    int32_t n_there = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (s->slot_of[run[i].expert] >= 0)
+            move_run(run, n_there++, i);
+    return n_there;
+}
+
+/* One past the last expert of a batch that begins with this one. What was guessed is used up before
+ * what was asked for after it: the ring gives room back in that order. */
 static int32_t batch_end(const expert_wave *v, int32_t from)
 {
-    int32_t end = from + 1, rows = v->run[from].n;
-    while (end < v->n && rows + v->run[end].n <= v->most_rows)
+    int32_t end = from + 1, rows = v->run[from].n, most = from < v->n_early ? v->n_early : v->n;
+    while (end < most && rows + v->run[end].n <= v->most_rows)
         rows += v->run[end++].n;
     return end;
 }
@@ -174,49 +191,166 @@ static void place_matrix(expert_set *e, int32_t i, int matrix)
     v->seq[at] = -1;
 }
 
-/* Of the wave's layer, as traces count them. */
-static int32_t layer_number(const expert_set *e)
+/* As traces count them. */
+static int32_t layer_number(const expert_set *e, const expert_layer *l)
 {
-    return (int32_t)(e->wave.layer - e->layer) + 1;
+    return (int32_t)(l - e->layer) + 1;
 }
 
-/* Lists the pieces of a matrix of expert i; seq counts on from `next`. */
-static stream_piece *list_pieces(const weights *w, int32_t i, int matrix, stream_piece *piece)
+/* Lists the pieces of a matrix of a layer's expert. */
+static stream_piece *list_pieces(const weights *w, const expert_layer *l, int matrix,
+                                 int32_t expert, stream_piece *piece)
 {
-    expert_set *e = w->experts;
-    const expert_matrix *m = &e->wave.layer->matrix[matrix];
-    int32_t first = e->wave.run[i].expert * m->stride + m->first, step = piece_groups(m);
-    e->wave.seq[i * EXPERT_MATRICES + matrix] = piece - e->piece;
+    const expert_matrix *m = &l->matrix[matrix];
+    int32_t first = expert * m->stride + m->first, step = piece_groups(m);
     for (int32_t g = 0; g < m->n_groups; g += step, piece++) {
         *piece = weight_piece(w, m->all, first + g, first + min_i32(g + step, m->n_groups));
-        piece->of = (trace_part){layer_number(e), e->wave.run[i].expert};
+        piece->of = (trace_part){layer_number(w->experts, l), expert};
     }
     return piece;
 }
 
-/* Pieces of what is not there, in the order of their use: a batch's gates and ups, its downs. */
+/* Of expert i of the wave; seq counts from the wave's first. */
+static stream_piece *list_matrix(const weights *w, int32_t i, int matrix, stream_piece *piece)
+{
+    expert_set *e = w->experts;
+    const expert_wave *v = &e->wave;
+    v->seq[i * EXPERT_MATRICES + matrix] = piece - e->piece;
+    return list_pieces(w, v->layer, matrix, v->run[i].expert, piece);
+}
+
+/* Pieces of what is neither there nor guessed, in the order of their use: a batch's gates and ups,
+ * its downs. */
 static void append_pieces(weights *w)
 {
     expert_set *e = w->experts;
     expert_wave *v = &e->wave;
     stream_piece *piece = e->piece;
-    for (int32_t from = 0, to; from < v->n; from = to) {
+    for (int32_t from = v->n_early, to; from < v->n; from = to) {
         to = batch_end(v, from);
         for (int matrix = EXPERT_GATE; matrix < EXPERT_MATRICES; matrix += EXPERT_DOWN)
             for (int32_t i = from; i < to; i++) {
-                if (v->there[i])
-                    continue;
-                piece = list_pieces(w, i, matrix, piece);
+                piece = list_matrix(w, i, matrix, piece);
                 if (matrix == EXPERT_GATE)
-                    piece = list_pieces(w, i, EXPERT_UP, piece);
+                    piece = list_matrix(w, i, EXPERT_UP, piece);
             }
     }
-    v->begun_seq = stream_append(w->stream, e->piece, piece - e->piece);
-    v->end_seq = v->begun_seq + (piece - e->piece);
-    for (int32_t i = 0; i < v->n * EXPERT_MATRICES; i++)
-        if (v->seq[i] >= 0)
-            v->seq[i] += v->begun_seq;
+    int64_t begin_seq = stream_append(w->stream, e->piece, piece - e->piece);
+    for (int32_t i = v->n_early * EXPERT_MATRICES; i < v->n * EXPERT_MATRICES; i++)
+        v->seq[i] += begin_seq;
 }
+
+/* ---- Guesses ---- */
+
+/* Which of the runs is the expert's; n: none. */
+static int32_t find_run(const expert_run *run, int32_t n, int32_t expert)
+{
+    int32_t i = 0;
+    while (i < n && run[i].expert != expert)
+        i++;
+    return i;
+}
+
+/* Those that the wave asks for become its first ones after those that are there, in the order of
+ * their pieces. The others are given up. Returns how many are there or guessed. */
+static int32_t keep_guesses(weights *w, const expert_layer *l, expert_run *run, int32_t n)
+{
+    expert_set *e = w->experts;
+    expert_guesses *guesses = &e->guesses;
+    int32_t n_early = those_there_first(&l->slots, run, n), kept = 0;
+    if (guesses->layer)
+        stream_end_guesses(w->stream);
+    for (int32_t i = 0; i < guesses->n; i++) {
+        expert_guess *g = &guesses->of[i];
+        int32_t at = find_run(run, n, g->expert);
+        bool keep = guesses->layer == l && at < n && n_early < l->slots.n_slots &&
+                    !stream_lost(w->stream, g->seq, g->end);
+        if (keep) {
+            move_run(run, n_early++, at);
+            guesses->of[kept++] = *g;
+        } else {
+            stream_skip(w->stream, g->seq, g->end);
+        }
+    }
+    e->trust.n_guessed += guesses->n;
+    e->trust.n_right += kept;
+    e->n_right += (uint64_t)kept;
+    guesses->layer = NULL;
+    guesses->n = kept;
+    return n_early;
+}
+
+/* Where the pieces of the wave's guessed experts are. */
+static void place_guesses(expert_set *e)
+{
+    expert_wave *v = &e->wave;
+    for (int32_t i = 0, at = v->n_early - e->guesses.n; i < e->guesses.n; i++, at++) {
+        int64_t seq = e->guesses.of[i].seq;
+        for (int matrix = 0; matrix < EXPERT_MATRICES; matrix++) {
+            v->seq[at * EXPERT_MATRICES + matrix] = seq;
+            seq += runs_of(&v->layer->matrix[matrix]);
+        }
+    }
+    e->guesses.n = 0;
+}
+
+/* Ring that an expert takes. */
+static size_t room_bytes(const expert_layer *l)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < EXPERT_MATRICES; i++) {
+        const expert_matrix *m = &l->matrix[i];
+        size_t raw = (size_t)m->all->form.row_bytes * GROUP_ROWS;
+        size_t group = m->all->reads.sidecar_offset ? m->all->stays.group_bytes : raw;
+        bytes += (size_t)runs_of(m) * STREAM_ROOM_BYTES((size_t)piece_groups(m) * group);
+    }
+    return bytes;
+}
+
+/* A wrong guess costs what is left of its reads when the router has chosen, a right one saves the
+ * waiting for all of them: fewer than one in three is a loss. */
+enum { GUESSES_LATELY = 512, RIGHT_OF = 3, ONE_IN = 16 };
+
+bool experts_trust_guesses(weights *w)
+{
+    expert_set *e = w->experts;
+    if (e->trust.n_guessed >= GUESSES_LATELY) {
+        e->trust.n_guessed /= 2;
+        e->trust.n_right /= 2;
+    }
+    return e->trust.n_guessed < GUESSES_LATELY / 4 ||
+           e->trust.n_right * RIGHT_OF >= e->trust.n_guessed || e->trust.n_left_out++ % ONE_IN == 0;
+}
+
+void experts_guess(weights *w, expert_layer *l, const int32_t *expert, int32_t n)
+{
+    expert_guesses *guesses = &w->experts->guesses;
+    stream_piece *pieces = w->experts->piece, *piece = pieces;
+    /* All of them have to fit, whatever end of the ring is left over. */
+    size_t most = min_size(w->reading.ring_bytes / 2 / room_bytes(l), EXPERTS_GUESSED);
+    assert(!guesses->layer && guesses->n == 0);
+    for (int32_t i = 0; i < n && (size_t)guesses->n < most; i++) {
+        if (l->slots.slot_of[expert[i]] >= 0)
+            continue;
+        expert_guess *g = &guesses->of[guesses->n++];
+        g->expert = expert[i];
+        g->seq = piece - pieces;
+        for (int m = 0; m < EXPERT_MATRICES; m++)
+            piece = list_pieces(w, l, m, expert[i], piece);
+        g->end = piece - pieces;
+    }
+    if (guesses->n == 0)
+        return;
+    int64_t seq = stream_guess(w->stream, pieces, piece - pieces);
+    for (int32_t i = 0; i < guesses->n; i++) {
+        guesses->of[i].seq += seq;
+        guesses->of[i].end += seq;
+    }
+    guesses->layer = l;
+    w->experts->n_guessed += (uint64_t)guesses->n;
+}
+
+/* ---- Waves ---- */
 
 int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
                       bool passing)
@@ -224,7 +358,7 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
     expert_set *e = w->experts;
     expert_wave *v = &e->wave;
     assert(!v->layer && weights_loaded(w) && n > 0);
-    those_there_first(&l->slots, run, n);
+    v->n_early = min_i32(keep_guesses(w, l, run, n), l->slots.n_slots);
     v->layer = l;
     v->n = min_i32(n, l->slots.n_slots);
     v->from = v->to = 0;
@@ -238,6 +372,7 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
         e->n_used++;
         e->n_read += !v->there[i];
     }
+    place_guesses(e);
     append_pieces(w);
     return v->n;
 }
@@ -248,7 +383,7 @@ static void end_wave(weights *w)
     expert_wave *v = &w->experts->wave;
     if (v->layer->slots.n_slots < v->layer->n_experts)
         trace_add_of(w->reading.trace, 0, TRACE_EXPERTS, v->begun_ns, clock_ns(), v->n,
-                     (trace_part){layer_number(w->experts), v->n_read});
+                     (trace_part){layer_number(w->experts, v->layer), v->n_read});
     v->layer = NULL;
 }
 
@@ -280,18 +415,42 @@ int32_t experts_at(const weights *w, const weight *matrix, const stream_piece *a
         for (int m = 0; m < EXPERT_MATRICES && e->layer[i].n_experts > 0; m++)
             if (e->layer[i].matrix[m].all == matrix)
                 return (int32_t)((at->offset - group.offset) / group.n_bytes) /
-                       e->layer[i].matrix[m].n_groups;
+                       e->layer[i].matrix[m].stride;
     return -1;
+}
+
+void experts_begun(weights *w, const weight *matrix)
+{
+    const expert_wave *v = &w->experts->wave;
+    v->seq[matrix - v->matrix] = -1;
+}
+
+/* What no product has begun to use, and what was to come to slots. */
+static void leave_wave(weights *w)
+{
+    expert_wave *v = &w->experts->wave;
+    for (int32_t i = v->from; i < v->n; i++) {
+        for (int m = 0; m < EXPERT_MATRICES; m++) {
+            int64_t seq = v->seq[i * EXPERT_MATRICES + m];
+            if (seq >= 0)
+                stream_skip(w->stream, seq, seq + runs_of(&v->layer->matrix[m]));
+        }
+        if (!v->there[i])
+            expert_slots_forget(&v->layer->slots, v->slot[i]);
+    }
+    v->layer = NULL;
 }
 
 void experts_leave(weights *w)
 {
-    if (!w->experts || !w->experts->wave.layer)
+    expert_set *e = w->experts;
+    if (!e)
         return;
-    expert_wave *v = &w->experts->wave;
-    stream_skip(w->stream, v->begun_seq, v->end_seq);
-    for (int32_t i = v->from; i < v->n; i++)
-        if (!v->there[i])
-            expert_slots_forget(&v->layer->slots, v->slot[i]);
-    v->layer = NULL;
+    if (e->guesses.layer)
+        stream_end_guesses(w->stream);
+    if (e->wave.layer)
+        leave_wave(w);
+    for (int32_t i = 0; e->guesses.layer && i < e->guesses.n; i++)
+        stream_skip(w->stream, e->guesses.of[i].seq, e->guesses.of[i].end);
+    e->guesses = (expert_guesses){0};
 }

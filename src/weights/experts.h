@@ -17,7 +17,14 @@
  *
  *   bring --> begin a batch --> gate and up --> down --+--> end
  *                    ^---------------------------------+
- *   leave, at any point: what has not been used is not read, or given up */
+ *   leave, at any point: what has not been used is not read, or given up
+ *
+ * Experts that the next layer is likely to choose can be guessed: they are appended after the
+ * wave's, and read while the disk would be idle. They stay in the ring, and no slot is taken for
+ * them, until that layer's wave: then those that it asks for are used as if it had brought them,
+ * before the others that are missing, and the rest is given up.
+ *
+ *   ring   |misses of layer l|guesses for l + 1|misses of l + 1|guesses for l + 2| ... */
 #pragma once
 
 #include "weights/expert_slots.h"
@@ -43,18 +50,31 @@ typedef struct expert_layer {
 typedef struct expert_wave {
     expert_layer *layer; /* NULL: there is none */
     int32_t n;           /* experts */
+    int32_t n_early;     /* of them those that were there or had been guessed */
     int32_t from, to;    /* of them the present batch */
     int32_t most_rows;   /* of a batch of more than one expert */
     expert_run *run;     /* [n], borrowed */
     int32_t *slot;       /* [n] */
     bool *there;         /* [n]: it was in its slot before */
     weight *matrix;      /* [n][EXPERT_MATRICES]: in the slots */
-    int64_t *seq;        /* [n][EXPERT_MATRICES]: of the first piece */
-    int64_t begun_seq;   /* one past the pieces that products have begun to use */
-    int64_t end_seq;     /* and past all of the wave's */
+    int64_t *seq;        /* [n][EXPERT_MATRICES]: of the first piece; -1: it is there, or a product
+                            has begun to use it */
     int32_t n_read;      /* experts of it that were not there */
     int64_t begun_ns;
 } expert_wave;
+
+enum { EXPERTS_GUESSED = 8 };
+
+typedef struct expert_guess {
+    int32_t expert;
+    int64_t seq, end; /* its pieces: of gate, up, down */
+} expert_guess;
+
+typedef struct expert_guesses {
+    expert_layer *layer; /* whose they are; NULL: there are none */
+    int32_t n;
+    expert_guess of[EXPERTS_GUESSED];
+} expert_guesses;
 
 /* The experts of a model's weights. */
 typedef struct expert_set {
@@ -62,9 +82,15 @@ typedef struct expert_set {
     int32_t n_layers;
     int32_t most_runs; /* of pieces of one matrix of an expert */
     expert_wave wave;
-    stream_piece *piece;       /* [most pieces of a wave] */
-    _Atomic int32_t *run_left; /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
-    uint64_t n_used, n_read;   /* experts so far: of all waves, and those that were not there */
+    expert_guesses guesses;
+    stream_piece *piece;         /* [most pieces of a wave and of guesses] */
+    _Atomic int32_t *run_left;   /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
+    uint64_t n_used, n_read;     /* experts so far: of all waves, and those that were not there */
+    uint64_t n_guessed, n_right; /* guesses so far, and of them those that were used */
+    struct {
+        int32_t n_guessed, n_right; /* lately */
+        int32_t n_left_out;         /* times that none were made */
+    } trust;
 } expert_set;
 
 /* Describes n matrices of all experts, from `matrix` on, of a tensor [n_experts][n][n_rows][k];
@@ -78,10 +104,10 @@ drey_status expert_matrices_describe(expert_layer *l, int32_t matrix, int32_t n,
 int32_t experts_layers(const expert_layer *layer, int32_t n_layers);
 /* n_slots are of all layers together: each layer with experts has an equal part of them, and the
  * first ones may have one more. Memory of the set and what goes with it; most slots of a layer;
- * most pieces of a wave. */
+ * most pieces of a wave, and of guesses for the next one. */
 size_t experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
 int32_t experts_most_slots(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
-int64_t experts_most_pieces(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
+int64_t experts_most_appended(const expert_layer *layer, int32_t n_layers, int32_t n_slots);
 /* All slots are empty. The arena's owner checks it. */
 expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots, arena *a);
 
@@ -91,6 +117,13 @@ expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots,
  * over. */
 int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
                       bool passing);
+/* Whether guesses are worth making: whether enough of the latest were right. Some are made all the
+ * same, so that this can change. */
+bool experts_trust_guesses(weights *w);
+/* Guesses that the layer after the wave's will choose among these n experts, the likeliest first:
+ * those that are in no slot of it, as far as there is room for them. Once per wave, the layer's
+ * last. */
+void experts_guess(weights *w, expert_layer *l, const int32_t *expert, int32_t n);
 /* The next batch, of the wave; false: there is none, and the wave is over. */
 bool experts_next_batch(weights *w);
 /* A product of the present batch, in *out: i of [wave.from, wave.to), one of its matrices. */
@@ -98,5 +131,7 @@ void experts_product(expert_product *out, const weights *w, int32_t i, int32_t m
                      int64_t ldy, void *const *acts);
 /* Whose bytes are at a place of the matrix; -1: the matrix is not of experts. */
 int32_t experts_at(const weights *w, const weight *matrix, const stream_piece *at);
-/* Gives up what is left of a wave, if there is one, no product being open. */
+/* A product begins with a matrix of the wave: its pieces are that product's. */
+void experts_begun(weights *w, const weight *matrix);
+/* Gives up what is left of a wave, if there is one, and guesses, no product being open. */
 void experts_leave(weights *w);

@@ -327,8 +327,7 @@ void product_begin_experts(weights *w, const expert_product *products, int32_t n
         job_product_init(q, w, &e->p, j->shares + i * n_slots(w), e->acts, e->n, e->seq >= 0);
         job_ranges_init(q, w, e->seq);
         j->n_items += q->n_items;
-        if (e->seq >= 0)
-            w->experts->wave.begun_seq = job_product_end(q);
+        experts_begun(w, e->p.matrix);
     }
 }
 

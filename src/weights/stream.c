@@ -6,6 +6,7 @@
  *   (none) ---------> ASKED ---------> ARRIVED ------------------------------> GIVEN -> (none)
  *      |                 | stream_skip             handle                       ^  advance_tail
  *      |                 +------------> DROPPED --------------------------------+
+ *      |                 +------------> LOST, of a guess: stream_skip ----------+
  *      | stream_skip                                                            |
  *      +------------------------------------------------------------------------+
  *
@@ -31,11 +32,12 @@ enum {
     PAGE = READER_ALIGN,
     DEPTH = 16,
     APPENDED_DEPTH = 4,
+    GUESSES_ASKED = 2,
     MOST_DEPTH = 256,
     STACK_BYTES = 64 * 1024
 };
 
-enum { ASKED = 1, ARRIVED, DROPPED, GIVEN, N_STATES };
+enum { ASKED = 1, ARRIVED, DROPPED, LOST, GIVEN, N_STATES };
 
 typedef struct entry {
     _Atomic int64_t tag; /* seq * N_STATES + state; ARRIVED is read without the lock */
@@ -69,13 +71,15 @@ struct stream {
         stream_piece *piece; /* [most_appended], by seq - n_first modulo that */
         int64_t n;           /* so far */
     } appended;
-    int64_t tail, head; /* oldest piece that is not given back; next to ask for */
-    int64_t limit;      /* none from here on is read; never below head when it is set */
+    int64_t tail, head;     /* oldest piece that is not given back; next to ask for */
+    int64_t limit, guessed; /* none from limit on is read, which is never below head when it is set;
+                               those from guessed on are guesses, INT64_MAX: none is */
     uint32_t head_page, ring_pages;
     struct {
         flight *all, *idle;
         int32_t n; /* under way */
         size_t bytes;
+        int64_t busy_since_ns;
     } reads;
     int64_t wanted; /* the last piece that anybody has waited for; -1: none */
     bool starved;   /* the thread has nothing to ask for until the tail moves */
@@ -85,7 +89,6 @@ struct stream {
         stream_piece piece; /* of n_bytes 0: it is of none */
     } failure;
     stream_counters counters;
-    int64_t busy_since_ns;
 };
 
 static const stream_piece *piece_at(const stream *s, int64_t seq)
@@ -186,6 +189,20 @@ static bool advance_tail(stream *s)
     return s->tail != before;
 }
 
+/* Guesses are read while the disk has nothing else to do, and few at a time: a read that is needed
+ * has to wait for those. */
+static bool is_in_turn(const stream *s, int64_t seq)
+{
+    int32_t n_guesses = 0;
+    for (int64_t i = s->tail; i < s->head && seq >= s->guessed; i++) {
+        bool asked = is(s, i, ASKED);
+        if (asked && i < s->guessed)
+            return false;
+        n_guesses += asked;
+    }
+    return n_guesses < GUESSES_ASKED;
+}
+
 /* Makes the requests that the ring and the depth have room for, linked by next. */
 static reader_request *ask(stream *s)
 {
@@ -198,7 +215,7 @@ static reader_request *ask(stream *s)
         }
         uint32_t page;
         s->starved = !exists(s, s->head) || s->head >= s->limit ||
-                     s->head >= s->tail + s->n_entries || !may_ask(s) ||
+                     s->head >= s->tail + s->n_entries || !may_ask(s) || !is_in_turn(s, s->head) ||
                      !place(s, pages_of(piece_at(s, s->head)), &page);
         if (s->starved)
             break;
@@ -219,7 +236,7 @@ static reader_request *ask(stream *s)
         f->asked_ns = clock_ns();
         s->reads.bytes += f->request.n_bytes;
         if (s->reads.n++ == 0)
-            s->busy_since_ns = f->asked_ns;
+            s->reads.busy_since_ns = f->asked_ns;
     }
     return asked;
 }
@@ -248,6 +265,8 @@ static void handle(stream *s, flight *f)
         s->counters.vain_bytes += f->request.error ? 0 : piece->n_bytes;
         set(s, f->seq, GIVEN);
         advance_tail(s);
+    } else if (f->request.error && f->seq >= s->guessed) {
+        set(s, f->seq, LOST);
     } else if (f->request.error) {
         fail(s, f);
     } else {
@@ -260,7 +279,7 @@ static void handle(stream *s, flight *f)
                  (int32_t)f->request.n_done, of);
     s->reads.bytes -= f->request.n_bytes;
     if (--s->reads.n == 0)
-        s->counters.busy_ns += now - s->busy_since_ns;
+        s->counters.busy_ns += now - s->reads.busy_since_ns;
 }
 
 static int state_at(const stream *s, int64_t seq)
@@ -489,7 +508,7 @@ static drey_status start(stream *s, drey_error *err)
     assert((uintptr_t)o->ring % PAGE == 0);
     atomic_store(&s->usable, !o->in_turns);
     s->wanted = -1;
-    s->limit = INT64_MAX;
+    s->limit = s->guessed = INT64_MAX;
     s->ring_pages =
         (uint32_t)(o->ring_bytes / PAGE < UINT32_MAX ? o->ring_bytes / PAGE : UINT32_MAX);
     TRY(open_files(s, err));
@@ -602,10 +621,10 @@ static void await_tail(stream *s, int64_t tail)
     s->n_waiting.for_tail--;
 }
 
-int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n)
+/* The lock is held. */
+static int64_t append(stream *s, const stream_piece *pieces, int64_t n)
 {
     const stream_options *o = &s->options;
-    pthread_mutex_lock(&s->lock);
     int64_t first = o->n_first + s->appended.n;
     assert(o->n_cycle == 0 && n <= o->most_appended);
     if (s->appended.n + n > o->most_appended)
@@ -615,8 +634,41 @@ int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n)
         s->appended.piece[s->appended.n++ % o->most_appended] = pieces[i];
     }
     tell_moved(s, n > 0);
+    return first;
+}
+
+int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n)
+{
+    pthread_mutex_lock(&s->lock);
+    int64_t first = append(s, pieces, n);
     pthread_mutex_unlock(&s->lock);
     return first;
+}
+
+int64_t stream_guess(stream *s, const stream_piece *pieces, int64_t n)
+{
+    pthread_mutex_lock(&s->lock);
+    assert(s->guessed == INT64_MAX);
+    s->guessed = s->options.n_first + s->appended.n;
+    int64_t first = append(s, pieces, n);
+    pthread_mutex_unlock(&s->lock);
+    return first;
+}
+
+void stream_end_guesses(stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->guessed = INT64_MAX;
+    tell_moved(s, true);
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool stream_lost(stream *s, int64_t from, int64_t to)
+{
+    bool lost = false;
+    for (; from < to; from++)
+        lost = lost || is(s, from, LOST);
+    return lost;
 }
 
 void stream_release(stream *s, int64_t seq)
@@ -704,7 +756,7 @@ void stream_count(stream *s, stream_counters *out)
     *out = s->counters;
     out->room_bytes = room_bytes(s) + s->reads.bytes;
     if (s->reads.n > 0)
-        out->busy_ns += clock_ns() - s->busy_since_ns;
+        out->busy_ns += clock_ns() - s->reads.busy_since_ns;
     pthread_mutex_unlock(&s->lock);
 }
 

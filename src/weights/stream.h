@@ -84,6 +84,14 @@ void stream_close(stream **s);
  * first one's seq. Each has to have room in the ring, as those of `first` and `cycle`. Where too
  * many are not given back yet, blocks until the oldest are: none of those may be the caller's. */
 int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n);
+/* The same of pieces that may turn out not to be needed: they are read only while no other is under
+ * way, and one that cannot be read is lost, which is no failure. Nothing is appended, and none of
+ * them waited for, until stream_end_guesses: from then on they are like the others, but for those
+ * that are lost by then, which can only be skipped. */
+int64_t stream_guess(stream *s, const stream_piece *pieces, int64_t n);
+void stream_end_guesses(stream *s);
+/* Whether one of the pieces is lost. After stream_end_guesses. */
+bool stream_lost(stream *s, int64_t from, int64_t to);
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
 /* True if stream_wait would not block (arrived, with in_turns all that was requested,

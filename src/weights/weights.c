@@ -167,7 +167,7 @@ size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *emb
 size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots,
                              int32_t n_threads, const unit_set *us)
 {
-    stream_options appended = {.most_appended = experts_most_pieces(layer, n_layers, n_slots)};
+    stream_options appended = {.most_appended = experts_most_appended(layer, n_layers, n_slots)};
     return experts_bytes(layer, n_layers, n_slots) + stream_overhead_bytes(&appended) +
            product_job_bytes(most_products(layer, n_layers, n_slots), n_threads, us);
 }
@@ -358,7 +358,7 @@ drey_status weights_open(weights *w, const weights_options *options, arena *a, d
     if (options->experts) {
         w->experts = experts_make(options->experts, options->n_layers, options->n_slots, a);
         w->reading.most_appended =
-            experts_most_pieces(options->experts, options->n_layers, options->n_slots);
+            experts_most_appended(options->experts, options->n_layers, options->n_slots);
     }
     uint8_t *ring = arena_take(a, w->reading.ring_bytes + 4096);
     w->reading.ring = (uint8_t *)(((uintptr_t)ring + 4095) & ~(uintptr_t)4095);

@@ -34,6 +34,7 @@ typedef struct routes {
     scripted_text text;       /* n 0: not known */
     int32_t n_prompt;
     bool prompt_at_random;
+    int32_t recall; /* percent of a layer's experts that the layer before it guesses; 0: none are */
 } routes;
 
 typedef struct replay {
@@ -151,6 +152,30 @@ static bool take_route(void *user, const model_pass *p, int32_t row, int32_t *ex
         memcpy(expert, route_of(r, position + r->other[row], p->layer),
                (size_t)r->n_used * sizeof *expert);
     return true;
+}
+
+/* What the layer before it says of a row's next layer: each of its experts with a chance of
+ * `recall`, otherwise one that it will not take; in any order. Rows beyond the first have none. */
+static int32_t guess_next(void *user, const model_pass *p, int32_t *expert)
+{
+    const routes *r = user;
+    int32_t position = p->r->ws->position[0], layer = p->layer + 1, n = 0;
+    const int32_t *of = route_of(r, position + r->other[0], layer);
+    uint32_t seed = mixed((uint32_t)position * 5099u + (uint32_t)layer);
+    bool listed[1024] = {false};
+    for (int32_t i = 0; i < r->n_used; i++)
+        listed[of[i]] = true;
+    for (int32_t i = 0; i < r->n_used && r->recall > 0; i++, n++) {
+        int32_t e = of[i];
+        bool right = (int32_t)((seed = mixed(seed + 1)) % 100) < r->recall;
+        while (!right && listed[e])
+            e = (int32_t)((seed = mixed(seed + 1)) % (uint32_t)r->n_experts);
+        listed[e] = true;
+        int32_t place = (int32_t)(mixed(seed + 1) % (uint32_t)(n + 1));
+        expert[n] = expert[place];
+        expert[place] = e;
+    }
+    return n;
 }
 
 /* ---- Slots alone ---- */
@@ -309,10 +334,12 @@ static void print_result(const replay *r, const drey_statistics *s, int32_t n_la
     printf("\"simulated_hits\": %.4f, \"bytes_per_token\": %.0f, \"decode_s\": %.4f, "
            "\"wait_s\": %.4f, \"draft_s\": %.4f, \"disk_busy_s\": %.4f, \"vain_bytes\": %" PRIu64
            ", ",
-           simulated_hits(&r->trace, n_layers, r->engine->plan.expert_slots[PLAN_TARGET],
+           simulated_hits(&r->trace, n_layers, r->engine->plan.expert_slots[PLAN_TARGET] / n_layers,
                           (int32_t)r->n_ids, (int32_t)s->generated_tokens - 1),
            read / n, s->decode_s, s->stall_share * s->decode_s, s->draft_share * s->decode_s,
            (double)(now.busy_ns - r->before.busy_ns) * 1e-9, now.vain_bytes - r->before.vain_bytes);
+    printf("\"guessed\": %" PRIu64 ", \"guessed_right\": %" PRIu64 ", ", s->experts_guessed,
+           s->guesses_used);
     printf("\"slots\": %d, \"experts\": %d, \"prompt_s\": %.3f, ",
            r->engine->plan.expert_slots[PLAN_TARGET], r->trace.n_experts, s->prompt_s);
     print_trees(r);
@@ -346,6 +373,16 @@ static void use_so_many(drey_model *m, int32_t n)
         die("the model is none that scripts/... made");
     *(uint8_t *)key->value = (uint8_t)n; /* of little-endian bytes, which are the model's */
     must(model_shape_read(&m->shape, m->file, &err), &err);
+}
+
+/* A system gives memory when it is first used, which takes the time of a read here; a text that is
+ * written for a while has all of its slots. */
+static void touch_slots(const expert_set *e)
+{
+    for (int32_t i = 0; i < e->n_layers; i++)
+        if (e->layer[i].n_experts > 0)
+            memset(e->layer[i].memory, 0,
+                   (size_t)e->layer[i].slots.n_slots * e->layer[i].slot_bytes);
 }
 
 static void run(replay *r)
@@ -382,8 +419,9 @@ static void run(replay *r)
                             .share = min_f64((r->n_slots + 0.5) / shape->n_experts, 1),
                             .untimed = r->untimed,
                             .drafter = r->guesses ? scripted_kind(&r->trace.text) : NULL,
-                            .route = {take_route, &r->trace}};
+                            .route = {.see = take_route, .user = &r->trace, .guess = guess_next}};
     must(engine_open(&r->engine, &o, &tuning, &err), &err);
+    touch_slots(r->engine->target.weights.experts);
     must(drey_session_open(&session, r->engine, &err), &err);
     r->watch.turn = on_turn;
     probe_watch(session, &r->watch);
@@ -417,6 +455,7 @@ static const char usage[] =
     "  --nodes N           most nodes of a tree\n"
     "  -n N                tokens to write (128)\n"
     "  --prompt TEXT, --prompt-tokens N     repeated up to so many tokens\n"
+    "  --recall PERCENT    of a layer's experts that the layer before it guesses (0)\n"
     "  --prompt-at-random  its tokens' experts are drawn, and are none of the trace\n"
     "  --threads N, --read-bytes N, --untimed\n"
     "  --sidecar FILE      the model's; otherwise none is used\n"
@@ -490,6 +529,9 @@ static void take_option(replay *r, int c)
     case 'a':
         r->trace.prompt_at_random = true;
         break;
+    case 'r':
+        r->trace.recall = atoi(optarg);
+        break;
     case 't':
         r->n_threads = atoi(optarg);
         break;
@@ -518,29 +560,15 @@ static void take_option(replay *r, int c)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"slots", 1, 0, 's'},
-                                            {"memory", 1, 0, 'm'},
-                                            {"draft", 1, 0, 'd'},
-                                            {"lookup", 0, 0, 'l'},
-                                            {"policy", 1, 0, 'p'},
-                                            {"nodes", 1, 0, 'o'},
-                                            {"prompt", 1, 0, 'q'},
-                                            {"prompt-tokens", 1, 0, 'k'},
-                                            {"prompt-at-random", 0, 0, 'a'},
-                                            {"threads", 1, 0, 't'},
-                                            {"read-bytes", 1, 0, 'b'},
-                                            {"untimed", 0, 0, 'u'},
-                                            {"spans", 1, 0, 'x'},
-                                            {"sidecar", 1, 0, 'c'},
-                                            {"keep-ids", 1, 0, 'K'},
-                                            {"ids", 1, 0, 'I'},
-                                            {"right", 1, 0, 'R'},
-                                            {"step-ms", 1, 0, 'T'},
-                                            {"step-bytes", 1, 0, 'B'},
-                                            {"seed", 1, 0, 'S'},
-                                            {"text", 0, 0, 'v'},
-                                            {"help", 0, 0, 'h'},
-                                            {0, 0, 0, 0}};
+    static const struct option options[] = {
+        {"slots", 1, 0, 's'},    {"memory", 1, 0, 'm'},        {"draft", 1, 0, 'd'},
+        {"lookup", 0, 0, 'l'},   {"policy", 1, 0, 'p'},        {"nodes", 1, 0, 'o'},
+        {"prompt", 1, 0, 'q'},   {"prompt-tokens", 1, 0, 'k'}, {"prompt-at-random", 0, 0, 'a'},
+        {"recall", 1, 0, 'r'},   {"threads", 1, 0, 't'},       {"read-bytes", 1, 0, 'b'},
+        {"untimed", 0, 0, 'u'},  {"spans", 1, 0, 'x'},         {"sidecar", 1, 0, 'c'},
+        {"keep-ids", 1, 0, 'K'}, {"ids", 1, 0, 'I'},           {"right", 1, 0, 'R'},
+        {"step-ms", 1, 0, 'T'},  {"step-bytes", 1, 0, 'B'},    {"seed", 1, 0, 'S'},
+        {"text", 0, 0, 'v'},     {"help", 0, 0, 'h'},          {0, 0, 0, 0}};
     static replay r = {.n_predict = 128,
                        .prompt = "The three most important things about squirrels are these. "};
     for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "support/faults/disk.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
@@ -57,6 +58,34 @@ TEST(any_number_of_slots)
         assert_true(n > EXPERTS / 2 || got.stats.experts_read > read_before);
     }
     assert_true(got.stats.experts_read > got.stats.experts_used / 4);
+}
+
+/* What the next layer will choose is asked for early where something is missing, in texts and in
+ * trees. A disk that is slow at random has some of it arrive too late, or not at all. */
+TEST(guesses_about_the_next_layer)
+{
+    static writing want, got;
+    disk d = {.slow_of = 3, .slow_us = 300};
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    write_text(&want, &o, 1);
+    assert_int_equal(want.stats.experts_guessed, 0);
+    for (int i = 0; i < 2; i++) {
+        drey_engine_options with = toys_options(i ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, 128, 2);
+        with.policy = i ? DREY_POLICY_SPECINFER : with.policy;
+        for (int32_t n = USED; n <= EXPERTS / 2; n++) {
+            engine_tuning tuning = {.set_share = true,
+                                    .share = (double)n / EXPERTS,
+                                    .fault = disk_read,
+                                    .fault_user = &d};
+            got = (writing){0};
+            writing_run_tuned(&got, &with, &tuning, prompt, N_PROMPT, N_TEXT, NULL);
+            must(got.status, &got.error);
+            must_be_same(&want, &got, "guesses");
+            assert_true(got.stats.guesses_used <= got.stats.experts_guessed);
+            assert_true(got.stats.guesses_used <= got.stats.experts_read);
+            assert_true(i || got.stats.guesses_used > 0); /* a tree may fill all slots in turns */
+        }
+    }
 }
 
 /* Trees and prompts ask for more experts than there are slots: they take turns. */

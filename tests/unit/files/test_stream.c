@@ -711,6 +711,74 @@ TEST(appended_and_left)
     assert_int_equal(rig_close(&r), DREY_ERR_IO);
 }
 
+/* Guesses wait for what is needed, and are read after it; what of them turns out to be needed is
+ * like the rest. */
+TEST(guesses_come_last)
+{
+    enum { NEEDED = 4, GUESSED = 6, N = NEEDED + GUESSED };
+    for (int m = 0; m < N_MODES; m++) {
+        rig r;
+        rig_even(&r, 0, N, 100000, 200000);
+        r.options.n_cycle = 0;
+        r.options.most_appended = N;
+        r.options.ring_bytes = (N + 1) * STREAM_ROOM_BYTES(100000);
+        r.n_more = N;
+        rig_shake(&r, 0);
+        atomic_store(&r.held, true);
+        rig_open(&r, MODES[m]);
+        stream_counters count;
+        stream_append(r.stream, r.options.cycle, NEEDED);
+        assert_int_equal(stream_guess(r.stream, r.options.cycle + NEEDED, GUESSED), NEEDED);
+        stream_skip(r.stream, N - 1, N); /* before it can have been asked for */
+        stream_count(r.stream, &count);
+        assert_int_equal(count.read_bytes, 0);
+        atomic_store(&r.held, false);
+        for (int32_t i = 0; i < NEEDED; i++)
+            assert_true(take(&r, i, 0));
+        while (!stream_ready(r.stream, N - 2))
+            sleep_us(100); /* nobody waits for them */
+        stream_end_guesses(r.stream);
+        assert_false(stream_lost(r.stream, NEEDED, N - 1));
+        stream_skip(r.stream, NEEDED, NEEDED + 1);
+        for (int32_t i = NEEDED + 1; i < N - 1; i++)
+            assert_true(take(&r, i, 0));
+        stream_count(r.stream, &count);
+        assert_int_equal(count.read_bytes, (N - 1) * 100000);
+        assert_int_equal(count.vain_bytes, 100000);
+        assert_true(stream_is_valid(r.stream));
+        assert_int_equal(rig_close(&r), DREY_OK);
+    }
+}
+
+/* A guess that cannot be read is lost; asked for again, it is a failure. */
+TEST(guess_that_cannot_be_read)
+{
+    rig r;
+    rig_even(&r, 0, 3, 1000, 100000);
+    r.options.n_cycle = 0;
+    r.options.most_appended = 4;
+    r.options.ring_bytes = 64 * PAGE;
+    r.n_more = 3;
+    rig_shake(&r, 0);
+    r.eio_part = 0;
+    r.eio_offset = r.options.cycle[1].offset;
+    rig_open(&r, DREY_IO_AUTO);
+    stream_guess(r.stream, r.options.cycle, 3);
+    while (!stream_ready(r.stream, 2))
+        sleep_us(100);
+    while (!stream_lost(r.stream, 1, 2))
+        sleep_us(100); /* it is tried a few times */
+    stream_end_guesses(r.stream);
+    assert_false(stream_lost(r.stream, 0, 1) || stream_lost(r.stream, 2, 3));
+    MUST(stream_status, r.stream);
+    stream_skip(r.stream, 1, 2);
+    assert_true(take(&r, 0, 0));
+    assert_true(take(&r, 2, 0));
+    assert_int_equal(stream_append(r.stream, &r.options.cycle[1], 1), 3);
+    assert_null(stream_wait(r.stream, 3));
+    assert_int_equal(rig_close(&r), DREY_ERR_IO);
+}
+
 TEST(device_error_ends_every_wait)
 {
     for (int m = 1; m < N_MODES; m++) {
