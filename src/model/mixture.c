@@ -61,6 +61,14 @@ static void show_route(const model_pass *p)
     }
 }
 
+/* Of a prompt most rows need no logits. Its experts are used once for all of its rows, and should
+ * not take the places of those that the texts around it use. */
+static bool is_of_prompt(const model_pass *p, int32_t row)
+{
+    const pass_group *g = &p->groups[p->r->ws->group[row]];
+    return g->n > 1 && 2 * g->n_logits < g->n;
+}
+
 /* Sorts the rows' choices by expert. */
 static void list_runs(model_pass *p)
 {
@@ -69,9 +77,12 @@ static void list_runs(model_pass *p)
     expert_run *run = ws->mixture.run;
     int32_t n_places = p->n_rows * r->n_used;
     for (int32_t e = 0; e < r->n_experts; e++)
-        run[e] = (expert_run){.expert = e};
-    for (int32_t i = 0; i < n_places; i++)
-        run[ws->mixture.chosen[i]].n++;
+        run[e] = (expert_run){.expert = e, .passing = true};
+    for (int32_t i = 0; i < n_places; i++) {
+        expert_run *of = &run[ws->mixture.chosen[i]];
+        of->n++;
+        of->passing = of->passing && is_of_prompt(p, i / r->n_used);
+    }
     for (int32_t e = 1; e < r->n_experts; e++)
         run[e].first = run[e - 1].first + run[e - 1].n;
     for (int32_t i = 0; i < n_places; i++)
@@ -95,20 +106,13 @@ static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
                (size_t)p->r->layout->shape.n_embd * sizeof(float));
 }
 
-/* Of a prompt most rows need no logits. Its experts are used once for all of its rows, and should
- * not take the places of those that the text around it uses. */
-static bool is_prompt(const model_pass *p)
-{
-    return p->n_rows > 1 && 2 * p->n_logits < p->n_rows;
-}
-
 static void bring(model_pass *p)
 {
     workspace *ws = p->r->ws;
     int32_t done = ws->mixture.n_run;
-    ws->mixture.n_run += experts_bring(
-        p->r->weights, experts_of(p)->of, ws->mixture.run + done, ws->mixture.n_runs - done,
-        workspace_batch(&p->r->layout->shape, &ws->limits), is_prompt(p));
+    ws->mixture.n_run += experts_bring(p->r->weights, experts_of(p)->of, ws->mixture.run + done,
+                                       ws->mixture.n_runs - done,
+                                       workspace_batch(&p->r->layout->shape, &ws->limits));
 }
 
 /* ---- What the next layer will choose ---- */
@@ -176,6 +180,12 @@ static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
         expert[n] = best;
     }
     return n;
+}
+
+/* Of a prompt: most of its rows need no logits. */
+static bool is_prompt(const model_pass *p)
+{
+    return p->n_rows > 1 && 2 * p->n_logits < p->n_rows;
 }
 
 /* Has the disk read what the next layer will probably choose, once it has nothing else to do. */

@@ -352,20 +352,19 @@ void experts_guess(weights *w, expert_layer *l, const int32_t *expert, int32_t n
 
 /* ---- Waves ---- */
 
-int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
-                      bool passing)
+int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows)
 {
     expert_set *e = w->experts;
     expert_wave *v = &e->wave;
     assert(!v->layer && weights_loaded(w) && n > 0);
     v->n_early = min_i32(keep_guesses(w, l, run, n), l->slots.n_slots);
     v->layer = l;
-    v->n = min_i32(n, l->slots.n_slots);
+    v->n = max_i32(expert_slots_fit(&l->slots, run, n), v->n_early);
     v->from = v->to = 0;
     v->most_rows = most_rows;
     v->run = run;
     v->begun_ns = clock_ns();
-    v->n_read = expert_slots_use(&l->slots, run, v->n, passing, v->slot, v->there);
+    v->n_read = expert_slots_use(&l->slots, run, v->n, v->slot, v->there);
     for (int32_t i = 0; i < v->n; i++) {
         for (int matrix = 0; matrix < EXPERT_MATRICES; matrix++)
             place_matrix(e, i, matrix);
@@ -374,6 +373,7 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
     }
     place_guesses(e);
     append_pieces(w);
+    e->n_continued += v->n < n;
     return v->n;
 }
 

@@ -86,6 +86,7 @@ typedef struct expert_set {
     stream_piece *piece;         /* [most pieces of a wave and of guesses] */
     _Atomic int32_t *run_left;   /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
     uint64_t n_used, n_read;     /* experts so far: of all waves, and those that were not there */
+    uint64_t n_continued;        /* waves so far that had another after them */
     uint64_t n_guessed, n_right; /* guesses so far, and of them those that were used */
     struct {
         int32_t n_guessed, n_right; /* lately */
@@ -112,11 +113,9 @@ int64_t experts_most_appended(const expert_layer *layer, int32_t n_layers, int32
 expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots, arena *a);
 
 /* Begins a wave of the layer, during a pass, once the weights are loaded: of the n runs as many as
- * fit into its slots, which become the first of them: those that are there, then those whose reads
- * now begin. Returns how many. passing: see expert_slots_use. Borrows the runs until the wave is
- * over. */
-int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows,
-                      bool passing);
+ * fit into its slots (expert_slots_fit), which become the first of them: those that are there, then
+ * those whose reads now begin. Returns how many. Borrows the runs until the wave is over. */
+int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows);
 /* Whether guesses are worth making: whether enough of the latest were right. Some are made all the
  * same, so that this can change. */
 bool experts_trust_guesses(weights *w);

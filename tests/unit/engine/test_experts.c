@@ -13,9 +13,9 @@
 #include "support/toy_models.h"
 #include "support/writing.h"
 
-enum { N_TEXT = 40, N_PROMPT = 30, LAYERS = 3, EXPERTS = 16, USED = 3, WIDTH = 256 };
+enum { N_TEXT = 40, N_PROMPT = 30, LAYERS = 3, EXPERTS = 16, USED = 3, WIDTH = 256, N_LONG = 90 };
 
-static int32_t prompt[N_PROMPT];
+static int32_t prompt[N_PROMPT], long_prompt[N_LONG];
 
 static int make_models(void **state)
 {
@@ -27,6 +27,8 @@ static int make_models(void **state)
     toys_open_pair(&toy);
     for (int32_t i = 0; i < N_PROMPT; i++)
         prompt[i] = 60 + i * 7 % 100;
+    for (int32_t i = 0; i < N_LONG; i++)
+        long_prompt[i] = 40 + i * 11 % 150;
     return 0;
 }
 
@@ -193,6 +195,90 @@ TEST(a_bad_sector_names_tensor_expert_and_file)
     for (int32_t matrix = 0; matrix < EXPERT_MATRICES; matrix++)
         read_failing(&o, matrix, expert[matrix], "target.gguf.drey at byte");
     assert_int_equal(remove(temp_path("target.gguf.drey")), 0);
+}
+
+typedef struct company {     /* a text, and the prompt of another session in the middle of it */
+    uint64_t after;          /* experts that were read for the text's second half */
+    int32_t n_kept, n_slots; /* slots that held a text's expert before, and the same after */
+    int32_t expert[LAYERS][EXPERTS]; /* [slot]; -1: no text has used it */
+} company;
+
+static void keep_slots(company *c, const drey_engine *e)
+{
+    const expert_layer *l = e->target.weights.experts->layer;
+    for (int32_t i = 0; i < LAYERS; i++)
+        for (int32_t j = 0; j < l[i].slots.n_slots; j++) {
+            bool used = l[i].slots.used_at[j] > 0;
+            c->expert[i][j] = used ? l[i].slots.expert_in[j] : -1;
+            c->n_slots += used;
+        }
+}
+
+static void count_kept(company *c, const drey_engine *e)
+{
+    const expert_layer *l = e->target.weights.experts->layer;
+    for (int32_t i = 0; i < LAYERS; i++)
+        for (int32_t j = 0; j < l[i].slots.n_slots; j++)
+            c->n_kept += c->expert[i][j] >= 0 && c->expert[i][j] == l[i].slots.expert_in[j];
+}
+
+static void steps(drey_engine *e, const writing *w, int32_t until)
+{
+    for (int32_t n_writing = 1; w->n_ids < until && n_writing > 0;)
+        MUST(drey_engine_step, e, &n_writing);
+    assert_true(w->n_ids >= until);
+}
+
+/* A text of which the second half is written after another session's prompt was read. */
+static void write_next_to_a_prompt(company *c, bool comes, writing *w)
+{
+    static writing of_other;
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
+    o.n_sessions = 2;
+    o.prompt_chunk = 16;
+    engine_tuning tuning = {.set_share = true, .share = 0.5};
+    engine_place p = place_open(&o, &tuning);
+    const expert_set *set = p.engine->target.weights.experts;
+    drey_generate_options mine = writing_into(w, N_TEXT), others = writing_into(&of_other, 1);
+    *c = (company){0};
+    *w = of_other = (writing){0};
+    MUST(drey_session_sync, p.session[0], prompt, N_PROMPT, NULL);
+    MUST(drey_session_begin, p.session[0], &mine, NULL);
+    steps(p.engine, w, N_TEXT / 2);
+    keep_slots(c, p.engine);
+    uint64_t before = set->n_read;
+    if (comes) {
+        MUST(drey_session_sync, p.session[1], long_prompt, N_LONG, NULL);
+        MUST(drey_session_begin, p.session[1], &others, NULL);
+        while (drey_session_is_writing(p.session[1])) {
+            bool done;
+            MUST(drey_session_step, p.session[1], &done);
+        }
+        assert_true(set->n_read - before > (uint64_t)c->n_slots); /* it went through all */
+    }
+    count_kept(c, p.engine);
+    before = set->n_read;
+    steps(p.engine, w, N_TEXT);
+    c->after = set->n_read - before;
+    place_close(&p);
+}
+
+/* A prompt of another session goes through all experts and leaves a text three of four of its
+ * slots, less what the first token after it uses. What has to be read again are those alone. */
+TEST(a_prompt_leaves_a_text_its_experts)
+{
+    static writing want, got;
+    static company alone, two;
+    write_next_to_a_prompt(&alone, false, &want);
+    write_next_to_a_prompt(&two, true, &got);
+    must_be_same(&want, &got, "next to a prompt");
+    assert_int_equal(alone.n_kept, alone.n_slots);
+    assert_int_equal(two.n_slots, alone.n_slots);
+    print_message("%d of %d stayed; read %d, alone %d\n", two.n_kept, two.n_slots, (int)two.after,
+                  (int)alone.after);
+    assert_true(two.n_kept < two.n_slots); /* the prompt had no other room */
+    assert_true(two.n_kept >= two.n_slots * 3 / 4 - LAYERS * USED);
+    assert_true(two.after <= alone.after + (uint64_t)(two.n_slots - two.n_kept));
 }
 
 /* Memory that a plan names is what there is: every slot counts, and none is left over. */

@@ -49,13 +49,12 @@ static void check(const expert_slots *s)
 }
 
 /* As runs of a row each. */
-static int32_t use(expert_slots *s, const int32_t *expert, int32_t n, bool passing, int32_t *slot,
-                   bool *there)
+static int32_t use(expert_slots *s, const int32_t *expert, int32_t n, int32_t *slot, bool *there)
 {
     expert_run run[EXPERTS];
     for (int32_t i = 0; i < n; i++)
         run[i] = (expert_run){.expert = expert[i], .first = i, .n = 1};
-    return expert_slots_use(s, run, n, passing, slot, there);
+    return expert_slots_use(s, run, n, slot, there);
 }
 
 TEST(the_longest_unused_goes)
@@ -80,7 +79,7 @@ TEST(the_longest_unused_goes)
                 take_out(&m, m.expert[0]);
             for (int32_t i = 0; i < n; i++)
                 m.expert[m.n++] = list[i];
-            assert_int_equal(use(&s, list, n, false, slot, there), missing);
+            assert_int_equal(use(&s, list, n, slot, there), missing);
             for (int32_t i = 0; i < n; i++) {
                 assert_int_equal(there[i], had[i]);
                 assert_int_equal(s.expert_in[slot[i]], list[i]);
@@ -93,25 +92,72 @@ TEST(the_longest_unused_goes)
     }
 }
 
-/* A prompt goes through all experts: those that were in use before stay, but for one. */
+/* A prompt that uses all experts, in waves. Returns how many. */
+static int32_t pass_through(expert_slots *s)
+{
+    expert_run run[EXPERTS];
+    int32_t slot[EXPERTS], n_runs = 0, n_waves = 0;
+    bool there[EXPERTS];
+    for (int is_there = 1; is_there >= 0; is_there--)
+        for (int32_t e = 0; e < EXPERTS; e++)
+            if ((s->slot_of[e] >= 0) == is_there)
+                run[n_runs++] = (expert_run){.expert = e, .first = e, .n = 1, .passing = true};
+    for (int32_t done = 0, n; done < EXPERTS; done += n, n_waves++) {
+        n = expert_slots_fit(s, run + done, EXPERTS - done);
+        assert_in_range(n, 1, s->n_slots);
+        expert_slots_use(s, run + done, n, slot, there);
+        for (int32_t i = 0; i < n; i++)
+            assert_int_equal(s->expert_in[slot[i]], run[done + i].expert);
+        check(s);
+    }
+    return n_waves;
+}
+
+/* A prompt goes through all experts, again and again: those that a text has used stay but for a
+ * quarter, those that it used last, and they are as old as they were. What a prompt has filled
+ * belongs to the next one. */
 TEST(what_passes_goes_first)
 {
     arena a;
     expert_slots s;
-    MUST(arena_init, &a, expert_slots_bytes(EXPERTS, 4), false);
-    expert_slots_init(&s, EXPERTS, 4, &a);
+    MUST(arena_init, &a, expert_slots_bytes(EXPERTS, MOST_SLOTS), false);
+    expert_slots_init(&s, EXPERTS, MOST_SLOTS, &a);
+    int32_t slot[MOST_SLOTS];
+    bool there[MOST_SLOTS];
+    assert_int_equal(pass_through(&s), 2);
+    assert_int_equal(pass_through(&s), 2);
+    for (int32_t e = MOST_SLOTS - 1; e >= 0; e--)
+        use(&s, &e, 1, slot, there);
+    assert_true(pass_through(&s) > 2);
+    pass_through(&s);
+    for (int32_t e = 0; e < MOST_SLOTS * 3 / 4; e++)
+        assert_true(s.slot_of[e] >= 0);
+    int32_t other[EXPERTS], n_other = 0;
+    for (int32_t e = 0; e < EXPERTS; e++)
+        if (s.slot_of[e] < 0)
+            other[n_other++] = e;
+    assert_int_equal(n_other, EXPERTS - MOST_SLOTS);
+    for (int32_t i = 0; i < n_other; i++) { /* in place of what passed, then of the oldest */
+        int32_t oldest = MOST_SLOTS * 3 / 4 - 1;
+        use(&s, &other[i], 1, slot, there);
+        for (int32_t e = 0; e <= oldest; e++)
+            assert_int_equal(s.slot_of[e] >= 0, e < oldest || i < MOST_SLOTS / 4);
+    }
+    arena_free(&a);
+}
+
+TEST(what_did_not_come_is_not_there)
+{
+    arena a;
+    expert_slots s;
     int32_t slot[4];
     bool there[4];
-    use(&s, (int32_t[]){0, 1, 2, 3}, 4, false, slot, there);
-    for (int32_t e = 4; e < EXPERTS; e++)
-        assert_int_equal(use(&s, &e, 1, true, slot, there), 1);
-    int32_t n_left = 0;
-    for (int32_t e = 0; e < 4; e++)
-        n_left += s.slot_of[e] >= 0;
-    assert_int_equal(n_left, 3);
-    expert_slots_forget(&s, s.slot_of[EXPERTS - 1]);
-    assert_int_equal(s.slot_of[EXPERTS - 1], -1);
+    MUST(arena_init, &a, expert_slots_bytes(EXPERTS, 4), false);
+    expert_slots_init(&s, EXPERTS, 4, &a);
+    use(&s, (int32_t[]){0, 1, 2, 3}, 4, slot, there);
+    expert_slots_forget(&s, s.slot_of[2]);
+    assert_int_equal(s.slot_of[2], -1);
     check(&s);
-    assert_int_equal(use(&s, (int32_t[]){EXPERTS - 1}, 1, false, slot, there), 1);
+    assert_int_equal(use(&s, (int32_t[]){2}, 1, slot, there), 1);
     arena_free(&a);
 }
