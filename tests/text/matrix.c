@@ -162,7 +162,16 @@ const char *matrix_count_name(matrix_count which)
                                                 "failed steps",
                                                 "pauses",
                                                 "unverified",
-                                                "on the best tier"};
+                                                "on the best tier",
+                                                "of mixtures",
+                                                "experts in memory",
+                                                "experts read",
+                                                "waves",
+                                                "refused by mixtures",
+                                                "sampled of mixtures",
+                                                "shared passes of mixtures",
+                                                "parts of mixtures",
+                                                "packed mixtures"};
     return names[which];
 }
 
@@ -176,6 +185,11 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_MODEL] %= 2;
 }
 
+bool matrix_is_mixture(int32_t model)
+{
+    return model >= FIRST_MIXTURE;
+}
+
 static bool has_encoder(int model)
 {
     return model >= FIRST_ENCODER && model < FIRST_MIXTURE;
@@ -187,9 +201,9 @@ void matrix_case_settle(matrix_case *c)
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     if (who == DREY_DRAFTER_EAGLE && has_encoder(at[AXIS_MODEL]))
         at[AXIS_MODEL] = 2; /* there are no such layers for models with an encoder */
-    if (who == DREY_DRAFTER_SELF && at[AXIS_MODEL] >= FIRST_MIXTURE)
+    if (who == DREY_DRAFTER_SELF && matrix_is_mixture(at[AXIS_MODEL]))
         at[AXIS_MODEL] = 2; /* a mixture has no planes of its experts */
-    if (at[AXIS_MODEL] >= FIRST_MIXTURE)
+    if (matrix_is_mixture(at[AXIS_MODEL]))
         at[AXIS_EXIT] = 0;
     if (has_encoder(at[AXIS_MODEL]))
         at[AXIS_GRAMMAR] = 0;
@@ -212,9 +226,9 @@ void matrix_case_settle(matrix_case *c)
     if (at[AXIS_UNITS] > 0)
         at[AXIS_THREADS] = 0; /* units say it */
     /* Long texts, and many of them to compare with, take long. */
-    if (at[AXIS_MODEL] > 1)
+    if (at[AXIS_MODEL] > 1 && (!matrix_is_mixture(at[AXIS_MODEL]) || at[AXIS_PROMPT]))
         at[AXIS_SAMPLING] = at[AXIS_KV] = at[AXIS_SESSIONS] = 0;
-    if (at[AXIS_SESSIONS] && (at[AXIS_UNITS] < 2 || at[AXIS_MODEL] == 0))
+    if (at[AXIS_SESSIONS] && (at[AXIS_UNITS] < 2 || at[AXIS_MODEL] != 1))
         at[AXIS_PROMPT] = 0;
     if (at[AXIS_PROMPT] == 1 && (at[AXIS_SESSIONS] || at[AXIS_SAMPLING] > 1))
         at[AXIS_SAMPLING] = at[AXIS_KV] = 0;
@@ -554,6 +568,28 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     total->n[N_TAKEN_BACK] += x.taken_back;
 }
 
+/* Of a mixture of experts; the engine's sessions have been added. */
+static void add_mixture(const drey_engine *e, const column *columns, const int32_t *at,
+                        matrix_totals *total)
+{
+    const expert_set *x = e->target.weights.experts;
+    int64_t refused = 0, kept = 0;
+    for (int32_t i = 0; i < e->config.n_sessions; i++) {
+        kept += columns[i].got.stats.accepted;
+        refused += columns[i].got.stats.drafted - columns[i].got.stats.accepted;
+    }
+    total->n[N_MIXTURES]++;
+    total->n[N_EXPERTS_HIT] += (int64_t)(x->n_used - x->n_read);
+    total->n[N_EXPERTS_READ] += (int64_t)x->n_read;
+    total->n[N_WAVES] += (int64_t)x->n_continued;
+    total->n[N_MIXTURE_REFUSED] += refused;
+    total->n[N_MIXTURE_SAMPLED] += at[AXIS_SAMPLING] ? kept : 0;
+    total->n[N_MIXTURE_PACKED] += at[AXIS_SIDECAR] && e->sidecar.path != NULL;
+    drey_unit u;
+    for (int32_t i = 1; drey_engine_unit(e, i, &u); i++)
+        total->n[N_MIXTURE_PARTS] += u.n_groups > 0;
+}
+
 static void add_engine(const drey_engine *e, const int32_t *at, matrix_totals *total)
 {
     drey_unit u;
@@ -579,6 +615,7 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
     drey_status status = alone ? drey_session_step(columns[rng_below(r, n)].session, &done, &err)
                                : drey_engine_step(e, &n_writing, &err);
     total->n[N_SHARED_PASSES] += n_writing > 1;
+    total->n[N_MIXTURE_SHARED] += n_writing > 1 && matrix_is_mixture(c->at[AXIS_MODEL]);
     total->n[N_FAILED_STEPS] += status != DREY_OK;
     if (status != DREY_OK && (status != DREY_ERR_IO || c->at[AXIS_READS] != 2))
         fail_msg("%s: %s", err.message, matrix_case_text(c));
@@ -649,5 +686,7 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
         fail_msg("streamed %d: %s", streams, matrix_case_text(c));
     total->n[N_STREAMED] += streams;
     add_engine(p.engine, at, total);
+    if (matrix_is_mixture(at[AXIS_MODEL]))
+        add_mixture(p.engine, columns, at, total);
     place_close(&p);
 }

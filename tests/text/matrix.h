@@ -10,7 +10,7 @@
 
 typedef enum matrix_axis {
     AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
-                    * architecture */
+                    * architecture, mixtures of experts last */
     AXIS_PROMPT,   /* short; long enough that attention is divided between units */
     AXIS_SAMPLING, /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,       /* format of keys and values */
@@ -73,6 +73,15 @@ typedef enum matrix_count {
     N_PAUSES,
     N_UNVERIFIED, /* tokens that a pause has dropped */
     N_BEST_TIER,  /* cases on the processor's best, or the one of DREY_TEST_CPU */
+    N_MIXTURES,   /* cases with a mixture; of experts, */
+    N_EXPERTS_HIT,
+    N_EXPERTS_READ,
+    N_WAVES, /* that had another after them; and as above, of mixtures alone */
+    N_MIXTURE_REFUSED,
+    N_MIXTURE_SAMPLED,
+    N_MIXTURE_SHARED,
+    N_MIXTURE_PARTS,
+    N_MIXTURE_PACKED,
     N_COUNTS
 } matrix_count;
 
@@ -87,6 +96,8 @@ const char *matrix_count_name(matrix_count which);
 void matrix_open(void);
 void matrix_close(void);
 
+/* Whether a model, a value of its axis, is a mixture of experts. */
+bool matrix_is_mixture(int32_t model);
 /* How many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */

@@ -1,10 +1,10 @@
 /* The product's promise, for every architecture: the text does not depend on drafter, policy,
  * ablation, exact exits, units, budget, sidecar, kind of reads and their failures, processor,
- * threads, chunks of the prompt, company, or pauses, also under a grammar. Values of
- * settings are combined in two ways: a fixed part in which every value of every axis occurs, and
- * every pair of values of those axes that have to do with each other; and a part drawn by a seed,
- * which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes one case of N of the
- * fixed part, another one for another seed. */
+ * threads, chunks of the prompt, company, or pauses, also under a grammar. Values of settings are
+ * combined in two ways: a fixed part in which every value of every axis occurs, with a mixture of
+ * experts as well, and every pair of values of those axes that have to do with each other; and a
+ * part drawn by a seed, which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes
+ * one case of N of the fixed part, another one for another seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,49 +40,72 @@ static const matrix_axis pairs[][2] = {
 enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 32 };
 
 static bool covered[N_PAIRS][MOST_VALUES][MOST_VALUES];
+static bool with_mixture[N_AXES][MOST_VALUES];
 static matrix_case cases[MOST_CASES];
 
 static void cover(const matrix_case *c)
 {
     for (int p = 0; p < N_PAIRS; p++)
         covered[p][c->at[pairs[p][0]]][c->at[pairs[p][1]]] = true;
+    for (int i = 0; i < N_AXES && matrix_is_mixture(c->at[AXIS_MODEL]); i++)
+        with_mixture[i][c->at[i]] = true;
 }
 
-/* A case with these two values, the others drawn; of some, the one that has most new pairs. */
-static bool draw(matrix_case *best, int p, int32_t a, int32_t b, rng *r)
+static int32_t n_new(const matrix_case *c)
+{
+    int32_t n = 0;
+    for (int p = 0; p < N_PAIRS; p++)
+        n += !covered[p][c->at[pairs[p][0]]][c->at[pairs[p][1]]];
+    for (int i = 0; i < N_AXES && matrix_is_mixture(c->at[AXIS_MODEL]); i++)
+        n += !with_mixture[i][c->at[i]];
+    return n;
+}
+
+/* A case with these values of two axes, the others drawn; of some, the one that has most that is
+ * new. False: they do not go together. */
+static bool draw(matrix_case *best, matrix_axis first, int32_t a, matrix_axis second, int32_t b,
+                 rng *r)
 {
     int32_t most = 0;
     for (int i = 0; i < 20; i++) {
         matrix_case c;
-        int32_t n_new = 0;
         matrix_case_random(&c, r);
-        c.at[pairs[p][0]] = a;
-        c.at[pairs[p][1]] = b;
+        c.at[first] = a;
+        c.at[second] = b;
         matrix_case_settle(&c);
-        if (c.at[pairs[p][0]] != a || c.at[pairs[p][1]] != b)
+        if (c.at[first] != a || c.at[second] != b)
             continue;
-        for (int q = 0; q < N_PAIRS; q++)
-            n_new += !covered[q][c.at[pairs[q][0]]][c.at[pairs[q][1]]];
-        if (n_new > most) {
-            most = n_new;
+        int32_t n = n_new(&c);
+        if (n > most) {
+            most = n;
             *best = c;
         }
     }
     return most > 0;
 }
 
+static int32_t keep(int32_t n)
+{
+    cover(&cases[n]);
+    assert_true(n + 1 < MOST_CASES);
+    return n + 1;
+}
+
 /* The same list on every run with these axes. */
 static int32_t fixed_cases(void)
 {
     rng r = rng_from(1);
-    int32_t n = 0;
+    int32_t n = 0, last = matrix_values(AXIS_MODEL) - 1;
     for (int p = 0; p < N_PAIRS; p++)
         for (int32_t a = 0; a < matrix_values(pairs[p][0]); a++)
             for (int32_t b = 0; b < matrix_values(pairs[p][1]); b++)
-                if (!covered[p][a][b] && draw(&cases[n], p, a, b, &r)) {
-                    cover(&cases[n++]);
-                    assert_true(n < MOST_CASES);
-                }
+                if (!covered[p][a][b] && draw(&cases[n], pairs[p][0], a, pairs[p][1], b, &r))
+                    n = keep(n);
+    for (int i = 0; i < N_AXES; i++) /* with a mixture, of which there are at least four */
+        for (int32_t value = 0; value < matrix_values((matrix_axis)i); value++)
+            if (!with_mixture[i][value] &&
+                draw(&cases[n], AXIS_MODEL, last - value % 4, (matrix_axis)i, value, &r))
+                n = keep(n);
     return n;
 }
 
@@ -116,6 +139,8 @@ static void what_it_is_about_happened(const matrix_totals *t, uint64_t every)
     assert_true(n[N_AGREED] > n[N_EXIT_CASES] && n[N_TAKEN_BACK] > n[N_EXIT_CASES]);
     assert_true(n[N_DENSE_BLOCKS] > n[N_CASES] && n[N_TAILS] > n[N_CASES]);
     assert_true(n[N_SHARED_PASSES] > n[N_CASES]);
+    assert_true(n[N_EXPERTS_HIT] > n[N_MIXTURES] && n[N_EXPERTS_READ] > n[N_MIXTURES]);
+    assert_true(n[N_WAVES] > n[N_MIXTURES] && n[N_MIXTURE_SHARED] > n[N_MIXTURES] / 4);
 }
 
 TEST(one_text)
