@@ -310,7 +310,7 @@ static void begin_jobs(loop *l)
 /* ---- Steps ---- */
 
 /* What a step has brought. */
-static void publish(loop *l, drey_status status, const drey_error *err)
+static void publish(loop *l)
 {
     shared *s = l->shared;
     drey_counts counts;
@@ -328,12 +328,9 @@ static void publish(loop *l, drey_status status, const drey_error *err)
         seat *place = &s->seats[i];
         if (!place->job)
             continue;
-        if (status != DREY_OK)
-            drey_session_end(place->session);
         if (!drey_session_is_writing(place->session)) {
-            if (status == DREY_OK)
-                end_prompt(l, place);
-            finish(l, place, status, err);
+            end_prompt(l, place);
+            finish(l, place, DREY_OK, NULL);
             continue;
         }
         note_progress(l, place);
@@ -341,20 +338,43 @@ static void publish(loop *l, drey_status status, const drey_error *err)
     }
 }
 
+/* What cannot be read may be what one text alone asks for, an expert of a mixture: each takes its
+ * own step, and only those end that cannot. */
+static void step_apart(loop *l)
+{
+    shared *s = l->shared;
+    for (int32_t i = 0; i < s->options->n_sessions; i++) {
+        seat *place = &s->seats[i];
+        const job *j = place->job;
+        drey_error err = {0};
+        bool done;
+        if (!j || !drey_session_is_writing(place->session))
+            continue;
+        l->stepping = true;
+        drey_status status = drey_session_step(place->session, &done, &err);
+        l->stepping = false;
+        if (status == DREY_OK || place->job != j) /* its client may have left */
+            continue;
+        drey_session_end(place->session);
+        finish(l, place, status, &err);
+    }
+}
+
 static void step(loop *l)
 {
-    drey_error err = {0};
     int32_t n_writing;
     l->stepping = true;
-    drey_status status = drey_engine_step(l->worker->engine, &n_writing, &err);
+    drey_status status = drey_engine_step(l->worker->engine, &n_writing, NULL);
     l->stepping = false;
     if (status == DREY_OK) {
         l->n_failures = 0;
     } else if (++l->n_failures < MOST_FAILURES) {
         usleep(200000); /* the disk may be back */
         return;
+    } else {
+        step_apart(l);
     }
-    publish(l, status, &err);
+    publish(l);
 }
 
 /* ---- The thread ---- */

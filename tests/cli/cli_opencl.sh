@@ -37,6 +37,14 @@ for units in cpu=0+opencl=1+static cpu=1/threads=1+opencl:0=3; do
     same "$units: another text" "$tmp/out" "$tmp/expected"
 done
 
+# Of a mixture a device computes what all tokens use; experts are the processor's.
+DREY_TEST_EXPERTS=1 "$make_toy" "$tmp/experts.gguf" 2
+mixture=("$drey" run -m "$tmp/experts.gguf" -d none -p "A text begins" -n 12 --ignore-eos -q)
+"${mixture[@]}" -t 2 >"$tmp/experts"
+ends 0 "${mixture[@]}" --units cpu+opencl+static --stats "$tmp/stats"
+same "another text of a mixture" "$tmp/out" "$tmp/experts"
+holds "parts of a mixture" "$tmp/stats" "experts_used > 0" "all(u['groups'] > 0 for u in units)"
+
 # After 256 positions the dense part of attention is the device's, unless it says why not.
 export XDG_CACHE_HOME=$tmp/profiles
 long=("$drey" run -m "$tmp/target.gguf" -d none -p "$(printf 'A text %.0s' {1..60})" -n 4 --ignore-eos -q)

@@ -3,7 +3,7 @@
 # whatever drafts and however little memory there is, and what cannot be is said in one line. Of
 # BART, a file that convert-bart.py makes writes the same.
 #   encoder_command.sh DREY MAKE_TOY
-. "$(dirname "$0")/../cli/shell.sh"
+. "$(dirname "$0")/../../cli/shell.sh"
 "$make_toy" "$tmp/plain.gguf" 2
 echo "a tree of a tree" >"$tmp/text"
 
