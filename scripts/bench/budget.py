@@ -5,16 +5,21 @@ cgroup of 1.05 and in one of 2 times the budget, without swap, with a cold page 
 each it prints what the kernel charged at most (page cache, stacks and the kernel's own structures
 included), over the budget, and how often the limit was hit, processes killed, and pages read back
 while decoding. Exit status 1 if any charge exceeds its budget or any of the counts is not 0. The
-texts of a case have to be the same at every budget."""
+texts of a case have to be the same at every budget.
+
+scripts/experts_gguf.py makes the mixtures: smol32.gguf of the small model with --experts 32
+--used 4, q15moe.gguf of the target with its usual numbers."""
+import contextlib
 import json
 import os
+import signal
+import subprocess
 import sys
 
 from sides import DRAFT, MIB, SMOL, SQUIRRELS, TARGET, Stop, chosen, run as run_command
 
-# Longer than the widest prompt pass, and with the text it fills the context: what is planned for is
-# used.
-PROMPT = SQUIRRELS * 32
+MIXTURE, LARGE_MIXTURE = "smol32.gguf", "q15moe.gguf"
+SQUIRREL_TOKENS = 11
 # name: model, draft, further options; "sidecar": with one that drey prepare writes
 CASES = {
     "smol": (SMOL, None, []),
@@ -25,16 +30,29 @@ CASES = {
     "target and draft": (TARGET, DRAFT, []),
     "target and draft, sidecar": (TARGET, DRAFT, ["sidecar"]),
     "target and draft, page cache": (TARGET, DRAFT, ["--io", "buffered"]),
+    "mixture": (MIXTURE, None, []),
+    "mixture, sidecar": (MIXTURE, None, ["sidecar"]),
+    "mixture, page cache": (MIXTURE, None, ["--io", "buffered"]),
+    "mixture and draft": (MIXTURE, SMOL, []),
+    "large mixture": (LARGE_MIXTURE, None, []),
+    "large mixture, sidecar": (LARGE_MIXTURE, None, ["sidecar"]),
+    "large mixture and draft": (LARGE_MIXTURE, DRAFT, []),
 }
 HEAD = ("case", "budget, MiB", "streamed, MiB", "charged in 1.05 x", "hits, kills, faults",
         "charged in 2 x", "hits, kills, faults")
-WHOLE = "pinned draft ring target_kv draft_kv work program tokenizer stack queue reserve".split()
+WHOLE = "pinned expert draft ring target_kv draft_kv work program tokenizer stack queue reserve".split()
 
 
 def add_arguments(p):
     p.add_argument("--steps", type=int, default=10, help="budgets per case (default 10)")
     p.add_argument("--tokens", type=int, default=24, help="written in each run (default 24)")
+    # Longer than the widest prompt pass, and with the text it fills the context: what is planned
+    # for is used.
+    p.add_argument("--prompt-tokens", type=int, default=352, help="about (default 352)")
     p.add_argument("--context", type=int, default=384, help="positions (default 384)")
+    p.add_argument("--load", action="store_true",
+                   help="meanwhile every processor is busy, and the model's file is read again and "
+                   "again through the page cache, outside of the limit")
     p.add_argument("--cases", metavar="NAME;NAME", default=";".join(CASES),
                    help="some of: " + "; ".join(CASES))
     p.add_argument("--markdown", metavar="FILE", help="the table once more")
@@ -58,9 +76,25 @@ def run(args, drey, record):
     return 1 if bench.failed else 0
 
 
+@contextlib.contextmanager
+def load(path):
+    """Processes that want every processor and the page cache."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    read = ["sh", "-c", 'while :; do cat "$1" >/dev/null; done', "sh", path]
+    busy = [subprocess.Popen(words, start_new_session=True)
+            for words in [spin] * len(os.sched_getaffinity(0)) + [read]]
+    try:
+        yield
+    finally:
+        for process in busy:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 class Budget:
     def __init__(self, args, drey, record):
         self.args, self.drey, self.record = args, drey, record
+        self.prompt = SQUIRRELS * max(args.prompt_tokens // SQUIRREL_TOKENS, 1)
         self.failed, self.rows, self.sidecars = False, [], {}
 
     def fault(self, what):
@@ -94,9 +128,10 @@ class Budget:
         model, words = self.options(case)
         least, whole = self.smallest_and_whole(model, words)
         texts, steps = set(), max(self.args.steps, 1)
-        for i in range(steps):
-            budget = least + (whole - least) * i // max(steps - 1, 1)
-            self.budget(case, model, words, budget, i == 0, texts)
+        with load(model) if self.args.load else contextlib.nullcontext():
+            for i in range(steps):
+                budget = least + (whole - least) * i // max(steps - 1, 1)
+                self.budget(case, model, words, budget, i == 0, texts)
         if len(texts) > 1:
             self.fault(f"{case}: {len(texts)} texts at different budgets")
 
@@ -105,7 +140,7 @@ class Budget:
         for limit in (budget * 105 // 100, budget * 2):
             try:
                 got, text = self.drey.generate(
-                    model, limit, self.args.tokens, [*words, "-p", PROMPT],
+                    model, limit, self.args.tokens, [*words, "-p", self.prompt],
                     context=self.args.context, memory=f"{budget}M")
             except Stop as stop:
                 self.fault(f"{case}: {budget} MiB in {limit} MiB: {stop}")
