@@ -7,8 +7,8 @@ included), over the budget, and how often the limit was hit, processes killed, a
 while decoding. Exit status 1 if any charge exceeds its budget or any of the counts is not 0. The
 texts of a case have to be the same at every budget.
 
-scripts/experts_gguf.py makes the mixtures: smol32.gguf of the small model with --experts 32
---used 4, q15moe.gguf of the target with its usual numbers."""
+scripts/experts_gguf.py makes the mixtures: smol-experts.gguf of the small model with --experts 32
+--used 4, 1.5b-experts.gguf of the target with its usual numbers."""
 import contextlib
 import json
 import os
@@ -18,7 +18,7 @@ import sys
 
 from sides import DRAFT, MIB, SMOL, SQUIRRELS, TARGET, Stop, chosen, run as run_command
 
-MIXTURE, LARGE_MIXTURE = "smol32.gguf", "q15moe.gguf"
+MIXTURE, LARGE_MIXTURE = "smol-experts.gguf", "1.5b-experts.gguf"
 SQUIRREL_TOKENS = 11
 # name: model, draft, further options; "sidecar": with one that drey prepare writes
 CASES = {

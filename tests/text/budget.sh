@@ -35,6 +35,19 @@ for cases in "3 smol" "1 smol, page cache;smol, sidecar;target and draft"; do
         --cases "${cases#* }" || wrong "${cases#* }: see the table"
 done
 
+# The same of a mixture of experts, made of that model.
+mixture=
+if python3 -c 'import numpy' 2>/dev/null; then
+    mkdir "$tmp/models"
+    ln -s "$(realpath "$smol")" "$tmp/models"
+    mixture=$tmp/models/smol-experts.gguf
+    python3 scripts/experts_gguf.py "$smol" "$mixture" >"$tmp/out"
+    python3 scripts/bench budget --drey "$drey" --models "$tmp/models" --steps 3 --load \
+        --cases "mixture;mixture and draft" || wrong "mixture: see the table"
+else
+    echo "budget: no numpy, no mixture of experts is made"
+fi
+
 # Large reads through the page cache, and a plan that measures, in the least budget, while every
 # processor has something else to do: reads then wait in the page cache for their threads.
 busy=()
@@ -105,11 +118,12 @@ done
 
 # A server in about the least budget and with some more: three texts at once, over beginnings that
 # are kept.
-words=(-m "$smol" -t 2 -c 256 --sessions 3 --prefix-memory 4M --host "$tmp/s.sock" -q)
-budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\) MiB .*/\1/p' || true)
-for more in 20 40; do
-    python3 - "$tmp/s.sock" python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" serve \
-        "${words[@]}" --memory "$((budget + more))M" >"$tmp/out" 2>&1 <<'PYTHON' || wrong "serve: $(tail -n 3 "$tmp/out")"
+for model in "$smol" ${mixture:+"$mixture"}; do
+    words=(-m "$model" -t 2 -c 256 --sessions 3 --prefix-memory 4M --host "$tmp/s.sock" -q)
+    budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\) MiB .*/\1/p' || true)
+    for more in 20 40; do
+        python3 - "$tmp/s.sock" python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" serve \
+            "${words[@]}" --memory "$((budget + more))M" >"$tmp/out" 2>&1 <<'PYTHON' || wrong "serve: $(tail -n 3 "$tmp/out")"
 import http.client, json, os, signal, socket, subprocess, sys, threading, time
 server = subprocess.Popen(sys.argv[2:])
 def ask(i):
@@ -143,7 +157,8 @@ server.wait()
 print(answers)
 sys.exit(answers != [12] * 6)
 PYTHON
-    held "serve" $((budget + more))
+        held "serve ${model##*/}" $((budget + more))
+    done
 done
 
 # --memory auto: the group's limit over 1.05, less what others in the group hold; of a group in a
