@@ -109,11 +109,6 @@
 #define USUAL_MOST_CREDIT  10
 #define USUAL_FIRST_PAUSE  32
 #define USUAL_LAST_PAUSE   256
-/* Where drafting did not pay lately, the root's step is tried all the same as long as such steps
- * take no more plain turns than this: at first, and for each token that was written. In simulated
- * texts of 64 tokens that no draft guesses, the loss is 1 to 4 %. */
-#define USUAL_FIRST_HOPE 0.3
-#define USUAL_TOKEN_HOPE 0.01
 /* Shared passes: drafts read their prompts if drafting is expected to gain more than this part of a
  * turn of all sessions (session/sharing.c). With it eight sessions over a 1.5B in memory run at
  * 0.98 to 1.0 of no draft, where every draft that read its prompt made it 0.89. */

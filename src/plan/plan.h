@@ -162,8 +162,6 @@ int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
  * are known, and its experts over those that a row uses. (plan_experts.c) */
 double plan_expert_hits(const plan_inputs *in, int32_t n_slots);
 double plan_expert_ratio(const plan_inputs *in);
-/* What is assumed of the experts of the target, a mixture. */
-expert_cost plan_experts_of(const plan_inputs *in, const plan_result *r);
 /* What passes and steps cost on a usual machine and disk, before any was measured. */
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);
 /* The highest expected tokens per second of any tree of the plan's drafter, for usual texts.

@@ -97,19 +97,6 @@ static void share_rows(turn_cost *c, int32_t n_threads)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }
 
-expert_cost plan_experts_of(const plan_inputs *in, const plan_result *r)
-{
-    const plan_experts *e = &in->model[PLAN_TARGET].experts;
-    double most = plan_expert_ratio(in), used = max_f64(r->report.n_experts / most, 1),
-           bytes = (double)e->token_bytes;
-    return (expert_cost){.most = most,
-                         .share = bytes / (bytes + (double)r->report.pinned_bytes),
-                         .used = used,
-                         .missing = used * (double)r->report.streamed_bytes_per_pass / bytes,
-                         .kept = (double)r->report.expert_slots / max_i32(r->report.n_experts, 1),
-                         .spread = USUAL_EXPERT_UNION};
-}
-
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;
@@ -118,10 +105,12 @@ void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
         cost_init(cost, t->target_bytes, streamed, step_bytes, t->ring_bytes);
         return;
     }
-    uint64_t token_bytes = in->model[PLAN_TARGET].experts.token_bytes;
-    expert_cost experts = plan_experts_of(in, r);
-    cost_init(cost, t->pinned_bytes + token_bytes, 0, step_bytes, 0);
-    cost_of_experts(cost, &experts, (double)token_bytes / experts.used / USUAL_DISK_BYTES_PER_S);
+    /* Seconds as bytes that memory brings in them. */
+    double read = (double)streamed / USUAL_DISK_BYTES_PER_S * USUAL_MEMORY_BYTES_PER_S;
+    double experts = read + (double)in->model[PLAN_TARGET].experts.token_bytes;
+    double all = experts + (double)t->pinned_bytes;
+    cost_init(cost, (uint64_t)all, 0, step_bytes, 0);
+    cost_of_experts(cost, experts / all, plan_expert_ratio(in));
 }
 
 double plan_expect(const plan_inputs *in, const plan_result *r)

@@ -78,11 +78,8 @@ static double step_seconds(const turn_work *w, int32_t n_nodes)
 static double pass_over(const turn_work *w, int32_t n_rows)
 {
     const drey_plan *t = &w->r->report;
-    if (t->n_experts) { /* they are known when their layer has chosen: little overlaps */
-        expert_cost e = plan_experts_of(w->in, w->r);
-        double times = e.missing > 0 ? expert_missing(&e, n_rows) / e.missing : 1;
-        return t->read_s * times + pass_seconds(w, n_rows);
-    }
+    if (t->n_experts) /* they are known when their layer has chosen: little overlaps */
+        return t->read_s * cost_union(n_rows, plan_expert_ratio(w->in)) + pass_seconds(w, n_rows);
     double compute_s = max_f64(t->compute_s, pass_seconds(w, n_rows));
     return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
                                   : max_f64(t->read_s, compute_s);

@@ -14,16 +14,12 @@ static double usual_shape(int32_t n)
                                       USUAL_ROW_BEYOND_TILE * (n - 1 - USUAL_TILE_ROWS);
 }
 
-/* What n rows take beyond one, as assumed or measured beforehand, in passes over one. Of experts,
- * each is multiplied with once for all its rows. */
+/* What n rows take beyond one, as assumed or measured beforehand, in passes over one. */
 static double further_rows(const turn_cost *c, int32_t n)
 {
     const int32_t most = DREY_PROFILE_ROWS;
     double beyond = usual_shape(max_i32(n, most)) / usual_shape(most);
-    double computed = c->shape[min_i32(n, most) - 1] * beyond, of_experts = 0;
-    if (c->of_experts)
-        of_experts = c->experts.share * max_f64(expert_union(&c->experts, n) - computed, 0);
-    return max_f64(computed + of_experts - 1, 0);
+    return max_f64(c->shape[min_i32(n, most) - 1] * beyond - 1, 0);
 }
 
 static double pass_shape(const turn_cost *c, int32_t n)
@@ -60,11 +56,19 @@ void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint6
         c->ring_share = min_f64((double)ring_bytes / (double)streamed_bytes, 1);
 }
 
-void cost_of_experts(turn_cost *c, const expert_cost *assumed, double miss_s)
+double cost_union(int32_t n, double most)
+{
+    double choices = exp_f64(USUAL_EXPERT_UNION * log_f64(n)); /* that are independent */
+    return most > 1 ? most * (1 - exp_f64(choices * log_f64(1 - 1 / most))) : 1;
+}
+
+void cost_of_experts(turn_cost *c, double share, double most)
 {
     c->of_experts = true;
-    c->experts = *assumed;
-    expert_cost_begin(&c->experts, c->usual_pass, miss_s);
+    for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++) {
+        double computed = usual_shape(n);
+        c->shape[n - 1] = (1 - share) * computed + share * max_f64(cost_union(n, most), computed);
+    }
 }
 
 /* An outlier counts as at most so many times the expected time. */
@@ -94,8 +98,6 @@ void cost_seed(turn_cost *c, const drey_profile *known)
 {
     int32_t n_steps = 0;
     double steps = 0, one = known->pass_s[0];
-    if (c->of_experts)
-        one = 0;
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS && one > 0; n++)
         if (known->pass_s[n - 1] > 0)
             c->shape[n - 1] = known->pass_s[n - 1] / one;
@@ -124,8 +126,6 @@ static void saw_first_step(turn_cost *c, double one)
     if (c->usual_step > of_pass * c->usual_pass) {
         c->usual_pass *= times;
         c->usual_step *= times;
-        if (c->of_experts)
-            expert_cost_assume(&c->experts, c->usual_pass);
     }
 }
 
@@ -197,42 +197,24 @@ static void saw_computing(turn_cost *c, int32_t n_rows, double seconds)
 static void forget_steps(turn_cost *c)
 {
     const double fading = 1.0 / 128;
-    double one = c->of_experts ? c->experts.s[0] : scale_of(c, 0);
-    double usual = c->usual_step * one / c->usual_pass;
+    double usual = c->usual_step * scale_of(c, 0) / c->usual_pass;
     c->step += (usual - c->step) * (c->step_measured ? fading : 1);
 }
 
-void cost_saw_experts(turn_cost *c, double n_used, double n_read)
-{
-    c->n_used = n_used;
-    c->n_read = n_read;
-}
-
-static void saw_reading(turn_cost *c, double wall_s, double wait_s)
+void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
     const double noticeable = 0.03; /* share of a pass; less is a late thread */
+    wait_s = c->of_experts ? 0 : wait_s;
     double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
+    saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9));
     if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */
         c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? 0.25 : 1);
         c->reads_measured = true;
     } else {
         c->read_s = min_f64(c->read_s, wall_s + ahead);
     }
-}
-
-void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
-{
-    const double least = 1e-9;
-    if (c->of_experts) {
-        expert_cost_saw(&c->experts, n_rows, further_rows(c, n_rows), c->n_used, c->n_read,
-                        max_f64(wall_s, least));
-    } else {
-        saw_computing(c, n_rows, max_f64(wall_s - wait_s, least));
-        saw_reading(c, wall_s, wait_s);
-    }
     if (c->draft_s <= 0)
         forget_steps(c);
-    c->turn_draft_s = c->draft_s;
     c->turn_s = c->draft_s + wall_s;
     c->draft_s = 0;
 }
@@ -245,8 +227,6 @@ void cost_saw_disk(turn_cost *c, double read_s)
 
 double cost_pass(const turn_cost *c, int32_t n_rows)
 {
-    if (c->of_experts)
-        return expert_cost_pass(&c->experts, n_rows, further_rows(c, n_rows));
     return pass_shape(c, n_rows) * scale_of(c, range_of(n_rows));
 }
 
@@ -257,7 +237,7 @@ double cost_step(const turn_cost *c, int32_t n)
 
 bool cost_knows_pass(const turn_cost *c, int32_t n_rows)
 {
-    return c->of_experts ? c->experts.measured : c->pass[range_of(n_rows)] > 0;
+    return c->pass[range_of(n_rows)] > 0;
 }
 
 bool cost_steps_are_free(const turn_cost *c)

@@ -10,7 +10,6 @@
  * n, with a step after each tile of 8. That shape is assumed, or measured beforehand. How steep it
  * is on this machine now follows from passes over different numbers of rows, which also gives the
  * cost of numbers that were never tried. What is measured are ratios to the shape, for ranges of n.
- * Of a mixture of experts it is another shape, of what rows use and what they miss (expert_cost.h).
  * Times come from the caller, so that everything can be tested with a virtual clock. Nothing here
  * decides about a text.
  *
@@ -19,7 +18,6 @@
 
 #include "draft/draft.h"
 #include "drey/tune.h"
-#include "policy/expert_cost.h"
 
 enum { COST_RANGES = 12 };
 
@@ -37,11 +35,8 @@ typedef struct turn_cost {
     double ring_share; /* at most so much of it is read ahead */
     bool reads_measured;
     bool of_experts;
-    expert_cost experts;
-    double n_used, n_read; /* experts of the pass that cost_saw_pass is called for next */
-    double draft_s;        /* of the current turn; the next pass adds it */
-    double turn_draft_s;   /* of the last turn, drafting */
-    double turn_s;         /* the last turn, drafting and pass; 0: others shared it */
+    double draft_s; /* of the current turn; the next pass adds it */
+    double turn_s;  /* the last turn, drafting and pass; 0: others shared it */
 } turn_cost;
 
 /* Before anything is measured: the times of weights through a usual memory bus and from a usual
@@ -49,10 +44,12 @@ typedef struct turn_cost {
 void cost_init(turn_cost *c, uint64_t pass_bytes, uint64_t streamed_bytes, uint64_t step_bytes,
                uint64_t ring_bytes);
 
-/* The passes are over a mixture of experts, of which cost_init got what a row computes with. What
- * they read follows from their rows, so a pass's whole time, reads included, is what its rows take.
- * Of `assumed` most, share, used, missing and kept are set; a missing expert takes miss_s. */
-void cost_of_experts(turn_cost *c, const expert_cost *assumed, double miss_s);
+/* The experts that n rows of a text use together, in those of one row; `most`: of all experts. */
+double cost_union(int32_t n, double most);
+/* The passes are over a mixture of experts: what they read follows from their rows, so a pass's
+ * whole time, reads included, is what its rows take. share: of a pass over one row, of experts;
+ * most: as above. */
+void cost_of_experts(turn_cost *c, double share, double most);
 
 /* Takes passes and steps that were measured beforehand; the disk's part is unchanged. Of passes
  * only the shape is kept: if each range began with its own time, ranges that are slower now would
@@ -67,9 +64,6 @@ void cost_saw_step(turn_cost *c, int32_t n, double seconds);
  * draft_s is the time of its steps. During turns without steps, the measured time of steps is
  * slowly forgotten in favour of the usual part of a pass, so that steps are tried again. */
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s);
-
-/* The pass that is over used and read so many experts. Called before cost_saw_pass. */
-void cost_saw_experts(turn_cost *c, double n_used, double n_read);
 
 /* The disk would read what a pass streams in that time if it were kept busy. */
 void cost_saw_disk(turn_cost *c, double read_s);

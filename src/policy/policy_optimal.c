@@ -9,26 +9,18 @@
  * values of their children are not known before: they are assumed to be what guesses of each rank
  * were worth lately. Drafting continues while another step raises the rate of the turn, tokens over
  * time (cost.h). Then as many nodes are submitted as make the rate highest: fallback and width are
- * one decision. A step after which nothing pays yet is taken if a chain of further ones would: rows
- * of a mixture of experts cost less the more there are. Steps that cost almost nothing are taken
- * while they find anything, and there is no pause: copies come in bursts, which a pause would miss,
- * and a turn without one submits nothing.
+ * one decision. Steps that cost almost nothing are taken while they find anything, and there is no
+ * pause: copies come in bursts, which a pause would miss, and a turn without one submits nothing.
  *
  * A few turns do not show whether drafting pays: each writes one token or several, by chance. So
  * drafting has a credit, in plain turns: a turn that was faster than plain ones adds what it
  * gained, a slower one takes what it lost. Drafting continues as long as there is credit; so its
- * loss is bounded by what it was given. No tree is so large that its turn could lose more than
- * twice the credit.
+ * loss is bounded by what it was given.
  *
- *   DRAFTING --(no credit left)--> PAUSED: plain turns
- *       ^                              |
- *       +-- 32 tokens were written, the next time 64, 128, then 256 each
- *
- * Guesses are trusted as far as they came true lately, which shows a bad draft after a few turns,
- * before calibrations do. Where the guesses of late would not pay for the root's step, it is taken
- * by hope, as long as such steps take no more than a hundredth of the text's time. */
+ *   DRAFTING --(no credit left, or no step pays even for good guesses)--> PAUSED: plain turns
+ *       ^                                                                       |
+ *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
 #include "common/num.h"
-#include "base/fmath.h"
 #include "base/usual.h"
 #include "tree/tree.h"
 #include "policy/policy.h"
@@ -42,29 +34,19 @@ enum {
 /* Credit in plain turns: at first, after a pause, and at most. */
 static const double first_credit = USUAL_FIRST_CREDIT, later_credit = USUAL_LATER_CREDIT,
                     most_credit = USUAL_MOST_CREDIT;
-/* Steps by hope, in plain turns: at first, by each token, at most. */
-static const double first_hope = USUAL_FIRST_HOPE, token_hope = USUAL_TOKEN_HOPE, most_hope = 1;
 /* Not worth a row of any pass. */
 static const float least_value = USUAL_LEAST_VALUE;
 /* The worth of guesses before anything is known: high enough to try. */
 static const double usual_worth[] = USUAL_RANK_SHARES;
 _Static_assert(sizeof usual_worth / sizeof *usual_worth >= RANKS, "one for each rank");
 
-/* Best guesses along the text's path, of which old ones fade: all, the right ones, and how many
- * were expected to be. */
-typedef struct judged {
-    double n, came, promised;
-} judged;
-
 typedef struct optimal {
     draft_policy base;
     calibration calibration[2]; /* of greedy texts, of sampled ones */
     float worth[RANKS];         /* of guesses of each rank lately */
     float first_worth[RANKS];   /* before any was seen, and after a pause */
-    judged judged[2];           /* as `calibration` */
     /* The controller. */
     double credit;          /* plain turns that drafting may still lose */
-    double hope;            /* plain turns that steps by hope may still take */
     double tokens, seconds; /* of turns that drafted, since the last pause */
     double plain_s;         /* a plain turn; 0: not seen */
     int32_t plain_age;      /* turns since the last one */
@@ -79,12 +61,11 @@ static optimal *self_of(draft_policy *p)
     return (optimal *)p;
 }
 
-static void begin_afresh(optimal *o)
+static void hope(optimal *o)
 {
     for (int i = 0; i < RANKS; i++)
         o->worth[i] = o->first_worth[i];
     o->tokens = o->seconds = 0;
-    o->judged[0] = o->judged[1] = (judged){0, 0, 0};
 }
 
 static void optimal_init(draft_policy *p)
@@ -96,12 +77,11 @@ static void optimal_init(draft_policy *p)
     o->plain_s = 0;
     o->plain_age = 0;
     o->asks = o->is_warm = false;
-    o->hope = first_hope;
     o->pause = 0;
     o->next_pause = FIRST_PAUSE;
     for (int i = 0; i < RANKS; i++)
         o->first_worth[i] = (float)usual_worth[i];
-    begin_afresh(o);
+    hope(o);
 }
 
 /* For greedy texts, because profiles are measured with those. It stays optimistic: a text may be
@@ -119,7 +99,7 @@ static void optimal_seed(draft_policy *p, const drey_profile *known)
         if (guessed > 0 && right / guessed > o->first_worth[r])
             o->first_worth[r] = right / guessed;
     }
-    begin_afresh(o);
+    hope(o);
 }
 
 static void optimal_expect(draft_policy *p, const float *right, int32_t n, bool weighed)
@@ -129,24 +109,13 @@ static void optimal_expect(draft_policy *p, const float *right, int32_t n, bool 
         calibration_expect(&o->calibration[i], right, n);
     for (int32_t r = 0; r < RANKS; r++)
         o->first_worth[r] = r < n ? right[r] : 0;
-    begin_afresh(o);
-}
-
-/* The odds of best guesses that came true lately, over those that were expected: at most 1. */
-static double trust(const judged *j)
-{
-    const double right = 6, wrong = 2; /* as if they had been seen */
-    double came = (j->came + right) / (j->n - j->came + wrong);
-    double promised = (j->promised + right) / (j->n - j->promised + wrong);
-    return min_f64(came / promised, 1);
+    hope(o);
 }
 
 static float optimal_calibrate(const draft_policy *p, int32_t rank, float confidence)
 {
     const optimal *o = (const optimal *)p;
-    double value = calibration_value(&o->calibration[p->sampled], rank, confidence);
-    double odds = trust(&o->judged[p->sampled]) * value / (1 - value);
-    return (float)(rank == 0 ? odds / (1 + odds) : value);
+    return calibration_value(&o->calibration[p->sampled], rank, confidence);
 }
 
 /* ---- The best nodes ---- */
@@ -169,9 +138,10 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 
 /* ---- Growing ---- */
 
-/* How many of the nodes, the best first, to expand in one step; 0: none pays. */
+/* How many of the nodes, the best first, to expand in one step, if guesses of each rank are worth
+ * so much; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
-                            int32_t n)
+                            int32_t n, const float worth[RANKS])
 {
     const draft_policy *p = &o->base;
     const turn_cost *cost = p->cost;
@@ -182,7 +152,7 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     for (int32_t i = 0; i < n; i++) {
         double rate, draft_s = cost->draft_s + cost_step(cost, 1 + i);
         for (int32_t r = 0; r < n_ranks; r++)
-            values_insert(&v, tree->nodes[nodes[i]].cumulative * o->worth[r], p->size);
+            values_insert(&v, tree->nodes[nodes[i]].cumulative * worth[r], p->size);
         cost_choose(cost, v.value, v.n, draft_s, &rate);
         if (rate > best) {
             best = rate;
@@ -192,45 +162,15 @@ static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int3
     return chosen;
 }
 
-/* Whether a step over the node pays if others follow it, each over the best guess of the one
- * before, which is worth so much. */
-static bool worth_a_chain(const optimal *o, const token_tree *tree, int32_t node, double worth)
+/* After the root: its guesses may be better than they were lately, which only the step shows. So
+ * the step is left out only if not even the guesses assumed at first would pay. */
+static bool worth_the_root(const optimal *o, const token_tree *tree)
 {
-    enum { STEPS = 16 };
-    const turn_cost *cost = o->base.cost;
-    values v = values_of(tree, o->base.size);
-    double without, rate, draft_s = cost->draft_s, value = (double)tree->nodes[node].cumulative;
-    cost_choose(cost, v.value, v.n, draft_s, &without);
-    for (int i = 0; i < STEPS; i++) {
-        value *= worth;
-        draft_s += cost_step(cost, 1);
-        values_insert(&v, (float)value, o->base.size);
-        cost_choose(cost, v.value, v.n, draft_s, &rate);
-        if (rate > without)
-            return true;
-    }
-    return false;
-}
-
-/* What the guesses after a node are worth: as lately; in a mixture, whose trees have to be large to
- * pay, also as those of its branch. */
-static double worth_after(const optimal *o, const tree_node *node)
-{
-    double lately = (double)o->worth[0];
-    if (node->depth == 0 || !o->base.cost->of_experts)
-        return lately;
-    return max_f64(lately, pow_f64((double)node->cumulative, 1.0 / node->depth));
-}
-
-/* The root's guesses may be better than they were lately, which only the step shows. So now and
- * then it is taken if guesses as good as those assumed at first would pay. */
-static bool hopes(optimal *o, const token_tree *tree)
-{
-    double step = cost_step(o->base.cost, 1) / cost_turn(o->base.cost, 0, 0);
-    if (step > o->hope || !worth_a_chain(o, tree, 0, (double)o->first_worth[0]))
-        return false;
-    o->hope -= step;
-    return true;
+    float worth[RANKS];
+    const int32_t root = 0;
+    for (int32_t r = 0; r < RANKS; r++)
+        worth[r] = o->worth[r] > o->first_worth[r] ? o->worth[r] : o->first_worth[r];
+    return worth_a_step(o, tree, &root, 1, worth) > 0;
 }
 
 static void begin_pause(optimal *o)
@@ -272,8 +212,6 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
                             int32_t *nodes)
 {
     optimal *o = self_of(p);
-    if (p->cost && p->cost->of_experts && !cost_knows_pass(p->cost, 1))
-        o->asks = true; /* a mixture's passes differ too much to begin with an assumption */
     if (p->size == 0 || o->pause > 0 || o->asks)
         return 0;
     ranked_nodes best = best_to_expand(p, tree, max_depth);
@@ -285,10 +223,12 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
         return 1; /* to measure the time of a step */
     if (cost_steps_are_free(p->cost))
         return best.n;
-    int32_t n = worth_a_step(o, tree, nodes, best.n);
-    if (n > 0 || worth_a_chain(o, tree, nodes[0], worth_after(o, &tree->nodes[nodes[0]])))
-        return max_i32(n, 1);
-    return nodes[0] == 0 && hopes(o, tree);
+    int32_t n = worth_a_step(o, tree, nodes, best.n, o->worth);
+    if (n > 0 || nodes[0] != 0)
+        return n;
+    if (!worth_the_root(o, tree))
+        begin_pause(o);
+    return o->pause == 0;
 }
 
 static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -303,37 +243,18 @@ static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
     }
 }
 
-/* At most so many nodes that a turn which writes one token loses no more than it may. */
-static int32_t affordable(const optimal *o, int32_t most)
-{
-    const double times = 2, least = 1; /* of the credit; plain turns */
-    const turn_cost *cost = o->base.cost;
-    double plain_s = cost_turn(cost, 0, 0);
-    double most_s = plain_s * (1 + max_f64(times * o->credit, least));
-    while (most > 0 && cost_turn(cost, most, 0) > most_s)
-        most--;
-    return most;
-}
-
 static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
-    const optimal *o = self_of(p);
     if (p->cost) {
         double rate;
         values v = values_of(tree, most);
-        most = affordable(o, cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate));
+        most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
     }
+    const optimal *o = self_of(p);
     tree_submit(tree, o->pause > 0 || o->asks ? 0 : most);
 }
 
 /* ---- Learning, and whether it pays ---- */
-
-/* Turns over a mixture differ by what they miss, so that a single time says little: such a turn
- * counts with the times that were fitted to many. */
-static double fitted_turn(const turn_cost *c, int32_t n_rows)
-{
-    return c->turn_draft_s + cost_pass(c, n_rows);
-}
 
 /* What a turn with drafting gained, and whether the next one drafts. A turn that something else
  * held up counts as at most two lost turns. Before drafting is given up, it is compared with the
@@ -341,9 +262,7 @@ static double fitted_turn(const turn_cost *c, int32_t n_rows)
 static void weigh(optimal *o, int32_t n_tokens, double turn_s)
 {
     const double worst = -2, doubtful = 1.5, enough = 6; /* plain turns, to judge by */
-    double plain_s = o->plain_s;
-    if (plain_s <= 0 || o->base.cost->of_experts)
-        plain_s = cost_turn(o->base.cost, 0, 0);
+    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
     double won = max_f64(n_tokens - turn_s / plain_s, worst);
     o->tokens += n_tokens;
     o->seconds += turn_s;
@@ -366,7 +285,7 @@ static void saw_plain(optimal *o, double turn_s)
 }
 
 /* Called after each turn. The time of a pass that others shared says nothing about this turn. */
-static void control(optimal *o, int32_t n_tokens, int32_t n_rows, bool drafted)
+static void control(optimal *o, int32_t n_tokens, bool drafted)
 {
     double turn_s = o->base.cost->turn_s;
     o->plain_age++;
@@ -377,17 +296,16 @@ static void control(optimal *o, int32_t n_tokens, int32_t n_rows, bool drafted)
     } else if (o->pause > 0) {
         o->pause = max_i32(o->pause - n_tokens, 0);
         if (o->pause == 0) {
-            begin_afresh(o);
+            hope(o);
             o->credit = later_credit;
         }
     } else if (!drafted && turn_s > 0) {
         saw_plain(o, turn_s);
     } else if (turn_s > 0) {
-        bool fitted = o->base.cost->of_experts;
-        bool warm = o->is_warm || fitted; /* the first turn's own time is not used */
+        bool warm = o->is_warm; /* the first turn is not used for comparison */
         o->is_warm = true;
         if (warm && !cost_steps_are_free(o->base.cost))
-            weigh(o, n_tokens, fitted ? fitted_turn(o->base.cost, n_rows) : turn_s);
+            weigh(o, n_tokens, turn_s);
     }
 }
 
@@ -407,38 +325,14 @@ static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path,
     }
 }
 
-/* Of the best guesses along the text's path, submitted or not. */
-static void learn_trust(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path,
-                        int32_t next)
-{
-    const double fading = 31.0 / 32;
-    judged *j = &o->judged[o->base.sampled];
-    for (int32_t i = 0; i <= n_path; i++) {
-        const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
-        if (node->n_guesses == 0)
-            continue;
-        int32_t said = i < n_path ? tree->nodes[path[i]].token : next;
-        float worth =
-            calibration_value(&o->calibration[o->base.sampled], 0, node->guess[0].confidence);
-        j->n = j->n * fading + 1;
-        j->came = j->came * fading + (node->guess[0].token == said);
-        j->promised = j->promised * fading + (double)worth;
-    }
-}
-
 static void optimal_observe(draft_policy *p, const token_tree *tree, const int32_t *path,
                             int32_t n_path, int32_t next)
 {
     optimal *o = self_of(p);
-    learn_trust(o, tree, path, n_path, next);
-    int32_t n_rows = 0;
-    for (int32_t i = 0; i < tree->n_nodes; i++)
-        n_rows += tree->nodes[i].submitted;
-    o->hope = min_f64(o->hope + token_hope * (n_path + 1), most_hope);
     learn_worth(o, tree, path, n_path);
     calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
     if (p->cost)
-        control(o, n_path + 1, n_rows, tree->nodes[0].expanded);
+        control(o, n_path + 1, tree->nodes[0].expanded);
 }
 
 const policy_class policy_optimal = {.option = POLICY_TREE_NODES,

@@ -7,7 +7,7 @@ bool slices_run(const sliced_work *w)
 {
     bool worked = false;
     while (!w->ready(w->user)) {
-        int64_t room = min_i64(w->room_ns(w->user), w->slice_ns);
+        int64_t room = min_i64(w->room_ns(w->user), SLICE_NS);
         if (room <= 0 || !w->slice(w->user, w->clock_ns(w->user) + room))
             break;
         worked = true;

@@ -20,14 +20,13 @@ static bool is_end(const void *user, int32_t token)
 }
 
 /* If a step takes no time, there is nothing to gain by an early one. Nor is there if the policy
- * pauses and has submitted nothing. But passes over a mixture of experts wait for every layer:
- * steps that fill those waits show what the next turn is worth at no cost. With exits that decide
- * the text, guesses must not depend on waits. */
+ * pauses and has submitted nothing. With exits that decide the text, guesses must not depend on
+ * waits. */
 static bool can_draft(const drey_session *s)
 {
     return s->state == SESSION_DECODE && s->drafter->class->start &&
            drafting_may_be_timed(s->engine->config.exit) &&
-           (s->text.n_drafted > 0 || s->policy->class->alone || s->engine->cost.of_experts);
+           (s->text.n_drafted > 0 || s->policy->class->alone);
 }
 
 static drey_status start(drey_session *s, bool *done)
@@ -160,12 +159,10 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     if (w->n == 0)
         return false;
     trace *t = &w->session[0]->engine->trace;
-    bool of_experts = w->session[0]->engine->cost.of_experts; /* whose waits are a layer's reads */
     const sliced_work slices = {.ready = pass_can_go_on,
                                 .room_ns = room_of_pass,
                                 .clock_ns = now,
                                 .slice = work_a_slice,
-                                .slice_ns = of_experts ? 200000 : 1000000,
                                 .user = w};
     w->waits = pass;
     w->n_expanded = 0;

@@ -39,20 +39,12 @@ static void note_disk(drey_engine *e)
 void sharing_pass_begins(drey_engine *e, pass_watch *w)
 {
     note_disk(e);
-    *w = (pass_watch){clock_ns(), waited_ns(e), 0, 0};
-    if (e->target.weights.experts) {
-        w->experts_used = e->target.weights.experts->n_used;
-        w->experts_read = e->target.weights.experts->n_read;
-    }
+    *w = (pass_watch){clock_ns(), waited_ns(e)};
 }
 
 void sharing_pass_ends(drey_engine *e, const pass_watch *w, int32_t n_rows, bool alone)
 {
-    const expert_set *experts = e->target.weights.experts;
     e->cost.shared = !alone;
-    if (experts)
-        cost_saw_experts(&e->cost, (double)(experts->n_used - w->experts_used),
-                         (double)(experts->n_read - w->experts_read));
     if (sharing_measures(e) && n_rows > 0)
         cost_saw_pass(&e->cost, n_rows, (double)(clock_ns() - w->begun_ns) * 1e-9,
                       (double)(waited_ns(e) - w->waited_ns) * 1e-9);

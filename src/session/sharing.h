@@ -26,7 +26,6 @@ void sharing_prompt_rows(drey_session *const *sessions, int32_t n, int32_t n_row
 
 typedef struct pass_watch { /* when a pass began */
     int64_t begun_ns, waited_ns;
-    uint64_t experts_used, experts_read;
 } pass_watch;
 void sharing_pass_begins(drey_engine *e, pass_watch *w);
 /* A pass of texts is over. n_rows 0: some sessions left it, so its time says nothing. alone: it had

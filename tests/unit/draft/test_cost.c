@@ -1,7 +1,6 @@
 /* What a turn costs and how many nodes it wants, with times that are made up. */
 #include <math.h>
 
-#include "common/num.h"
 #include "policy/cost.h"
 #include "support/test.h"
 
@@ -226,81 +225,25 @@ TEST(the_number_of_nodes)
     assert_int_equal(cost_choose(&c, many, 20, 0, &rate), 14);
 }
 
-/* A mixture of 128 experts in 48 layers, of which a row uses 6: 40 ms of computing. A tenth of them
- * is in memory, of a row's 288 experts 100 are missing, 1 ms each. */
-static turn_cost mixture(void)
-{
-    turn_cost c;
-    const expert_cost assumed = {
-        .most = 128.0 / 6, .share = 0.6, .used = 288, .missing = 100, .kept = 0.1};
-    cost_init(&c, 1200000000u, 0, 300000000u, 0);
-    cost_of_experts(&c, &assumed, 0.001);
-    return c;
-}
-
-TEST(experts_that_rows_use)
+/* Rows of a mixture ask for their own experts: never for more than there are, and never for less
+ * time than what they compute. Its passes count with their waits. */
+TEST(mixtures_of_experts)
 {
     for (double most = 1; most <= 64; most *= 4) {
-        const expert_cost e = {.most = most, .used = 10, .missing = 4, .kept = 0.5, .spread = 0.7};
-        near(expert_union(&e, 1), 1);
-        near(expert_missing(&e, 1), 4);
+        near(cost_union(1, most), 1);
         for (int32_t n = 2; n <= 64; n++) {
-            assert_true(most == 1 || expert_union(&e, n) > expert_union(&e, n - 1));
-            assert_true(expert_union(&e, n) <= most);
-            /* Each row misses as many, until all that are used together miss a half. */
-            assert_true(expert_missing(&e, n) >= expert_missing(&e, n - 1));
-            assert_true(expert_missing(&e, n) <= 4 * n);
-            assert_true(expert_missing(&e, n) <= max_f64(5 * expert_union(&e, n), 4));
+            assert_true(most == 1 || cost_union(n, most) > cost_union(n - 1, most));
+            assert_true(cost_union(n, most) <= most);
         }
     }
-}
-
-TEST(a_mixture_as_assumed)
-{
-    turn_cost c = mixture();
-    near(cost_pass(&c, 1), 0.14);
-    assert_true(cost_pass(&c, 2) > 0.24 && cost_pass(&c, 2) < 0.28);
-    assert_false(cost_knows_pass(&c, 1));
-    near(cost_turn(&c, 0, 0.01), 0.15); /* nothing is read ahead */
-    cost_saw_step(&c, 1, 0.005);        /* half of what was assumed: so is computing, not reading */
-    near(cost_pass(&c, 1), 0.12);
-}
-
-/* Passes over one row that miss more or less say what computing and a miss take; wider ones what
- * rows add. Here: 60 ms, 2 ms, and nothing beyond what is missing. */
-TEST(a_mixture_as_measured)
-{
-    turn_cost c = mixture();
-    double read;
-    for (int i = 0; i < 60; i++) {
-        int32_t n = i % 3 ? 1 : 6;
-        read = n * (40 + 10 * (i % 5));
-        cost_saw_experts(&c, 288 * expert_union(&c.experts, n), read);
-        cost_saw_pass(&c, n, 0.06 + 0.002 * read, 0.5);
-    }
-    assert_near(c.experts.s[0], 0.06, 0.01); /* a little is left of the assumption */
-    assert_near(c.experts.s[2], 0.002, 0.0002);
-    assert_near(c.experts.missing, 60, 20);
-    assert_near(cost_pass(&c, 1), 0.06 + 0.002 * c.experts.missing, 0.01);
-    assert_true(cost_knows_pass(&c, 1));
-    double before = cost_pass(&c, 1);
-    cost_saw_experts(&c, 288, c.experts.missing);
-    cost_saw_pass(&c, 1, 50, 0); /* somebody else's */
-    assert_true(cost_pass(&c, 1) < 1.1 * before);
-}
-
-/* How many experts rows use together is learnt from those that they used: rows that have nothing in
- * common, rows that have much. */
-TEST(what_rows_share)
-{
-    for (int i = 0; i < 2; i++) {
-        turn_cost c = mixture();
-        expert_cost real = c.experts;
-        real.spread = i ? 1 : 0.5;
-        for (int k = 0; k < 20; k++) {
-            cost_saw_experts(&c, 288 * expert_union(&real, 5), 400);
-            cost_saw_pass(&c, 5, 0.6, 0);
-        }
-        assert_near(c.experts.spread, real.spread, 0.01);
-    }
+    turn_cost c = resident(), mixture = resident();
+    cost_of_experts(&mixture, 0.75, 21);
+    near(cost_pass(&mixture, 1), cost_pass(&c, 1));
+    assert_true(cost_pass(&mixture, 8) > 2.5 * cost_pass(&c, 1));
+    for (int32_t n = 1; n <= 64; n++)
+        assert_true(cost_pass(&mixture, n) >= cost_pass(&c, n) - 1e-12);
+    cost_saw_pass(&c, 1, 0.5, 0.4);
+    cost_saw_pass(&mixture, 1, 0.5, 0.4);
+    near(cost_pass(&c, 1), 0.1);
+    near(cost_pass(&mixture, 1), 0.5);
 }

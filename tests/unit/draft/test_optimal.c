@@ -143,13 +143,13 @@ TEST(what_does_not_pay_stops)
 {
     for (int i = 0; i < 3; i++) {
         draft_policy *p = open_world(0.9f, true, i == 2 ? 0.01 : 0.1, 0.01, i == 1 ? 0.3 : 0);
-        int n_late = 0;
-        for (int n = 1; n <= 40; n++) {
+        int last = 0;
+        for (int n = 1; n <= 30; n++) {
             turn(p);
-            n_late += n > 10 && w.n_steps > 0;
+            last = w.n_steps > 0 ? n : last;
         }
-        if (i != 1 && n_late > 10) /* where reading binds, a few steps cost little */
-            fail_msg("case %d: %d of 30 turns", i, n_late);
+        if (i != 1) /* where reading binds, a few steps cost little more than nothing */
+            assert_true(last <= 10);
         write_tokens(p, 1000);
         if (gain() < 0.98)
             fail_msg("case %d: %.3f of plain decoding", i, gain());
@@ -164,7 +164,7 @@ static bool next_drafts(draft_policy *p, int32_t n_tokens, double turn_s)
 {
     int32_t path[4] = {0}, nodes[DRAFT_MAX_BATCH];
     tree_reset(&grown, 0);
-    tree_guess(&grown, 0, &(candidate){1, 0.9f}, 1);
+    tree_guess(&grown, 0, NULL, 0);
     for (int32_t i = 0; i + 1 < n_tokens; i++)
         path[i] = tree_push(&grown, path[max_i32(i - 1, 0)], 1, 0.5f);
     p->cost->turn_s = turn_s;
@@ -293,68 +293,16 @@ static void write_plain(draft_policy *p, int n)
     }
 }
 
-/* A first step that promises nothing is left out, until steps take less. */
-TEST(a_hopeless_step_is_left_out)
+/* A first step that promises nothing begins a pause, whatever a step takes in the meantime. */
+TEST(a_hopeless_step_is_a_pause)
 {
     int32_t nodes[DRAFT_MAX_BATCH];
     draft_policy *p = open_world(0.9f, false, 0.1, 0.01, 0);
     cost_saw_step(&cost, 1, 10);
-    write_plain(p, 20);
+    assert_int_equal(p->class->next(p, &grown, 100, nodes), 0);
     cost.step = w.step_s;
+    write_plain(p, 32);
     assert_int_equal(p->class->next(p, &grown, 100, nodes), 1);
-}
-
-/* What guesses were worth lately says that the root's step does not pay: it is taken by hope, which
- * grows with the text. */
-TEST(hope_is_rationed)
-{
-    int32_t nodes[DRAFT_MAX_BATCH];
-    draft_policy *p = open_world(0.9f, false, 0.1, 0.02, 0); /* a fifth of a plain turn */
-    cost_saw_step(&cost, 1, w.step_s);
-    tree_reset(&grown, 0);
-    tree_guess(&grown, 0, NULL, 0);
-    for (int i = 0; i < 25; i++) /* 0.55 plain turns are allowed */
-        draft_observe(p, &grown, NULL, 0, 1);
-    tree_reset(&grown, 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(p->class->next(p, &grown, 100, nodes), i < 2);
-    for (int i = 0; i < 20; i++)
-        draft_observe(p, &grown, NULL, 0, 1);
-    assert_int_equal(p->class->next(p, &grown, 100, nodes), 1);
-}
-
-/* A best guess that is sure and wrong counts for less with each: trees get smaller at once. */
-TEST(trust_is_lost_soon)
-{
-    draft_policy *p = open_world(0.95f, false, 0.1, 0.001, 0);
-    for (int n = 0; n < 4; n++)
-        turn(p);
-    int32_t before = w.n_submitted;
-    w.wrong = true;
-    for (int n = 0; n < 3; n++)
-        turn(p);
-    w.wrong = false;
-    tree_reset(&grown, grown.nodes[0].token);
-    turn(p);
-    if (w.n_submitted >= before / 2)
-        fail_msg("%d nodes, before %d", w.n_submitted, before);
-}
-
-/* A turn over a mixture, whose rows cost what they use: no tree is larger than what the turn may
- * lose. */
-TEST(what_a_turn_may_lose)
-{
-    draft_policy *p = open_world(0.99f, false, 0.1, 0.0001, 0);
-    const expert_cost assumed = {.most = 64, .share = 0, .used = 100, .missing = 100, .kept = 0};
-    cost_of_experts(&cost, &assumed, 0.01);
-    turn(p);
-    assert_int_equal(w.n_submitted, 0); /* the first turn is plain */
-    cost_of_experts(&cost, &assumed, 0.01);
-    cost.experts.measured = true;
-    turn(p);
-    /* Twice 3: 19 rows use seven times as many experts as one. */
-    if (w.n_submitted < 15 || w.n_submitted > 20)
-        fail_msg("%d nodes", w.n_submitted);
 }
 
 /* Where steps cost nothing there is no pause: what is guessed wrongly is not submitted, and the

@@ -6,8 +6,6 @@
 #include "support/rng.h"
 #include "support/test.h"
 
-enum { MS = 1000000 };
-
 typedef struct world {
     int64_t now, arrives;     /* the time; when the pass can continue */
     int64_t ring_full;        /* when the disk would have to wait */
@@ -54,14 +52,12 @@ static bool slice(void *user, int64_t until_ns)
 static const sliced_work *work_of(world *w)
 {
     static sliced_work g;
-    g = (sliced_work){.ready = ready,
-                      .room_ns = room_ns,
-                      .clock_ns = now,
-                      .slice_ns = MS,
-                      .slice = slice,
-                      .user = w};
+    g = (sliced_work){
+        .ready = ready, .room_ns = room_ns, .clock_ns = now, .slice = slice, .user = w};
     return &g;
 }
+
+enum { MS = 1000000 };
 
 TEST(nothing_while_a_piece_waits)
 {
@@ -77,7 +73,7 @@ TEST(a_gap)
     assert_true(slices_run(work_of(&w)));
     assert_int_equal(w.n_slices, 4);
     assert_int_equal(w.now, 4 * MS);
-    assert_int_equal(w.longest, MS);
+    assert_int_equal(w.longest, SLICE_NS);
 }
 
 TEST(a_ring_that_fills)
@@ -113,6 +109,6 @@ TEST(a_pass)
         latest = late > latest ? late : latest;
     }
     assert_int_equal(w.n_late, 0);
-    assert_true(w.n_slices > 2000 && w.longest == MS);
-    assert_true(latest > 0 && latest < MS + w.overshoot);
+    assert_true(w.n_slices > 2000 && w.longest == SLICE_NS);
+    assert_true(latest > 0 && latest < SLICE_NS + w.overshoot);
 }
