@@ -33,7 +33,7 @@ typedef struct routes {
     int32_t other[MOST_ROWS]; /* of a pass's rows: how far from its own its token is */
     scripted_text text;       /* n 0: not known */
     int32_t n_prompt;
-    bool prompt_at_random;
+    bool prompt_at_random, all_at_random;
     int32_t recall; /* percent of a layer's experts that the layer before it guesses; 0: none are */
 } routes;
 
@@ -42,7 +42,7 @@ typedef struct replay {
     const char *model, *draft, *prompt, *spans, *sidecar, *ids_from, *ids_to;
     drey_drafter drafter;
     drey_policy policy;
-    int32_t n_slots, n_predict, n_prompt, n_threads, tree_nodes;
+    int32_t n_slots, n_predict, n_prompt, n_between, n_threads, tree_nodes;
     uint64_t memory_bytes, read_bytes;
     bool untimed, shows_text, guesses;
     drey_engine *engine;
@@ -51,6 +51,7 @@ typedef struct replay {
     stream_counters before; /* when decoding began */
     double began_s;
     int32_t n_written;
+    double half_hits[2]; /* of the text's first half and of its second */
     turn_watch watch;
     int64_t passes_of[WIDEST_PASS + 1]; /* [rows] */
 } replay;
@@ -146,7 +147,7 @@ static bool take_route(void *user, const model_pass *p, int32_t row, int32_t *ex
     int32_t position = p->r->ws->position[row];
     if (row == 0 && p->layer == 0)
         place_rows(r, p);
-    if (r->prompt_at_random && position < r->n_prompt)
+    if (r->all_at_random || (r->prompt_at_random && position < r->n_prompt))
         take_at_random(r, position, p->layer, expert);
     else
         memcpy(expert, route_of(r, position + r->other[row], p->layer),
@@ -340,8 +341,9 @@ static void print_result(const replay *r, const drey_statistics *s, int32_t n_la
            (double)(now.busy_ns - r->before.busy_ns) * 1e-9, now.vain_bytes - r->before.vain_bytes);
     printf("\"guessed\": %" PRIu64 ", \"guessed_right\": %" PRIu64 ", ", s->experts_guessed,
            s->guesses_used);
-    printf("\"slots\": %d, \"experts\": %d, \"prompt_s\": %.3f, ",
-           r->engine->plan.expert_slots[PLAN_TARGET], r->trace.n_experts, s->prompt_s);
+    printf("\"slots\": %d, \"experts\": %d, \"prompt_s\": %.3f, \"half_hits\": [%.4f, %.4f], ",
+           r->engine->plan.expert_slots[PLAN_TARGET], r->trace.n_experts, s->prompt_s,
+           r->half_hits[0], r->half_hits[1]);
     print_trees(r);
     printf("}\n");
 }
@@ -350,6 +352,55 @@ static void keep_span(void *user, const drey_trace_span *span)
 {
     fprintf(user, "%s %" PRId64 " %" PRId64 " %" PRId64 "\n", span->what, span->t0_ns, span->t1_ns,
             span->amount);
+}
+
+/* Writes until there are so many tokens; the share of experts that were in memory. */
+static double write_until(replay *r, drey_session *s, int32_t until)
+{
+    const expert_set *x = r->engine->target.weights.experts;
+    uint64_t used = x->n_used, read = x->n_read;
+    drey_error err = {0};
+    for (bool done = false; !done && r->n_written < until;)
+        must(drey_session_step(s, &done, &err), &err);
+    used = x->n_used - used;
+    return used ? 1 - (double)(x->n_read - read) / (double)used : 0;
+}
+
+/* Another session's prompt of the text's tokens, with experts that are drawn. */
+static void read_between(replay *r, drey_session *other)
+{
+    drey_error err = {0};
+    drey_generate_options g;
+    int32_t *ids = calloc((size_t)r->n_between, sizeof *ids);
+    drey_generate_options_init(&g);
+    g.n_predict = 1;
+    for (int32_t i = 0; i < r->n_between && ids; i++)
+        ids[i] = r->ids[(size_t)i % r->n_ids];
+    r->trace.all_at_random = true;
+    must(drey_session_sync(other, ids, (size_t)r->n_between, NULL, &err), &err);
+    must(drey_session_begin(other, &g, NULL, &err), &err);
+    for (bool done = false; !done;)
+        must(drey_session_step(other, &done, &err), &err);
+    r->trace.all_at_random = false;
+    free(ids);
+}
+
+static void write_text(replay *r, drey_session *s, const drey_generate_options *g,
+                       drey_statistics *stats)
+{
+    drey_error err = {0};
+    must(drey_session_sync(s, r->ids, r->n_ids, NULL, &err), &err);
+    must(drey_session_begin(s, g, stats, &err), &err);
+    write_until(r, s, 1); /* the prompt */
+    r->half_hits[0] = write_until(r, s, r->n_predict / 2);
+    if (r->n_between > 0) {
+        drey_session *other;
+        must(drey_session_open(&other, r->engine, &err), &err);
+        read_between(r, other);
+        drey_session_close(&other);
+    }
+    r->half_hits[1] = write_until(r, s, r->n_predict);
+    drey_session_end(s);
 }
 
 static void write_spans(const char *path, const drey_session *s)
@@ -408,7 +459,8 @@ static void run(replay *r)
         read_ids(r, target->shape.n_vocab);
     o.policy = r->policy;
     o.memory_bytes = r->memory_bytes ? r->memory_bytes : DREY_MEMORY_UNLIMITED;
-    o.n_context = (int32_t)r->n_ids + r->n_predict + 160;
+    o.n_context = max_i32((int32_t)r->n_ids + r->n_predict, r->n_between) + 160;
+    o.n_sessions = r->n_between > 0 ? 2 : 1;
     o.n_threads = r->n_threads;
     o.sidecar = r->sidecar;
     o.no_sidecar = !r->sidecar;
@@ -433,7 +485,7 @@ static void run(replay *r)
     g.on_token = on_token;
     g.on_text = on_text;
     g.user = r;
-    must(drey_session_generate(session, r->ids, r->n_ids, &g, &stats, &err), &err);
+    write_text(r, session, &g, &stats);
     print_result(r, &stats, target->shape.n_layers);
     if (r->ids_to)
         keep_ids(r);
@@ -457,6 +509,8 @@ static const char usage[] =
     "  --prompt TEXT, --prompt-tokens N     repeated up to so many tokens\n"
     "  --recall PERCENT    of a layer's experts that the layer before it guesses (0)\n"
     "  --prompt-at-random  its tokens' experts are drawn, and are none of the trace\n"
+    "  --between N         in the middle of the text another session reads a prompt of N such "
+    "tokens\n"
     "  --threads N, --read-bytes N, --untimed\n"
     "  --sidecar FILE      the model's; otherwise none is used\n"
     "  --spans FILE        the latest spans: kind, from and to in ns, amount\n"
@@ -526,6 +580,9 @@ static void take_option(replay *r, int c)
     case 'k':
         r->n_prompt = atoi(optarg);
         break;
+    case 'w':
+        r->n_between = atoi(optarg);
+        break;
     case 'a':
         r->trace.prompt_at_random = true;
         break;
@@ -560,15 +617,31 @@ static void take_option(replay *r, int c)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"slots", 1, 0, 's'},    {"memory", 1, 0, 'm'},        {"draft", 1, 0, 'd'},
-        {"lookup", 0, 0, 'l'},   {"policy", 1, 0, 'p'},        {"nodes", 1, 0, 'o'},
-        {"prompt", 1, 0, 'q'},   {"prompt-tokens", 1, 0, 'k'}, {"prompt-at-random", 0, 0, 'a'},
-        {"recall", 1, 0, 'r'},   {"threads", 1, 0, 't'},       {"read-bytes", 1, 0, 'b'},
-        {"untimed", 0, 0, 'u'},  {"spans", 1, 0, 'x'},         {"sidecar", 1, 0, 'c'},
-        {"keep-ids", 1, 0, 'K'}, {"ids", 1, 0, 'I'},           {"right", 1, 0, 'R'},
-        {"step-ms", 1, 0, 'T'},  {"step-bytes", 1, 0, 'B'},    {"seed", 1, 0, 'S'},
-        {"text", 0, 0, 'v'},     {"help", 0, 0, 'h'},          {0, 0, 0, 0}};
+    static const struct option options[] = {{"slots", 1, 0, 's'},
+                                            {"memory", 1, 0, 'm'},
+                                            {"draft", 1, 0, 'd'},
+                                            {"lookup", 0, 0, 'l'},
+                                            {"policy", 1, 0, 'p'},
+                                            {"nodes", 1, 0, 'o'},
+                                            {"prompt", 1, 0, 'q'},
+                                            {"prompt-tokens", 1, 0, 'k'},
+                                            {"prompt-at-random", 0, 0, 'a'},
+                                            {"between", 1, 0, 'w'},
+                                            {"recall", 1, 0, 'r'},
+                                            {"threads", 1, 0, 't'},
+                                            {"read-bytes", 1, 0, 'b'},
+                                            {"untimed", 0, 0, 'u'},
+                                            {"spans", 1, 0, 'x'},
+                                            {"sidecar", 1, 0, 'c'},
+                                            {"keep-ids", 1, 0, 'K'},
+                                            {"ids", 1, 0, 'I'},
+                                            {"right", 1, 0, 'R'},
+                                            {"step-ms", 1, 0, 'T'},
+                                            {"step-bytes", 1, 0, 'B'},
+                                            {"seed", 1, 0, 'S'},
+                                            {"text", 0, 0, 'v'},
+                                            {"help", 0, 0, 'h'},
+                                            {0, 0, 0, 0}};
     static replay r = {.n_predict = 128,
                        .prompt = "The three most important things about squirrels are these. "};
     for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;)
