@@ -161,6 +161,13 @@ TEST(runs_have_the_hits_that_they_predict)
     assert_true(most > least + 0.2);
 }
 
+static double share_of(const drey_plan *p)
+{
+    assert_true(p->expert_slots < p->n_experts);
+    return (double)p->expert_slots / p->n_experts;
+}
+
+/* What the process itself takes may grow between two plans, which may cost the second a slot. */
 TEST(plans_go_by_them)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
@@ -171,13 +178,11 @@ TEST(plans_go_by_them)
     MUST(drey_plan_make, &o, NULL, &assumed);
     o.routes = &routes;
     MUST(drey_plan_make, &o, NULL, &measured);
-    assert_int_equal(assumed.expert_slots, measured.expert_slots);
-    assert_true(assumed.expert_slots < assumed.n_experts);
     assert_true(assumed.expert_layers == LAYERS && assumed.experts_used == USED);
     assert_true(assumed.route_tokens == 0 && measured.route_tokens == routes.n_tokens);
-    double share = (double)measured.expert_slots / measured.n_experts;
-    assert_near(measured.expert_hits, drey_routes_hits(&routes, share * EXPERTS), 1e-9);
-    assert_near(assumed.expert_hits, 1 - pow(1 - share, 3), 1e-9);
+    assert_near(measured.expert_hits, drey_routes_hits(&routes, share_of(&measured) * EXPERTS),
+                1e-9);
+    assert_near(assumed.expert_hits, 1 - pow(1 - share_of(&assumed), 3), 1e-9);
     double ratio =
         (double)measured.streamed_bytes_per_pass / (double)assumed.streamed_bytes_per_pass;
     assert_near(ratio, (1 - measured.expert_hits) / (1 - assumed.expert_hits), 1e-3);
