@@ -79,6 +79,6 @@ show() {
         { print; fflush() }'
 }
 status=0
-ctest --test-dir "$build" -V --timeout 900 --no-tests=error -j "$(nproc)" \
+ctest --test-dir "$build" -V --timeout 1800 --no-tests=error -j "$(nproc)" \
     ${only:+-R "$only"} ${label:+-L "^$label\$"} </dev/null 2>&1 | show || status=$?
 exit "$status"

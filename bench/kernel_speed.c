@@ -23,7 +23,8 @@ enum {
     BENCH_K = 4096,
     MOST_ROWS = 512,
     CLAIM_BYTES = 192 << 10, /* of packed weights, as a pass of one row takes at a time */
-    MOST_CLAIM = 8,          /* groups */
+    MOST_CLAIM = 8,          /* groups, */
+    MOST_GROUPS = 16,        /* or as many as the kernel asks for */
     MOST_THREADS = 256,
     QUANTISE_ROWS = 64,
     PART_ROUNDS = 4096,
@@ -74,7 +75,7 @@ typedef struct bench {
 } bench;
 
 enum {
-    SUM_BYTES = MOST_ROWS * MOST_CLAIM * GROUP_ROWS * (int)sizeof(float),
+    SUM_BYTES = MOST_ROWS * MOST_GROUPS * GROUP_ROWS * (int)sizeof(float),
     GROUP_BYTES = BENCH_K * 4 * GROUP_ROWS, /* of F32, the largest */
 };
 _Static_assert((SUM_BYTES + GROUP_BYTES) % ARENA_ALIGN == 0, "what threads have is aligned");
@@ -196,9 +197,16 @@ static void report_products(const bench *b, drey_kernel_report *r, double group_
     b->visit(b->user, r);
 }
 
+/* And claims of as many groups as a pass of so many rows takes. */
 static void take_rows(bench *b, int32_t n)
 {
-    act_kind act = b->kernels->matmul[b->type->type].act;
+    const matmul_kernel *m = &b->kernels->matmul[b->type->type];
+    act_kind act = m->act;
+    int64_t claim = CLAIM_BYTES / (int64_t)m->group_bytes(BENCH_K);
+    claim = claim < 1 ? 1 : claim > MOST_CLAIM ? MOST_CLAIM : claim;
+    int32_t wanted = matmul_groups(m, n);
+    b->claim = claim > wanted ? claim : wanted < MOST_GROUPS ? wanted : MOST_GROUPS;
+    b->first = 0;
     b->n = n;
     b->kernels->quantise[act](b->acts, b->x, BENCH_K, 0, n, n, BENCH_K);
 }
@@ -253,9 +261,7 @@ static void bench_type(bench *b, const type_entry *t)
     double group_bytes = (double)m->group_bytes(BENCH_K);
     b->type = t;
     b->n_all = (int64_t)((double)block_bytes / group_bytes);
-    b->claim = (int64_t)(CLAIM_BYTES / group_bytes);
-    b->claim = b->claim < 1 ? 1 : b->claim > MOST_CLAIM ? MOST_CLAIM : b->claim;
-    b->first = 0;
+    take_rows(b, 1);
     b->packing = true;
     drey_kernel_report r = {.kernel = t->name, .what = DREY_KERNEL_PACK, .shape = "", .rows = 1};
     r.bytes_per_s = group_bytes / group_seconds(b);

@@ -25,7 +25,7 @@ endfunction()
 file(READ ${FOLDER}/index.html text)
 file(READ ${FOLDER}/style.css style)
 set(scripts "\n\"use strict\";\n")
-foreach(name document markdown store answers machine view reader)
+foreach(name document icons code tex links blocks markdown store answers streams likely machine facts files view reader)
   file(READ ${FOLDER}/${name}.js script)
   string(APPEND scripts "\n${script}")
 endforeach()
@@ -48,7 +48,7 @@ endfunction()
 hash_inside(style style)
 hash_inside(script script)
 string(JOIN "; " policy "default-src 'none'" "script-src ${script}" "style-src ${style}"
-  "connect-src 'self'" "img-src data:" "base-uri 'none'" "form-action 'none'" "frame-ancestors 'none'"
+  "connect-src 'self'" "img-src data:" "manifest-src data:" "base-uri 'none'" "form-action 'none'" "frame-ancestors 'none'"
   "require-trusted-types-for 'script'" "trusted-types 'none'")
 
 file(READ ${page}/page.html bytes HEX)

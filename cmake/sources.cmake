@@ -11,7 +11,9 @@ file(GLOB TRAIN_SOURCES CONFIGURE_DEPENDS train/*.c)
 file(GLOB BENCH_SOURCES CONFIGURE_DEPENDS bench/*.c)
 file(GLOB_RECURSE DREY_X86_SOURCES CONFIGURE_DEPENDS src/kernel/x86/*.c src/kernel/peaks/x86/*.c)
 file(GLOB_RECURSE DREY_ARM_SOURCES CONFIGURE_DEPENDS src/kernel/arm/*.c src/kernel/peaks/arm/*.c)
-list(REMOVE_ITEM DREY_SOURCES ${DREY_X86_SOURCES} ${DREY_ARM_SOURCES})
+list(REMOVE_ITEM DREY_SOURCES ${DREY_X86_SOURCES} ${DREY_ARM_SOURCES}
+  ${CMAKE_SOURCE_DIR}/src/unit/opencl/no_opencl_api.c ${CMAKE_SOURCE_DIR}/src/ranks/mpi/mpi_transport.c
+  ${CMAKE_SOURCE_DIR}/src/ranks/no_transport_load.c)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND DREY_SOURCES ${DREY_X86_SOURCES})
@@ -43,10 +45,10 @@ drey_objects_of(drey_train_objects ${TRAIN_SOURCES})
 drey_objects_of(drey_bench_objects ${BENCH_SOURCES})
 
 drey_tier_flags(drey_objects ${DREY_SOURCES})
-# Training, and the predictors' arithmetic, are loops over lanes that -O2 leaves as they are.
+# Training, the predictors' arithmetic and fits of codes are loops over lanes that -O2 leaves as they are.
 # Only the trainer has floats whose order of sums is nobody's contract: fused multiply-adds are twice as fast.
 set_source_files_properties(train/gemm.c train/medusa_trainer.c train/eagle_trainer.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
-set_source_files_properties(train/adam.c train/mlp.c src/exit/features.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(train/adam.c train/mlp.c src/exit/features.c src/quantise/level_fit.c PROPERTIES COMPILE_OPTIONS -O3)
 
 # What is installed names drey_... alone: the objects become one, whose hidden symbols turn local, so that a program may
 # have a file_open of its own. libdrey-train is libdrey and the trainers: a program links to one of the two.

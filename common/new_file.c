@@ -117,6 +117,18 @@ drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *
     return DREY_OK;
 }
 
+drey_status new_file_check_room(const new_file *f, uint64_t n_bytes, uint64_t free_bytes,
+                                drey_error *err)
+{
+    if (n_bytes > free_bytes)
+        FAIL_HINT(
+            err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+            "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
+            "another place",
+            SHOWN_PATH(f->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
+    return DREY_OK;
+}
+
 drey_status new_file_reserve(new_file *f, uint64_t n_bytes, drey_error *err)
 {
     int result;

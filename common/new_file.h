@@ -25,6 +25,9 @@ char *new_file_partial(const char *path);
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
 /* Free bytes of the file system for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
+/* That n_bytes are no more than that; both in the message. DREY_ERR_IO. */
+drey_status new_file_check_room(const new_file *f, uint64_t n_bytes, uint64_t free_bytes,
+                                drey_error *err);
 /* Sets the file's full length, and reserves the disk space if the file system can. */
 drey_status new_file_reserve(new_file *f, uint64_t n_bytes, drey_error *err);
 /* Writes all n bytes. Data some MiB before the last byte is already going to the disk and leaves

@@ -1,9 +1,11 @@
 /* Parts of a path. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The last part: what follows the last slash, or all of it. */
 static inline const char *path_name(const char *path)
@@ -26,4 +28,11 @@ static inline char *path_with(const char *path, const char *ending)
     if (out)
         snprintf(out, n, "%s%s", path, ending);
     return out;
+}
+
+/* Whether both exist and are one file, under whatever names. */
+static inline bool path_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

@@ -1,6 +1,7 @@
 /* UTF-8: recognises complete, unfinished and broken characters, and writes characters. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,14 @@ static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
     while (length < n && utf8_length(p, length + 1) == UTF8_UNFINISHED)
         length++;
     return length;
+}
+
+static inline bool utf8_is_whole(const char *text, size_t n)
+{
+    int length = 1;
+    for (size_t i = 0; i < n && length > 0; i += (size_t)length)
+        length = utf8_length((const uint8_t *)text + i, n - i);
+    return length > 0;
 }
 
 /* The number of characters of a text; each broken part counts as one. */

@@ -66,10 +66,7 @@ root=$inside/root
 began=$SECONDS
 note() { printf 'fresh-check: %s\n' "$*"; }
 
-# The mirror that this machine's apt uses for bookworm, else debootstrap's own default.
-# shellcheck disable=SC2016 # $(...) is apt's notation
-mirror=$(apt-get indextargets --format '$(CODENAME) $(ORIGIN) $(REPO_URI)' 'Created-By: Packages' \
-    2>/dev/null | awk '$1 == "bookworm" && $2 == "Debian" && !found++ { print $3 }') || mirror=''
+mirror=$("$repository/scripts/package/debian-mirror.sh")
 note "debootstrap bookworm${mirror:+ from $mirror}"
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root" ${mirror:+"$mirror"} \
     >"$inside/debootstrap.log" 2>&1 || {

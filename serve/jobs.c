@@ -13,6 +13,22 @@ double serve_clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+const int32_t *job_prompt(const job *j, size_t *n)
+{
+    const task *t = j->task;
+    int32_t i = t->prompts.n ? j->choice / (t->n_choices / t->prompts.n) : 0;
+    size_t from = i > 0 ? t->prompts.end[i - 1] : 0;
+    *n = t->prompts.end[i] - from;
+    return t->ids + from;
+}
+
+size_t job_n_prompt(const job *j)
+{
+    size_t n;
+    job_prompt(j, &n);
+    return n;
+}
+
 static task *free_task(shared *s)
 {
     for (int32_t i = 0; i < s->n_tasks; i++)
@@ -56,12 +72,12 @@ task *task_take(shared *s, int32_t n_choices)
     return t;
 }
 
-void task_queue(shared *s, task *t)
+void task_queue(shared *s, task *t, bool keep)
 {
     for (int32_t i = 0; i < t->n_choices; i++) {
         job *j = t->jobs[i];
         j->state = JOB_QUEUED;
-        j->keep = !t->stream;
+        j->keep = keep;
         j->queued_s = serve_clock_s();
         s->queue[s->n_queued++] = j;
     }

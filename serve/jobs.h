@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "drey/reply.h"
 #include "serve/server.h"
 
 enum {
@@ -28,10 +29,25 @@ enum {
     TASK_MOST_STOPS = 16,
     TASK_STOP_BYTES = 2048,
     TASK_MOST_BIASES = 1024,
-    TASK_GRAMMAR_BYTES = 64 << 10
+    TASK_GRAMMAR_BYTES = 64 << 10,
+    TASK_MOST_MESSAGES = 1024,
+    TASK_MOST_BREAKERS = 32,
+    TASK_BREAKER_BYTES = 1024,
+    TASK_FILE_BYTES = 256,
+    TASK_MOST_FIELDS = 32,
+    TASK_FIELD_BYTES = 1024
 };
 
-typedef enum task_kind { TASK_CHAT, TASK_COMPLETION, TASK_NATIVE } task_kind;
+/* The last ones write no text (chores.h). */
+typedef enum task_kind {
+    TASK_CHAT,
+    TASK_COMPLETION,
+    TASK_NATIVE,
+    TASK_SAVE,
+    TASK_RESTORE,
+    TASK_ERASE,
+    TASK_EMBED
+} task_kind;
 
 typedef struct job job;
 
@@ -39,16 +55,35 @@ typedef struct task {
     bool used;
     bool abandoned; /* it is released once its jobs are done */
     task_kind kind;
-    bool stream, usage, progress, logprobs, provisional, tokens, timings, ignore_eos, keep,
-        speculative;
+    bool stream, logprobs, tokens, ignore_eos;
+    struct {
+        bool usage, progress, timings, provisional, verbose;
+    } events; /* of a stream, what else they have; verbose: of any answer */
     int32_t n_choices, n_top;
     int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
-    int32_t seat;      /* the session that is wanted; -1: any */
-    drey_sampling sampling;
     struct {
-        drey_bias of[TASK_MOST_BIASES]; /* [n] */
-        int32_t n;
-    } biases;
+        int32_t most_ms; /* a text of several lines ends when it took longer; <= 0: never */
+        int32_t indent;  /* and before a line that begins with fewer blanks */
+    } lines;
+    struct {
+        int32_t wanted;   /* -1: any */
+        bool keep;        /* what is known of the prompt is not computed */
+        bool speculative; /* it may draft */
+    } session;
+    struct {
+        drey_sampling of;                         /* with these: */
+        drey_penalties penalties;                 /* their breakers may be those below */
+        const char *breakers[TASK_MOST_BREAKERS]; /* in text */
+        char text[TASK_BREAKER_BYTES];
+        bool shares;                        /* log-probabilities are of what the filters leave */
+        drey_bias biases[TASK_MOST_BIASES]; /* [n_biases] */
+        int32_t n_biases;
+    } sampling;
+    struct {
+        char text[TASK_FIELD_BYTES];
+        const char *of[TASK_MOST_FIELDS]; /* [n], in text: members of /completion's answer */
+        size_t n;                         /* 0: all */
+    } fields;
     struct {
         char text[TASK_STOP_BYTES];
         const char *of[TASK_MOST_STOPS]; /* [n], in text */
@@ -59,8 +94,24 @@ typedef struct task {
         size_t n;
         drey_grammar_kind kind;
     } grammar;
-    int32_t *ids; /* [n_context] */
+    int32_t *ids; /* [n_context]: all prompts, one after the other */
     size_t n_ids;
+    struct {
+        size_t end[TASK_MOST_CHOICES]; /* [n], in ids */
+        int32_t n;                     /* each has n_choices / n of the choices */
+        size_t n_predicted;            /* ids after them: what the text is expected to repeat */
+        bool echo;                     /* a choice begins with its prompt (echo.h) */
+    } prompts;
+    struct {
+        int32_t end[TASK_MOST_MESSAGES]; /* [n], in ids; -1: not known */
+        int32_t n;
+    } parts;               /* the first messages of a chat, or the texts that become vectors */
+    drey_reply_form reply; /* how a chat's answer is taken apart */
+    struct {
+        char file[TASK_FILE_BYTES]; /* of a session that is saved or restored */
+        int32_t norm;               /* of vectors, as drey_embed_normalize */
+        bool base64, native;        /* their form */
+    } chore;
     struct {
         char text[40];
         int64_t created; /* seconds since 1970 */
@@ -74,7 +125,12 @@ typedef enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE } job_state
 typedef struct job_counts {
     int64_t n_cached; /* tokens of the prompt that were not computed */
     int64_t prompt_done, prompt_total, n_tokens;
-    double first_s; /* when the first token came; 0: not yet */
+    size_t n_as_predicted;          /* tokens of the prediction that came */
+    size_t at_predicted;            /* after the last of them */
+    double first_s;                 /* when the first token came; 0: not yet */
+    bool has_new_line, line_begins; /* line_begins: so far it has n_blanks */
+    bool cut;                       /* the text ended because of its lines (task.lines) */
+    int32_t n_blanks;
 } job_counts;
 
 struct job {
@@ -99,7 +155,13 @@ struct job {
     drey_error error;
 };
 
-typedef enum record_kind { RECORD_TEXT, RECORD_TOKEN, RECORD_PROGRESS } record_kind;
+typedef enum record_kind {
+    RECORD_TEXT,
+    RECORD_TOKEN,
+    RECORD_PROGRESS,
+    RECORD_CHORE,
+    RECORD_VECTOR
+} record_kind;
 
 /* In front of each record's bytes. A token's are drey_logprob, the one written first; progress is a
  * record_progress. */
@@ -111,6 +173,20 @@ typedef struct record_progress {
     int64_t done, total;
     double s;
 } record_progress;
+
+/* What became of a session: RECORD_CHORE. */
+typedef struct record_chore {
+    int64_t n_tokens, n_bytes;
+    double s;
+} record_chore;
+
+/* Numbers of a vector, from its number `from` on: RECORD_VECTOR. */
+enum { RECORD_MOST_NUMBERS = 1020 }; /* whole groups of three bytes, for base64 */
+typedef struct record_vector {
+    int32_t input, row; /* row: of an input with a vector for each token */
+    int32_t from, n, n_all;
+    float numbers[RECORD_MOST_NUMBERS];
+} record_vector;
 
 /* What the server has done since it began. */
 typedef struct serve_totals {
@@ -155,16 +231,20 @@ typedef struct shared {
     int64_t began; /* seconds since 1970 */
     serve_totals totals;
     drey_error failed; /* code DREY_OK: nothing did */
+    struct past *past; /* the network thread's: responses that can be continued */
 } shared;
 
 double serve_clock_s(void);
+/* The prompt of a job: [*n] ids. */
+const int32_t *job_prompt(const job *j, size_t *n);
+size_t job_n_prompt(const job *j);
 
 /* ---- With the lock held ---- */
 
 /* A task with n free jobs; NULL: there are none. */
 task *task_take(shared *s, int32_t n_choices);
-/* Queues its jobs. */
-void task_queue(shared *s, task *t);
+/* Queues its jobs. keep: their records stay when they have been read. */
+void task_queue(shared *s, task *t, bool keep);
 /* Nobody wants it any more: its jobs are cancelled, wherever they are. */
 void task_abandon(shared *s, task *t);
 /* Gives back a task whose jobs are all done; false: some are not. */

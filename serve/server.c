@@ -1,23 +1,20 @@
-/* The server's memory and address: see server.h. */
+/* The server's memory: see server.h. */
 #include "serve/server.h"
 
 #include "common/error.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "serve/net/network.h"
+#include "serve/net/places.h"
 #include "serve/worker.h"
 
 struct server {
@@ -25,7 +22,6 @@ struct server {
     shared shared;
     network network;
     worker worker;
-    char address[300];
     char *memory; /* [n_memory]: one mapping, touched as it is needed */
     size_t n_memory, n_used;
 };
@@ -74,7 +70,7 @@ static void place_connections(server *s)
     n->n_large = (size_t)o->body_bytes;
     n->n_values = 1024 + n->n_large / 16;
     n->n_ids = n->n_large / 4;
-    n->n_connections = o->n_connections + CONNECTIONS_TURNED_AWAY;
+    n->n_connections = o->n_connections + PLACES_TURNED_AWAY;
     n->connections = take(s, (size_t)n->n_connections * sizeof *n->connections);
     for (int32_t i = 0; i < n->n_connections; i++) {
         char *in = take(s, CONNECTION_IN_BYTES), *out = take(s, CONNECTION_OUT_BYTES);
@@ -89,6 +85,19 @@ static void place_connections(server *s)
     n->ids = take(s, n->n_ids * sizeof *n->ids);
     n->scratch.capacity = n->n_large + NETWORK_PAGE_BYTES;
     n->scratch.text = take(s, n->scratch.capacity);
+    n->rewritten.capacity = n->n_large + NETWORK_PAGE_BYTES;
+    n->rewritten.text = take(s, n->rewritten.capacity);
+    n->streams.n = o->n_sessions + 1;
+    n->streams.n_ring = stream_ring_bytes(o->n_context);
+    n->streams.of = take(s, (size_t)n->streams.n * sizeof *n->streams.of);
+    for (int32_t i = 0; i < n->streams.n; i++) {
+        char *ring = take(s, n->streams.n_ring);
+        if (s->memory)
+            n->streams.of[i].ring = ring;
+    }
+    n->past.capacity = 2 * n->n_large;
+    n->past.memory = take(s, n->past.capacity);
+    s->shared.past = &n->past;
 }
 
 /* First counted, then taken. */
@@ -127,105 +136,8 @@ uint64_t server_bytes(const server *s)
 {
     /* A grammar for each session, and one that is tried out. */
     uint64_t grammars = drey_grammar_bytes(s->options.model, s->options.n_sessions + 1);
-    return s->n_memory + grammars + (uint64_t)s->network.n_connections * CONNECTION_KERNEL_BYTES +
+    return s->n_memory + grammars + (uint64_t)s->network.n_connections * SOCKET_KERNEL_BYTES +
            reading_bytes(s->options.body_bytes) + sizeof *s;
-}
-
-/* ---- Addresses ---- */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), n_end = strlen(end);
-    return n > n_end && strcmp(text + n - n_end, end) == 0;
-}
-
-/* A socket that nobody listens on any more is left over from a server that was killed. */
-static bool is_left_over(const struct sockaddr_un *name)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool left = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) != 0 &&
-                errno == ECONNREFUSED;
-    if (fd >= 0)
-        close(fd);
-    return left;
-}
-
-/* The user's own: a socket in a folder that others may read is not theirs to ask. */
-static drey_status listen_unix(server *s, drey_error *err)
-{
-    const char *path = s->options.host;
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof name.sun_path)
-        FAIL(err, DREY_ERR_USAGE, "a socket's path has at most %zu bytes",
-             sizeof name.sun_path - 1);
-    memcpy(name.sun_path, path, strlen(path) + 1);
-    struct stat info;
-    if (lstat(path, &info) == 0 && S_ISSOCK(info.st_mode) && is_left_over(&name))
-        unlink(path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    mode_t before = umask(0177);
-    int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&name, sizeof name);
-    int error = errno;
-    umask(before);
-    s->network.listener = fd;
-    if (bound != 0 || listen(fd, 128) != 0)
-        FAIL(err, DREY_ERR_IO, "cannot listen on %s: %s", path,
-             strerror(bound != 0 ? error : errno));
-    s->network.is_unix = true;
-    snprintf(s->address, sizeof s->address, "unix:%s", path);
-    return DREY_OK;
-}
-
-static void note_address(server *s, int fd)
-{
-    struct sockaddr_storage name;
-    socklen_t n = sizeof name;
-    char host[200] = "", port[16] = "";
-    getsockname(fd, (struct sockaddr *)&name, &n);
-    getnameinfo((struct sockaddr *)&name, n, host, sizeof host, port, sizeof port,
-                NI_NUMERICHOST | NI_NUMERICSERV);
-    bool v6 = strchr(host, ':') != NULL;
-    snprintf(s->address, sizeof s->address, "http://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "",
-             port);
-}
-
-static int listen_at(const struct addrinfo *at)
-{
-    int one = 1;
-    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 511) == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
-static drey_status listen_tcp(server *s, drey_error *err)
-{
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    char port[16];
-    snprintf(port, sizeof port, "%d", s->options.port);
-    int code = getaddrinfo(s->options.host, port, &hints, &found);
-    if (code != 0)
-        FAIL(err, DREY_ERR_IO, "cannot find the address \"%.100s\": %s", s->options.host,
-             gai_strerror(code));
-    int fd = -1;
-    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
-        fd = listen_at(at);
-    int error = errno;
-    freeaddrinfo(found);
-    s->network.listener = fd;
-    if (fd < 0)
-        FAIL(err, DREY_ERR_IO, "cannot listen on %.100s, port %d: %s%s", s->options.host,
-             s->options.port, strerror(error),
-             error == EADDRINUSE ? "; another server may be running there" : "");
-    note_address(s, fd);
-    return DREY_OK;
 }
 
 /* ---- Opening, running, closing ---- */
@@ -234,14 +146,13 @@ static drey_status init(server *s, drey_error *err)
 {
     shared *sh = &s->shared;
     network *n = &s->network;
-    n->listener = n->epoll = sh->wake = -1;
+    n->place.fd = n->epoll = sh->wake = -1;
     sh->options = n->options = &s->options;
     n->shared = sh;
     sh->began = (int64_t)time(NULL);
     pthread_mutex_init(&sh->lock, NULL);
     pthread_cond_init(&sh->work, NULL);
-    drey_status status =
-        ends_with(s->options.host, ".sock") ? listen_unix(s, err) : listen_tcp(s, err);
+    drey_status status = listen_open(&n->place, &s->options.at, err);
     if (status == DREY_OK)
         status = take_memory(s, err);
     sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -267,7 +178,7 @@ drey_status server_open(server **out, const serve_options *options, drey_error *
 
 const char *server_address(const server *s)
 {
-    return s->address;
+    return s->network.place.address;
 }
 
 drey_status server_run(server *s, drey_engine *engine, drey_error *err)

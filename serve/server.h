@@ -1,4 +1,5 @@
-/* drey serve: HTTP for programs that speak OpenAI's or llama.cpp's API, in front of one engine.
+/* drey serve: HTTP for programs that speak OpenAI's API, llama.cpp's or others, in front of one
+ * engine.
  *
  *   network.c, the caller's thread                     worker.c, its own thread
  *   sockets, HTTP, JSON, prompts    --- queue --->     the engine and its sessions: a step for all
@@ -10,15 +11,20 @@
 #pragma once
 
 #include "drey/drey.h"
+#include "serve/net/listen.h"
 
 typedef struct serve_options {
-    drey_model *model;    /* borrowed, as all that is borrowed until server_close */
-    const char *name;     /* of the model, as the server reports it; borrowed */
-    const char *aliases;  /* further names of it, each after a comma; NULL: none. Borrowed */
-    const char *host;     /* an address, a name, or a path that ends in ".sock"; borrowed */
-    int32_t port;         /* 0: one that is free */
-    const char *api_keys; /* separated by commas; NULL: nobody needs one. Borrowed */
+    drey_model *model;         /* borrowed, as all that is borrowed until server_close */
+    const char *name;          /* of the model, as the server reports it; borrowed */
+    const char *aliases;       /* further names of it, each after a comma; NULL: none. Borrowed */
+    const char *chat_template; /* NULL: the model's own. Borrowed */
+    bool no_reasoning;         /* templates get enable_thinking false, if a request says nothing */
+    listen_address at;
+    const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
+    const char *slot_folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
     const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
+    const char *closed;   /* "page", "metrics", "slots", with commas: not answered; NULL: none */
+    drey_pooling pooling; /* of vectors */
     int32_t n_sessions, n_context; /* as the engine's */
     int32_t n_queue;               /* requests that wait for a session */
     int32_t n_connections;
@@ -27,6 +33,7 @@ typedef struct serve_options {
     int32_t grace_s;        /* for texts that are being written when the server is asked to stop */
     int32_t n_predict;      /* tokens of a text, where a request does not say; 0: to the end */
     drey_sampling sampling; /* the same */
+    drey_penalties penalties;
     bool (*go_on)(void *user); /* asked several times per second: false stops the server */
     void (*log)(void *user, const char *line); /* what happens, a line each; NULL: nobody hears */
     void *user;

@@ -2,6 +2,9 @@
  * published. */
 #include "serve/worker.h"
 
+#include "serve/chores.h"
+#include "serve/echo.h"
+
 #include "common/error.h"
 
 #include <signal.h>
@@ -22,10 +25,38 @@ typedef struct listener {
     const drey_session *session;
 } listener;
 
+/* How many of the bytes come before a line with fewer blanks than are wanted; sets live.cut if that
+ * is there. */
+static size_t before_outdent(job *j, const char *bytes, size_t n)
+{
+    job_counts *live = &j->live;
+    for (size_t i = 0; i < n; i++) {
+        if (live->line_begins && (bytes[i] == ' ' || bytes[i] == '\t')) {
+            live->n_blanks++;
+            continue;
+        }
+        live->cut = live->line_begins && live->n_blanks < j->task->lines.indent;
+        if (live->cut)
+            return i;
+        live->line_begins = bytes[i] == '\n';
+        live->n_blanks = 0;
+        live->has_new_line = live->has_new_line || bytes[i] == '\n';
+    }
+    return n;
+}
+
 static bool on_text(void *user, const char *bytes, size_t n)
 {
     listener *l = user;
-    return job_record(l->shared, l->job, RECORD_TEXT, bytes, n);
+    job_counts *live = &l->job->live;
+    int32_t most_ms = l->job->task->lines.most_ms;
+    size_t n_taken = before_outdent(l->job, bytes, n);
+    if (n_taken > 0 && !job_record(l->shared, l->job, RECORD_TEXT, bytes, n_taken))
+        return false;
+    if (most_ms > 0 && live->has_new_line && live->first_s > 0 &&
+        serve_clock_s() - live->first_s > 0.001 * most_ms)
+        live->cut = true;
+    return !live->cut;
 }
 
 /* The prompt has been read: that is said before its first token. */
@@ -38,9 +69,11 @@ static void note_first(listener *l)
     j->live.first_s = serve_clock_s();
     p.s = j->live.first_s - j->began_s;
     drey_session_prompt(l->session, &p.done, &p.total);
+    p.done = p.total;
+    bool moved = j->live.prompt_done < p.total;
     j->live.prompt_done = p.done;
     j->live.prompt_total = p.total;
-    if (j->task->progress)
+    if (moved && j->task->events.progress)
         job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
 }
 
@@ -55,6 +88,20 @@ static void on_logprobs(void *user, const drey_logprob *written, const drey_logp
     job_record(l->shared, l->job, RECORD_TOKEN, all, (size_t)(1 + n_top) * sizeof *all);
 }
 
+/* Of the prediction's tokens those that came, in their order; some may be left out at a time. */
+static void note_predicted(job *j, int32_t id)
+{
+    enum { LEFT_OUT = 32 };
+    const int32_t *predicted = j->task->ids + j->task->n_ids;
+    size_t at = j->live.at_predicted, end = at + LEFT_OUT;
+    while (at < end && at < j->task->prompts.n_predicted && predicted[at] != id)
+        at++;
+    if (at < end && at < j->task->prompts.n_predicted) {
+        j->live.n_as_predicted++;
+        j->live.at_predicted = at + 1;
+    }
+}
+
 static bool on_token(void *user, int32_t id)
 {
     listener *l = user;
@@ -64,6 +111,7 @@ static bool on_token(void *user, int32_t id)
         return true;
     note_first(l);
     l->job->live.n_tokens++;
+    note_predicted(l->job, id);
     return !wanted || job_record(l->shared, l->job, RECORD_TOKEN, &written, sizeof written);
 }
 
@@ -100,18 +148,13 @@ struct loop {
     bool stepping;
 };
 
-static void finish(loop *l, seat *place, drey_status status, const drey_error *err)
+/* A text has ended. With the lock. */
+static void count_text(serve_totals *total, const job *j, const drey_statistics *t,
+                       const drey_session *session)
 {
-    shared *s = l->shared;
-    job *j = place->job;
-    const drey_statistics *t = &l->statistics[place - s->seats];
     drey_speculation speculation;
-    drey_session_speculation(place->session, &speculation);
-    pthread_mutex_lock(&s->lock);
-    serve_totals *total = &s->totals;
-    if (status == DREY_OK)
-        j->live.n_cached = t->cached_tokens; /* with what was restored */
-    total->prompt_tokens += (int64_t)j->task->n_ids - j->live.n_cached;
+    drey_session_speculation(session, &speculation);
+    total->prompt_tokens += (int64_t)job_n_prompt(j) - j->live.n_cached;
     total->cached_tokens += j->live.n_cached;
     total->prompt_s += t->prompt_s;
     total->predicted_tokens += t->generated_tokens;
@@ -121,17 +164,42 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     total->accepted += t->accepted;
     for (int i = 0; i < DREY_SPECULATION_DEPTHS; i++)
         total->depth_accepted[i] += speculation.depth_accepted[i];
-    int64_t n_all = (int64_t)j->task->n_ids + t->generated_tokens;
+    int64_t n_all = (int64_t)job_n_prompt(j) + t->generated_tokens;
     total->most_tokens = total->most_tokens > n_all ? total->most_tokens : n_all;
     if (t->ceiling_tokens_per_s > 0)
         total->ceiling = t->ceiling_tokens_per_s;
     double s_job = serve_clock_s() - j->began_s;
     total->job_s = total->job_s > 0 ? 0.7 * total->job_s + 0.3 * s_job : s_job;
+}
+
+/* Vectors of texts, each of which counts as a pass. With the lock. */
+static void count_vectors(serve_totals *total, const job *j)
+{
+    total->prompt_tokens += (int64_t)j->task->n_ids;
+    total->prompt_s += serve_clock_s() - j->began_s;
+    total->steps += j->task->parts.n;
+    total->busy_seats += j->task->parts.n;
+}
+
+static void finish(loop *l, seat *place, drey_status status, const drey_error *err)
+{
+    shared *s = l->shared;
+    job *j = place->job;
+    const drey_statistics *t = &l->statistics[place - s->seats];
+    pthread_mutex_lock(&s->lock);
+    if (status == DREY_OK)
+        j->live.n_cached = echo_computes(j->task) ? 0 : t->cached_tokens; /* or restored */
+    if (!chore_is(j->task))
+        count_text(&s->totals, j, t, place->session);
+    else if (j->task->kind == TASK_EMBED && status == DREY_OK)
+        count_vectors(&s->totals, j);
     j->n_published = j->n_written;
     j->counts = j->live;
     j->n_shown = 0;
     j->shown_changed = false;
     j->statistics = *t;
+    if (j->live.cut)
+        j->statistics.finish = DREY_FINISH_LENGTH;
     j->status = status;
     if (err)
         j->error = *err;
@@ -159,7 +227,7 @@ static void end_prompt(loop *l, seat *place)
         t->first_token_s = t->decode_s = 0;
         t->tokens_per_s = t->tokens_per_pass = t->ceiling_tokens_per_s = 0;
     }
-    if (j->task->progress && j->live.prompt_done < p.total)
+    if (j->task->events.progress && j->live.prompt_done < p.total)
         job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
 }
 
@@ -183,68 +251,82 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     const task *t = place->job->task;
     int32_t i = (int32_t)(place - l->shared->seats);
     drey_generate_options o;
-    size_t n_kept = 0;
+    size_t n_kept = 0, n_ids;
+    const int32_t *ids = job_prompt(place->job, &n_ids);
     drey_generate_options_init(&o);
     l->listeners[i] = (listener){l, l->shared, place->job, place->session};
     l->statistics[i] = (drey_statistics){.finish = DREY_FINISH_ERROR};
     bool writes = t->n_predict > 0;
     o.n_predict = writes ? t->n_predict : 1;
-    o.sampling = t->sampling;
-    o.sampling.seed += (uint64_t)place->job->choice;
+    o.sampling = t->sampling.of;
+    o.sampling.seed += (uint64_t)(place->job->choice % (t->n_choices / t->prompts.n));
     o.stops = t->stops.of;
     o.n_stops = t->stops.n;
     o.ignore_eos = t->ignore_eos;
-    o.no_draft = !t->speculative;
-    o.biases = t->biases.of;
-    o.n_biases = t->biases.n;
+    o.no_draft = !t->session.speculative;
+    o.no_known = !t->session.keep;
+    o.biases = t->sampling.biases;
+    o.n_biases = t->sampling.n_biases;
     o.on_text = writes ? on_text : NULL;
     o.on_token = on_token;
     o.on_logprobs = writes && t->logprobs ? on_logprobs : NULL;
+    o.after_filters = t->sampling.shares;
     o.n_top = t->n_top;
-    o.on_event = writes && t->provisional ? on_event : NULL;
+    o.on_event = writes && t->events.provisional ? on_event : NULL;
     o.on_end = on_end;
     o.user = &l->listeners[i];
     if (t->grammar.n > 0)
         TRY(drey_grammar_open(&place->grammar, l->shared->options->model, t->grammar.kind,
                               t->grammar.text, t->grammar.n, err));
     o.grammar = place->grammar;
-    if (!t->keep)
+    o.special = t->reply.special;
+    if (!t->session.keep)
         drey_session_reset(place->session);
-    drey_status status = drey_session_sync(place->session, t->ids, t->n_ids, &n_kept, err);
+    if (t->prompts.echo)
+        TRY(echo_prompt(l->shared, place->job, place->session, err));
+    drey_status status = drey_session_sync(place->session, ids, n_ids, &n_kept, err);
+    if (status == DREY_OK)
+        status =
+            drey_session_predict(place->session, t->ids + t->n_ids, t->prompts.n_predicted, err);
     if (status == DREY_OK)
         status = drey_session_begin(place->session, &o, &l->statistics[i], err);
     place->job->live.n_cached = (int64_t)n_kept;
     return status;
 }
 
-/* How many tokens the session would not compute again. */
-static size_t common(const seat *place, const task *t)
+/* How many tokens of its n_ids the session would not compute again. */
+static size_t common(const seat *place, const job *j, size_t *n_ids)
 {
     const int32_t *ids;
-    size_t n_ids, n = 0;
-    drey_session_timeline(place->session, &ids, &n_ids);
-    while (n < n_ids && n < t->n_ids && ids[n] == t->ids[n])
+    size_t n = 0, n_prompt;
+    const int32_t *prompt = job_prompt(j, &n_prompt);
+    drey_session_timeline(place->session, &ids, n_ids);
+    while (n < *n_ids && n < n_prompt && ids[n] == prompt[n])
         n++;
     return n;
 }
 
-/* The idle session that the job may have: the one it asks for, else the one that knows most of its
- * prompt, of equals the one that was left longest ago. NULL: it has to wait. */
-static seat *choose_seat(shared *s, const task *t)
+/* The idle session that the job may have: the one it asks for; else the one that knows most of its
+ * prompt, if most of what that one knows is used; else the one that was left longest ago, which
+ * copies what others know. NULL: it has to wait. */
+static seat *choose_seat(shared *s, const job *j)
 {
-    seat *best = NULL;
+    const task *t = j->task;
+    seat *best = NULL, *oldest = NULL;
     size_t most = 0;
     for (int32_t i = 0; i < s->options->n_sessions; i++) {
         seat *place = &s->seats[i];
-        if (place->job || (t->seat >= 0 && t->seat != i))
+        if (place->job || (t->session.wanted >= 0 && t->session.wanted != i))
             continue;
-        size_t n = t->keep ? common(place, t) : 0;
-        if (!best || n > most || (n == most && place->used < best->used)) {
+        size_t n_all = 0, n = t->session.keep ? common(place, j, &n_all) : 0;
+        if (n > most && 2 * n >= n_all) {
             best = place;
             most = n;
         }
+        if (!oldest || place->used < oldest->used)
+            oldest = place;
     }
-    return best;
+    return best ? best : oldest;
 }
 
 /* The first in the queue that a session is idle for takes it; NULL: nobody does. With the lock. */
@@ -253,8 +335,9 @@ static seat *take_job(loop *l)
     shared *s = l->shared;
     for (int32_t i = 0; i < s->n_queued; i++) {
         job *j = s->queue[i];
-        seat *place = choose_seat(s, j->task);
-        if (!place)
+        bool alone = chore_is(j->task) || echo_computes(j->task);
+        seat *place = l->stepping && alone ? NULL : choose_seat(s, j);
+        if (!place) /* or it has to wait for the end of the others' pass */
             continue;
         for (s->n_queued--; i < s->n_queued; i++)
             s->queue[i] = s->queue[i + 1];
@@ -277,8 +360,18 @@ static void note_progress(loop *l, seat *place)
     bool moved = p.done != j->live.prompt_done || p.total != j->live.prompt_total;
     j->live.prompt_done = p.done;
     j->live.prompt_total = p.total;
-    if (moved && j->task->progress && j->live.n_tokens == 0)
+    if (moved && j->task->events.progress && j->live.n_tokens == 0)
         job_record(l->shared, j, RECORD_PROGRESS, &p, sizeof p);
+}
+
+/* A part of a chore. */
+static void do_chore(loop *l, seat *place)
+{
+    drey_error err = {0};
+    bool over;
+    drey_status status = chore_do(l->shared, place->job, place->session, &over, &err);
+    if (status != DREY_OK || over)
+        finish(l, place, status, &err);
 }
 
 /* All that can begin does. */
@@ -292,6 +385,11 @@ static void begin_jobs(loop *l)
         pthread_mutex_unlock(&s->lock);
         if (!place)
             return;
+        if (chore_is(place->job->task)) {
+            l->statistics[place - s->seats] = (drey_statistics){0};
+            do_chore(l, place);
+            continue;
+        }
         drey_status status = begin(l, place, &err);
         if (status != DREY_OK) {
             finish(l, place, status, &err);
@@ -309,25 +407,35 @@ static void begin_jobs(loop *l)
 
 /* ---- Steps ---- */
 
-/* What a step has brought. */
-static void publish(loop *l)
+static void note_totals(loop *l, int n_steps)
 {
     shared *s = l->shared;
     drey_counts counts;
     drey_prefixes prefixes;
-    int32_t n_seats = s->options->n_sessions;
     drey_engine_count(l->worker->engine, &counts);
     drey_engine_prefixes(l->worker->engine, &prefixes);
     pthread_mutex_lock(&s->lock);
     s->totals.engine = counts;
     s->totals.prefixes = prefixes;
-    s->totals.steps++;
-    s->totals.busy_seats += s->n_running;
+    s->totals.steps += n_steps;
+    s->totals.busy_seats += n_steps * s->n_running;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* What a step has brought. */
+static void publish(loop *l, int n_steps)
+{
+    shared *s = l->shared;
+    int32_t n_seats = s->options->n_sessions;
+    note_totals(l, n_steps);
     for (int32_t i = 0; i < n_seats; i++) {
         seat *place = &s->seats[i];
         if (!place->job)
             continue;
+        if (chore_is(place->job->task)) {
+            do_chore(l, place);
+            continue;
+        }
         if (!drey_session_is_writing(place->session)) {
             end_prompt(l, place);
             finish(l, place, DREY_OK, NULL);
@@ -360,9 +468,23 @@ static void step_apart(loop *l)
     }
 }
 
+/* Whether a text is being written, or all that runs are chores. */
+static bool anybody_writes(const loop *l)
+{
+    const shared *s = l->shared;
+    for (int32_t i = 0; i < s->options->n_sessions; i++)
+        if (s->seats[i].job && !chore_is(s->seats[i].job->task))
+            return true;
+    return false;
+}
+
 static void step(loop *l)
 {
     int32_t n_writing;
+    if (!anybody_writes(l)) {
+        publish(l, 0);
+        return;
+    }
     l->stepping = true;
     drey_status status = drey_engine_step(l->worker->engine, &n_writing, NULL);
     l->stepping = false;
@@ -374,7 +496,7 @@ static void step(loop *l)
     } else {
         step_apart(l);
     }
-    publish(l);
+    publish(l, 1);
 }
 
 /* ---- The thread ---- */
@@ -415,11 +537,28 @@ static void warm_up(loop *l)
     eventfd_write(s->wake, 1);
 }
 
+/* While nobody asks, a kept beginning goes to its folder. Returns how many are left to write. */
+static int64_t write_prefix(loop *l)
+{
+    int64_t n_left;
+    drey_engine_write_prefixes(l->worker->engine, 1, &n_left, NULL);
+    return n_left;
+}
+
 static void serve(loop *l)
 {
     shared *s = l->shared;
-    for (;;) {
+    for (int64_t n_left = 1;;) {
         begin_jobs(l);
+        pthread_mutex_lock(&s->lock);
+        bool rests = s->n_running == 0 && s->n_queued == 0 && !s->stopping;
+        pthread_mutex_unlock(&s->lock);
+        if (rests && n_left > 0) {
+            n_left = write_prefix(l);
+            note_totals(l, 0);
+            continue;
+        }
+        n_left = 1;
         pthread_mutex_lock(&s->lock);
         while (s->n_running == 0 && s->n_queued == 0 && !s->stopping)
             pthread_cond_wait(&s->work, &s->lock);

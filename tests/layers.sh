@@ -6,14 +6,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-order=(common base os gguf kernel unit weights text grammar template model sample tree exit draft policy plan store
-    engine session tune bench train)
+order=(common base os gguf kernel quantise unit weights text grammar template reply model convert sample tree exit draft policy plan store
+    ranks engine session worker tune bench train)
 
 # The one header of a folder that other folders include; common, base and os are sets of tools, each
 # of which is included alone, and kernels need no more of GGUF files than their types.
-doors=(gguf/types.h gguf/gguf.h kernel/kernel.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h
+doors=(gguf/types.h gguf/gguf.h kernel/kernel.h quantise/importance.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h reply/reply_forms.h
     model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
-    plan/plan.h store/store.h engine/engine.h session/session_probe.h tune/machine_limits.h)
+    plan/plan.h store/store.h ranks/ranks.h engine/engine.h session/session_probe.h tune/machine_limits.h)
 
 mapfile -t sources < <(find common src tune bench train -name '*.[ch]' | sort)
 awk -v order="${order[*]}" -v doors="${doors[*]}" '
@@ -26,7 +26,7 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
     FNR == 1 && !(from in rank) { bad(from " is a folder that tests/layers.sh does not know") }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
-        if (to ~ /^drey\/(drey|chat|tune|train)\.h$/) next
+        if (to ~ /^drey\/(drey|chat|reply|tune|train|convert|quantize)\.h$/) next
         if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder as well"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder")
         else if (rank[target[1]] > rank[from])
@@ -44,7 +44,7 @@ mapfile -t users < <(find cli serve examples -name '*.[ch]' | sort)
 awk '
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]; split(FILENAME, part, "/"); from = part[1]
-        if (to ~ /^drey\/(drey|chat|tune|train)\.h$/) next
+        if (to ~ /^drey\/(drey|chat|reply|tune|train|convert|quantize)\.h$/) next
         if (from != "examples" && to ~ /^(common|serve)\//) next
         if (from == "cli" && to ~ /^(cli\/|bench\/bench\.h$|tune\/measured\.h$)/) next
         print FILENAME ":" FNR ": \"" to "\" may not be used here"

@@ -31,6 +31,7 @@ endfunction()
 drey_form_test(layers)
 drey_form_test(style)
 drey_form_test(headers ${CMAKE_C_COMPILER})
+drey_form_test(service_units $<TARGET_FILE:drey>)
 
 # Scripts that run the command or an installed program do it on a toy.
 add_executable(make_toy support/programs/make_toy.c)
@@ -53,6 +54,8 @@ endif()
 # A sanitizer takes memory of its own, and a foreign program cannot be linked plainly to it.
 if(NOT DREY_SANITIZE)
   drey_script_test(install ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER} $<TARGET_FILE:make_toy>)
+  drey_script_test(package ${CMAKE_BINARY_DIR} $<TARGET_FILE:drey> $<TARGET_FILE:make_toy>)
+  drey_script_test(python/wheel ${CMAKE_BINARY_DIR} $<TARGET_FILE:drey> $<TARGET_FILE:make_toy>)
   drey_script_test(text/same_text_models $<TARGET_FILE:drey>)
   drey_script_test(text/budget $<TARGET_FILE:drey>)
   set_tests_properties(budget PROPERTIES RUN_SERIAL TRUE)

@@ -1,5 +1,5 @@
-/* The completions: see completion.h. What a value can be is read from an option's argument: FILE
- * and DIR are paths, words in small letters and sizes stand for themselves. */
+/* The completions: see completion.h. What a value can be is read from an option's argument: FILE,
+ * PATH and FOLDER are paths, words in small letters and sizes stand for themselves. */
 #include "cli/args/completion.h"
 
 #include "cli/args/help.h"
@@ -17,8 +17,8 @@ static value value_of(const cli_option *o)
     value v = {0};
     option_argument(o, argument);
     for (char *rest = argument, *word; (word = strtok_r(rest, "|", &rest));) {
-        v.file |= strcmp(word, "FILE") == 0;
-        v.folder |= strcmp(word, "DIR") == 0;
+        v.file |= strcmp(word, "FILE") == 0 || strcmp(word, "PATH") == 0;
+        v.folder |= strcmp(word, "FOLDER") == 0;
         if (strchr("abcdefghijklmnopqrstuvwxyz0123456789", *word)) {
             size_t n = strlen(v.words);
             snprintf(v.words + n, sizeof v.words - n, n ? " %s" : "%s", word);

@@ -16,7 +16,7 @@ const cli_usage cli_usages[] = {
      "Holds a conversation, turn by turn; /help inside lists what else can be typed.\n",
      "  drey chat -m big.gguf -d small.gguf --memory 2G --system \"Be brief.\"\n"},
     {CLI_SERVE, "serve", "-m MODEL.gguf", "an HTTP server for other programs, and a page",
-     "An HTTP server for programs that speak OpenAI's API, or llama.cpp's server's.\n",
+     "An HTTP server: the APIs of OpenAI, Anthropic, ollama and llama.cpp, and a page.\n",
      "  drey serve -m big.gguf -d small.gguf --memory 4G --port 8080\n"},
     {CLI_PREPARE, "prepare", "MODEL.gguf", "packs the weights once, next to the model",
      "Writes a sidecar, MODEL.gguf.drey: the model's weights as the kernels need them,\n"
@@ -27,6 +27,19 @@ const cli_usage cli_usages[] = {
      "Shows where a memory budget goes, what stays in memory, what passes read, the\n"
      "speed to expect, what 256M more would buy. Loads nothing; measures for a second.\n",
      "  drey plan -m big.gguf -d small.gguf --memory 2G\n"},
+    {CLI_PULL, "pull", "NAME|URL", "downloads a model, after showing its plan",
+     "Downloads OWNER/NAME[:QUANT], OWNER/NAME/FILE.gguf or a URL, from Hugging Face\n"
+     "(HF_ENDPOINT, HF_TOKEN). Its first megabytes have all that the plan needs, which\n"
+     "is shown first. What breaks off is continued by the same command.\n",
+     "  drey pull Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M --memory 4G\n"},
+    {CLI_CONVERT, "convert", "FOLDER OUT.gguf", "a model of safetensors becomes a GGUF file",
+     "Writes a GGUF file of a model as hubs hold it: a folder with config.json,\n"
+     "safetensors and a tokenizer. What drey would not run is refused first.\n",
+     "  drey convert Qwen2.5-7B-Instruct qwen.gguf --type q8_0\n"},
+    {CLI_QUANTIZE, "quantize", "MODEL.gguf OUTPUT.gguf TYPE", "fewer bits per weight",
+     "Writes a model with fewer bits per weight. TYPE is Q8_0, Q6_K, Q5_K_M, Q4_K_M,\n"
+     "Q3_K_M, Q2_K, IQ4_XS, F16 or another one of those that man drey lists.\n",
+     "  drey quantize big.gguf tiny.gguf Q2_K --allow-requantize\n"},
     {CLI_INSPECT, "inspect", "FILE.gguf", "header, keys and tensors of a file",
      "Checks a GGUF file of any architecture and shows its header, keys and tensors.\n",
      "  drey inspect model.gguf | less\n"},
@@ -41,6 +54,11 @@ const cli_usage cli_usages[] = {
      "Scores a text, one window after another, each token but the first of a window\n"
      "given those before it. With --exit fast also by where tokens leave early.\n",
      "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n"},
+    {CLI_VERIFY, "verify", "-m MODEL.gguf", "shows that texts do not depend on drafting",
+     "Writes texts after each prompt, greedy and sampled, without a draft on one\n"
+     "thread, and again in every way there is: drafts, policies, budgets, threads,\n"
+     "kernels, several at once. Compares each token; exit code 1 if one differs.\n",
+     "  drey verify -m big.gguf -d small.gguf -n 16\n"},
     {0, "train", "-m MODEL.gguf", "trains what makes it faster",
      "Lets a model write texts and trains a small file on them, next to the model.\n",
      "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n"},
@@ -240,10 +258,8 @@ static void make_first(help_text *h)
         add(h, "  drey %-26s  %s\n", words, u->summary);
     }
     add(h, "  drey --version; drey --completion bash|zsh|fish\n"
-           "\n"
            "Each has its own --help; man drey says more. Sizes are binary: 800M, 2.5G.\n"
            "Exit codes: 0, 1 could not, 2 wrong usage, 129, 130, 143 ended by a signal.\n"
-           "\n"
            "example:\n"
            "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n");
 }

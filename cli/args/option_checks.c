@@ -116,6 +116,21 @@ static bool names_shares(const char *units)
     return false;
 }
 
+static bool are_endpoints(const char *words)
+{
+    static const char *const known[] = {"page", "metrics", "slots"};
+    size_t n;
+    for (const char *at = words; *at; at += n + (at[n] == ',')) {
+        bool found = false;
+        n = strcspn(at, ",");
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            found |= strlen(known[i]) == n && memcmp(known[i], at, n) == 0;
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
 /* ---- Files ---- */
 
 /* The file that an option names; NULL: none, or standard output. */
@@ -163,11 +178,16 @@ drey_status options_check(const cli_settings *s, drey_error *err)
 {
     if (check_files(s, err) != DREY_OK)
         return DREY_ERR_USAGE;
-    if (s->drafting.draft_auto &&
-        !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_TUNE)))
-        REFUSE("-d auto is for drey run, chat, serve, plan and tune: name a draft");
+    if (s->drafting.draft_auto && !(s->command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_PULL |
+                                                  CLI_SERVE | CLI_VERIFY | CLI_TUNE)))
+        REFUSE("-d auto is for drey run, chat, serve, plan, verify and tune: name a draft");
+    if (s->command == CLI_CONVERT && !s->output)
+        REFUSE("name a model's folder, and the file to write");
+    if (s->command == CLI_QUANTIZE && !s->quantize.type)
+        REFUSE("name a model, the file to write, and a type such as Q4_K_M");
     if (s->command & CLI_OPERAND && !s->operand)
         REFUSE("name a %s", s->command == CLI_PREPARE  ? "model to prepare"
+                            : s->command == CLI_PULL   ? "model to download: OWNER/NAME or a URL"
                             : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
                                                        : "file to inspect");
     if (s->picture.turns && option_given(s, "turn"))
@@ -176,8 +196,15 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     bool takes_model = option_find("model")->commands & s->command;
     if (s->command == CLI_TUNE && names_shares(s->common.units))
         REFUSE("leave the shares out of --units: they are what is measured");
-    if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->common.model)
+    if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->common.model &&
+        !s->serve.models)
         REFUSE("name a model with -m MODEL.gguf");
+    if (s->serve.models && (s->common.model || s->serve.alias))
+        REFUSE("--models serves a folder, whose files name the models: leave -m and --alias out");
+    if (option_given(s, "models-max") && !s->serve.models)
+        REFUSE("--models-max is about several models: name a folder with --models");
+    if (s->serve.closed && !are_endpoints(s->serve.closed))
+        REFUSE("--closed takes page, metrics and slots, with commas between them");
     bool drafts = option_find("draft")->commands & s->command;
     if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;

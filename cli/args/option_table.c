@@ -3,6 +3,7 @@
 #include "cli/args/options.h"
 
 #include "drey/train.h"
+#include "serve/front/front.h"
 #include "serve/server.h"
 
 #include <stdio.h>
@@ -12,12 +13,13 @@ enum {
     /* commands that plan memory */
     TRAIN_HEADS = CLI_TRAIN_MEDUSA | CLI_TRAIN_EAGLE,
     TRAIN = CLI_TRAIN_EXIT | TRAIN_HEADS,
-    ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_BENCH_MODEL | TRAIN,
+    ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY |
+             CLI_BENCH_MODEL | TRAIN,
     BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
     EXITS = TEXTS | CLI_PERPLEXITY, /* that passes may end early for */
-    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE
+    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -39,6 +41,7 @@ NAMES(part)
 NAMES(io)
 NAMES(fallback)
 NAMES(kv)
+NAMES(pooling)
 NAMES(exit)
 #undef NAMES
 
@@ -84,16 +87,21 @@ static bool features_parse(const char *name, int *i)
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          common.model, "FILE", "the model that decides the text"),
-    PLAIN("draft", 'd', CLI_DRAFT, EXITS | CLI_TUNE | CLI_TRAIN_EXIT, drafting.draft_path, NULL,
-          "what guesses ahead (auto)"),
-    PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE, common.memory_bytes, "SIZE|auto|unlimited",
-          "bound on everything in memory (auto)"),
+    PLAIN("draft", 'd', CLI_DRAFT, EXITS | CLI_VERIFY | CLI_TUNE | CLI_TRAIN_EXIT | CLI_PULL,
+          drafting.draft_path, NULL, "what guesses ahead (auto)"),
+    PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE | CLI_PULL | CLI_QUANTIZE, common.memory_bytes,
+          "SIZE|auto|unlimited", "bound on everything in memory (auto)"),
 
-    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | TRAIN, output, "FILE",
+    TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | CLI_PULL | TRAIN, output, "PATH",
          "another place for the file that is written"),
     FLAG("check", 0, CLI_PREPARE, prepare.check,
          "read model and sidecar to the last byte and compare"),
-    FLAG("force", 0, CLI_PREPARE, prepare.force,
+    FLAG("dry-run", 0, CLI_PULL, prepare.dry_run, "the plan alone; nothing is downloaded"),
+    TEXT("imatrix", 0, CLI_QUANTIZE, quantize.importance, "FILE",
+         "which columns of matrices matter (none)"),
+    FLAG("allow-requantize", 0, CLI_QUANTIZE, quantize.again,
+         "also from a model that is quantised already"),
+    FLAG("force", 0, CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE, prepare.force,
          "write even where a good sidecar, or another file, is"),
     FLAG("planes", 0, CLI_PREPARE, prepare.planes, "high and low bits apart, for drey run -d self"),
     COUNT("turn", 0, CLI_REPORT, picture.turn, "K", 0, INT32_MAX,
@@ -103,12 +111,25 @@ const cli_option cli_options[] = {
     FLAG("ids", 0, CLI_TOKENIZE, tokens.ids, "the other way, a JSON array of token ids into text"),
     FLAG("bos", 0, CLI_TOKENIZE, tokens.bos, "begin with BOS if the model wants it"),
 
+    TEXT("models", 0, CLI_SERVE, serve.models, "FOLDER",
+         "serves the models of a folder, instead of -m"),
+    COUNT("models-max", 0, CLI_SERVE, serve.n_loaded, "N", 0, FRONT_MAX_MODELS,
+          "of them loaded at once, 0 for any (0)"),
+    TEXT("slot-save-path", 0, CLI_SERVE, serve.slot_folder, "FOLDER",
+         "where clients may save sessions"),
     TEXT("host", 0, CLI_SERVE, serve.host, "ADDRESS|PATH.sock", "where it listens (127.0.0.1)"),
     COUNT("port", 0, CLI_SERVE, serve.port, "N", 0, 65535, "its port, 0 for any (8080)"),
     TEXT("alias", 0, CLI_SERVE, serve.alias, "NAME", "the name that the model has for clients"),
+    TEXT("chat-template", 0, CLI_SERVE, serve.chat_template, "NAME|FILE",
+         "the template of chats, instead of the model's"),
+    FLAG("no-reasoning", 0, CLI_SERVE, serve.no_reasoning, "templates leave reasoning out"),
     TEXT("api-key", 0, CLI_SERVE, serve.api_key, "KEY,...", "what clients must send"),
     TEXT("cors-origin", 0, CLI_SERVE, serve.cors_origin, "ORIGIN,...|localhost|*",
          "pages that may ask"),
+    TEXT("closed", 0, CLI_SERVE, serve.closed, "page,metrics,slots",
+         "endpoints that are not answered"),
+    COUNT("rank-wait", 0, CLI_RUN, common.rank_wait_s, "S", 1, 86400,
+          "under mpirun: seconds of silence after which a rank is given up (120)"),
     COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL, n_sessions, "N", 1,
           DREY_MAX_SESSIONS, "texts that are written at the same time (1)"),
     COUNT("queue", 0, CLI_SERVE, serve.n_queue, "N", 0, SERVE_MAX_QUEUE,
@@ -117,7 +138,8 @@ const cli_option cli_options[] = {
           "connections at the same time (64)"),
     SIZE("max-body", 0, CLI_SERVE, serve.body_bytes, "SIZE", SERVE_MIN_BODY, SERVE_MAX_BODY,
          "the largest request that is taken"),
-    COUNT("timeout", 0, CLI_SERVE, serve.timeout_s, "S", 1, 86400, "seconds for a client (30)"),
+    COUNT("timeout", 0, CLI_SERVE | CLI_PULL, serve.timeout_s, "S", 1, 86400,
+          "seconds for a client (30)"),
     COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400, "seconds in which it stops (8)"),
 
     PLAIN("disk", 0, CLI_RATE, CLI_PLAN, plan.disk_bytes_per_s, "SIZE/s",
@@ -125,7 +147,7 @@ const cli_option cli_options[] = {
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure, "sizes, and speeds for a stated disk"),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors, "the place of each tensor"),
 
-    TEXT("prompts", 0, CLI_TUNE | TRAIN, prompts, "FILE",
+    TEXT("prompts", 0, CLI_TUNE | CLI_VERIFY | TRAIN, prompts, "FILE",
          "{\"turns\": [\"...\"]} per line (some of drey's own)"),
     FLAG("show", 0, CLI_TUNE, show, "measure nothing; show what was measured"),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, train.n_hidden, "N", 1, 1024,
@@ -150,19 +172,20 @@ const cli_option cli_options[] = {
     TEXT("contexts", 0, CLI_BENCH_MODEL, bench.contexts, "N,N,...",
          "positions before a pass (0,4096,16384)"),
     FLAG("every", 0, CLI_BENCH_MODEL, bench.every, "passes of 1, 2, 3 to 64 rows"),
-    TEXT("type", 0, CLI_BENCH_KERNELS, bench.type, "TYPE", "the kernels of one type only"),
+    TEXT("type", 0, CLI_BENCH_KERNELS | CLI_CONVERT, bench.type, "TYPE",
+         "the kernels of one type only"),
     FLAG("list", 0, CLI_BENCH_KERNELS, bench.list, "a table of types and tiers"),
     FLAG("sizes", 0, CLI_BENCH_DISK, bench.sizes, "reads of several sizes"),
     COUNT("seconds", 0, CLI_BENCH_DISK, bench.seconds, "N", 1, 3600,
           "how long to read (2 at most)"),
-    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | TRAIN, json, "FILE|-",
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | CLI_VERIFY | TRAIN, json, "FILE|-",
          "the numbers as JSON, - for standard output"),
 
     TEXT("prompt", 'p', CLI_RUN, text.prompt, "TEXT", "the prompt (-f, or standard input)"),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY, text.file, "FILE", "a file with the prompt"),
-    COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | TRAIN, text.n_predict, "N", 1, INT32_MAX,
-          "most tokens to write (512)"),
-    COUNT("context", 'c', TEXTS | CLI_TUNE, common.n_context, "N", 2, DREY_MAX_CONTEXT,
+    COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY | TRAIN, text.n_predict, "N",
+          1, INT32_MAX, "most tokens to write (512)"),
+    COUNT("context", 'c', TEXTS | CLI_TUNE | CLI_PULL, common.n_context, "N", 2, DREY_MAX_CONTEXT,
           "most tokens of prompt and text"),
     FLAG("chat", 0, CLI_RUN, text.chat, "one turn of a chat"),
     TEXT("system", 0, CLI_RUN | CLI_CHAT, text.system, "TEXT", "the system message"),
@@ -177,10 +200,25 @@ const cli_option cli_options[] = {
     COUNT("top-k", 0, SAMPLED, sampling.top_k, "K", 0, INT32_MAX, "among the K most likely"),
     REAL("top-p", 0, SAMPLED, sampling.top_p, "P", 0, 1, "among those that make up P"),
     REAL("min-p", 0, SAMPLED, sampling.min_p, "P", 0, 1, "at least P times the most likely"),
+    REAL("repeat-penalty", 0, SAMPLED, penalties.repeat, "X", 0.01, 100,
+         "divides logits of tokens that were there (1)"),
+    REAL("presence-penalty", 0, SAMPLED, penalties.presence, "X", -100, 100,
+         "taken from those logits (0)"),
+    REAL("frequency-penalty", 0, SAMPLED, penalties.frequency, "X", -100, 100,
+         "taken each time they were there (0)"),
+    COUNT("repeat-last-n", 0, CLI_RUN | CLI_CHAT, penalties.last_n, "N", -1, INT32_MAX,
+          "among the last N tokens, -1: all (64)"),
+    REAL("dry-multiplier", 0, CLI_RUN | CLI_CHAT, penalties.dry_multiplier, "X", 0, 100,
+         "DRY: against repeated sequences (0)"),
+    REAL("dry-base", 0, CLI_RUN | CLI_CHAT, penalties.dry_base, "X", 1, 100, "how it grows (1.75)"),
+    COUNT("dry-allowed-length", 0, CLI_RUN | CLI_CHAT, penalties.dry_allowed_length, "N", 0,
+          INT32_MAX, "tokens that may repeat (2)"),
+    COUNT("dry-last-n", 0, CLI_RUN | CLI_CHAT, penalties.dry_last_n, "N", -1, INT32_MAX,
+          "among the last N tokens, -1: all (-1)"),
     PLAIN("seed", 0, CLI_SEED, SAMPLED | TRAIN, sampling.seed, "S", "one seed, one text (0)"),
     SIZE("prefix-memory", 0, CLI_CHAT | CLI_SERVE, prefixes.memory, "SIZE", 1,
          (double)(UINT64_C(1) << 50), "for the beginnings of texts, to use again"),
-    TEXT("prefix-folder", 0, CLI_CHAT | CLI_SERVE, prefixes.folder, "DIR",
+    TEXT("prefix-folder", 0, CLI_CHAT | CLI_SERVE, prefixes.folder, "FOLDER",
          "where they outlive the process"),
     SIZE("prefix-disk", 0, CLI_CHAT | CLI_SERVE, prefixes.disk, "SIZE", 1,
          (double)(UINT64_C(1) << 50), "the most that this folder takes"),
@@ -194,11 +232,11 @@ const cli_option cli_options[] = {
     FLAG("raw-ids", 0, CLI_RUN, text.raw_ids, "token ids instead of text"),
 
     CHOICE("exit", 0, EXITS, drafting.exit, exit,
-           "end passes where tokens are decided (fast: lossy)"),
+           "end passes where tokens are decided (fast is lossy)"),
     TEXT("exit-file", 0, EXITS, drafting.exit_file, "FILE", "what says where (next to the model)"),
     REAL("exit-threshold", 0, EXITS | CLI_TRAIN_EXIT, drafting.exit_threshold, "X", 0.01, 1,
          "how sure it has to be"),
-    CHOICE("policy", 0, TEXTS, drafting.policy, policy, "how to draft (auto)"),
+    CHOICE("policy", 0, TEXTS | CLI_VERIFY, drafting.policy, policy, "how to draft (auto)"),
     SET("with", 0, TEXTS | CLI_TRAIN_EXIT, drafting.with, "lookup", part,
         "parts of drafting to add"),
     COUNT("draft-tokens", 0, TEXTS, drafting.draft_tokens, "N", 1, DREY_MAX_DRAFTED,
@@ -209,7 +247,8 @@ const cli_option cli_options[] = {
          "llmcad, edgellm: where drafting ends at first (0.01)"),
     CHOICE("fallback", 0, TEXTS, drafting.fallback, fallback, "how alpha moves (mean)"),
     SET("without", 0, TEXTS, drafting.without, NULL, part, "parts of drafting to leave out"),
-    COUNT("threads", 't', CORES, common.n_threads, "N", 1, DREY_MAX_THREADS, "threads (the cores)"),
+    COUNT("threads", 't', CORES | CLI_QUANTIZE, common.n_threads, "N", 1, DREY_MAX_THREADS,
+          "threads (the cores)"),
     TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, common.units, "UNITS|cpu|auto",
          "who computes, as in cpu:0-3=3+cpu:4-7=1"),
     TEXT("cpu", 0, CORES, common.cpu_tier, "amx|avx512|avxvnni|avx2|i8mm|dotprod|neon|ref|float",
@@ -224,9 +263,11 @@ const cli_option cli_options[] = {
          "what drey prepare wrote (next to the model)"),
     COUNT("prompt-chunk", 0, ENGINE, common.prompt_chunk, "ROWS", 1, DREY_MAX_PROMPT_CHUNK,
           "rows of a prompt's pass"),
+    CHOICE("pooling", 0, CLI_SERVE, serve.pooling, pooling, "how texts become vectors"),
     FLAG("quiet", 'q',
-         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_PREPARE | CLI_TUNE | TRAIN, quiet,
-         "no progress and no statistics"),
+         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
+             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | TRAIN,
+         quiet, "no progress and no statistics"),
     FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help, "this text"),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
@@ -245,22 +286,32 @@ static const struct {
     {CLI_TRAIN_EXIT, "draft", "what names the candidates, not auto (lookup)"},
     {CLI_PREPARE, "output", "another place, which --sidecar names then"},
     {CLI_REPORT, "output", "the picture (standard output)"},
+    {CLI_PULL, "output", "another folder (DREY_MODELS, or the cache's)"},
+    {CLI_CONVERT | CLI_QUANTIZE, "force", "write even where a file of that name is"},
+    {CLI_CONVERT, "type", "of matrices: f16, bf16, f32, q8_0 (the folder's)"},
+    {CLI_PULL, "force", "in spite of its plan, and in place of another file"},
+    {CLI_PULL, "timeout", "seconds without a byte (30)"},
+    {CLI_PULL, "draft", "what guesses ahead, for the plan (auto)"},
     {CLI_SERVE, "sessions", "texts that are written at the same time (4)"},
     {CLI_TRAIN_EXIT, "prompts", "prompts as for drey tune (80 of its own)"},
     {TRAIN_HEADS, "prompts", "what it answers, as for drey tune (it asks itself)"},
     {CLI_PERPLEXITY, "file", "the text (standard input)"},
     {CLI_TRAIN_EXIT, "predict", "tokens of each text (128)"},
     {TRAIN_HEADS, "predict", "tokens of text; of those kept, the first (500000)"},
+    {CLI_VERIFY, "predict", "most tokens of a text (64)"},
+    {CLI_VERIFY, "policy", "this way to draft alone (several)"},
+    {CLI_VERIFY, "temp", "temperature of the sampled texts (0.8)"},
     {CLI_CHAT | CLI_SERVE, "context", "most tokens of a text (4096, or the model's)"},
-    {CLI_PLAN, "context", "most tokens of prompt and text (1024)"},
+    {CLI_PLAN | CLI_PULL, "context", "most tokens of prompt and text (1024)"},
     {CLI_TUNE, "context", "with units, attention after up to so many (4096)"},
     {TRAIN_HEADS, "temp", "of the answers, 0 takes the likeliest (0.3)"},
     {CLI_TRAIN_EAGLE, "rate", "of learning (0.001)"},
     {TRAIN, "seed", "of what training begins with (0)"},
     {CLI_TRAIN_EXIT, "exit-threshold", "what a score has to exceed (0.6)"},
     {CLI_SERVE, "quiet", "report nothing but the address"},
-    {CLI_PREPARE | TRAIN, "quiet", "report nothing unless it fails"},
-    {CLI_TUNE, "quiet", "the table alone"},
+    {CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | TRAIN, "quiet",
+     "report nothing unless it fails"},
+    {CLI_TUNE | CLI_VERIFY, "quiet", "the table alone"},
     {CLI_TUNE, "cpu", "the tier to tune (the best)"},
 };
 

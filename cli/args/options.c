@@ -62,9 +62,17 @@ static const cli_option *found(int code, const char *word, spelling *spelled)
 
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
-    if (!(s->command & CLI_OPERAND) || s->operand)
+    const char **const place[] = {&s->operand, &s->output, &s->quantize.type};
+    const size_t n = s->command & CLI_QUANTIZE  ? 3
+                     : s->command & CLI_CONVERT ? 2
+                     : s->command & CLI_OPERAND ? 1
+                                                : 0;
+    size_t i = 0;
+    while (i < n && *place[i])
+        i++;
+    if (i == n)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
-    s->operand = word;
+    *place[i] = word;
     return DREY_OK;
 }
 
@@ -98,6 +106,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
                         .bench.n_prompt = 512,
                         .bench.n_decode = 64,
                         .sampling.top_p = 1};
+    drey_penalties_init(&s->penalties);
     tables t;
     make_tables(&t);
     drey_status status = DREY_OK;
@@ -112,7 +121,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     for (; status == DREY_OK && !s->help && optind < argc; optind++) /* after "--" */
         status = take_operand(s, argv[optind], err);
     bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
-    bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE) ||
+    bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_PULL | CLI_SERVE | CLI_VERIFY) ||
                    (command == CLI_TUNE && s->common.model);
     if (chooses && drafts && !option_given(s, "draft"))
         s->drafting.draft_auto = true;

@@ -26,11 +26,17 @@ typedef enum cli_command {
     CLI_TRAIN_MEDUSA = 1 << 13,
     CLI_SERVE = 1 << 14,
     CLI_CHAT = 1 << 15,
-    CLI_TRAIN_EAGLE = 1 << 16
+    CLI_TRAIN_EAGLE = 1 << 16,
+    CLI_VERIFY = 1 << 17,
+    CLI_PULL = 1 << 18,
+    CLI_QUANTIZE = 1 << 19,
+    CLI_CONVERT = 1 << 20
 } cli_command;
 
-/* Commands that take a file without -m. */
-enum { CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT };
+/* Commands that take a file or a name without -m. */
+enum {
+    CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE
+};
 
 enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
 
@@ -49,6 +55,7 @@ typedef struct cli_common {
     drey_kv kv;
     uint64_t read_bytes; /* 0: the usual */
     const char *sidecar; /* a file, "none", or NULL: the one next to the model */
+    int32_t rank_wait_s; /* 0: the usual time */
 } cli_common;
 
 typedef struct cli_drafting {
@@ -79,8 +86,13 @@ typedef struct cli_text {
 
 /* NULL: as usual, or none; numbers: if given. */
 typedef struct cli_serve {
-    const char *host, *api_key, *cors_origin, *alias;
-    int32_t port, n_queue, n_connections, timeout_s, grace_s;
+    const char *models; /* a folder, instead of one model */
+    const char *host, *api_key, *cors_origin, *alias, *slot_folder;
+    const char *closed;        /* endpoints, with commas */
+    const char *chat_template; /* a name or a file */
+    bool no_reasoning;
+    drey_pooling pooling;
+    int32_t port, n_queue, n_connections, timeout_s, grace_s, n_loaded;
     uint64_t body_bytes; /* 0: what is usual */
 } cli_serve;
 
@@ -108,7 +120,7 @@ typedef struct cli_bench {
     int32_t n_prompt, n_decode; /* model */
     const char *contexts;       /* as written, NULL: what is usual */
     bool every;
-    const char *type; /* kernels; NULL: all */
+    const char *type; /* kernels; NULL: all. convert: of matrices; NULL: as they are */
     bool list;
     bool sizes;      /* disk */
     int32_t seconds; /* 0: the usual time */
@@ -123,13 +135,16 @@ typedef struct cli_settings {
     cli_common common;
     cli_drafting drafting;
     drey_sampling sampling;
+    drey_penalties penalties; /* with the usual breakers */
 
     bool quiet;
     int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
     const char *json;    /* NULL: none */
-    const char *output;  /* prepare, train: NULL: next to the model. report: the picture */
-    const char *operand; /* inspect, prepare, report: the file */
+    const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
+                            folder. convert, quantize: the second operand */
+    const char *operand; /* inspect, prepare, report: the file. pull: a name or URL. convert: the
+                            folder */
 
     cli_text text;
     cli_serve serve;
@@ -139,7 +154,13 @@ typedef struct cli_settings {
     cli_bench bench;
     struct {
         bool check, force, planes;
-    } prepare;
+        bool dry_run; /* pull */
+    } prepare;        /* force: pull, convert and quantize as well */
+    struct {
+        const char *type;       /* the third operand */
+        const char *importance; /* NULL: none */
+        bool again;             /* what is quantised already */
+    } quantize;
     struct {
         int32_t turn;      /* whose tree is drawn */
         const char *turns; /* "3-7"; NULL: in the middle */

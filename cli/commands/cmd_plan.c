@@ -93,13 +93,18 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
     return show(s, p, err);
 }
 
-int plan_main(const cli_settings *settings)
+drey_status plan_show(const cli_settings *settings, drey_error *err)
 {
     models m = {0};
     prospect p = {0};
-    drey_error err = {0};
-    drey_status status = plan_all(settings, &m, &p, &err);
+    drey_status status = plan_all(settings, &m, &p, err);
     drey_planner_close(&p.planner);
     models_close(&m);
-    return exit_with(status, &err);
+    return status;
+}
+
+int plan_main(const cli_settings *settings)
+{
+    drey_error err = {0};
+    return exit_with(plan_show(settings, &err), &err);
 }

@@ -166,6 +166,7 @@ static void report_all(const run *r, const drey_statistics *statistics)
     report_speculation(stderr, &speculation);
     report_exits(stderr, &exits);
     report_units(stderr, r->models.engine);
+    report_rank_reads(stderr, r->models.ranks);
 }
 
 static drey_status generate(run *r, drey_error *err)
@@ -176,6 +177,7 @@ static drey_status generate(run *r, drey_error *err)
     drey_generate_options_init(&options);
     options.n_predict = s->text.n_predict;
     options.sampling = s->sampling;
+    options.sampling.penalties = &s->penalties;
     options.stops = s->text.stops;
     options.n_stops = s->text.n_stops;
     options.ignore_eos = s->text.ignore_eos;
@@ -183,7 +185,7 @@ static drey_status generate(run *r, drey_error *err)
     if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
-        text_writer_begin(&r->out, &r->progress, &options, !s->text.no_provisional_text);
+        text_writer_begin(&r->out, &r->progress, &options, !s->text.no_provisional_text, false);
     drey_status status = models_write(&r->models, r->ids, r->n_ids, &options, &statistics, err);
     text_writer_end(&r->out);
     signals_unwatch();
@@ -215,6 +217,8 @@ static drey_status run_all(run *r, drey_error *err)
     TRY(json_check_path(s->text.stats, err));
     TRY(json_check_path(s->text.trace, err));
     TRY(models_open(&r->models, s, err));
+    if (models_serve_rank(&r->models))
+        return models_serve(&r->models, s, err);
     TRY(take_prompt(r, err));
     TRY(open_session(r, err));
     models_show_plan(&r->models, s->quiet);
@@ -231,6 +235,8 @@ int run_main(const cli_settings *settings)
     models_close(&r.models);
     text_writer_free(&r.out);
     free(r.ids);
-    int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    int failed = exit_with(status, &err);
+    models_leave_ranks(&r.models);
+    int interrupted = signals_exit_code();
     return interrupted ? interrupted : failed;
 }

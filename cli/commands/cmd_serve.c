@@ -1,17 +1,24 @@
 /* drey serve: an HTTP server over one engine, in the forms of OpenAI's API and of llama.cpp's
- * server. Runs until SIGINT or SIGTERM, then lets texts end and exits with 0. */
+ * server, or over the models of a folder. Runs until SIGINT or SIGTERM, then lets texts end and
+ * exits with 0. */
 #include "cli/commands/commands.h"
+#include "cli/commands/model_folder.h"
 #include "cli/commands/models.h"
+#include "cli/commands/service_manager.h"
+#include "cli/files/chat_templates.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
 #include "common/path.h"
+#include "serve/front/front.h"
 #include "serve/server.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     USUAL_SESSIONS = 4,
@@ -29,9 +36,15 @@ enum {
 typedef struct serving {
     cli_settings settings;
     models models;
+    model_folder folder; /* of --models */
     server *server;
     progress progress;
     char name[128];
+    const char
+        *one_name;       /* what a folder's model is called, commas and all; NULL: see name_model */
+    char kept[4096];     /* where a folder's model keeps beginnings of texts; "": nowhere */
+    char *chat_template; /* owned; NULL: the model's */
+    int report;          /* where the address is written */
 } serving;
 
 /* The file's name without its end, unless --alias says another: its first one. */
@@ -42,7 +55,9 @@ static void name_model(serving *v)
     if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
         n -= 5;
     const char *alias = v->settings.serve.alias;
-    if (alias)
+    if (v->one_name)
+        snprintf(v->name, sizeof v->name, "%s", v->one_name);
+    else if (alias)
         snprintf(v->name, sizeof v->name, "%.*s", (int)strcspn(alias, ","), alias);
     else
         snprintf(v->name, sizeof v->name, "%.*s", (int)n, name);
@@ -69,17 +84,30 @@ static void say(void *user, const char *line)
         complain("%s", line);
 }
 
+static drey_status choose_address(const cli_settings *s, listen_address *at, drey_error *err)
+{
+    at->host = s->serve.host ? s->serve.host : "127.0.0.1";
+    at->port = given_or(s, "port", s->serve.port, USUAL_PORT);
+    return manager_socket(&at->passed, err);
+}
+
 static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
 {
     const cli_settings *s = &v->settings;
+    listen_address at;
+    TRY(choose_address(s, &at, err));
     const serve_options options = {
         .model = v->models.target,
         .name = v->name,
-        .host = s->serve.host ? s->serve.host : "127.0.0.1",
-        .port = given_or(s, "port", s->serve.port, USUAL_PORT),
+        .at = at,
         .aliases = s->serve.alias ? strchr(s->serve.alias, ',') : NULL,
         .api_keys = s->serve.api_key,
+        .chat_template = v->chat_template,
+        .no_reasoning = s->serve.no_reasoning,
+        .slot_folder = s->serve.slot_folder,
+        .pooling = s->serve.pooling,
         .origins = s->serve.cors_origin,
+        .closed = s->serve.closed,
         .n_sessions = s->n_sessions,
         .n_context = n_context,
         .n_queue = given_or(s, "queue", s->serve.n_queue, USUAL_QUEUE),
@@ -89,6 +117,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
+        .penalties = s->penalties,
         .go_on = signals_go_on,
         .log = say,
         .user = v,
@@ -96,32 +125,171 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     return server_open(&v->server, &options, err);
 }
 
-static drey_status serve_all(serving *v, drey_error *err)
+/* The models, and the server's memory, which is a part of their budget. */
+static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 {
     TRY(models_open(&v->models, &v->settings, err));
-    int32_t n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
+    *n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
     name_model(v);
-    TRY(open_server(v, n_context, err));
+    if (v->settings.serve.chat_template)
+        TRY(chat_template_read(v->settings.serve.chat_template, &v->chat_template, err));
+    TRY(open_server(v, *n_context, err));
     v->models.held_bytes = server_bytes(v->server);
+    return DREY_OK;
+}
+
+static drey_status serve_all(serving *v, drey_error *err)
+{
+    int32_t n_context;
+    TRY(prepare(v, &n_context, err));
     TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
     models_show_plan(&v->models, v->settings.quiet);
     /* Standard output has this line alone: whatever started the server reads the address there. */
-    printf("%s\n", server_address(v->server));
-    fflush(stdout);
+    dprintf(v->report, "%s\n", server_address(v->server));
+    if (!v->one_name) /* a folder's models are started by their server */
+        manager_ready();
     return server_run(v->server, v->models.engine, err);
+}
+
+static void close_all(serving *v)
+{
+    progress_clear(&v->progress);
+    models_stop(&v->models);
+    server_close(&v->server);
+    models_close(&v->models);
+    free(v->chat_template);
+    v->chat_template = NULL;
+}
+
+static int serve_one(const cli_settings *settings)
+{
+    serving v = {.settings = *settings, .progress.quiet = settings->quiet, .report = STDOUT_FILENO};
+    drey_error err = {0};
+    drey_status status = serve_all(&v, &err);
+    close_all(&v);
+    return exit_with(status, &err);
+}
+
+/* ---- Several models: each in its own process ---- */
+
+static serving of_folder(const cli_settings *settings, const char *path, uint64_t memory_bytes,
+                         const char *socket, const char *name)
+{
+    serving v = {.settings = *settings, .progress.quiet = true};
+    v.settings.common.model = path;
+    v.settings.common.memory_bytes = memory_bytes;
+    v.settings.serve.host = socket;
+    v.settings.serve.alias = NULL;
+    v.one_name = name;
+    return v;
+}
+
+/* All of it in memory, and the least that it works with. */
+static drey_status measure_model(void *user, const char *path, const char *socket,
+                                 child_needs *needs, drey_error *err)
+{
+    const cli_settings *settings = user;
+    serving v = of_folder(settings, path, settings->common.memory_bytes, socket, NULL);
+    drey_engine_options options;
+    drey_planner *planner = NULL;
+    drey_plan plan = {0}, least = {0};
+    int32_t n_context;
+    drey_status status = prepare(&v, &n_context, err);
+    if (status == DREY_OK)
+        status = models_choose(&v.models, &v.settings, n_context, &options, err);
+    if (status == DREY_OK)
+        status = drey_planner_open(&planner, &options, err);
+    if (status == DREY_OK)
+        status = drey_planner_make(planner, DREY_MEMORY_UNLIMITED, NULL, &plan, err);
+    if (status == DREY_OK && drey_planner_make(planner, 1, NULL, &least, NULL) == DREY_ERR_MEMORY) {
+        drey_plan now = {0}; /* of the options' budget, which "auto" has found out */
+        drey_planner_make(planner, 0, NULL, &now, NULL);
+        *needs = (child_needs){now.budget_bytes, least.smallest_budget_bytes, model_bytes(&plan)};
+    }
+    drey_planner_close(&planner);
+    close_all(&v);
+    return status;
+}
+
+/* Each model has its own folder: only one process at a time uses one. */
+static void choose_kept(serving *v, const char *name)
+{
+    const char *folder = v->settings.prefixes.folder;
+    if (!folder)
+        return;
+    mkdir(folder, 0700); /* what cannot be made is reported when it is used */
+    snprintf(v->kept, sizeof v->kept, "%s/%s", folder, name);
+    v->settings.prefixes.folder = v->kept;
+}
+
+static int serve_model(void *user, const child *m, uint64_t memory_bytes, int report,
+                       drey_error *err)
+{
+    serving v = of_folder(user, m->path, memory_bytes, m->socket, m->name);
+    v.report = report;
+    choose_kept(&v, m->name);
+    drey_status status = serve_all(&v, err);
+    close_all(&v);
+    return status == DREY_OK ? 0 : 1;
+}
+
+static int32_t look_again(void *user)
+{
+    serving *v = user;
+    model_folder_look(&v->folder);
+    return v->folder.n;
+}
+
+static drey_status serve_folder(serving *v, front **r, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    listen_address at;
+    TRY(choose_address(s, &at, err));
+    TRY(model_folder_open(&v->folder, s->serve.models, err));
+    const front_options options = {
+        .models = v->folder.models,
+        .n_models = v->folder.n,
+        .look = look_again,
+        .n_loaded = s->serve.n_loaded,
+        .at = at,
+        .api_keys = s->serve.api_key,
+        .origins = s->serve.cors_origin,
+        .closed = s->serve.closed,
+        .n_connections = given_or(s, "connections", s->serve.n_connections, USUAL_CONNECTIONS),
+        .body_bytes = s->serve.body_bytes ? s->serve.body_bytes : MOST_BODY,
+        .timeout_s = given_or(s, "timeout", s->serve.timeout_s, USUAL_TIMEOUT_S),
+        .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
+        .folder = v->folder.sockets,
+        .work = {measure_model, serve_model, &v->settings},
+        .go_on = signals_go_on,
+        .log = say,
+        .user = v,
+    };
+    TRY(front_open(r, &options, err));
+    signals_note();
+    printf("%s\n", front_address(*r));
+    fflush(stdout);
+    manager_ready();
+    front_run(*r);
+    return DREY_OK;
+}
+
+static int serve_several(const cli_settings *settings)
+{
+    serving v = {.settings = *settings};
+    front *r = NULL;
+    drey_error err = {0};
+    drey_status status = serve_folder(&v, &r, &err);
+    front_close(&r);
+    model_folder_close(&v.folder);
+    return exit_with(status, &err);
 }
 
 int serve_main(const cli_settings *settings)
 {
-    serving v = {.settings = *settings, .progress.quiet = settings->quiet};
-    drey_error err = {0};
-    if (!v.settings.n_sessions)
-        v.settings.n_sessions = USUAL_SESSIONS;
-    drey_status status = serve_all(&v, &err);
-    progress_clear(&v.progress);
-    models_stop(&v.models);
-    server_close(&v.server);
-    models_close(&v.models);
-    return exit_with(status, &err);
+    cli_settings s = *settings;
+    if (!s.n_sessions)
+        s.n_sessions = USUAL_SESSIONS;
+    return s.serve.models ? serve_several(&s) : serve_one(&s);
 }

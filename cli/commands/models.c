@@ -88,6 +88,29 @@ static drey_status open_grammar(models *m, const cli_settings *s, drey_error *er
     return error_in_file(err, path, status);
 }
 
+/* mpirun says so in the environment: Open MPI, and what MPICH and Slurm have in common. */
+static long n_started(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    for (int i = 0; names[i]; i++) {
+        const char *n = getenv(names[i]);
+        if (n)
+            return strtol(n, NULL, 10);
+    }
+    return 1;
+}
+
+static drey_status open_ranks(drey_ranks **out, const cli_settings *s, drey_error *err)
+{
+    *out = NULL;
+    if (n_started() < 2)
+        return DREY_OK;
+    if (s->command != CLI_RUN)
+        FAIL(err, DREY_ERR_USAGE,
+             "only drey run works on several ranks: start this command without mpirun");
+    return drey_ranks_open(out, s->common.rank_wait_s, err);
+}
+
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
     *m = (models){.drafter = settings->drafting.drafter, .prefixes = prefixes_of(settings)};
@@ -97,7 +120,12 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     TRY(models_check_tier(settings->common.cpu_tier, err));
     m->tuned = models_loaded(drey_tuning_load(settings->common.cpu_tier, folder, &m->tuning, &why),
                              &why, "drey tune");
+    TRY(open_ranks(&m->ranks, settings, err));
     TRY(drey_model_open(&m->target, settings->common.model, err));
+    if (models_serve_rank(m)) {
+        m->drafter = DREY_DRAFTER_NONE;
+        return DREY_OK;
+    }
     m->routed =
         models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why, "drey tune -m");
     find_shares(m, settings, folder);
@@ -119,9 +147,38 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     return DREY_OK;
 }
 
+bool models_serve_rank(const models *m)
+{
+    return m->ranks && drey_ranks_rank(m->ranks) > 0;
+}
+
+drey_status models_serve(const models *m, const cli_settings *settings, drey_error *err)
+{
+    const drey_engine_options options = models_engine_options(m, settings, 0);
+    return drey_ranks_serve(m->ranks, &options, err);
+}
+
+void models_leave_ranks(models *m)
+{
+    drey_ranks_close(&m->ranks);
+}
+
+/* What the end of a session left to write. That the disk failed before has been said. */
+static void write_prefixes(drey_engine *engine)
+{
+    drey_error err = {0};
+    drey_prefixes before;
+    drey_engine_prefixes(engine, &before);
+    drey_status status = drey_engine_write_prefixes(engine, INT64_MAX, NULL, &err);
+    if (status != DREY_OK && !before.disk_failed)
+        complain("%s", err.message);
+}
+
 void models_stop(models *m)
 {
     drey_session_close(&m->session);
+    if (m->engine)
+        write_prefixes(m->engine);
     drey_engine_close(&m->engine);
 }
 
@@ -142,6 +199,17 @@ void models_warn_of_plan(const drey_plan *plan)
                  "only what is free");
 }
 
+/* A text of a form repeats what comes between its values, and programs edit and quote: lookup
+ * guesses that, and the model is not asked. */
+static uint64_t parts_with(const models *m, const cli_settings *s)
+{
+    bool repeats = s->command == CLI_SERVE || s->text.grammar || s->text.json_schema;
+    bool best = s->drafting.policy == DREY_POLICY_AUTO || s->drafting.policy == DREY_POLICY_OPTIMAL;
+    bool adds = m->draft && m->drafter == DREY_DRAFTER_MODEL && s->drafting.exit == DREY_EXIT_OFF;
+    uint64_t lookup = DREY_WITH(DREY_PART_LOOKUP);
+    return s->drafting.with | (repeats && best && adds ? lookup & ~s->drafting.without : 0);
+}
+
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context)
 {
@@ -153,7 +221,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.heads = m->heads;
     options.policy = settings->drafting.policy;
     options.without = settings->drafting.without;
-    options.with = settings->drafting.with;
+    options.with = parts_with(m, settings);
     options.exit = settings->drafting.exit;
     options.exit_file = settings->drafting.exit_file;
     options.exit_threshold = settings->drafting.exit_threshold;
@@ -248,6 +316,7 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
 {
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
+    options.ranks = m->ranks;
     options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
     options.progress_user = bar;
     signals_hold();
@@ -270,6 +339,7 @@ void models_show_plan(const models *m, bool quiet)
     if (quiet)
         return;
     report_plan_briefly(stderr, &plan);
+    report_ranks(stderr, m->ranks);
     report_draft(stderr, m->why);
 }
 

@@ -24,6 +24,7 @@ typedef struct models {
     uint64_t grammar_bytes;       /* its memory, and */
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
+    drey_ranks *ranks;            /* NULL: one machine does all */
     drey_engine *engine;          /* by models_start; NULL: not open, */
     drey_session *session;        /* nor a session in it */
 } models;
@@ -36,6 +37,12 @@ drey_status models_check_tier(const char *cpu_tier, drey_error *err);
  * takes a half-opened pair as well; it closes session and engine first. */
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
 void models_close(models *m);
+/* Whether this process is a rank that computes layers for rank 0, and nothing else; then that,
+ * until rank 0 ends it. */
+bool models_serve_rank(const models *m);
+drey_status models_serve(const models *m, const cli_settings *settings, drey_error *err);
+/* After all is said: ends the run, of all ranks. */
+void models_leave_ranks(models *m);
 
 /* All that settings say about the engine. n_context is what the command chose. The options borrow
  * the models. */

@@ -158,8 +158,8 @@ static void put_token(writer *w, int32_t id)
 {
     char text[256];
     size_t n = 0;
-    if (drey_detokenize(w->model, &id, 1, DREY_TOKENIZE_SPECIAL, text, sizeof text, &n, NULL) !=
-            DREY_OK &&
+    const int flags = DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER;
+    if (drey_detokenize(w->model, &id, 1, flags, text, sizeof text, &n, NULL) != DREY_OK &&
         n > sizeof text)
         n = sizeof text;
     json_raw_string(&w->json, text, n);

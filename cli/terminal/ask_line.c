@@ -10,16 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An entry beyond the limit is read to its end, and forgotten meanwhile, but for the last byte: a
- * backslash before the newline says that it continues. */
+enum { N_QUOTES = 3 };
+static const char quotes[] = "\"\"\"";
+
+/* An entry beyond the limit is read to its end, and forgotten meanwhile, but for its last bytes: a
+ * backslash before the newline says that it continues, three quotes that it ends. */
 static void forget(asker *a)
 {
     if (!a->too_long)
         complain("%s", a->refusal);
     a->too_long = true;
-    if (a->n > 0)
-        a->entry[0] = a->entry[a->n - 1];
-    a->n = a->n > 0;
+    size_t n = a->n < N_QUOTES ? a->n : N_QUOTES;
+    if (n > 0)
+        memmove(a->entry, a->entry + a->n - n, n);
+    a->n = n;
 }
 
 static bool add(asker *a, const char *text, size_t n)
@@ -82,19 +86,52 @@ bool asker_at_terminal(void)
     return isatty(STDIN_FILENO) == 1 && terminal_attended();
 }
 
-void asker_init(asker *a, size_t most, const char *refusal)
+void asker_init(asker *a, size_t most, const char *refusal, const char *const *commands)
 {
     *a = (asker){.terminal = asker_at_terminal(), .most = most, .refusal = refusal};
     if (a->terminal)
-        a->editor = line_editor_open(most);
+        a->editor = line_editor_open(most, commands);
     if (a->terminal && !a->editor)
         setvbuf(stdin, NULL, _IONBF, 0);
+}
+
+/* After a line, without its newline: whether another one belongs to the entry. */
+static bool continues(asker *a, bool first)
+{
+    size_t n = a->n;
+    if (first)
+        a->block = n >= N_QUOTES && memcmp(a->entry, quotes, N_QUOTES) == 0;
+    if (!a->block) {
+        bool more = n > 0 && a->entry[n - 1] == '\\';
+        if (more)
+            a->entry[n - 1] = '\n';
+        return more;
+    }
+    if (n >= (first ? 2 : 1) * (size_t)N_QUOTES &&
+        memcmp(a->entry + n - N_QUOTES, quotes, N_QUOTES) == 0)
+        return false;
+    return add(a, "\n", 1);
+}
+
+/* Of a block the text between its quotes, without the newlines next to them. */
+static void take_quotes_off(asker *a)
+{
+    if (!a->block || a->too_long)
+        return;
+    size_t begin = N_QUOTES, end = a->n;
+    if (end >= 2 * (size_t)N_QUOTES && memcmp(a->entry + end - N_QUOTES, quotes, N_QUOTES) == 0)
+        end -= N_QUOTES;
+    begin += begin < end && a->entry[begin] == '\n';
+    end -= begin < end && a->entry[end - 1] == '\n';
+    memmove(a->entry, a->entry + begin, end - begin);
+    a->n = end - begin;
+    a->entry[a->n] = 0;
 }
 
 asked asker_ask(asker *a)
 {
     a->n = 0;
-    a->too_long = false;
+    a->too_long = a->block = false;
     for (bool more = true, first = true; more; first = false) {
         asked got = next_line(a, first ? "> " : "| ");
         if (got == ASKED_INTERRUPTED)
@@ -105,15 +142,14 @@ asked asker_ask(asker *a)
             break;
         if (a->n > 0 && a->entry[a->n - 1] == '\n')
             a->n--;
-        more = a->n > 0 && a->entry[a->n - 1] == '\\';
-        if (more)
-            a->entry[a->n - 1] = '\n';
         a->entry[a->n] = 0;
+        more = continues(a, first);
     }
     if (a->too_long)
         return ASKED_TOO_LONG;
     if (a->editor)
         line_editor_remember(a->editor, a->entry);
+    take_quotes_off(a);
     return ASKED_ENTRY;
 }
 

@@ -1,6 +1,6 @@
 /* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted
  * text as one entry), line by line from a pipe. A line that ends in a backslash continues in the
- * next. */
+ * next; an entry that begins with three quotes ends with three. */
 #pragma once
 
 #include "cli/terminal/line_editor.h"
@@ -16,6 +16,7 @@ typedef struct asker {
     size_t most; /* bytes of an entry */
     const char *refusal;
     bool too_long; /* the entry that is being read */
+    bool block;    /* it is between triple quotes, so it is a message in any case */
 } asker;
 
 typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED, ASKED_TOO_LONG } asked;
@@ -23,9 +24,8 @@ typedef enum asked { ASKED_ENTRY, ASKED_END, ASKED_INTERRUPTED, ASKED_TOO_LONG }
 /* A person types: standard input and standard error are a terminal. */
 bool asker_at_terminal(void);
 /* An entry has up to `most` bytes. refusal: the sentence for a longer one, borrowed until
- *
- * asker_free. */
-void asker_init(asker *a, size_t most, const char *refusal);
+ * asker_free, as are the commands that Tab completes (complete.h). */
+void asker_init(asker *a, size_t most, const char *refusal, const char *const *commands);
 /* The next entry in a->entry. Interrupted: by a signal, see signals.h. Too long: the refusal is on
  * standard error, and the whole entry has been read and forgotten. */
 asked asker_ask(asker *a);

@@ -2,12 +2,12 @@
  * no other command needs it. */
 #include "cli/terminal/line_editor.h"
 
+#include "cli/terminal/complete.h"
+#include "cli/terminal/libedit.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <histedit.h>
 #include <limits.h>
 #include <locale.h>
 #include <stdint.h>
@@ -21,61 +21,17 @@
 
 enum { HISTORY_ENTRIES = 1000 };
 
-/* What is used of libedit. */
-typedef struct editing {
-    void *library;
-    __typeof__(el_init) *init;
-    __typeof__(el_end) *end;
-    __typeof__(el_set) *set;
-    __typeof__(el_gets) *gets;
-    __typeof__(el_source) *source;
-    __typeof__(el_wgetc) *wgetc;
-    __typeof__(el_wline) *wline;
-    __typeof__(el_winsertstr) *winsertstr;
-    __typeof__(history_init) *history_init;
-    __typeof__(history_end) *history_end;
-    __typeof__(history) *history;
-} editing;
-
 struct line_editor {
     editing use;
     EditLine *edit;
     History *history;
     const char *prompt;
+    const char *const *commands;
     size_t most;                 /* characters of a line */
     bool pasting;                /* take_paste looks at the room itself */
     bool full;                   /* something had no room */
     char history_path[PATH_MAX]; /* "": none */
 };
-
-/* ---- libedit ---- */
-
-static bool load(editing *e)
-{
-    e->library = dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!e->library)
-        return false;
-    const struct {
-        const char *name;
-        void **to;
-    } wanted[] = {{"el_init", (void **)&e->init},
-                  {"el_end", (void **)&e->end},
-                  {"el_set", (void **)&e->set},
-                  {"el_gets", (void **)&e->gets},
-                  {"el_source", (void **)&e->source},
-                  {"el_wgetc", (void **)&e->wgetc},
-                  {"el_wline", (void **)&e->wline},
-                  {"el_winsertstr", (void **)&e->winsertstr},
-                  {"history_init", (void **)&e->history_init},
-                  {"history_end", (void **)&e->history_end},
-                  {"history", (void **)&e->history}};
-    bool whole = true;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        *wanted[i].to = dlsym(e->library, wanted[i].name);
-        whole = whole && *wanted[i].to;
-    }
-    return whole;
-}
 
 /* libedit's callbacks get its own handle alone, and there is one terminal. */
 static line_editor *at_terminal;
@@ -157,6 +113,38 @@ static unsigned char take_paste(EditLine *edit, int key)
     return how;
 }
 
+/* Tab: what is certain is added; where there are several, they are shown. */
+static unsigned char complete(EditLine *edit, int key)
+{
+    (void)key;
+    line_editor *l = at_terminal;
+    const LineInfoW *line = l->use.wline(edit);
+    char begun[1024];
+    wchar_t added[512];
+    size_t n = 0;
+    mbstate_t state = {0};
+    for (const wchar_t *c = line->buffer; c < line->cursor; c++) {
+        size_t used = n + MB_CUR_MAX < sizeof begun ? wcrtomb(begun + n, *c, &state) : (size_t)-1;
+        if (used == (size_t)-1)
+            return CC_ERROR;
+        n += used;
+    }
+    begun[n] = 0;
+    completion found;
+    complete_line(begun, l->commands, &found);
+    size_t wide = mbstowcs(added, found.added, sizeof added / sizeof *added - 1);
+    if (wide != (size_t)-1 && wide > 0) {
+        added[wide] = 0;
+        return has_room(l, wide) && l->use.winsertstr(edit, added) == 0 ? CC_REFRESH : CC_ERROR;
+    }
+    if (!found.choices[0])
+        return CC_ERROR;
+    fputc('\n', stderr);
+    print_clean(stderr, found.choices);
+    fputc('\n', stderr);
+    return CC_REDISPLAY;
+}
+
 /* ---- History ---- */
 
 static bool history_file(char *out, size_t capacity)
@@ -219,7 +207,7 @@ void line_editor_close(line_editor *l)
     free(l);
 }
 
-line_editor *line_editor_open(size_t most)
+line_editor *line_editor_open(size_t most, const char *const *commands)
 {
     /* Where the locale is unknown ASCII remains. */
     if (!setlocale(LC_CTYPE, ""))
@@ -227,7 +215,7 @@ line_editor *line_editor_open(size_t most)
     line_editor *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    if (load(&l->use))
+    if (libedit_find(&l->use))
         l->edit = l->use.init("drey", stdin, stderr, stderr);
     if (!l->edit) {
         line_editor_close(l);
@@ -237,12 +225,16 @@ line_editor *line_editor_open(size_t most)
     at_terminal = l;
     l->prompt = "";
     l->most = most;
+    l->commands = commands;
     l->use.set(l->edit, EL_PROMPT, show_prompt);
     l->use.set(l->edit, EL_EDITOR, "emacs");
     l->use.set(l->edit, EL_SIGNAL, 0);
     l->use.set(l->edit, EL_GETCFN, read_character);
     l->use.set(l->edit, EL_ADDFN, "drey-paste", "Inserts what is pasted", take_paste);
     l->use.set(l->edit, EL_BIND, "\\e[200~", "drey-paste", NULL);
+    l->use.set(l->edit, EL_ADDFN, "drey-complete", "Completes a command or a file's name",
+               complete);
+    l->use.set(l->edit, EL_BIND, "\t", "drey-complete", NULL);
     l->use.source(l->edit, NULL);
     open_history(l);
     return l;

@@ -9,8 +9,9 @@ typedef struct line_editor line_editor;
 /* Takes the terminal's locale. NULL where there is no library for it, which has been said. The
  * history is $XDG_STATE_HOME/drey/history, or ~/.local/state/drey/history, for its owner's eyes;
  * without either folder it lives as long as the process. A line has up to `most` characters: what
- * is typed or pasted beyond that is passed over. */
-line_editor *line_editor_open(size_t most);
+ * is typed or pasted beyond that is passed over. commands: what Tab completes, see complete.h;
+ * borrowed. */
+line_editor *line_editor_open(size_t most, const char *const *commands);
 /* The next line, *n bytes with its newline, which the editor keeps. NULL: *n is 0 at the end, below
  * 0 where a signal came (errno EINTR). */
 const char *line_editor_read(line_editor *l, const char *prompt, int *n);

@@ -160,7 +160,7 @@ static void move_after(live_text *t, place from, size_t n)
         at += c.n_bytes;
     }
     move(t, from, (place){to.row, to.column - width});
-    if (last < t->n_line)
+    if (last < t->n_line + t->n_solid)
         put(t, t->text + last, n - last);
     else
         put_dim(t, t->text + last, n - last);
@@ -195,14 +195,14 @@ static size_t common(const char *a, size_t n_a, const char *b, size_t n_b)
     return same;
 }
 
-/* How much of what is provisional can be shown from `p` on: rows that can be reached again, and no
+/* How much of bytes[0..n) can be shown from `p` on: rows that can be reached again, and no
  * character that joins the one before it. */
-static size_t showable(const live_text *t, place p)
+static size_t showable(const live_text *t, place p, const char *bytes, size_t n)
 {
     int32_t last_row = p.row + (t->rows > 2 ? t->rows - 2 : 0);
     size_t at = 0;
-    while (at < t->n_wanted) {
-        character c = character_at(t->wanted + at, t->n_wanted - at);
+    while (at < n) {
+        character c = character_at(bytes + at, n - at);
         bool joins = width_of(c.code) == 0 && c.code != '\n' && c.code != '\t';
         if (joins || !pass_character(t, &p, c.code) || p.row > last_row)
             break;
@@ -252,37 +252,33 @@ static void join_line(live_text *t, const char *bytes, size_t n)
     shorten_line(t);
 }
 
-/* From the text that is drawn to verified[0..n) and `dim` bytes of what is provisional. */
-static void draw_change(live_text *t, const char *verified, size_t n, size_t dim)
+/* From the text that is drawn to next[0..n_next), of which n bytes join the line, those up to
+ * n_solid are held, and the rest is dim. */
+static void draw_change(live_text *t, const char *next, size_t n, size_t n_solid, size_t n_next)
 {
-    char next[2 * DREY_MAX_PROVISIONAL];
-    size_t line = t->n_line, n_drawn = t->n_drawn, n_next = n + dim;
-    memcpy(next, verified, n);
-    memcpy(next + n, t->wanted, dim);
+    size_t line = t->n_line, n_drawn = t->n_drawn;
     size_t same = common(t->text + line, n_drawn, next, n_next);
-    size_t from = n > 0 ? 0 : same; /* where writing begins */
+    /* Where writing begins: what was dim and is solid now is written over. */
+    size_t from = t->n_solid < n_solid && t->n_solid < same ? t->n_solid : same;
     if (from < n_drawn)
         move_after(t, place_after(t, line + n_drawn), line + from);
-    if (n > 0) { /* over what is dim */
-        from = same < n ? same : n;
-        put(t, next, from);
-        t->n_line += from;
-        t->n_drawn -= from;
-        if (from < same)
-            move_after(t, place_after(t, line + from), line + same);
-        from = same;
+    if (from < same) {
+        size_t over = same < n_solid ? same : n_solid;
+        put(t, next + from, over - from);
+        t->n_solid = over;
+        if (over < same)
+            move_after(t, place_after(t, line + over), line + same);
     }
     if (same < n_drawn)
         clear_after(t, line + same);
-    t->n_line = line;
-    t->n_drawn = 0;
-    if (from < n)
-        put(t, next + from, n - from);
-    size_t dim_from = from > n ? from - n : 0;
-    put_dim(t, t->wanted + dim_from, dim - dim_from);
-    join_line(t, verified, n);
-    memcpy(t->text + t->n_line, t->wanted, dim);
-    t->n_drawn = dim;
+    if (same < n_solid)
+        put(t, next + same, n_solid - same);
+    size_t dim_from = same > n_solid ? same : n_solid;
+    put_dim(t, next + dim_from, n_next - dim_from);
+    join_line(t, next, n);
+    memcpy(t->text + t->n_line, next + n, n_next - n);
+    t->n_drawn = n_next - n;
+    t->n_solid = n_solid - n;
 }
 
 static void erase(live_text *t)
@@ -291,38 +287,173 @@ static void erase(live_text *t)
         move_after(t, place_after(t, t->n_line + t->n_drawn), t->n_line);
         clear_after(t, t->n_line);
     }
-    t->n_drawn = 0;
+    t->n_drawn = t->n_solid = 0;
 }
 
-/* verified[0..n) joins the line, and what is wanted follows it. */
-static void draw(live_text *t, const char *verified, size_t n)
+/* ---- Words at the margin ---- */
+
+static void pass_line(live_line *l, uint32_t code)
 {
-    place p = {0, 0};
-    bool known = !t->lost && t->columns >= 2 && n <= DREY_MAX_PROVISIONAL &&
-                 t->n_line + n <= LIVE_LINE_BYTES;
-    if (known) {
-        p = place_after(t, t->n_line);
-        known = pass_text(t, &p, verified, n) == n;
+    if (code == '\n') {
+        l->code ^= l->n_marks >= 3;
+        l->n_marks = 0;
+    } else if (code == '`' && l->n_marks >= 0) {
+        l->n_marks++;
+    } else if (l->n_marks < 3 && (code != ' ' || l->n_marks > 0)) {
+        l->n_marks = -1;
     }
-    if (!known) {
+}
+
+/* What is known of the text up to a place. */
+typedef struct wrapping {
+    live_line line;
+    int32_t column, word; /* where it is; columns since the blank */
+    bool begun;           /* the row has more than blanks */
+    size_t blank;         /* that may become a newline; NO_BLANK: there is none */
+    live_line before;     /* at the blank */
+} wrapping;
+static const size_t NO_BLANK = SIZE_MAX;
+
+static void begin_row(wrapping *w, int32_t column)
+{
+    w->column = column;
+    w->word = 0;
+    w->begun = false;
+    w->blank = NO_BLANK;
+}
+
+static void wrap_blank(const live_text *t, wrapping *w, char *text, size_t at)
+{
+    if (w->column == t->columns) {
+        text[at] = '\n';
+        begin_row(w, 0);
+        return;
+    }
+    w->column++;
+    w->word = 0;
+    w->blank = w->begun ? at : NO_BLANK;
+}
+
+/* One that may need the next row. */
+static void wrap_character(const live_text *t, wrapping *w, char *text, int width)
+{
+    if (w->column + width > t->columns) {
+        bool moves = w->blank != NO_BLANK;
+        if (moves)
+            text[w->blank] = '\n';
+        w->column = moves ? w->word : 0;
+        w->blank = NO_BLANK;
+    }
+    w->column += width;
+    w->word += width;
+    w->begun = true;
+    if (width == 2) /* a row may end after it */
+        w->blank = NO_BLANK;
+}
+
+/* Breaks the lines of text[0..n), of which n_verified bytes are verified. Returns how many of those
+ * stay as they are, whatever follows. */
+static size_t wrap(live_text *t, char *text, size_t n_verified, size_t n)
+{
+    wrapping w = {.line = t->line, .blank = NO_BLANK};
+    begin_row(&w, place_after(t, t->n_line).column);
+    w.begun = w.column > 0;
+    wrapping then = w;
+    for (size_t at = 0; at < n;) {
+        character c = character_at(text + at, n - at);
+        live_line before = w.line;
+        pass_line(&w.line, c.code);
+        bool code = w.line.code || w.line.n_marks >= 3;
+        int width = width_of(c.code);
+        if (c.code == '\n' || c.code == '\t') {
+            place p = {0, w.column < t->columns ? w.column : t->columns - 1};
+            pass_character(t, &p, c.code);
+            begin_row(&w, p.column);
+        } else if (width < 0) {
+            break; /* not known: see draw_known */
+        } else if (c.code == ' ' && !code) {
+            w.before = before;
+            wrap_blank(t, &w, text, at);
+        } else {
+            wrap_character(t, &w, text, width);
+        }
+        at += c.n_bytes;
+        if (at == n_verified)
+            then = w;
+    }
+    bool holds = then.blank != NO_BLANK && n_verified - then.blank <= LIVE_HELD_BYTES;
+    t->line = holds ? then.before : then.line;
+    return holds ? then.blank : n_verified;
+}
+
+/* ---- What is wanted ---- */
+
+enum { MOST_NEXT = LIVE_HELD_BYTES + 2 * DREY_MAX_PROVISIONAL };
+
+/* What is held and verified[0..n) join the line, as far as nothing that follows can move them; what
+ * is wanted comes after. ends: all of it. False: places are not known. */
+static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
+{
+    char next[MOST_NEXT];
+    size_t n_verified = t->n_held + n;
+    if (t->lost || t->columns < 2 || n > DREY_MAX_PROVISIONAL ||
+        t->n_line + n_verified > LIVE_LINE_BYTES)
+        return false;
+    memcpy(next, t->held, t->n_held);
+    memcpy(next + t->n_held, verified, n);
+    memcpy(next + n_verified, t->wanted, t->n_wanted);
+    const live_line line = t->line;
+    size_t settled = n_verified;
+    if (t->wraps)
+        settled = wrap(t, next, n_verified, n_verified + t->n_wanted);
+    if (ends)
+        settled = n_verified;
+    place p = place_after(t, t->n_line);
+    if (pass_text(t, &p, next, n_verified) < n_verified) {
+        t->line = line;
+        return false;
+    }
+    size_t n_shown = showable(t, p, next + n_verified, t->n_wanted);
+    draw_change(t, next, settled, n_verified, n_verified + n_shown);
+    t->n_held = n_verified - settled;
+    memcpy(t->held, next + settled, t->n_held);
+    if (t->n_held > 0)
+        t->held[0] = ' '; /* as it came */
+    return true;
+}
+
+/* As the terminal takes it. */
+static void put_line(live_text *t, const char *bytes, size_t n)
+{
+    put(t, bytes, n);
+    join_line(t, bytes, n);
+    for (size_t at = 0; at < n;) {
+        character c = character_at(bytes + at, n - at);
+        pass_line(&t->line, c.code);
+        at += c.n_bytes;
+    }
+}
+
+static void draw(live_text *t, const char *verified, size_t n, bool ends)
+{
+    if (!draw_known(t, verified, n, ends)) {
         erase(t);
-        put(t, verified, n);
-        join_line(t, verified, n);
-        n = 0;
-        p = place_after(t, t->n_line);
+        put_line(t, t->held, t->n_held);
+        t->n_held = 0;
+        put_line(t, verified, n);
+        draw_known(t, "", 0, ends);
     }
-    if (!t->lost && t->columns >= 2)
-        draw_change(t, verified, n, showable(t, p));
     flush(t);
 }
 
 /* ---- For the caller ---- */
 
-void live_text_init(live_text *t, live_text_write *write, void *user)
+void live_text_init(live_text *t, live_text_write *write, void *user, bool wraps)
 {
     memset(t, 0, sizeof *t);
     t->write = write;
     t->user = user;
+    t->wraps = wraps;
     t->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 }
 
@@ -339,14 +470,15 @@ void live_text_size(live_text *t, int32_t columns, int32_t rows)
         return;
     bool had_size = t->columns > 0;
     if (columns != t->columns && had_size && t->short_line) {
-        t->n_drawn = 0; /* cannot be found again: it stays as it is */
+        t->n_drawn = t->n_solid = 0; /* cannot be found again: it stays as it is */
         t->lost = true;
     }
     t->columns = columns;
     t->rows = rows;
 }
 
-void live_text_event(live_text *t, const drey_event *event)
+/* ends: the text, with this. */
+static void take_event(live_text *t, const drey_event *event, bool ends)
 {
     locale_t before = t->utf8 ? uselocale(t->utf8) : (locale_t)0;
     size_t n = event->n_bytes;
@@ -357,18 +489,29 @@ void live_text_event(live_text *t, const drey_event *event)
             memcpy(t->wanted + t->n_wanted, event->bytes, n);
             t->n_wanted += n;
         }
-        draw(t, "", 0);
+        draw(t, "", 0, ends);
     } else {
         size_t stood = n < t->n_wanted ? n : t->n_wanted;
         t->n_wanted -= stood;
         memmove(t->wanted, t->wanted + stood, t->n_wanted);
-        draw(t, event->bytes, n);
+        draw(t, event->bytes, n, ends);
     }
     if (before)
         uselocale(before);
 }
 
+void live_text_event(live_text *t, const drey_event *event)
+{
+    take_event(t, event, false);
+}
+
 void live_text_draw(live_text *t)
 {
-    live_text_event(t, &(drey_event){.kind = DREY_EVENT_PROVISIONAL, .bytes = ""});
+    take_event(t, &(drey_event){.kind = DREY_EVENT_PROVISIONAL, .bytes = ""}, false);
+}
+
+void live_text_end(live_text *t)
+{
+    t->n_wanted = 0;
+    take_event(t, &(drey_event){.kind = DREY_EVENT_PROVISIONAL, .bytes = ""}, true);
 }

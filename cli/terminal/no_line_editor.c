@@ -2,9 +2,10 @@
  * them. */
 #include "cli/terminal/line_editor.h"
 
-line_editor *line_editor_open(size_t most)
+line_editor *line_editor_open(size_t most, const char *const *commands)
 {
     (void)most;
+    (void)commands;
     return NULL;
 }
 

@@ -46,6 +46,11 @@ static void amount(char out[static 64], drey_progress what, uint64_t done, uint6
              tokens ? " tokens" : "");
 }
 
+static const char *label(const progress *p, drey_progress what)
+{
+    return p->label ? p->label : drey_progress_name(what);
+}
+
 static void draw(progress *p, drey_progress what, uint64_t done, uint64_t total)
 {
     enum { WIDTH = 30 };
@@ -53,7 +58,7 @@ static void draw(progress *p, drey_progress what, uint64_t done, uint64_t total)
     double part = total ? (double)done / (double)total : 1;
     format_bar(bar, WIDTH, part, 0);
     amount(text, what, done, total, progress_clock_s() - p->first_s[what]);
-    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", drey_progress_name(what),
+    fprintf(stderr, "\r\033[K%s [%s%s%s] %3.0f %%  %s", label(p, what),
             terminal_style_text(STYLE_GOOD), bar, terminal_style_text(STYLE_PLAIN), 100 * part,
             text);
     p->shown = true;
@@ -79,7 +84,7 @@ static void report_line(progress *p, drey_progress what, uint64_t done, uint64_t
         char text[64];
         bool training = what == DREY_PROGRESS_TRAIN;
         amount(text, what, first && !training ? total : done, total, now_s - p->first_s[what]);
-        fprintf(stderr, "%s: %s\n", drey_progress_name(what), text);
+        fprintf(stderr, "%s: %s\n", label(p, what), text);
         p->line_s[what] = now_s;
     }
     p->begun[what] = true;

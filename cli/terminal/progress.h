@@ -8,8 +8,9 @@ enum { PROGRESS_KINDS = DREY_PROGRESS_TRAIN + 1 };
 
 typedef struct progress {
     bool quiet;
-    bool shown;   /* a bar is on the terminal's last line */
-    double bar_s; /* monotonic clock: when it was drawn */
+    const char *label; /* what it is called; NULL: what the library calls it */
+    bool shown;        /* a bar is on the terminal's last line */
+    double bar_s;      /* monotonic clock: when it was drawn */
     /* Of each drey_progress, since several may take turns: whether there was a report, what had
      * been done by the last one, and the monotonic clock at the last line. */
     bool begun[PROGRESS_KINDS];

@@ -272,6 +272,33 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 
+void report_ranks(FILE *out, const drey_ranks *ranks)
+{
+    drey_rank_info r;
+    char pinned[16], streamed[16];
+    for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++) {
+        fprintf(out, "%srank %d%s on ", style(out, STYLE_STRONG), i, style(out, STYLE_PLAIN));
+        print_clean(out, r.host);
+        fprintf(out, ": layers %d to %d, %s in memory", r.first_layer,
+                r.first_layer + r.n_layers - 1, format_bytes(pinned, (double)r.pinned_bytes));
+        if (r.streamed_bytes_per_pass)
+            fprintf(out, ", %s read per pass",
+                    format_bytes(streamed, (double)r.streamed_bytes_per_pass));
+        fprintf(out, "\n");
+    }
+}
+
+void report_rank_reads(FILE *out, const drey_ranks *ranks)
+{
+    drey_rank_info r;
+    char read[16];
+    for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++)
+        fprintf(out, "%s%srank %d read %s", i ? ", " : "", i ? "" : "ranks    ", i,
+                format_bytes(read, (double)r.read_bytes));
+    if (ranks)
+        fprintf(out, "\n");
+}
+
 void report_draft(FILE *out, const char *why)
 {
     if (!why[0])
@@ -348,6 +375,9 @@ void report_statistics(FILE *out, const drey_statistics *s)
     if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
         fprintf(out, " of %s", format_bytes(a, (double)s->budget_bytes));
     fprintf(out, ", %lld major faults while decoding\n", (long long)s->decode_major_faults);
+    if (s->joules > 0 && s->generated_tokens > 1)
+        fprintf(out, "  %-9s %.3g J for each token, of the whole machine\n", "energy",
+                s->joules / (double)(s->generated_tokens - 1));
     if (s->kv == DREY_KV_Q8_0)
         fprintf(out, "  %-9s q8_0, which is lossy: with f16 the text may be another\n", "cache");
 }

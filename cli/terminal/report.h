@@ -24,6 +24,10 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more);
 /* The plan in two lines, before a run. */
 void report_plan_briefly(FILE *out, const drey_plan *plan);
 
+/* Who computes which layers, and what each has read. Nothing for NULL. */
+void report_ranks(FILE *out, const drey_ranks *ranks);
+void report_rank_reads(FILE *out, const drey_ranks *ranks);
+
 void report_statistics(FILE *out, const drey_statistics *s);
 /* What came of drafting; nothing where nothing was drafted. */
 void report_speculation(FILE *out, const drey_speculation *c);

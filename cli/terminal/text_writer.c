@@ -84,6 +84,8 @@ static void on_event(void *user, const drey_event *event)
 {
     text_writer *t = user;
     int32_t columns = 0, rows = 0;
+    if (event->kind != DREY_EVENT_VERIFIED && !t->shows_drafts)
+        return;
     end_progress(t);
     if (event->kind == DREY_EVENT_VERIFIED)
         t->last_byte = event->bytes[event->n_bytes - 1];
@@ -106,18 +108,20 @@ static bool on_id(void *user, int32_t id)
     return put(user, line, (size_t)n);
 }
 
-void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts)
+void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts,
+                       bool wraps)
 {
     t->progress = bar;
-    t->shows_drafts = drafts && terminal_shows_drafts();
+    t->shows_drafts = drafts;
+    t->is_live = (drafts || wraps) && terminal_shows_drafts();
     t->error = t->last_byte = 0;
     t->n_kept = 0;
     options->user = t;
     options->on_text = on_text;
-    if (!t->shows_drafts)
+    if (!t->is_live)
         return;
     live_text_free(&t->live);
-    live_text_init(&t->live, write_live, t);
+    live_text_init(&t->live, write_live, t, wraps);
     options->on_event = on_event;
     options->on_text = go_on;
 }
@@ -131,8 +135,8 @@ void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options 
 
 void text_writer_end(text_writer *t)
 {
-    if (t->shows_drafts)
-        live_text_draw(&t->live);
+    if (t->is_live)
+        live_text_end(&t->live);
 }
 
 void text_writer_free(text_writer *t)

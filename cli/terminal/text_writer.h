@@ -7,8 +7,8 @@
 
 typedef struct text_writer {
     progress *progress; /* borrowed: cleared before something is written */
-    live_text live;     /* where text is shown before it is verified */
-    bool shows_drafts;
+    live_text live;     /* where the terminal can show text that changes */
+    bool is_live, shows_drafts;
     int error;      /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
     char last_byte; /* of the text; 0: none yet */
     bool keeps;     /* `kept` is wanted */
@@ -17,8 +17,10 @@ typedef struct text_writer {
 } text_writer;
 
 /* Puts the functions of a text that begins in the first column into options; t stays where it is
- * until text_writer_free. drafts: also what is provisional, where the terminal can show that. */
-void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts);
+ * until text_writer_free. Where the terminal can show it: also what is provisional (drafts), and
+ * words that begin a row where they have no room (wraps). */
+void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts,
+                       bool wraps);
 /* Ids, a line each, instead of text. */
 void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options);
 /* After the text: nothing provisional is left on the screen. */

@@ -238,8 +238,9 @@ DREY_API const char *drey_fallback_name(drey_fallback fallback);
 DREY_API bool drey_fallback_parse(const char *name, drey_fallback *fallback);
 
 /* Computed beginnings of texts are kept in blocks of 64 tokens and restored when another text
- * begins with the same tokens. They are restored bit by bit, so that the text is the same. They are
- * kept in memory, which is part of the plan, and in a folder, which survives a restart. */
+ * begins with the same tokens, to the last one that is the same. They are restored bit by bit, so
+ * that the text is the same. They are kept in memory, which is part of the plan, and in a folder,
+ * which survives a restart and may have more than memory. */
 typedef struct drey_prefix_options {
     uint64_t memory_bytes; /* 0: none are kept; else room for at least one block */
     const char *folder;    /* NULL: memory only. Created if it does not exist; used by one engine at
@@ -248,6 +249,9 @@ typedef struct drey_prefix_options {
                               are removed */
     uint64_t reserved[4];  /* zero */
 } drey_prefix_options;
+
+/* The processes that compute one model together: see below. */
+typedef struct drey_ranks drey_ranks;
 
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
@@ -295,7 +299,10 @@ typedef struct drey_engine_options {
     drey_fallback fallback;
     float alpha;               /* the fallback's first threshold, within (0, 1); 0: 0.01 */
     const drey_routes *routes; /* of the target, copied; NULL: not known */
-    uint64_t reserved[2];      /* zero */
+    /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
+     * layers and the other ranks the others. NULL: it computes all. */
+    drey_ranks *ranks;
+    uint64_t reserved[1]; /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -451,6 +458,37 @@ DREY_API bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *
 /* Why a unit takes no part in attention: it has its own memory, its arithmetic differs, or it has
  * failed. NULL: it takes part, or there is no such unit. Valid until the engine's next step. */
 DREY_API const char *drey_engine_unit_no_attention(const drey_engine *engine, int32_t i);
+
+/* ---- Ranks: several machines as one ---- */
+
+/* Joins the other processes that mpirun has started, by libdrey-mpi, which is opened now. Once per
+ * process. wait_s: a rank that has to compute and is silent for so many seconds ends the run; 0:
+ * 120. DREY_ERR_UNSUPPORTED: this build has no libdrey-mpi; DREY_ERR_IO. */
+DREY_API drey_status drey_ranks_open(drey_ranks **out, int32_t wait_s, drey_error *err);
+/* Rank 0 ends the others' drey_ranks_serve, and all leave together. If a rank has become silent,
+ * the call ends all processes, this one as well, with exit code 1. Accepts a pointer to NULL, and
+ * nulls it. */
+DREY_API void drey_ranks_close(drey_ranks **ranks);
+/* Of this process, from 0. Rank 0 opens an engine with options.ranks; a session of it writes the
+ * text that one machine would write. All others call drey_ranks_serve. */
+DREY_API int32_t drey_ranks_rank(const drey_ranks *ranks);
+/* Computes layers of options->target for rank 0 until that closes its ranks. Of the options,
+ * memory, threads, the way of reading and the sidecar count; what concerns texts is rank 0's. Each
+ * rank has its own copy of the model. An error that reaches rank 0 is reported there, and is
+ * DREY_OK here. */
+DREY_API drey_status drey_ranks_serve(drey_ranks *ranks, const drey_engine_options *options,
+                                      drey_error *err);
+/* What rank 0 knows of a rank once an engine is open. */
+typedef struct drey_rank_info {
+    char host[64];
+    int32_t first_layer, n_layers;
+    uint64_t budget_bytes;
+    uint64_t pinned_bytes, streamed_bytes_per_pass; /* of its layers; rank 0's with the head */
+    uint64_t read_bytes;                            /* of the model, so far */
+    uint64_t reserved[4];                           /* zero */
+} drey_rank_info;
+/* Returns false if there is no such rank. */
+DREY_API bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *out);
 
 /* ---- Sidecars: weights packed beforehand ---- */
 

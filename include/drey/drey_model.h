@@ -86,6 +86,17 @@ typedef struct drey_model_info {
     uint64_t reserved[2]; /* zero */
 } drey_model_info;
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
+/* The chat template of the model's file: *text[*n], borrowed from the model; n 0: there is none. */
+DREY_API void drey_model_chat_template(const drey_model *model, const char **text, size_t *n);
+
+/* Tokens of models that were trained to fill in the middle of a text (FIM). */
+typedef struct drey_fim {
+    int32_t prefix, suffix, middle; /* before the three parts */
+    int32_t repo, file;             /* before the names of a project and a file; -1: none */
+    uint64_t reserved[4];           /* zero */
+} drey_fim;
+/* Returns false if the model does not have the first three. */
+DREY_API bool drey_model_fim(const drey_model *model, drey_fim *fim);
 
 /* A mixture of experts: each of its layers chooses a few of many feed-forward parts for a token. */
 typedef struct drey_experts {
@@ -113,8 +124,10 @@ DREY_API drey_status drey_model_identity(const drey_model *model, uint64_t *iden
 
 enum {
     DREY_TOKENIZE_SPECIAL = 1, /* special tokens written in the text count as tokens, not as text */
-    DREY_TOKENIZE_BOS = 2      /* put BOS first, or EOS last, if the file says that the model wants
+    DREY_TOKENIZE_BOS = 2,     /* put BOS first, or EOS last, if the file says that the model wants
                                   them */
+    DREY_TOKENIZE_INNER = 4    /* the text continues another one: none of the blanks that
+                                  SentencePiece puts in front of a text is added or dropped */
 };
 
 /* text: n_bytes arbitrary bytes; invalid UTF-8 is tokenized as well. *n_ids is set to the number of

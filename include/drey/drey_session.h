@@ -25,13 +25,37 @@ DREY_API void drey_session_close(drey_session **session);
  * first pass, which reads the weights, the next pass reads them from the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
 
-typedef struct drey_sampling {
-    float temperature;    /* 0: the most likely token, always */
-    int32_t top_k;        /* 0: off */
-    float top_p;          /* 1: off */
-    float min_p;          /* 0: off */
-    uint64_t seed;        /* the same seed gives the same text, with or without a draft */
+/* What makes tokens less likely because of the text before them, prompt included, as in llama.cpp's
+ * server. It is computed before all filters, also at temperature 0, and does not depend on what is
+ * drafted. Initialise it with drey_penalties_init, which changes nothing. */
+typedef struct drey_penalties {
+    /* Of each token among the last last_n (-1: of all the text): its logit is divided by `repeat`
+     * if it is above 0, and multiplied with it otherwise (1, or 0: off); then `presence` is
+     * subtracted, and `frequency` as often as the token occurs. */
+    float repeat, frequency, presence;
+    int32_t last_n; /* 64 */
+    /* DRY ("don't repeat yourself"): from the token that would continue a repetition of n >=
+     * dry_allowed_length (2) tokens among the last dry_last_n (-1), dry_multiplier (0: off) *
+     * dry_base (1.75) ^ (n - dry_allowed_length) is subtracted. Tokens whose text holds a breaker
+     * are in no repetition: "\n", ":", "\"" and "*", unless others are given. */
+    float dry_multiplier, dry_base;
+    int32_t dry_allowed_length, dry_last_n;
+    const char *const *dry_breakers; /* [n_dry_breakers], borrowed for the call */
+    size_t n_dry_breakers;
     uint64_t reserved[4]; /* zero */
+} drey_penalties;
+DREY_API void drey_penalties_init(drey_penalties *penalties);
+
+typedef struct drey_sampling {
+    float temperature; /* 0: the most likely token, always */
+    int32_t top_k;     /* 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    uint64_t seed;     /* the same seed gives the same text, with or without a draft */
+    /* NULL: there are none. Copied when a text begins; not allowed if passes may end early
+     * (drey_exit) */
+    const drey_penalties *penalties;
+    uint64_t reserved[3]; /* zero */
 } drey_sampling;
 
 /* bytes[n]: whole UTF-8 characters, or bytes that can never become one; borrowed for the call. Only
@@ -61,8 +85,8 @@ typedef struct drey_event {
 /* Called in each turn, and about every 50 ms while a pass waits for weights. */
 typedef void drey_event_fn(void *user, const drey_event *event);
 
-/* A token and the target's natural log probability of it, over all tokens, at temperature 1 and
- * before any filter or bias. */
+/* A token and the target's natural log probability of it: over all tokens, at temperature 1 and
+ * before any filter or bias, if nothing else is asked for (after_filters). */
 typedef struct drey_logprob {
     int32_t id;
     float logprob;
@@ -106,12 +130,19 @@ typedef struct drey_generate_options {
     /* No drafting for this text, whatever the engine's drafter and policy: one token per pass. The
      * text is the same. Not allowed if passes end early (drey_exit). */
     bool no_draft;
+    /* Nothing is taken from other sessions or kept prefixes: what the session itself does not have
+     * is computed. The text is the same. */
+    bool no_known;
     /* NULL: any text. Else the text is one of the grammar, or where n_predict cuts it the beginning
      * of one. Tokens that the grammar does not allow are not chosen, before all filters. Borrowed
      * until the text ends, and not given to another one before that. Not allowed with ignore_eos,
      * if passes may end early (drey_exit), and for a model with an encoder. */
     drey_grammar *grammar;
-    uint64_t reserved[1]; /* zero */
+    /* For on_logprobs: log-probabilities of what biases, penalties, the grammar and the filters
+     * leave, at the text's temperature; -INFINITY: they leave it out. At temperature 0 one token
+     * has all. */
+    bool after_filters;
+    uint8_t reserved[7]; /* zero */
 } drey_generate_options;
 DREY_API void drey_generate_options_init(drey_generate_options *options);
 
@@ -165,7 +196,18 @@ typedef struct drey_statistics {
     /* Experts that were asked for before their layer had chosen, while the disk had nothing else to
      * do, and of them those that it chose; these are among experts_read. */
     uint64_t experts_guessed, guesses_used;
-    uint64_t reserved[8]; /* zero */
+    /* Of cached_tokens those that another session had computed; those that were restored from kept
+     * prefixes, and of these the ones that were read from the folder; the time all that took. The
+     * rest was the session's own. */
+    int64_t copied_tokens, restored_tokens, folder_tokens;
+    double restore_s;
+    /* Tokens with which the text's prompt begins as the session's timeline, another one's or a kept
+     * prefix did; cached_tokens or more, because a timeline's last token is computed later. */
+    int64_t same_tokens;
+    /* What the processor reports of the whole machine's energy while decoding, whatever else ran;
+     * 0: it reports none, or not to this user. */
+    double joules;
+    uint64_t reserved[2]; /* zero */
 } drey_statistics;
 
 /* Results of drafting in one text. The last element of an array also counts all beyond it. */
@@ -272,6 +314,12 @@ DREY_API void drey_session_reset(drey_session *session);
  * DREY_ERR_USAGE (also if a text is being written), DREY_ERR_CONTEXT, DREY_ERR_MEMORY. */
 DREY_API drey_status drey_session_begin(drey_session *session, const drey_generate_options *options,
                                         drey_statistics *statistics, drey_error *err);
+/* The next text of the session is expected to repeat large parts of these tokens, as of a file that
+ * is edited: lookup copies from them as from the text so far. Without lookup they have no effect.
+ * As many are used as the context has room for. The text is the same. ids are borrowed until it
+ * begins. DREY_ERR_USAGE: a text is being written, or an id is none of the model. */
+DREY_API drey_status drey_session_predict(drey_session *session, const int32_t *ids, size_t n,
+                                          drey_error *err);
 /* One pass: a chunk of the prompt, or a turn. *done: the text has ended, or none was being written.
  * After DREY_ERR_IO the text is unchanged: try the step again, or call drey_session_end.
  * DREY_ERR_CANCELLED ends the text. */
@@ -301,10 +349,11 @@ DREY_API drey_status drey_engine_step(drey_engine *engine, int32_t *n_writing, d
 DREY_API void drey_session_timeline(const drey_session *session, const int32_t **ids, size_t *n);
 
 typedef struct drey_saved_session {
-    drey_sampling sampling; /* of the last text; the defaults if there was none */
-    int64_t n_tokens;       /* of the timeline */
-    int64_t n_kept;         /* those of them that are not computed again */
-    char *note; /* [n_note_bytes], and a NUL after it: what drey_session_save was given; NULL:
+    drey_sampling
+        sampling;     /* of the last text, without penalties; the defaults if there was none */
+    int64_t n_tokens; /* of the timeline */
+    int64_t n_kept;   /* those of them that are not computed again */
+    char *note;       /* [n_note_bytes], and a NUL after it: what drey_session_save was given; NULL:
                    nothing. The caller frees it with drey_free */
     size_t n_note_bytes;
     uint64_t reserved[8]; /* zero */
@@ -337,9 +386,17 @@ typedef struct drey_prefixes {
     int64_t kept_blocks, read_blocks, written_blocks; /* kept in memory, from and to the folder */
     bool disk_failed;      /* the folder's disk is full or fails: nothing more is written to it */
     int64_t damaged_files; /* of the folder: not used, and deleted */
-    uint64_t reserved[3];  /* zero */
+    int64_t copied_tokens; /* from one session to another */
+    int64_t lost_blocks;   /* that could not be written to the folder */
+    uint64_t reserved[1];  /* zero */
 } drey_prefixes;
 DREY_API void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out);
+/* Writes kept blocks to the folder that are not there yet, at most `most`; *n_left (may be NULL) of
+ * them remain. Steps write one each, and closing the engine writes none: call this before it, and
+ * between texts if a crash should lose less. DREY_ERR_IO: some could not be written, now or
+ * earlier. */
+DREY_API drey_status drey_engine_write_prefixes(drey_engine *engine, int64_t most, int64_t *n_left,
+                                                drey_error *err);
 
 /* Sums over everything that an engine has done since it opened. Call it between two steps. */
 typedef struct drey_counts {
@@ -351,7 +408,8 @@ typedef struct drey_counts {
     double read_s;                       /* time during which these reads were under way */
     uint64_t peak_memory_bytes;          /* the process' high-water mark */
     uint64_t experts_used, experts_read; /* of a mixture, as in drey_statistics */
-    uint64_t reserved[6];                /* zero */
+    double joules;                       /* while texts are written; as there */
+    uint64_t reserved[5];                /* zero */
 } drey_counts;
 DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
 
@@ -362,6 +420,50 @@ DREY_API void drey_engine_count(const drey_engine *engine, drey_counts *out);
  * not finite. */
 DREY_API drey_status drey_session_score(drey_session *session, const int32_t *ids, size_t n,
                                         float *logprob, drey_error *err);
+
+/* The same with the n_top likeliest tokens at each place: `call` gets them for ids[1..n), one after
+ * the other, as it does of a text that is written. The session then has the ids as its timeline,
+ * computed up to the last, so a text that continues them begins at once. DREY_ERR_USAGE as well:
+ * n_top is not 0 to DREY_MAX_TOP, or the model has an encoder. */
+DREY_API drey_status drey_session_score_top(drey_session *session, const int32_t *ids, size_t n,
+                                            int32_t n_top, drey_logprobs_fn *call, void *user,
+                                            drey_error *err);
+
+/* How the states of a text's tokens, after the model's last norm, become one vector. */
+typedef enum drey_pooling {
+    DREY_POOLING_MODEL = 0, /* as the model's file says; the last token's, if it says nothing */
+    DREY_POOLING_NONE,      /* none: a vector for each token */
+    DREY_POOLING_MEAN,
+    DREY_POOLING_CLS, /* the first token's */
+    DREY_POOLING_LAST,
+    DREY_POOLING_RANK /* of models that compare two texts, which drey does not compute */
+} drey_pooling;
+/* NULL: no such value. */
+DREY_API const char *drey_pooling_name(drey_pooling pooling);
+DREY_API bool drey_pooling_parse(const char *name, drey_pooling *pooling);
+/* What DREY_POOLING_MODEL means for a model. */
+DREY_API drey_pooling drey_model_pooling(const drey_model *model);
+
+/* The vector of a text, as it is: out[drey_model_info.n_embd], with DREY_POOLING_NONE
+ * [n][n_embd]. Has the same bits whatever the chunks and threads. Starts from an empty timeline and
+ * leaves an empty one. DREY_ERR_USAGE: no text, no such id, or a pooling that is none of these;
+ * DREY_ERR_CONTEXT; DREY_ERR_UNSUPPORTED: a model with an encoder, DREY_POOLING_RANK;
+ * DREY_ERR_CANCELLED, DREY_ERR_IO, and DREY_ERR_FORMAT if a number is not finite. */
+DREY_API drey_status drey_session_embed(drey_session *session, const int32_t *ids, size_t n,
+                                        drey_pooling pooling, float *out, drey_error *err);
+/* The same of several texts, as many of the first of them as have room in one pass, and one at
+ * least: *n_done; their vectors come one after the other. Short texts together cost little more
+ * than one, as the weights are read once. */
+typedef struct drey_text_ids {
+    const int32_t *ids; /* [n] */
+    size_t n;
+} drey_text_ids;
+DREY_API drey_status drey_session_embed_texts(drey_session *session, const drey_text_ids *texts,
+                                              size_t n_texts, drey_pooling pooling, float *out,
+                                              size_t *n_done, drey_error *err);
+/* Divides v[n] by its length: norm 2 the Euclidean one, 1 the sum of magnitudes; 0: so that the
+ * greatest magnitude is 32760; negative: not at all. A vector of zeros stays. */
+DREY_API void drey_embed_normalize(float *v, size_t n, int32_t norm);
 
 /* A token of a scored text: by the whole model, and by the head after the layer where the pass
  * before it ended, whose choice DREY_EXIT_FAST would have written. */

@@ -12,9 +12,12 @@
     gsm8k     early exits: how many questions of GSM8K are answered right with and without them
     edge      every policy of drey, with parts left out, and llama.cpp with and without its own
               speculation
+    equal     how many texts stay the same: drey verify, and llama.cpp and ik_llama.cpp with
+              threads, batches and speculation
     exits     early exits, their parts, and an oracle
     units     dividing passes between units
     waits     from traces: when tokens were there, useless verifications, passes by rows
+    forms     JSON of a schema against free text
     replay    mixtures of experts that are routed as published traces were
 
 The sides take turns, so that a machine whose speed drifts slows both; a ratio is taken within a
@@ -31,7 +34,9 @@ import tempfile
 import against
 import budget
 import edge
+import equal
 import exits
+import forms
 import gsm8k
 import packing
 import replay
@@ -43,8 +48,8 @@ import waits
 from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
-COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, exits,
-                                      units, waits, gsm8k, replay)}
+COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, equal,
+                                      exits, units, waits, gsm8k, forms, replay)}
 
 
 def parser():

@@ -6,6 +6,7 @@ answered goes to standard output as JSON:
 The request has "path" and "body"."""
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,11 +38,25 @@ def address_of(server, log):
     while server.poll() is None:
         log.seek(0)
         said = re.search(r"(?:listening on |^)(http://127\.0\.0\.1:\d+)\b", log.read(), re.M)
-        if said and answers(said[1]):
-            return said[1]
+        address = said[1] if said else listening(server.pid)
+        if address and answers(address):
+            return address
         time.sleep(0.05)
     log.seek(0)
     raise Stop("the server ended while it was loading: " + log.read()[-2000:])
+
+
+def listening(pid):
+    """Where a server listens that says nothing of its port; None: nowhere yet."""
+    try:
+        files = f"/proc/{pid}/fd"
+        open_files = {os.readlink(f"{files}/{name}") for name in os.listdir(files)}
+        with open(f"/proc/{pid}/net/tcp") as f:
+            lines = [line.split() for line in f][1:]
+    except OSError:  # it has ended, or closed a file meanwhile
+        return None
+    return next((f"http://127.0.0.1:{int(of[1].split(':')[1], 16)}" for of in lines
+                 if of[3] == "0A" and f"socket:[{of[9]}]" in open_files), None)
 
 
 def answers(address):

@@ -127,12 +127,12 @@ class Drey:
         """One run in a limit; its statistics, what its cgroup saw, and its text. Without --memory
         the budget is the limit over 1.05. Without -d there is no draft: none is looked for."""
         draft = [] if "-d" in more else ["-d", "none"]
+        end = [] if "--json-schema" in more else ["--ignore-eos"]
         stats = self.path("stats.json")
         memory = memory or str(limit_mib * MIB * 100 // 105)
         report, text, _ = self.limits.run(limit_mib, [
             self.program, "run", "-m", model, "--memory", memory, "-t", self.threads, "-c",
-            str(context), "-n", str(tokens), "--ignore-eos", "-q", "--stats", stats, *draft,
-            *more], rate)
+            str(context), "-n", str(tokens), "-q", "--stats", stats, *end, *draft, *more], rate)
         with open(stats) as f:
             got = {**json.load(f), **report}
         if got["limit_hits"] or got["oom_kills"] or got["decode_major_faults"]:
@@ -154,9 +154,10 @@ class Peer:
         self.folder, self.threads = os.path.abspath(folder), str(threads)
         self.env = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, [
             self.folder, os.environ.get("LD_LIBRARY_PATH")]))}
-        if not self.has("llama-bench"):
+        program = next(filter(self.has, ("llama-bench", "llama-server")), None)
+        if not program:
             raise Stop(f"{folder} has no llama-bench")
-        shown = subprocess.run([f"{self.folder}/llama-bench", "--help"], env=self.env,
+        shown = subprocess.run([f"{self.folder}/{program}", "--help"], env=self.env,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT).stdout
         self.repacks = b"--run-time-repack" in shown

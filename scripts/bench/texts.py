@@ -88,7 +88,7 @@ class Results:
         row = {k: kept(row.get(k, 0)) for k in self.columns} | ({"run": self.run} if "run" in self.columns else {})
         self.rows.append(row)
         with open(self.path, "a") as f:
-            f.write(",".join(row[k] for k in self.columns) + "\n")
+            csv.writer(f, lineterminator="\n").writerow(row[k] for k in self.columns)
 
     def failed(self, row, why):
         """A side that cannot run is passed over: the others are worth having."""

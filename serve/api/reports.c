@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "serve/answer/answer_parts.h"
 #include "serve/net/network.h"
 
 /* ---- Metrics ---- */
@@ -105,6 +106,9 @@ static void drey_metrics(const shared *s, text_out *out)
             (double)e->experts_used);
     counter(out, "drey:experts_read_total", "Of these those that had to be read.",
             (double)e->experts_read);
+    counter(out, "drey:joules_total",
+            "What the processor reports of the machine's energy while texts are written.",
+            e->joules);
     counter(out, "drey:passes_total", "Passes of the target after prompts.", (double)e->passes);
     counter(out, "drey:rows_total", "Their rows.", (double)e->rows);
     gauge(out, "drey:rows_per_pass", "Rows of a pass, mean.",
@@ -123,12 +127,16 @@ static void drey_metrics(const shared *s, text_out *out)
     budget_metrics(&s->plan, out);
     counter(out, "drey:prefix_restored_tokens_total", "Tokens restored from kept beginnings.",
             (double)t->prefixes.restored_tokens);
+    counter(out, "drey:prefix_copied_tokens_total", "Tokens copied from one session to another.",
+            (double)t->prefixes.copied_tokens);
     gauge(out, "drey:prefix_memory_bytes", "Set aside for kept beginnings.",
           (double)t->prefixes.memory_bytes);
     gauge(out, "drey:prefix_disk_bytes", "Kept beginnings in their folder.",
           (double)t->prefixes.disk_bytes);
     gauge(out, "drey:prefix_disk_failed", "1: the folder of beginnings cannot be written to.",
           t->prefixes.disk_failed);
+    counter(out, "drey:prefix_lost_blocks_total", "Beginnings that could not be written there.",
+            (double)t->prefixes.lost_blocks);
     counter(out, "drey:prefix_damaged_files_total", "Files of that folder that were damaged.",
             (double)t->prefixes.damaged_files);
     gauge(out, "drey:budget_peak_bytes", "The process' own high-water mark.",
@@ -192,26 +200,31 @@ void report_slots(network *n, text_out *out)
 
 /* ---- Properties ---- */
 
+/* Nothing of one that is very long. */
+static void put_template(const drey_model *m, text_out *out)
+{
+    const char *text;
+    size_t n;
+    drey_model_chat_template(m, &text, &n);
+    out_text(out, ",\"chat_template\":");
+    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+}
+
 void report_props(network *n, text_out *out)
 {
     const serve_options *o = n->options;
-    const drey_sampling *d = &o->sampling;
     const drey_plan *p = &n->shared->plan;
     drey_model_info info;
     drey_model_describe(o->model, &info);
+    out_format(out, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{", o->n_context);
+    part_settings(&o->sampling, &o->penalties, out);
     out_format(out,
-               "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{\"n_predict\":%d,"
-               "\"temperature\":",
-               o->n_context, o->n_predict > 0 ? o->n_predict : -1);
-    out_number(out, (double)d->temperature);
-    out_format(out, ",\"top_k\":%d,\"top_p\":", d->top_k);
-    out_number(out, (double)d->top_p);
-    out_text(out, ",\"min_p\":");
-    out_number(out, (double)d->min_p);
-    out_format(out,
-               ",\"seed\":%llu}},\"modalities\":{\"vision\":false,\"audio\":false},"
-               "\"total_slots\":%d,\"model_alias\":",
-               (unsigned long long)d->seed, o->n_sessions);
+               "\"n_predict\":%d}},\"modalities\":{\"vision\":false,\"audio\":false},"
+               "\"total_slots\":%d,\"model_path\":",
+               o->n_predict > 0 ? o->n_predict : -1, o->n_sessions);
+    out_string(out, info.path, strlen(info.path));
+    put_template(o->model, out);
+    out_text(out, ",\"model_alias\":");
     out_string(out, o->name, strlen(o->name));
     out_format(out,
                ",\"build_info\":\"drey-%s\",\"drey\":{\"version\":\"%s\",\"sessions\":%d,"

@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/utf8.h"
+#include "serve/dialects/dialect.h"
 #include "serve/net/network.h"
+#include "serve/net/routes.h"
 #include "serve/page/page.h"
+#include "serve/api/embeddings.h"
+#include "serve/api/slots.h"
 
 typedef void handler(network *n, connection *c, json_value *body);
 
@@ -12,6 +17,7 @@ typedef struct route {
     const char *path;
     bool get, post, open; /* open: without a key */
     handler *handle;
+    const answer_form *form; /* of its answers, and of its refusals; NULL: it has no tasks */
 } route;
 
 static const char json_type_text[] = "application/json; charset=utf-8";
@@ -48,9 +54,11 @@ static void health(network *n, connection *c, json_value *body)
 static void metrics(network *n, connection *c, json_value *body)
 {
     (void)body;
+    char began[64];
     begin_scratch(n);
     report_metrics(n, &n->scratch);
-    respond(n, c, 200, "text/plain; version=0.0.4; charset=utf-8", "", n->scratch.text,
+    snprintf(began, sizeof began, "Process-Start-Time-Unix: %lld\r\n", (long long)n->shared->began);
+    respond(n, c, 200, "text/plain; version=0.0.4; charset=utf-8", began, n->scratch.text,
             n->scratch.n, false);
 }
 
@@ -139,6 +147,25 @@ static void page(network *n, connection *c, json_value *body)
 
 /* ---- Tokens and templates ---- */
 
+/* Bytes that are no text alone, as parts of a character, are an array of numbers. */
+static void put_token_piece(const drey_model *m, int32_t id, text_out *out)
+{
+    char bytes[1024];
+    size_t n = 0;
+    drey_detokenize(m, &id, 1, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, bytes, sizeof bytes, &n,
+                    NULL);
+    n = n < sizeof bytes ? n : sizeof bytes;
+    out_format(out, "{\"id\":%d,\"piece\":", id);
+    if (utf8_is_whole(bytes, n)) {
+        out_string(out, bytes, n);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            out_format(out, "%c%u", i ? ',' : '[', (unsigned char)bytes[i]);
+        out_text(out, "]");
+    }
+    out_text(out, "}");
+}
+
 static void tokenize(network *n, connection *c, json_value *body)
 {
     const serve_options *o = n->options;
@@ -178,13 +205,7 @@ static void tokenize(network *n, connection *c, json_value *body)
             out_format(&n->scratch, "%d", n->ids[i]);
             continue;
         }
-        char bytes[1024];
-        size_t n_bytes = 0;
-        drey_detokenize(o->model, &n->ids[i], 1, DREY_TOKENIZE_SPECIAL, bytes, sizeof bytes,
-                        &n_bytes, NULL);
-        out_format(&n->scratch, "{\"id\":%d,\"piece\":", n->ids[i]);
-        out_string(&n->scratch, bytes, n_bytes < sizeof bytes ? n_bytes : sizeof bytes);
-        out_text(&n->scratch, "}");
+        put_token_piece(o->model, n->ids[i], &n->scratch);
     }
     out_text(&n->scratch, "]}");
     respond_json(n, c);
@@ -287,32 +308,41 @@ static bool take_task(network *n, connection *c, int32_t n_choices, refusal *r)
         refuse_full(n, n_choices, r);
     s->totals.refused += !t;
     pthread_mutex_unlock(&s->lock);
-    c->answer = (answer){.task = t};
+    c->answer = (answer){.task = t, .form = c->answer.form};
     return t != NULL;
+}
+
+/* The task was filled, or why it was not. */
+static void queue_task(network *n, connection *c, bool good, const refusal *r)
+{
+    shared *s = n->shared;
+    task *t = c->answer.task;
+    pthread_mutex_lock(&s->lock);
+    s->totals.requests++;
+    if (good)
+        task_queue(s, t, answer_keeps(&c->answer));
+    else
+        task_release(s, t);
+    pthread_mutex_unlock(&s->lock);
+    if (good) {
+        streams_begin(n, c);
+        return;
+    }
+    c->answer.task = NULL;
+    respond_refusal(n, c, r);
 }
 
 static void begin_task(network *n, connection *c, json_value *body, task_kind kind)
 {
-    shared *s = n->shared;
     refusal r;
     int32_t n_choices;
-    if (!ask_choices(body, n->options, &n_choices, &r) || !take_task(n, c, n_choices, &r)) {
+    if (!ask_choices(body, kind, n->options, &n_choices, &r) || !take_task(n, c, n_choices, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
-    task *t = c->answer.task;
-    bool good = ask_task(t, kind, body, n->options, &n->scratch, &r);
-    pthread_mutex_lock(&s->lock);
-    s->totals.requests++;
-    if (good)
-        task_queue(s, t);
-    else
-        task_release(s, t);
-    pthread_mutex_unlock(&s->lock);
-    if (good)
-        return;
-    c->answer.task = NULL;
-    respond_refusal(n, c, &r);
+    answer_name(&c->answer);
+    bool good = ask_task(c->answer.task, kind, body, n->options, &n->scratch, &r);
+    queue_task(n, c, good, &r);
 }
 
 static void chat(network *n, connection *c, json_value *body)
@@ -330,26 +360,336 @@ static void native(network *n, connection *c, json_value *body)
     begin_task(n, c, body, TASK_NATIVE);
 }
 
+/* Of an answer that outlives its connection. */
+static void one_stream(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    if (c->head.method == HTTP_DELETE)
+        streams_delete(n, c);
+    else
+        streams_get(n, c);
+}
+
+static void lookup_streams(network *n, connection *c, json_value *body)
+{
+    streams_lookup(n, c, body);
+}
+
+/* ---- Other interfaces ---- */
+
+/* The body as a chat's; NULL: it is refused. What the body was read into is used again. */
+static json_value *rewrite(network *n, connection *c, const json_value *body, dialect_fn *request)
+{
+    text_out *out = &n->rewritten;
+    json_values values = {.values = n->values, .capacity = n->n_values};
+    refusal r;
+    out->n = 0;
+    out->full = false;
+    if (!request(body, out, &r)) {
+        respond_refusal(n, c, &r);
+        return NULL;
+    }
+    json_value *chat = out->full ? NULL : json_parse(&values, out->text, out->n);
+    if (!chat)
+        refuse_now(n, c, 413, "The conversation is larger than this server takes.");
+    return chat;
+}
+
+static void begin_dialect(network *n, connection *c, json_value *body, dialect_fn *request)
+{
+    json_value *chat_body = rewrite(n, c, body, request);
+    if (chat_body)
+        begin_task(n, c, chat_body, TASK_CHAT);
+}
+
+static void count_tokens(network *n, connection *c, json_value *body, const char *object)
+{
+    refusal r;
+    size_t n_tokens;
+    if (!body)
+        return;
+    if (!ask_prompt_tokens(body, n->options, &n->scratch, n->ids, n->n_ids, &n_tokens, &r)) {
+        respond_refusal(n, c, &r);
+        return;
+    }
+    begin_scratch(n);
+    out_format(&n->scratch, "{%s\"input_tokens\":%zu}", object, n_tokens);
+    respond_json(n, c);
+}
+
+static void chat_tokens(network *n, connection *c, json_value *body)
+{
+    count_tokens(n, c, body, "");
+}
+
+static void anthropic(network *n, connection *c, json_value *body)
+{
+    begin_dialect(n, c, body, anthropic_request);
+}
+
+static void anthropic_tokens(network *n, connection *c, json_value *body)
+{
+    count_tokens(n, c, rewrite(n, c, body, anthropic_request), "");
+}
+
+/* Responses that are kept can be continued; what is kept of this one has no id yet. */
+static json_value *rewrite_response(network *n, connection *c, const json_value *body, bool *kept)
+{
+    const json_value *id = json_member(body, "previous_response_id");
+    text_out *out = &n->rewritten;
+    json_values values = {.values = n->values, .capacity = n->n_values};
+    dialect_past before = {.n = 0};
+    const json_value *store = json_member(body, "store");
+    refusal r;
+    out->n = 0;
+    out->full = false;
+    if (id) {
+        const past_entry *e = id->type == JSON_STRING ? past_find(&n->past, id->text, id->n) : NULL;
+        if (!e) {
+            refuse_now(n, c, 404,
+                       "Field 'previous_response_id': no such response is kept (any "
+                       "more). Send the whole conversation in 'input'.");
+            return NULL;
+        }
+        before.messages = n->past.memory + e->at;
+        before.n = e->n_messages;
+    }
+    if (!responses_request(body, &before, out, &r)) {
+        respond_refusal(n, c, &r);
+        return NULL;
+    }
+    *kept =
+        !(store && store->type == JSON_FALSE) && !out->full && dialect_keep(&n->past, &before, out);
+    json_value *asked = out->full ? NULL : json_parse(&values, out->text, out->n);
+    if (!asked)
+        refuse_now(n, c, 413, "The conversation is larger than this server takes.");
+    return asked;
+}
+
+static void responses(network *n, connection *c, json_value *body)
+{
+    bool kept = false;
+    json_value *asked = rewrite_response(n, c, body, &kept);
+    if (asked)
+        begin_task(n, c, asked, TASK_CHAT);
+    if (kept && c->answer.task)
+        past_name(&n->past, c->answer.task->id.text);
+    else if (kept)
+        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
+}
+
+static void response_tokens(network *n, connection *c, json_value *body)
+{
+    bool kept = false;
+    json_value *asked = rewrite_response(n, c, body, &kept);
+    if (kept)
+        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
+    count_tokens(n, c, asked, "\"object\":\"response.input_tokens\",");
+}
+
+static const char response_path[] = "/v1/responses/";
+
+static void one_response(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    http_part path = c->head.path;
+    size_t n_front = http_path_front(path, response_path);
+    const past_entry *e = past_find(&n->past, path.text + n_front, path.n - n_front);
+    if (!e) {
+        refuse_now(n, c, 404, "No such response is kept (any more).");
+        return;
+    }
+    begin_scratch(n);
+    if (c->head.method == HTTP_DELETE) {
+        out_format(&n->scratch, "{\"id\":\"%s\",\"object\":\"response\",\"deleted\":true}", e->id);
+        past_forget(&n->past, e);
+    } else {
+        out_bytes(&n->scratch, n->past.memory + e->at + e->n_messages, e->n_response);
+    }
+    respond_json(n, c);
+}
+
+static void ollama_chat(network *n, connection *c, json_value *body)
+{
+    const json_value *messages = json_member_array(body, "messages");
+    if (messages && messages->n > 0) {
+        begin_dialect(n, c, body, ollama_chat_request);
+        return;
+    }
+    begin_scratch(n);
+    ollama_loaded(n->shared, true, &n->scratch);
+    respond_json(n, c);
+}
+
+static void ollama_generate(network *n, connection *c, json_value *body)
+{
+    bool text = ollama_is_text(body);
+    if (rewrite_asks(json_member(body, "prompt"))) {
+        json_value *asked = rewrite(n, c, body, ollama_generate_request);
+        if (asked)
+            begin_task(n, c, asked, text ? TASK_COMPLETION : TASK_CHAT);
+        return;
+    }
+    begin_scratch(n);
+    ollama_loaded(n->shared, false, &n->scratch);
+    respond_json(n, c);
+}
+
+static void ollama_models(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    begin_scratch(n);
+    ollama_tags(n->shared, false, &n->scratch);
+    respond_json(n, c);
+}
+
+static void ollama_running(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    begin_scratch(n);
+    ollama_tags(n->shared, true, &n->scratch);
+    respond_json(n, c);
+}
+
+static void ollama_model(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    begin_scratch(n);
+    ollama_show(n->shared, &n->scratch);
+    respond_json(n, c);
+}
+
+static void ollama_version(network *n, connection *c, json_value *body)
+{
+    (void)body;
+    begin_scratch(n);
+    out_format(&n->scratch, "{\"version\":\"%s\"}", drey_version());
+    respond_json(n, c);
+}
+
+/* ---- Sessions in files ---- */
+
+static const char slot_path[] = "/slots/";
+
+static void slot_action(network *n, connection *c, json_value *body)
+{
+    refusal r;
+    const http_head *h = &c->head;
+    size_t n_front = http_path_front(h->path, slot_path);
+    const http_part id = {h->path.text + n_front, h->path.n - n_front};
+    if (!take_task(n, c, 1, &r)) {
+        respond_refusal(n, c, &r);
+        return;
+    }
+    answer_name(&c->answer);
+    queue_task(n, c, ask_slot(c->answer.task, id, h->query, body, n->options, &r), &r);
+}
+
+static void infill(network *n, connection *c, json_value *body)
+{
+    if (json_member(body, "input_prefix") && json_member(body, "input_suffix"))
+        begin_task(n, c, body, TASK_NATIVE);
+    else
+        refuse_now(n, c, 400, "Fields 'input_prefix' and 'input_suffix' are missing.");
+}
+
+/* ---- Vectors ---- */
+
+static void begin_embedding(network *n, connection *c, const json_value *body, bool native)
+{
+    refusal r;
+    if (!take_task(n, c, 1, &r)) {
+        respond_refusal(n, c, &r);
+        return;
+    }
+    answer_name(&c->answer);
+    queue_task(n, c, ask_embedding(c->answer.task, body, native, n->options, &r), &r);
+}
+
+static void embedding(network *n, connection *c, json_value *body)
+{
+    begin_embedding(n, c, body, false);
+}
+
+static void native_embedding(network *n, connection *c, json_value *body)
+{
+    begin_embedding(n, c, body, true);
+}
+
+static void ollama_vector(network *n, connection *c, json_value *body)
+{
+    const json_value *asked = rewrite(n, c, body, ollama_vectors_request);
+    if (asked)
+        begin_embedding(n, c, asked, false);
+}
+
+static bool are_texts(const json_value *list)
+{
+    bool good = list && list->type == JSON_ARRAY && list->n > 0;
+    for (const json_value *one = good ? list->first : NULL; one; one = one->next)
+        good = good && one->type == JSON_STRING;
+    return good;
+}
+
+static void rerank(network *n, connection *c, json_value *body)
+{
+    const json_value *documents = json_member(body, "documents");
+    if (!json_member_text(body, "query") ||
+        !are_texts(documents ? documents : json_member(body, "texts"))) {
+        refuse_now(n, c, 400, "Field 'query' takes a text, and 'documents' an array of texts.");
+        return;
+    }
+    refuse_now(n, c, 501,
+               "This server compares no texts: it runs decoders, whose files have no head for "
+               "that. Compare vectors of /v1/embeddings instead.");
+}
+
 /* ---- The table ---- */
 
 static const route routes[] = {
-    {"/", true, false, true, page},
-    {"/index.html", true, false, true, page},
-    {"/health", true, false, true, health},
-    {"/v1/health", true, false, true, health},
-    {"/metrics", true, false, false, metrics},
-    {"/slots", true, false, false, slots},
-    {"/props", true, false, false, props},
-    {"/models", true, false, false, models},
-    {"/v1/models", true, false, false, models},
-    {"/tokenize", false, true, false, tokenize},
-    {"/detokenize", false, true, false, detokenize},
-    {"/apply-template", false, true, false, apply_template},
-    {"/completion", false, true, false, native},
-    {"/completions", false, true, false, native},
-    {"/v1/completions", false, true, false, completion},
-    {"/chat/completions", false, true, false, chat},
-    {"/v1/chat/completions", false, true, false, chat},
+    {"/", true, false, true, page, NULL},
+    {"/index.html", true, false, true, page, NULL},
+    {"/health", true, false, true, health, NULL},
+    {"/v1/health", true, false, true, health, NULL},
+    {"/metrics", true, false, false, metrics, NULL},
+    {"/slots", true, false, false, slots, NULL},
+    {"/props", true, false, false, props, NULL},
+    {"/models", true, false, false, models, NULL},
+    {"/v1/models", true, false, false, models, NULL},
+    {"/tokenize", false, true, false, tokenize, NULL},
+    {"/detokenize", false, true, false, detokenize, NULL},
+    {"/apply-template", false, true, false, apply_template, NULL},
+    {"/completion", false, true, false, native, &answer_native},
+    {"/completions", false, true, false, native, &answer_native},
+    {"/infill", false, true, false, infill, &answer_native},
+    {"/v1/completions", false, true, false, completion, &answer_completion},
+    {"/chat/completions", false, true, false, chat, &answer_chat},
+    {"/v1/chat/completions", false, true, false, chat, &answer_chat},
+    {"/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
+    {"/v1/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
+    {"/embedding", false, true, false, native_embedding, &answer_embedding},
+    {"/embeddings", false, true, false, native_embedding, &answer_embedding},
+    {"/v1/embeddings", false, true, false, embedding, &answer_embedding},
+    {"/rerank", false, true, false, rerank, NULL},
+    {"/reranking", false, true, false, rerank, NULL},
+    {"/v1/rerank", false, true, false, rerank, NULL},
+    {"/v1/reranking", false, true, false, rerank, NULL},
+    {"/v1/messages", false, true, false, anthropic, &answer_anthropic},
+    {"/v1/messages/count_tokens", false, true, false, anthropic_tokens, &answer_anthropic},
+    {"/v1/stream", true, false, false, one_stream, NULL},
+    {"/v1/streams/lookup", false, true, false, lookup_streams, NULL},
+    {"/responses", false, true, false, responses, &answer_responses},
+    {"/v1/responses", false, true, false, responses, &answer_responses},
+    {"/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
+    {"/v1/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
+    {"/api/chat", false, true, false, ollama_chat, &answer_ollama_chat},
+    {"/api/generate", false, true, false, ollama_generate, &answer_ollama_generate},
+    {"/api/embed", false, true, false, embedding, &answer_ollama_vectors},
+    {"/api/embeddings", false, true, false, ollama_vector, &answer_ollama_vector},
+    {"/api/tags", true, false, false, ollama_models, &answer_ollama_chat},
+    {"/api/ps", true, false, false, ollama_running, &answer_ollama_chat},
+    {"/api/show", false, true, false, ollama_model, &answer_ollama_chat},
+    {"/api/version", true, false, false, ollama_version, &answer_ollama_chat},
 };
 
 static const char model_path[] = "/v1/models/";
@@ -363,10 +703,15 @@ static http_part model_name(http_part path)
 
 static const route *find_route(http_part path)
 {
+    static const route response = {response_path, true,         false,
+                                   false,         one_response, &answer_responses};
+    static const route slot = {slot_path, false, true, false, slot_action, &answer_slot};
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
         if (http_path_is(path, routes[i].path))
             return &routes[i];
-    return NULL;
+    return http_path_front(path, slot_path)       ? &slot
+           : http_path_front(path, response_path) ? &response
+                                                  : NULL;
 }
 
 static void count_bad(network *n)
@@ -376,38 +721,70 @@ static void count_bad(network *n)
     pthread_mutex_unlock(&n->shared->lock);
 }
 
+/* Endpoints that can be switched off. */
+static bool is_closed(const char *closed, const route *r)
+{
+    const char *word = r->handle == page      ? "page"
+                       : r->handle == metrics ? "metrics"
+                       : r->handle == slots   ? "slots"
+                                              : NULL;
+    return word && access_lists(closed, word);
+}
+
 bool route_is_health(const connection *c)
 {
     const route *r = find_route(c->head.path);
     return r && r->handle == health;
 }
 
+const answer_form *route_form(http_part path)
+{
+    const route *r = find_route(path);
+    return r ? r->form : NULL;
+}
+
+bool route_is_open(http_part path)
+{
+    const route *r = find_route(path);
+    return r && r->open;
+}
+
+bool route_exists(const http_head *h, const char *closed, refusal *why)
+{
+    const route *r = find_route(h->path);
+    bool model = model_name(h->path).n > 0,
+         reads = h->method == HTTP_GET || h->method == HTTP_HEAD ||
+                 (h->method == HTTP_DELETE && r &&
+                  (r->handle == one_response || r->handle == one_stream));
+    bool off = r && is_closed(closed, r);
+    if ((!r && !model) || (off && r->handle == page))
+        return refuse_with(why, 404, "File Not Found");
+    if (off)
+        return refuse_with(why, 501, "This server was started with this endpoint closed.");
+    if (model ? reads : (reads && r->get) || (h->method == HTTP_POST && r->post))
+        return true;
+    return refuse_with(why, 405, "%s",
+                       model || r->get ? "This endpoint takes GET." : "This endpoint takes POST.");
+}
+
 bool route_head(network *n, connection *c)
 {
     const http_head *h = &c->head;
-    const route *r = find_route(h->path);
-    bool model = model_name(h->path).n > 0, reads = h->method == HTTP_GET || h->method == HTTP_HEAD;
     refusal why;
-    if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !(r && r->open), &why)) {
+    c->answer.form = route_form(h->path);
+    if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !route_is_open(h->path), &why)) {
         count_bad(n);
         respond_refusal(n, c, &why);
         return true;
     }
     if (h->method == HTTP_OPTIONS) {
-        respond(n, c, 204, NULL, "Allow: GET, POST, OPTIONS\r\n", "", 0, false);
+        respond(n, c, 204, NULL, "Allow: GET, POST, DELETE, OPTIONS\r\n", "", 0, false);
         return true;
     }
-    if (!r && !model) {
-        refuse_now(n, c, 404, "File Not Found");
-        return true;
-    }
-    if (model ? !reads : !((reads && r->get) || (h->method == HTTP_POST && r->post))) {
-        refuse_with(&why, 405, "%s",
-                    model || r->get ? "This endpoint takes GET." : "This endpoint takes POST.");
-        respond_refusal(n, c, &why);
-        return true;
-    }
-    return false;
+    if (route_exists(h, n->options->closed, &why))
+        return false;
+    respond_refusal(n, c, &why);
+    return true;
 }
 
 void route_request(network *n, connection *c)
@@ -417,7 +794,7 @@ void route_request(network *n, connection *c)
         one_model(n, c, model_name(c->head.path));
         return;
     }
-    if (!r->post) {
+    if (!r->post || (c->n_body == 0 && r->handle == slot_action)) { /* it may need no body */
         r->handle(n, c, NULL);
         return;
     }

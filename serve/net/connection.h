@@ -13,20 +13,11 @@
  * moment, so that it gets to read the answer rather than a reset. */
 #pragma once
 
-#include "serve/api/answer.h"
+#include "serve/answer/answer.h"
 #include "serve/net/http.h"
+#include "serve/net/streams.h"
 
 enum { CONNECTION_IN_BYTES = 16 << 10, CONNECTION_OUT_BYTES = 64 << 10 };
-/* What its socket is allowed to hold, of which the kernel makes twice as much to keep books. */
-enum {
-    SOCKET_IN_BYTES = 16 << 10,
-    SOCKET_OUT_BYTES = 32 << 10,
-    CONNECTION_KERNEL_BYTES = 2 * (SOCKET_IN_BYTES + SOCKET_OUT_BYTES)
-};
-/* Beyond those that are let in: they are refused when their request has come, but for the question
- * whether the server is well, which supervisors ask. */
-enum { CONNECTIONS_TURNED_AWAY = 8 };
-
 typedef enum connection_state {
     CONNECTION_FREE,
     CONNECTION_HEAD,
@@ -38,8 +29,11 @@ typedef enum connection_state {
 typedef struct connection {
     connection_state state;
     int fd;
-    uint32_t events; /* that epoll watches */
-    char *in;        /* [CONNECTION_IN_BYTES], n_in bytes of which have come */
+    struct {
+        uint32_t events; /* that epoll looks for */
+        bool silent;     /* the client sends no more */
+    } watched;
+    char *in; /* [CONNECTION_IN_BYTES], n_in bytes of which have come */
     size_t n_in, n_head;
     http_head head; /* parts of `in` */
     char *large;    /* one of the large buffers: of a body or of an answer; NULL: none is taken */
@@ -50,12 +44,16 @@ typedef struct connection {
     size_t n_out, n_sent;
     const char *more; /* [n_more], after `out`: of `large`, or constant */
     size_t n_more;
-    answer answer; /* without a task: `out` and `more` are all of it */
-    bool head_out; /* the answer's head has been put out */
-    bool framed;   /* its body comes in chunks */
-    bool all_out;  /* all of the answer has been put out */
-    bool keeps;    /* another request may follow */
-    bool waits;    /* one has come already */
+    answer answer; /* without a task or a stream: `out` and `more` are all of it */
+    struct {
+        kept_stream *of; /* NULL: none */
+        uint64_t at;     /* the next byte */
+    } stream;            /* that it reads */
+    bool head_out;       /* the answer's head has been put out */
+    bool framed;         /* its body comes in chunks */
+    bool all_out;        /* all of the answer has been put out */
+    bool keeps;          /* another request may follow */
+    bool waits;          /* one has come already */
     struct {
         double since_s; /* when the state began */
         double moved_s; /* when bytes last went, or the answer began */

@@ -65,7 +65,7 @@ static http_part next_word(http_part *line)
 
 static http_method method_of(http_part word)
 {
-    static const char *const names[] = {"GET", "POST", "OPTIONS", "HEAD"};
+    static const char *const names[] = {"GET", "POST", "OPTIONS", "HEAD", "DELETE"};
     for (int i = 0; i < HTTP_OTHER; i++)
         if (http_part_is(word, names[i]))
             return (http_method)i;
@@ -184,6 +184,8 @@ static bool take_header(reading *r, http_part name, http_part value)
         return take_once(r, &h->authorization, value);
     if (is_word(name, "X-Api-Key"))
         return take_once(r, &h->api_key, value);
+    if (is_word(name, "X-Conversation-Id"))
+        return take_once(r, &h->conversation, value);
     if (is_word(name, "Access-Control-Request-Headers"))
         return take_once(r, &h->asked_headers, value);
     return true;

@@ -14,7 +14,14 @@ typedef struct http_part {
     size_t n;
 } http_part;
 
-typedef enum http_method { HTTP_GET, HTTP_POST, HTTP_OPTIONS, HTTP_HEAD, HTTP_OTHER } http_method;
+typedef enum http_method {
+    HTTP_GET,
+    HTTP_POST,
+    HTTP_OPTIONS,
+    HTTP_HEAD,
+    HTTP_DELETE,
+    HTTP_OTHER
+} http_method;
 
 typedef struct http_head {
     http_method method;
@@ -26,6 +33,7 @@ typedef struct http_head {
     bool expects;          /* an answer "continue" before it sends the body */
     http_part host; /* the target's, where that names one ("http://host/path"), or the header's */
     http_part origin, authorization, api_key;
+    http_part conversation;  /* X-Conversation-Id */
     http_part asked_headers; /* of a preflight: Access-Control-Request-Headers */
 } http_head;
 

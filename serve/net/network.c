@@ -8,14 +8,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <unistd.h>
 
+#include "serve/net/places.h"
+
 static const double tick_s = 0.2, ping_s = 0.7, idle_s = 75, drain_s = 2;
-/* Idle for this long, a connection may have to make room: a client that has just come or just read
- * an answer is about to ask. */
-static const double spare_s = 1;
 /* Of the grace: texts are cancelled so long before its end, so that their last events are sent. */
 static const double ending_s = 1;
 enum { MOST_DRAINED = 256 << 20 };
@@ -46,10 +43,17 @@ static void network_give_large(network *n, char *large)
 static void watch(network *n, connection *c, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = (int)(c - n->connections)};
-    if (c->events == events)
+    if (c->watched.events == events)
         return;
-    epoll_ctl(n->epoll, c->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &event);
-    c->events = events;
+    epoll_ctl(n->epoll, c->watched.events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &event);
+    c->watched.events = events;
+}
+
+/* Events of a client that leaves. One that sends no more, which was said once, may still go: no bit
+ * at all would mean that nobody watches. */
+static uint32_t hang_ups(const connection *c)
+{
+    return c->watched.silent ? EPOLLET : EPOLLRDHUP;
 }
 
 static void enter(connection *c, connection_state state)
@@ -66,10 +70,10 @@ static void give_back(network *n, connection *c)
 }
 
 /* The task may still run: its jobs are cancelled, and given back where they are done. */
-static void drop_task(network *n, connection *c)
+void network_drop_task(network *n, answer *a)
 {
     shared *s = n->shared;
-    task *t = c->answer.task;
+    task *t = a->task;
     if (!t)
         return;
     pthread_mutex_lock(&s->lock);
@@ -79,17 +83,18 @@ static void drop_task(network *n, connection *c)
             t->abandoned = true;
     }
     pthread_mutex_unlock(&s->lock);
-    c->answer.task = NULL;
+    a->task = NULL;
 }
 
 static void close_connection(network *n, connection *c)
 {
-    drop_task(n, c);
+    network_drop_task(n, &c->answer);
+    stream_leave(c);
     give_back(n, c);
     close(c->fd); /* and so out of epoll */
     c->state = CONNECTION_FREE;
     c->fd = -1;
-    c->events = 0;
+    c->watched.events = 0;
 }
 
 /* A request may begin; bytes of it may be there. */
@@ -101,6 +106,7 @@ static void begin_request(connection *c)
     c->head = (http_head){.method = HTTP_OTHER};
     c->chunks = (http_chunks){0};
     c->answer = (answer){.task = NULL};
+    stream_leave(c);
     c->head_out = c->framed = c->all_out = false;
     c->keeps = true;
     enter(c, CONNECTION_HEAD);
@@ -160,6 +166,8 @@ static void put_pieces(network *n, connection *c, text_out *out)
 
 static bool has_begun(network *n, const connection *c)
 {
+    if (c->stream.of)
+        return c->stream.of->begun;
     pthread_mutex_lock(&n->shared->lock);
     bool begun = answer_has_begun(&c->answer);
     pthread_mutex_unlock(&n->shared->lock);
@@ -170,31 +178,55 @@ static bool has_begun(network *n, const connection *c)
 static bool fails_first(network *n, connection *c)
 {
     refusal r;
+    const answer *a = c->stream.of ? &c->stream.of->answer : &c->answer;
+    if (c->stream.of && c->stream.of->begun)
+        return false;
     pthread_mutex_lock(&n->shared->lock);
-    bool good = answer_check(&c->answer, &r);
+    bool good = answer_check(a, &r);
     pthread_mutex_unlock(&n->shared->lock);
-    if (!good) {
-        drop_task(n, c);
-        respond_refusal(n, c, &r);
-    }
-    return !good;
+    if (good)
+        return false;
+    if (c->stream.of)
+        stream_drop(n, c->stream.of, c);
+    network_drop_task(n, &c->answer);
+    respond_refusal(n, c, &r);
+    return true;
+}
+
+/* The head of a task's answer is out; false: it is not, or another answer is there. */
+static bool has_head(network *n, connection *c, bool ping)
+{
+    if (c->head_out)
+        return true;
+    if (c->stream.of ? fails_first(n, c) || !has_begun(n, c)
+                     : (!ping && !has_begun(n, c)) || fails_first(n, c))
+        return false;
+    respond_task(n, c);
+    return true;
+}
+
+static void put_ping(network *n, connection *c, text_out *out)
+{
+    pthread_mutex_lock(&n->shared->lock);
+    answer_ping(&c->answer, n->shared, out);
+    pthread_mutex_unlock(&n->shared->lock);
 }
 
 /* Fills `out` with the next part of the task's answer, in its own chunk. */
 static void fill(network *n, connection *c, bool ping)
 {
-    if (!c->head_out) {
-        if (!ping && !has_begun(n, c))
-            return;
-        if (fails_first(n, c))
-            return;
-        respond_task(n, c);
-    }
+    if (!has_head(n, c, ping))
+        return;
     size_t frame = c->framed ? FRAME_BYTES : 0, from = c->n_out;
     text_out out = {.text = c->out, .n = from + frame, .capacity = CONNECTION_OUT_BYTES - 16};
-    if (ping)
-        out_text(&out, ":\n\n");
-    put_pieces(n, c, &out);
+    if (c->stream.of) {
+        stream_pump(n, c->stream.of, false);
+        stream_read(n, c, &out);
+    } else {
+        if (ping)
+            put_ping(n, c, &out);
+        put_pieces(n, c, &out);
+    }
     size_t n_put = out.n - from - frame;
     if (n_put == 0)
         out.n = from;
@@ -208,11 +240,11 @@ static void fill(network *n, connection *c, bool ping)
         out_text(&out, "\r\n");
     }
     out.capacity = CONNECTION_OUT_BYTES;
-    if (c->all_out && frame)
+    if (c->all_out && c->framed)
         out_text(&out, "0\r\n\r\n");
     c->n_out = out.n;
     if (c->all_out)
-        drop_task(n, c);
+        network_drop_task(n, &c->answer);
 }
 
 /* ---- The end of an answer ---- */
@@ -225,7 +257,7 @@ static void end_answer(network *n, connection *c)
         memmove(c->in, c->in + used, c->n_in - used);
         c->n_in -= used;
         begin_request(c);
-        watch(n, c, EPOLLIN | EPOLLRDHUP);
+        watch(n, c, hang_ups(c) | EPOLLIN);
         c->waits = c->n_in > 0;
         return;
     }
@@ -240,7 +272,7 @@ static void go_on(network *n, connection *c, bool ping)
     for (;;) {
         if (!flush(n, c)) {
             if (c->state != CONNECTION_FREE)
-                watch(n, c, EPOLLOUT | EPOLLRDHUP);
+                watch(n, c, hang_ups(c) | EPOLLOUT);
             return;
         }
         if (c->all_out) {
@@ -250,7 +282,7 @@ static void go_on(network *n, connection *c, bool ping)
         fill(n, c, ping);
         ping = false;
         if (c->n_out == 0 && c->n_more == 0 && !c->all_out) {
-            watch(n, c, EPOLLRDHUP);
+            watch(n, c, hang_ups(c));
             return;
         }
     }
@@ -434,64 +466,25 @@ static void readable(network *n, connection *c)
 
 /* ---- New connections ---- */
 
-/* Among those that are let in; or among those that are turned away. */
-static connection *free_connection(network *n, bool turned_away)
+static client_place place_of(const void *user, int32_t i)
 {
-    int32_t from = turned_away ? n->options->n_connections : 0;
-    int32_t to = turned_away ? n->n_connections : n->options->n_connections;
-    for (int32_t i = from; i < to; i++)
-        if (n->connections[i].state == CONNECTION_FREE)
-            return &n->connections[i];
-    return NULL;
+    const connection *c = &((const network *)user)->connections[i];
+    return (client_place){.free = c->state == CONNECTION_FREE,
+                          .idle = c->state == CONNECTION_HEAD && c->n_in == 0,
+                          .fd = c->fd,
+                          .since_s = c->clock.since_s};
 }
 
-/* Of the connections [from, to) the one that has been in its state longest; `idle`: of those that
- * ask for nothing. NULL: there is none. */
-static connection *longest_open(network *n, int32_t from, int32_t to, bool idle)
+/* A free place, or one that is made free. */
+static connection *take_place(network *n)
 {
-    connection *longest = NULL;
-    for (int32_t i = from; i < to; i++) {
-        connection *c = &n->connections[i];
-        bool counts = !idle || (c->state == CONNECTION_HEAD && c->n_in == 0);
-        if (counts && (!longest || c->clock.since_s < longest->clock.since_s))
-            longest = c;
-    }
-    return longest;
-}
-
-/* The one that has been idle longest is closed, if it has been so for a while and no request of it
- * has arrived; its place. NULL: there is none. */
-static connection *make_room(network *n)
-{
-    connection *c = longest_open(n, 0, n->options->n_connections, true);
-    char byte;
-    if (!c || serve_clock_s() - c->clock.since_s < spare_s ||
-        recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-        return NULL;
-    close_connection(n, c);
-    return c;
-}
-
-/* A place to be refused in: a free one, or that of the one that has had it longest. What that one
- * has sent is read first, as closing a socket with unread bytes throws its answer away. */
-static connection *place_to_refuse(network *n)
-{
-    static const char why[] =
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
-        "{\"error\":{\"code\":503,\"message\":\"Too many connections are open.\",\"type\":"
-        "\"unavailable_error\"}}";
-    connection *c = free_connection(n, true);
-    char nothing[16 << 10];
-    if (c)
-        return c;
-    c = longest_open(n, n->options->n_connections, n->n_connections, false);
-    while (recv(c->fd, nothing, sizeof nothing, MSG_DONTWAIT) == (ssize_t)sizeof nothing)
-        ;
-    if (c->state == CONNECTION_HEAD) {
-        ssize_t sent = send(c->fd, why, sizeof why - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)sent; /* a client that does not take it sees the end of the connection */
-    }
-    close_connection(n, c);
+    bool taken;
+    int32_t i = places_choose(place_of, n, n->options->n_connections, n->n_connections, &taken);
+    connection *c = &n->connections[i];
+    if (taken && is_turned_away(n, c))
+        places_refuse(c->fd, c->state == CONNECTION_HEAD);
+    if (taken)
+        close_connection(n, c);
     return c;
 }
 
@@ -499,40 +492,25 @@ static void listen_on(network *n, bool wanted)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = OF_LISTENER};
     if (n->listening != wanted)
-        epoll_ctl(n->epoll, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, n->listener, &event);
+        epoll_ctl(n->epoll, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, n->place.fd, &event);
     n->listening = wanted;
-}
-
-/* A socket's buffers grow to megabytes if they may, which nobody counted; and what a client does
- * not read waits in its records as well as there. */
-static void set_up_socket(int fd)
-{
-    const int one = 1, in = SOCKET_IN_BYTES, out = SOCKET_OUT_BYTES;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &in, sizeof in);
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &out, sizeof out);
 }
 
 static void accept_all(network *n)
 {
     for (int i = 0; i < 64; i++) {
-        int fd = accept4(n->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            /* No more files or memory: until the next tick nobody is let in. */
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                listen_on(n, false);
+        bool exhausted;
+        int fd = listen_accept(&n->place, &exhausted);
+        if (exhausted)
+            listen_on(n, false); /* until the next tick */
+        if (fd < 0)
             return;
-        }
-        connection *c = free_connection(n, false);
-        if (!c)
-            c = make_room(n);
-        if (!c)
-            c = place_to_refuse(n);
-        set_up_socket(fd);
+        connection *c = take_place(n);
         c->fd = fd;
         c->n_in = 0;
+        c->watched.silent = false;
         begin_request(c);
-        watch(n, c, EPOLLIN | EPOLLRDHUP);
+        watch(n, c, hang_ups(c) | EPOLLIN);
     }
 }
 
@@ -563,6 +541,8 @@ static void tick_connection(network *n, connection *c, double now)
         } else if (c->answer.task && c->answer.task->stream && c->n_out == 0 &&
                    now - c->clock.spoke_s > ping_s) {
             go_on(n, c, true);
+        } else if (c->stream.of || c->all_out) { /* it may have been cut off */
+            go_on(n, c, false);
         }
         break;
     case CONNECTION_DRAIN:
@@ -589,14 +569,9 @@ static void release_tasks(network *n)
 
 void network_stop_listening(network *n)
 {
-    if (n->listener < 0)
-        return;
-    if (n->listening)
+    if (n->place.fd >= 0 && n->listening)
         listen_on(n, false);
-    close(n->listener);
-    n->listener = -1;
-    if (n->is_unix)
-        unlink(n->options->host);
+    listen_close(&n->place, n->options->at.host);
 }
 
 /* New clients are refused by the system; what waits is refused; the rest has its grace. */
@@ -661,13 +636,14 @@ static void tell_news(network *n)
     if (damaged && !n->told_damage && n->options->log)
         n->options->log(n->options->user,
                         "files in the folder of beginnings were damaged; they are deleted and "
-                        "computed again. Check the disk if this is said once more");
+                        "computed again. Check the disk if this appears again");
     n->told_damage = damaged;
 }
 
 static bool tick(network *n)
 {
     double now = serve_clock_s();
+    streams_tick(n, now);
     for (int32_t i = 0; i < n->n_connections; i++)
         tick_connection(n, &n->connections[i], now);
     release_tasks(n);
@@ -688,12 +664,30 @@ static void news_from_worker(network *n)
 {
     eventfd_t count;
     eventfd_read(n->shared->wake, &count);
+    streams_pump(n);
     for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
-        if (c->state == CONNECTION_ANSWER && c->answer.task && c->n_out == 0)
+        if (c->state == CONNECTION_ANSWER && (c->answer.task || c->stream.of) && c->n_out == 0)
             go_on(n, c, false);
     }
     release_tasks(n);
+}
+
+/* The client sends no more. Only sending says whether it still reads: one that has gone answers
+ * that with a reset. A stream has events that say nothing; before any other answer HTTP/1.1 has a
+ * head that changes nothing. */
+static void falls_silent(network *n, connection *c)
+{
+    static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    size_t ignored;
+    bool stream = c->answer.task && c->answer.task->stream && !c->stream.of;
+    bool begun = c->head_out || c->n_out > 0;
+    c->watched.silent = true;
+    c->keeps = false;
+    if (!stream && !begun && c->head.http_1_0)
+        close_connection(n, c);
+    else if (stream || begun || send_some(n, c, nothing, sizeof nothing - 1, &ignored))
+        go_on(n, c, stream);
 }
 
 static void connection_event(network *n, connection *c, uint32_t events)
@@ -701,8 +695,10 @@ static void connection_event(network *n, connection *c, uint32_t events)
     if (c->state == CONNECTION_FREE)
         return;
     bool answers = c->state == CONNECTION_ANSWER;
-    if (events & (EPOLLERR | EPOLLHUP) || (answers && events & EPOLLRDHUP))
+    if (events & (EPOLLERR | EPOLLHUP))
         close_connection(n, c);
+    else if (answers && events & EPOLLRDHUP)
+        falls_silent(n, c);
     else if (events & EPOLLOUT && answers)
         go_on(n, c, false);
     else if (events & (EPOLLIN | EPOLLRDHUP) && !answers)

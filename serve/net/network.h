@@ -1,16 +1,19 @@
 /* The network thread: connections, and what its parts share. */
 #pragma once
 
+#include "serve/net/access.h"
+#include "serve/dialects/past.h"
 #include "serve/net/connection.h"
-#include "serve/api/text_out.h"
+#include "serve/net/listen.h"
+#include "serve/text_out.h"
 
 enum { NETWORK_LARGE = 4, NETWORK_PAGE_BYTES = 256 << 10 };
 
 typedef struct network {
     shared *shared;
     const serve_options *options;
-    int epoll, listener;
-    bool is_unix;
+    int epoll;
+    listen_place place;
     connection *connections; /* [n_connections]: those that are let in, then the others */
     int32_t n_connections;
     char *large[NETWORK_LARGE]; /* [n_large + 1] bytes each */
@@ -18,8 +21,11 @@ typedef struct network {
     size_t n_large;
     json_value *values; /* [n_values] */
     size_t n_values;
-    text_out scratch; /* where answers are put together that need no task */
-    int32_t *ids;     /* [n_ids]: of /tokenize and /detokenize */
+    text_out scratch;   /* where answers are put together that need no task */
+    text_out rewritten; /* a request of another interface, as a chat */
+    past past;          /* responses that can be continued */
+    streams streams;    /* answers that can be read on */
+    int32_t *ids;       /* [n_ids]: of /tokenize and /detokenize */
     size_t n_ids;
     bool listening, stopping;
     bool told_disk;   /* that beginnings cannot be kept in their folder any more */
@@ -35,7 +41,7 @@ void respond(network *n, connection *c, int status, const char *content_type, co
 /* What is in n->scratch, as JSON. */
 void respond_json(network *n, connection *c);
 void respond_refusal(network *n, connection *c, const refusal *r);
-/* The head of a task's answer. */
+/* The head of the answer of a task, or of a stream. */
 void respond_task(network *n, connection *c);
 /* May the client ask at all, by its key, its page, and the name it has for this host? */
 bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r);
@@ -62,5 +68,7 @@ void report_model(network *n, const char *name, text_out *out);
 void network_run(network *n);
 /* Closes the listener, and removes a socket's file. A second time it does nothing. */
 void network_stop_listening(network *n);
+/* Nobody wants the answer any more: its task is given back, or will be when its jobs are done. */
+void network_drop_task(network *n, answer *a);
 /* One of the large buffers; NULL: all are taken. */
 char *network_take_large(network *n);

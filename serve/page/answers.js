@@ -17,37 +17,49 @@ async function sentence_of(reply) {
     }
 }
 
-/* Consecutive messages of one role are one: not every template takes them apart. */
+const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "repeat_penalty", "presence_penalty",
+    "frequency_penalty", "max_tokens", "seed"];
+
+/* Consecutive messages of one role are one: not every template takes them apart. Of the settings
+ * only what differs from the server's own is sent. */
 function request_of(chat, sampling) {
-    const messages = settings.system ? [{ role: "system", content: settings.system }] : [];
-    for (const { role, text } of path_of(chat)) {
+    const messages = chat.system ? [{ role: "system", content: chat.system }] : [];
+    for (const node of path_of(chat)) {
+        const { role } = node, text = with_files(node);
         if (!text) continue;
         if (messages.at(-1)?.role === role) messages.at(-1).content += "\n\n" + text;
         else messages.push({ role, content: text });
     }
-    const request = { messages, stream: true, stream_options: { include_usage: true },
+    const request = { ...(models.length && { model: model_of(chat) }), messages, stream: true, stream_options: { include_usage: true },
         return_progress: true, timings_per_token: true, drey_provisional: true };
     if (messages.at(-1).role === "assistant") request.continue_final_message = true;
-    for (const key of ["temperature", "top_p", "max_tokens", "seed"])
-        if (is_number(settings[key])) request[key] = settings[key];
+    for (const key of SAMPLING)
+        if (is_number(settings[key]) && settings[key] !== usual[key]) request[key] = settings[key];
+    if (settings.likely) Object.assign(request, { logprobs: true, top_logprobs: MOST_OTHERS });
+    const stop = (settings.stop || "").split("\n").filter((line) => line);
+    if (stop.length) request.stop = stop;
     return { ...request, ...sampling };
 }
 
-/* Calls take(event) for each `data:` of a stream of server-sent events; false: no [DONE] came. */
-async function read_events(body, take) {
+/* Takes each `data:` of a stream of server-sent events, and counts the bytes of what was taken;
+ * false: no [DONE] came. */
+async function read_events(body, answer) {
     const reader = body.getReader();
     const decoder = new TextDecoder();
+    const { stream } = answer.node;
     let rest = "";
     for (;;) {
         const { done, value } = await reader.read();
         if (done) return false;
+        save_growing(answer);
         const lines = (rest + decoder.decode(value, { stream: true })).split("\n");
         rest = lines.pop();
         for (const line of lines) {
+            stream.at += size_of(line) + 1;
             if (!line.startsWith("data:")) continue;
             const data = line.slice(5).trim();
             if (data === "[DONE]") return true;
-            take(JSON.parse(data));
+            take_event(answer, JSON.parse(data));
         }
     }
 }
@@ -66,23 +78,30 @@ const answers = new Map(); /* conversation's id -> answer under way */
 const latest = new Map();  /* conversation's id -> the last one that ended, for its figures */
 let leaving = false;       /* the page */
 
-/* node: an answer to be continued. sampling: for this one, instead of the settings. */
-async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", ""), sampling = {}) {
+/* node: an answer to be continued. sampling: for this one, instead of the settings. by: where its
+ * text comes from. */
+async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", ""), sampling = {}, by = ask) {
+    node.stream = by === ask ? new_stream(models.length ? model_of(chat) : undefined) : node.stream;
     const answer = { chat, node, sampling, phase: "waiting", provisional: "",
-        abort: new AbortController(), began: performance.now(), saved: 0, spoken: node.text.length, spoke_at: 0 };
-    answer.node.end = "The answer was cut short."; /* until it ends: a page may go at any time */
+        abort: new AbortController(), began: performance.now() - (Date.now() - node.stream.began),
+        saved: -Infinity, spoken: thought_of(node).rest.length, spoke_at: 0 };
+    node.end = "The answer was cut short."; /* until it ends: a page may go at any time */
+    save_growing(answer);
     answers.set(chat.id, answer);
     draw();
     measure();
     try {
-        await ask(answer);
+        await by(answer);
     } catch (error) {
         end_badly(answer, error);
     }
+    if (leaving) return; /* the next page reads on */
     answer.provisional = "";
+    delete node.beat;
+    delete node.stream;
     if (answers.get(chat.id) === answer) answers.delete(chat.id); /* else another is under way */
     latest.set(chat.id, answer);
-    speak(answer, answer.node.text.length);
+    speak(answer, thought_of(node).rest.length);
     chat.changed = Date.now();
     if (chats.has(chat.id)) {
         save_node(chat, node);
@@ -90,12 +109,14 @@ async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")
         save(chat);
     }
     draw();
-    measure();
+    if (models.length) greet(); /* which are loaded has changed */
+    else measure();
 }
 
 function end_badly(answer, error) {
     const { node } = answer;
-    if (leaving) return; /* it was cut short */
+    if (leaving) return;
+    stop_stream(node);
     if (error.name === "AbortError") node.end = ENDS.stopped;
     else if (error instanceof server_error) node.end = error.message;
     else if (answer.phase === "waiting")
@@ -107,13 +128,14 @@ function end_badly(answer, error) {
 async function ask(answer) {
     for (;;) {
         const reply = await fetch("v1/chat/completions", { method: "POST",
-            headers: { "Content-Type": "application/json", ...headers() },
+            headers: { "Content-Type": "application/json",
+                "X-Conversation-Id": answer.node.stream.name, ...headers() },
             body: JSON.stringify(request_of(answer.chat, answer.sampling)),
             signal: answer.abort.signal });
         if (reply.ok) {
-            if (!await read_events(reply.body, (event) => take_event(answer, event)))
-                throw new TypeError("no end");
-            return;
+            return await read_whole(answer, async () => {
+                if (!await read_events(reply.body, answer)) throw new TypeError("no end");
+            });
         }
         const message = await sentence_of(reply);
         answer.abort.signal.throwIfAborted();
@@ -155,10 +177,15 @@ function take_event(answer, event) {
     if (event.error) throw new server_error(event.error.message || "The server failed.");
     const { node } = answer;
     const choice = event.choices?.[0];
-    const text = choice?.delta?.content;
+    const { content, reasoning_content, tool_calls } = choice?.delta || {};
+    const text = reasoning_content || content;
+    if (reasoning_content) node.reasoning = (node.reasoning || "") + reasoning_content;
+    if (content) node.text += content;
+    for (const call of tool_calls || []) add_call(node, call);
+    if (choice?.logprobs?.content) take_likely(node, choice.logprobs.content);
+    if (tool_calls) answer.phase = "writing";
     if (text) {
         answer.phase = "writing";
-        node.text += text;
         answer.provisional =
             answer.provisional.startsWith(text) ? answer.provisional.slice(text.length) : "";
     }
@@ -179,11 +206,25 @@ function take_event(answer, event) {
     }
     if (event.drey?.finish === "interrupted") node.end = ENDS.interrupted;
     node.figures = figures_of(answer);
-    if (performance.now() - answer.saved > 1000 && chats.has(answer.chat.id)) {
-        answer.saved = performance.now();
-        save_node(answer.chat, node);
-    }
+    if (event.usage) node.tokens = event.usage.prompt_tokens + event.usage.completion_tokens;
+    save_growing(answer);
     draw_soon();
+}
+
+/* A call comes in pieces: its name first, then its arguments bit by bit. */
+function add_call(node, { index = 0, function: { name = "", arguments: text = "" } = {} }) {
+    node.calls ||= [];
+    node.calls[index] ||= { name: "", arguments: "" };
+    node.calls[index].name += name;
+    node.calls[index].arguments += text;
+}
+
+/* Each second, also while nothing comes: other pages see by it that it is being written. */
+function save_growing(answer) {
+    if (performance.now() - answer.saved < 1000 || !chats.has(answer.chat.id)) return;
+    answer.saved = performance.now();
+    answer.node.beat = Date.now();
+    save_node(answer.chat, answer.node);
 }
 
 /* The first token belongs to the prompt: alone it has no speed. */
@@ -199,6 +240,8 @@ function figures_of({ timings, usage, drey, began }) {
     if (speed > 0) words.push(`${rate(speed)} tokens/s`);
     if (drey?.drafted > 0)
         words.push(`${percent(drey.accepted / drey.drafted)} of drafts accepted`);
+    if (drey?.joules > 0 && tokens > 1)
+        words.push(`${rate(drey.joules / (tokens - 1))} J per token`);
     const reused = usage?.prompt_tokens_details?.cached_tokens;
     if (reused > 0) words.push(`reused ${reused} of ${usage.prompt_tokens} prompt tokens`);
     words.push(duration((performance.now() - began) / 1000));
@@ -212,7 +255,10 @@ function leave() {
 }
 
 function save_answers() {
-    for (const { chat, node } of answers.values()) if (chats.has(chat.id)) save_node(chat, node);
+    for (const { chat, node } of answers.values()) {
+        if (leaving) delete node.beat;
+        if (chats.has(chat.id)) save_node(chat, node);
+    }
 }
 
 const stop_answer = (chat) => answers.get(chat?.id)?.abort.abort();

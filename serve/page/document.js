@@ -47,9 +47,8 @@ async function copy(text, pressed) {
         pressed.focus();
     }
     say("Copied.");
-    const label = pressed.textContent;
-    pressed.textContent = "Copied";
-    setTimeout(() => (pressed.textContent = label), 1500);
+    pressed.replaceChildren(icon("check"));
+    setTimeout(() => pressed.replaceChildren(icon("copy")), 1500);
 }
 
 /* ---- What is said to screen readers: only what stays as it is ---- */
@@ -61,14 +60,14 @@ function say(text) {
 }
 
 function speak(answer, end) {
-    const text = answer.node.text.slice(answer.spoken, end).trim();
+    const text = thought_of(answer.node).rest.slice(answer.spoken, end).trim();
     answer.spoken = end;
     if (text && answer.chat === current) say(text);
 }
 
 /* Whole sentences, a few at a time. */
 function speak_settled(answer) {
-    const fresh = answer.node.text.slice(answer.spoken);
+    const fresh = thought_of(answer.node).rest.slice(answer.spoken);
     const ends = [...fresh.matchAll(/[.!?…:。！？]\s|\n/g)];
     if (!ends.length || performance.now() - answer.spoke_at < 2000) return;
     answer.spoke_at = performance.now();

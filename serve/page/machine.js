@@ -8,14 +8,16 @@ const PART_NAMES = { pinned: "weights kept in memory", ring: "weights on their w
     draft: "draft", kv: "context of the conversations", work: "what a pass computes with",
     server: "texts and requests", prefixes: "kept beginnings of texts", stack: "stacks of threads",
     queue: "reads under way", encoder: "what the encoder has read", experts: "experts in memory",
-    spare: "free" };
+    program: "the program itself", tokenizer: "vocabularies of the models",
+    reserve: "kept back for what the system needs", spare: "free" };
 let machine = null; /* {seconds of passes, values: Map(name -> number), parts: [[name, bytes]]} */
 let counted = null; /* the same, when the last pass ended */
 let rates = {};     /* disk (bytes), stall: per second; experts */
 let measuring = false;
 
 async function read_machine() {
-    const reply = await fetch("metrics", { headers: headers(), cache: "no-store" });
+    if (models.length && facts.status !== "loaded" && !answers.size) throw new server_error("not loaded");
+    const reply = await fetch(`metrics${model_query()}`, { headers: headers(), cache: "no-store" });
     if (!reply.ok) throw new server_error("no metrics", reply.status);
     const values = new Map(), parts = [];
     for (const [name, labels, value] of metrics_of(await reply.text())) {
@@ -51,6 +53,7 @@ async function measure() {
             if (machine.seconds > counted?.seconds) rates = rates_between(counted, machine);
             if (machine.seconds !== counted?.seconds) counted = machine; /* or it was restarted */
             draw_strip();
+            draw_facts();
             if (answers.size) await new Promise((resolve) => setTimeout(resolve, 2000));
         } while (answers.size);
     } catch {
@@ -96,6 +99,7 @@ function draw_strip() {
         (is_number(hits) ? `, ${percent(hits)} of experts in memory` : ""), [[disk / best]]);
     draw_meter("stall", "Waiting for the disk",
         is_number(stall) ? percent(Math.min(1, stall)) : "– %", [[stall]]);
+    draw_context();
     draw_memory(machine?.parts || [], known("drey:budget_limit_bytes"));
 }
 
@@ -103,7 +107,8 @@ function draw_memory(parts, limit) {
     const used = parts.reduce((sum, [name, bytes]) => sum + (name === "spare" ? 0 : bytes), 0);
     const whole = Math.max(limit || 0, used);
     const colour_of = (name, i) => name === "spare" ? "line" : `part-${Math.min(i, PARTS - 1)}`;
-    const words = memory(used) + (limit ? ` of ${memory(limit)}` : "");
+    const unit = memory(limit || used).split(" ")[1];
+    const words = (limit ? memory(used).replace(` ${unit}`, "") + " of " : "") + memory(limit || used);
     draw_meter("memory", "Memory", used ? words : "–",
         parts.map(([name, bytes], i) => [bytes / whole, colour_of(name, i)]));
     by_id("parts").replaceChildren(...parts.map(([name, bytes], i) => {

@@ -19,22 +19,28 @@ function read_unsent() {
     } catch { /* nothing was kept */ }
 }
 
+let next_chat = {}; /* what has been set for a conversation that has not begun */
+
 function show(chat) {
     current = chat;
+    next_chat = {};
     write_store("drey.current", chat ? chat.id : null);
     by_id("text").value = unsent.get(chat?.id ?? "") ?? "";
     fit_text();
+    draw_files();
+    if (models.length) greet();
     open_side(false);
     follows = true;
     draw();
 }
 
-function send(text) {
+function send(text, files) {
     if (!current) {
-        current = new_chat();
+        current = { ...new_chat(), ...next_chat };
+        next_chat = {};
         write_store("drey.current", current.id);
     }
-    add_node(current, current.leaf, "user", text);
+    add_node(current, current.leaf, "user", text, files);
     follows = true;
     answer_to(current);
 }
@@ -49,7 +55,7 @@ function retry(node, sampling) {
 
 /* Asked again, the same question may have to get the same answer: then that is said, with a way to
  * get another one. */
-function explain_same(node, { temperature = usual_temperature, seed }) {
+function explain_same(node, { temperature = usual.temperature ?? 0, seed }) {
     const way = (text, sampling) => button(text, () => {
         notice("");
         retry(node, sampling);
@@ -82,9 +88,9 @@ function edit(node, article) {
     const keep = () => {
         const text = box.value.trim();
         close();
-        if (!text || text === node.text) return;
+        if ((!text && !node.files) || text === node.text) return;
         stop_answer(current);
-        const { id } = add_node(current, node.parent, node.role, text);
+        const { id } = add_node(current, node.parent, node.role, text, node.files);
         if (node.role === "user") answer_to(current);
         else draw();
         shown.get(id).article.scrollIntoView({ block: "nearest" });
@@ -92,7 +98,7 @@ function edit(node, article) {
     };
     const cancel = () => {
         close();
-        [...parts.tools.querySelectorAll("button")].find((b) => b.textContent === "Edit").focus();
+        [...parts.tools.querySelectorAll("button")].find((b) => b.ariaLabel === "Edit").focus();
     };
     const form = make("form", { class: "edit", submit: (event) => {
         event.preventDefault();
@@ -155,20 +161,26 @@ function remove(chat) {
     dialog.showModal();
 }
 
-const FIELDS = ["system", "temperature", "top_p", "max_tokens", "seed", "key", "theme"];
+const FIELDS = [...SAMPLING, "stop", "system", "key", "theme", "likely"];
 
 function open_settings(field) {
     const { elements } = by_id("settings-form");
     for (const name of FIELDS) elements[name].value = settings[name] ?? "";
+    for (const name of SAMPLING)
+        elements[name].placeholder = usual[name] ?? "";
+    elements.chat_system.value = (current || { ...new_chat(), ...next_chat }).system;
     const dialog = by_id("settings-dialog");
     dialog.returnValue = "";
     if (!dialog.open) dialog.showModal();
-    elements[field || "system"].focus();
+    elements[field || "chat_system"].focus();
 }
 
 function keep_settings() {
     const { elements } = by_id("settings-form");
-    settings = {};
+    const chat_system = elements.chat_system.value.trim();
+    if (current && current.system !== chat_system) save(Object.assign(current, { system: chat_system }));
+    if (!current && chat_system !== (settings.system || "")) next_chat.system = chat_system;
+    settings = settings.model ? { model: settings.model } : {};
     for (const name of FIELDS) {
         const { value, type } = elements[name];
         if (value.trim() !== "") settings[name] = type === "number" ? Number(value) : value.trim();
@@ -181,9 +193,10 @@ function keep_settings() {
 function draw_theme() {
     const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     document.documentElement.dataset.theme = settings.theme || system;
+    document.querySelector("meta[name=theme-color]").content =
+        getComputedStyle(document.documentElement).getPropertyValue("--paper");
     const other = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    by_id("theme").textContent = other === "dark" ? "Dark" : "Light";
-    by_id("theme").setAttribute("aria-label", `Change to ${other} colours`);
+    set_icon(by_id("theme"), other === "dark" ? "moon" : "sun", `Change to ${other} colours`);
     by_id("theme").onclick = () => {
         settings.theme = other;
         write_store("drey.settings", settings);
@@ -207,20 +220,33 @@ function open_parts(open) {
     by_id("memory").setAttribute("aria-expanded", String(open));
 }
 
-let usual_temperature = 0; /* of this server, where the settings have none */
+function begin_anew() {
+    show(null);
+    by_id("text").focus();
+}
 
-/* The model's name, the server's defaults, and the first figures. */
-async function greet() {
-    measure();
-    try {
-        const props = await (await fetch("props", { headers: headers() })).json();
-        usual_temperature = props.default_generation_settings?.params?.temperature ?? 0;
-        const reply = await fetch("v1/models", { headers: headers() });
-        by_id("model").textContent = by_id("model").title =
-            reply.ok ? (await reply.json()).data[0].id : "";
-    } catch {
-        by_id("model").textContent = "";
-    }
+/* With Ctrl, or Command: the settings list them. */
+const SHORTCUTS = { k: () => {
+    open_side(true);
+    by_id("search").focus();
+}, O: begin_anew, ",": () => open_settings() };
+
+function take_shortcut(event) {
+    const does = (event.ctrlKey || event.metaKey) && !event.altKey && SHORTCUTS[event.key];
+    if (!does || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    does();
+}
+
+/* So that the page can be installed as a program. Its address is known here alone. */
+function offer_program() {
+    const icon = document.querySelector("link[rel=icon]").href;
+    const manifest = { name: "drey", short_name: "drey", display: "standalone",
+        id: location.origin + "/", start_url: location.origin + "/", scope: location.origin + "/",
+        theme_color: "#fbfaf7", background_color: "#fbfaf7",
+        icons: [{ src: icon, sizes: "any", type: "image/svg+xml", purpose: "any" }] };
+    document.head.append(make("link", { rel: "manifest",
+        href: `data:application/manifest+json,${encodeURIComponent(JSON.stringify(manifest))}` }));
 }
 
 function listen() {
@@ -230,12 +256,13 @@ function listen() {
             stop_answer(current);
             return;
         }
-        const text = by_id("text").value.trim();
-        if (!text) return;
+        const text = by_id("text").value.trim(), files = files_here();
+        if (!text && !files.length) return;
         by_id("text").value = "";
         keep_unsent("");
+        keep_files([]);
         fit_text();
-        send(text);
+        send(text, files);
     });
     by_id("text").addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -252,10 +279,16 @@ function listen() {
         else if (by_id("side").classList.contains("open")) open_side(false);
         else stop_answer(current);
     });
-    by_id("new").onclick = () => {
-        show(null);
-        by_id("text").focus();
-    };
+    document.addEventListener("keydown", take_shortcut);
+    listen_for_files();
+    by_id("search").addEventListener("input", draw_list);
+    by_id("search").addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || !by_id("search").value) return;
+        event.stopPropagation();
+        by_id("search").value = "";
+        draw_list();
+    });
+    by_id("new").onclick = begin_anew;
     by_id("menu").onclick = () => open_side(!by_id("side").classList.contains("open"));
     document.querySelector("main").addEventListener("click", (event) => {
         if (!by_id("menu").contains(event.target)) open_side(false);
@@ -266,7 +299,9 @@ function listen() {
     by_id("settings-dialog").onclose = () => {
         if (by_id("settings-dialog").returnValue === "keep") keep_settings();
     };
-    by_id("export").onclick = export_chats;
+    by_id("export").onclick = () => export_chats([...chats.values()], "drey-conversations");
+    by_id("export-one").onclick = () => export_chats([current], file_name(current.title));
+    by_id("models").onchange = () => choose_model(by_id("models").value);
     by_id("import").onclick = () => by_id("file").click();
     by_id("file").onchange = () => {
         if (by_id("file").files.length) import_chats(by_id("file").files[0]);
@@ -277,11 +312,18 @@ function listen() {
     new ResizeObserver(follow).observe(by_id("log"));
     addEventListener("storage", take_from_other_page);
     addEventListener("pagehide", leave);
-    addEventListener("pageshow", () => (leaving = false));
+    addEventListener("pageshow", (event) => {
+        if (event.persisted) location.reload(); /* its answers were read on by nobody */
+    });
     addEventListener("beforeunload", (event) => {
         if (unsaved.size) event.preventDefault();
     });
-    setInterval(() => answers.size && draw_soon(), 1000); /* the time that has gone by */
+    setInterval(() => { /* the time that has gone by */
+        answers.forEach(save_growing);
+        if (answers.size) draw_soon();
+        if ([...shown.values()].some((parts) => parts.elsewhere)) draw_log();
+        resume_answers(); /* what another page has left unread */
+    }, 1000);
 }
 
 /* Another page of this browser has changed something. */
@@ -306,11 +348,14 @@ function start() {
     settings = read_store("drey.settings") || {};
     for (const chat of read_chats().values()) chats.set(chat.id, chat);
     read_unsent();
+    draw_icons();
     listen();
     draw_theme();
     draw_unsaved();
+    offer_program();
     show(chats.get(read_store("drey.current")) || null);
     greet();
+    resume_answers();
     by_id("text").focus();
 }
 

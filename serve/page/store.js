@@ -18,21 +18,33 @@ function new_id() { /* by its time, so that messages sort as they were written *
     last_id = Math.max(Date.now(), last_id + 1);
     return last_id.toString(36) + Math.floor(Math.random() * 36 ** 6).toString(36).padStart(6, "0");
 }
-const new_chat = () => ({ id: new_id(), title: "", changed: Date.now(), leaf: null, nodes: {} });
+const new_chat = () => ({ id: new_id(), title: "", changed: Date.now(), leaf: null, nodes: {},
+    system: settings.system || "" });
 const title_of = (text) => text.trim().split("\n")[0].slice(0, 200);
 
 const is_id = (id) => typeof id === "string" && /^[\w-]+$/.test(id);
 const is_message = (node) => node && is_id(node.id) && typeof node.text === "string" &&
     (node.role === "user" || node.role === "assistant");
 
+const is_stream = (stream) => is_id(stream?.name) && is_number(stream.at) && is_number(stream.began) &&
+    (stream.model === undefined || typeof stream.model === "string");
+
 /* Messages by their ids, parents before their children. One whose parent is nowhere begins a
  * branch. */
 function linked(messages) {
     const nodes = {};
-    const take = ({ id, role, text, figures, end }, parent) => {
-        nodes[id] = { id, parent, role, text };
-        if (typeof figures === "string") nodes[id].figures = figures;
-        if (typeof end === "string") nodes[id].end = end;
+    const take = (found, parent) => {
+        const { id, role, text, beat, calls } = found;
+        const node = nodes[id] = { id, parent, role, text };
+        for (const name of ["figures", "end", "reasoning"])
+            if (typeof found[name] === "string") node[name] = found[name];
+        if (is_number(beat)) node.beat = beat;
+        if (is_stream(found.stream)) node.stream = found.stream;
+        if (is_number(found.tokens)) node.tokens = found.tokens;
+        if (Array.isArray(found.files)) node.files = found.files.filter(Boolean).map((file) =>
+            ({ name: String(file.name), text: String(file.text) }));
+        if (Array.isArray(calls)) node.calls = calls.filter(Boolean).map((call) =>
+            ({ name: String(call.name), arguments: String(call.arguments) }));
     };
     let left = messages, before;
     do {
@@ -56,6 +68,8 @@ function checked_chat(found) {
     const first = messages.find((node) => node.role === "user");
     chat.title = String(found.title || (first ? title_of(first.text) : "")).slice(0, 200);
     if (is_number(found.changed)) chat.changed = found.changed;
+    if (typeof found.system === "string") chat.system = found.system;
+    if (typeof found.model === "string") chat.model = found.model;
     const ids = Object.keys(chat.nodes);
     chat.leaf = Object.hasOwn(chat.nodes, found.leaf) ? found.leaf : ids.at(-1) ?? null;
     return chat;
@@ -111,8 +125,8 @@ function draw_unsaved() {
 }
 
 /* Of a conversation itself; its messages have their own keys. */
-function save({ id, title, changed, leaf }) {
-    keep(CHAT + id, { id, title, changed, leaf });
+function save({ id, title, changed, leaf, system, model }) {
+    keep(CHAT + id, { id, title, changed, leaf, system, model });
 }
 
 function save_node(chat, node) {
@@ -175,6 +189,8 @@ function merge(found) {
     for (const node of Object.values(found.nodes))
         if (node.id !== answer?.node.id) chat.nodes[node.id] = node;
     chat.title = found.title;
+    chat.system = found.system;
+    chat.model = found.model;
     chat.changed = Math.max(chat.changed, found.changed);
     if (!answer && path_of(found).some(({ id }) => id === chat.leaf)) chat.leaf = found.leaf;
 }
@@ -183,6 +199,20 @@ function path_of(chat) {
     const path = [];
     for (let id = chat.leaf; id !== null; id = chat.nodes[id].parent) path.unshift(chat.nodes[id]);
     return path;
+}
+
+/* Another page is writing it: it has said so a short time ago. */
+const BEAT_MS = 30000;
+const is_elsewhere = (chat, node) => answers.get(chat.id)?.node !== node &&
+    Math.abs(Date.now() - node.beat) < BEAT_MS;
+
+/* What a model thought before it answered: apart, or in its text between marks; open: the mark
+ * that ends it has not come. */
+function thought_of({ text, reasoning = "" }) {
+    const found = /^\s*<think>([^]*?)(<\/think>\s*|$)/.exec(text);
+    if (!found) return { thought: reasoning, rest: text, open: !text };
+    return { thought: reasoning + found[1].trim(), rest: text.slice(found[0].length),
+        open: !found[2] };
 }
 
 const siblings_of = (chat, node) => Object.values(chat.nodes)
@@ -197,25 +227,29 @@ function end_below(chat, id) {
     }
 }
 
-function add_node(chat, parent, role, text) {
+function add_node(chat, parent, role, text, files) {
     const node = { id: new_id(), parent, role, text };
+    if (files?.length) node.files = files;
     chat.nodes[node.id] = node;
     chat.leaf = node.id;
     chat.changed = Date.now();
-    if (!chat.title && role === "user") chat.title = title_of(text);
+    if (!chat.title && role === "user") chat.title = title_of(text || files[0].name);
     chats.set(chat.id, chat);
     save_node(chat, node);
     save(chat);
     return node;
 }
 
-function export_chats() {
-    const file = { format: "drey-conversations", version: 1, conversations: [...chats.values()] };
-    const url = URL.createObjectURL(
-        new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
-    make("a", { href: url, download: "drey-conversations.json" }).click();
+/* Without what belongs to this browser alone. */
+function export_chats(conversations, name) {
+    const file = { format: "drey-conversations", version: 1, conversations };
+    const text = JSON.stringify(file, (key, value) => ["beat", "stream"].includes(key) ? undefined : value, 1);
+    const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    make("a", { href: url, download: `${name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
+
+const file_name = (title) => title.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60) || "conversation";
 
 async function import_chats(file) {
     let found;
@@ -235,6 +269,6 @@ async function import_chats(file) {
         save_whole(chat);
     }
     const bad = found.conversations.length - good.length;
-    notice(`Imported ${good.length} conversations${bad ? `; ${bad} could not be read` : ""}.`);
+    notice(`Imported ${count_of(good.length, "conversation")}${bad ? `; ${bad} could not be read` : ""}.`);
     draw_list();
 }

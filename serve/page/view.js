@@ -10,27 +10,35 @@ function draw() {
     by_id("title").textContent = current?.title || "New conversation";
     document.title = current?.title ? `${current.title} – drey` : "drey";
     const busy = answers.has(current?.id);
-    by_id("send").textContent = busy ? "Stop" : "Send";
+    set_icon(by_id("send"), busy ? "stop" : "send", busy ? "Stop" : "Send");
+    by_id("export-one").hidden = !current?.leaf;
+    draw_models();
     by_id("send").setAttribute("aria-keyshortcuts", busy ? "Escape" : "Enter");
 }
 
 function draw_list() {
     if (renaming) return;
-    const sorted = [...chats.values()].sort((a, b) => b.changed - a.changed);
+    const wanted = by_id("search").value.trim().toLowerCase();
+    const sorted = [...chats.values()].filter((chat) => !wanted || has_words(chat, wanted))
+        .sort((a, b) => b.changed - a.changed);
+    by_id("none").hidden = !wanted || sorted.length > 0;
     by_id("chats").replaceChildren(...sorted.map((chat) => {
         const title = chat.title || "Untitled";
         const tool = (sign, does, click) =>
-            button(sign, click, { class: "plain tool", "aria-label": `${does} ${title}` });
+            icon_button(sign, `${does} ${title}`, click, { class: "plain tool" });
         const name = make("button", { type: "button", class: "name", text: title, title,
             dir: "auto",
             "aria-current": chat === current ? "true" : undefined, click: () => show(chat) });
         const row = make("li", { class: (chat === current ? "current " : "") +
             (answers.has(chat.id) ? "busy" : "") }, name,
-            tool("✎", "Rename", () => rename(chat, row)),
-            tool("✕", "Delete", () => remove(chat)));
+            tool("edit", "Rename", () => rename(chat, row)),
+            tool("delete", "Delete", () => remove(chat)));
         return row;
     }));
 }
+
+const has_words = (chat, words) => [chat.title, ...Object.values(chat.nodes).map(({ text }) => text)]
+    .some((text) => text.toLowerCase().includes(words));
 
 function draw_log() {
     const log = by_id("log");
@@ -43,11 +51,11 @@ function draw_log() {
         draw_message(node, parts);
         return parts.article;
     });
-    if (!path.length) drawn.push(make("div", { id: "welcome" }, make("strong", { text: "drey" }),
-        "Ask something. What is fainter has been drafted and is not yet verified: it may change."));
+    if (!path.length) drawn.push(by_id("welcome") || make_welcome());
     const stays = drawn.length === log.childNodes.length &&
         drawn.every((article, i) => article === log.childNodes[i]);
     if (!stays) log.replaceChildren(...drawn);
+    draw_facts();
     follow();
 }
 
@@ -56,35 +64,79 @@ function make_message(node) {
     const parts = { body: make("div", { class: "body", dir: node.role === "user" && "auto" }),
         status: box("status"), tools: box("tools"),
         problem: make("p", { class: "problem", hidden: true }) };
+    parts.thought = make("div", { class: "body" });
+    parts.length = make("span");
+    parts.reasoning = make("details", { class: "aside", hidden: true },
+        make("summary", {}, "Reasoning ", parts.length), parts.thought);
+    parts.calls = make("div", { class: "calls" });
     parts.article = make("article", { class: `message ${node.role}`, "data-id": node.id,
         "aria-label": node.role === "user" ? "You" : "Answer" },
-        parts.body, parts.status, parts.problem, parts.tools);
+        ...(node.role === "user" ? drawn_files(node.files) : [parts.reasoning]),
+        parts.body, parts.calls, parts.status, parts.problem, parts.tools);
     return parts;
 }
 
 function draw_message(node, parts) {
     const answer = answers.get(current.id)?.node === node ? answers.get(current.id) : null;
     if (parts.editing) return;
-    if (parts.text !== node.text) {
-        parts.text = node.text;
-        if (node.role === "user") parts.body.textContent = node.text;
-        else draw_markdown(parts.body, node.text);
-    }
-    draw_provisional(parts.body, node.text, answer ? answer.provisional : "");
+    if (node.role === "assistant") draw_written(node, parts, answer ? answer.provisional : "");
+    else if (parts.body.textContent !== node.text) parts.body.textContent = node.text;
+    parts.body.hidden = parts.tokens ? true : node.role === "user" && !node.text;
     parts.article.setAttribute("aria-busy", String(Boolean(answer)));
+    const elsewhere = is_elsewhere(current, node);
     parts.problem.hidden = !node.end || Boolean(answer);
-    parts.problem.textContent = node.end || "";
-    parts.problem.classList.toggle("calm", [ENDS.stopped, ENDS.length].includes(node.end));
+    parts.problem.textContent = elsewhere ? "Being written in another page." : node.end || "";
+    parts.problem.classList.toggle("calm",
+        elsewhere || [ENDS.stopped, ENDS.length].includes(node.end));
+    parts.elsewhere = elsewhere;
     draw_tools(node, parts, answer);
     draw_status(parts.status, answer);
 }
 
+/* Its reasoning is folded; what is provisional stands where it will be. */
+function draw_written(node, parts, provisional) {
+    const { thought, rest, open } = thought_of(node);
+    const thinking = Boolean(thought) && open;
+    parts.reasoning.hidden = !thought;
+    if (parts.drawn_thought !== thought) {
+        parts.drawn_thought = thought;
+        draw_markdown(parts.thought, thought);
+        parts.length.textContent = `· ${count_of(thought.match(/\S+/g)?.length || 0, "word")}`;
+    }
+    if (parts.text !== rest) {
+        parts.text = rest;
+        draw_markdown(parts.body, rest);
+    }
+    draw_provisional(parts.thought, thought, thinking ? provisional.split("</think>")[0] : "");
+    draw_provisional(parts.body, rest, thinking ? "" : provisional);
+    draw_calls(parts, (node.calls || []).filter(Boolean));
+}
+
+function draw_calls(parts, calls) {
+    const state = JSON.stringify(calls);
+    if ((parts.drawn_calls || "[]") === state) return;
+    parts.drawn_calls = state;
+    parts.calls.replaceChildren(...calls.map((call) => make("div", { class: "aside call" },
+        make("span", { text: "Calls " }), make("code", { text: call.name }),
+        make("pre", { tabindex: "0", "aria-label": "Arguments" },
+            make("code", { text: indented(call.arguments) })))));
+}
+
+/* JSON over several lines; what is none, or not whole yet, as it is. */
+function indented(text) {
+    try {
+        return JSON.stringify(JSON.parse(text), null, 1);
+    } catch {
+        return text;
+    }
+}
+
 function draw_tools(node, { tools, article }, answer) {
     const is_last = current.leaf === node.id;
-    const state = JSON.stringify([Boolean(answer), node.end, node.figures, is_last,
+    const elsewhere = is_elsewhere(current, node);
+    const state = answer ? "written" : JSON.stringify([node.end, node.figures, is_last, elsewhere,
         siblings_of(current, node).map(({ id }) => id)]);
     if (tools.state === state) return; /* a button that has the focus stays */
-    if (answer && tools.state) return;
     tools.state = state;
     tools.replaceChildren();
     if (answer) return;
@@ -98,20 +150,26 @@ function draw_tools(node, { tools, article }, answer) {
     };
     if (all.length > 1)
         tools.append(
-            button("‹", () => to(all[at - 1]),
-                { "aria-label": "Earlier version", disabled: !at }),
+            icon_button("back", "Earlier version", () => to(all[at - 1]), { disabled: !at }),
             `${at + 1}/${all.length}`,
-            button("›", () => to(all[at + 1]),
-                { "aria-label": "Later version", disabled: at === all.length - 1 }));
-    if (node.text)
-        tools.append(button("Copy", (event) => copy(node.text, event.target)),
-            button("Edit", () => edit(node, article)));
+            icon_button("forward", "Later version", () => to(all[at + 1]),
+                { disabled: at === all.length - 1 }));
+    if (node.text && !elsewhere)
+        tools.append(icon_button("copy", "Copy", (event) => copy(thought_of(node).rest, event.currentTarget)),
+            icon_button("edit", "Edit", () => edit(node, article)));
     if (node.role === "assistant") {
-        tools.append(button("Retry", () => retry(node)));
-        if (is_last && node.end && node.text)
+        if (!elsewhere) tools.append(icon_button("retry", "Retry", () => retry(node)));
+        if (is_last && node.end && node.text && !elsewhere)
             tools.append(button("Continue", () => continue_answer(node)));
+        if (likely.has(node.id)) tools.append(likely_button(node));
         if (node.figures) tools.append(make("span", { class: "figures", text: node.figures }));
     }
+}
+
+function likely_button(node) {
+    const pressed = icon_button("likely", "Probabilities of the tokens", () =>
+        pressed.setAttribute("aria-pressed", String(toggle_likely(node, shown.get(node.id)))), { "aria-pressed": "false" });
+    return pressed;
 }
 
 function draw_status(box, answer) {
@@ -122,8 +180,10 @@ function draw_status(box, answer) {
     const elapsed = (performance.now() - answer.began) / 1000;
     if (answer.room) draw_waiting(box, answer.room);
     else if (answer.phase === "reading") draw_reading(box, answer.progress, elapsed);
+    else if (answer.phase === "broken")
+        box.replaceChildren(`The connection broke. Trying to read on · ${duration(elapsed)}`);
     else if (answer.phase === "waiting")
-        box.replaceChildren(`Waiting for the server · ${duration(elapsed)}`);
+        box.replaceChildren(`${waiting_words(answer.chat)} · ${duration(elapsed)}`);
     else box.replaceChildren(writing_words(answer, elapsed));
 }
 

@@ -122,9 +122,9 @@
  * 16 to 64 nodes (unit/units.c). Boundaries that `tune` finds do not depend on it. */
 #define USUAL_TAIL_BLOCKS 2
 
-/* How often the longest token of the bytes that a grammar forces comes, and no shorter one
- * (tree/tree.c). */
-#define USUAL_FORCED 0.97f
+/* How often the token comes that a grammar names as certain, and no other of the same bytes: 231 of
+ * 234 in 14 answers of Qwen's 0.5B (tree/tree.c). */
+#define USUAL_FORCED 0.98f
 
 /* ---- Memory ---- */
 

@@ -18,8 +18,8 @@
  * Where lookup is nearly certain the model is not asked, so copying takes no steps of the model.
  * Nodes after such a node have guesses of lookup only, because the model has no row of it, until
  * the text reaches them: the model then computes the copied tokens as a chain, in one pass. Nodes
- * deeper than heads reach have guesses of lookup only as well. All of these are expanded without a
- * step, before any steps.
+ * deeper than heads reach have guesses of lookup only as well, and so do all while the model has
+ * not read the prompt. All of these are expanded without a step, before any steps.
  *
  * A node's guesses get the confidence that a model would have for such a value. So policies treat
  * them like a model's, and correct the remaining error.
@@ -192,7 +192,7 @@ static void judge(blend_drafter *b, const blend_guesses *g, int32_t token)
 static bool inner_can_guess(const blend_drafter *b, const token_tree *tree, int32_t node)
 {
     const drafter_class *c = b->inner->class;
-    return !c->can_guess || c->can_guess(b->inner, tree, node);
+    return !b->base.lags && (!c->can_guess || c->can_guess(b->inner, tree, node));
 }
 
 static void take_nodes(blend_drafter *b, const token_tree *tree, const int32_t *nodes, int32_t n)
@@ -401,6 +401,8 @@ drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sample
                                    .start = c->start ? blend_start : NULL,
                                    .advance = c->advance ? blend_advance : NULL,
                                    .give_up = c->give_up ? blend_give_up : NULL,
+                                   .skips_forced_root = c->skips_forced_root,
+                                   .guesses_unread = !aside,
                                    .expand_free = blend_expand_free,
                                    .peek = blend_peek,
                                    .take_input = blend_take_input,

@@ -29,8 +29,8 @@ typedef struct drafter_class {
      * by reroot; the tree is reset to the root then. What was read of an equal beginning is
      * kept. */
     drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
-    /* What the encoder of the target reads, before the timeline that it is for begins: ids[0..n) to
-     * copy from. NULL: not used. */
+    /* What the encoder of the target reads, or what a text is expected to repeat, before the
+     * timeline that it is for begins: ids[0..n) to copy from; 0: nothing more. NULL: not used. */
     void (*take_input)(drafter *d, const int32_t *ids, int32_t n);
     /* Whether tokens before the root still have to be read, which an expansion of the root would do
      * first. NULL: never. */
@@ -88,6 +88,10 @@ typedef struct drafter_class {
     /* Whether its state fits the timeline of n tokens, for assertions. NULL: there is nothing to
      * check. */
     bool (*is_valid)(const drafter *d, const int32_t *tokens, int32_t n);
+    /* It guesses below a root that it never expanded, because a grammar said what follows. */
+    bool skips_forced_root;
+    /* It also guesses while it lags. */
+    bool guesses_unread;
 } drafter_class;
 
 extern const drafter_class drafter_model_class, drafter_lookup_class;
@@ -96,6 +100,9 @@ struct drafter { /* first member of every drafter */
     const drafter_class *class;
     int64_t n_steps;       /* ever begun; counted by the code that begins them */
     bool wants_target_top; /* take_target_top is called */
+    /* Set by the session: decoding has begun although tokens are unread, and a step must not read
+     * them. */
+    bool lags;
     int64_t n_unguessable; /* target tokens so far that it could not have guessed */
 };
 

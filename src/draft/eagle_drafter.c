@@ -185,9 +185,10 @@ static void give(eagle_drafter *d, token_tree *tree, int32_t i, int32_t row, con
     const logit_ids ids = {
         .n_first = d->ids ? 0 : d->n_ids, .n_more = d->ids ? d->n_ids : 0, .more = d->ids};
     memcpy(d->states + row * row_stride(s->n_embd), state, (size_t)s->n_embd * sizeof *state);
+    int32_t path[TREE_MAX_NODES];
+    const sampler_place place = tree_sampled(tree, i, d->n_timeline - 1, path);
     node->n_guesses =
-        (uint8_t)sampler_guess_allowed(d->sampler, logits, d->n_timeline + node->depth, &ids,
-                                       tree_place(tree, i), node->guess, TREE_MAX_GUESSES);
+        (uint8_t)sampler_guess_at(d->sampler, logits, &place, &ids, node->guess, TREE_MAX_GUESSES);
 }
 
 static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *err)

@@ -243,8 +243,23 @@ static int32_t lookup_peek(const drafter *base, const token_tree *tree, int32_t 
     return n;
 }
 
+static void append(lookup_drafter *d, int32_t token);
+
+/* What a text was expected to repeat is in its way now. */
+static void drop_input(lookup_drafter *d)
+{
+    int32_t n = d->n_tokens - d->n_input;
+    memmove(d->tokens, d->tokens + d->n_input, (size_t)n * sizeof *d->tokens);
+    suffix_automaton_clear(&d->text);
+    d->n_tokens = d->n_input = 0;
+    while (d->n_tokens < n)
+        append(d, d->tokens[d->n_tokens]);
+}
+
 static void append(lookup_drafter *d, int32_t token)
 {
+    if (d->n_tokens == d->capacity && d->n_input > 0)
+        drop_input(d);
     assert(d->n_tokens < d->capacity);
     d->tokens[d->n_tokens++] = token;
     suffix_automaton_add(&d->text, token);
@@ -262,16 +277,20 @@ static void begin_with(lookup_drafter *d, const int32_t *input, int32_t n)
 
 static void lookup_take_input(drafter *base, const int32_t *ids, int32_t n)
 {
-    begin_with((lookup_drafter *)base, ids, n);
+    lookup_drafter *d = (lookup_drafter *)base;
+    if (n > 0 || d->n_input > 0)
+        begin_with(d, ids, n);
 }
 
 static drey_status lookup_begin(drafter *base, const int32_t *tokens, int32_t n, drey_error *err)
 {
     lookup_drafter *d = (lookup_drafter *)base;
-    if (n > d->capacity - d->n_input)
+    if (n > d->capacity - d->n_input && n <= d->capacity)
+        drop_input(d);
+    if (n > d->capacity)
         FAIL(err, DREY_ERR_CONTEXT,
              "the text has %d tokens but the context holds %d: ask for a longer context", n,
-             d->capacity - d->n_input);
+             d->capacity);
     int32_t same = 0, known = d->n_tokens - d->n_input;
     while (same < min_i32(n, known) && d->tokens[d->n_input + same] == tokens[same])
         same++;

@@ -58,7 +58,7 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     medusa_drafter *d = (medusa_drafter *)base;
     const medusa_heads *m = d->heads;
     medusa_node asked[DRAFT_MAX_BATCH];
-    int32_t place[DRAFT_MAX_BATCH], n_asked = 0, root = d->n_tokens - 1;
+    int32_t place[DRAFT_MAX_BATCH], path[TREE_MAX_NODES], n_asked = 0, root = d->n_tokens - 1;
     bool seen = root > 0 && d->seen_for == root && d->n_ids > 0 && medusa_has_head(m);
     for (int32_t i = 0; i < n; i++) {
         const tree_node *node = &tree->nodes[nodes[i]];
@@ -76,9 +76,9 @@ static drey_status medusa_expand(drafter *base, token_tree *tree, const int32_t 
     const logit_ids ids = {.n_more = d->n_ids, .more = m->ids};
     for (int32_t i = 0; i < n_asked; i++) {
         tree_node *node = &tree->nodes[place[i]];
-        node->n_guesses = (uint8_t)sampler_guess_allowed(
-            d->sampler, m->logits + i * m->logits_ld, root + node->depth + 1, &ids,
-            tree_place(tree, place[i]), node->guess, MEDUSA_RANKS);
+        const sampler_place after = tree_sampled(tree, place[i], root, path);
+        node->n_guesses = (uint8_t)sampler_guess_at(d->sampler, m->logits + i * m->logits_ld,
+                                                    &after, &ids, node->guess, MEDUSA_RANKS);
     }
     return DREY_OK;
 }

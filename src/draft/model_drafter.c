@@ -7,7 +7,8 @@
  *
  *        cache | committed | chain ... root | nodes in the order of their expansion |
  *
- * A root that was expanded before it became one is row 0 and its own chain. */
+ * A root that was expanded before it became one is row 0 and its own chain. If a grammar says what
+ * follows the root, its guesses are not needed, and the chain is computed with a node below it. */
 #include "draft/model_drafter.h"
 #include "base/usual.h"
 
@@ -100,14 +101,19 @@ static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_
     return open_pass(d, err);
 }
 
-/* How many ancestors of the node a grammar forced and have no rows; DRAFT_MAX_BATCH: too many, or
- * another one lacks its row, because it was copied from the text. */
+/* How many rows come before the node's, because a grammar forced its ancestors: theirs, and if the
+ * root is one of them, those of the tokens before it. DRAFT_MAX_BATCH: too many, or another one
+ * lacks its row, because it was copied from the text. */
 static int32_t n_missing(const model_drafter *d, const token_tree *tree, int32_t node)
 {
     int32_t n = 0;
     for (int32_t at = tree->nodes[node].parent; d->row_of[at] < 0; at = tree->nodes[at].parent) {
-        if (at == 0 || !tree->nodes[tree->nodes[at].parent].forced || ++n == DRAFT_MAX_BATCH)
+        bool forced = tree->nodes[at ? tree->nodes[at].parent : 0].forced;
+        n += at ? 1 : d->n_timeline - d->run->kv->n_committed;
+        if (!forced || n >= DRAFT_MAX_BATCH)
             return DRAFT_MAX_BATCH;
+        if (at == 0)
+            break;
     }
     return n;
 }
@@ -116,24 +122,39 @@ static bool is_computed(const model_drafter *d, int32_t node, int32_t *row)
 {
     for (int32_t i = 0; i < d->n_computed; i++)
         if (d->computed[i] == node) {
-            *row = d->run->kv->n_pending + i;
+            *row = d->run->kv->n_pending + d->n_chain + i;
             return true;
         }
     return false;
+}
+
+/* The tokens before a root that lacks its row. */
+static void offer_before_root(model_drafter *d, pass_row *rows)
+{
+    kv_cache *kv = d->run->kv;
+    kv_truncate(kv, kv->n_committed);
+    d->n_chain = d->n_timeline - kv->n_committed - 1;
+    for (int32_t i = 0; i < d->n_chain; i++)
+        rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
 }
 
 /* The node after its ancestors that lack rows. */
 static void offer_node(model_drafter *d, pass_row *rows, const token_tree *tree, int32_t node)
 {
     int32_t path[DRAFT_MAX_BATCH], n = 0, row;
-    for (int32_t at = node; d->row_of[at] < 0 && !is_computed(d, at, &row);
+    for (int32_t at = node; at >= 0 && d->row_of[at] < 0 && !is_computed(d, at, &row);
          at = tree->nodes[at].parent)
         path[n++] = at;
+    if (path[n - 1] == 0)
+        offer_before_root(d, rows);
     while (n > 0) {
         int32_t at = path[--n], parent = tree->nodes[at].parent;
-        if (!is_computed(d, parent, &row))
+        if (parent < 0)
+            row = d->n_chain - 1;
+        else if (!is_computed(d, parent, &row))
             row = d->row_of[parent];
-        rows[d->n_computed] = (pass_row){.token = known(d, tree->nodes[at].token), .parent = row};
+        rows[d->n_chain + d->n_computed] =
+            (pass_row){.token = known(d, tree->nodes[at].token), .parent = row};
         d->computed[d->n_computed++] = at;
     }
 }
@@ -144,11 +165,11 @@ static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree
 {
     d->n_computed = 0;
     for (int32_t i = 0; i < d->n_nodes; i++)
-        if (n_missing(d, tree, d->nodes[i]) + 1 + d->n_computed <= DRAFT_MAX_BATCH)
+        if (n_missing(d, tree, d->nodes[i]) + 1 + d->n_chain + d->n_computed <= DRAFT_MAX_BATCH)
             offer_node(d, rows, tree, d->nodes[i]);
-    if (d->n_computed == 0 || !kv_has_room(d->run->kv, d->n_computed))
+    if (d->n_computed == 0 || !kv_has_room(d->run->kv, d->n_chain + d->n_computed))
         return false;
-    set_group(d, rows, d->n_computed, HEAD_ALL);
+    set_group(d, rows, d->n_chain + d->n_computed, HEAD_ALL);
     return true;
 }
 
@@ -176,6 +197,7 @@ static void take_nodes(model_drafter *d, const int32_t *nodes, int32_t n)
     d->n_nodes = n;
     d->computed[0] = 0; /* if the step is the root's */
     d->n_computed = 1;
+    d->n_chain = 0;
     d->in_pass = d->catching_up = false;
 }
 
@@ -261,9 +283,10 @@ static void guess(model_drafter *d, token_tree *tree, int32_t i, float *logits)
     for (int32_t place = 0; place < ids.n_more; place++)
         if (ids.more[place] < 0 || ids.more[place] >= d->n_ids)
             logits[ids.n_first + place] = -INFINITY;
+    int32_t path[TREE_MAX_NODES];
+    const sampler_place place = tree_sampled(tree, i, d->n_timeline - 1, path);
     node->n_guesses =
-        (uint8_t)sampler_guess_allowed(d->sampler, logits, d->n_timeline + node->depth, &ids,
-                                       tree_place(tree, i), node->guess, TREE_MAX_GUESSES);
+        (uint8_t)sampler_guess_at(d->sampler, logits, &place, &ids, node->guess, TREE_MAX_GUESSES);
 }
 
 /* The nodes have rows, the last ones of the pass. */
@@ -275,7 +298,8 @@ static void finish(model_drafter *d, token_tree *tree, bool computed)
     for (int32_t i = 0; i < d->n_computed && computed; i++) {
         d->row_of[d->computed[i]] = first + i;
         if (!tree->nodes[d->computed[i]].forced)
-            guess(d, tree, d->computed[i], d->group.logits + i * pass_logits_stride(d->run));
+            guess(d, tree, d->computed[i],
+                  d->group.logits + (d->n_chain + i) * pass_logits_stride(d->run));
     }
     d->n_nodes = 0;
 }
@@ -359,11 +383,11 @@ static bool joins(joint_pass *j, const draft_step *s)
         offer_chain(d, rows, n, HEAD_LAST);
     else if (!offer_below(d, rows, s->tree))
         return true; /* it is over at once */
-    if (j->n_logits + d->n_computed > DRAFT_MAX_BATCH) {
+    if (j->n_logits + d->n_chain + d->n_computed > DRAFT_MAX_BATCH) {
         d->n_nodes = 0;
         return false;
     }
-    j->n_logits += d->n_computed;
+    j->n_logits += d->n_chain + d->n_computed;
     d->in_pass = true;
     j->group[j->n] = d->group;
     j->of[j->n++] = d;
@@ -497,6 +521,7 @@ static bool model_is_valid(const drafter *base, const int32_t *tokens, int32_t n
 }
 
 const drafter_class drafter_model_class = {.begin = model_begin,
+                                           .skips_forced_root = true,
                                            .unread = model_unread,
                                            .read = model_read,
                                            .can_guess = model_can_guess,

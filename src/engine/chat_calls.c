@@ -10,8 +10,7 @@ void drey_chat_request_init(drey_chat_request *request)
     *request = (drey_chat_request){0};
 }
 
-/* The file's own template, with an end; the caller frees. */
-static drey_status own_template(const drey_model *m, char **out, drey_error *err)
+drey_status model_chat_template(const drey_model *m, char **out, drey_error *err)
 {
     gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
     if (!chat.text)
@@ -26,6 +25,13 @@ static drey_status own_template(const drey_model *m, char **out, drey_error *err
     return DREY_OK;
 }
 
+void drey_model_chat_template(const drey_model *model, const char **text, size_t *n)
+{
+    gguf_string chat = gguf_text(model->file, "tokenizer.chat_template");
+    *text = chat.text ? chat.text : "";
+    *n = chat.text ? chat.n_bytes : 0;
+}
+
 static drey_status render(const drey_model *m, const drey_chat_request *request, chat_text *out,
                           drey_error *err)
 {
@@ -33,7 +39,7 @@ static drey_status render(const drey_model *m, const drey_chat_request *request,
     char *own = NULL;
     *out = (chat_text){0};
     if (!filled.chat_template) {
-        TRY(own_template(m, &own, err));
+        TRY(model_chat_template(m, &own, err));
         filled.chat_template = own;
     }
     drey_status status = chat_render_for(m->tokenizer, &filled, out, err);

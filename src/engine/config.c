@@ -99,7 +99,7 @@ static drey_status check_exits(const choice *c, drey_error *err)
     if (!(o->exit_threshold >= 0 && o->exit_threshold <= 1))
         FAIL(err, DREY_ERR_USAGE, "a threshold of %g is not possible for early exits (0 to 1)",
              (double)o->exit_threshold);
-    snprintf(with, sizeof with, "\" do not go together: %s; take another draft, or none",
+    snprintf(with, sizeof with, "\" do not go together: %s; choose another draft, or none",
              conflict ? conflict : "");
     const contradiction table[] = {
         {drey_policy_is_lossy(c->policy) || c->policy == DREY_POLICY_STD,
@@ -142,10 +142,36 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
          NULL, "; write without exits"},
         {c->drafter && c->drafter->side == DRAFT_SIDE_VIEW && !is_plain(c->policy),
          "the drafter \"", c->drafter ? c->drafter->name : "",
-         "\" needs planes of the target's weights, which a mixture of experts has not; take "
+         "\" needs planes of the target's weights, which a mixture of experts does not have; "
+         "choose "
          "another draft"},
     };
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
+}
+
+/* What needs all layers of the target, or the caches of more than one text, in one place. */
+static drey_status check_ranks(const choice *c, drey_error *err)
+{
+    const drey_engine_options *o = c->o;
+    const drafter_kind *kind = is_plain(c->policy) ? NULL : c->drafter;
+    bool layers = kind && (kind->side == DRAFT_SIDE_VIEW || kind == &drafter_eagle);
+    const contradiction table[] = {
+        {o->exit != DREY_EXIT_OFF, "early exits need all layers on one machine", NULL,
+         "; leave them out, or use one rank"},
+        {layers, "the drafter \"", layers ? kind->name : "",
+         "\" needs all layers on one machine; choose another draft, or use one rank"},
+        {c->policy == DREY_POLICY_DRAFT, "the policy \"draft\" runs one small model", NULL,
+         "; use one rank"},
+        {o->target->shape.experts.router.n_experts > 0,
+         "a mixture of experts cannot be divided between ranks yet", NULL, "; use one rank"},
+        {o->target->shape.encoder.n_layers > 0,
+         "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
+        {o->n_sessions > 1, "several sessions cannot share ranks yet", NULL, "; open one"},
+        {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",
+         NULL, "; leave them out"},
+        {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},
+    };
+    return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
 static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
@@ -353,6 +379,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
         FAIL(err, DREY_ERR_MISMATCH,
              "only one of target and draft has an encoder; use a draft of the target's own family");
     TRY(check_experts(&chosen, o->target, err));
+    TRY(check_ranks(&chosen, err));
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
     TRY(take_routes(c, o, err));

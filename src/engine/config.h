@@ -23,12 +23,20 @@ struct drey_model {
     vocab_trie *trie; /* of its vocabulary, for grammars; NULL: there was none yet */
 };
 
+/* The layers of the target that an engine computes. */
+typedef struct engine_part {
+    int32_t first, n_layers; /* n_layers 0: all */
+    int32_t tree_nodes;      /* of its passes, at least */
+    drey_ranks *ranks;       /* of options: who computes the others; NULL: nobody, or who asks */
+} engine_part;
+
 typedef struct engine_tuning { /* settings for measurements and tests */
     int32_t least_logit_rows;  /* least rows of logits, whatever the policy needs */
     size_t more_bytes;         /* the caller's own, within the engine's budget */
     bool set_share;            /* pin this share of every matrix, whatever the budget allows: */
     double share;              /* 0 .. 1 */
     bool untimed;              /* no policy gets times: trees are the same in every run */
+    const char *energy_root;   /* of energy_read */
     stream_fault_fn *fault;    /* of the streams' reads; NULL: none */
     void *fault_user;
     int32_t tap_rows;              /* of plan_inputs */
@@ -43,6 +51,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     const device_class *device;  /* that units may name, besides those of the build */
     const drafter_kind *drafter; /* replaces the one that options.drafter names */
     pass_route route;            /* of the target's mixtures; see NULL: their routers choose */
+    engine_part part;            /* of the target's layers */
 } engine_tuning;
 
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */

@@ -64,6 +64,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     *e = (drey_engine){.n_sessions = 0};
     if (tuning)
         e->tuning = *tuning;
+    e->tuning.part.ranks = options->ranks;
     TRY(config_settle(options, tuning, &e->config, err));
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
@@ -103,6 +104,7 @@ void engine_release(drey_engine *e)
     engine_leave_draft(e);
     arena_free(&e->target.weight_memory);
     arena_free(&e->target.layout_memory);
+    units_lend_work(e->units, NULL, 0);
     arena_free(&e->work_memory);
     pool_close(&e->pool);
     units_close(&e->units);
@@ -264,6 +266,7 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
     if (engine_draft_side(e) != DRAFT_SIDE_NONE)
         workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
+    units_lend_work(e->units, e->work_memory.base, e->work_memory.size_bytes);
     return arena_check(&e->work_memory, err);
 }
 
@@ -319,8 +322,12 @@ static drey_status open_all(drey_engine *e, const drey_engine_options *options,
                             const engine_tuning *tuning, drey_error *err)
 {
     TRY(engine_configure(e, options, tuning, err));
+    if (e->tuning.part.ranks)
+        TRY(engine_meet_ranks(e, options, err));
     TRY(engine_gather(e, err));
     TRY(plan_make(&e->inputs, e->budget_bytes, &e->plan, err));
+    if (e->tuning.part.ranks)
+        TRY(engine_join_ranks(e, err));
     return open_planned(e, err);
 }
 
@@ -362,6 +369,22 @@ void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out)
 {
     prefix_count(&engine->prefixes, out);
     out->memory_bytes = engine->inputs.process.prefix_bytes;
+}
+
+drey_status drey_engine_write_prefixes(drey_engine *engine, int64_t most, int64_t *n_left,
+                                       drey_error *err)
+{
+    prefix_store *p = &engine->prefixes;
+    for (int64_t i = 0; i < most && prefix_write(p); i++)
+        ;
+    if (n_left)
+        *n_left = prefix_unwritten(p);
+    if (p->count.lost_blocks > 0)
+        FAIL(err, DREY_ERR_IO,
+             "%lld blocks of kept prefixes could not be written to %s: its disk is full or fails; "
+             "make room there, or name another folder",
+             (long long)p->count.lost_blocks, SHOWN_PATH(engine->config.prefixes.folder));
+    return DREY_OK;
 }
 
 void drey_settle_memory(void)

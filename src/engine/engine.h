@@ -17,8 +17,10 @@
 #include "engine/encoder.h"
 #include "plan/plan.h"
 #include "store/store.h"
+#include "ranks/ranks.h"
 #include "exit/exit.h"
 #include "weights/weights.h"
+#include "os/energy.h"
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
@@ -51,10 +53,13 @@ struct drey_engine {
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     prefix_store prefixes;
-    turn_cost cost;             /* of turns, shared or not (sharing.h) */
-    drafting_trust trust;       /* in their drafts */
-    double promised;            /* lately, to texts whose drafts still have to read (sharing.c) */
-    stream_counters reads;      /* of the target, when the last pass began */
+    turn_cost cost;       /* of turns, shared or not (sharing.h) */
+    drafting_trust trust; /* in their drafts */
+    double promised;      /* lately, to texts whose drafts still have to read (sharing.c) */
+    struct {
+        stream_counters reads; /* of the target, when the last pass began */
+        energy_meter energy;
+    } meters;
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
     engine_sidecar sidecar;
@@ -83,6 +88,16 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err);
 void engine_leave_draft(drey_engine *e);
 /* What encoders need. */
 encoder_needs engine_encoder_needs(const drey_engine *e);
+/* engine_ranks.c. Memory of messages between ranks, which is 0 without. */
+size_t engine_ranks_bytes(const drey_engine *e);
+/* What a rank has to say at the start. identity: of options->target. */
+drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
+                              drey_error *err);
+/* Between engine_configure and engine_gather, of rank 0: hears the others and divides the layers.
+ * After the plan: they open their part. */
+drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err);
+drey_status engine_join_ranks(drey_engine *e, drey_error *err);
+
 /* Sets n_pinned of every matrix from e->plan. */
 void engine_apply_plan(drey_engine *e);
 /* Memory of the view with which the target drafts for itself. */
@@ -98,6 +113,10 @@ void engine_release(drey_engine *e);
 /* drey_engine_open with tuning; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err);
+
+/* The chat template of the model's file, with an end; the caller frees. DREY_ERR_UNSUPPORTED: there
+ * is none. */
+drey_status model_chat_template(const drey_model *m, char **out, drey_error *err);
 
 /* Memory of a session besides its caches. */
 size_t engine_session_state_bytes(const drey_engine *e);

@@ -309,7 +309,7 @@ static void gather_options(drey_engine *e)
     in->draft = (plan_drafting){.kind = c->drafter,
                                 .profile = config_known(c),
                                 .trees = c->profile.is_known ? c->profile.known.trees : NULL,
-                                .tree_nodes = c->tree_nodes,
+                                .tree_nodes = max_i32(c->tree_nodes, e->tuning.part.tree_nodes),
                                 .steps = c->draft_steps,
                                 .cache_nodes = TREE_MAX_NODES};
     in->routes = c->profile.has_routes ? &c->profile.routes : NULL;
@@ -334,6 +334,8 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err)
     count_process(e);
     TRY(bind(e, &e->target, target, err));
     TRY(engine_find_sidecar(e, err));
+    if (e->tuning.part.n_layers)
+        model_layout_keep(&e->target.layout, e->tuning.part.first, e->tuning.part.n_layers);
     for (uint64_t i = 0; i < gguf_n_tensors(target->file); i++)
         facts->target_bytes += gguf_tensor_at(target->file, i)->n_bytes;
     facts->sidecar = e->sidecar.path != NULL;
@@ -358,7 +360,7 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
     gather_model(e, PLAN_TARGET, &e->target, c->target);
     in->model[PLAN_TARGET].overhead_bytes +=
         e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes +
-        exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
+        engine_ranks_bytes(e) + exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
     if (c->draft)
         gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
     gather_source(e);

@@ -49,12 +49,6 @@ void drey_prepare_options_init(drey_prepare_options *options)
     *options = (drey_prepare_options){0};
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* What is at the output's path: nothing, an old sidecar, or another file. */
 static drey_status check_place(const drey_prepare_options *o, const char *path, drey_error *err)
 {
@@ -65,8 +59,8 @@ static drey_status check_place(const drey_prepare_options *o, const char *path, 
         FAIL(err, DREY_ERR_MEMORY, "no memory for the name of a sidecar");
     bool is_model = false;
     for (int32_t i = 0; i < gguf_n_parts(g); i++)
-        is_model |=
-            same_file(path, gguf_part_path(g, i)) || same_file(partial, gguf_part_path(g, i));
+        is_model |= path_same_file(path, gguf_part_path(g, i)) ||
+                    path_same_file(partial, gguf_part_path(g, i));
     free(partial);
     if (is_model)
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,

@@ -27,6 +27,7 @@
 
 PARSED_NAMES(io, "auto", "uring", "pread", "buffered")
 PARSED_NAMES(kv, "f16", "q8_0")
+PARSED_NAMES(pooling, "model", "none", "mean", "cls", "last", "rank")
 PARSED_NAMES(fallback, "mean", "printed")
 PARSED_NAMES(fetch, "sparse", "near", "far")
 PARSED_NAMES(tile, "halves", "lines", "chains")

@@ -85,6 +85,17 @@ bool drey_model_experts(const drey_model *m, drey_experts *out)
     return true;
 }
 
+drey_pooling drey_model_pooling(const drey_model *m)
+{
+    static const drey_pooling of_file[] = {DREY_POOLING_NONE, DREY_POOLING_MEAN, DREY_POOLING_CLS,
+                                           DREY_POOLING_LAST, DREY_POOLING_RANK};
+    char key[80];
+    snprintf(key, sizeof key, "%s.pooling_type", m->shape.arch->name);
+    int64_t type = gguf_int(m->file, key, -1);
+    bool known = type >= 0 && type < (int64_t)(sizeof of_file / sizeof *of_file);
+    return known ? of_file[type] : DREY_POOLING_LAST;
+}
+
 void drey_model_describe(const drey_model *m, drey_model_info *info)
 {
     const model_shape *s = &m->shape;
@@ -110,6 +121,44 @@ void drey_model_describe(const drey_model *m, drey_model_info *info)
         info->weight_bytes += t->n_bytes;
         info->n_parameters += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
     }
+}
+
+/* By the file's key, by its older one, or by the names that families have for it. -1: none. */
+static int32_t fim_token(const drey_model *m, const char *const *names, int32_t n)
+{
+    for (int32_t i = 0; i < n && names[i]; i++) {
+        int32_t ids[2];
+        size_t n_ids = 0;
+        int64_t id = -1;
+        if (strncmp(names[i], "tokenizer.", 10) == 0)
+            id = gguf_int(m->file, names[i], -1);
+        else if (drey_tokenize(m, names[i], strlen(names[i]), DREY_TOKENIZE_SPECIAL, ids, 2, &n_ids,
+                               NULL) == DREY_OK &&
+                 n_ids == 1)
+            id = ids[0];
+        if (id >= 0 && id < tokenizer_n_vocab(m->tokenizer))
+            return (int32_t)id;
+    }
+    return -1;
+}
+
+bool drey_model_fim(const drey_model *m, drey_fim *fim)
+{
+    static const char *const names[][6] = {
+        {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", "<|fim_prefix|>",
+         "<fim_prefix>", "<fim-prefix>", "<｜fim▁begin｜>"},
+        {"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", "<|fim_suffix|>",
+         "<fim_suffix>", "<fim-suffix>", "<｜fim▁hole｜>"},
+        {"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", "<|fim_middle|>",
+         "<fim_middle>", "<fim-middle>", "<｜fim▁end｜>"},
+        {"tokenizer.ggml.fim_rep_token_id", "<|fim_repo|>", "<|repo_name|>", "<reponame>",
+         "<fim-repo>", "<repo_name>"},
+        {"tokenizer.ggml.fim_sep_token_id", "<|file_sep|>", "<file_sep>"}};
+    int32_t ids[5];
+    for (int32_t i = 0; i < 5; i++)
+        ids[i] = fim_token(m, names[i], 6);
+    *fim = (drey_fim){ids[0], ids[1], ids[2], ids[3], ids[4], {0}};
+    return ids[0] >= 0 && ids[1] >= 0 && ids[2] >= 0;
 }
 
 drey_status drey_tokenize(const drey_model *m, const char *text, size_t n_bytes, int flags,

@@ -1,6 +1,7 @@
-/* Writing a small GGUF file: see new_gguf.h. */
+/* Writing a GGUF file: see new_gguf.h. */
 #include "gguf/new_gguf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "common/new_file.h"
 #include "gguf/header.h"
 
-enum { DATA_ALIGN = 32, VERSION = 3 };
+enum { USUAL_ALIGN = 32, VERSION = 3 };
 
 typedef struct tensor_data { /* of one tensor; in new_gguf.data */
     const void *bytes;
@@ -74,8 +75,9 @@ static gguf_bytes *put_array(new_gguf *g, const char *name, gguf_kind item_kind,
 
 void new_gguf_begin(new_gguf *g, const char *architecture)
 {
-    *g = (new_gguf){0};
-    new_gguf_text(g, "general.architecture", architecture);
+    *g = (new_gguf){.alignment = USUAL_ALIGN};
+    if (architecture)
+        new_gguf_text(g, "general.architecture", architecture);
 }
 
 void new_gguf_free(new_gguf *g)
@@ -153,6 +155,22 @@ void new_gguf_u32s(new_gguf *g, const char *name, const uint32_t *values, uint64
         put_int(b, values[i], sizeof *values);
 }
 
+void new_gguf_i32s(new_gguf *g, const char *name, const int32_t *values, uint64_t n)
+{
+    gguf_bytes *b = put_array(g, name, GGUF_I32, n);
+    for (uint64_t i = 0; i < n; i++)
+        put_int(b, (uint32_t)values[i], sizeof *values);
+}
+
+void new_gguf_texts(new_gguf *g, const char *name, const gguf_string *values, uint64_t n)
+{
+    gguf_bytes *b = put_array(g, name, GGUF_STRING, n);
+    for (uint64_t i = 0; i < n; i++) {
+        put_int(b, values[i].n_bytes, 8);
+        put(b, values[i].text, values[i].n_bytes);
+    }
+}
+
 void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t n)
 {
     gguf_bytes *b = put_array(g, name, GGUF_BOOL, n);
@@ -162,9 +180,9 @@ void new_gguf_bools(new_gguf *g, const char *name, const bool *values, uint64_t 
 
 /* ---- Tensors ---- */
 
-static uint64_t aligned(uint64_t n)
+static uint64_t aligned(const new_gguf *g, uint64_t n)
 {
-    return (n + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
+    return (n + g->alignment - 1) / g->alignment * g->alignment;
 }
 
 void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t *dims,
@@ -177,7 +195,7 @@ void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t
     put_int(&g->infos, type, 4);
     put_int(&g->infos, g->data_bytes, 8);
     put(&g->data, &(tensor_data){bytes, n_bytes}, sizeof(tensor_data));
-    g->data_bytes = aligned(g->data_bytes + n_bytes);
+    g->data_bytes = aligned(g, g->data_bytes + n_bytes);
     g->n_tensors++;
 }
 
@@ -199,8 +217,7 @@ uint64_t new_gguf_data_hash(const new_gguf *g)
 
 /* ---- The file ---- */
 
-/* Writes everything before the tensors; *n_bytes: the offset of the first one. */
-static drey_status write_front(const new_gguf *g, new_file *f, uint64_t *n_bytes, drey_error *err)
+drey_status new_gguf_front(const new_gguf *g, uint8_t **bytes, size_t *n, drey_error *err)
 {
     gguf_bytes front = {0};
     put(&front, "GGUF", 4);
@@ -209,36 +226,70 @@ static drey_status write_front(const new_gguf *g, new_file *f, uint64_t *n_bytes
     put_int(&front, g->n_keys, 8);
     put(&front, g->keys.bytes, g->keys.n);
     put(&front, g->infos.bytes, g->infos.n);
-    while (front.n % DATA_ALIGN != 0 && !front.failed)
+    while (front.n % g->alignment != 0 && !front.failed)
         put_int(&front, 0, 1);
-    bool failed = front.failed || g->keys.failed || g->infos.failed || g->data.failed;
-    drey_status status =
-        failed ? error_set(err, DREY_ERR_MEMORY, "no memory to write %s", SHOWN_PATH(f->path))
-               : new_file_write(f, 0, front.bytes, front.n, err);
-    *n_bytes = front.n;
-    free(front.bytes);
-    return status;
+    if (front.failed || g->keys.failed || g->infos.failed || g->data.failed) {
+        free(front.bytes);
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the header of a file");
+    }
+    *bytes = front.bytes;
+    *n = front.n;
+    return DREY_OK;
 }
 
-static drey_status write_data(const new_gguf *g, new_file *f, uint64_t at, drey_error *err)
+drey_status gguf_sink_put(gguf_sink *sink, const void *bytes, size_t n, drey_error *err)
 {
-    static const uint8_t zeros[DATA_ALIGN];
-    for (uint64_t i = 0; i < g->n_tensors; i++) {
-        tensor_data d = data_at(g, i);
-        TRY(new_file_write(f, at, d.bytes, d.n_bytes, err));
-        TRY(new_file_write(f, at + d.n_bytes, zeros, aligned(d.n_bytes) - d.n_bytes, err));
-        at += aligned(d.n_bytes);
+    assert(n <= sink->end - sink->at);
+    TRY(new_file_write(sink->file, sink->at, bytes, n, err));
+    sink->at += n;
+    return DREY_OK;
+}
+
+static drey_status write_tensor(const new_gguf *g, uint64_t i, gguf_fill_fn *fill, void *user,
+                                gguf_sink *sink, drey_error *err)
+{
+    static const uint8_t zeros[USUAL_ALIGN];
+    tensor_data d = data_at(g, i);
+    sink->end = sink->at + d.n_bytes;
+    TRY(fill ? fill(user, i, sink, err) : gguf_sink_put(sink, d.bytes, d.n_bytes, err));
+    assert(sink->at == sink->end);
+    sink->end += aligned(g, d.n_bytes) - d.n_bytes;
+    while (sink->at < sink->end) {
+        uint64_t left = sink->end - sink->at;
+        TRY(gguf_sink_put(sink, zeros, left < sizeof zeros ? left : sizeof zeros, err));
     }
     return DREY_OK;
 }
 
-drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err)
+static drey_status write_all(const new_gguf *g, new_file *f, const uint8_t *front, size_t n_front,
+                             gguf_fill_fn *fill, void *user, drey_error *err)
+{
+    uint64_t free_bytes, n_bytes = n_front + g->data_bytes;
+    TRY(new_file_space(f, &free_bytes, err));
+    TRY(new_file_check_room(f, n_bytes, free_bytes, err));
+    TRY(new_file_reserve(f, n_bytes, err));
+    TRY(new_file_write(f, 0, front, n_front, err));
+    gguf_sink sink = {.file = f, .at = n_front};
+    for (uint64_t i = 0; i < g->n_tensors; i++)
+        TRY(write_tensor(g, i, fill, user, &sink, err));
+    return DREY_OK;
+}
+
+drey_status new_gguf_stream(const new_gguf *g, const char *path, gguf_fill_fn *fill, void *user,
+                            drey_error *err)
 {
     new_file f = {.fd = -1};
-    uint64_t data_at_byte = 0;
-    TRY(new_file_open(&f, path, err));
-    drey_status status = write_front(g, &f, &data_at_byte, err);
+    uint8_t *front;
+    size_t n_front;
+    TRY(new_gguf_front(g, &front, &n_front, err));
+    drey_status status = new_file_open(&f, path, err);
     if (status == DREY_OK)
-        status = write_data(g, &f, data_at_byte, err);
-    return new_file_end(&f, status, err);
+        status = new_file_end(&f, write_all(g, &f, front, n_front, fill, user, err), err);
+    free(front);
+    return status;
+}
+
+drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err)
+{
+    return new_gguf_stream(g, path, NULL, NULL, err);
 }

@@ -23,7 +23,7 @@ static int32_t new_node(builder *b)
         return 0;
     }
     a->first[a->n_nodes] = -1;
-    a->is_end[a->n_nodes] = false;
+    a->is_end[a->n_nodes] = a->is_cut[a->n_nodes] = false;
     return a->n_nodes++;
 }
 
@@ -166,7 +166,13 @@ static void lay_repeat(builder *b, const expr_node *e, int32_t from, int32_t to)
 static void lay_text(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
     const uint8_t *bytes = b->g->bytes + e->a;
-    lay_range(b, from, to, bytes, bytes, (size_t)e->b);
+    for (int32_t i = 0; i < e->b; i++) {
+        int32_t next = i + 1 < e->b ? new_node(b) : to;
+        add_bytes(b, from, next, bytes[i], bytes[i]);
+        if (i + 1 < e->b && !b->full)
+            b->a->is_cut[next] = b->g->cuts[e->a + i];
+        from = next;
+    }
 }
 
 /* Sequences and alternatives are built from the left, so that their first part is the long one:

@@ -34,6 +34,7 @@ typedef struct automaton {
     automaton_edge edges[AUTOMATON_MOST_EDGES];
     int32_t first[AUTOMATON_MOST_NODES]; /* edge of each node; -1: none */
     bool is_end[AUTOMATON_MOST_NODES];   /* of a rule; it has no edges */
+    bool is_cut[AUTOMATON_MOST_NODES];   /* a token usually ends there, inside of a text */
     automaton_rule rules[AUTOMATON_MOST_RULES];
     int32_t n_edges, n_nodes, n_rules;
     int32_t root; /* the rule that a whole text matches */

@@ -4,14 +4,21 @@
  *     item  ::= [a-z]+ | "é"{1,3} | .
  *
  * A rule ends with its line, except inside of brackets and after "::=" and "|". Characters are
- * Unicode code points; "." is any. */
-#include "grammar/readers.h"
+ * Unicode code points; "." is any. <[1000]> is the token of that number, <think> the special token
+ * of that name, and !<think> any character, as a special token is none. Three words are our own,
+ * for answers with calls (src/reply):
+ *
+ *     %json {"type": "object"}     JSON of a schema
+ *     %token "[TOOL_CALLS]"        the special token of that name, or its text
+ *     %without "<call>" "[call]"   a text in which these do not occur */
+#include "grammar/json_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/num.h"
 #include "common/utf8.h"
+#include "grammar/vocab_trie.h"
 
 enum { MOST_CLASS_RANGES = 1024 };
 
@@ -20,6 +27,7 @@ typedef struct gbnf {
     const char *text;
     size_t n, at;
     int depth;
+    json_rules json;
     drey_error *err;
     char_range ranges[MOST_CLASS_RANGES];
 } gbnf;
@@ -185,6 +193,114 @@ static drey_status read_class(gbnf *p, expr *out)
     return DREY_OK;
 }
 
+/* ---- Words of our own ---- */
+
+static drey_status read_json(gbnf *p, expr *out)
+{
+    json_reader json;
+    int32_t rule = 0;
+    skip_blanks(p, false);
+    json_reader_init(&json, p->text + p->at, p->n - p->at, JSON_MOST_DEPTH);
+    json_event e = json_next(&json);
+    size_t n = json.end;
+    while (json.n_levels > 0 && e != JSON_BROKEN) {
+        e = json_next(&json);
+        n = json.at;
+    }
+    if (e != JSON_OBJECT && e != JSON_CLOSE)
+        WRONG(p, "a schema, a JSON object, was expected after \"%%json\"");
+    TRY(json_schema_add(p->g, &p->json, p->text + p->at, n, &rule, p->err));
+    p->at += n;
+    *out = expr_rule(p->g, rule);
+    return DREY_OK;
+}
+
+static drey_status read_token(gbnf *p, expr *out)
+{
+    const uint8_t byte = VOCAB_TRIE_TOKEN;
+    expr text;
+    skip_blanks(p, false);
+    if (!takes(p, "\""))
+        WRONG(p, "a text was expected after \"%%token\"");
+    TRY(read_text(p, &text));
+    *out = expr_alt(p->g, text, expr_seq(p->g, expr_bytes(p->g, &byte, 1), text));
+    return DREY_OK;
+}
+
+static drey_status read_without(gbnf *p, expr *out)
+{
+    grammar_word words[GRAMMAR_MOST_WORDS];
+    int32_t n = 0;
+    for (skip_blanks(p, false); takes(p, "\""); skip_blanks(p, false)) {
+        if (n == GRAMMAR_MOST_WORDS)
+            WRONG(p, "\"%%without\" takes up to %d texts", GRAMMAR_MOST_WORDS);
+        words[n].text = p->text + p->at;
+        while (p->at < p->n && p->text[p->at] != '"' && p->text[p->at] != '\\')
+            p->at++;
+        words[n].n = (size_t)(p->text + p->at - words[n].text);
+        if (!takes(p, "\"") || words[n].n == 0 || words[n].n >= GRAMMAR_WORD_CHARACTERS)
+            WRONG(p, "\"%%without\" takes texts of 1 to %d bytes without escapes",
+                  GRAMMAR_WORD_CHARACTERS - 1);
+        n++;
+    }
+    *out = text_without(p->g, words, n);
+    return DREY_OK;
+}
+
+/* ---- Tokens by number or name ---- */
+
+static int32_t special_named(const tokenizer *t, const char *name, size_t n)
+{
+    char piece[VOCAB_TRIE_LONGEST];
+    for (int32_t id = 0; id < tokenizer_n_vocab(t); id++)
+        if (tokenizer_is_special(t, id) &&
+            tokenizer_piece(t, id, true, false, piece, sizeof piece) == n &&
+            memcmp(piece, name, n) == 0)
+            return id;
+    return -1;
+}
+
+/* After "<" up to ">": an id, of the vocabulary. */
+static drey_status read_id(gbnf *p, int32_t *id)
+{
+    const tokenizer *t = p->g->tokenizer;
+    const char *name = p->text + p->at - 1;
+    size_t n = 1;
+    int32_t number = -1;
+    while (peek(p) >= 0 && peek(p) != '>' && peek(p) != '\n')
+        p->at++;
+    n += (size_t)(p->text + p->at - name);
+    if (!takes(p, ">") || n > VOCAB_TRIE_LONGEST)
+        WRONG(p, "a token is <[number]> or <name>");
+    if (!t)
+        WRONG(p, "tokens by name or number need a model");
+    if (name[1] == '[' && name[n - 2] == ']') {
+        number = 0;
+        for (size_t i = 2; i < n - 2 && number >= 0; i++)
+            number = name[i] >= '0' && name[i] <= '9' && number < tokenizer_n_vocab(t)
+                         ? number * 10 + (name[i] - '0')
+                         : -1;
+    }
+    *id = name[1] == '[' ? (n > 4 ? number : -1) : special_named(t, name, n);
+    if (*id < 0 || *id >= tokenizer_n_vocab(t))
+        WRONG(p, "the model has no special token %.*s", (int)min_size(n, 60), name);
+    return DREY_OK;
+}
+
+static drey_status read_reference(gbnf *p, bool but_not, expr *out)
+{
+    uint8_t bytes[VOCAB_TRIE_LONGEST];
+    int32_t id = -1;
+    TRY(read_id(p, &id));
+    int32_t n = vocab_trie_piece(p->g->tokenizer, id, bytes);
+    if (n == 0)
+        WRONG(p, "the token %d ends texts, or has none: leave it out", id);
+    if (but_not && bytes[0] != VOCAB_TRIE_TOKEN)
+        WRONG(p, "\"!\" is supported in front of special tokens alone");
+    *out = but_not ? expr_class(p->g, p->ranges, 0, true) : expr_bytes(p->g, bytes, (size_t)n);
+    return DREY_OK;
+}
+
 /* ---- Expressions ---- */
 
 static drey_status read_alternatives(gbnf *p, bool nested, expr *out);
@@ -209,8 +325,16 @@ static drey_status read_item(gbnf *p, expr *out)
             WRONG(p, "a bracket is not closed");
         return DREY_OK;
     }
-    if (peek(p) == '<' || peek(p) == '!')
-        WRONG(p, "tokens by name or number are not supported: write their text");
+    if (takes(p, "%json"))
+        return read_json(p, out);
+    if (takes(p, "%token"))
+        return read_token(p, out);
+    if (takes(p, "%without"))
+        return read_without(p, out);
+    if (takes(p, "!<"))
+        return read_reference(p, true, out);
+    if (takes(p, "<"))
+        return read_reference(p, false, out);
     const char *name = p->text + p->at;
     size_t n = word(p);
     if (n == 0)
@@ -314,7 +438,7 @@ static drey_status read_rule(gbnf *p)
     if (!p->g->full)
         p->g->rules[rule].body = body;
     if (peek(p) >= 0 && peek(p) != '\n' && peek(p) != '\r')
-        WRONG(p, "the rule goes on with what is no part of one");
+        WRONG(p, "the rule continues with something that is not part of a rule");
     skip_blanks(p, true);
     return DREY_OK;
 }
@@ -322,6 +446,7 @@ static drey_status read_rule(gbnf *p)
 drey_status gbnf_read(grammar_rules *g, const char *text, size_t n, int32_t *root, drey_error *err)
 {
     gbnf p = {.g = g, .text = text, .n = n, .err = err};
+    json_rules_init(&p.json);
     skip_blanks(&p, true);
     while (p.at < n && !g->full)
         TRY(read_rule(&p));

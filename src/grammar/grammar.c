@@ -8,9 +8,10 @@
 #include "common/num.h"
 #include "grammar/readers.h"
 #include "grammar/states.h"
+#include "grammar/token_cuts.h"
 
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
-enum { MOST_TEXT = 64 << 10, MOST_READING = 3 << 20 }; /* of a schema: its values, and their text */
+enum { MOST_READING = 5 << 20 }; /* of a schema: its values, text, languages */
 
 typedef struct mask_slot {
     int32_t state; /* whose it is; 0: free */
@@ -23,14 +24,30 @@ struct drey_grammar {
     states *states;
     uint64_t *masks; /* [n_slots][n_words] */
     float *scratch;  /* [n_vocab] */
+    /* [n_words]: tokens that were named as certain, where a longer one came. */
+    uint64_t *misnamed;
     mask_slot slots[MOST_MASKS];
     int32_t n_slots, n_words, next_slot;
+    int32_t n_ahead;      /* masks in a row that were made ahead */
+    int64_t n_prepared;   /* of all texts */
     int64_t of_compacted; /* the slots belong to states of that count */
     bool in_use;
-    /* Places of its own: the text so far, and the way through a token's bytes. */
+    /* Its own places: the text so far, and those on the way through a token's bytes. */
     int32_t places[1 + VOCAB_TRIE_LONGEST + 1];
     int32_t first;
 };
+
+static void set_bit(uint64_t *mask, int32_t id)
+{
+    mask[id / 64] |= UINT64_C(1) << (id % 64);
+}
+
+static bool set_bits(const vocab_trie *t, int32_t from, int32_t to, uint64_t *mask)
+{
+    for (int32_t k = from; k < to; k++)
+        set_bit(mask, t->ids[k]);
+    return from < to;
+}
 
 /* ---- Opening ---- */
 
@@ -43,7 +60,8 @@ static size_t masks_bytes(int32_t n_vocab)
 static size_t work_bytes(int32_t n_vocab)
 {
     return arena_size(sizeof(states)) + arena_size(STATES_ROW_BYTES) +
-           arena_size(masks_bytes(n_vocab)) + arena_size((size_t)n_vocab * sizeof(float));
+           arena_size(masks_bytes(n_vocab)) + arena_size((size_t)n_vocab * sizeof(float)) +
+           arena_size(((size_t)n_vocab + 63) / 64 * sizeof(uint64_t));
 }
 
 /* While it is read, rules and scratch are where states will be. */
@@ -66,6 +84,7 @@ static drey_status read_rules(drey_grammar *g, drey_grammar_kind kind, const cha
     void *scratch = arena_take(&g->memory, automaton_scratch_bytes());
     int32_t root = 0;
     grammar_rules_init(rules);
+    rules->tokenizer = g->trie->tokenizer;
     switch (kind) {
     case DREY_GRAMMAR_GBNF:
         TRY(gbnf_read(rules, text, n, &root, err));
@@ -82,7 +101,19 @@ static drey_status read_rules(drey_grammar *g, drey_grammar_kind kind, const cha
     default:
         FAIL(err, DREY_ERR_USAGE, "there is no kind %d of grammars", (int)kind);
     }
+    token_cuts_mark(rules, g->trie->tokenizer);
     return automaton_build(&g->automaton, rules, root, scratch, err);
+}
+
+/* A single byte says little about the token: at first nothing is expected of those. */
+static void expect_longer(drey_grammar *g)
+{
+    memset(g->misnamed, 0, (size_t)g->n_words * sizeof *g->misnamed);
+    for (int k = 0; k < VOCAB_PARTS; k++) {
+        const vocab_part *part = &g->trie->parts[k];
+        for (int32_t i = 1; i < part->n_nodes; i = part->nodes[i].end)
+            set_bits(g->trie, part->nodes[i].first, part->nodes[i + 1].first, g->misnamed);
+    }
 }
 
 static void make_work(drey_grammar *g)
@@ -90,9 +121,11 @@ static void make_work(drey_grammar *g)
     arena_rewind(&g->memory, 0);
     g->states = arena_take(&g->memory, sizeof *g->states);
     int32_t *rows = arena_take(&g->memory, STATES_ROW_BYTES);
-    g->n_words = (g->trie->n_vocab + 63) / 64;
+    g->n_words = g->trie->n_words;
     g->masks = arena_take(&g->memory, masks_bytes(g->trie->n_vocab));
     g->scratch = arena_take(&g->memory, (size_t)g->trie->n_vocab * sizeof(float));
+    g->misnamed = arena_take(&g->memory, (size_t)g->n_words * sizeof *g->misnamed);
+    expect_longer(g);
     g->n_slots =
         (int32_t)min_size(masks_bytes(g->trie->n_vocab) / 8 / (size_t)g->n_words, MOST_MASKS);
     memset(g->states, 0, sizeof *g->states);
@@ -103,8 +136,9 @@ static void make_work(drey_grammar *g)
 static drey_status init(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
                         drey_error *err)
 {
-    if (n > MOST_TEXT)
-        FAIL(err, DREY_ERR_USAGE, "the grammar has %zu bytes; at most %d are read", n, MOST_TEXT);
+    if (n > GRAMMAR_MOST_BYTES)
+        FAIL(err, DREY_ERR_USAGE, "the grammar has %zu bytes; at most %d are read", n,
+             GRAMMAR_MOST_BYTES);
     TRY(arena_init(&g->memory, memory_bytes(g->trie->n_vocab), false, err));
     TRY(read_rules(g, kind, text, n, err));
     make_work(g);
@@ -171,12 +205,6 @@ int32_t grammar_now(const drey_grammar *g)
     return g->places[0];
 }
 
-void grammar_advance(drey_grammar *g, int32_t token)
-{
-    int32_t next = grammar_follow(g, &g->places[0], token);
-    g->places[0] = next;
-}
-
 bool grammar_now_may_end(const drey_grammar *g)
 {
     return grammar_may_end(g, &g->places[0]);
@@ -196,13 +224,11 @@ static int32_t *way(drey_grammar *g)
 int32_t grammar_follow(drey_grammar *g, const int32_t *place, int32_t token)
 {
     uint8_t bytes[VOCAB_TRIE_LONGEST];
-    const tokenizer *t = g->trie->tokenizer;
-    size_t n = tokenizer_piece(t, token, false, false, (char *)bytes, sizeof bytes);
-    int32_t *at = way(g);
-    if (n == 0 || n > sizeof bytes || tokenizer_is_end(t, token))
+    int32_t n = vocab_trie_piece(g->trie->tokenizer, token, bytes), *at = way(g);
+    if (n == 0)
         return GRAMMAR_NOWHERE;
     *at = *place;
-    for (size_t i = 0; i < n && *at != GRAMMAR_NOWHERE; i++)
+    for (int32_t i = 0; i < n && *at != GRAMMAR_NOWHERE; i++)
         *at = states_step(g->states, at, bytes[i]);
     return *at;
 }
@@ -219,30 +245,51 @@ bool grammar_is_over(const drey_grammar *g, const int32_t *place)
 
 /* ---- Masks ---- */
 
-static void set_bit(uint64_t *mask, int32_t id)
+/* The tokens of a part, from the place in way()[0]. Returns whether any may come. */
+static bool walk(drey_grammar *g, const vocab_part *part, uint64_t *mask)
 {
-    mask[id / 64] |= UINT64_C(1) << (id % 64);
+    enum { WORTH_A_RUN = 8 }; /* nodes */
+    int32_t *at = way(g);
+    bool any = false;
+    for (int32_t i = 1; i < part->n_nodes;) {
+        const vocab_trie_node *node = &part->nodes[i];
+        int32_t *to = &at[node->depth];
+        *to = states_known(g->states, to[-1], node->byte);
+        if (*to < 0)
+            *to = states_step(g->states, &to[-1], node->byte);
+        if (*to == GRAMMAR_NOWHERE) {
+            i = node->end;
+        } else if (node->n_plain != VOCAB_NOT_PLAIN && node->end - i >= WORTH_A_RUN &&
+                   states_plain_run(g->states, to).n >= node->n_plain) {
+            any = set_bits(g->trie, node->first, part->nodes[node->end].first, mask) || any;
+            i = node->end;
+        } else {
+            any = set_bits(g->trie, node->first, node[1].first, mask) || any;
+            i++;
+        }
+    }
+    return any;
+}
+
+/* Plain tokens need no walk where any plain character may come. */
+static bool take_plain(drey_grammar *g, uint64_t *mask)
+{
+    const vocab_trie *t = g->trie;
+    plain_run run = states_plain_run(g->states, way(g));
+    if (run.n == 0 || (!run.ends && run.n < VOCAB_PLAIN_MOST))
+        return walk(g, &t->parts[VOCAB_PLAIN], mask);
+    const uint64_t *plain = t->plain + (int64_t)(run.n - 1) * t->n_words;
+    memcpy(mask, plain, (size_t)t->n_words * sizeof *mask);
+    return true;
 }
 
 /* Returns whether any token may come. */
-static bool walk(drey_grammar *g, const int32_t *place, uint64_t *mask)
+static bool fill(drey_grammar *g, const int32_t *place, uint64_t *mask)
 {
-    const vocab_trie *t = g->trie;
     int32_t *at = way(g);
-    bool any = false;
     at[0] = *place;
-    for (int32_t i = 1; i < t->n_nodes;) {
-        const vocab_trie_node *node = &t->nodes[i];
-        at[node->depth] = states_step(g->states, &at[node->depth - 1], node->byte);
-        if (at[node->depth] == GRAMMAR_NOWHERE) {
-            i = node->end;
-            continue;
-        }
-        for (int32_t k = node->first; k < node[1].first; k++)
-            set_bit(mask, t->ids[k]);
-        any = any || node->first < node[1].first;
-        i++;
-    }
+    bool any = take_plain(g, mask);
+    any = walk(g, &g->trie->parts[VOCAB_OTHERS], mask) || any;
     /* What is left there would keep states from being forgotten. */
     memset(at, 0, (VOCAB_TRIE_LONGEST + 1) * sizeof *at);
     return any;
@@ -271,7 +318,7 @@ const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
     slot = free_slot(g);
     uint64_t *mask = g->masks + (int64_t)slot * g->n_words;
     memset(mask, 0, (size_t)g->n_words * sizeof *mask);
-    bool any = walk(g, place, mask);
+    bool any = fill(g, place, mask);
     if (!any || s->all[*place].ends)
         for (int32_t i = 0; i < g->trie->n_ends; i++)
             set_bit(mask, g->trie->ends[i]);
@@ -280,6 +327,22 @@ const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
         g->slots[slot].state = *place;
     }
     return mask;
+}
+
+bool grammar_prepare(drey_grammar *g, const int32_t *place)
+{
+    if (*place == GRAMMAR_NOWHERE || g->states->all[*place].mask >= 0 ||
+        g->n_ahead >= g->n_slots / 2)
+        return false;
+    grammar_mask(g, place);
+    g->n_ahead++;
+    g->n_prepared++;
+    return true;
+}
+
+int64_t grammar_n_prepared(const drey_grammar *g)
+{
+    return g->n_prepared;
 }
 
 bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token)
@@ -292,27 +355,75 @@ bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token)
 /* ---- What is certain ---- */
 
 /* The node below `node` for that byte; -1: there is none. */
-static int32_t below(const vocab_trie *t, int32_t node, uint8_t byte)
+static int32_t below(const vocab_part *part, int32_t node, uint8_t byte)
 {
-    for (int32_t i = node + 1; i < t->nodes[node].end; i = t->nodes[i].end)
-        if (t->nodes[i].byte == byte)
+    for (int32_t i = node + 1; i < part->nodes[node].end; i = part->nodes[i].end)
+        if (part->nodes[i].byte == byte)
             return i;
     return -1;
 }
 
-int32_t grammar_forced(drey_grammar *g, const int32_t *place)
+/* The longest token of a part of which bytes[0..n) begin with. Returns its length; 0: there is
+ * none. */
+static int longest(const vocab_trie *t, const vocab_part *part, const uint8_t *bytes, int n,
+                   int32_t *token)
 {
-    const vocab_trie *t = g->trie;
-    int32_t *at = way(g), node = 0, token = -1;
-    *at = *place;
-    for (int i = 0; i < MOST_FORCED; i++) {
-        int byte = states_only_byte(g->states, *at);
-        node = byte >= 0 ? below(t, node, (uint8_t)byte) : -1;
+    int length = 0;
+    for (int32_t i = 0, node = 0; i < n; i++) {
+        node = below(part, node, bytes[i]);
         if (node < 0)
             break;
-        if (t->nodes[node].first < t->nodes[node + 1].first)
-            token = t->ids[t->nodes[node].first];
-        *at = states_step(g->states, at, (uint8_t)byte);
+        if (part->nodes[node].first < part->nodes[node + 1].first) {
+            *token = t->ids[part->nodes[node].first];
+            length = i + 1;
+        }
     }
-    return token;
+    return length;
+}
+
+/* Of the bytes that must come next, as far as a token usually goes, the longest token. *open: it
+ * may be the beginning of a longer one, of which not all bytes are certain. */
+static int32_t name_next(drey_grammar *g, const int32_t *place, bool *open)
+{
+    uint8_t bytes[MOST_FORCED];
+    int32_t *at = way(g), plain = -1, other = -1;
+    int n = 0;
+    *at = *place;
+    *open = true;
+    while (n < MOST_FORCED && *open) {
+        int byte = states_only_byte(g->states, *at);
+        if (byte < 0)
+            break;
+        bytes[n++] = (uint8_t)byte;
+        *at = states_step(g->states, at, (uint8_t)byte);
+        *open = !states_is_cut(g->states, *at);
+    }
+    const vocab_part *parts = g->trie->parts;
+    int n_plain = longest(g->trie, &parts[VOCAB_PLAIN], bytes, n, &plain);
+    return longest(g->trie, &parts[VOCAB_OTHERS], bytes, n, &other) > n_plain ? other : plain;
+}
+
+static bool is_misnamed(const drey_grammar *g, int32_t token)
+{
+    return g->misnamed[token / 64] >> (token % 64) & 1;
+}
+
+int32_t grammar_forced(drey_grammar *g, const int32_t *place)
+{
+    bool open;
+    int32_t token = name_next(g, place, &open);
+    return token >= 0 && open && is_misnamed(g, token) ? -1 : token;
+}
+
+/* After "{" may come a line break or a name, each in one token with it: what came last time is
+ * expected again. */
+void grammar_advance(drey_grammar *g, int32_t token)
+{
+    bool open;
+    int32_t named = name_next(g, &g->places[0], &open);
+    if (named >= 0 && open && is_misnamed(g, named) != (named != token))
+        g->misnamed[named / 64] ^= UINT64_C(1) << (named % 64);
+    int32_t next = grammar_follow(g, &g->places[0], token);
+    g->places[0] = next;
+    g->n_ahead = 0;
 }

@@ -19,6 +19,7 @@
 #include "grammar/vocab_trie.h"
 
 enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };
+enum { GRAMMAR_MOST_BYTES = 64 << 10 }; /* of its text */
 
 /* DREY_ERR_USAGE: what is wrong with the text, in one sentence. The trie is borrowed. */
 drey_status grammar_open(drey_grammar **out, const vocab_trie *trie, drey_grammar_kind kind,
@@ -58,8 +59,14 @@ int32_t grammar_follow(drey_grammar *g, const int32_t *place, int32_t token);
 bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token);
 /* The same of all tokens: bit id % 64 of word id / 64. Borrowed until the next call. */
 const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place);
+/* Makes the mask of a place that will be asked for, while there is time. False: it was there, or
+ * there is room for no more: some that were made ahead were not asked for yet. */
+bool grammar_prepare(drey_grammar *g, const int32_t *place);
+/* How many masks were made ahead. */
+int64_t grammar_n_prepared(const drey_grammar *g);
 /* Whether the text may end here, and whether it must. */
 bool grammar_may_end(const drey_grammar *g, const int32_t *place);
 bool grammar_is_over(const drey_grammar *g, const int32_t *place);
-/* The longest token of the bytes that must come next; -1: the next byte is not certain. */
+/* Of the bytes that must come next the token that the tokenizer would begin with, as far as that is
+ * known; -1: the next byte is not certain. */
 int32_t grammar_forced(drey_grammar *g, const int32_t *place);

@@ -15,6 +15,8 @@ void grammar_rules_init(grammar_rules *g)
     g->n_exprs = 2;
     g->n_ranges = g->n_bytes = g->n_rules = 0;
     g->full = false;
+    g->tokenizer = NULL;
+    memset(g->cuts, 0, sizeof g->cuts);
     memset(g->buckets, -1, sizeof g->buckets);
 }
 

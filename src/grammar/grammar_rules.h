@@ -9,6 +9,7 @@
 #pragma once
 
 #include "common/error.h"
+#include "text/text.h"
 
 typedef int32_t expr; /* EXPR_EMPTY: matches the empty text */
 enum { EXPR_EMPTY = 0, EXPR_NEVER = 1, REPEAT_FOREVER = -1 };
@@ -52,10 +53,12 @@ typedef struct grammar_rules {
     expr_node exprs[RULES_MOST_EXPRS];
     char_range ranges[RULES_MOST_RANGES];
     uint8_t bytes[RULES_MOST_BYTES];
+    bool cuts[RULES_MOST_BYTES]; /* the byte ends a token inside of its text (token_cuts.h) */
     grammar_rule rules[RULES_MOST_RULES];
     int32_t buckets[RULES_BUCKETS]; /* of rules by name; -1: none */
     int32_t n_exprs, n_ranges, n_bytes, n_rules;
     bool full;
+    const tokenizer *tokenizer; /* whose tokens a grammar may name; NULL: none's */
 } grammar_rules;
 
 /* Memory of this size is the caller's; nothing has to be freed. */

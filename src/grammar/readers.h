@@ -10,6 +10,11 @@ enum { GRAMMAR_MOST_BRACKETS = 100 };
 drey_status gbnf_read(grammar_rules *g, const char *text, size_t n, int32_t *root, drey_error *err);
 drey_status json_schema_read(grammar_rules *g, const char *text, size_t n, int32_t *root,
                              drey_error *err);
+/* The same for one of several schemas in a grammar: parts of JSON that they have in common are
+ * there once. */
+struct json_rules;
+drey_status json_schema_add(grammar_rules *g, struct json_rules *json, const char *text, size_t n,
+                            int32_t *root, drey_error *err);
 /* A whole text must match. */
 drey_status regex_read(grammar_rules *g, const char *text, size_t n, int32_t *root,
                        drey_error *err);
@@ -17,12 +22,21 @@ drey_status regex_read(grammar_rules *g, const char *text, size_t n, int32_t *ro
 drey_status choices_read(grammar_rules *g, const char *text, size_t n, int32_t *root,
                          drey_error *err);
 
-/* A pattern of JSON Schema, as the inside of a JSON string: it may match anywhere unless it has
- * anchors. */
-drey_status regex_in_json(grammar_rules *g, const char *pattern, size_t n, expr *out,
-                          drey_error *err);
+/* A pattern of JSON Schema, which may match anywhere unless it has anchors: as the inside of a JSON
+ * string, or over the characters themselves. */
+drey_status regex_part(grammar_rules *g, const char *pattern, size_t n, bool in_json, expr *out,
+                       drey_error *err);
 /* The same of a pattern of our own, which is right. */
 expr regex_known(grammar_rules *g, const char *pattern);
 
 /* What is written in a JSON string for these characters: some need an escape. */
 expr json_class(grammar_rules *g, char_range *ranges, int32_t n, bool but_not);
+
+/* Texts in which none of these words occurs; words are UTF-8 of up to GRAMMAR_WORD_CHARACTERS - 1
+ * characters. */
+enum { GRAMMAR_MOST_WORDS = 6, GRAMMAR_WORD_CHARACTERS = 64 };
+typedef struct grammar_word {
+    const char *text;
+    size_t n;
+} grammar_word;
+expr text_without(grammar_rules *g, const grammar_word *words, int32_t n);

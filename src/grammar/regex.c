@@ -64,11 +64,13 @@ static void set_add_named(char_set *s, char name)
 {
     static const char_range digits[] = {{'0', '9'}};
     static const char_range words[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-    static const char_range blanks[] = {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0xFEFF, 0xFEFF}};
-    char_range inverted[6];
+    static const char_range blanks[] = {
+        {'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+        {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+    char_range inverted[12];
     const char lower = (char)(name | 0x20);
     const char_range *r = lower == 'd' ? digits : lower == 'w' ? words : blanks;
-    int32_t n = lower == 'd' ? 1 : 4;
+    int32_t n = lower == 'd' ? 1 : lower == 'w' ? 4 : 10;
     if (name != lower) {
         n = ranges_invert(r, n, inverted);
         r = inverted;
@@ -196,7 +198,7 @@ static drey_status read_class(regex *p, expr *out)
     do {
         uint32_t from, to;
         char named, other;
-        if (s.n > 0 || peek(p) != ']' || p->in_json) /* "[]a]": a first bracket is a character */
+        if (s.n > 0 || peek(p) != ']' || p->anywhere) /* "[]a]": a first bracket is a character */
             if (takes(p, "]"))
                 break;
         TRY(read_member(p, &from, &named));
@@ -327,15 +329,21 @@ static drey_status read_sequence(regex *p, expr *out)
     return DREY_OK;
 }
 
-static drey_status read_alternatives(regex *p, expr *out)
+/* One or more of what `one` reads, with | between them. */
+static drey_status read_any_of(regex *p, drey_status (*one)(regex *, expr *), expr *out)
 {
-    TRY(read_sequence(p, out));
+    TRY(one(p, out));
     while (takes(p, "|")) {
         expr other;
-        TRY(read_sequence(p, &other));
+        TRY(one(p, &other));
         *out = expr_alt(p->g, *out, other);
     }
     return DREY_OK;
+}
+
+static drey_status read_alternatives(regex *p, expr *out)
+{
+    return read_any_of(p, read_sequence, out);
 }
 
 /* One of the alternatives of the whole, each of which has its own anchors. */
@@ -357,12 +365,7 @@ static drey_status read_anchored(regex *p, expr *out)
 
 static drey_status read_whole(regex *p, expr *out)
 {
-    TRY(read_anchored(p, out));
-    while (takes(p, "|")) {
-        expr other;
-        TRY(read_anchored(p, &other));
-        *out = expr_alt(p->g, *out, other);
-    }
+    TRY(read_any_of(p, read_anchored, out));
     if (p->at < p->n)
         WRONG(p, p->text[p->at] == ')' ? "a bracket is closed that was not opened"
                                        : "an anchor is supported at the beginning and at the end "
@@ -370,10 +373,10 @@ static drey_status read_whole(regex *p, expr *out)
     return DREY_OK;
 }
 
-drey_status regex_in_json(grammar_rules *g, const char *pattern, size_t n, expr *out,
-                          drey_error *err)
+drey_status regex_part(grammar_rules *g, const char *pattern, size_t n, bool in_json, expr *out,
+                       drey_error *err)
 {
-    regex p = {.g = g, .text = pattern, .n = n, .in_json = true, .anywhere = true, .err = err};
+    regex p = {.g = g, .text = pattern, .n = n, .in_json = in_json, .anywhere = true, .err = err};
     return read_whole(&p, out);
 }
 

@@ -22,7 +22,7 @@ void states_init(states *s, const automaton *a, int32_t *rows)
     s->n_cells = s->n = 1;
     s->n_configs = 0;
     s->cells[0] = (state_cell){.node = -1, .below = -1};
-    s->all[0] = (grammar_state){.mask = -1};
+    s->all[0] = (grammar_state){.mask = -1, .plain = GRAMMAR_NOWHERE};
     memset(rows, 0, (size_t)a->n_classes * sizeof *rows);
     clear(s);
 }
@@ -138,7 +138,12 @@ static int32_t add_state(states *s, int32_t first, int32_t n, bool ends)
 {
     int32_t id = s->n++, *row = s->rows + (int64_t)id * s->a->n_classes;
     int32_t *bucket = state_bucket(s, s->configs + first, n, ends);
-    s->all[id] = (grammar_state){.first = first, .n = n, .next = *bucket, .mask = -1, .ends = ends};
+    s->all[id] = (grammar_state){.first = first,
+                                 .n = n,
+                                 .next = *bucket,
+                                 .mask = -1,
+                                 .plain = STATE_PLAIN_UNKNOWN,
+                                 .ends = ends};
     *bucket = id;
     memset(row, -1, (size_t)s->a->n_classes * sizeof *row);
     return id;
@@ -255,7 +260,7 @@ int32_t states_step(states *s, const int32_t *place, uint8_t byte)
 {
     const automaton *a = s->a;
     const uint8_t class = a->class_of[byte];
-    int32_t known = s->rows[(int64_t)*place * a->n_classes + class];
+    int32_t known = states_known(s, *place, byte);
     if (known >= 0)
         return known;
     if (is_full(s))
@@ -291,4 +296,13 @@ int states_only_byte(const states *s, int32_t id)
             only = edge->low;
         }
     return only;
+}
+
+bool states_is_cut(const states *s, int32_t id)
+{
+    const grammar_state *x = &s->all[id];
+    bool cut = x->n > 0;
+    for (int32_t i = 0; i < x->n; i++)
+        cut = cut && s->a->is_cut[s->configs[x->first + i].node];
+    return cut;
 }

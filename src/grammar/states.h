@@ -24,6 +24,9 @@ enum {
     STATES_HELD = 2
 };
 
+/* Instead of the state after any plain character. */
+typedef enum state_plain { STATE_PLAIN_UNKNOWN = -1, STATE_PLAIN_DIFFERS = -2 } state_plain;
+
 typedef struct state_cell {
     int32_t node, below, depth, next;
 } state_cell;
@@ -36,6 +39,7 @@ typedef struct grammar_state {
     int32_t first, n; /* configs */
     int32_t next;     /* in its bucket */
     int32_t mask;     /* which one is its own; -1: none */
+    int32_t plain;    /* the state after any plain character, or a state_plain */
     bool ends;        /* the text may end here */
 } grammar_state;
 
@@ -71,5 +75,21 @@ void states_init(states *s, const automaton *a, int32_t *rows);
 int32_t states_first(states *s);
 /* The state after one more byte, from the state in a held place. */
 int32_t states_step(states *s, const int32_t *place, uint8_t byte);
+static inline int32_t states_known(const states *s, int32_t id, uint8_t byte)
+{
+    return s->rows[(int64_t)id * s->a->n_classes + s->a->class_of[byte]];
+}
+/* Whether a token usually ends before what comes, inside of a text that is certain. */
+bool states_is_cut(const states *s, int32_t id);
 /* The only byte that can come; -1: there are several, or the text may end. */
 int states_only_byte(const states *s, int32_t id);
+
+/* How many characters may come of which each may be any plain one (vocab_trie.h), all with the same
+ * states after them; VOCAB_PLAIN_MOST: so many at least. */
+typedef struct plain_run {
+    int32_t n;
+    bool ends; /* no plain character may follow them */
+} plain_run;
+
+/* From the state in a held place. */
+plain_run states_plain_run(states *s, const int32_t *place);

@@ -28,6 +28,9 @@ enum {
     KERNEL_LAYOUT_VERSION = 1
 };
 
+/* The 16 levels of IQ4_NL and IQ4_XS. */
+extern const int8_t iq4_levels[16];
+
 /* Which activations a weight type uses.
  *
  *  ACT_F32     float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
@@ -97,14 +100,21 @@ typedef struct matmul_kernel {
     bool even_tiles;
     /* What tile gets blocks from, once for all rows. NULL: it takes them as they are packed. */
     decode_kernel decode;
-    /* The same for many rows, from so many on. NULL: dot alone. */
+    /* The same for many rows, from so many on. NULL: dot alone. It may do work once a call for all
+     * groups, which is little with many_groups; 0: none. */
     dot_fn *dot_many;
-    int32_t many_from;
+    int32_t many_from, many_groups;
 } matmul_kernel;
 
 static inline dot_fn *matmul_dot_of(const matmul_kernel *m, int32_t n)
 {
     return m->dot_many && n >= m->many_from ? m->dot_many : m->dot;
+}
+
+/* Groups that a call for n rows should have, 1 where it does not matter. */
+static inline int32_t matmul_groups(const matmul_kernel *m, int32_t n)
+{
+    return m->dot_many && n >= m->many_from && m->many_groups > 0 ? m->many_groups : 1;
 }
 
 static inline void matmul_dot(const matmul_kernel *m, float *y, int64_t ldy, const void *groups,

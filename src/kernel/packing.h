@@ -144,9 +144,7 @@ enum {
     IQ4_XS_QS = 256
 };
 
-/* The 16 levels of IQ4_NL and IQ4_XS. */
-extern const int8_t iq4_levels[16];
-/* Those of MXFP4, doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same negative. */
+/* The 16 levels of MXFP4, doubled: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and the same negative. */
 extern const int8_t mxfp4_levels[16];
 
 /* Bytes of one activation row's share of a block (32, 256 or 1 of k), d and sums included. */

@@ -77,6 +77,7 @@ static const known_key known[] = {
     {"rope.scaling.yarn_attn_factor", KEY_NUMBER, 0},
     {"rope.scaling.yarn_beta_fast", KEY_NUMBER, 0},
     {"rope.scaling.yarn_beta_slow", KEY_NUMBER, 0},
+    {"pooling_type", KEY_INT, 0},                         /* how its texts become vectors */
     {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
     {"tensor_data_layout", KEY_WITHOUT, 0},               /* where the file came from */
     {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* how the model was trained */

@@ -105,6 +105,17 @@ void kv_view_keep(kv_cache *view, int32_t n_committed, const int32_t *keep, int3
     assert(kv_is_valid(view));
 }
 
+/* path NULL: the first n. */
+static void note(kv_trail *t, const int32_t *path, int32_t n)
+{
+    if (!t)
+        return;
+    assert(n <= t->max);
+    t->n = n;
+    for (int32_t i = 0; i < n; i++)
+        t->path[i] = path ? path[i] : i;
+}
+
 void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
                int32_t n_keep)
 {
@@ -112,6 +123,7 @@ void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t 
     for (int32_t i = 0; i < n_path; i++)
         assert(path[i] < kv->n_pending && kv->parent[path[i]] == (i ? path[i - 1] : -1));
     int32_t last = n_path ? path[n_path - 1] : -1;
+    note(kv->trail, path, n_path);
     move_rows(kv, kv->n_committed, path, n_path);
     /* Rows below the path's last one come after it: the moves before have not touched them. */
     move_rows(kv, kv->n_committed + n_path, keep, n_keep);
@@ -132,6 +144,7 @@ void kv_commit(kv_cache *kv, const int32_t *path, int32_t n)
         return;
     }
     assert(n <= kv->n_pending && (n == 0 || kv->depth[n - 1] == n - 1));
+    note(kv->trail, NULL, n);
     kv->n_committed += n;
     kv->n_pending = 0;
     assert(kv_is_valid(kv));

@@ -24,6 +24,12 @@
 #include "kernel/kernel.h"
 #include "model/arch.h"
 
+/* What a cache committed last, for others that have the same rows in other layers. */
+typedef struct kv_trail {
+    int32_t *path; /* [max]: pending indices, in the order of positions */
+    int32_t n, max;
+} kv_trail;
+
 typedef struct kv_cache kv_cache;
 struct kv_cache {
     int32_t n_layers, n_heads_kv, head_dim;
@@ -40,6 +46,7 @@ struct kv_cache {
     /* Of a decoder that reads an encoder's output: the keys and values of that, as a cache of so
      * many committed positions, to which this cache's rows attend as well. Borrowed; else NULL. */
     const kv_cache *cross;
+    kv_trail *trail; /* filled by each commit; borrowed; NULL: nobody asks */
 };
 
 size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, kv_format format);

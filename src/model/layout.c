@@ -2,6 +2,7 @@
  * names". */
 #include "model/layout.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -483,7 +484,7 @@ static drey_status bind_vectors_of(binder *b, const char *name, int64_t n, int64
     const gguf_tensor *t;
     TRY(find(b, name, n, rows, &t));
     *out = arena_take(b->a, (size_t)(n * rows) * sizeof(float));
-    b->l->vector[b->l->n_vectors++] = (layout_vector){t, *out};
+    b->l->vector[b->l->n_vectors++] = (layout_vector){t, *out, b->layer};
     return DREY_OK;
 }
 
@@ -721,6 +722,43 @@ void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room)
 {
     weight_cut(l->head, n_ids);
     l->n_logits = n_ids + room;
+}
+
+static void keep_vectors(model_layout *l, int32_t first, int32_t end)
+{
+    int32_t n = 0, none = l->shape.n_layers;
+    for (int32_t i = 0; i < l->n_vectors; i++) {
+        int32_t layer = l->vector[i].layer;
+        if ((layer >= first && layer < end) || (layer == none && first == 0))
+            l->vector[n++] = l->vector[i];
+    }
+    l->n_vectors = n;
+}
+
+void model_layout_keep(model_layout *l, int32_t first, int32_t n)
+{
+    int32_t end = first + n;
+    weight *after = end < l->shape.n_layers ? l->layer[end].q : l->head;
+    assert(first >= 0 && n >= 1 && end <= l->shape.n_layers && !l->experts);
+    keep_vectors(l, first, end);
+    if (first == 0) { /* the head comes after the last layer that stays */
+        if (after != l->head)
+            *after = *l->head;
+        l->embedding = l->tied ? after : l->embedding;
+        l->head = after;
+        l->n_matrices = (int32_t)(after - l->matrix) + 1;
+    } else {
+        l->matrix = l->layer[first].q;
+        l->n_matrices = (int32_t)(after - l->matrix);
+        l->head = after - 1;
+        l->embedding = NULL;
+        l->n_looked_up = 0;
+        l->tied = false;
+        l->n_logits = GROUP_ROWS; /* nobody asks for them */
+        l->inner = true;
+    }
+    l->layer += first;
+    l->shape.n_layers = n;
 }
 
 size_t model_layout_view_bytes(const model_layout *of)

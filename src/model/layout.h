@@ -66,6 +66,7 @@ typedef struct reader_layout {
 typedef struct layout_vector {
     const gguf_tensor *tensor;
     float *numbers;
+    int32_t layer; /* whose it is; n_layers: of none */
 } layout_vector;
 
 typedef struct model_layout {
@@ -83,7 +84,9 @@ typedef struct model_layout {
     expert_layer *experts; /* [n_layers]; NULL: the model is no mixture */
     layout_vector *vector;
     int32_t n_vectors;
-    weight *head;                        /* of an encoder, which has none, the last matrix */
+    weight *head;                        /* of layers without one the last matrix */
+    bool inner;                          /* rows come from other layers and go to others: there is
+                                            no embedding and no head */
     reader_layout *readers;              /* [n_readers], of an encoder */
     float *embd_norm, *embd_norm_bias;   /* [D]: of embeddings and positions; NULL: none */
     float *final_norm, *final_norm_bias; /* [D]; both NULL: none; bias NULL: RMS */
@@ -118,8 +121,12 @@ static inline int32_t model_layout_room(const model_layout *l)
 }
 static inline bool model_layout_is_sliced(const model_layout *l)
 {
-    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->fuse;
+    return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->fuse && !l->inner;
 }
+/* Forgets all layers but [first, first + n), which are numbered from 0 then, with their matrices
+ * and vectors. With the first layer embedding and head stay, without it neither does. Of a decoder
+ * without experts; before anything of it is opened, and once. */
+void model_layout_keep(model_layout *l, int32_t first, int32_t n);
 /* The same layout over another array of its matrices, in the same order, whose memory is the
  * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */
 void model_layout_view(model_layout *view, const model_layout *of, weight *matrix, arena *a);

@@ -28,6 +28,9 @@
  *   ROUTE -> [SHARED] -> EXPERTS_UP -> EXPERTS_DOWN -> LAYER
  *                            ^-------------+
  *
+ * Where others compute the last layers, AWAY comes after the last own one. Layers that have others
+ * before and after them (model_layout.inner) begin with rows and end after their last one.
+ *
  * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
  * pass: those bring what is pinned and not multiplied. */
 #include "model/pass.h"
@@ -57,6 +60,7 @@ enum {
     EXPERTS_UP,
     EXPERTS_DOWN,
     LAYER,
+    AWAY,
     READER,
     HEAD,
     COMPLETE,
@@ -196,7 +200,8 @@ static void open_loading(model_pass *p, int stage, weight *m)
 
 static bool needs_head(const model_pass *p)
 {
-    return p->n_logits > 0 || shape_encodes(&p->r->layout->shape);
+    const model_layout *l = p->r->layout;
+    return p->n_logits > 0 || shape_encodes(&l->shape) || l->inner;
 }
 
 /* A mixture loads what its passes use in the order of a pass before the first layer: experts are
@@ -252,6 +257,21 @@ static void open_reader(model_pass *p)
                  2);
 }
 
+/* What follows the last own layer. */
+static drey_status open_end(model_pass *p, drey_error *err)
+{
+    const pass_beyond *beyond = p->r->beyond;
+    if (p->r->layout->inner) {
+        p->stage = COMPLETE;
+        return DREY_OK;
+    }
+    if (!beyond)
+        return open_head(p, err);
+    p->stage = AWAY;
+    p->is_away = true;
+    return beyond->send(beyond->user, p, err);
+}
+
 /* What follows the layers that are complete. */
 static drey_status open_layer(model_pass *p, drey_error *err)
 {
@@ -263,7 +283,7 @@ static drey_status open_layer(model_pass *p, drey_error *err)
         return DREY_OK;
     }
     if (p->layer == p->r->layout->shape.n_layers)
-        return open_head(p, err);
+        return open_end(p, err);
     open_qkv(p);
     return DREY_OK;
 }
@@ -326,6 +346,9 @@ static drey_status advance(model_pass *p, drey_error *err)
     case LAYER:
         TRY(open_layer(p, err));
         break;
+    case AWAY:
+        TRY(open_head(p, err));
+        break;
     case READER:
         layer_store_output(p);
         p->stage = COMPLETE;
@@ -374,6 +397,18 @@ static drey_status run_product(model_pass *p, int64_t until_ns, bool *done, pass
     return DREY_OK;
 }
 
+/* The rows are with others. */
+static drey_status run_away(model_pass *p, bool *done, pass_state *state, drey_error *err)
+{
+    const pass_beyond *beyond = p->r->beyond;
+    if (atomic_load_explicit(p->r->cancel, memory_order_relaxed))
+        FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+    TRY(beyond->take(beyond->user, p, done, err));
+    *state = *done ? PASS_GOES_ON : PASS_STARVED;
+    p->is_away = !*done;
+    return DREY_OK;
+}
+
 static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err)
 {
     *state = PASS_GOES_ON;
@@ -381,6 +416,8 @@ static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, dre
         bool done = true;
         if (p->in_product)
             TRY(run_product(p, until_ns, &done, state, err));
+        else if (p->is_away)
+            TRY(run_away(p, &done, state, err));
         if (!done)
             return DREY_OK;
         if (p->stage == COMPLETE) {
@@ -466,18 +503,22 @@ drey_status pass_step(model_pass *p, int64_t until_ns, pass_state *state, drey_e
 
 bool pass_ready(const model_pass *p)
 {
+    if (p->is_away)
+        return p->r->beyond->ready(p->r->beyond->user);
     return !p->in_product || product_ready(p->r->weights);
 }
 
 int64_t pass_room_ns(const model_pass *p)
 {
-    return weights_room_ns(p->r->weights);
+    return p->is_away ? INT64_MAX : weights_room_ns(p->r->weights);
 }
 
 void pass_wait(model_pass *p)
 {
     if (p->in_product)
         product_wait(p->r->weights);
+    else if (p->is_away)
+        p->r->beyond->wait(p->r->beyond->user, p->r->cancel);
 }
 
 drey_status pass_end(model_pass *p, drey_error *err)
@@ -578,7 +619,7 @@ void pass_leave(model_pass *p)
     product_leave(p->r->weights);
     experts_leave(p->r->weights);
     weights_pass_leave(p->r->weights);
-    p->in_product = false;
+    p->in_product = p->is_away = false;
     p->stage = COMPLETE;
 }
 
@@ -609,6 +650,13 @@ drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head
 {
     pass_group group = {.kv = r->kv, .rows = rows, .n = n, .head = head};
     return pass_run(r, &group, 1, err);
+}
+
+const float *pass_state_of(const runner *r, int32_t i)
+{
+    const model_layout *l = r->layout;
+    pass_norm(r, r->ws->y, r->ws->x + i * pass_hidden_stride(r), l->final_norm, l->final_norm_bias);
+    return r->ws->y;
 }
 
 drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk, pass_head last,

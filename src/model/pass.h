@@ -62,7 +62,8 @@ typedef struct pass_group {
     /* Of a layer after a target, one of them, borrowed as the rows are; of other models none. */
     const float *tapped; /* [n][row_stride(tapped_numbers)]: what the target's taps gave before the
                             row's token */
-    const float *states; /* [n][pass_hidden_stride]: a tap of this model's own pass, instead */
+    const float *states; /* [n][pass_hidden_stride]: a tap of this model's own pass, instead; of
+                            layers without an embedding (model_layout.inner) its rows */
     /* Set by pass_begin. */
     int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones after
                               all groups' */
@@ -90,6 +91,19 @@ typedef struct pass_route {
     int32_t (*guess)(void *user, const model_pass *p, int32_t *expert);
 } pass_route;
 
+/* Layers after the own ones, which others compute (ranks/ranks.h). */
+typedef struct pass_beyond {
+    void *user;
+    /* The rows have come through the own layers: sends them there. */
+    drey_status (*send)(void *user, const model_pass *p, drey_error *err);
+    /* Whether take would not just say that they are not back. */
+    bool (*ready)(void *user);
+    /* Waits until then, or until *cancel. */
+    void (*wait)(void *user, const _Atomic bool *cancel);
+    /* Takes them if they are back, in their places. DREY_ERR_IO: those others have failed. */
+    drey_status (*take)(void *user, const model_pass *p, bool *done, drey_error *err);
+} pass_beyond;
+
 /* Everything that passes of one model need, all borrowed. */
 typedef struct runner {
     const model_layout *layout;
@@ -104,7 +118,8 @@ typedef struct runner {
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
     trace *trace; /* of products and attention, waiting for threads included; may be NULL */
-    const pass_route *route; /* of the routers' choice; may be NULL */
+    const pass_route *route;   /* of the routers' choice; may be NULL */
+    const pass_beyond *beyond; /* NULL: all layers are here */
 } runner;
 
 typedef enum pass_state {
@@ -124,6 +139,7 @@ struct model_pass {
     int32_t layer;         /* the next to begin, or under way */
     int stage;
     bool in_product;
+    bool is_away;                 /* its rows are with others (pass_beyond) */
     int32_t n_loaded;             /* of a mixture's first pass: matrices that are in memory */
     int32_t n_runs;               /* of rows that attend together */
     bool attends_cross;           /* to the encoder's output, not to their own cache */
@@ -223,6 +239,9 @@ int64_t pass_hidden_stride(const runner *r);
 drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error *err);
 /* The same for rows [0, n) of the runner's own cache; logits are ws->logits. */
 drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err);
+/* After pass_rows without a head: row i after the final norm, [D], in the workspace until it is
+ * asked for another one. */
+const float *pass_state_of(const runner *r, int32_t i);
 /* Computes tokens[0..n) after the committed part of the runner's cache in chunks, and commits
  * them; `last`: which rows of the last chunk need logits. */
 drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chunk, pass_head last,

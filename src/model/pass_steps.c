@@ -317,6 +317,15 @@ static void step_embed_tapped(model_pass *p, int32_t from, int32_t to, int32_t t
     }
 }
 
+/* Rows that come from other layers. */
+static void step_take_rows(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    for (int32_t i = from; i < to; i++)
+        memcpy(p->r->ws->x + i * pass_embd_ld(p),
+               group_of(p, i)->states + place_of(p, i) * pass_embd_ld(p), (size_t)x_bytes(p));
+}
+
 static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     for (int32_t i = from; i < to; i++) {
@@ -335,7 +344,8 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
 
 drey_status pass_embed(model_pass *p, drey_error *err)
 {
-    pass_each_row(p, p->r->layout->fuse ? step_embed_tapped : step_embed);
+    const model_layout *l = p->r->layout;
+    pass_each_row(p, l->inner ? step_take_rows : l->fuse ? step_embed_tapped : step_embed);
     if (!atomic_load(&p->failed))
         return DREY_OK;
     if (err)

@@ -22,7 +22,7 @@ typedef struct family_tuning {
 static const family_tuning families[] = {
     {NULL, 0, {COMMON, .shape = 0}},                                     /* Zen 4, 2 cores */
     {"AuthenticAMD", 0x1a, {COMMON, .shape = SHAPE_LINES | SHAPE_NEAR}}, /* Zen 5, 2 cores */
-    /* FAR: a prototype on a Xeon with AMX, 2 cores. CHAINS: llvm-mca's prediction for it. */
+    /* A Xeon with AMX, 2 cores (lines are better at 8 rows, but the amx tier has none). */
     {"GenuineIntel", 6, {COMMON, .shape = SHAPE_CHAINS | SHAPE_FAR}},
 };
 

@@ -14,20 +14,29 @@
 
 #include "common/num.h"
 
-enum { NAME_BYTES = 32, PIECE_BYTES = 1 << 20 };
+enum { NAME_BYTES = 48, PIECE_BYTES = 1 << 20 };
 static const char ending[] = ".kept", growing[] = ".keep";
 
-static void name_of(char out[NAME_BYTES], uint64_t key, const char *end)
+static void name_of(char out[NAME_BYTES], uint64_t group, uint64_t key, const char *end)
 {
-    snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key, end);
+    if (group)
+        snprintf(out, NAME_BYTES, "%016" PRIx64 "-%016" PRIx64 "%s", group, key, end);
+    else
+        snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key, end);
 }
 
 /* Whether name_of makes such names. */
-static bool is_named(const char *name, const char *end, uint64_t *key)
+static bool is_named(const char *name, const char *end, uint64_t *group, uint64_t *key)
 {
     char again[NAME_BYTES];
-    *key = strtoull(name, NULL, 16);
-    name_of(again, *key, end);
+    char *rest;
+    *group = 0;
+    *key = strtoull(name, &rest, 16);
+    if (*rest == '-') {
+        *group = *key;
+        *key = strtoull(rest + 1, NULL, 16);
+    }
+    name_of(again, *group, *key, end);
     return strcmp(name, again) == 0;
 }
 
@@ -44,7 +53,7 @@ static int32_t find(const kept_files *k, uint64_t key)
 static void forget(kept_files *k, int32_t at)
 {
     char name[NAME_BYTES];
-    name_of(name, k->file[at].key, ending);
+    name_of(name, k->file[at].group, k->file[at].key, ending);
     unlinkat(k->fd, name, 0);
     k->n_bytes -= k->file[at].n_bytes;
     k->file[at] = k->file[--k->n];
@@ -69,10 +78,10 @@ static void make_room(kept_files *k, uint64_t n_bytes, int64_t used)
     }
 }
 
-static void add(kept_files *k, uint64_t key, uint64_t n_bytes, int64_t used)
+static void add(kept_files *k, const kept_file *file)
 {
-    k->file[k->n++] = (kept_file){key, n_bytes, used};
-    k->n_bytes += n_bytes;
+    k->file[k->n++] = *file;
+    k->n_bytes += file->n_bytes;
 }
 
 size_t kept_files_memory(int32_t max_files)
@@ -93,18 +102,18 @@ static int64_t time_of(const struct stat *about)
 static void look_at(kept_files *k, const char *name)
 {
     struct stat about;
-    uint64_t key;
-    if (is_named(name, growing, &key)) /* whose writer has ended */
+    uint64_t group, key;
+    if (is_named(name, growing, &group, &key)) /* whose writer has ended */
         unlinkat(k->fd, name, 0);
-    if (!is_named(name, ending, &key) || fstatat(k->fd, name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(about.st_mode))
+    if (!is_named(name, ending, &group, &key) ||
+        fstatat(k->fd, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode))
         return;
     int64_t used = time_of(&about);
     uint64_t n_bytes = (uint64_t)about.st_size;
     if (n_bytes <= k->max_bytes)
         make_room(k, n_bytes, used);
     if (fits(k, n_bytes))
-        add(k, key, n_bytes, used);
+        add(k, &(kept_file){key, group, n_bytes, used});
     else
         unlinkat(k->fd, name, 0);
     k->now = max_i64(k->now, used);
@@ -160,6 +169,16 @@ void kept_files_close(kept_files *k)
 bool kept_files_has(const kept_files *k, uint64_t key)
 {
     return find(k, key) >= 0;
+}
+
+bool kept_files_next(const kept_files *k, uint64_t group, int32_t *at, uint64_t *key)
+{
+    while (*at < k->n && k->file[*at].group != group)
+        ++*at;
+    if (*at >= k->n)
+        return false;
+    *key = k->file[(*at)++].key;
+    return true;
 }
 
 void kept_files_drop(kept_files *k, uint64_t key)
@@ -227,21 +246,60 @@ static int open_file(const kept_files *k, const char *name, int flags)
     return fd;
 }
 
-bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+/* -1: it is no file, or has not that many bytes. */
+static int open_kept(const kept_files *k, int32_t at, uint64_t least, uint64_t most)
 {
     char name[NAME_BYTES];
     struct stat about;
+    name_of(name, k->file[at].group, k->file[at].key, ending);
+    int fd = open_file(k, name, O_RDONLY);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && (uint64_t)about.st_size >= least &&
+        (uint64_t)about.st_size <= most) {
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: it would not be dropped */
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+static bool take_parts(int fd, const kept_part *parts, int n_parts)
+{
+    bool good = fd >= 0;
+    for (int i = 0; i < n_parts && good; i++)
+        good = take(fd, &parts[i]);
+    return good;
+}
+
+bool kept_files_peek(const kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+{
+    int32_t at = find(k, key);
+    int fd = at < 0 ? -1 : open_kept(k, at, bytes_of(parts, n_parts), UINT64_MAX);
+    bool good = take_parts(fd, parts, n_parts);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+void kept_files_expect(const kept_files *k, uint64_t key)
+{
+    int32_t at = find(k, key);
+    int fd = at < 0 ? -1 : open_kept(k, at, 1, UINT64_MAX);
+    if (fd < 0)
+        return;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED);
+    close(fd);
+}
+
+bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+{
+    uint64_t n_bytes = bytes_of(parts, n_parts);
     int32_t at = find(k, key);
     if (at < 0)
         return false;
-    name_of(name, key, ending);
-    int fd = open_file(k, name, O_RDONLY);
-    bool good = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-                (uint64_t)about.st_size == bytes_of(parts, n_parts);
-    if (good)
-        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead: it would not be dropped */
-    for (int i = 0; i < n_parts && good; i++)
-        good = take(fd, &parts[i]);
+    int fd = open_kept(k, at, n_bytes, n_bytes);
+    bool good = take_parts(fd, parts, n_parts);
     if (fd >= 0) {
         futimens(fd, NULL);
         close(fd);
@@ -253,7 +311,8 @@ bool kept_files_read(kept_files *k, uint64_t key, const kept_part *parts, int n_
     return good;
 }
 
-bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n_parts)
+bool kept_files_write(kept_files *k, uint64_t group, uint64_t key, const kept_part *parts,
+                      int n_parts)
 {
     char name[NAME_BYTES], grows[NAME_BYTES];
     uint64_t n_bytes = bytes_of(parts, n_parts);
@@ -261,8 +320,8 @@ bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n
         return false;
     kept_files_drop(k, key);
     make_room(k, n_bytes, INT64_MAX);
-    name_of(name, key, ending);
-    name_of(grows, key, growing);
+    name_of(name, group, key, ending);
+    name_of(grows, group, key, growing);
     int fd = open_file(k, grows, O_WRONLY | O_CREAT | O_TRUNC);
     bool good = fd >= 0;
     for (int i = 0; i < n_parts && good; i++)
@@ -271,7 +330,7 @@ bool kept_files_write(kept_files *k, uint64_t key, const kept_part *parts, int n
         good = false;
     good = good && renameat(k->fd, grows, k->fd, name) == 0;
     if (good)
-        add(k, key, n_bytes, ++k->now);
+        add(k, &(kept_file){key, group, n_bytes, ++k->now});
     else
         unlinkat(k->fd, grows, 0);
     return good;

@@ -44,25 +44,10 @@ struct pool {
     worker workers[];
 };
 
-/* Spins while *word == value, for spin_ns at most. */
-static void spin_while(_Atomic uint32_t *word, uint32_t value, int64_t spin_ns)
-{
-    if (spin_ns == 0 || atomic_load_explicit(word, memory_order_acquire) != value)
-        return;
-    int64_t until = clock_ns() + spin_ns;
-    do {
-        for (int i = 0; i < 32; i++) {
-            thread_pause();
-            if (atomic_load_explicit(word, memory_order_acquire) != value)
-                return;
-        }
-    } while (clock_ns() < until);
-}
-
 /* Returns the number of the next job after `seen`. */
 static uint32_t await_job(pool *p, uint32_t seen)
 {
-    spin_while(&p->job, seen, p->spin_ns);
+    futex_spin(&p->job, seen, p->spin_ns);
     uint32_t job = atomic_load(&p->job);
     if (job != seen)
         return job;
@@ -84,7 +69,7 @@ static void await_workers(pool *p)
     uint32_t left = atomic_load(&p->unfinished);
     int64_t until = p->spin_ns ? clock_ns() + p->spin_ns : 0;
     while (left && until) {
-        spin_while(&p->unfinished, left, p->spin_ns);
+        futex_spin(&p->unfinished, left, p->spin_ns);
         left = atomic_load(&p->unfinished);
         if (clock_ns() >= until)
             break;
@@ -147,9 +132,7 @@ drey_status pool_open_on(pool **out, int32_t n_threads, const core_set *const *c
     pool *p = aligned_alloc(CACHE_LINE, bytes);
     if (!p)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %d threads", n_threads);
-    *p = (pool){.n_threads = n_threads,
-                .spin_ns =
-                    n_threads <= pool_default_threads() ? cpu_tuning_default()->pool_spin_ns : 0};
+    *p = (pool){.n_threads = n_threads, .spin_ns = pool_spin_ns(n_threads)};
     for (int32_t i = 1; i < n_threads; i++) {
         p->workers[i] = (worker){.owner = p, .index = i, .cores = cores ? cores[i] : NULL};
         char name[32];
@@ -233,6 +216,11 @@ static int32_t affinity_cores(void)
         return sysconf(_SC_NPROCESSORS_ONLN) >= DREY_MAX_THREADS ? DREY_MAX_THREADS : 1;
     int32_t n = CPU_COUNT(&set);
     return n > 0 ? n : 1;
+}
+
+int64_t pool_spin_ns(int32_t n_threads)
+{
+    return n_threads <= pool_default_threads() ? cpu_tuning_default()->pool_spin_ns : 0;
 }
 
 int32_t pool_default_threads(void)

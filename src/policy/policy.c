@@ -131,8 +131,10 @@ void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
         tree_node *node = &tree->nodes[i];
         if (node->expanded || node->depth >= max_depth)
             continue;
-        /* A model computes the root anyway, for what comes after it. */
+        /* Those that guess from the root's own row compute it first, and a first step is timed. */
         bool computes = d->class->start || d->class->can_guess;
+        if (d->class->skips_forced_root && (!p->cost || p->cost->step_measured))
+            computes = false;
         bool probable = node->cumulative >= least && d->class->expand_free;
         if (((i > 0 || !computes) && tree_expand_forced(tree, i)) ||
             (probable && d->class->expand_free(d, tree, i)))

@@ -243,15 +243,28 @@ static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
     }
 }
 
+/* A chain from the root costs no guesses: the grammar says what comes. */
+static values certain_values(const token_tree *tree, int32_t most)
+{
+    values v = {.n = 0};
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        if (tree->nodes[tree->nodes[i].parent].forced && v.n == tree->nodes[i].depth - 1)
+            values_insert(&v, tree->nodes[i].cumulative, most);
+    return v;
+}
+
+/* In a pause, what is certain. */
 static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
+    const optimal *o = self_of(p);
+    if (o->asks)
+        most = 0;
     if (p->cost) {
         double rate;
-        values v = values_of(tree, most);
+        values v = o->pause > 0 ? certain_values(tree, most) : values_of(tree, most);
         most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
     }
-    const optimal *o = self_of(p);
-    tree_submit(tree, o->pause > 0 || o->asks ? 0 : most);
+    tree_submit(tree, o->pause > 0 && !p->cost ? 0 : most);
 }
 
 /* ---- Learning, and whether it pays ---- */
@@ -285,11 +298,11 @@ static void saw_plain(optimal *o, double turn_s)
 }
 
 /* Called after each turn. The time of a pass that others shared says nothing about this turn. */
-static void control(optimal *o, int32_t n_tokens, bool drafted)
+static void control(optimal *o, int32_t n_tokens, bool drafted, bool plain)
 {
     double turn_s = o->base.cost->turn_s;
     o->plain_age++;
-    if ((o->pause > 0 || o->asks) && turn_s > 0)
+    if ((o->pause > 0 || o->asks) && turn_s > 0 && plain)
         saw_plain(o, turn_s);
     if (o->asks) {
         o->asks = false;
@@ -317,7 +330,7 @@ static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path,
         o->worth[r] += (o->first_worth[r] - o->worth[r]) / 128;
     for (int32_t i = 0; i <= n_path; i++) {
         const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
-        for (int32_t r = 0; r < RANKS && node->expanded; r++) {
+        for (int32_t r = 0; r < RANKS && node->expanded && !node->forced; r++) {
             bool guessed = r < node->n_guesses;
             float worth = guessed ? optimal_calibrate(&o->base, r, node->guess[r].confidence) : 0;
             o->worth[r] += (worth - o->worth[r]) / 8;
@@ -331,8 +344,11 @@ static void optimal_observe(draft_policy *p, const token_tree *tree, const int32
     optimal *o = self_of(p);
     learn_worth(o, tree, path, n_path);
     calibration_learn(&o->calibration[p->sampled], tree, path, n_path, next);
+    bool plain = true;
+    for (int32_t i = 1; i < tree->n_nodes; i++)
+        plain = plain && !tree->nodes[i].submitted;
     if (p->cost)
-        control(o, n_path + 1, tree->nodes[0].expanded);
+        control(o, n_path + 1, tree->nodes[0].expanded, plain);
 }
 
 const policy_class policy_optimal = {.option = POLICY_TREE_NODES,

@@ -29,6 +29,7 @@ typedef struct sampler_entry {
     float logit;
     int32_t id;
 } entry;
+_Static_assert(sizeof(penalty_count) <= sizeof(entry), "penalties count in the sampler's work");
 
 /* ---- Noise ---- */
 
@@ -385,15 +386,6 @@ static int32_t choose(sampler *s, const float *logits, const logit_ids *ids, int
     return c.place[0];
 }
 
-int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
-{
-    const logit_ids all = {.n_first = s->n_vocab};
-    add_biases(s, logits, &all);
-    int32_t token = choose(s, logits, &all, position);
-    take_biases(s, logits, &all);
-    return token;
-}
-
 int32_t sampler_top(const sampler *s, const float *logits, int32_t *out, int32_t max)
 {
     contest c = {.max = min_i32(max, MAX_GUESSES)};
@@ -428,15 +420,6 @@ static int32_t guess(sampler *s, const float *logits, int64_t position, const lo
     return c.n;
 }
 
-int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
-                      candidate *out, int32_t max)
-{
-    add_biases(s, logits, ids);
-    int32_t n = guess(s, logits, position, ids, out, max);
-    take_biases(s, logits, ids);
-    return n;
-}
-
 /* ---- Under a grammar ---- */
 
 static bool is_set(const uint64_t *mask, int32_t id)
@@ -456,27 +439,39 @@ static const float *allowed_logits(const float *logits, const logit_ids *ids, gr
     return out;
 }
 
+static bool is_filtered(const sampler *s)
+{
+    return s->settings.temperature > 0 && filters(&s->settings, s->n_vocab);
+}
+
+bool sampler_prepare_at(sampler *s, grammar_place at)
+{
+    return at.grammar && is_filtered(s) && grammar_prepare(at.grammar, at.place);
+}
+
 /* The best of all, if it is allowed, is the best of those that are; but filters look at more than
  * the best. */
-int32_t sampler_choose_allowed(sampler *s, const float *logits, int64_t position, grammar_place at)
+static int32_t choose_allowed(sampler *s, const float *logits, const sampler_place *place)
 {
     const logit_ids all = {.n_first = s->n_vocab};
-    bool filtered = s->settings.temperature > 0 && filters(&s->settings, s->n_vocab);
-    int32_t token = filtered ? -1 : sampler_choose(s, logits, position);
+    grammar_place at = place->at;
+    bool filtered = is_filtered(s);
+    int32_t token = at.grammar && filtered ? -1 : choose(s, logits, &all, place->position);
     if (!at.grammar || (token >= 0 && grammar_allows(at.grammar, at.place, token)))
-        return token >= 0 ? token : sampler_choose(s, logits, position);
+        return token;
     const uint64_t *mask = grammar_mask(at.grammar, at.place);
-    token = sampler_choose(s, allowed_logits(logits, &all, at, mask), position);
+    token = choose(s, allowed_logits(logits, &all, at, mask), &all, place->position);
     for (int32_t id = 0; !is_set(mask, token) && id < s->n_vocab; id++)
         if (is_set(mask, id)) /* none has a logit */
             token = id;
     return token;
 }
 
-int32_t sampler_guess_allowed(sampler *s, const float *logits, int64_t position,
-                              const logit_ids *ids, grammar_place at, candidate *out, int32_t max)
+static int32_t guess_allowed(sampler *s, const float *logits, const sampler_place *place,
+                             const logit_ids *ids, candidate *out, int32_t max)
 {
-    int32_t n = sampler_guess(s, logits, position, ids, out, at.grammar ? MAX_GUESSES : max);
+    grammar_place at = place->at;
+    int32_t n = guess(s, logits, place->position, ids, out, at.grammar ? MAX_GUESSES : max);
     int32_t kept = 0;
     float rest = 1;
     if (!at.grammar)
@@ -493,5 +488,94 @@ int32_t sampler_guess_allowed(sampler *s, const float *logits, int64_t position,
         return min_i32(kept, max);
     logits = allowed_logits(logits, ids, at, grammar_mask(at.grammar, at.place));
     int32_t best = (int32_t)s->kernels->arg_max(logits, ids->n_first + ids->n_more);
-    return logits[best] >= -FLT_MAX ? sampler_guess(s, logits, position, ids, out, max) : 0;
+    return logits[best] >= -FLT_MAX ? guess(s, logits, place->position, ids, out, max) : 0;
+}
+
+/* ---- What changes logits before all of that ---- */
+
+static void adjust(sampler *s, const float *logits, const logit_ids *ids,
+                   const sampler_place *place)
+{
+    add_biases(s, logits, ids);
+    if (!s->penalties)
+        return;
+    const text_past past = {.timeline = s->penalties->timeline,
+                            .n = place->position,
+                            .drafted = place->drafted,
+                            .n_drafted = place->n_drafted};
+    penalties_apply(s->penalties, (float *)logits, ids, &past, (penalty_count *)(void *)s->work,
+                    s->n_vocab);
+}
+
+static void take_back(sampler *s, const float *logits, const logit_ids *ids)
+{
+    if (s->penalties)
+        penalties_take_back(s->penalties, (float *)logits);
+    take_biases(s, logits, ids);
+}
+
+int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_place *place)
+{
+    const logit_ids all = {.n_first = s->n_vocab};
+    adjust(s, logits, &all, place);
+    int32_t token = choose_allowed(s, logits, place);
+    take_back(s, logits, &all);
+    return token;
+}
+
+/* At temperature 0 the best one is all that there is. */
+static int32_t shares(sampler *s, const float *logits, drey_logprob *written, drey_logprob *top,
+                      int32_t max)
+{
+    int32_t best = (int32_t)s->kernels->arg_max(logits, s->n_vocab);
+    bool all = s->settings.temperature > 0 && fabsf(logits[best]) <= FLT_MAX;
+    int32_t n = all ? filter(s, logits, s->n_vocab, logits[best]) : 1;
+    double inverse = all ? 1 / (double)s->settings.temperature : 1, sum = 0;
+    if (!all)
+        s->work[0] = (entry){.logit = logits[best], .id = best};
+    for (int32_t i = 0; i < n; i++)
+        sum += all ? exp_f64(((double)s->work[i].logit - (double)logits[best]) * inverse) : 1;
+    written->logprob = -INFINITY;
+    for (int32_t i = 0; i < n; i++) {
+        double above = all ? (double)s->work[i].logit - (double)logits[best] : 0;
+        float share = (float)(above * inverse - log_f64(sum));
+        if (s->work[i].id == written->id)
+            written->logprob = share;
+        if (i < max)
+            top[i] = (drey_logprob){.id = s->work[i].id, .logprob = share};
+    }
+    return min_i32(n, max);
+}
+
+int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_place *place,
+                          drey_logprob *written, drey_logprob *top, int32_t max)
+{
+    const logit_ids all = {.n_first = s->n_vocab};
+    grammar_place at = place->at;
+    adjust(s, logits, &all, place);
+    const float *left =
+        at.grammar ? allowed_logits(logits, &all, at, grammar_mask(at.grammar, at.place)) : logits;
+    int32_t n = shares(s, left, written, top, max);
+    take_back(s, logits, &all);
+    return n;
+}
+
+int32_t sampler_choose(sampler *s, const float *logits, int64_t position)
+{
+    return sampler_choose_at(s, logits, &(sampler_place){.position = position});
+}
+
+int32_t sampler_guess_at(sampler *s, const float *logits, const sampler_place *place,
+                         const logit_ids *ids, candidate *out, int32_t max)
+{
+    adjust(s, logits, ids, place);
+    int32_t n = guess_allowed(s, logits, place, ids, out, max);
+    take_back(s, logits, ids);
+    return n;
+}
+
+int32_t sampler_guess(sampler *s, const float *logits, int64_t position, const logit_ids *ids,
+                      candidate *out, int32_t max)
+{
+    return sampler_guess_at(s, logits, &(sampler_place){.position = position}, ids, out, max);
 }

@@ -9,7 +9,7 @@ float logprob_of(const drey_session *s, const float *logits, int32_t id);
 
 /* Gives the caller the log-probabilities of the timeline's last token and of the best ones, by
  * these logits[n_vocab]. */
-void logprobs_report(const drey_session *s, const float *logits);
+void logprobs_report(drey_session *s, const float *logits);
 
 /* A text that is given: whatever the target would have chosen, the given token follows. One row per
  * pass, because trees would be of another text. */

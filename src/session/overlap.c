@@ -41,6 +41,8 @@ static drey_status start(drey_session *s, bool *done)
                                      .is_end = is_end,
                                      .is_end_user = s};
     *done = false;
+    if (s->tree.grammar)
+        draft_expand_free(s->drafter, s->policy, &s->tree, rules.max_depth);
     s->unfinished.n_nodes = provisional_next(&rules, &s->tree, s->unfinished.nodes);
     if (s->unfinished.n_nodes == 0)
         return DREY_OK;
@@ -114,11 +116,28 @@ static int64_t now(void *user)
     return clock_ns();
 }
 
+/* The mask of one more place that the text may reach in this pass. False: all are there. */
+static bool prepare_mask(overlap_work *w)
+{
+    for (; w->n_bound > 0; w->n_bound--, w->next_node = 0) {
+        drey_session *s = w->bound[w->n_bound - 1];
+        for (; w->next_node < s->tree.n_nodes; w->next_node++) {
+            const tree_node *node = &s->tree.nodes[w->next_node];
+            bool likely = node->submitted && node->cumulative >= least_worth;
+            if (likely && sampler_prepare_at(&s->sampler, tree_place(&s->tree, w->next_node)))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* All sessions share the draft's workspace: a step is finished before another session begins
  * one. */
 static bool work_a_slice(void *user, int64_t until_ns)
 {
     overlap_work *w = user;
+    if (prepare_mask(w))
+        return true;
     while (w->n > 0) {
         work_state state = work(w, w->session[w->next], until_ns);
         if (state == WORK_STEP_DONE)
@@ -134,7 +153,10 @@ static bool work_a_slice(void *user, int64_t until_ns)
 
 void overlap_begin(overlap_work *w, drey_session *const *sessions, int32_t n)
 {
-    w->n = w->next = 0;
+    w->n = w->next = w->n_bound = w->next_node = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (sessions[i]->state == SESSION_DECODE && sessions[i]->tree.grammar)
+            w->bound[w->n_bound++] = sessions[i];
     for (int32_t i = 0; i < n; i++)
         if (session_guesses(sessions[i]) &&
             policy_has(sessions[i]->policy, DREY_PART_PROVISIONAL) &&
@@ -152,13 +174,18 @@ void overlap_drop(overlap_work *w, const drey_session *s)
         }
     if (w->next >= w->n)
         w->next = 0;
+    for (int32_t i = 0; i < w->n_bound; i++)
+        if (w->bound[i] == s) {
+            w->bound[i] = w->bound[--w->n_bound];
+            w->next_node = 0;
+        }
 }
 
 bool overlap_fill(overlap_work *w, const model_pass *pass)
 {
-    if (w->n == 0)
+    if (w->n + w->n_bound == 0)
         return false;
-    trace *t = &w->session[0]->engine->trace;
+    trace *drafting = w->n > 0 ? &w->session[0]->engine->trace : NULL; /* not masks alone */
     const sliced_work slices = {.ready = pass_can_go_on,
                                 .room_ns = room_of_pass,
                                 .clock_ns = now,
@@ -168,8 +195,8 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     w->n_expanded = 0;
     int64_t start_ns = clock_ns();
     bool worked = slices_run(&slices);
-    if (worked)
-        trace_add(t, 0, TRACE_PROVISIONAL, start_ns, clock_ns(), w->n_expanded);
+    if (worked && drafting)
+        trace_add(drafting, 0, TRACE_PROVISIONAL, start_ns, clock_ns(), w->n_expanded);
     return worked;
 }
 

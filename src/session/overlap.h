@@ -1,5 +1,6 @@
 /* Drafting while the target's pass waits for weights: the drafts continue to grow their sessions'
- * trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation).
+ * trees, beyond what the pass verifies (EdgeLLM III-D: provisional generation). First the masks of
+ * grammars are made that the choices after the pass will need.
  *
  * The tree of a session under verification only gains nodes, after the others; the submitted ones
  * do not change. If a session's prompt is being read, its draft reads it as well. Errors of the
@@ -12,9 +13,11 @@
 typedef struct overlap_work {
     drey_session *session[DREY_MAX_SESSIONS]; /* [n]: those with something to draft */
     int32_t n;
-    int32_t next;            /* the session of the next step; they take turns */
-    int32_t n_expanded;      /* nodes, during this wait */
-    const model_pass *waits; /* the pass, during this wait */
+    int32_t next;                           /* the session of the next step; they take turns */
+    drey_session *bound[DREY_MAX_SESSIONS]; /* [n_bound]: those with a grammar */
+    int32_t n_bound, next_node;             /* of the last of them: whose mask is next */
+    int32_t n_expanded;                     /* nodes, during this wait */
+    const model_pass *waits;                /* the pass, during this wait */
 } overlap_work;
 
 /* For one pass of these sessions. */

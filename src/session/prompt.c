@@ -1,11 +1,15 @@
 /* Reading a prompt: the target in chunks, then the draft. */
 #include "session/prompt.h"
 
+#include <string.h>
+
 #include "common/num.h"
 #include "session/session.h"
+#include "session/sharing.h"
 #include "session/tapped.h"
 #include "session/turn.h"
 #include "session/verified_text.h"
+#include "os/clock.h"
 
 void prompt_report(void *user, uint64_t done)
 {
@@ -72,7 +76,7 @@ void prompt_take(drey_session *s, const pass_group *group)
         take_tapped(s, group);
         return;
     }
-    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
+    prompt_keep(s, false);
     if (s->drafter && s->drafter->class->take_hidden)
         s->drafter->class->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
@@ -85,14 +89,22 @@ void prompt_take(drey_session *s, const pass_group *group)
 
 bool prompt_unread(const drey_session *s)
 {
-    bool reads = s->state == SESSION_PROMPT || s->text.draft_lags;
-    return reads && session_guesses(s) && s->drafter->class->unread &&
-           s->drafter->class->unread(s->drafter);
+    const drafter *d = session_guesses(s) ? s->drafter : NULL;
+    return d && (s->state == SESSION_PROMPT || d->lags) && d->class->unread && d->class->unread(d);
 }
 
 int32_t prompt_rows_left(const drey_session *s)
 {
     return s->n_timeline - s->target_kv.n_committed;
+}
+
+/* How long the draft of a text that is alone reads before the second token: no longer than eight
+ * turns take, or a second if that is more. The rest is read between turns, as in shared passes, so
+ * that the text continues after a long prompt. */
+static int64_t read_at_once_ns(const drey_session *s)
+{
+    const double turns = 8, least_s = 1;
+    return (int64_t)(1e9 * max_f64(turns * cost_shared(&s->engine->cost, 1, 0), least_s));
 }
 
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
@@ -101,11 +113,90 @@ drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
     drafter *d = s->drafter;
     if (d)
         TRY(d->class->begin(d, s->timeline, s->n_timeline, err));
+    const int64_t until_ns =
+        sharing_measures(s->engine) ? clock_ns() + read_at_once_ns(s) : INT64_MAX;
     draft_reading state;
-    while (!shared && prompt_unread(s))
+    while (!shared && prompt_unread(s) && clock_ns() < until_ns)
         TRY(d->class->read(d, 0, &state, err));
-    s->text.draft_lags = prompt_unread(s);
+    if (d)
+        d->lags = prompt_unread(s);
     statistics_decode(s);
     s->state = SESSION_DECODE;
     return DREY_OK;
+}
+
+/* ---- What is known of it ----
+ *
+ * Copying costs the time of reading memory, so it comes before reading a disk. */
+
+/* With how many tokens both timelines begin. */
+static int32_t n_same_of(const drey_session *a, const drey_session *b)
+{
+    int32_t n = 0, most = min_i32(a->n_timeline, session_n_verified(b));
+    while (n < most && a->timeline[n] == b->timeline[n])
+        n++;
+    return n;
+}
+
+/* Committed rows of which nothing is deferred: they are complete, whatever the session does. */
+static int32_t n_complete(const drey_session *s)
+{
+    return max_i32(s->target_kv.n_committed - s->deferred.n, 0);
+}
+
+/* The session from which most can be copied; *n_rows: so many are then committed, *n_same: so many
+ * tokens any session has. NULL: none has more. */
+static const drey_session *find_source(const drey_session *s, int32_t *n_rows, int32_t *n_same)
+{
+    const drey_engine *e = s->engine;
+    const drey_session *best = NULL;
+    for (int32_t i = 0; i < e->n_sessions; i++) {
+        const drey_session *other = e->sessions[i];
+        if (other == s)
+            continue;
+        int32_t same = n_same_of(s, other);
+        int32_t n = min_i32(min_i32(same, n_complete(other)), s->n_timeline - 1);
+        *n_same = max_i32(*n_same, same);
+        if (n > *n_rows) {
+            *n_rows = n;
+            best = other;
+        }
+    }
+    return best;
+}
+
+/* Rows from the first group that is not whole up to n. */
+static void copy_rows(kv_cache *to, const kv_cache *from, int32_t n)
+{
+    int32_t first = to->n_committed / KV_GROUP, last = ceil_div_i32(n, KV_GROUP);
+    size_t n_bytes = (size_t)(last - first) * kv_group_bytes(to);
+    for (int32_t i = 0; i < kv_n_pieces(to); i++)
+        memcpy(kv_piece(to, i, first), kv_piece(from, i, first), n_bytes);
+    kv_restore(to, n);
+}
+
+void prompt_take_known(drey_session *s)
+{
+    kv_cache *kv = &s->target_kv;
+    drey_statistics *stats = &s->text.stats;
+    int32_t own = kv->n_committed, n_rows = own, n_same = min_i32(s->text.n_kept, s->n_timeline);
+    int64_t start = clock_ns();
+    if (!s->text.options.no_known && s->n_timeline > 0 && !session_reads_input(s)) {
+        const drey_session *source = find_source(s, &n_rows, &n_same);
+        if (source)
+            copy_rows(kv, &source->target_kv, n_rows);
+        stats->copied_tokens = kv->n_committed - own;
+        stats->folder_tokens =
+            prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, kv);
+        stats->restored_tokens = kv->n_committed - own - stats->copied_tokens;
+    }
+    s->engine->prefixes.count.copied_tokens += stats->copied_tokens;
+    stats->restore_s = (double)(clock_ns() - start) * 1e-9;
+    stats->cached_tokens = kv->n_committed;
+    stats->same_tokens = max_i32(n_same, kv->n_committed);
+}
+
+void prompt_keep(drey_session *s, bool is_end)
+{
+    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv, is_end);
 }

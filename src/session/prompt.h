@@ -15,6 +15,12 @@ typedef struct progress_line { /* what a progress callback reports on */
 bool prompt_left(const drey_session *s);
 /* Lets the encoders read the session's input, if they have not. The whole of it is one pass. */
 drey_status session_read_input(drey_session *s, drey_error *err);
+/* Commits what is known of the timeline after what the session's cache has, but not its last
+ * token: rows that another session has, and kept ones (store/prefix_store.h). All are equal, bit by
+ * bit, to what a pass would compute. Fills the statistics. */
+void prompt_take_known(drey_session *s);
+/* Keeps what the session has computed. is_end: its text is over. */
+void prompt_keep(drey_session *s, bool is_end);
 /* Gives the prompt to the draft, so that it can read it while the target's pass waits
  * (overlap.h). */
 drey_status prompt_begin(drey_session *s, drey_error *err);
@@ -26,7 +32,8 @@ int32_t prompt_rows_left(const drey_session *s);
 /* Whether the draft still has to read before it can guess. */
 bool prompt_unread(const drey_session *s);
 /* The target has read everything: the draft reads it as well, and decoding begins. If other
- * sessions would wait for that (shared passes), the draft reads later, and drafts from then on. */
+ * sessions would wait for that (shared passes), or the reader for long, the draft reads later, and
+ * drafts from then on. */
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err);
 /* The runners' `loading`; user is a progress_line. */
 void prompt_report(void *user, uint64_t done);

@@ -157,8 +157,10 @@ static void make_drafter(drey_session *s)
 
 size_t engine_session_state_bytes(const drey_engine *e)
 {
-    return sampler_bytes(e->target.layout.shape.n_vocab) + arena_size(timeline_bytes(e)) +
-           arena_size(input_bytes(e)) + arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
+    int32_t n_vocab = e->target.layout.shape.n_vocab;
+    return sampler_bytes(n_vocab) + penalties_bytes(n_vocab, e->config.n_context) +
+           arena_size(timeline_bytes(e)) + arena_size(input_bytes(e)) +
+           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
            arena_size(blend_session_bytes(e)) + turn_log_bytes(e->config.trace_spans) +
            exits_bytes(e) + (1 << 16);
 }
@@ -204,6 +206,10 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
     s->target.route = e->tuning.route.see ? &e->tuning.route : NULL;
+    if (e->tuning.part.ranks) {
+        s->target.beyond = &e->tuning.part.ranks->beyond;
+        s->target_kv.trail = &e->tuning.part.ranks->trail;
+    }
     make_drafter(s);
     turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
     exits_init(s);
@@ -342,7 +348,7 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
  * can keep when it gets the timeline. */
 static void cut(drey_session *s, int32_t n, int32_t known)
 {
-    s->n_timeline = n;
+    s->n_timeline = s->text.n_kept = n;
     if (s->target_kv.n_committed > known)
         kv_truncate(&s->target_kv, known);
 }
@@ -352,6 +358,13 @@ static void append(drey_session *s, const int32_t *ids, size_t n)
     if (n)
         memcpy(s->timeline + s->n_timeline, ids, n * sizeof *ids);
     s->n_timeline += (int32_t)n;
+}
+
+void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n)
+{
+    assert(s->state == SESSION_IDLE && s->n_timeline == 0 && s->target_kv.n_committed < n);
+    append(s, ids, (size_t)n);
+    assert(session_is_valid(s));
 }
 
 /* ---- The input of an encoder ---- */
@@ -556,6 +569,17 @@ static drey_status check_grammar(const drey_session *s, const drey_generate_opti
     return DREY_OK;
 }
 
+static drey_status check_penalties(const drey_session *s, const drey_penalties *p, drey_error *err)
+{
+    if (!p)
+        return DREY_OK;
+    TRY(penalties_check(p, err));
+    if (s->observer && penalties_are_there(p))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "penalties are for passes that go to their end: open the engine without early exits");
+    return DREY_OK;
+}
+
 static drey_status check_options(const drey_session *s, const drey_generate_options *o,
                                  drey_error *err)
 {
@@ -568,6 +592,7 @@ static drey_status check_options(const drey_session *s, const drey_generate_opti
              "early exits look at what was guessed: let this text be drafted for, or open the "
              "engine without early exits");
     TRY(check_grammar(s, o, err));
+    TRY(check_penalties(s, o->sampling.penalties, err));
     return check_biases(s, o, err);
 }
 
@@ -579,16 +604,57 @@ drey_status session_set_sampling(drey_session *s, const drey_sampling *settings,
     return arena_check(&s->memory.arena, err);
 }
 
+static bool holds_breaker(const char *text, size_t n, const drey_penalties *p)
+{
+    for (size_t b = 0; b < p->n_dry_breakers; b++) {
+        size_t length = strlen(p->dry_breakers[b]);
+        for (size_t i = 0; length > 0 && i + length <= n; i++)
+            if (memcmp(text + i, p->dry_breakers[b], length) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Repetitions end at these tokens. */
+static drey_status find_breaks(drey_session *s, const drey_penalties *p, drey_error *err)
+{
+    const tokenizer *t = s->engine->config.target->tokenizer;
+    char *text = malloc(tokenizer_longest_piece(t) + 1);
+    if (!text)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for the texts of tokens");
+    for (int32_t id = 0; id < tokenizer_n_vocab(t); id++) {
+        size_t n = tokenizer_piece(t, id, true, false, text, tokenizer_longest_piece(t) + 1);
+        if (holds_breaker(text, n, p))
+            penalties_set_break(&s->text.penalties, id);
+    }
+    free(text);
+    return DREY_OK;
+}
+
+static drey_status set_penalties(drey_session *s, const drey_penalties *p, drey_error *err)
+{
+    if (!penalties_are_there(p))
+        return DREY_OK;
+    penalties_init(&s->text.penalties, p, s->timeline,
+                   tokenizer_n_vocab(s->engine->config.target->tokenizer),
+                   s->engine->config.n_context, &s->memory.arena);
+    TRY(arena_check(&s->memory.arena, err));
+    s->sampler.penalties = &s->text.penalties;
+    return p->dry_multiplier > 0 ? find_breaks(s, p, err) : DREY_OK;
+}
+
 /* Prepares a text; the timeline does not change. */
 static drey_status make_text(drey_session *s, const drey_generate_options *o, drey_error *err)
 {
     const tokenizer *t = s->engine->config.target->tokenizer;
     generation *g = &s->text;
-    *g = (generation){.options = *o};
+    *g = (generation){.options = *o, .n_kept = g->n_kept};
+    g->options.sampling.penalties = NULL; /* the session has its own */
     statistics_begin(s);
     if (s->observer)
         s->observer->class->text_begins(s);
     TRY(session_set_sampling(s, &o->sampling, err));
+    TRY(set_penalties(s, o->sampling.penalties, err));
     if (s->policy)
         s->policy->sampled = o->sampling.temperature > 0;
     TRY(copy_biases(s, err));
@@ -601,6 +667,27 @@ static drey_status make_text(drey_session *s, const drey_generate_options *o, dr
         *grammar_in_use(o->grammar) = true;
         grammar_restart(o->grammar);
     }
+    return DREY_OK;
+}
+
+/* Lookup has room for a timeline as long as the context: what the prompt leaves is the
+ * prediction's, for as long as the text does not need it. An earlier one is forgotten. */
+static void take_prediction(drey_session *s)
+{
+    int64_t room = (int64_t)s->engine->config.n_context - s->n_timeline;
+    int64_t n = min_i64((int64_t)s->input.predicted.n, max_i64(room, 0));
+    if (s->drafter && s->drafter->class->take_input && !session_reads_input(s))
+        s->drafter->class->take_input(s->drafter, s->input.predicted.ids, (int32_t)n);
+    s->input.predicted.n = 0;
+}
+
+drey_status drey_session_predict(drey_session *s, const int32_t *ids, size_t n, drey_error *err)
+{
+    if (s->state != SESSION_IDLE)
+        FAIL(err, DREY_ERR_USAGE, "the session is writing a text already; end that one first");
+    TRY(check_ids(s, ids, n, err));
+    s->input.predicted.ids = ids;
+    s->input.predicted.n = n;
     return DREY_OK;
 }
 
@@ -625,14 +712,16 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
         release_text(&s->text);
         return status;
     }
+    if (n > 0)
+        s->text.n_kept = s->n_timeline;
     if (input)
         set_input(s, ids, n);
     else
         append(s, ids, n);
+    take_prediction(s);
     /* The prompt comes first: the first token keeps its space. An input is another text. */
     s->text.detokenizer.started = !session_reads_input(s) || s->n_timeline > n_given(s);
-    prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, &s->target_kv);
-    s->text.stats.cached_tokens = s->target_kv.n_committed;
+    prompt_take_known(s);
     s->text.report = report;
     s->text.prompt_from = s->target_kv.n_committed;
     s->text.prompt_end = s->n_timeline;
@@ -667,7 +756,7 @@ void session_end(drey_session *s, drey_finish why)
     verified_text_flush(s);
     provisional_text_clear(s);
     verified_text_drop(s);
-    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv);
+    prompt_keep(s, true);
     statistics_end(s);
     release_grammar(s);
     release_text(g);
@@ -729,6 +818,15 @@ drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
 
 /* ---- In files ---- */
 
+static drey_status check_all_here(const drey_session *s, drey_error *err)
+{
+    if (s->engine->tuning.part.ranks)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "a session of several ranks cannot be saved or loaded: each has a part of its keys "
+             "and values; use one rank");
+    return DREY_OK;
+}
+
 static drey_status contents_of(const drey_session *s, session_contents *out, drey_error *err)
 {
     const drey_engine *e = s->engine;
@@ -750,6 +848,7 @@ drey_status drey_session_save(const drey_session *s, const char *path, const voi
                               size_t n_note_bytes, drey_error *err)
 {
     session_contents contents;
+    TRY(check_all_here(s, err));
     if (s->state != SESSION_IDLE)
         FAIL(err, DREY_ERR_USAGE, "the session is writing a text; end that one before saving it");
     if (n_note_bytes > DREY_MAX_NOTE_BYTES)
@@ -781,6 +880,7 @@ drey_status drey_session_load(drey_session *s, const char *path, drey_saved_sess
 {
     session_contents contents;
     session_file f;
+    TRY(check_all_here(s, err));
     TRY(contents_of(s, &contents, err));
     TRY(session_file_open(&f, path, &contents, saved != NULL, err));
     drey_status status = take_file(s, &f, saved, err);

@@ -46,6 +46,10 @@ typedef struct session_input {
     int32_t n;              /* 0: there is none, and the timeline is empty */
     bool unread;            /* the caches do not have it yet */
     kv_cache target, draft; /* the encoders' outputs for their decoders */
+    struct {
+        const int32_t *ids; /* [n], borrowed until the next text begins */
+        size_t n;
+    } predicted;
 } session_input;
 
 typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } session_state;
@@ -53,16 +57,17 @@ typedef enum session_state { SESSION_IDLE, SESSION_PROMPT, SESSION_DECODE } sess
 /* The text being written. */
 typedef struct generation {
     drey_generate_options options;
-    char **stops;      /* copies, to which options.stops point */
-    drey_bias *biases; /* the same of options.biases; room for the sampler after them */
+    char **stops;        /* copies, to which options.stops point */
+    drey_bias *biases;   /* the same of options.biases; room for the sampler after them */
+    penalties penalties; /* if the sampler has them */
     detokenizer detokenizer;
     provisional_text provisional;
     const forced_text *forced;       /* NULL: the target decides */
     bool done;                       /* a token ended it */
     bool refused;                    /* on_text returned that it wants no more */
     bool draft_knows_prompt;         /* it may read the prompt */
-    bool draft_lags;                 /* decoding has begun, but the draft has not read all of it */
     int32_t prompt_from, prompt_end; /* the target reads timeline[from .. end) as the prompt */
+    int32_t n_kept;                  /* tokens that the timeline had before it */
     int32_t n_drafted;               /* nodes submitted in the turn that was offered */
     text_marks marks;
     drey_statistics stats;
@@ -129,6 +134,9 @@ static inline bool session_reads_input(const drey_session *s)
 }
 /* Makes a sampler for the next text, without biases. DREY_ERR_USAGE: as sampler_init. */
 drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err);
+/* ids[n], of which the target's cache has committed the first ones, become the timeline, which is
+ * empty. */
+void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n);
 /* Ends the text, because of `why` unless a token ended it: delivers what was held back and
  * completes the statistics. Does nothing in IDLE. */
 void session_end(drey_session *s, drey_finish why);

@@ -27,13 +27,13 @@ static int64_t waited_ns(const drey_engine *e)
 /* The disk's recent speed while it was busy. */
 static void note_disk(drey_engine *e)
 {
-    stream_counters now, *since = &e->reads;
+    stream_counters now, *since = &e->meters.reads;
     weights_count(&e->target.weights, &now);
     double bytes = (double)(now.read_bytes - since->read_bytes);
     double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
     if (bytes > 0 && busy_s > 0 && sharing_measures(e) && !e->cost.of_experts)
         cost_saw_disk(&e->cost, (double)e->plan.report.streamed_bytes_per_pass * busy_s / bytes);
-    e->reads = now;
+    e->meters.reads = now;
 }
 
 void sharing_pass_begins(drey_engine *e, pass_watch *w)
@@ -90,8 +90,10 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *tr
     int32_t n_trees = 0;
     for (int32_t i = 0; i < n; i++) {
         drey_session *s = sessions[i];
-        s->text.draft_lags = prompt_unread(s);
-        if (session_guesses(s) && !s->text.draft_lags)
+        bool guesses = session_guesses(s);
+        if (guesses)
+            s->drafter->lags = prompt_unread(s);
+        if (guesses && (!s->drafter->lags || s->drafter->class->guesses_unread))
             trees[n_trees++] = tree_of(s);
         else
             tree_submit(&s->tree, 0);
@@ -124,10 +126,12 @@ static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_rea
     shared_drafting c = {.trees = trees, .trust = &e->trust, .most = most};
     int32_t n_unread = 0, n_readers = 0;
     for (int32_t i = 0; i < n; i++) {
-        sessions[i]->text.draft_lags = true;
-        n_unread += prompt_unread(sessions[i]);
-        if (session_guesses(sessions[i]))
-            trees[c.n++] = tree_of(sessions[i]);
+        drey_session *s = sessions[i];
+        if (!session_guesses(s))
+            continue;
+        s->drafter->lags = true;
+        n_unread += prompt_unread(s);
+        trees[c.n++] = tree_of(s);
     }
     if (n_unread == 0)
         return 0;
@@ -156,7 +160,8 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
     if (n == 0)
         return DREY_OK;
     drey_engine *e = sessions[0]->engine;
-    bool chosen = sharing_measures(e) && (n + n_reading > 1 || sessions[0]->text.draft_lags);
+    bool lags = session_guesses(sessions[0]) && sessions[0]->drafter->lags;
+    bool chosen = sharing_measures(e) && (n + n_reading > 1 || lags);
     int64_t pass_ns = (int64_t)(1e9 * cost_shared(&e->cost, n, 0));
     drey_session *readers[DREY_MAX_SESSIONS];
     if (chosen) {

@@ -10,9 +10,9 @@ bool sharing_measures(const drey_engine *e);
 
 /* Grows the trees of the sessions, which are in DECODE, and marks what is submitted: at most `most`
  * drafted nodes in all. n_reading other sessions read prompts in the same pass. Drafts that still
- * have to read do so before; in shared passes only if drafting promises to pay, for about the time
- * of a pass; those that are not ready then draft nothing. Fails only if the draft's reads fail; it
- * may be called again. n may be 0. */
+ * have to read do so before, for about the time of a pass, and only if drafting promises to pay;
+ * those that are not ready then draft nothing but what needs no reading. Fails only if the draft's
+ * reads fail; it may be called again. n may be 0. */
 drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                           drey_error *err);
 

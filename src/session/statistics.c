@@ -12,6 +12,7 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
 {
     *m = (statistics_mark){.t_ns = clock_ns(), .major_faults = memory_major_faults()};
     trace_sum(&e->trace, &m->sums);
+    m->joules = e->meters.energy.joules;
     for (int i = 0; i < 2; i++) {
         stream_counters c;
         weights_count(i ? &e->draft.weights : &e->target.weights, &c);
@@ -92,8 +93,22 @@ drey_statistics statistics_of_nothing(const drey_engine *e)
                              .finish = DREY_FINISH_ERROR};
 }
 
+/* Whether another session is in the middle of a text. */
+static bool others_write(const drey_session *s)
+{
+    for (int32_t i = 0; i < s->engine->n_sessions; i++)
+        if (s->engine->sessions[i] != s && s->engine->sessions[i]->state != SESSION_IDLE)
+            return true;
+    return false;
+}
+
 void statistics_begin(drey_session *s)
 {
+    drey_engine *e = s->engine;
+    if (others_write(s))
+        energy_meter_add(&e->meters.energy, e->tuning.energy_root, true);
+    else
+        energy_meter_skip(&e->meters.energy, e->tuning.energy_root);
     s->text.stats = statistics_of_nothing(s->engine);
     s->text.marks.n_steps = s->drafter ? s->drafter->n_steps : 0;
     take_mark(s->engine, &s->text.marks.begin);
@@ -109,6 +124,7 @@ void statistics_decode(drey_session *s)
     generation *g = &s->text;
     if (g->marks.decode.t_ns) /* once: a turn may be begun again */
         return;
+    energy_meter_add(&s->engine->meters.energy, s->engine->tuning.energy_root, true);
     take_mark(s->engine, &g->marks.decode);
     g->stats.prompt_s = seconds(g->marks.begin.t_ns, g->marks.decode.t_ns);
     g->stats.load_bytes = g->marks.decode.read_bytes - g->marks.begin.read_bytes;
@@ -139,6 +155,7 @@ void statistics_end(drey_session *s)
     drey_statistics *t = &g->stats;
     statistics_mark end;
     statistics_decode(s);
+    energy_meter_add(&s->engine->meters.energy, s->engine->tuning.energy_root, true);
     take_mark(s->engine, &end);
     const statistics_mark *start = &g->marks.decode;
     stream_counters how;
@@ -172,6 +189,7 @@ void statistics_end(drey_session *s)
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();
+    t->joules = end.joules - start->joules;
     g->speculation.outside_slice = n_unguessable(s) - g->marks.n_unguessable;
     end_speculation(s, &end);
 }
@@ -256,7 +274,8 @@ void drey_engine_count(const drey_engine *e, drey_counts *out)
                          .read_s = seconds(0, now.busy_ns),
                          .peak_memory_bytes = memory_resident_peak(),
                          .experts_used = now.experts_used,
-                         .experts_read = now.experts_read};
+                         .experts_read = now.experts_read,
+                         .joules = now.joules};
 }
 
 const char *drey_finish_name(drey_finish finish)

@@ -14,6 +14,7 @@ typedef struct statistics_mark {
     int64_t major_faults;
     uint64_t experts_used, experts_read; /* of the target */
     uint64_t experts_guessed, guesses_used;
+    double joules;
 } statistics_mark;
 
 /* Of a text. */

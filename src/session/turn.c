@@ -27,7 +27,7 @@ static bool begins_anew(const drey_session *s, const int32_t *moved)
         return true;
     for (int32_t i = 0; i < s->tree.n_nodes; i++)
         if (moved[i] == 0)
-            return s->tree.nodes[i].copied;
+            return s->tree.nodes[i].copied && !s->tree.nodes[i].forced;
     return false;
 }
 

@@ -6,7 +6,12 @@
 #include "common/hash.h"
 #include "common/num.h"
 
-enum { VERSION = 1, GROUPS = PREFIX_POSITIONS / KV_GROUP };
+enum {
+    VERSION = 1,
+    GROUPS = PREFIX_POSITIONS / KV_GROUP,
+    LEAST = KV_GROUP, /* tokens of a text that is worth a file */
+    AHEAD = 2         /* blocks that the disk reads while one is taken */
+};
 static const char magic[8] = {'d', 'r', 'e', 'y', 'p', 'r', 'e', 'f'};
 _Static_assert(sizeof(prefix_header) == 64 && sizeof(prefix_origin) == 40, "no holes in a file");
 
@@ -104,10 +109,12 @@ static void write_slot(prefix_store *p, prefix_slot *s)
     const kept_part parts[] = {
         {&h, sizeof h}, {s->ids, (size_t)s->n_ids * sizeof *s->ids}, {s->bytes, p->block_bytes}};
     s->written = true;
-    if (!p->disk_failed && kept_files_write(&p->files, s->key, parts, 3))
+    if (!p->disk_failed && kept_files_write(&p->files, s->group, s->key, parts, 3)) {
         p->count.written_blocks++;
-    else
-        p->disk_failed = true;
+        return;
+    }
+    p->disk_failed = true;
+    p->count.lost_blocks++;
 }
 
 /* The least recently used slot, after its block was written to the folder. */
@@ -128,9 +135,45 @@ static void use(prefix_store *p, prefix_slot *s)
     s->used = ++p->now;
 }
 
-/* A slot with the block from the folder. NULL: it is not there, or is another one. */
-static prefix_slot *fetch(prefix_store *p, uint64_t key, const int32_t *ids, int32_t n)
+/* ---- Names of a text's blocks ---- */
+
+typedef struct block_name {
+    uint64_t group, key;
+} block_name;
+
+/* One after another. */
+typedef struct names {
+    hash64 hash;
+    const int32_t *ids;
+    int32_t n; /* ids that are in it */
+    uint64_t last;
+} names;
+
+static names names_begin(const prefix_store *p, const int32_t *ids)
 {
+    names k = {.ids = ids};
+    hash64_init(&k.hash);
+    hash64_add(&k.hash, &p->origin, sizeof p->origin);
+    k.last = hash64_get(&k.hash);
+    return k;
+}
+
+/* Of the block that ends after n ids. */
+static block_name names_next(names *k, int32_t n)
+{
+    const uint64_t group = k->last;
+    hash64_add(&k->hash, k->ids + k->n, (size_t)(n - k->n) * sizeof *k->ids);
+    k->n = n;
+    k->last = hash64_get(&k->hash);
+    return (block_name){group, k->last};
+}
+
+/* A slot with the block of n ids from the folder; the first n_same are known to be ids'. NULL: it
+ * is damaged, or another one. */
+static prefix_slot *fetch(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
+                          int32_t n_same)
+{
+    uint64_t key = name->key;
     prefix_slot *s = make_room(p);
     prefix_header h;
     const kept_part parts[] = {
@@ -140,13 +183,14 @@ static prefix_slot *fetch(prefix_store *p, uint64_t key, const int32_t *ids, int
     s->n_ids = n;
     prefix_header right = header_of(p, s);
     bool same =
-        memcmp(&h, &right, sizeof h) == 0 && memcmp(s->ids, ids, (size_t)n * sizeof *ids) == 0;
+        memcmp(&h, &right, sizeof h) == 0 && memcmp(s->ids, ids, (size_t)n_same * sizeof *ids) == 0;
     if (!same) {
         s->n_ids = 0;
         kept_files_drop(&p->files, key);
         return NULL;
     }
     s->key = key;
+    s->group = name->group;
     s->written = true;
     p->count.read_blocks++;
     return s;
@@ -154,114 +198,243 @@ static prefix_slot *fetch(prefix_store *p, uint64_t key, const int32_t *ids, int
 
 /* ---- Blocks of a text ---- */
 
-/* Keys of a text's blocks, one after another. */
-typedef struct keys {
-    hash64 hash;
-    const int32_t *ids;
-    int32_t n; /* ids that are in it */
-} keys;
-
-static keys keys_begin(const prefix_store *p, const int32_t *ids)
+static int32_t begin_of(int32_t n_ids)
 {
-    keys k = {.ids = ids};
-    hash64_init(&k.hash);
-    hash64_add(&k.hash, &p->origin, sizeof p->origin);
-    return k;
+    return (n_ids - 1) / PREFIX_POSITIONS * PREFIX_POSITIONS;
 }
 
-static uint64_t keys_next(keys *k)
+/* The first n of a block's positions. */
+static void copy(const kv_cache *kv, int32_t block, int32_t n, uint8_t *bytes, bool to_cache)
 {
-    hash64_add(&k->hash, k->ids + k->n, PREFIX_POSITIONS * sizeof *k->ids);
-    k->n += PREFIX_POSITIONS;
-    return hash64_get(&k->hash);
-}
-
-static void copy(const kv_cache *kv, int32_t block, uint8_t *bytes, bool to_cache)
-{
-    size_t n = GROUPS * kv_group_bytes(kv);
-    for (int32_t i = 0; i < kv_n_pieces(kv); i++, bytes += n) {
+    size_t each = GROUPS * kv_group_bytes(kv);
+    size_t n_bytes = (size_t)ceil_div_i32(n, KV_GROUP) * kv_group_bytes(kv);
+    for (int32_t i = 0; i < kv_n_pieces(kv); i++, bytes += each) {
         uint8_t *piece = kv_piece(kv, i, block * GROUPS);
-        if (to_cache)
-            memcpy(piece, bytes, n);
-        else
-            memcpy(bytes, piece, n);
+        if (to_cache) {
+            memcpy(piece, bytes, n_bytes);
+        } else {
+            memcpy(bytes, piece, n_bytes);
+            memset(bytes + n_bytes, 0, each - n_bytes);
+        }
     }
+}
+
+/* Commits the first positions of the slot's block, so that n are committed. */
+static void take(prefix_store *p, prefix_slot *s, int32_t n, kv_cache *kv)
+{
+    int32_t from = begin_of(n);
+    use(p, s);
+    copy(kv, from / PREFIX_POSITIONS, n - from, s->bytes, true);
+    kv_restore(kv, n);
 }
 
 /* A file has changed: those after it are of no use without it, and may be damaged as well. */
-static void drop_after(prefix_store *p, keys k, int32_t n)
+static void drop_after(prefix_store *p, uint64_t key)
 {
-    while (k.n + PREFIX_POSITIONS <= n)
-        kept_files_drop(&p->files, keys_next(&k));
+    uint64_t next;
+    for (int32_t at = 0; kept_files_next(&p->files, key, &at, &next); at = 0) {
+        kept_files_drop(&p->files, next);
+        drop_after(p, next);
+    }
 }
 
-void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv)
+static int32_t n_same_of(const int32_t *a, const int32_t *b, int32_t n)
 {
-    int32_t from = kv->n_committed;
+    int32_t i = 0;
+    while (i < n && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* A block that begins as the text's next one. */
+typedef struct near_block {
+    prefix_slot *slot; /* NULL: it is a file */
+    block_name file;
+    int32_t n_ids, n_same;
+} near_block;
+
+/* Of those in memory the one with most of ids[0..n), if it has more than best. */
+static void look_in_slots(prefix_store *p, uint64_t group, const int32_t *ids, int32_t n,
+                          near_block *best)
+{
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        prefix_slot *s = &p->slot[i];
+        if (!s->n_ids || s->group != group || begin_of(s->n_ids) != begin_of(n))
+            continue;
+        int32_t same = n_same_of(s->ids, ids, min_i32(n, s->n_ids));
+        if (same > best->n_same)
+            *best = (near_block){.slot = s, .n_ids = s->n_ids, .n_same = same};
+    }
+}
+
+/* The same of the folder. A file's ids are read into a slot that has room for them; all of it is
+ * checked when it is fetched. */
+static void look_in_files(prefix_store *p, uint64_t group, const int32_t *ids, int32_t n,
+                          near_block *best)
+{
+    enum { MOST = 256 }; /* reads of a few kB each */
+    block_name name = {.group = group};
+    int32_t at = 0, begin = begin_of(n);
+    prefix_slot *room = NULL;
+    for (int32_t i = 0; i < MOST && kept_files_next(&p->files, group, &at, &name.key); i++) {
+        prefix_header h;
+        if (!room)
+            room = make_room(p);
+        const kept_part head = {&h, sizeof h};
+        if (!kept_files_peek(&p->files, name.key, &head, 1) || h.n_ids <= begin ||
+            begin_of(h.n_ids) != begin || h.n_ids > p->n_context)
+            continue;
+        const kept_part parts[] = {head, {room->ids, (size_t)h.n_ids * sizeof *ids}};
+        int32_t most = min_i32(n, h.n_ids);
+        int32_t same =
+            kept_files_peek(&p->files, name.key, parts, 2) ? n_same_of(room->ids, ids, most) : 0;
+        if (same > best->n_same)
+            *best = (near_block){.file = name, .n_ids = h.n_ids, .n_same = same};
+    }
+}
+
+/* Positions of the block in which the text parts from all that is kept, or ends. Returns how many
+ * came from the folder. */
+static int32_t restore_part(prefix_store *p, uint64_t group, const int32_t *ids, int32_t n,
+                            kv_cache *kv)
+{
+    for (;;) {
+        int32_t from = kv->n_committed;
+        near_block best = {.n_same = from};
+        look_in_slots(p, group, ids, n, &best);
+        if (best.slot)
+            use(p, best.slot); /* so it is not the one that makes room for a file's */
+        if (best.n_same < n && p->files.fd >= 0 && p->n_slots > (best.slot != NULL))
+            look_in_files(p, group, ids, n, &best);
+        if (best.n_same == from)
+            return 0;
+        prefix_slot *s = best.slot ? best.slot : fetch(p, &best.file, ids, best.n_ids, best.n_same);
+        if (!s) {
+            p->count.damaged_files++;
+            continue;
+        }
+        take(p, s, best.n_same, kv);
+        return best.slot ? 0 : best.n_same - from;
+    }
+}
+
+/* The disk reads blocks ahead that are certain to be taken: files of the text's own blocks. */
+static void expect(prefix_store *p, names *ahead, int32_t n_taken, int32_t n, const int32_t *ids)
+{
+    int32_t end = min_i32(n, n_taken + AHEAD * PREFIX_POSITIONS);
+    while (p->files.fd >= 0 && ahead->n + PREFIX_POSITIONS <= end) {
+        block_name name = names_next(ahead, ahead->n + PREFIX_POSITIONS);
+        if (ahead->n > n_taken && !find(p, name.key, ids, ahead->n))
+            kept_files_expect(&p->files, name.key);
+    }
+}
+
+int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv)
+{
+    int32_t begun = kv->n_committed, n_read = 0;
     if (p->n_slots == 0)
-        return;
-    keys k = keys_begin(p, ids);
+        return 0;
+    names k = names_begin(p, ids), ahead = k;
     while (k.n + PREFIX_POSITIONS <= n) {
-        int32_t block = k.n / PREFIX_POSITIONS;
-        uint64_t key = keys_next(&k);
+        names here = k;
+        block_name name = names_next(&k, k.n + PREFIX_POSITIONS);
         if (k.n <= kv->n_committed)
             continue;
-        prefix_slot *s = find(p, key, ids, k.n);
-        bool in_folder = !s && kept_files_has(&p->files, key);
+        prefix_slot *s = find(p, name.key, ids, k.n);
+        bool in_folder = !s && kept_files_has(&p->files, name.key);
         if (in_folder)
-            s = fetch(p, key, ids, k.n);
+            expect(p, &ahead, k.n, n, ids);
+        if (in_folder)
+            s = fetch(p, &name, ids, k.n, k.n);
         if (!s && in_folder) {
             p->count.damaged_files++;
-            drop_after(p, k, n);
+            drop_after(p, name.key);
         }
-        if (!s)
+        if (!s) {
+            k = here;
             break;
-        use(p, s);
-        copy(kv, block, s->bytes, true);
-        kv_restore(kv, k.n);
+        }
+        n_read += in_folder ? k.n - kv->n_committed : 0;
+        take(p, s, k.n, kv);
     }
-    p->count.restored_tokens += kv->n_committed - from;
+    if (kv->n_committed >= k.n && kv->n_committed < n)
+        n_read += restore_part(p, k.last, ids, min_i32(n, k.n + PREFIX_POSITIONS), kv);
+    p->count.restored_tokens += kv->n_committed - begun;
+    return n_read;
+}
+
+/* The beginning of a block, which this one goes beyond, is of no more use. */
+static prefix_slot *take_over(prefix_store *p, const block_name *name, const int32_t *ids,
+                              int32_t n)
+{
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        prefix_slot *s = &p->slot[i];
+        if (s->group != name->group || s->n_ids <= begin_of(n) || s->n_ids >= n ||
+            n_same_of(s->ids, ids, s->n_ids) < s->n_ids)
+            continue;
+        kept_files_drop(&p->files, s->key);
+        return s;
+    }
+    return make_room(p);
+}
+
+static void keep_block(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
+                       const kv_cache *kv, int64_t used)
+{
+    prefix_slot *s = find(p, name->key, ids, n);
+    if (!s) {
+        int32_t from = begin_of(n);
+        s = take_over(p, name, ids, n);
+        copy(kv, from / PREFIX_POSITIONS, n - from, s->bytes, false);
+        memcpy(s->ids, ids, (size_t)n * sizeof *ids);
+        s->key = name->key;
+        s->group = name->group;
+        s->n_ids = n;
+        s->written = p->files.fd < 0 || kept_files_has(&p->files, name->key);
+        p->count.kept_blocks++;
+    }
+    s->used = used;
 }
 
 /* The first blocks of a text are younger than those after them, which are of no use without the
- * first. */
-void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv)
+ * first. Those that memory has no place for go to the folder at once. */
+void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv, bool is_end)
 {
-    int32_t n = min_i32(kv->n_committed / PREFIX_POSITIONS, p->n_slots);
-    if (n == 0)
+    int32_t n = kv->n_committed, whole = n / PREFIX_POSITIONS, n_blocks;
+    n_blocks = whole + (is_end && n > whole * PREFIX_POSITIONS && n >= LEAST);
+    if (p->files.fd < 0 || p->disk_failed)
+        n_blocks = min_i32(n_blocks, p->n_slots);
+    if (n_blocks == 0 || p->n_slots == 0)
         return;
-    p->now += n;
-    keys k = keys_begin(p, ids);
-    for (int32_t block = 0; block < n; block++) {
-        uint64_t key = keys_next(&k);
-        prefix_slot *s = find(p, key, ids, k.n);
-        if (!s) {
-            s = make_room(p);
-            copy(kv, block, s->bytes, false);
-            memcpy(s->ids, ids, (size_t)k.n * sizeof *ids);
-            s->key = key;
-            s->n_ids = k.n;
-            s->written = p->files.fd < 0 || kept_files_has(&p->files, key);
-            p->count.kept_blocks++;
-        }
-        s->used = p->now - block;
+    p->now += n_blocks;
+    names k = names_begin(p, ids);
+    for (int32_t i = 0; i < n_blocks; i++) {
+        block_name name = names_next(&k, min_i32(n, k.n + PREFIX_POSITIONS));
+        if (i < p->n_slots || !kept_files_has(&p->files, name.key))
+            keep_block(p, &name, ids, k.n, kv, p->now - i);
     }
 }
 
-void prefix_write(prefix_store *p)
+bool prefix_write(prefix_store *p)
 {
-    for (int32_t i = 0; i < p->n_slots; i++)
+    for (int32_t i = 0; i < p->n_slots && p->files.fd >= 0; i++)
         if (p->slot[i].n_ids && !p->slot[i].written) {
             write_slot(p, &p->slot[i]);
-            return;
+            return true;
         }
+    return false;
+}
+
+int64_t prefix_unwritten(const prefix_store *p)
+{
+    int64_t n = 0;
+    for (int32_t i = 0; i < p->n_slots && p->files.fd >= 0; i++)
+        n += p->slot[i].n_ids && !p->slot[i].written;
+    return n;
 }
 
 void prefix_close(prefix_store *p)
 {
-    for (int32_t i = 0; i < p->n_slots && p->files.fd >= 0; i++)
-        if (p->slot[i].n_ids && !p->slot[i].written)
-            write_slot(p, &p->slot[i]);
     if (p->n_slots)
         kept_files_close(&p->files);
     p->n_slots = 0;

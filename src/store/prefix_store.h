@@ -1,13 +1,15 @@
 /* Computed prefixes, kept for texts with the same beginning.
  *
- * A *block* is 64 positions with their keys and values. It is found by all tokens up to its end,
- * which are stored with it and compared; so a restored block is equal, byte by byte, to a computed
- * one. Blocks are independent of texts: blocks that two texts have in common are stored once.
+ * A *block* is 64 positions with their keys and values; the last one of a text may have fewer. It
+ * is found by all tokens up to its end, which are stored with it and compared; so a restored row is
+ * equal, byte by byte, to a computed one. Blocks are independent of texts: blocks that two texts
+ * have in common are stored once. Where two texts part within a block, the rows before are taken:
+ * blocks that follow the same tokens are a *group*.
  *
- *    tokens   |0 ........ 63|64 ...... 127|128 ..... 191|
- *    block    |key of 0..63 |key of 0..127|key of 0..191|
- *    memory   |    slot     |    slot     |             |    those used last
- *    folder   |    file     |    file     |    file     |    older ones, other processes'
+ *    tokens   |0 ........ 63|64 ...... 127|128 .. 170|
+ *    block    |key of 0..63 |key of 0..127|key of 0..170, group: key of 0..127|
+ *    memory   |    slot     |    slot     |          |    those used last
+ *    folder   |    file     |    file     |   file   |    older ones, other processes'
  *
  * A slot has the keys and values piece by piece (kv_piece). A slot that is not in the folder yet is
  * written there between two steps, one at a time, or when its place is needed. All memory is in the
@@ -34,7 +36,7 @@ typedef struct prefix_header { /* of a file */
 } prefix_header;
 
 typedef struct prefix_slot {
-    uint64_t key;
+    uint64_t key, group;
     int64_t used;
     int32_t n_ids; /* up to the block's end; 0: the slot is free */
     bool written;  /* it is in the folder or need not be */
@@ -64,15 +66,18 @@ size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n
  * folder. */
 drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
                         size_t block_bytes, int32_t n_context, arena *a, drey_error *err);
-/* Writes what is not in the folder yet. */
+/* What is not in the folder yet is lost: prefix_write comes before. */
 void prefix_close(prefix_store *p);
 
 /* Commits what the store has of ids[0..n) after the committed positions of a cache, which are the
- * first of them. */
-void prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv);
-/* Stores the whole blocks of a cache's committed positions, which are ids[0 .. n_committed). */
-void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv);
+ * first of them. Returns how many of these positions came from the folder. */
+int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv);
+/* Stores blocks of a cache's committed positions, which are ids[0 .. n_committed): the whole ones,
+ * and the rest after them if the text is at its end. */
+void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv, bool is_end);
 /* Counts what is stored and what was done. */
 void prefix_count(const prefix_store *p, drey_prefixes *out);
-/* Writes one block, if there is one to write. */
-void prefix_write(prefix_store *p);
+/* Writes one block; false: there is none to write. */
+bool prefix_write(prefix_store *p);
+/* Blocks that are not in the folder, though there is one. */
+int64_t prefix_unwritten(const prefix_store *p);

@@ -1,8 +1,10 @@
 /* From a conversation to a text with marks: see conversation.h. */
 #include "template/conversation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/num.h"
 #include "template/jinja_run.h"
@@ -11,6 +13,7 @@
 /* The date for a template when the caller gives none: always the same, so that a text can be
  * reproduced. */
 static const int64_t NO_CLOCK_S = 1767225600; /* 2026-01-01 */
+static const char month_names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
 /* ---- What a template is given ---- */
 
@@ -52,6 +55,24 @@ static void check_messages(room *r, value messages)
     }
 }
 
+/* What a few templates read besides: tools as text, and the day. */
+static void add_usual(room *r, value map, const drey_chat_request *q)
+{
+    char day[32];
+    time_t now = (time_t)q->now_s;
+    struct tm parts;
+    const char *tools = q->tools_json ? q->tools_json : "";
+    map_set(r, map, string_of("functions"), string_copy(r, tools, strlen(tools), true));
+    if (q->now_s == 0 || !gmtime_r(&now, &parts))
+        return;
+    snprintf(day, sizeof day, "%02d %.3s %d", parts.tm_mday, month_names + 3 * parts.tm_mon,
+             parts.tm_year + 1900);
+    map_set(r, map, string_of("date_string"), string_copy(r, day, strlen(day), false));
+    snprintf(day, sizeof day, "%.3s %02d %d", month_names + 3 * parts.tm_mon, parts.tm_mday,
+             parts.tm_year + 1900);
+    map_set(r, map, string_of("datetime"), string_copy(r, day, strlen(day), false));
+}
+
 /* As apply_chat_template names them; what is not given is None there. */
 static value variables(room *r, const drey_chat_request *q, value messages, const char *bos,
                        const char *eos)
@@ -60,6 +81,7 @@ static value variables(room *r, const drey_chat_request *q, value messages, cons
     map_set(r, map, string_of("messages"), messages);
     map_set(r, map, string_of("tools"), given_json(r, q->tools_json, "the tools", VALUE_LIST));
     map_set(r, map, string_of("documents"), value_none());
+    add_usual(r, map, q);
     map_set(r, map, string_of("add_generation_prompt"), value_bool(!q->no_generation_prompt));
     map_set(r, map, string_of("bos_token"), string_of(bos));
     map_set(r, map, string_of("eos_token"), string_of(eos));
@@ -102,6 +124,40 @@ static bool fold_system(room *r, value *messages)
 }
 
 /* ---- What it writes ---- */
+
+/* The member of an object that is one. */
+static value object_in(room *r, value v, const char *key)
+{
+    const value *found = v.kind == VALUE_MAP ? map_get_text(r, v, key) : NULL;
+    return found && found->kind == VALUE_MAP ? *found : value_none();
+}
+
+static void describe(room *r, value v)
+{
+    if (v.kind == VALUE_MAP && !map_get_text(r, v, "description"))
+        map_set(r, v, string_of("description"), string_of(""));
+}
+
+/* What tools may lack, and some templates want: descriptions, and parameters. */
+static void complete_tools(room *r, value tools)
+{
+    for (uint32_t i = 0; room_ok(r) && i < tools.list->n; i++) {
+        value function = object_in(r, tools.list->items[i], "function");
+        if (function.kind != VALUE_MAP)
+            continue;
+        describe(r, function);
+        value parameters = object_in(r, function, "parameters");
+        if (parameters.kind != VALUE_MAP) {
+            parameters = map_new(r, 2);
+            map_set(r, parameters, string_of("type"), string_of("object"));
+            map_set(r, parameters, string_of("properties"), map_new(r, 1));
+            map_set(r, function, string_of("parameters"), parameters);
+        }
+        value properties = object_in(r, parameters, "properties");
+        for (uint32_t k = 0; properties.kind == VALUE_MAP && k < properties.map->n; k++)
+            describe(r, properties.map->pairs[k].item);
+    }
+}
 
 /* Ranges of the bytes that are marked; counts them where `out` is NULL. */
 static size_t find_ranges(const room *r, const capture *c, text_range *out)
@@ -163,16 +219,23 @@ static void render_in(room *r, const drey_chat_request *q, const char *bos, cons
     value vars = variables(r, q, messages, bos, eos);
     const node *body =
         room_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
-    if (!room_ok(r) || render_once(r, q, body, vars, c) != REFUSED)
+    outcome got = room_ok(r) ? render_once(r, q, body, vars, c) : RENDERED;
+    if (got == RENDERED || (got == FAILED && r->status != DREY_ERR_USAGE))
         return;
-    /* A template that accepts no system message raises an exception. */
+    /* A template that accepts no system message raises an exception; one that is made for tools
+     * alone wants a list of them, and some want each described. */
     r->status = DREY_OK;
     drey_error first = *r->err;
-    if (fold_system(r, &messages)) {
+    bool other = got == FAILED;
+    const value *tools = map_get_text(r, vars, "tools"); /* NULL: the steps are used up */
+    if (other && q->tools_json && tools)
+        complete_tools(r, *tools);
+    else if (other)
+        map_set(r, vars, string_of("tools"), list_new(r, 0, STYLE_LIST));
+    else if ((other = fold_system(r, &messages)))
         map_set(r, vars, string_of("messages"), messages);
-        if (render_once(r, q, body, vars, c) == RENDERED)
-            return;
-    }
+    if (other && render_once(r, q, body, vars, c) == RENDERED)
+        return;
     r->status = first.code;
     *r->err = first;
 }

@@ -123,7 +123,7 @@ static void put_value(to_json *j, value v, int depth)
         text_put_float(r, v.f, v.marked);
     else if (v.kind == VALUE_FLOAT)
         json_raw(&j->out, isnan(v.f) ? "NaN" : v.f < 0 ? "-Infinity" : "Infinity");
-    else if (v.kind == VALUE_LIST && v.style <= STYLE_TUPLE)
+    else if (v.kind == VALUE_LIST && v.style <= STYLE_GENERATOR)
         put_list(j, v, depth - 1);
     else if (v.kind == VALUE_MAP)
         put_map(j, v, depth - 1);

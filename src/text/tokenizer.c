@@ -81,6 +81,9 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         "<|end_of_turn|>",
         "[EOT]",
         "<end_of_utterance>",
+        "<|fim_pad|>",
+        "<|repo_name|>",
+        "<|file_sep|>",
         "<｜end▁of▁sentence｜>",
     };
     int32_t eot, eom;
@@ -268,8 +271,9 @@ static drey_status encode_parts(const tokenizer *t, const parted_text *x, int fl
     bool all = flags & DREY_TOKENIZE_SPECIAL;
     if ((flags & DREY_TOKENIZE_BOS) && t->wants_bos)
         id_push(sink, t->bos);
-    bool begins = true; /* SentencePiece adds its blank here and after control tokens */
-    size_t done = 0;    /* text[done..at) has no special token */
+    /* SentencePiece adds its blank where a text begins, and after control tokens. */
+    bool begins = !(flags & DREY_TOKENIZE_INNER);
+    size_t done = 0; /* text[done..at) has no special token */
     for (size_t at = 0; at < x->n_bytes;) {
         while (plain < end && plain->end <= at)
             plain++;
@@ -350,7 +354,7 @@ size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first,
 drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
                              char *text, size_t capacity, size_t *n_bytes, drey_error *err)
 {
-    bool special = flags & DREY_TOKENIZE_SPECIAL, first = true;
+    bool special = flags & DREY_TOKENIZE_SPECIAL, first = !(flags & DREY_TOKENIZE_INNER);
     size_t total = 0;
     *n_bytes = 0;
     for (size_t i = 0; i < n; i++) {

@@ -25,12 +25,12 @@ static int32_t near_child(const token_tree *tree, int32_t node, const int32_t *r
 int32_t accept_path(accepted *out, const token_tree *tree, const node_logits *at, sampler *s,
                     int64_t root_position, float rollback)
 {
-    int32_t node = 0, n_differed = 0;
+    int32_t node = 0, n_differed = 0, tokens[TREE_MAX_NODES];
     out->n_path = 0;
     for (;;) {
         const float *here = at->logits + at->row_of[node] * at->ld;
-        int32_t token = sampler_choose_allowed(s, here, root_position + tree->nodes[node].depth + 1,
-                                               tree_place(tree, node));
+        const sampler_place place = tree_sampled(tree, node, root_position, tokens);
+        int32_t token = sampler_choose_at(s, here, &place);
         int32_t child = tree_child(tree, node, token);
         if (child < 0 || at->row_of[child] < 0) {
             child = near_child(tree, node, at->row_of, s, here, rollback);

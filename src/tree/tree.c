@@ -65,6 +65,19 @@ void tree_begin(token_tree *t, int32_t root_token, drey_grammar *grammar)
     grammar_hold(grammar, t->place, TREE_MAX_NODES);
 }
 
+sampler_place tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
+                           int32_t path[TREE_MAX_NODES])
+{
+    int32_t depth = t->nodes[node].depth;
+    const sampler_place place = {.position = root_position + depth + 1,
+                                 .at = tree_place(t, node),
+                                 .drafted = path,
+                                 .n_drafted = depth};
+    for (int32_t i = node; i > 0; i = t->nodes[i].parent)
+        path[--depth] = t->nodes[i].token;
+    return place;
+}
+
 /* More may be certain than a token: a chain of such nodes grows token by token. */
 bool tree_expand_forced(token_tree *t, int32_t i)
 {

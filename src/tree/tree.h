@@ -62,6 +62,10 @@ static inline grammar_place tree_place(const token_tree *t, int32_t node)
 {
     return (grammar_place){t->grammar, &t->place[node]};
 }
+/* The place after the node's token, of a tree whose root is the timeline's token root_position. The
+ * tokens below the root are kept in path. */
+sampler_place tree_sampled(const token_tree *t, int32_t node, int64_t root_position,
+                           int32_t path[TREE_MAX_NODES]);
 /* Expands the node if the grammar says what follows it: a token, or nothing. Its child, which the
  * caller pushes, needs no drafter. */
 bool tree_expand_forced(token_tree *t, int32_t node);

@@ -78,6 +78,11 @@ struct device_class {
      * nothing more and is not used again. */
     drey_status (*wait)(device *d, drey_error *err);
 
+    /* Lends the memory of activations and results, so that products use it in place if they can,
+     * until lend_work(d, NULL, 0); NULL: the device has no use for it. It begins with a page, and
+     * nothing else is in its last one. Not while the device computes. */
+    void (*lend_work)(device *d, void *memory, size_t bytes);
+
     /* Why it takes no part in attention; NULL: it does, and the members below exist. This member
      * itself may be NULL: then it computes only products. */
     const char *(*no_attention)(const device *d);

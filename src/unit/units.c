@@ -33,6 +33,7 @@ static void *drive(void *arg)
     unit_driver *d = arg;
     float_mode_enter();
     for (uint32_t seen = 0;; seen++) {
+        futex_spin(&d->job, seen, d->owner->spin_ns);
         while (atomic_load(&d->job) == seen)
             futex_sleep(&d->job, seen);
         if (d->fn)
@@ -88,6 +89,8 @@ void units_wait(unit_set *us)
     for (int32_t i = 0; i < us->n; i++) {
         unit_driver *d = us->unit[i].driver;
         uint32_t done;
+        if (d && (done = atomic_load(&d->done)) != atomic_load(&d->job))
+            futex_spin(&d->done, done, us->spin_ns);
         while (d && (done = atomic_load(&d->done)) != atomic_load(&d->job))
             futex_sleep(&d->done, done);
     }
@@ -317,6 +320,15 @@ void units_take_back(unit_set *us, const void *memory)
     }
 }
 
+void units_lend_work(unit_set *us, void *memory, size_t bytes)
+{
+    for (int32_t i = us ? us->n_clusters : 0; us && i < us->n; i++) {
+        device *d = us->unit[i].device;
+        if (d && d->class->lend_work)
+            d->class->lend_work(d, memory, bytes);
+    }
+}
+
 static double slot_speed(const unit_set *us, int32_t slot, int32_t rows)
 {
     int32_t i = us->slot[slot].unit;
@@ -468,6 +480,7 @@ drey_status units_open(unit_set **out, const unit_words *words, const kernel_tab
                      .n_clusters = words->n_clusters,
                      .n_threads = n_threads,
                      .n_slots = n_slots,
+                     .spin_ns = pool_spin_ns(n_slots),
                      .steal = !words->is_static};
     init_slots(us, words, kernels);
     settle_shares(us, words, shares);

@@ -43,6 +43,7 @@ typedef struct unit {
 
 typedef struct unit_set {
     int32_t n, n_clusters, n_threads, n_slots;
+    int64_t spin_ns; /* of drivers, and of who awaits them, before they sleep (os/pool.h) */
     bool steal, attached;
     bool whole; /* devices get all groups: their shares will change */
     /* Where the units' parts end, of 1: [all, or only the clusters][rows][unit]. */
@@ -103,6 +104,9 @@ int32_t units_n_attending(const unit_set *us);
  * cannot use them takes no part in attention. Not while a pass is computed. */
 void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts);
 void units_take_back(unit_set *us, const void *memory);
+/* Lends the devices the memory of passes' activations and results, until units_lend_work(us, NULL,
+ * 0). Accepts no units. Not while a pass is computed. */
+void units_lend_work(unit_set *us, void *memory, size_t bytes);
 
 /* How many of the groups that are left to slot `from` another slot should take over, so that both
  * finish at the same time by their shares. All, if `from` is a device that has failed. */

@@ -251,7 +251,7 @@ static void job_product_init(job_product *q, const weights *w, const product *p,
     int32_t most = (int32_t)(w->tuning.claim_bytes / m->stays.group_bytes);
     q->step_groups = m->reads.sidecar_offset && most > 1 ? most : 1;
     q->run_items = ceil_div_i32(m->reads.piece_groups, q->step_groups);
-    q->claim_groups = n > 0 && most > n ? most / n : 1;
+    q->claim_groups = max_i32(n > 0 && most > n ? most / n : 1, matmul_groups(m->form.kernel, n));
     for (int32_t t = 0, from = 0, end; t < n_slots(w); t++, from = end) {
         end = share_start(w, m, t + 1, n);
         atomic_store_explicit(&q->share[t].groups, q->loading || n == 0 ? 0 : pair(from, end),
@@ -399,14 +399,17 @@ static int32_t share_left(const group_share *share)
     return max_i32((int32_t)(groups >> 32) - (int32_t)(uint32_t)groups, 0);
 }
 
-/* How much a thread takes of a share at a time. Of units that differ in speed a claim is a quarter
- * of what is left at most, so that others find something to take over from a slow one; and a slow
- * one takes over no more than it has done as soon as the owner the rest. */
+/* How much a thread takes of a share at a time. Where a kernel wants many groups a claim is half of
+ * what is left at most, so that threads end together. Of units that differ in speed it is a quarter
+ * at most, so that others find something to take over from a slow one; and a slow one takes over no
+ * more than it has done as soon as the owner the rest. */
 static int32_t claim_of(const product_job *j, const job_product *q, int32_t owner, int32_t thread)
 {
-    if (!j->w->units)
-        return q->claim_groups;
     int32_t left = share_left(&q->share[owner]);
+    if (!j->w->units)
+        return matmul_groups(q->p.matrix->form.kernel, q->n) > 1
+                   ? min_i32(ceil_div_i32(left, 2), q->claim_groups)
+                   : q->claim_groups;
     int32_t part = owner == thread ? ceil_div_i32(left, 4)
                                    : units_take_over(j->w->units, thread, owner, q->n, left);
     return min_i32(part, q->claim_groups);
@@ -656,17 +659,18 @@ typedef struct device_round {
 } device_round;
 
 /* A round takes half of what is left, so that others find something to take over, and never less
- * than this many groups: beginning has its price. Where none may take over, all. */
+ * than this many groups: beginning has its price. Where none may take over, all; and a device with
+ * memory of its own takes all of its share, as each round sends activations and fetches results. */
 enum { ROUND_GROUPS = 8 };
 
 static bool round_take(const product_job *j, const job_product *q, int32_t owner, int32_t slot,
-                       int32_t *from, int32_t *to)
+                       bool reads_all, int32_t *from, int32_t *to)
 {
     const unit_set *us = j->w->units;
     int32_t left = share_left(&q->share[owner]), part = left;
     if (owner != slot)
         part = units_take_over(us, slot, owner, q->n, left);
-    else if (us->steal)
+    else if (us->steal && reads_all)
         part = max_i32(ceil_div_i32(left, 2), ROUND_GROUPS);
     return (owner == slot || part >= ROUND_GROUPS) &&
            share_take(&q->share[owner], owner == slot, part, from, to);
@@ -684,8 +688,8 @@ static device_round round_of(const product_job *j, int32_t slot, bool reads_all)
         bool taken = false;
         for (int32_t k = 0; k < owners && !taken; k++) {
             int32_t owner = (slot + k) % n_slots(w);
-            taken =
-                units_may_take(w->units, slot, owner) && round_take(j, q, owner, slot, &from, &to);
+            taken = units_may_take(w->units, slot, owner) &&
+                    round_take(j, q, owner, slot, reads_all, &from, &to);
         }
         if (!taken)
             continue;

@@ -161,12 +161,7 @@ static drey_status take_space(const sidecar_job *job, new_file *out, uint64_t n_
     TRY(new_file_space(out, &free_bytes, err));
     if (job->announce)
         job->announce(job->user, out->path, n_bytes, free_bytes);
-    if (n_bytes > free_bytes)
-        FAIL_HINT(
-            err, DREY_ERR_IO, DREY_HINT_OUTPUT,
-            "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
-            "another place",
-            SHOWN_PATH(out->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
+    TRY(new_file_check_room(out, n_bytes, free_bytes, err));
     return new_file_reserve(out, n_bytes, err);
 }
 

@@ -94,7 +94,9 @@ def against(folder, toy):
 
 SERVER = """#!/usr/bin/env python3
 import http.server, json, sys
-drafts = "-md" in sys.argv
+drafts, quiet = "-md" in sys.argv, sys.argv[0].endswith("quiet/llama-server")
+if quiet and "ngram-cache" in sys.argv:
+    sys.exit("no such way")
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -108,16 +110,22 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/apply-template":
+            return self.answer({"prompt": asked["messages"][0]["content"]})
         assert ("prompt" in asked) == (self.path == "/completion")
         n = asked["n_predict"]
-        self.answer({"timings": {"predicted_n": n, "predicted_per_second": 7 if drafts else 5,
-                                 "predicted_ms": 100, "prompt_ms": 10, "draft_n": 6 * drafts,
-                                 "draft_n_accepted": 4 * drafts}})
+        ids = [asked.get("seed", 0), len(asked.get("prompt", "")), *range(n)]
+        if "off" in sys.argv and asked["temperature"]:
+            ids[-1] = 0
+        self.answer({"content": str(ids), **({} if quiet else {"tokens": ids}),
+                     "timings": {"predicted_n": n, "predicted_per_second": 7 if drafts else 5, "predicted_ms": 100,
+                                 "prompt_ms": 10, "draft_n": 6 * drafts, "draft_n_accepted": 4 * drafts}})
 
 
 assert sys.argv[sys.argv.index("--port") + 1] == "0", "a port that another may have by now"
 server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
-print(f"main: server is listening on http://127.0.0.1:{server.server_port} - starting", file=sys.stderr, flush=True)
+if not quiet:
+    print(f"main: server is listening on http://127.0.0.1:{server.server_port} - starting", file=sys.stderr, flush=True)
 server.serve_forever()
 """
 
@@ -146,11 +154,51 @@ def prompts(folder):
     return path
 
 
-def peer(folder, toy):
-    server = program(f"{folder}/server", PEER.format(help="echo no such;", plain="1", repacked=""))
+def server_of(folder, name, help):
+    server = program(f"{folder}/{name}", PEER.format(help=help, plain="1", repacked=""))
     with open(f"{server}/llama-server", "w") as f:
         f.write(SERVER)
     os.chmod(f"{server}/llama-server", 0o755)
+    return server
+
+
+def equal(folder, toy):
+    """A peer whose seeded texts differ without flash attention, and a fork that gives no ids, says
+    nothing of its port and cannot look up; drey on toys. What is there is not written again."""
+    loud, quiet = f"{folder}/server", server_of(folder, "quiet", "echo --run-time-repack;")
+    results = f"{folder}/equal"
+    words = ["equal", f"{loud}=b1", quiet, "--results", results, "--target", toy, "--draft", f"{folder}/draft.gguf",
+             "--prompts", prompts(folder), "--most", "3", "--block", "2", "--tokens", "4", "--threads", "2"]
+    out = bench(*words, status=1)
+    got, reference = rows_of(results), "no draft, one thread: the reference"
+    lines = lambda side, way: [r for r in got if (r["side"], r["way"]) == (side, way)]
+    assert [len(lines("llama.cpp", w)) for w in (reference, "draft model", "lookup", "no flash attention")] == [3] * 4
+    assert len(lines("ik_llama.cpp", "weights repacked")) == 3 and not lines("ik_llama.cpp", "lookup"), got
+    assert [r["prompts"] for r in lines("drey", reference)] == ["1-2", "3-3"], got
+    assert [r["greedy"] for r in lines("drey", "no draft, all threads")] == ["2", "1"], got
+    cells = lambda way: [line.split(" | ")[-3:] for line in out.split("\n") if line.startswith("| llama.cpp b1 | " + way)]
+    assert cells("no flash") == [["3 of 3", "0 of 3", "- |"]] and cells("draft model |") == [["3 of 3", "3 of 3", "24 |"]], out
+    assert "ik_llama.cpp, lookup: the server ended while it was loading: no such way" in out, out
+    assert out.count("ik_llama.cpp, lookup") == 1, out  # not once for each block
+    assert all(r["greedy_text"] != r["seeded_text"] for r in lines("llama.cpp", "no flash attention"))
+    out = bench(*words, "--parts", "drey")
+    assert rows_of(results) == got and "prompts 1-2" not in out, out
+    with open(results) as f:
+        text = f.read()
+    with open(results, "w") as f:  # a text of the peer's that is lacking, and a fault of drey's
+        f.write("".join(line for line in text.splitlines(True) if "draft model,3," not in line))
+    assert "prompts 3-3: 1 of 1 greedy" in bench(*words, "--ways", "draft model", "--parts", "peers")
+    fault = [",".join((*line.split(",")[:-6], "0", *line.split(",")[-5:])) if "no draft, all threads\",1-2" in line
+             else line for line in text.splitlines(True)]
+    with open(f"{folder}/fault", "w") as f:
+        f.writelines(fault)
+    out = bench("equal", "--show", "--results", f"{folder}/fault", status=1)
+    assert "| 3 of 3 | 1 of 3 | - |" in out, out
+    assert "no way 'sideways'" in bench(*words, "--ways", "sideways", status=1)
+
+
+def peer(folder, toy):
+    server = server_of(folder, "server", "echo no such;")
     words = ["edge", server, "--results", f"{folder}/peer", "--target", toy, "--draft", toy, "--limits", "0",
              "--per-group", "1", "--tokens", "12", "--peer-memory-tokens", "9", "--peer-drafts", "3:0"]
     out = bench(*words)
@@ -411,7 +459,7 @@ def main():
         toy = f"{folder}/toy.gguf"
         for name, layers in (("toy", []), ("draft", ["2"]), ("deep", ["8"]), ("half", ["4"])):
             subprocess.run([MAKE_TOY, f"{folder}/{name}.gguf", *layers], check=True)
-        for part in (versus, against, peer, waits, edge, exits, texts_at_once, units, simulate, pictures, failures):
+        for part in (versus, against, peer, equal, waits, edge, exits, texts_at_once, units, simulate, pictures, failures):
             part(folder, toy)
 
 

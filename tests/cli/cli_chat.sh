@@ -102,6 +102,29 @@ cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer after 
 printf '/load long\n/reset\n' | talk -c 20000 || wrong "a long conversation was not loaded: $(cat err)"
 
 # Commands.
+# Settings, the last message taken back, a file in a message, a message of several lines.
+printf 'hello\n/set temperature 1\n/set seed 1\n/undo\nhello\n/save set.1\n' | talk -n 12 || wrong "/set: $(cat err)"
+printf 'hello\n/save set.2\n' | talk "${sampled[@]}"
+[ "$(messages set.1)" = "$(messages set.2)" ] || wrong "/set or /undo: $(messages set.1)"
+printf '/set temperature 1\n/set n-predict 7\n/set system Rhyme.\n/show\n' | talk || wrong "/show: $(cat err)"
+for line in '^temperature  *1$' '^n-predict  *7$' '^system  *Rhyme.$'; do
+    grep -q "$line" err || wrong "/show: $(cat err)"
+done
+printf '/read\n' | talk || wrong "/read: $(cat err)"
+for bad in '/set temperature hot' '/set warmth 1' '/set' '/undo' '/read no-such-file'; do
+    printf '%s\n' "$bad" | talk && wrong "$bad: $(cat err)"
+done
+printf 'print(1)\n```\n' >a.py
+printf '/read a.py\nWhat?\n"""\n/one\n\ntwo\\\n"""\n"""three"""\n/save read\n' | talk -n 2 || wrong "/read: $(cat err)"
+python3 - "$(messages read)" <<'END' || wrong "/read, or triple quotes: $(messages read)"
+import json, sys
+said = [m["content"] for m in json.loads(sys.argv[1])["messages"] if m["role"] == "user"]
+assert said == ["File a.py:\n````\nprint(1)\n```\n````\n\nWhat?", "/one\n\ntwo\\", "three"], said
+END
+printf 'a\0b' >a.bin
+printf '/read a.bin\n' | talk && wrong "a file that is no text"
+said "a.bin is no text file"
+
 printf '/nope\n' | talk && wrong "an unknown command"
 said "/help"
 printf '/retry\n' | talk && wrong "/retry without an answer"
@@ -158,7 +181,7 @@ printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$
 cp out first
 printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
 cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
-said "reused 128 of " # whole blocks of 64
+said "reused 184 of 185 " # all but the last token
 # On a disk that is full they are kept in memory alone, which is said once. A sanitizer that writes
 # files cannot run under the limit.
 if ! grep -qa __tsan_init "$drey"; then

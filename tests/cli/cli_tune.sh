@@ -26,6 +26,7 @@ grep -qF "$kept" "$tmp/show" || wrong "--show does not name the file: $(cat "$tm
 [ "$(tail -n 1 "$tmp/out")" = "$(cat "$tmp/show")" ] || wrong "--show differs from tune"
 
 # Every choice: shown as it is kept, and the same text.
+set_key early_amx false
 for fetch in sparse near far; do
     for tile in halves lines chains; do
         set_key fetch "\"$fetch\""

@@ -19,6 +19,20 @@ done >"$tmp/here/p.jsonl"
 printf 'The sky is blue because the air scatters it.\n%.0s' {1..60} >"$tmp/here/wiki.txt"
 "$drey" run -m "$tmp/here/t.gguf" -d lookup --policy specinfer -q -n 100 --ignore-eos -p a --trace "$tmp/here/t.json" >/dev/null
 
+python3 tests/convert/hub_folder.py "$tmp/here/t.gguf" "$tmp/here/Qwen2.5-7B-Instruct"
+
+# The hub that models come from.
+for name in Qwen/Qwen2.5-7B-Instruct-GGUF OWNER/NAME; do
+    mkdir -p "$tmp/hub/$name"
+    cp "$tmp/here/d.gguf" "$tmp/hub/$name/d-Q4_K_M.gguf"
+done
+python3 tests/pull/faulty_hub.py "$tmp/hub" "$tmp/port" &
+hub=$!
+trap 'kill $hub; rm -rf "$tmp"' EXIT
+while [ ! -s "$tmp/port" ]; do sleep 0.1; done
+HF_ENDPOINT=http://127.0.0.1:$(cat "$tmp/port")
+export HF_ENDPOINT DREY_MODELS=$tmp/models no_proxy=127.0.0.1
+
 echo "Hello." >"$tmp/typed" # to those that read standard input
 
 # The command, for less than it would do by itself, where that takes long; and a server that ends
@@ -74,7 +88,7 @@ done
 while read -r line; do
     try docs/reference/drey.1 "$line"
 done < <(sed -n 's/^\.Dl \$ //p' docs/reference/drey.1 | sed 's/\\(dq/"/g')
-for page in README.md docs/*/*.md; do
+for page in README.md docs/*/*.md docs/*/*/*.md; do
     case $page in docs/reference/server.md | docs/guide/chat.md) continue ;; esac
     while IFS= read -r -d '' block; do
         try "$page" "$block"

@@ -21,6 +21,7 @@ static void check_head(const uint8_t *bytes, size_t n, const http_head *h)
     check_part(h->origin, bytes, n);
     check_part(h->authorization, bytes, n);
     check_part(h->api_key, bytes, n);
+    check_part(h->conversation, bytes, n);
     check_part(h->asked_headers, bytes, n);
     FUZZ_CHECK(h->path.n >= 1 && (h->path.text[0] == '/' || http_part_is(h->path, "*")));
     FUZZ_CHECK(http_path_front(h->path, "/a/") <= h->path.n);

@@ -56,7 +56,8 @@ static void make(void)
     for (int32_t i = 0; i < N_IDS; i++)
         ids[i] = 3 * i + 1;
     memcpy(padded, &origin, sizeof origin);
-    snprintf(path, sizeof path, "%s/%016llx.kept", options.folder,
+    snprintf(path, sizeof path, "%s/%016llx-%016llx.kept", options.folder,
+             (unsigned long long)hash_of(padded, sizeof padded, NULL, 0),
              (unsigned long long)hash_of(padded, sizeof padded, ids, IDS_BYTES));
 }
 

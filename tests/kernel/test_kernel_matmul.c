@@ -378,9 +378,11 @@ static problem problem_make(const type_entry *e, int32_t n_rows, int32_t n, int6
     free(rows);
     p.x = must_alloc((size_t)(n * k) * sizeof(float));
     acts_fill(p.x, n, k);
-    /* Equal weights meet equal activations: nothing cancels, integers are as large as they get. */
+    /* Equal weights meet equal activations: nothing cancels, integers are as large as they get. In
+     * two rows of four only 16 of 64 are not zero: quantised they are larger, and so are their sums
+     * over 16. */
     for (int64_t i = 0; i < n * k && kind != FILL_RANDOM; i++)
-        p.x[i] = i / k % 2 ? -3.0f : 3.0f;
+        p.x[i] = i / k % 4 >= 2 && i % k % 64 >= 16 ? 0.0f : i / k % 2 ? -3.0f : 3.0f;
     return p;
 }
 
@@ -494,6 +496,10 @@ TEST(test_tiles_used)
         free(problem_run(&p, "amx (emulated)", 0, 9));
         assert_true(test_tile_counts().products >= before + 16); /* 2 x 16 rows, 8 x 64 k */
         problem_free(&p);
+        /* They rearrange activations once a call, so a call should have many groups. */
+        const matmul_kernel *m = &test_table("amx (emulated)")->matmul[types[i].type];
+        assert_int_equal(matmul_groups(m, 8), 1);
+        assert_true(matmul_groups(m, 9) >= 8);
     }
 }
 
@@ -503,9 +509,14 @@ static tile_counts unit_counts(tensor_type type, int32_t block_k)
 {
     if (block_k == 32) /* 8 blocks of one plane, C of both halves emptied after each */
         return (tile_counts){16, 24, 16};
-    if (type == TYPE_Q2_K || type == TYPE_Q3_K) /* one plane, in two C a half */
-        return (tile_counts){8, 12, 4};
-    return (tile_counts){16, 20, 4};
+    bool one = type == TYPE_Q2_K || type == TYPE_Q3_K; /* plane */
+    tile_counts c = one ? (tile_counts){8, 12, 2} : (tile_counts){16, 20, 4};
+    if (type == TYPE_Q2_K || type == TYPE_Q4_K || type == TYPE_Q5_K) { /* minima */
+        c.products += 2;
+        c.loads += 3;
+        c.stores += 2;
+    }
+    return c;
 }
 
 static tile_counts counts_since(tile_counts before)

@@ -107,7 +107,8 @@ def chats(s):
 
 
 def forms(s):
-    """Texts of a form, by each of its names: they are of it, those of drey run, also in company."""
+    """Texts that follow a grammar, by each of its fields: they satisfy it and equal those of
+    drey run, also in company."""
     schema = {"type": "object", "properties": {"tree": {"type": "string", "maxLength": 8}, "n": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["tree", "n"]}
     path = f"{folder}/schema.json"
     with open(path, "w") as file:
@@ -340,7 +341,8 @@ def kept_beginnings():
             check((cached >= 64) == (start + slot > 0), f"start {start}, slot {slot}: {cached} tokens came back")
             check(answer["timings"]["cache_n"] + answer["timings"]["prompt_n"] == answer["usage"]["prompt_tokens"], f"timings: {answer['timings']}")
         check(s.metric("drey:prefix_damaged_files_total") == 0 and "damaged" not in s.errors(), "damage where there is none")
-        check(s.metric("drey:prefix_restored_tokens_total") >= 64, "restored tokens were not counted")
+        check(s.metric("drey:prefix_copied_tokens_total") >= 64, "copied tokens were not counted")
+        check((s.metric("drey:prefix_restored_tokens_total") >= 64) == (start == 1), "restored tokens were not counted")
         check(s.stop() == 0, "the server's end")
     # Files that were damaged are not used, and that is said.
     for name in os.listdir(f"{folder}/kept"):
@@ -361,6 +363,38 @@ def kept_beginnings():
     check(s.stop() == 0, "the end after damage")
 
 
+def parts_of_beginnings():
+    """Where a prompt begins to differ from what was known, at any token, and who knew it."""
+    options = ("-d", "none", "-c", "512", "--sessions", "2", "--prefix-memory", "2M", "--prefix-folder", f"{folder}/parts")
+    said = [{"role": "system", "content": "abcdefghij" * 8}, {"role": "user", "content": "klmnopqrst" * 4}, {"role": "assistant", "content": "first answer"}, {"role": "user", "content": "second question"}]
+    other = said[:1] + [{"role": "user", "content": "klmnopqrst" * 2 + "K" * 20}] + said[2:]
+
+    def ask(s, messages, **more):
+        status, answer = s.post("/v1/chat/completions", dict(plain, messages=messages, max_tokens=4, **more))
+        check(status == 200, f"beginnings: {answer}")
+        prefix, cached = answer["drey"]["prefix"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+        check(prefix["tokens"] == cached == sum(prefix[k] for k in ("session", "other_session", "memory", "folder")), f"the sum of {prefix}")
+        return answer["choices"][0]["message"]["content"], prefix
+
+    s = Server(drey, model, *options).wait_ready()
+    text, prefix = ask(s, said[:2])
+    check(prefix["tokens"] == 0 and prefix["differs_at_message"] == 0, f"nothing was known: {prefix}")
+    wanted, prefix = ask(s, other, cache_prompt=False, id_slot=1)
+    check(prefix["tokens"] == 0, f"nothing may be used: {prefix}")
+    _, prefix = ask(s, said, id_slot=0)
+    check(prefix["differs_at_message"] == 2 and prefix["session"] >= 120, f"another turn: {prefix}")
+    _, first = ask(s, other, id_slot=0)
+    check(first["differs_at_message"] is None and first["other_session"] > 0, f"another session's text: {first}")
+    check(s.stop() == 0, "the end")
+    s = Server(drey, model, *options).wait_ready()
+    third = said[:1] + [{"role": "user", "content": "klmnopqrst" * 2 + "L"}] + said[2:]
+    _, prefix = ask(s, third)
+    check(prefix["differs_at_message"] == 1 and prefix["folder"] == prefix["tokens"] == prefix["differs_at"] >= 80, f"of the folder: {prefix}")
+    again, prefix = ask(s, other)
+    check(again == wanted and prefix["folder"] > 0, f"after a restart: {prefix}")
+    check(s.stop() == 0, "the end")
+
+
 def slash():
     """A name with a slash, as written and in percents."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", "--alias", "org/toy,second").wait_ready()
@@ -374,6 +408,22 @@ def slash():
     check(s.stop() == 0, "the end of the server with a slash")
 
 
+def predictions(s, wanted):
+    """The same text with a prediction that is right, wrong or too long; its tokens are counted."""
+    for prompt, text in wanted.items():
+        for content in (text, [{"type": "text", "text": text[:20]}, {"type": "text", "text": text[20:]}], "tree " * 400, ""):
+            status, answer = s.post("/v1/completions", dict(plain, prompt=prompt, prediction={"type": "content", "content": content}))
+            check(status == 200 and answer["choices"][0]["text"] == text, f"another text with a prediction: {answer}")
+            details = answer["usage"].get("completion_tokens_details")
+            check((details is None) == (content == ""), f"without a prediction: {answer['usage']}")
+            if content == text:
+                came, rest = details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
+                check(came > 0 and rest >= 0 and came <= N, f"the prediction's tokens: {details}")
+    for wrong in ("text", {"type": "content"}, {"type": "other", "content": "x"}, {"type": "content", "content": [{"type": "image"}]}):
+        status, answer = s.post("/v1/completions", dict(plain, prompt="a", prediction=wrong))
+        check(status == 400 and "prediction" in answer["error"]["message"], f"prediction {wrong}: {status} {answer}")
+
+
 def main():
     wanted = {p: run(drey, model, p, N, "--ignore-eos") for p in prompts}
     for options in (("-d", draft, "--policy", "specinfer", "--sessions", "3", "-c", "256"), ("-d", "lookup", "--sessions", "2", "-c", "128")):
@@ -381,6 +431,7 @@ def main():
         same_texts(s, wanted)
         same_texts_together(s, wanted)
         without_drafts(s, wanted)
+        predictions(s, wanted)
         if "3" in options:
             chats(s)
             forms(s)
@@ -399,4 +450,5 @@ def main():
 main()
 slash()
 kept_beginnings()
+parts_of_beginnings()
 done()

@@ -32,38 +32,55 @@ def bad_bodies(s):
     refused(s, text, {"prompt": ""}, 400, "empty")
     refused(s, text, {"prompt": [1, -1]}, 400, "ids are 0 to")
     refused(s, text, {"prompt": [1.5]}, 400, "ids are 0 to")
-    refused(s, text, {"prompt": ["a", "b"]}, 400, "2 prompts")
-    refused(s, text, {"prompt": [[1], [2]]}, 400, "2 prompts")
     refused(s, "/completion", {"prompt": "a " * 3000}, 400, "exceed_context_size_error", "exceeds the available context size of 2000")
     for path, body in ((text, {"prompt": "a " * 3000}), (chat, {"messages": [{"role": "user", "content": "a " * 3000}]})):
         status, error = s.post(path, body)[0], s.post(path, body)[1]["error"]
         check((status, error["code"], error["type"], error["n_ctx"]) == (400, "context_length_exceeded", "exceed_context_size_error", 2000)
-              and error["n_prompt_tokens"] > 2000 and "exceeds the available context size" in error["message"], f"too long: {error}")
+              and error["n_prompt_tokens"] > 2000 and "prompt is too long" in error["message"] and "exceeds the available context size" in error["message"],
+              f"too long (litellm and LangChain look for these words): {error}")
     for key, value in (("temperature", -1), ("temperature", "hot"), ("top_p", 2), ("n", 0), ("n", 100), ("max_tokens", "x"), ("max_tokens", 1.5),
                        ("seed", "x"), ("stream", 1), ("stop", 5), ("speculative", {"n_max": 3}), ("stop", ["x"] * 17), ("stop", "x" * 5000), ("logit_bias", 1), ("logit_bias", {"999999": 1}),
                        ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
         refused(s, text, {"prompt": "a", key: value}, 400, key)
-    for key, value in (("presence_penalty", 0.5), ("frequency_penalty", 1), ("repeat_penalty", 1.1), ("mirostat", 2), ("grammar", "root ::= x"),
-                       ("json_schema", {"not": {"type": "null"}}), ("response_format", {"type": "json_schema"}), ("guided_regex", "(a"),
+    for key, value in (("repeat_penalty", 200), ("repeat_last_n", -2), ("dry_multiplier", -1), ("dry_base", "x"), ("mirostat", 2), ("grammar", "root ::= x"),
+                       ("json_schema", {"contains": {"type": "null"}}), ("response_format", {"type": "json_schema"}), ("guided_regex", "(a"),
                        ("guided_choice", [1]), ("guided_json", "{"), ("guided_json", False), ("guided_grammar", 5), ("structured_outputs", {"structural_tag": "x"}),
-                       ("structured_outputs", 1), ("json_schema", {"enum": ["x" * 70000]}), ("grammar", "root ::= root \"a\" | \"b\""), ("best_of", 2), ("echo", True), ("suffix", "x"),
-                       ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}]), ("presence_penalty", -1), ("frequency_penalty", -1),
-                       ("repeat_penalty", -1), ("presence_penalty", "x"), ("top_n_sigma", 1), ("t_max_predict_ms", 5),
+                       ("structured_outputs", 1), ("json_schema", {"enum": ["x" * 70000]}), ("grammar", "root ::= root \"a\" | \"b\""), ("best_of", 2), ("echo", 5),
+                       ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}]), ("presence_penalty", -101), ("frequency_penalty", True),
+                       ("repeat_penalty", -1), ("presence_penalty", "x"), ("top_n_sigma", 1), ("t_max_predict_ms", "x"), ("n_indent", -1),
                        ("function_call", {"name": "f"}), ("function_call", "f"), ("modalities", ["audio"]), ("modalities", ["text", "audio"]),
                        ("modalities", "text"), ("reasoning_effort", "high"), ("reasoning_format", "deepseek"), ("web_search_options", {}),
                        ("guided_grammar", "x"),
-                       ("format", "json"), ("options", {"num_ctx": 5}), ("repetition_penalty", 1.1),
+                       ("format", "json"), ("options", {"num_ctx": 5}), ("repetition_penalty", -1), ("samplers", [1]), ("samplers", 5),
                        ("min_tokens", 5), ("length_penalty", 2), ("top_a", 0.1), ("smoothing_factor", 1), ("bad_words", ["a"]), ("enable_thinking", False),
                        ("thinking", {"type": "enabled"}), ("stop_token_ids", [1]), ("use_beam_search", True), ("chat_template", "x"),
+                       ("adaptive_target", 0.5), ("n_cmpl", 2), ("grammar_lazy", True), ("reasoning_budget_tokens", 0),
+                       ("thinking_budget_tokens", 5), ("image_data", [{}]), ("skip_special_tokens", False), ("logits_processors", ["x"]),
+                       ("return_token_ids", True), ("return_tokens_as_token_ids", True), ("prompt_embeds", "x"), ("include_reasoning", False),
+                       ("thinking_token_budget", 5), ("watermark", True), ("details", True), ("decoder_input_details", True), ("return_full_text", True),
+                       ("top_n_tokens", 2), ("adapter_id", "a"), ("num_beams", 4), ("penalty_alpha", 0.5), ("min_new_tokens", 1), ("plugins", [{"id": "web"}]),
+                       ("typical", 0.5), ("mirostat_mode", 2), ("dynamic_temperature", True), ("rep_pen", -1), ("add_bos_token", False), ("ban_eos_token", True),
+                       ("banned_strings", ["a"]), ("custom_token_bans", "5"), ("grammar_string", "x"), ("reasoning", {"effort": "low"}), ("reasoning", {}),
+                       ("do_sample", 1), ("max_new_tokens", "x"), ("stopping_strings", 5),
                        ("truncate_prompt_tokens", 5), ("verbosity", "low"), ("stream_options", 5), ("response_format", "x"), ("response_format", {"type": 1})):
         refused(s, text, {"prompt": "a", key: value}, 400, f"'{key}'")
     refused(s, text, {"prompt": "a", "guided_regex": "a", "guided_choice": ["a"]}, 400, "send one")
+    refused(s, text, {"prompt": "a", "suffix": "x"}, 501, "fill in the middle")
+    refused(s, "/infill", {"input_prefix": "a"}, 400, "'input_suffix'")
+    refused(s, "/infill", {"input_prefix": "a", "input_suffix": "b"}, 501, "fill in the middle")
+    refused(s, text, {"prompt": ["a"] * 9}, 400, "9 prompts")
+    refused(s, text, {"prompt": ["a", ""]}, 400, "empty")
+    refused(s, text, {"prompt": {"prompt_string": "a", "multimodal_data": "x"}}, 400, "multimodal_data")
+    refused(s, "/completion", {"prompt": "a", "response_fields": [5]}, 400, "'response_fields'")
+    refused(s, "/completion", {"prompt": "a", "response_fields": ["x"] * 40}, 400, "'response_fields'")
     refused(s, text, {"prompt": "a", "guided_regex": "a", "ignore_eos": True}, 400, "ignore_eos")
     for key, value in (("presence_penalty", 0), ("frequency_penalty", 0.0), ("repeat_penalty", 1), ("tools", []), ("best_of", 1), ("stop", None),
                        ("response_format", {"type": "text"}), ("grammar", ""), ("guided_regex", None), ("logit_bias", {}), ("user", "me"), ("max_tokens", None), ("suffix", ""), ("top_k", -1),
                        ("top_n_sigma", -1), ("t_max_predict_ms", -1), ("function_call", "auto"), ("modalities", ["text"]), ("reasoning_format", "auto"),
                        ("stream_options", {}), ("reasoning_effort", None), ("repetition_penalty", 1.0), ("min_tokens", 0), ("guided_json", None),
-                       ("stop_token_ids", []), ("use_beam_search", False), ("smoothing_factor", 0), ("model", "gpt-9")):
+                       ("adaptive_target", -1), ("n_cmpl", 1), ("grammar_lazy", False), ("reasoning_budget_tokens", -1), ("skip_special_tokens", True), ("include_reasoning", True),
+                       ("add_bos_token", True), ("ban_eos_token", False), ("num_beams", 1), ("plugins", []), ("rep_pen", 1), ("max_new_tokens", 5), ("do_sample", True),
+                       ("custom_token_bans", ""), ("reasoning", None), ("stop_token_ids", []), ("use_beam_search", False), ("smoothing_factor", 0), ("model", "gpt-9")):
         status, answer = s.post(text, {"prompt": "a", "max_tokens": 1, key: value})
         check(status == 200, f"{key} {value}: {answer}")
     hello = [{"role": "user", "content": "a"}]
@@ -165,6 +182,28 @@ def hang_ups(s):
     check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200, "no request is served after hang-ups")
 
 
+def silent_clients(s):
+    """Who sends no more still reads; who has gone as well frees the session."""
+    short, path = dict(long_text, max_tokens=8), b" /v1/completions "
+    for stream in False, True:
+        for version in b"HTTP/1.1", b"HTTP/1.0":
+            body = json.dumps(dict(short, stream=stream)).encode()
+            c = s.connect()
+            c.sendall(b"POST" + path + version + b"\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            if version == b"HTTP/1.1" or stream:
+                c.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: c.recv(65536), b""))
+            check(b" 200 OK" in answer and b'"finish_reason":"length"' in answer, f"a client that sends no more ({version}, {stream}): {answer[:300]}")
+            c.close()
+    body = json.dumps(long_text).encode()
+    c = s.connect()
+    c.sendall(b"POST" + path + b"HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    c.shutdown(socket.SHUT_WR)
+    c.recv(10)
+    c.close()
+    check(s.idle(), "a client that sent no more, and left, keeps its session")
+
+
 def keys():
     s = Server(drey, model, *usual, "--api-key", "alpha,beta", "--cors-origin", "https://a.example,localhost").wait_ready()
     asks = {"prompt": "a", "max_tokens": 1}
@@ -210,26 +249,27 @@ def slow_clients(s):
     check(len(answers) == 4 and all(b" 408 " in a[:20] for a in answers), f"slow clients: {answers}")
 
 
-def pings():
+def pings(path, more, *marks):
     """While others write, a client that waits hears that the server is there: after as many texts
     as take so long on this machine."""
     s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "4000", "--queue", "512", "--connections", "514").wait_ready()
-    body = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
+    write = json.dumps({"prompt": "a", "max_tokens": 3900, "ignore_eos": True, "stream": True}).encode()
+    wait = json.dumps({"max_tokens": 9, "stream": True, **more}).encode()
     heard, n_texts = b"", 1  # before its own text begins
-    while heard.count(b":\n\n") < 2 and n_texts <= 512:
+    while not all(m in heard for m in marks) and n_texts <= 512:
         clients = [s.connect() for _ in range(n_texts + 1)]
-        for c in clients:
-            c.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        answer, more = b"", b"more"
-        while answer.count(b":\n\n") < 2 and b"data:" not in answer and more:
-            more = clients[-1].recv(1000)
-            answer += more
-        heard = answer.split(b"data:")[0]
+        for c, at, body in [(c, b"/v1/completions", write) for c in clients[:-1]] + [(clients[-1], path.encode(), wait)]:
+            c.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (at, len(body)) + body)
+        answer, piece = b"", b"more"
+        while not all(m in answer for m in marks) and b"delta" not in answer and b"choices" not in answer and piece:
+            piece = clients[-1].recv(1000)
+            answer += piece
+        heard = answer.split(b"delta")[0].split(b"choices")[0]
         for c in clients:
             c.close()
         check(s.idle(), "clients that went are still written for")
         n_texts *= 2
-    check(b" 200 " in heard[:20] and b"text/event-stream" in heard and heard.count(b":\n\n") >= 2, f"a client that waits gets {answer[:400]}")
+    check(b" 200 " in heard[:20] and b"text/event-stream" in heard and all(m in heard for m in marks), f"{path}: a client that waits gets {answer[:900]}")
     check(s.stop() == 0, "the end after pings")
 
 
@@ -275,6 +315,7 @@ def limits():
     unread = len(c.recv(1 << 20, socket.MSG_WAITALL))
     check(0 < unread < 100000, f"{unread} bytes wait in the socket of a client that never read")
     c.close()
+    check(s.idle(), "the text of a client that was left is still written")
     # One writes, one waits, the third hears when to come again.
     asked = []
 
@@ -390,12 +431,16 @@ def main():
     bad_bodies(s)
     bad_http(s)
     hang_ups(s)
+    silent_clients(s)
     check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
     keys()
     limits()
     full_house()
     no_queue()
-    pings()
+    pings("/v1/completions", {"prompt": "a"}, b":\n\n\r\n000003\r\n:\n\n")
+    hello = {"messages": [{"role": "user", "content": "a"}]}
+    pings("/v1/messages", hello, b"event: message_start\n", b"event: ping\n")
+    pings("/v1/responses", {"input": "a"}, b"event: response.created\n", b"event: keepalive\ndata: {\"type\":\"keepalive\",\"sequence_number\":2}\n\n")
     full_disk()
     the_end()
 

@@ -20,9 +20,9 @@ def check(good, what):
 class Server:
     """drey serve on a free port; stop() says how it ended."""
 
-    def __init__(self, drey, model, *options, log=None):
+    def __init__(self, drey, model, *options, log=None, memory="unlimited"):
         self.log = log or tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([drey, "serve", "-m", model, "--port", "0", "-t", "1", "--memory", "unlimited", *options],
+        self.process = subprocess.Popen([drey, "serve", *(["-m", model] if model else []), "--port", "0", "-t", "1", "--memory", memory, *options],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline().strip()
         if not line:
@@ -113,6 +113,19 @@ class Server:
         c.close()
         return r.status, events
 
+    def named_events(self, path, body):
+        """The values of a stream whose events bear their type as a name."""
+        status, headers, text = self.request("POST", path, dict(body, stream=True))
+        check(status == 200 and headers["Content-Type"] == "text/event-stream", f"a stream: {status} {headers}")
+        found = []
+        for event in text.decode().split("\n\n"):
+            if event and not event.startswith(":"):
+                name, data = event.split("\n")
+                check(data.startswith("data: "), f"an event: {event!r}")
+                found.append(json.loads(data[6:]))
+                check(name == "event: " + found[-1]["type"], f"an event's name: {event!r}")
+        return found
+
     def metric(self, name):
         for line in self.get("/metrics")[1].decode().splitlines():
             if line.startswith(name + " "):
@@ -140,6 +153,18 @@ def together(ask, each):
         t.start()
     for t in threads:
         t.join()
+
+
+def children(parent):
+    """The processes that a process has begun."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                found += [int(pid)] if int(f.read().rsplit(")", 1)[1].split()[1]) == parent else []
+        except OSError:
+            pass  # it has ended
+    return found
 
 
 def run(drey, model, prompt, n, *options):

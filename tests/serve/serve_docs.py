@@ -1,6 +1,6 @@
-"""Tries out every example of docs/reference/server.md: the answer has the members that are shown.
+"""Tries out every example of docs/reference/server*.md: the answer has the members that are shown.
 serve_docs.py DREY FOLDER"""
-import shlex
+import glob, shlex
 
 from serve_client import *
 
@@ -21,7 +21,7 @@ def has(shown, got, where):
             for value in shown[:1]:
                 has(value, got[0], f"{where}[0]")
     elif isinstance(shown, bool) or shown is None or (isinstance(shown, str) and shown != "..."):
-        check(got == shown or where.endswith(("finish_reason", "stop_type", "finish")), f"{where} is {got!r} and not {shown!r}")
+        check(got == shown or where.endswith(("finish_reason", "stop_type", "finish", "stop_reason")), f"{where} is {got!r} and not {shown!r}")
     else:
         kind = str if shown == "..." else (int, float)
         check(isinstance(got, kind) and not isinstance(got, bool), f"{where} is {got!r}")
@@ -59,9 +59,9 @@ def fits(wanted, event):
 
 
 def main():
-    text = open("docs/reference/server.md").read()
+    text = "".join(open(page).read() for page in sorted(glob.glob("docs/reference/server*.md")))
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S)
-    s = Server(drey, f"{folder}/toy.gguf", "-d", f"{folder}/draft.gguf", "-c", "256").wait_ready()
+    s = Server(drey, f"{folder}/toy.gguf", "-d", f"{folder}/draft.gguf", "-c", "1024").wait_ready()
     n_tried = 0
     for (kind, command), (shown_kind, shown) in zip(blocks, blocks[1:] + [("", "")]):
         where = command.split("\n")[0][:60]
@@ -89,8 +89,8 @@ def main():
     check(n_tried >= 12, f"{n_tried} examples were found")
     # Every endpoint that there is is named there.
     routes = set(re.findall(r'^    \{"(/[^"]*)"', open("serve/api/routes.c").read(), re.M))
-    for path in routes - {"/index.html", "/v1/health", "/models", "/completions", "/chat/completions"}:
-        check(re.search(re.escape(path) + r"[`\s?]", text), f"docs/reference/server.md does not name {path}")
+    for path in routes - {"/index.html", "/v1/health", "/models", "/completions", "/chat/completions", "/chat/completions/input_tokens", "/responses"}:
+        check(re.search(re.escape(path) + r"[`\s?]", text), f"docs/reference does not name {path}")
     check(s.stop() == 0, "the server's end")
 
 

@@ -58,7 +58,7 @@ def raises(kind, what, call):
 create = client.chat.completions.create
 raises(openai.BadRequestError, "a bad temperature", lambda: create(model=model, messages=messages, temperature=-2))
 raises(openai.BadRequestError, "too long", lambda: create(model=model, messages=[{"role": "user", "content": "a b " * 2000}]))
-raises(openai.BadRequestError, "tools", lambda: create(model=model, messages=messages, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}]))
+raises(openai.BadRequestError, "tools", lambda: create(model=model, messages=messages, tools=[{"type": "function", "function": {"parameters": {}}}]))
 raises(openai.NotFoundError, "another model", lambda: create(model="gpt-4o", messages=messages))
 raises(openai.AuthenticationError, "a wrong key", lambda: openai.OpenAI(base_url=f"{s.address}/v1", api_key="no", max_retries=0).models.list())
 stream = create(model=model, messages=messages, max_tokens=400, stream=True)

@@ -80,6 +80,15 @@ static const drey_sampling samplings[] = {
 static const char *const grammars[] = {
     NULL, "root ::= ([a-z ] | \".\" | \"é\"){1000}",
     "root ::= item{500}\nitem ::= \"def return: \" [a-m]{1,4} [;0-3] | \"The tree\\n\""};
+static const drey_penalties punished[] = {{.repeat = 1},
+                                          {.repeat = 1.3f, .presence = 0.5f, .last_n = 9},
+                                          {.repeat = 1,
+                                           .frequency = 0.4f,
+                                           .last_n = -1,
+                                           .dry_multiplier = 2,
+                                           .dry_base = 1.75f,
+                                           .dry_allowed_length = 1,
+                                           .dry_last_n = -1}};
 typedef struct oracle { /* says at which layers tokens score */
     double often;
     int32_t from; /* layers that are complete; negative: of the last one */
@@ -114,6 +123,7 @@ static const struct {
     [AXIS_CLOCK] = {"clock", 2},
     [AXIS_SESSIONS] = {"sessions", 3},
     [AXIS_GRAMMAR] = {"grammar", COUNT(grammars)},
+    [AXIS_PENALTIES] = {"penalties", COUNT(punished)},
     [AXIS_PAUSE] = {"pause", 3},
 };
 
@@ -148,6 +158,7 @@ const char *matrix_count_name(matrix_count which)
                                                 "outside the slice",
                                                 "blended",
                                                 "under a grammar",
+                                                "penalised",
                                                 "with exits",
                                                 "left early",
                                                 "agreed",
@@ -181,6 +192,8 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[i] = rng_below(r, matrix_values((matrix_axis)i));
     if (rng_below(r, 4)) /* they leave out exits and pauses */
         c->at[AXIS_GRAMMAR] = 0;
+    if (rng_below(r, 4)) /* they leave out exits */
+        c->at[AXIS_PENALTIES] = 0;
     if (rng_below(r, 2)) /* one of those two that have most types */
         c->at[AXIS_MODEL] %= 2;
 }
@@ -209,6 +222,8 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_GRAMMAR] = 0;
     if (at[AXIS_GRAMMAR]) /* it begins again with the text that continues */
         at[AXIS_EXIT] = at[AXIS_PAUSE] = 0;
+    if (at[AXIS_PENALTIES])
+        at[AXIS_EXIT] = 0;
     if (who == DREY_DRAFTER_NONE)
         at[AXIS_WITHOUT] = at[AXIS_LOOKUP] = 0;
     if (who == DREY_DRAFTER_NONE && at[AXIS_POLICY] != POLICY_STD)
@@ -389,6 +404,7 @@ static drey_generate_options options_of_text(writing *into, const int32_t *at, i
     drey_generate_options g = writing_into(into, n);
     const char *grammar = grammars[at[AXIS_GRAMMAR]];
     g.sampling = samplings[at[AXIS_SAMPLING]];
+    g.sampling.penalties = &punished[at[AXIS_PENALTIES]];
     if (grammar) {
         g.ignore_eos = false;
         MUST(drey_grammar_open, &g.grammar, models[at[AXIS_MODEL]].target, DREY_GRAMMAR_GBNF,
@@ -401,10 +417,10 @@ static drey_generate_options options_of_text(writing *into, const int32_t *at, i
 static const writing *wanted(const int32_t *at, int32_t session)
 {
     static writing want[N_MODELS][2][COUNT(samplings)][COUNT(formats)][COUNT(grammars)]
-                       [MOST_SESSIONS];
+                       [COUNT(punished)][MOST_SESSIONS];
     int32_t n = prompt_of(at);
     writing *w = &want[at[AXIS_MODEL]][at[AXIS_PROMPT]][at[AXIS_SAMPLING]][at[AXIS_KV]]
-                      [at[AXIS_GRAMMAR]][session];
+                      [at[AXIS_GRAMMAR]][at[AXIS_PENALTIES]][session];
     if (w->n_ids > 0)
         return w;
     drey_engine_options o = plain_options(models[at[AXIS_MODEL]].target, n + N_TEXT + 4, 1);
@@ -562,6 +578,7 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     total->n[N_OUTSIDE_SLICE] += s.outside_slice;
     total->n[N_BLENDED] += s.accepted_of_draft + s.accepted_of_text;
     total->n[N_UNDER_GRAMMAR] += at[AXIS_GRAMMAR] ? col->got.stats.accepted : 0;
+    total->n[N_PENALISED] += at[AXIS_PENALTIES] ? col->got.stats.accepted : 0;
     total->n[N_EXIT_CASES] += o->exit != DREY_EXIT_OFF;
     total->n[N_LEFT] += x.left;
     total->n[N_AGREED] += x.agreed;
@@ -628,6 +645,25 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
     return n_writing;
 }
 
+/* With the smallest budget where the share asks for it. A plan counts what the process has written
+ * to, which may have become more by the time the engine is opened (TSan's own memory does). */
+static void open_case(engine_place *p, drey_engine_options *o, const engine_tuning *tuning,
+                      bool smallest, const matrix_case *c)
+{
+    const uint64_t all = o->memory_bytes;
+    drey_error err = {0};
+    drey_status status = DREY_ERR_MEMORY;
+    for (int tries = 0; tries < (smallest ? 3 : 1) && status == DREY_ERR_MEMORY; tries++) {
+        o->memory_bytes = all;
+        if (smallest)
+            o->memory_bytes = smallest_budget(o, tuning);
+        p->engine = NULL;
+        status = engine_open(&p->engine, o, tuning, &err);
+    }
+    if (status != DREY_OK)
+        fail_msg("%s: %s", err.message, matrix_case_text(c));
+}
+
 /* Writes all texts. Reads fail after the first token only: loading would begin again. */
 static void write_texts(engine_place *p, column *columns, int32_t n, disk *reading,
                         const matrix_case *c, matrix_totals *total)
@@ -663,12 +699,8 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
                                   .slice_room = SLICE_ROOM,
                                   .device = &fake_device};
     drey_engine_options o = options_of(at, &unit_shares);
-    drey_error err = {0};
-    if (share <= -2)
-        o.memory_bytes = smallest_budget(&o, &tuning);
     engine_place p = {.engine = NULL};
-    if (engine_open(&p.engine, &o, &tuning, &err) != DREY_OK)
-        fail_msg("%s: %s", err.message, matrix_case_text(c));
+    open_case(&p, &o, &tuning, share <= -2, c);
     for (int32_t i = 0; i < o.n_sessions; i++)
         MUST(drey_session_open, &p.session[i], p.engine);
     write_texts(&p, columns, o.n_sessions, &reading, c, total);

@@ -9,30 +9,31 @@
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
+    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
                     * architecture, mixtures of experts last */
-    AXIS_PROMPT,   /* short; long enough that attention is divided between units */
-    AXIS_SAMPLING, /* greedy; a seed with filters; a high temperature without */
-    AXIS_KV,       /* format of keys and values */
-    AXIS_DRAFTER,  /* drey_drafter */
-    AXIS_POLICY,   /* drey_policy, of those that are lossless */
-    AXIS_WITHOUT,  /* the part that is left out: none, each, all */
-    AXIS_LOOKUP,   /* lookup guesses as well as the drafter */
-    AXIS_EXIT,     /* off, or exact where it is said that a layer is enough: never, always, ... */
-    AXIS_UNITS,    /* clusters and devices */
-    AXIS_BOUNDARY, /* of attention between them */
-    AXIS_SHARE,    /* of each matrix that is in memory: all, a number, or what the smallest budget
+    AXIS_PROMPT,    /* short; long enough that attention is divided between units */
+    AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
+    AXIS_KV,        /* format of keys and values */
+    AXIS_DRAFTER,   /* drey_drafter */
+    AXIS_POLICY,    /* drey_policy, of those that are lossless */
+    AXIS_WITHOUT,   /* the part that is left out: none, each, all */
+    AXIS_LOOKUP,    /* lookup guesses as well as the drafter */
+    AXIS_EXIT,      /* off, or exact where it is said that a layer is enough: never, always, ... */
+    AXIS_UNITS,     /* clusters and devices */
+    AXIS_BOUNDARY,  /* of attention between them */
+    AXIS_SHARE,     /* of each matrix that is in memory: all, a number, or what the smallest budget
                     * has */
-    AXIS_SIDECAR,  /* none, packed */
-    AXIS_IO,       /* drey_io */
-    AXIS_READS,    /* quick, slow at random, failing at random */
-    AXIS_TIER,     /* of the processor, by name, or its best */
-    AXIS_THREADS,  /* 1 and up */
-    AXIS_CHUNK,    /* rows of a prompt's pass */
-    AXIS_CLOCK,    /* policies hear of time, or not */
-    AXIS_SESSIONS, /* one; three, in shared passes; three, by turns alone and in shared passes */
-    AXIS_GRAMMAR,  /* none; a loose one; one that forces many bytes */
-    AXIS_PAUSE,    /* none; a text that is ended or cut after some steps, and continued */
+    AXIS_SIDECAR,   /* none, packed */
+    AXIS_IO,        /* drey_io */
+    AXIS_READS,     /* quick, slow at random, failing at random */
+    AXIS_TIER,      /* of the processor, by name, or its best */
+    AXIS_THREADS,   /* 1 and up */
+    AXIS_CHUNK,     /* rows of a prompt's pass */
+    AXIS_CLOCK,     /* policies hear of time, or not */
+    AXIS_SESSIONS,  /* one; three, in shared passes; three, by turns alone and in shared passes */
+    AXIS_GRAMMAR,   /* none; a loose one; one that forces many bytes */
+    AXIS_PENALTIES, /* none; of few tokens; DRY and frequency, of all */
+    AXIS_PAUSE,     /* none; a text that is ended or cut after some steps, and continued */
     N_AXES
 } matrix_axis;
 
@@ -57,7 +58,8 @@ typedef enum matrix_count {
     N_LOST,
     N_OUTSIDE_SLICE,
     N_BLENDED,
-    N_UNDER_GRAMMAR, /* accepted */
+    N_UNDER_GRAMMAR, /* accepted, */
+    N_PENALISED,     /* with penalties as well */
     N_EXIT_CASES,
     N_LEFT,       /* by early exits, */
     N_AGREED,     /* as the whole model has them, */

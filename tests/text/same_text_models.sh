@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The promise on real models: the same token ids for every drafter, policy, budget, thread count,
-# prompt chunk and CPU tier, greedy and with a seed. The small model always, the pair where it is.
-# Heads are those of heads/; with a policy that looks at no clock some of what they guess is right.
+# The promise on real models: drey verify, in memory and in small budgets, with lookup, models and
+# the heads of heads/, whose guesses are partly right with a policy that looks at no clock. The
+# small model always, the pair where it is.
 #   same_text_models.sh DREY
 set -euo pipefail
 drey=${1:?usage: same_text_models.sh DREY}
@@ -17,82 +17,39 @@ if [ ! -f "$smol" ]; then
 fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-question="Write a C function that reverses a singly linked list. Then say in a sentence how it works."
 failed=0
-runs=0
+echo '{"id": "list", "turns": ["Write a C function that reverses a singly linked list. Then say in a sentence how it works."]}' \
+    >"$tmp/prompts"
 
-# write FILE OPTION...: ids into FILE
-write() {
-    local to=$1
-    shift
-    "$drey" run -q --raw-ids --chat -p "$question" --ignore-eos "$@" >"$to" 2>"$tmp/err" || {
-        echo "drey run $*: $(tail -n 1 "$tmp/err")"
-        exit 1
-    }
-}
-# reference OPTION...: plain decoding in memory on one thread
-reference() {
-    write "$tmp/want" -d none -t 1 "$@"
-    [ "$(sort -u "$tmp/want" | wc -l)" -gt 5 ] || { # a text that stands still proves nothing
-        echo "the reference text has fewer than six different tokens"
-        exit 1
-    }
-}
+# same TEXTS_ACCEPTED OPTION...: every way writes the same, and of the first guesses some are right
 same() {
-    write "$tmp/got" "$@"
-    runs=$((runs + 1))
-    cmp -s "$tmp/want" "$tmp/got" || {
-        echo "another text with: $*"
+    local guessed=$1
+    shift
+    "$drey" verify -q -t 2 --prompts "$tmp/prompts" --json "$tmp/json" "$@" >"$tmp/out" 2>&1 || {
+        echo "drey verify $*:"
+        cat "$tmp/out"
         failed=1
+        return
     }
+    python3 - "$tmp/json" "$guessed" <<'PYTHON' || failed=1
+import json, sys
+ways = json.load(open(sys.argv[1]))["ways"]
+of = [w for w in ways if w["way"].startswith("draft " + sys.argv[2])]
+if any("not_run" in w for w in ways) or not of or any(w["accepted"] <= 0 for w in of):
+    sys.exit("not run, or no guess was right: %s" % [w["way"] for w in ways])
+print(sum(w["texts"] for w in ways), "texts compared")
+PYTHON
 }
 
-# same_and_guessed OPTION...: the same, and drafted tokens were accepted
-same_and_guessed() {
-    same --stats "$tmp/stats" "$@"
-    python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["accepted"] <= 0)' \
-        "$tmp/stats" || {
-        echo "no guess was right with: $*"
-        failed=1
-    }
-}
-
-for how in "--temp 0" "--temp 0.8 --top-p 0.95 --seed 11"; do
-    read -ra sampling <<<"$how"
-    base=(-m "$smol" -n 40 "${sampling[@]}")
-    reference "${base[@]}"
-    same "${base[@]}" -d lookup -t 2
-    same "${base[@]}" -d lookup --policy sequence --draft-tokens 4 --memory 48M -t 2
-    same "${base[@]}" -d none --memory 64M -t 1 --prompt-chunk 5
-    same "${base[@]}" -d none --memory 96M -t 2 --io buffered
-    same "${base[@]}" -d "$smol" --memory 180M -t 2
-    same_and_guessed "${base[@]}" -d "$heads/${smol##*/}.drey-medusa" --policy specinfer -t 2
-    same "${base[@]}" -d "$heads/${smol##*/}.drey-medusa" --memory 72M -t 1
-    for tier in avxvnni avx2 i8mm dotprod neon; do
-        if "$drey" run -q "${base[@]}" -n 1 -p a --cpu "$tier" >/dev/null 2>&1; then
-            same "${base[@]}" -d none --cpu "$tier" -t 2
-        fi
-    done
-done
-# The scalar reference is slow: a few tokens of it.
-base=(-m "$smol" -n 8)
-reference "${base[@]}"
-same "${base[@]}" -d none --cpu ref -t 2
-
+same "lookup, policy sequence" -m "$smol" -n 40 -d lookup
+same "lookup, policy edgellm" -m "$smol" -n 40 -d lookup --memory 64M --io buffered --top-p 0.95 --seed 11
+same "model, policy sequence" -m "$smol" -n 40 -d "$smol" --memory 180M --policy sequence
+same "medusa" -m "$smol" -n 40 -d "$heads/${smol##*/}.drey-medusa" --policy specinfer --memory 96M
 if [ -f "$target" ] && [ -f "$draft" ]; then
-    base=(-m "$target" -n 48)
-    reference "${base[@]}"
-    same "${base[@]}" -d "$draft" -t 2
-    same "${base[@]}" -d "$draft" --policy sequence -t 2 --memory 1100M
-    same "${base[@]}" -d "$draft" -t 1 --memory 762M
-    same "${base[@]}" -d none -t 2 --memory 400M --io pread
-    same_and_guessed "${base[@]}" -d "$heads/${target##*/}.drey-medusa" --policy sequence -t 2
-    base+=(--temp 0.7 --top-k 40 --seed 3)
-    reference "${base[@]}"
-    same "${base[@]}" -d "$draft" -t 2 --memory 762M
-    same "${base[@]}" -d "$heads/${target##*/}.drey-medusa" -t 2 --memory 800M
+    same "model, policy sequence" -m "$target" -n 16 -d "$draft" --memory 762M --temp 0.7 --top-k 40
+    same "medusa" -m "$target" -n 16 -d "$heads/${target##*/}.drey-medusa" --policy sequence --memory 800M
+    same "lookup" -m "$target" -n 16 -d lookup --policy sequence --memory 400M --io pread
 else
     echo "not run: the pair of models is not in $models (scripts/get-models.sh)"
 fi
-echo "$runs texts compared"
 exit "$failed"

@@ -178,6 +178,50 @@ TEST(continues_without_new_tokens)
     drey_model_close(&m);
 }
 
+/* With a draft or lookup alone: the text is the same with a prediction that is right, wrong, or
+ * longer than the room for it, also where the text needs that room; the right one saves passes. */
+TEST(a_prediction_is_copied_from)
+{
+    enum { N = 120, N_LONG = 400 };
+    toy_options toy = toy_usual();
+    drey_model *m = toy_open("predicted.gguf", &toy);
+    const int32_t prompt[] = {65, 66, 67};
+    static int32_t many[N_LONG];
+    static writing plain, predicted;
+    drey_error err = {0};
+    for (int32_t i = 0; i < N_LONG; i++)
+        many[i] = 65 + i % 7;
+    for (int with_model = 0; with_model < 2; with_model++) {
+        drey_engine_options o = engine_of(m);
+        o.drafter = with_model ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
+        o.draft = with_model ? m : NULL;
+        o.with = with_model ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+        if (!with_model) /* by the clock, copying may not be worth its rows */
+            o.policy = DREY_POLICY_SEQUENCE;
+        o.n_context = 3 + N + 1;
+        engine_place p = place_open(&o, NULL);
+        drey_session *s = p.session[0];
+        for (int kind = 0; kind < 5; kind++) {
+            writing *w = kind ? &predicted : &plain;
+            *w = (writing){.n_ids = 0};
+            drey_session_reset(s);
+            if (kind == 1 || kind == 4)
+                MUST(drey_session_predict, s, plain.ids, (size_t)plain.n_ids);
+            if (kind == 2)
+                MUST(drey_session_predict, s, many, N_LONG);
+            writing_go_on(w, s, prompt, 3, N, NULL);
+            if (kind)
+                must_be_same_ids(&plain, &predicted, "a prediction");
+            if (kind == 1 && !with_model)
+                assert_true(predicted.stats.n_passes < plain.stats.n_passes);
+        }
+        const int32_t wrong = -5;
+        assert_int_equal(drey_session_predict(s, &wrong, 1, &err), DREY_ERR_USAGE);
+        place_close(&p);
+    }
+    drey_model_close(&m);
+}
+
 TEST(closing_nothing)
 {
     drey_session *s = NULL;

@@ -1,7 +1,9 @@
 /* The OpenCL unit: what it says of libraries that are missing or crash, and, where a device is
  * there (PoCL is one), products of every type with the bits of the plain C kernels, in parts, in
  * ranges of groups, with weights shared and copied, rows in vectors and alone, and attention over
- * keys and values that it reads where they lie. */
+ * keys and values that it reads where they lie.
+ *
+ * With CUDA_LIBRARY, as test_cuda, the same of libdrey-cuda and its devices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +17,23 @@
 #include "unit/opencl/check_attention.h"
 #include "unit/opencl/opencl.h"
 
-#define LIBRARY "libOpenCL.so.1"
+#ifdef CUDA_LIBRARY
+#define LIBRARY      CUDA_LIBRARY
+#define DEVICE_CLASS cuda_class
+#define KIND         "CUDA"
+#else
+#define LIBRARY      "libOpenCL.so.1"
+#define DEVICE_CLASS opencl_class
+#define KIND         "OpenCL"
+#endif
 
 static drey_status open_with(device **d, const char *library, const char *which, bool as_gpu,
                              drey_error *err)
 {
     /* As a device with memory of its own, whose work items are lanes of the hardware. */
-    const opencl_opening how = {.class = &opencl_class,
+    const opencl_opening how = {.class = &DEVICE_CLASS,
                                 .library = library,
-                                .kind = "OpenCL",
+                                .kind = KIND,
                                 .which = which,
                                 .copies = as_gpu,
                                 .lanes = as_gpu ? 1 : 0};
@@ -58,7 +68,7 @@ static device *open_any(bool as_gpu)
     drey_status status = open_with(&d, LIBRARY, NULL, as_gpu, &err);
     if (status == DREY_OK)
         return d;
-    print_message("no OpenCL device is tested: %s\n", err.message);
+    print_message("no " KIND " device is tested: %s\n", err.message);
     skip();
     return NULL;
 }
@@ -66,13 +76,13 @@ static device *open_any(bool as_gpu)
 TEST(test_choice)
 {
     device *d = open_any(false);
-    opencl_class.close(&d);
+    DEVICE_CLASS.close(&d);
     assert_null(d);
-    opencl_class.close(&d);
-    expect_refusal(LIBRARY, "99", "there is no OpenCL device \"99\" here; there is: 0 \"");
+    DEVICE_CLASS.close(&d);
+    expect_refusal(LIBRARY, "99", "there is no " KIND " device \"99\" here; there is: 0 \"");
     expect_refusal(LIBRARY, "no such name", "\"no such name\"");
     MUST(open_with, &d, LIBRARY, "0", false);
-    opencl_class.close(&d);
+    DEVICE_CLASS.close(&d);
 }
 
 static rng random_numbers = {1};
@@ -210,18 +220,19 @@ static void check_types(const tensor_type *types, int32_t n_types, bool as_gpu)
         example_free(&e[i]);
 }
 
+#define LISTED(TYPE, name, act, block_k, block_bytes) TYPE_##TYPE,
+static const tensor_type all_types[] = {KERNEL_TYPES(LISTED)};
+#undef LISTED
+enum { N_TYPES = sizeof all_types / sizeof all_types[0] };
+
 TEST(test_types)
 {
-#define LISTED(TYPE, name, act, block_k, block_bytes) TYPE_##TYPE,
-    static const tensor_type types[] = {KERNEL_TYPES(LISTED)};
-#undef LISTED
-    check_types(types, sizeof types / sizeof types[0], false);
+    check_types(all_types, N_TYPES, false);
 }
 
 TEST(test_as_gpu)
 {
-    static const tensor_type types[] = {TYPE_Q4_K, TYPE_Q5_1, TYPE_IQ4_XS, TYPE_F16};
-    check_types(types, 4, true);
+    check_types(all_types, N_TYPES, true);
 }
 
 /* More results, and more activations, than the buffers hold. */
@@ -233,6 +244,49 @@ TEST(test_parts)
     d->class->close(&d);
     example_free(&e[0]);
     example_free(&e[1]);
+}
+
+/* With activations and results in memory that is lent, where the device takes that. */
+TEST(test_lent_work)
+{
+    device *d = open_any(true);
+    if (!d->class->lend_work) {
+        d->class->close(&d);
+        skip();
+    }
+    example e[N_TYPES];
+    uint8_t *place[N_TYPES], *work;
+    size_t bytes = 0;
+    for (int32_t i = 0; i < N_TYPES; i++) {
+        e[i] = example_make(all_types[i], 768, 5, 1 + i * 5 % 23);
+        bytes += act_bytes(e[i].kernel->act, e[i].n, e[i].k) + 64;
+        bytes += sizeof(float) * (size_t)(e[i].n * e[i].ldy) + 64;
+    }
+    bytes = (bytes + 4095) / 4096 * 4096;
+    work = aligned_alloc(4096, bytes);
+    assert_non_null(work);
+    memset(work, 0, bytes);
+    d->class->lend_work(d, work, bytes);
+    place[0] = work;
+    for (int32_t i = 0; i < N_TYPES; i++) {
+        const size_t of_acts = act_bytes(e[i].kernel->act, e[i].n, e[i].k) / 64 * 64 + 64;
+        memcpy(place[i], e[i].acts, act_bytes(e[i].kernel->act, e[i].n, e[i].k));
+        free(e[i].acts);
+        free(e[i].got);
+        e[i].acts = place[i];
+        e[i].got = (float *)(void *)(place[i] + of_acts);
+        if (i + 1 < N_TYPES)
+            place[i + 1] =
+                place[i] + of_acts + sizeof(float) * (size_t)(e[i].n * e[i].ldy) / 64 * 64 + 64;
+    }
+    check_examples(d, e, N_TYPES, 1);
+    d->class->lend_work(d, NULL, 0);
+    d->class->close(&d);
+    for (int32_t i = 0; i < N_TYPES; i++) {
+        free(e[i].packed - 64);
+        free(e[i].expected);
+    }
+    free(work);
 }
 
 /* ---- Attention ---- */
@@ -297,7 +351,7 @@ TEST(test_attention)
             skip();
         }
         const opencl_opening how = {
-            .class = &opencl_class, .library = LIBRARY, .kind = "OpenCL", .lanes = lanes};
+            .class = &DEVICE_CLASS, .library = LIBRARY, .kind = KIND, .lanes = lanes};
         MUST(opencl_open, &d, &how);
         assert_null(d->class->no_attention(d));
         check_attending(d, KV_F16, 128, lanes ? 2 : CHECK_ROWS);

@@ -81,6 +81,14 @@ static void check_same_cache(const kv_cache *a, const kv_cache *b, int32_t n_gro
                             (size_t)n_groups * kv_group_bytes(a));
 }
 
+static void must_have_restored(const drey_statistics *s, int64_t cached, int64_t restored,
+                               int64_t of_folder)
+{
+    assert_int_equal(s->cached_tokens, cached);
+    assert_int_equal(s->restored_tokens, restored);
+    assert_int_equal(s->folder_tokens, of_folder);
+}
+
 TEST(test_same_bytes)
 {
     rng r = rng_from(1);
@@ -93,30 +101,32 @@ TEST(test_same_bytes)
     write_text(p.session[0], ids, 200, &first);
     assert_int_equal(first.stats.cached_tokens, 0);
     random_ids(&r, ids + 190, 40); /* another end */
+    drey_session_reset(p.session[0]);
     write_text(p.session[1], ids, 230, &again);
-    assert_int_equal(again.stats.cached_tokens, 128);
+    must_have_restored(&again.stats, 190, 190, 0);
     write_text(alone.session[0], ids, 230, &plain);
     must_be_same(&plain, &again, "restored");
     check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 230 / KV_GROUP);
     drey_engine_prefixes(p.engine, &count);
-    assert_int_equal(count.blocks, 4); /* two, and a third of each text */
-    assert_int_equal(count.restored_tokens, 128);
+    assert_int_equal(count.blocks, 6); /* two, and of each text a third and a part */
+    assert_int_equal(count.restored_tokens, 190);
     assert_true(count.files == 0 && count.memory_bytes <= o.memory_bytes);
     /* A session's own beginning, to which the store adds. */
-    MUST(drey_session_sync, p.session[0], ids, 230, NULL);
-    assert_int_equal(p.session[0]->target_kv.n_committed, 190);
+    MUST(drey_session_truncate, p.session[1], 150);
+    MUST(drey_session_sync, p.session[1], ids, 230, NULL);
+    assert_int_equal(p.session[1]->target_kv.n_committed, 149);
     drey_generate_options g;
     drey_generate_options_init(&g);
-    MUST(drey_session_begin, p.session[0], &g, &again.stats);
-    assert_int_equal(p.session[0]->target_kv.n_committed, 192);
-    drey_session_end(p.session[0]);
-    assert_int_equal(again.stats.cached_tokens, 192);
+    MUST(drey_session_begin, p.session[1], &g, &again.stats);
+    assert_int_equal(p.session[1]->target_kv.n_committed, 229);
+    drey_session_end(p.session[1]);
+    must_have_restored(&again.stats, 229, 80, 0);
     place_close(&p);
     place_close(&alone);
 }
 
 /* The last token is computed in any case, for what follows it. */
-TEST(test_whole_blocks)
+TEST(test_last_token)
 {
     rng r = rng_from(5);
     int32_t ids[129];
@@ -125,11 +135,12 @@ TEST(test_whole_blocks)
     engine_place p = open_place(target, &o, false);
     random_ids(&r, ids, 129);
     write_text(p.session[0], ids, 128, &first);
+    drey_session_reset(p.session[0]);
     write_text(p.session[1], ids, 128, &again);
-    assert_int_equal(again.stats.cached_tokens, 64);
+    must_have_restored(&again.stats, 127, 127, 0);
     must_be_same(&first, &again, "restored");
     write_text(p.session[1], ids, 129, &again);
-    assert_int_equal(again.stats.cached_tokens, 128);
+    must_have_restored(&again.stats, 128, 128, 0);
     place_close(&p);
 }
 
@@ -156,7 +167,8 @@ TEST(test_many_texts)
         drey_engine_prefixes(p.engine, &count);
         assert_true(count.blocks <= 5 && count.disk_bytes <= o.disk_bytes && !count.disk_failed);
     }
-    assert_true(n_cached > 0 && count.restored_tokens == n_cached);
+    assert_true(count.restored_tokens > 0 && count.copied_tokens > 0);
+    assert_int_equal(count.restored_tokens + count.copied_tokens, n_cached);
     assert_true(count.kept_blocks > 5 && count.read_blocks > 0 && count.written_blocks > 9);
     place_close(&p);
     place_close(&alone);
@@ -172,7 +184,9 @@ static int64_t cached_after_restart(drey_model *model, const drey_prefix_options
     write_text(p.session[0], ids, n, &got);
     if (right)
         must_be_same(right, &got, "restored");
+    MUST(drey_engine_write_prefixes, p.engine, INT64_MAX, NULL);
     place_close(&p);
+    assert_int_equal(got.stats.folder_tokens, got.stats.cached_tokens);
     return got.stats.cached_tokens;
 }
 
@@ -221,18 +235,21 @@ TEST(test_restart)
     drey_prefix_options o = room_for(8, folder, 20);
     random_ids(&damage_rng, ids, 200);
     engine_place p = open_place(target, &o, false);
+    int64_t n_left;
     write_text(p.session[0], ids, 200, &right);
+    MUST(drey_engine_write_prefixes, p.engine, INT64_MAX, &n_left);
+    assert_int_equal(n_left, 0);
     place_close(&p);
-    assert_int_equal(for_each_file(folder, NULL), 3);
-    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
+    assert_int_equal(for_each_file(folder, NULL), 4);
+    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 199);
     for (int i = 0; i < 5; i++) {
         for_each_file(folder, i % 2 ? cut_off : flip_a_bit);
         assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 0);
-        assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
+        assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 199);
     }
     assert_int_equal(cached_after_restart(other, &o, ids, 200, NULL), 0);
-    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 192);
-    assert_int_equal(for_each_file(folder, NULL), 6);
+    assert_int_equal(cached_after_restart(target, &o, ids, 200, &right), 199);
+    assert_int_equal(for_each_file(folder, NULL), 8);
 }
 
 /* ---- What cannot be ---- */
@@ -246,6 +263,7 @@ TEST(test_refused)
     static writing t;
     engine_place p = open_place(target, &o, false);
     write_text(p.session[0], ids, PREFIX_POSITIONS + 1, &t);
+    MUST(drey_engine_write_prefixes, p.engine, INT64_MAX, NULL);
     must_refuse_engine(&options, NULL, DREY_ERR_IO, "another process");
     place_close(&p);
     MUST(drey_plan_make, &options, NULL, &with);
@@ -266,7 +284,7 @@ TEST(test_refused)
     assert_int_equal(for_each_file(temp_path("used"), NULL), n_files);
 }
 
-/* A disk that is full costs what would have been kept there, and nothing else. */
+/* A disk that is full costs what would have been kept there, and nothing else; it is said. */
 TEST(test_full_disk)
 {
     rng r = rng_from(3);
@@ -275,17 +293,86 @@ TEST(test_full_disk)
     drey_prefixes count;
     drey_prefix_options o = room_for(8, temp_path("full"), 20);
     engine_place p = open_place(target, &o, false);
+    drey_error err = {0};
     random_ids(&r, ids, 200);
     disk_set_full(true);
     write_text(p.session[0], ids, 200, &first);
+    assert_int_equal(drey_engine_write_prefixes(p.engine, INT64_MAX, NULL, &err), DREY_ERR_IO);
+    assert_non_null(strstr(err.message, "4 blocks of kept prefixes could not be written"));
     disk_set_full(false);
     drey_engine_prefixes(p.engine, &count);
-    assert_true(count.disk_failed && count.files == 0);
+    assert_true(count.disk_failed && count.files == 0 && count.lost_blocks == 4);
+    drey_session_reset(p.session[0]);
     write_text(p.session[1], ids, 200, &again);
-    assert_int_equal(again.stats.cached_tokens, 192);
+    must_have_restored(&again.stats, 199, 199, 0);
     must_be_same(&first, &again, "restored");
     place_close(&p);
     assert_int_equal(for_each_file(temp_path("full"), NULL), 0);
+}
+
+/* Where a text parts from one in the folder, within any block; with memory for one block alone. */
+TEST(test_parts_in_folder)
+{
+    rng r = rng_from(11);
+    int32_t base[MOST_PROMPT], ids[MOST_PROMPT];
+    static writing got, plain;
+    drey_prefix_options o = room_for(1, temp_path("parts"), 40);
+    engine_place p = open_place(target, &o, true), alone = open_place(target, NULL, false);
+    random_ids(&r, base, MOST_PROMPT);
+    write_text(p.session[0], base, 250, &got);
+    MUST(drey_engine_write_prefixes, p.engine, INT64_MAX, NULL);
+    assert_int_equal(for_each_file(temp_path("parts"), NULL), 5);
+    for (int i = 0; i < 12; i++) {
+        int32_t same = i < 6 ? 190 + i : rng_below(&r, 250);
+        memcpy(ids, base, sizeof ids);
+        random_ids(&r, ids + same, MOST_PROMPT - same);
+        ids[same] = 1 + (base[same] + i) % 250; /* unlike those before it */
+        drey_session_reset(p.session[i % 2]);
+        drey_session_reset(p.session[1 - i % 2]);
+        write_text(p.session[i % 2], ids, 260, &got);
+        write_text(alone.session[0], ids, 260, &plain);
+        must_be_same(&plain, &got, "restored");
+        assert_int_equal(got.stats.cached_tokens, same);
+        assert_int_equal(got.stats.same_tokens, same);
+    }
+    place_close(&p);
+    place_close(&alone);
+}
+
+/* ---- From another session ---- */
+
+/* Sessions copy rows that another one has, also while that one writes. */
+TEST(test_other_session)
+{
+    rng r = rng_from(21);
+    int32_t ids[MOST_PROMPT];
+    static writing got, plain;
+    engine_place p = open_place(target, NULL, true), alone = open_place(target, NULL, false);
+    drey_generate_options g;
+    drey_prefixes count;
+    bool done = false;
+    random_ids(&r, ids, MOST_PROMPT);
+    drey_generate_options_init(&g);
+    g.n_predict = 40;
+    g.ignore_eos = true;
+    MUST(drey_session_sync, p.session[0], ids, 200, NULL);
+    MUST(drey_session_begin, p.session[0], &g, NULL);
+    for (int i = 0; i < 20 && p.session[0]->state != SESSION_DECODE; i++)
+        MUST(drey_session_step, p.session[0], &done);
+    assert_int_equal(p.session[0]->state, SESSION_DECODE);
+    ids[133]++;
+    write_text(p.session[1], ids, 220, &got);
+    assert_true(drey_session_is_writing(p.session[0]));
+    assert_true(got.stats.copied_tokens == 133 && got.stats.cached_tokens == 133);
+    assert_int_equal(got.stats.same_tokens, 133);
+    write_text(alone.session[0], ids, 220, &plain);
+    must_be_same(&plain, &got, "copied");
+    check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 220 / KV_GROUP);
+    drey_session_end(p.session[0]);
+    drey_engine_prefixes(p.engine, &count);
+    assert_true(count.copied_tokens == 133 && count.blocks == 0);
+    place_close(&p);
+    place_close(&alone);
 }
 
 /* ---- */

@@ -137,6 +137,7 @@ void ref_matmul_init(kernel_table *table)
                                                  even,                                             \
                                                  NULL,                                             \
                                                  NULL,                                             \
+                                                 0,                                                \
                                                  0};
     KERNEL_TYPES(SET_TYPE)
 #undef SET_TYPE

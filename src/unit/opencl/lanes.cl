@@ -44,8 +44,12 @@ typedef JOIN(float, LANES) lanes_f;
 #define FIRST_LANE(v)    ((v).s0)
 #endif
 
-#ifndef DEVICE /* CUDA has another word for a function of the device (cuda_library.cu) */
-#define DEVICE inline
+#ifndef DEVICE /* CUDA has other words (cuda_library.cu) */
+#define DEVICE     inline
+#define SHARED     __local
+#define BARRIER    barrier(CLK_LOCAL_MEM_FENCE)
+#define DOT_KERNEL __kernel
+#define UNROLL_8
 #endif
 
 /* A finite half, exact: denormals become normal numbers by the product. */

@@ -153,9 +153,13 @@ static drey_status properties_read(opencl_unit *u, const opencl_opening *how, bo
     u->most_bytes = info_number(u, OPENCL_DEVICE_MAX_ALLOCATION, 8);
     /* Processors run one work item after the other, so it has a vector of rows there. */
     const uint64_t width = info_number(u, OPENCL_DEVICE_PREFERRED_INT_WIDTH, 4);
-    u->lanes = !is_cpu ? 1 : width >= 16 ? 16 : width >= 8 ? 8 : width >= 4 ? 4 : 1;
+    u->items.lanes = !is_cpu ? 1 : width >= 16 ? 16 : width >= 8 ? 8 : width >= 4 ? 4 : 1;
     if (how->lanes > 0)
-        u->lanes = how->lanes;
+        u->items.lanes = how->lanes;
+    const bool have_room =
+        info_number(u, OPENCL_DEVICE_MAX_WORK_GROUP, 8) >= GROUP_ROWS * OPENCL_WORKERS &&
+        info_number(u, OPENCL_DEVICE_LOCAL_MEMORY, 8) >= OPENCL_LOCAL_BYTES;
+    u->items.workers = u->items.lanes == 1 && have_room ? OPENCL_WORKERS : 1;
     return DREY_OK;
 }
 
@@ -168,10 +172,11 @@ static drey_status work_prepare(opencl_unit *u, drey_error *err)
     u->queue = u->api.CreateCommandQueue(u->context, u->id, 0, &code);
     if (code != OPENCL_SUCCESS)
         return opencl_failed(u, "CreateCommandQueue", code, err);
-    u->acts = u->api.CreateBuffer(u->context, OPENCL_MEM_READ_ONLY, OPENCL_PART_BYTES, NULL, &code);
+    u->io.acts =
+        u->api.CreateBuffer(u->context, OPENCL_MEM_READ_ONLY, OPENCL_PART_BYTES, NULL, &code);
     if (code == OPENCL_SUCCESS)
-        u->y =
-            u->api.CreateBuffer(u->context, OPENCL_MEM_READ_WRITE, OPENCL_PART_BYTES, NULL, &code);
+        u->io.y = u->api.CreateBuffer(u->context, OPENCL_MEM_READ_WRITE | OPENCL_MEM_ALLOC_HOST_PTR,
+                                      OPENCL_PART_BYTES, NULL, &code);
     return code == OPENCL_SUCCESS ? DREY_OK : opencl_failed(u, "CreateBuffer", code, err);
 }
 
@@ -242,6 +247,23 @@ static drey_status open_cuda(device **out, const char *which, drey_error *err)
     return opencl_open(out, &how, err);
 }
 
+/* If it cannot be shared, activations and results are copied. */
+static void opencl_lend_work(device *d, void *memory, size_t bytes)
+{
+    opencl_unit *u = (opencl_unit *)d;
+    int32_t code = OPENCL_SUCCESS;
+    if (u->io.work)
+        u->api.ReleaseMemObject(u->io.work);
+    u->io.work = NULL;
+    u->io.work_memory = memory;
+    u->io.work_bytes = bytes;
+    if (memory && bytes / sizeof(float) <= UINT32_MAX) /* kernels count in floats */
+        u->io.work = u->api.CreateBuffer(
+            u->context, OPENCL_MEM_READ_WRITE | OPENCL_MEM_USE_HOST_PTR, bytes, memory, &code);
+    if (code != OPENCL_SUCCESS)
+        u->io.work = NULL;
+}
+
 static void opencl_close(device **d)
 {
     opencl_unit *u = (opencl_unit *)*d;
@@ -252,6 +274,7 @@ static void opencl_close(device **d)
         u->api.Finish(u->queue);
     for (int32_t i = 0; i < u->n_events; i++)
         u->api.ReleaseEvent(u->event[i]);
+    opencl_lend_work(&u->device, NULL, 0);
     opencl_attend_close(u);
     for (int type = 0; type < TYPE_LIMIT; type++)
         for (int v = 0; v < OPENCL_VARIANTS; v++)
@@ -263,10 +286,10 @@ static void opencl_close(device **d)
     for (int32_t i = 0; i < u->n_matrices; i++)
         if (u->matrix[i].weights)
             u->api.ReleaseMemObject(u->matrix[i].weights);
-    if (u->acts)
-        u->api.ReleaseMemObject(u->acts);
-    if (u->y)
-        u->api.ReleaseMemObject(u->y);
+    if (u->io.acts)
+        u->api.ReleaseMemObject(u->io.acts);
+    if (u->io.y)
+        u->api.ReleaseMemObject(u->io.y);
     if (u->queue)
         u->api.ReleaseCommandQueue(u->queue);
     if (u->context)
@@ -286,7 +309,7 @@ static size_t opencl_host_bytes(const device *d, uint64_t weight_bytes, int32_t 
 {
     const opencl_unit *u = (const opencl_unit *)d;
     (void)most_rows; /* more than the buffers can hold are sent in parts */
-    return 2 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES + opencl_attend_bytes() +
+    return 3 * (size_t)OPENCL_PART_BYTES + BUILD_BYTES + opencl_attend_bytes() +
            (u->is_unified && !u->shares_memory ? (size_t)weight_bytes : 0);
 }
 
@@ -374,12 +397,14 @@ static const char *opencl_no_attention(const device *d)
     return u->no_attention[0] ? u->no_attention : NULL;
 }
 
-#define DEVICE_CLASS(name_, open_)                                                                 \
+/* lend_work: a kernel of CUDA writes to such memory while the processor uses other parts of it;
+ * OpenCL 1.2 lends a buffer as a whole. */
+#define DEVICE_CLASS(name_, open_, lend_work_)                                                     \
     {                                                                                              \
         .name = name_, .open = open_, .close = opencl_close, .unified = opencl_unified,            \
         .host_bytes = opencl_host_bytes, .attach = opencl_attach, .submit = opencl_submit,         \
-        .wait = opencl_wait, .no_attention = opencl_no_attention, .lend = opencl_lend,             \
-        .take_back = opencl_take_back, .attend = opencl_attend                                     \
+        .wait = opencl_wait, .lend_work = lend_work_, .no_attention = opencl_no_attention,         \
+        .lend = opencl_lend, .take_back = opencl_take_back, .attend = opencl_attend                \
     }
-const device_class opencl_class = DEVICE_CLASS("opencl", open_opencl);
-const device_class cuda_class = DEVICE_CLASS("cuda", open_cuda);
+const device_class opencl_class = DEVICE_CLASS("opencl", open_opencl, NULL);
+const device_class cuda_class = DEVICE_CLASS("cuda", open_cuda, opencl_lend_work);

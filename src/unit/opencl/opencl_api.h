@@ -26,10 +26,12 @@ enum {
     OPENCL_PLATFORM_NAME = 0x0902,
 
     OPENCL_DEVICE_TYPE = 0x1000,
+    OPENCL_DEVICE_MAX_WORK_GROUP = 0x1004,
     OPENCL_DEVICE_PREFERRED_INT_WIDTH = 0x1008,
     OPENCL_DEVICE_MAX_ALLOCATION = 0x1010,
     OPENCL_DEVICE_SINGLE_FP_CONFIG = 0x101b,
     OPENCL_DEVICE_LITTLE_ENDIAN = 0x1026,
+    OPENCL_DEVICE_LOCAL_MEMORY = 0x1023,
     OPENCL_DEVICE_AVAILABLE = 0x1027,
     OPENCL_DEVICE_COMPILER_AVAILABLE = 0x1028,
     OPENCL_DEVICE_NAME = 0x102b,
@@ -45,6 +47,7 @@ enum {
     OPENCL_MEM_WRITE_ONLY = 1 << 1,
     OPENCL_MEM_READ_ONLY = 1 << 2,
     OPENCL_MEM_USE_HOST_PTR = 1 << 3,
+    OPENCL_MEM_ALLOC_HOST_PTR = 1 << 4,
 
     OPENCL_MAP_READ = 1 << 0,
     OPENCL_MAP_WRITE = 1 << 1,
@@ -52,6 +55,10 @@ enum {
     OPENCL_PROGRAM_BUILD_LOG = 0x1183,
     OPENCL_EVENT_STATUS = 0x11d3,
 };
+
+/* Of a device whose work items are lanes of its hardware (dot.cl): the items that share a row, the
+ * parts of a block that are computed by one each, and the local memory that this takes at most. */
+enum { OPENCL_WORKERS = 16, OPENCL_PARTS = 2, OPENCL_LOCAL_BYTES = 40 << 10 };
 
 /* result, name, arguments */
 #define OPENCL_FUNCTIONS(X)                                                                        \

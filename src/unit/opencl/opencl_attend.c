@@ -1,7 +1,7 @@
 /* Attention on an OpenCL device: keys and values that are lent to it, and the pieces that it
  * computes.
  *
- * The arguments of the kernels of attend.cl and q go through u->acts, all results through u->y, as
+ * The arguments of the kernels of attend.cl and q go through io.acts, all results through io.y, as
  * much at a time as fits. Pieces that fold have their sums at the beginning of y until the last one
  * is complete; the blocks' results of the others are fetched when they are ready.
  *
@@ -270,7 +270,7 @@ static drey_status step_launch(opencl_unit *u, cl_kernel kernel, const step_argu
 /* Items of a group that go over a head's dimensions, a power of two. */
 static size_t items_of(const opencl_unit *u, uint32_t head_dim)
 {
-    return min_size(head_dim & (~head_dim + 1), LOCAL_ITEMS) / u->lanes;
+    return min_size(head_dim & (~head_dim + 1), LOCAL_ITEMS) / u->items.lanes;
 }
 
 static drey_status steps_launch(attending *x, drey_error *err)
@@ -281,7 +281,7 @@ static drey_status steps_launch(attending *x, drey_error *err)
                    pairs = (uint32_t)x->most_pairs,
                    tiles = (pairs + PAIRS_OF_ITEM - 1) / PAIRS_OF_ITEM,
                    group_bytes = (uint32_t)kv_head_bytes(a->format, KV_GROUP, a->head_dim);
-    const step_argument words = {sizeof u->acts, &u->acts}, y = {sizeof u->y, &u->y},
+    const step_argument words = {sizeof u->io.acts, &u->io.acts}, y = {sizeof u->io.y, &u->io.y},
                         n_dim = {sizeof dim, &dim}, n_tiles = {sizeof tiles, &tiles},
                         group = {sizeof group_bytes, &group_bytes};
     const step_argument scores[] = {words, {sizeof(cl_buffer), &x->keys->buffer}, y, n_tiles, n_dim,
@@ -290,9 +290,10 @@ static drey_status steps_launch(attending *x, drey_error *err)
     const step_argument values[] = {
         words, {sizeof(cl_buffer), &x->values->buffer}, y, n_tiles, n_dim, group};
     const step_argument fold[] = {words, y, {sizeof pairs, &pairs}, n_dim};
-    const size_t items = items_of(u, dim), of_head = dim / u->lanes;
-    TRY(step_launch(u, u->step[STEP_SCORES][a->format], scores, 7, LOCAL_ITEMS / u->lanes,
-                    (size_t)blocks * (ATTEND_BLOCK / u->lanes), x->n_words * (int32_t)tiles, err));
+    const size_t items = items_of(u, dim), of_head = dim / u->items.lanes;
+    TRY(step_launch(u, u->step[STEP_SCORES][a->format], scores, 7, LOCAL_ITEMS / u->items.lanes,
+                    (size_t)blocks * (ATTEND_BLOCK / u->items.lanes), x->n_words * (int32_t)tiles,
+                    err));
     TRY(step_launch(u, u->step[STEP_WEIGH][0], weigh, 4, SUM_LANES, pairs,
                     x->n_words * x->most_blocks, err));
     TRY(step_launch(u, u->step[STEP_VALUES][a->format], values, 6, items, (size_t)blocks * of_head,
@@ -308,8 +309,8 @@ static drey_status results_read(opencl_unit *u, size_t at, float *to, size_t n, 
 {
     TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueReadBuffer",
-           u->api.EnqueueReadBuffer(u->queue, u->y, 0, at * sizeof(float), n * sizeof(float), to, 0,
-                                    NULL, &u->event[u->n_events]));
+           u->api.EnqueueReadBuffer(u->queue, u->io.y, 0, at * sizeof(float), n * sizeof(float), to,
+                                    0, NULL, &u->event[u->n_events]));
     u->n_events++;
     return DREY_OK;
 }
@@ -319,7 +320,7 @@ static drey_status words_run(attending *x, drey_error *err)
     opencl_unit *u = x->u;
     TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueWriteBuffer",
-           u->api.EnqueueWriteBuffer(u->queue, u->acts, 0, 0,
+           u->api.EnqueueWriteBuffer(u->queue, u->io.acts, 0, 0,
                                      (size_t)x->n_words * sizeof(piece_words), u->staging, 0, NULL,
                                      &u->event[u->n_events]));
     u->n_events++;
@@ -360,7 +361,7 @@ static drey_status attend_all(attending *x, drey_error *err)
     const size_t q_bytes = q_pack(x);
     TRY(opencl_event_room(u, err));
     TRY_CL("EnqueueWriteBuffer",
-           u->api.EnqueueWriteBuffer(u->queue, u->acts, 0, WORDS_BYTES, q_bytes,
+           u->api.EnqueueWriteBuffer(u->queue, u->io.acts, 0, WORDS_BYTES, q_bytes,
                                      u->staging + WORDS_BYTES, 0, NULL, &u->event[u->n_events]));
     u->n_events++;
     x->block = x->piece[0].from;
@@ -395,7 +396,7 @@ drey_status opencl_attend(device *d, const device_piece *piece, int32_t n, drey_
     const int32_t value_part =
         (int32_t)((size_t)(piece[0].a.values - values->memory) / values->part_bytes);
     attending x = {.u = u, .piece = piece, .n = n, .keys = keys, .values = values};
-    u->acts_there = NULL;
+    u->io.acts_there = NULL;
     /* The processor has written them, and only reads them while the device reads them. */
     drey_status status = attend_unmapped(&x, key_part, value_part, err);
     if (status == DREY_OK)

@@ -34,6 +34,18 @@ typedef struct opencl_loan {
     int32_t n_parts, n_mapped; /* parts [0, n_mapped) are mapped when nothing is under way */
 } opencl_loan;
 
+/* Where activations and results pass through. */
+typedef struct opencl_io {
+    cl_buffer acts, y; /* OPENCL_PART_BYTES each */
+    /* Lent memory, in which activations and results are used in place; NULL: none. */
+    cl_buffer work;
+    const uint8_t *work_memory;
+    size_t work_bytes;
+    /* Until the next wait: */
+    const void *acts_there; /* what `acts` holds: rows from this address on; or NULL */
+    size_t y_bytes;         /* the part of y that has results on their way */
+} opencl_io;
+
 typedef struct opencl_unit {
     device device;
     opencl_api api;
@@ -41,15 +53,16 @@ typedef struct opencl_unit {
     cl_device id;
     cl_context context;
     cl_queue queue;
-    bool is_unified;     /* it shares the processor's memory, */
-    bool shares_memory;  /* and weights are used in place */
-    uint32_t lanes;      /* rows of a work item */
+    bool is_unified;    /* it shares the processor's memory, */
+    bool shares_memory; /* and weights are used in place */
+    struct {
+        uint32_t lanes;   /* rows of a work item */
+        uint32_t workers; /* work items that share a row's product: 1, or OPENCL_WORKERS */
+    } items;
     uint64_t most_bytes; /* of a buffer */
     cl_program program[OPENCL_VARIANTS];
     cl_kernel kernel[TYPE_LIMIT][OPENCL_VARIANTS]; /* NULL: not needed so far */
-    cl_buffer acts, y;                             /* OPENCL_PART_BYTES each */
-    const void
-        *acts_there; /* what `acts` holds: rows from this address on, of this batch; or NULL */
+    opencl_io io;
     opencl_matrix *matrix;
     int32_t n_matrices;
     cl_program attend_program;

@@ -34,6 +34,7 @@ one_text -d none
 holds "a sidecar" "$tmp/stats" "sidecar"
 
 # Whatever takes a model.
+least=$(least "$drey" plan -m "$toy" --no-measure)
 ends 0 "$drey" plan -m "$toy" --memory "$least" --no-measure
 has "$tmp/out" "slots for [0-9]+ of 24 experts"
 ends 0 "$drey" inspect "$toy"
@@ -53,7 +54,7 @@ ends 0 "$drey" chat -m "$toy" -n 8 -d "$tmp/draft.gguf" <"$tmp/turns"
 says() { # PATTERN WORD...
     refused "${code:-1}" "^drey: .*($1)" "$drey" "${@:2}"
 }
-code=2 says "needs planes of the target's weights, which a mixture of experts has not; take another draft" \
+code=2 says "needs planes of the target's weights, which a mixture of experts does not have; choose another draft" \
     run -m "$toy" -p x -d self
 code=2 says "early exits and a mixture of experts do not go together; write without exits" run -m "$toy" -p x --exit exact
 

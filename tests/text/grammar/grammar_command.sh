@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Texts of a form: drey run and drey chat write JSON of a schema and texts of a grammar, the same
-# with and without a draft and within a small budget. What is wrong is refused in one sentence
-# before weights are read.
+# Texts that follow a grammar: drey run and drey chat write JSON of a schema and texts of a grammar,
+# the same with and without a draft and within a small budget. What is wrong is refused in one
+# sentence before weights are read.
 #   grammar_command.sh DREY MAKE_TOY
 . "$(dirname "$0")/../../cli/shell.sh"
 "$make_toy" "$tmp/toy.gguf"
@@ -31,8 +31,8 @@ ends 0 "$drey" chat -m "$tmp/toy.gguf" -t 1 -q -n 50 --grammar "$tmp/g.gbnf" <<<
 # 2. What is wrong.
 printf 'root ::= x' >"$tmp/bad.gbnf"
 refused 2 'bad.gbnf: the grammar uses the rule "x"' "${run[@]}" --grammar "$tmp/bad.gbnf"
-printf '{"not": {"type": "null"}}' >"$tmp/bad.json"
-refused 2 'the schema at #: "not" is not supported' "${run[@]}" --json-schema "$tmp/bad.json"
+printf '{"contains": {"type": "null"}}' >"$tmp/bad.json"
+refused 2 'the schema at #: "contains" is not supported' "${run[@]}" --json-schema "$tmp/bad.json"
 refused 1 'nowhere' "${run[@]}" --grammar "$tmp/nowhere"
 refused 2 'contradict each other' "${run[@]}" --grammar "$tmp/g.gbnf" --json-schema "$tmp/s.json"
 exit $failed

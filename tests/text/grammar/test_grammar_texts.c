@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "support/faults/disk.h"
 #include "support/grammar/grammar_text.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
@@ -196,6 +197,33 @@ TEST(what_does_not_go_with_a_grammar_is_refused)
     drey_grammar_close(&of_draft);
 }
 
+/* While a pass waits for the disk, the masks are made that filters need after it. */
+TEST(masks_are_made_while_a_pass_waits)
+{
+    static writing want, got;
+    const drey_sampling s = {.temperature = 0.9f, .top_k = 30, .top_p = 0.95f, .seed = 4};
+    static disk slow = {.slow_of = 1, .slow_us = 20000};
+    int64_t n_prepared[2];
+    for (int i = 0; i < 2; i++) {
+        drey_grammar *g = open_grammar(DREY_GRAMMAR_JSON_SCHEMA, schema);
+        drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 1);
+        engine_tuning tuning = {
+            .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &slow};
+        o.read_bytes = 64 << 10;
+        o.io = DREY_IO_PREAD;
+        if (i)
+            o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
+        engine_place p = place_open(&o, i ? &tuning : NULL);
+        write_text(i ? &got : &want, p.session[0], g, &s);
+        n_prepared[i] = grammar_n_prepared(g);
+        place_close(&p);
+        drey_grammar_close(&g);
+    }
+    must_be_same(&want, &got, "with masks made ahead");
+    assert_int_equal(n_prepared[0], 0);
+    assert_true(n_prepared[1] > 0);
+}
+
 /* A session that was loaded writes what the saved one would have. */
 TEST(a_loaded_session_writes_the_same_text)
 {
@@ -211,6 +239,40 @@ TEST(a_loaded_session_writes_the_same_text)
     drey_generate_options t = options(&got, g, NULL);
     MUST(drey_session_generate, p.session[0], NULL, 0, &t, &got.stats);
     must_be_same(&want, &got, "after loading");
+    place_close(&p);
+    drey_grammar_close(&g);
+}
+
+/* A prediction that is right, wrong from its middle on, or that the grammar forbids is copied from
+ * as far as it serves, and changes no text. */
+TEST(a_prediction_next_to_a_grammar)
+{
+    enum { RIGHT, WRONG_SOON, FORBIDDEN, N_KINDS };
+    static const drey_sampling sampled = {.temperature = 0.9f, .top_p = 1, .seed = 5};
+    static writing want, got;
+    drey_grammar *g = open_grammar(DREY_GRAMMAR_JSON_SCHEMA, schema);
+    drey_engine_options o = toys_options(DREY_DRAFTER_LOOKUP, N_PROMPT + 2 * N_MOST, 2);
+    o.policy = DREY_POLICY_SEQUENCE; /* by the clock, copying may not be worth its rows */
+    engine_place p = place_open(&o, NULL);
+    for (int seeded = 0; seeded < 2; seeded++) {
+        const drey_sampling *s = seeded ? &sampled : NULL;
+        drey_session_reset(p.session[0]);
+        write_text(&want, p.session[0], g, s);
+        assert_true(want.n_ids > 8);
+        for (int kind = RIGHT; kind < N_KINDS; kind++) {
+            int32_t said[sizeof want.ids / sizeof *want.ids];
+            for (int32_t i = 0; i < want.n_ids; i++)
+                said[i] = kind == FORBIDDEN || (kind == WRONG_SOON && i > want.n_ids / 2)
+                              ? 97 + i % 7
+                              : want.ids[i];
+            drey_session_reset(p.session[0]);
+            MUST(drey_session_predict, p.session[0], said, (size_t)want.n_ids);
+            write_text(&got, p.session[0], g, s);
+            must_be_same(&want, &got, "with a prediction and a grammar");
+            if (kind == RIGHT)
+                assert_true(got.stats.n_passes < want.stats.n_passes);
+        }
+    }
     place_close(&p);
     drey_grammar_close(&g);
 }

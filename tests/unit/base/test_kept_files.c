@@ -37,7 +37,7 @@ static bool put(folder *f, uint64_t key)
 {
     memset(content, (int)key, sizeof content);
     const kept_part parts[] = {{content, 10}, {content + 10, N_BYTES - 10}};
-    return kept_files_write(&f->files, key, parts, 2);
+    return kept_files_write(&f->files, 0, key, parts, 2);
 }
 
 static bool get(folder *f, uint64_t key)

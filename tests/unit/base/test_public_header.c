@@ -6,6 +6,7 @@
  * sizes and the new soname here. */
 #include <string.h>
 
+#include "drey/reply.h"
 #include "drey/tune.h"
 #include "support/test.h"
 
@@ -22,18 +23,35 @@ TEST(sizes_stay)
         const char *name;
         size_t n_bytes, now, reserved_end;
     } structures[] = {
-        STRUCTURE(drey_model_info, 120),    STRUCTURE(drey_engine_options, 240),
-        STRUCTURE(drey_speeds, 64),         STRUCTURE(drey_plan, 960),
-        STRUCTURE(drey_sampling, 56),       STRUCTURE(drey_generate_options, 176),
-        STRUCTURE(drey_statistics, 336),    STRUCTURE(drey_prepare_options, 120),
-        STRUCTURE(drey_prepare_report, 48), STRUCTURE(drey_inspector, 64),
-        STRUCTURE(drey_speculation, 1424),  STRUCTURE(drey_trace_visitor, 56),
-        STRUCTURE(drey_event, 40),          STRUCTURE(drey_profile, 1088),
-        STRUCTURE(drey_exits, 1272),        STRUCTURE(drey_saved_session, 152),
-        STRUCTURE(drey_prefix_options, 56), STRUCTURE(drey_prefixes, 104),
-        STRUCTURE(drey_counts, 160),        STRUCTURE(drey_unit_shares, 264),
-        STRUCTURE(drey_unit, 712),          STRUCTURE(drey_static_trees, 1840),
+        STRUCTURE(drey_model_info, 120),
+        STRUCTURE(drey_engine_options, 240),
+        STRUCTURE(drey_speeds, 64),
+        STRUCTURE(drey_plan, 960),
+        STRUCTURE(drey_sampling, 56),
+        STRUCTURE(drey_generate_options, 176),
+        STRUCTURE(drey_statistics, 336),
+        STRUCTURE(drey_prepare_options, 120),
+        STRUCTURE(drey_prepare_report, 48),
+        STRUCTURE(drey_inspector, 64),
+        STRUCTURE(drey_speculation, 1424),
+        STRUCTURE(drey_trace_visitor, 56),
+        STRUCTURE(drey_event, 40),
+        STRUCTURE(drey_profile, 1088),
+        STRUCTURE(drey_exits, 1272),
+        STRUCTURE(drey_saved_session, 152),
+        STRUCTURE(drey_prefix_options, 56),
+        STRUCTURE(drey_prefixes, 104),
+        STRUCTURE(drey_counts, 160),
+        STRUCTURE(drey_unit_shares, 264),
+        STRUCTURE(drey_unit, 712),
+        STRUCTURE(drey_static_trees, 1840),
         STRUCTURE(drey_drafter_info, 64),
+        STRUCTURE(drey_penalties, 80),
+        STRUCTURE(drey_fim, 56),
+        STRUCTURE(drey_chat_request, 128),
+        STRUCTURE(drey_reply_options, 64),
+        STRUCTURE(drey_reply_form, 2104),
+        STRUCTURE(drey_reply_reader, 2504),
     };
     if (strncmp(drey_version(), soname, strlen(soname)) != 0)
         fail_msg("version %s is not of the soname that these sizes belong to", drey_version());

@@ -278,6 +278,23 @@ TEST(copies_take_no_step)
     assert_int_equal(b.tree.nodes[child].n_guesses, 2); /* 5 and 1 */
 }
 
+/* While the inner drafter has not read the prompt, guesses are lookup's, and it is not asked. */
+TEST(lookup_alone_while_the_other_lags)
+{
+    open_bench(repeated, N_REPEATED);
+    inner_guesses(&(candidate){50, 0.9f}, 1);
+    assert_true(b.d->class->guesses_unread);
+    b.d->lags = true;
+    policy_memory memory;
+    draft_policy *p = policy_init(memory.bytes, &policy_optimal, 12, 0);
+    MUST(draft_grow, b.d, p, &b.tree, 20);
+    assert_int_equal(b.inner.n_asked, 0);
+    assert_true(b.tree.n_nodes > 3 && b.tree.nodes[1].token == 8);
+    go_on(8);
+    b.d->lags = false;
+    assert_int_equal(expand(0)->guess[0].token, 50);
+}
+
 /* A step in parts: the nodes get theirs when it is over, and not when it is given up. */
 TEST(steps_in_parts)
 {

@@ -287,7 +287,7 @@ TEST(drafts_read_where_it_pays)
     MUST(sharing_draft, p.list, N_TEXTS, 0, 80);
     assert_int_equal(n_read(&w), 0);
     for (int32_t i = 0; i < N_TEXTS; i++) {
-        assert_true(p.session[i].text.draft_lags && p.session[i].tree.nodes[0].submitted);
+        assert_true(p.session[i].drafter->lags && p.session[i].tree.nodes[0].submitted);
         assert_int_equal(p.session[i].tree.n_nodes, 1);
     }
     /* Two of them do, unless six others are about to write. What is promised in one turn, 0.58 of

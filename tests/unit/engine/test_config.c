@@ -87,7 +87,7 @@ TEST(what_contradicts_is_refused)
          "early exits and the policy \"std\" do not go together; take another policy"},
         {{.exit = on, .drafter = DREY_DRAFTER_SELF},
          "early exits and the drafter \"self\" do not go together: it would draft with what exits "
-         "leave undone; take another draft, or none"},
+         "leave undone; choose another draft, or none"},
         {{.exit = on, .drafter = DREY_DRAFTER_MEDUSA}, NULL},
         {{.exit = on, .drafter = DREY_DRAFTER_SELF, .policy = DREY_POLICY_NONE}, NULL},
     };

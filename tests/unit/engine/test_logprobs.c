@@ -39,6 +39,20 @@ static bool on_token(void *user, int32_t id)
     return true;
 }
 
+/* Of a given text there are no tokens to take. */
+static void on_given(void *user, const drey_logprob *token, const drey_logprob *top, int32_t n_top)
+{
+    heard *h = user;
+    h->n_tokens = h->n;
+    on_logprobs(user, token, top, n_top);
+}
+
+static void on_none(void *user, const drey_logprob *token, const drey_logprob *top, int32_t n_top)
+{
+    (void)user, (void)top;
+    assert_true(token->logprob <= 0 && n_top == 0);
+}
+
 static drey_session *open_session(bool drafts)
 {
     drey_engine_options o = toys_options(drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, 128, 1);
@@ -98,6 +112,45 @@ TEST(logprobs_are_the_scores)
     }
     close_alone(&alone);
     close_alone(&with);
+}
+
+/* A given text's numbers are those of the same text as it was written; it then continues without
+ * another look at it. */
+TEST(a_given_text_has_the_same_numbers)
+{
+    static heard written, given, after;
+    drey_session *s = open_session(true);
+    int32_t ids[N_PROMPT + N_TEXT];
+    size_t n_kept;
+    write_text(s, 0.8f, NULL, 0, &written);
+    memcpy(ids, prompt, sizeof prompt);
+    memcpy(ids + N_PROMPT, written.ids, sizeof written.ids);
+    MUST(drey_session_score_top, s, ids, N_TEXT + 1, N_TOP, on_given, &given);
+    assert_int_equal(given.n, N_TEXT);
+    const int n_same = N_TEXT - N_PROMPT + 1;
+    assert_memory_equal(given.ids + N_PROMPT - 1, written.ids, (size_t)n_same * sizeof *ids);
+    assert_memory_equal(given.logprob + N_PROMPT - 1, written.logprob,
+                        (size_t)n_same * sizeof(float));
+    assert_memory_equal(given.top + N_PROMPT - 1, written.top,
+                        (size_t)n_same * sizeof written.top[0]);
+    MUST(drey_session_sync, s, ids, N_TEXT + 1, &n_kept);
+    assert_int_equal(n_kept, N_TEXT);
+    MUST(drey_session_score_top, s, prompt, N_PROMPT, 0, on_none, NULL);
+    drey_generate_options g = greedy(N_TEXT);
+    g.sampling = (drey_sampling){.temperature = 0.8f, .seed = 7, .top_p = 1};
+    g.n_top = N_TOP;
+    g.on_logprobs = on_logprobs;
+    g.on_token = on_token;
+    g.user = &after;
+    MUST(drey_session_sync, s, prompt, N_PROMPT, &n_kept);
+    assert_int_equal(n_kept, N_PROMPT - 1);
+    after = (heard){.n = 0};
+    MUST(drey_session_generate, s, NULL, 0, &g, NULL);
+    assert_memory_equal(after.ids, written.ids, sizeof written.ids);
+    REFUSED(DREY_ERR_USAGE, "0 to 20", drey_session_score_top, s, prompt, N_PROMPT, 21, on_none,
+            NULL);
+    REFUSED(DREY_ERR_USAGE, "at least two", drey_session_score_top, s, prompt, 1, 0, on_none, NULL);
+    close_alone(&s);
 }
 
 TEST(biases_decide)

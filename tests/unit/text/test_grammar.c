@@ -31,6 +31,22 @@ TEST(rules_texts_and_alternatives)
     gbnf("root ::= x-1 x_2\nx-1 ::= \"1\"\nx_2 ::= \"2\"", LIST("12"), LIST("21"));
 }
 
+TEST(words_of_our_own)
+{
+    gbnf("root ::= %json {\"type\": \"object\", \"properties\": {\"a\": {\"const\": \"}\"}}, "
+         "\"required\": [\"a\"]} b\nb ::= \"!\"",
+         LIST("{\"a\": \"}\"}!", "{\"a\":\"}\"}!"), LIST("{}!", "{\"a\": \"}\"}"));
+    gbnf("root ::= %without \"<a>\" \"<ab\"\n", LIST("", "<", "<<a", "x<a b>", "é<"),
+         LIST("<a>", "<<a>", "<ab", "x<aby"));
+    gbnf("root ::= text \"aab\"\ntext ::= %without \"aab\"", LIST("aab", "aaab", "baaab"),
+         LIST("aabaab", "ab", "aabb"));
+    gbnf("root ::= %token \"[A]\" \"x\"", LIST("[A]x", "\xff[A]x"), LIST("x", "\xff[A]"));
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %json [1]", "an object");
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %json {\"contains\": 3}", "contains");
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %token x", "text was expected");
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %without \"\"", "1 to 63 bytes");
+}
+
 TEST(repetitions)
 {
     gbnf("root ::= \"a\"*", LIST("", "a", "aaaa"), LIST("b", "ab"));
@@ -121,8 +137,9 @@ TEST(a_grammar_that_is_wrong_is_refused_with_its_line)
         {"root ::= \"\\ud800\"", "no character"},
         {"root ::= \"\\xg0\"", "hexadecimal"},
         {"root ::= [b-a]", "before it begins"},
-        {"root ::= \"a\" )", "no part"},
-        {"root ::= <[100]>", "tokens"},
+        {"root ::= \"a\" )", "is not part"},
+        {"root ::= <[100]>", "need a model"},
+        {"root ::= <name", "<[number]> or <name>"},
         {"root ::= root \"a\" | \"b\"", "begins with itself"},
         {"root ::= x\nx ::= y? z\ny ::= \"a\"\nz ::= x \"b\" | \"c\"", "begins with itself"},
         {"root ::= \"a\" root", "none ever ends"},

@@ -97,6 +97,25 @@ TEST(masks_of_regular_expressions_and_choices)
     walk(DREY_GRAMMAR_CHOICES, "[\"yes\",\"no\",\"perhaps, who knows\",\"中文\"]", "gpt-2", 1, 4);
 }
 
+/* Plain tokens are not walked through where any plain character may come: all of them or a few
+ * more characters, after another beginning, of all scripts or of some. */
+TEST(masks_inside_of_strings)
+{
+    static const char *const schemas[] = {
+        "{\"type\":\"string\"}", "{\"type\":\"string\",\"maxLength\":3}",
+        "{\"type\":\"string\",\"minLength\":2,\"maxLength\":30}",
+        "{\"anyOf\":[{\"enum\":[\"the\",\"there is\"]},{\"type\":\"string\"}]}",
+        "{\"anyOf\":[{\"enum\":[\"the\"]},{\"type\":\"string\",\"maxLength\":4}]}"};
+    for (int i = 0; i < 5; i++) {
+        walk(DREY_GRAMMAR_JSON_SCHEMA, schemas[i], "gpt-2", 2, 20 + (uint64_t)i);
+        walk(DREY_GRAMMAR_JSON_SCHEMA, schemas[i], "qwen2", 2, 30 + (uint64_t)i);
+    }
+    walk(DREY_GRAMMAR_GBNF, "root ::= [^\\n]{1,4} \"\\n\" [^\\n]{20,40}", "gpt-2", 4, 40);
+    walk(DREY_GRAMMAR_GBNF, "root ::= [ -~\\u0080-\\u8000]+ \"\\n\"", "qwen2", 2, 41);
+    walk(DREY_GRAMMAR_GBNF, "root ::= [ -~]* [\\u4e00]", "qwen2", 2, 42);
+    walk(DREY_GRAMMAR_GBNF, "root ::= .{3} [a-z]+", "gpt-2", 4, 43);
+}
+
 /* A grammar at random, in GBNF; most of them are refused or can be walked. */
 static void random_grammar(rng *r, char *out, size_t size)
 {
@@ -136,6 +155,80 @@ TEST(masks_of_random_grammars)
     assert_int_equal(n_walked, 6);
 }
 
+/* A certain text is named in the tokens that its tokenizer makes, from any of them on. */
+static void check_names(const char *vocab_name, const char *grammar, const char *text)
+{
+    test_vocab v = vocab_open(vocab_name);
+    vocab_trie *trie;
+    drey_grammar *g;
+    int32_t ids[64], place;
+    size_t n;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, grammar, strlen(grammar));
+    MUST(tokenizer_encode, v.tokenizer, text, strlen(text), 0, ids, 64, &n);
+    assert_true(n > 3);
+    grammar_hold(g, &place, 1);
+    for (size_t i = 0; i + 1 < n; i++) {
+        place = grammar_now(g);
+        assert_int_equal(grammar_forced(g, &place), ids[i]);
+        grammar_advance(g, ids[i]);
+    }
+    grammar_close(&g);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
+TEST(certain_texts_are_named_in_the_tokenizers_tokens)
+{
+    check_names("qwen2", "root ::= \"coastal explanation of astatine: xyzzy\"",
+                "coastal explanation of astatine: xyzzy");
+    check_names("gpt-2", "root ::= \"The quick returned biography\"",
+                "The quick returned biography");
+}
+
+static int32_t only_token(const tokenizer *t, const char *text)
+{
+    int32_t id;
+    size_t n;
+    MUST(tokenizer_encode, t, text, strlen(text), 0, &id, 1, &n);
+    assert_int_equal(n, 1);
+    return id;
+}
+
+static int32_t named_after(drey_grammar *g, int32_t *place, int32_t token)
+{
+    grammar_advance(g, token);
+    *place = grammar_now(g);
+    return grammar_forced(g, place);
+}
+
+/* Where a longer token came than the certain bytes have, it is not named again, until it comes. */
+TEST(what_was_longer_is_not_named_again)
+{
+    test_vocab v = vocab_open("gpt-2");
+    vocab_trie *trie;
+    drey_grammar *g;
+    int32_t place;
+    const char *grammar = "root ::= \"(\" (\"onac\" [a-z]{2} \"(\"){4}";
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, grammar, strlen(grammar));
+    int32_t bracket = only_token(v.tokenizer, "("), part = only_token(v.tokenizer, "onac"),
+            whole = only_token(v.tokenizer, "onacci"), letter = only_token(v.tokenizer, "c");
+    grammar_hold(g, &place, 1);
+    place = grammar_now(g);
+    assert_int_equal(grammar_forced(g, &place), -1); /* a byte alone */
+    assert_int_equal(named_after(g, &place, bracket), part);
+    assert_int_equal(named_after(g, &place, whole), bracket);
+    assert_int_equal(named_after(g, &place, bracket), -1);
+    named_after(g, &place, part);
+    named_after(g, &place, letter);
+    named_after(g, &place, letter);
+    assert_int_equal(named_after(g, &place, bracket), part);
+    grammar_close(&g);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
 /* Of a word that is certain the longest token comes first. */
 TEST(what_is_certain_is_found)
 {
@@ -159,7 +252,7 @@ TEST(what_is_certain_is_found)
         n_tokens++;
         grammar_advance(g, id);
     }
-    assert_int_equal(n_certain, n_tokens - 1);
+    assert_true(n_certain >= n_tokens - 2); /* but the letter, and a bracket alone */
     assert_true(n_tokens < (int)n - 8);
     assert_memory_equal(text, "{\"name\": \"", 10);
     grammar_close(&g);
@@ -185,6 +278,80 @@ TEST(a_grammar_without_texts_is_refused)
                      DREY_ERR_USAGE);
     assert_non_null(strstr(err.message, "at most"));
     free(long_text);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
+TEST(special_tokens_come_where_a_grammar_names_them)
+{
+    static const char text[] = "root ::= [a-z]* %token \"<|im_start|>\" [a-z]";
+    test_vocab v = vocab_open("qwen2");
+    vocab_trie *trie;
+    drey_grammar *g;
+    int32_t start[2], place = 0;
+    size_t n;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, text, strlen(text));
+    MUST(tokenizer_encode, v.tokenizer, "<|im_start|>", 12, DREY_TOKENIZE_SPECIAL, start, 2, &n);
+    assert_int_equal(n, 1);
+    assert_true(tokenizer_is_special(v.tokenizer, start[0]));
+    grammar_hold(g, &place, 1);
+    place = grammar_now(g);
+    assert_true(grammar_mask(g, &place)[start[0] / 64] >> (start[0] % 64) & 1);
+    assert_true(grammar_allows(g, &place, start[0]));
+    grammar_advance(g, start[0]);
+    place = grammar_now(g);
+    assert_true(place != GRAMMAR_NOWHERE);
+    assert_false(grammar_allows(g, &place, start[0]));
+    assert_false(grammar_mask(g, &place)[start[0] / 64] >> (start[0] % 64) & 1);
+    grammar_close(&g);
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
+/* <[number]>, <name> and !<name>, as in llama.cpp's notation. */
+TEST(tokens_by_number_and_name)
+{
+    test_vocab v = vocab_open("qwen2");
+    vocab_trie *trie;
+    drey_grammar *g;
+    drey_error err;
+    char text[128];
+    int32_t start[2], ends[2], a[2], place;
+    size_t n;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    MUST(tokenizer_encode, v.tokenizer, "<|im_start|>", 12, DREY_TOKENIZE_SPECIAL, start, 2, &n);
+    MUST(tokenizer_encode, v.tokenizer, "<|im_end|>", 10, DREY_TOKENIZE_SPECIAL, ends, 2, &n);
+    MUST(tokenizer_encode, v.tokenizer, "a", 1, 0, a, 2, &n);
+    snprintf(text, sizeof text, "root ::= <[%d]> (!<|im_start|>)* <|im_start|> <[%d]>", start[0],
+             a[0]);
+    MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, text, strlen(text));
+    const int32_t ids[] = {start[0], a[0], a[0], start[0], a[0]};
+    const bool starts[] = {true, true, true, true, false}; /* where that token may come */
+    grammar_hold(g, &place, 1);
+    for (int i = 0; i < 5; i++) {
+        place = grammar_now(g);
+        assert_int_equal(grammar_allows(g, &place, start[0]), starts[i]);
+        assert_int_equal(grammar_allows(g, &place, a[0]), i > 0);
+        grammar_advance(g, ids[i]);
+    }
+    assert_true(grammar_now_over(g));
+    grammar_close(&g);
+    const struct {
+        const char *grammar, *says;
+    } refused[] = {{"root ::= <[9999999]>", "no special token <[9999999]>"},
+                   {"root ::= <[]>", "no special token"},
+                   {"root ::= <[1x]>", "no special token"},
+                   {"root ::= <nobody>", "no special token <nobody>"},
+                   {"root ::= <|im_end|>", "ends texts"},
+                   {"root ::= !<[64]>", "special tokens alone"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_int_equal(grammar_open(&g, trie, DREY_GRAMMAR_GBNF, refused[i].grammar,
+                                      strlen(refused[i].grammar), &err),
+                         DREY_ERR_USAGE);
+        if (!strstr(err.message, refused[i].says))
+            fail_msg("%s: %s", refused[i].grammar, err.message);
+    }
     vocab_trie_close(&trie);
     vocab_close(&v);
 }

@@ -451,6 +451,60 @@ static void same_as_text(const drey_model *m, const char *text, int flags, const
 }
 
 /* A user cannot end their own turn, unless they may write special tokens. */
+/* The date, as the families that ask for it have it. */
+TEST(dates)
+{
+    const drey_chat_message hi = {"user", "hi", 2};
+    const drey_chat_request request = {.messages = &hi,
+                                       .n_messages = 1,
+                                       .now_s = 1767225600 + 5 * 86400,
+                                       .chat_template = "{{ date_string }}, {{ datetime }}, "
+                                                        "{{ strftime_now('%Y-%m-%d') }}"};
+    chat_text out;
+    MUST(chat_render, &request, "", "", &out);
+    assert_string_equal(out.text, "06 Jan 2026, Jan 06 2026, 2026-01-06");
+    chat_text_free(&out);
+}
+
+/* What tools may lack is only there where a template cannot do without. */
+TEST(tools_may_lack_descriptions)
+{
+    static const char all[] = "{% for t in tools %}{{ t.function | tojson }}{% endfor %}";
+    const drey_chat_message hi = {"user", "hi", 2};
+    drey_chat_request request = {
+        .messages = &hi,
+        .n_messages = 1,
+        .tools_json =
+            "[{\"function\":{\"name\":\"a\"}},{\"function\":{\"name\":\"b\",\"parameters\":"
+            "{\"properties\":{\"x\":{}}}}}, 5]",
+        .chat_template = "{% for t in tools[:2] %}{{ t.function.name + t.function.description }}"
+                         "{% for k, v in t.function.parameters.properties.items() %}"
+                         "{{ k + v.description }}{% endfor %}{% endfor %}"};
+    chat_text out;
+    drey_error err = {0};
+    MUST(chat_render, &request, "", "", &out);
+    assert_string_equal(out.text, "abx");
+    chat_text_free(&out);
+    request.tools_json = "[{\"function\":{\"name\":\"a\"}}]";
+    request.chat_template = all;
+    MUST(chat_render, &request, "", "", &out);
+    assert_string_equal(out.text, "{\"name\": \"a\"}");
+    chat_text_free(&out);
+    request.chat_template = "{{ tools[0].function.other + '' }}";
+    assert_int_equal(chat_render(&request, "", "", &out, &err), DREY_ERR_USAGE);
+    assert_non_null(strstr(err.message, "\"other\" is not defined"));
+}
+
+/* Templates that are made for tools alone, in a chat without any. */
+TEST(tools_may_be_missing)
+{
+    check_text("{% for t in tools %}{{ t }}{% endfor %}.", ".");
+    check_text("{{ tools is none }} [{{ functions }}]", "True []");
+    check_text("{{ [{'a': 1}] | map(attribute='a') | tojson }}", "[1]");
+    check_refused("{% for t in other.some %}{% endfor %}", DREY_ERR_USAGE, "\"other\"");
+    check_refused("{{ tools.x.y }}{{ raise_exception('no') }}", DREY_ERR_USAGE, "");
+}
+
 TEST(users_write_text)
 {
     const toy_options o = toy_usual();

@@ -432,6 +432,14 @@ TEST(first_blank_is_dropped)
     MUST(tokenizer_decode, v.tokenizer, ids, n, 0, text, sizeof text, &n_bytes);
     assert_int_equal(n_bytes, 8);
     assert_memory_equal(text, "the tree", 8);
+    MUST(tokenizer_decode, v.tokenizer, ids + 2, n - 2, DREY_TOKENIZE_INNER, text, sizeof text,
+         &n_bytes);
+    assert_int_equal(n_bytes, 9);
+    assert_memory_equal(text, " the tree", 9);
+    MUST(tokenizer_encode, v.tokenizer, "the tree", 8, DREY_TOKENIZE_INNER, ids, 16, &n);
+    MUST(tokenizer_decode, v.tokenizer, ids, n, DREY_TOKENIZE_INNER, text, sizeof text, &n_bytes);
+    assert_int_equal(n_bytes, 8);
+    assert_memory_equal(text, "the tree", 8);
     assert_int_equal(tokenizer_piece(v.tokenizer, ids[2], false, false, text, sizeof text),
                      tokenizer_piece(v.tokenizer, ids[2], false, true, text, sizeof text) + 1);
     vocab_close(&v);

@@ -1,6 +1,8 @@
 /* What AMX's tiles can do at most; reading and floats are AVX-512's. */
 #include "kernel/x86/x86.h"
 
+#include <string.h>
+
 #include "kernel/x86/amx/amx_tile.h"
 
 enum { CHAINS = 6, TILE_OPS = 16 * 16 * 64 * 2 };
@@ -12,9 +14,14 @@ static const tile_config config = {
     .rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
+/* Operands are not zero: a Xeon (family 6, model 207) multiplies zeros a quarter faster. */
 static int64_t int8_peak_amx(int64_t rounds)
 {
+    _Alignas(64) uint8_t operand[1024];
+    memset(operand, 0x35, sizeof operand);
     TILE_CONFIGURE(&config);
+    TILE_LOAD(6, operand, 64);
+    TILE_LOAD(7, operand, 64);
     for (int64_t i = 0; i < rounds; i++) {
         TILE_DOT_SIGNED(0, 6, 7);
         TILE_DOT_SIGNED(1, 6, 7);

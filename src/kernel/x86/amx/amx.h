@@ -18,8 +18,15 @@
  *   Q2_K         scale * w is at most 45: one plane; i = C
  *
  * C stays within int32: 256 * 255 * 127 a plane, and |i| < 256 * 4096 * 127. Every sum is exact, so
- * the bits are those of every other tier. One plane's sums alternate between two C, as a product
- * waits 52 cycles for the one before in the same C.
+ * the bits are those of every other tier.
+ *
+ * Minima times the activations' sums are one more tile product a half, j = C: a sum has 13 bits, so
+ * it is a few bytes' sum, which B multiplies with the minimum or a multiple of it:
+ *
+ *   Q4_K, Q5_K   sums over 32, at most 2183 (ACT_Q8_256's rule for d), times minima of 6 bits:
+ *                sum = 4 * (6 * a + b) + c, bytes a a a a a a b c; B has 4 * min seven times, min
+ *   Q2_K         sums over 16 times minima of 4 bits: sum = 16 * a + b, bytes a b 0 0; B has
+ *                16 * min, min, 0, 0
  *
  * Types in blocks of 32 have one plane, the signed weights, and empty C each 32 k. */
 #pragma once
@@ -33,14 +40,18 @@
 
 enum {
     TILE_TOKENS = 16,  /* rows of A and C */
+    PART_TOKENS = 4,   /* finished after a part of the next job */
     STEP_PARTS = 4,    /* a step: four parts of 64 k (a super-block), or up to four blocks of 32 */
     TILE_BYTES = 1024, /* of a whole tile */
     STEP_C = STEP_PARTS * 2 * TILE_TOKENS * HALF_ROWS, /* int32 of C in a step */
-    MIN_PAIRS = 8,
-    /* From so many rows on tiles were faster than vectors: with 16 slower, with 64 faster. With
-     * SHAPE_EARLY they are used for all that vectors need two tiles of activations for. */
+    C_MINIMA = 4 * TILE_TOKENS * HALF_ROWS, /* where minima are in a job's C, after the planes */
+    /* From so many rows on tiles are faster than vectors: with 16 as fast, with 24 slower, with 32
+     * 1.4 times as fast. With SHAPE_EARLY they are used for all that vectors need two tiles of
+     * activations for. */
     TILES_FROM = 25,
-    EARLY_FROM = TOKEN_TILE + 1
+    EARLY_FROM = TOKEN_TILE + 1,
+    /* Of a call: rearranging its activations costs about as much as multiplying one group. */
+    MANY_GROUPS = 16
 };
 
 /* The weights of a step, 32 rows. */
@@ -49,17 +60,14 @@ typedef struct step_weights {
     uint8_t planes[STEP_PARTS * 2 * 2 * TILE_BYTES];
     float d[STEP_PARTS][2][HALF_ROWS]; /* scales as floats; blocks of 256 use the first */
     float m[STEP_PARTS][2][HALF_ROWS]; /* dmin, or the minima of blocks of 32 */
-    /* Minima of sub-blocks, pairs of int16 as in the activations' sums below. */
-    uint32_t min_pairs[2][MIN_PAIRS][HALF_ROWS];
+    uint8_t minima[2][TILE_BYTES];     /* B tiles: see above */
 } step_weights;
 
 /* The activations of 16 tokens, a block. */
 typedef struct tokens_256 {
     uint8_t x[STEP_PARTS][TILE_TOKENS][64]; /* A tiles */
     float d[TILE_TOKENS];
-    /* Sums of x, pairs of int16. Q4_K, Q5_K: over 32, as in packing.h. Q2_K: over 16, pair p of
-     * sub-blocks 4 * (p / 2) + p % 2 and the next but one. */
-    uint32_t sums[MIN_PAIRS][TILE_TOKENS];
+    uint8_t sums[TILE_TOKENS][64]; /* of x, as the A tile of minima */
 } tokens_256;
 
 typedef struct tokens_32 {
@@ -68,14 +76,27 @@ typedef struct tokens_32 {
     int32_t sum[TILE_TOKENS]; /* of x */
 } tokens_32;
 
-/* A step of 16 tokens and 32 rows whose products are in c. */
+/* A step of 16 tokens and 32 rows whose products are in c. Rows without a token are computed with
+ * the others: zeros, whose sums nobody reads. */
 typedef struct tile_job {
-    float *sums;      /* [n_tokens][32], added to */
-    const int32_t *c; /* blocks of 256: [plane][half][16][16]; of 32: [part][half][16][16] */
+    float *sums; /* [16][32], added to */
+    /* Blocks of 256: [plane][half][16][16], at C_MINIMA [half][16][16]; of 32:
+     * [part][half][16][16]. */
+    int32_t *c;
     const void *acts; /* tokens_256, or [n_parts] tokens_32 */
     const step_weights *weights;
-    int32_t n_tokens, n_parts;
+    int32_t n_parts;
 } tile_job;
+
+/* Packed weights to be fetched, n_lines at a time. */
+typedef struct line_fetch {
+    const uint8_t *next;
+    int32_t n_lines;
+} line_fetch;
+
+typedef void tile_multiply(int32_t *c, const void *acts, const step_weights *w, int32_t part);
+/* Of tokens first .. first + PART_TOKENS - 1. */
+typedef void tile_finish(const tile_job *job, int32_t first);
 
 /* How a type goes through the tiles. */
 typedef struct amx_type {
@@ -83,8 +104,10 @@ typedef struct amx_type {
     const tile_config *config;
     void (*arrange)(void *acts, const uint8_t *tile, int32_t first, int32_t m);
     void (*build)(step_weights *w, const uint8_t *block, int32_t n_parts);
-    void (*multiply)(int32_t *c, const void *acts, const step_weights *w, int32_t part);
-    void (*finish)(const tile_job *job, int32_t first, int32_t last);
+    tile_multiply *multiply;
+    tile_finish *finish;
+    /* All of a job's products, with the finish of the one before (NULL: none) between them. */
+    void (*job)(const tile_job *job, const tile_job *before, line_fetch *fetch);
 } amx_type;
 
 /* matmul_kernel's dot for any n. scratch: AMX_SCRATCH_BYTES, 64-byte aligned. */

@@ -1,51 +1,47 @@
 /* A matrix product by tiles: blocking for the caches, and the order in which tiles and vectors
  * work.
  *
- * Costs, measured on one core of a Xeon at 3.4 GHz (cycles), everything in its first cache. A
- * unit is 32 rows of a super-block (256 k) by 16 tokens, here of Q4_K:
+ * Measured on one virtual core of a Xeon (family 6, model 207; 2.9 GHz, 48 KB and 2 MB of cache),
+ * nanoseconds of a unit of Q4_K: 32 rows of a super-block (256 k) by 16 tokens, each part alone in
+ * the first cache.
  *
- *   products   16 of 16 cycles; their 20 tile loads run at the same time            256
- *   C          4 tile stores of 15, which nothing hides                              60
- *   finish     512 sums: 384 vector operations on two ports, 176 loads              192
- *              (330 were measured with 256 loads: each half broadcast its own)
- *   planes     a super-block's, once for all tokens of a block                      650
- *   arranging  16 tokens of a super-block, once for all groups of a call            130
+ *   products   18: 16 of two planes, 2 of minima; their loads run at the same time  125
+ *              (20 cycles each; 16 where the operands are zero)
+ *   C          6 tile stores of 5.8, which nothing hides                             35
+ *   finish     512 sums, alone                                                       67
+ *   planes     a super-block's, once for all tokens of a span                       240
+ *   arranging  16 tokens of a super-block, once for all groups of a call            200
  *
- * Tiles and vectors work at the same time where all of it is in the first cache (48 KB): then
- * products with their stores hide the finish, and a unit takes 340 cycles, 39 % of the tiles' peak;
- * two planes allow 50 %. Four tile loads from the second cache wait 50 cycles more. So:
+ * With the finish between the products all of it takes some 200, and in the product of 512 tokens
+ * 340: 15 for planes, 15 for arranging, the rest is activations that come from the second cache,
+ * sums and y. So:
  *
- *   - A job's finish is done between the products of the next one, a quarter after each part.
- *   - Sums of BLOCK_TILES x 16 tokens (8 KB) stay in the first cache while a few super-blocks pass,
- *     with the planes of one (18 KB), two jobs' C (8 KB) and 16 tokens' activations (5 KB).
- *   - Planes are built for CHUNK_STEPS super-blocks at once, into the second cache, and serve all
- *     tokens of a span (256): 650 / 16 cycles a unit, and some 50 to fetch them again for each 64
- *     tokens. With up to 64 tokens, 650 / 4.
- *   - The next chunk's packed weights are fetched into the second cache a few lines after each
- *     part: in a burst before the planes they were slower (a prototype: 1.88 and 2.1 TOPS).
+ *   - A job's finish is done between the products of the next one, a quarter after each part, in
+ *     one straight function: with calls between them a unit took 10 to 55 more.
+ *   - Planes of one super-block (18 KB) stay in the first cache while all tokens of a span pass;
+ *     their sums (32 KB) come from the second. Planes of four super-blocks at once for blocks of 64
+ *     tokens, whose sums stay in the first cache, were slower (394 and 351).
+ *   - Activations are not fetched ahead by software: 400 where 350 were taken without.
+ *   - The next step's packed weights are fetched into the second cache a few lines after each part.
+ *   - A call should have MANY_GROUPS groups. With one the arranging makes 620 of 340.
  *
- * That makes 340 + 40 + 50 cycles for a unit with 256 tokens, 340 + 160 with 64, and 340 + 650 with
- * 16, where avx512's vectors are as fast: see TILES_FROM. This is a prediction: no machine with AMX
- * has run this blocking yet. Types with one plane (Q2_K, Q3_K) are bound by their finish. Blocks of
- * 32 empty C each 32 k: two stores and 32 conversions there, 30 cycles and 50 of vectors, where the
- * tiles need 32 and their peak would be 16.
+ * Types with one plane (Q2_K, Q3_K) take 240 to 260. Blocks of 32 empty C each 32 k, 16 stores a
+ * unit: 500.
  *
  * k goes in spans whose rearranged activations fit scratch, which should stay in the second cache
- * (2 MB) next to planes and weights. Rows without a token are zeros, so that all tiles have one
- * shape and are configured once. */
+ * next to planes and weights (all of k, 1.3 MB, was slower). Rows without a token are zeros, so
+ * that all tiles have one shape and are configured once. */
 #include "kernel/x86/amx/amx.h"
 
 enum {
-    SPAN_TOKENS = 256, /* whose products planes are built for */
-    BLOCK_TILES = 4,   /* of 16 tokens: whose sums stay in the first cache */
-    CHUNK_STEPS = 4    /* whose planes are built at once */
+    SPAN_TOKENS = 256 /* whose products planes are built for */
 };
 
 /* Scratch of a call, 64-byte aligned. */
 typedef struct workspace {
     float sums[SPAN_TOKENS * GROUP_ROWS];
     int32_t c[2][STEP_C]; /* products of this job, and of the one being finished */
-    step_weights weights[CHUNK_STEPS];
+    step_weights weights;
     uint8_t acts[];
 } workspace;
 
@@ -104,86 +100,57 @@ static void span_arrange(const amx_job *p, const span *s)
         }
 }
 
-/* Some steps of a group whose planes are there, and the packed weights that come after them. */
-typedef struct chunk {
-    int32_t first, n;    /* steps */
-    const uint8_t *next; /* to be fetched, a few lines after each part */
-    int32_t n_lines;     /* after each */
-} chunk;
-
 /* Blocks of k in a step: the last one of blocks of 32 may have fewer. */
 static int32_t blocks_of(const amx_job *p, const span *s, int32_t step)
 {
     return smaller(p->step_blocks, s->b1 - s->b0 - step * p->step_blocks);
 }
 
-/* Builds the planes of a chunk from step `first` on. */
-static chunk chunk_build(const amx_job *p, const span *s, const uint8_t *group, int32_t first)
+/* Where the packed weights of a group's step are; after the span's last one, the next group's. */
+static const uint8_t *step_weights_at(const amx_job *p, const span *s, const uint8_t *group,
+                                      int32_t step)
 {
-    int32_t n_steps = (s->b1 - s->b0 + p->step_blocks - 1) / p->step_blocks;
-    chunk c = {.first = first, .n = smaller(CHUNK_STEPS, n_steps - first)};
-    int32_t step_bytes = p->step_blocks * p->weight_block_bytes;
-    const uint8_t *at =
-        group + (size_t)s->b0 * (size_t)p->weight_block_bytes + (size_t)first * (size_t)step_bytes;
-    for (int32_t i = 0; i < c.n; i++, at += step_bytes)
-        p->type->build(&p->space->weights[i], at, blocks_of(p, s, first + i));
-    c.next = first + c.n < n_steps
-                 ? at
-                 : group + p->group_bytes + (size_t)s->b0 * (size_t)p->weight_block_bytes;
-    int32_t parts = c.n * token_tiles(s) * STEP_PARTS;
-    c.n_lines = (c.n * step_bytes / 64 + parts - 1) / parts;
-    return c;
-}
-
-/* A job's products; after each part a quarter of the finish of the one before, and some of the
- * chunk's fetching. */
-static void job_multiply(const amx_type *type, int32_t *products, const tile_job *job,
-                         const tile_job *before, chunk *c)
-{
-    for (int32_t part = 0; part < STEP_PARTS; part++) {
-        if (part < job->n_parts)
-            type->multiply(products, job->acts, job->weights, part);
-        for (int32_t i = 0; i < c->n_lines; i++, c->next += 64)
-            _mm_prefetch((const char *)c->next, _MM_HINT_T1);
-        int32_t from = part * (TILE_TOKENS / STEP_PARTS);
-        int32_t to = smaller(from + TILE_TOKENS / STEP_PARTS, before->n_tokens);
-        if (from < to)
-            type->finish(before, from, to);
+    int32_t block = s->b0 + step * p->step_blocks;
+    if (block >= s->b1) {
+        group += p->group_bytes;
+        block = s->b0;
     }
+    return group + (size_t)block * (size_t)p->weight_block_bytes;
 }
 
-/* The products of a chunk with token tiles first .. last - 1. */
-static void block_multiply(const amx_job *p, const span *s, chunk *c, int32_t first, int32_t last)
+/* The products of a step whose planes are there with all token tiles. */
+static void step_multiply(const amx_job *p, const span *s, int32_t step, line_fetch fetch)
 {
     workspace *space = p->space;
-    tile_job before = {0}; /* no tokens: nothing to finish */
-    int32_t turn = 0;
-    for (int32_t step = 0; step < c->n; step++)
-        for (int32_t i = first; i < last; i++, turn ^= 1) {
-            int32_t n_blocks = blocks_of(p, s, c->first + step);
-            tile_job job = {
-                .sums = space->sums + i * TILE_TOKENS * GROUP_ROWS,
-                .c = space->c[turn],
-                .acts = tile_acts(p, s, i, s->b0 + (c->first + step) * p->step_blocks),
-                .weights = &space->weights[step],
-                .n_tokens = smaller(TILE_TOKENS, s->last - s->first - i * TILE_TOKENS),
-                .n_parts = p->step_blocks == 1 ? STEP_PARTS : n_blocks,
-            };
-            job_multiply(p->type, space->c[turn], &job, &before, c);
-            before = job;
-        }
-    p->type->finish(&before, 0, before.n_tokens);
+    tile_job jobs[2], *before = NULL;
+    for (int32_t i = 0; i < token_tiles(s); i++) {
+        tile_job *job = &jobs[i % 2];
+        *job = (tile_job){
+            .sums = space->sums + i * TILE_TOKENS * GROUP_ROWS,
+            .c = space->c[i % 2],
+            .acts = tile_acts(p, s, i, s->b0 + step * p->step_blocks),
+            .weights = &space->weights,
+            .n_parts = p->step_blocks == 1 ? STEP_PARTS : blocks_of(p, s, step),
+        };
+        p->type->job(job, before, &fetch);
+        before = job;
+    }
+    for (int32_t t = 0; t < TILE_TOKENS; t += PART_TOKENS)
+        p->type->finish(before, t);
 }
 
 /* Adds the products of one group to the sums of the span's tokens. */
 static void group_multiply(const amx_job *p, const span *s, const uint8_t *group)
 {
-    int32_t n_tiles = token_tiles(s);
     int32_t n_steps = (s->b1 - s->b0 + p->step_blocks - 1) / p->step_blocks;
-    for (int32_t step = 0; step < n_steps; step += CHUNK_STEPS) {
-        chunk c = chunk_build(p, s, group, step);
-        for (int32_t first = 0; first < n_tiles; first += BLOCK_TILES)
-            block_multiply(p, s, &c, first, smaller(n_tiles, first + BLOCK_TILES));
+    int32_t parts = token_tiles(s) * STEP_PARTS;
+    int32_t step_lines = p->step_blocks * p->weight_block_bytes / 64;
+    for (int32_t step = 0; step < n_steps; step++) {
+        p->type->build(&p->space->weights, step_weights_at(p, s, group, step),
+                       blocks_of(p, s, step));
+        line_fetch fetch = {.next = step_weights_at(p, s, group, step + 1),
+                            .n_lines = (step_lines + parts - 1) / parts};
+        step_multiply(p, s, step, fetch);
     }
 }
 
@@ -252,29 +219,29 @@ static const char *const part_names[N_PARTS] = {"16 rows arranged", "planes", "p
 static void part_round(const amx_type *type, int32_t part, workspace *space, int64_t round)
 {
     const tile_job jobs[2] = {
-        {space->sums, space->c[0], space->acts, space->weights, TILE_TOKENS, STEP_PARTS},
-        {space->sums, space->c[1], space->acts, space->weights, TILE_TOKENS, STEP_PARTS},
+        {space->sums, space->c[0], space->acts, &space->weights, STEP_PARTS},
+        {space->sums, space->c[1], space->acts, &space->weights, STEP_PARTS},
     };
     const uint8_t *operand = space->acts + sizeof(tokens_256); /* zeros */
-    chunk nothing = {.n = 0};
+    line_fetch nothing = {0};
     switch (part) {
     case PART_ARRANGE:
         type->arrange(space->acts, operand, 0, TOKEN_TILE);
         type->arrange(space->acts, operand, TOKEN_TILE, TOKEN_TILE);
         return;
     case PART_PLANES:
-        type->build(space->weights, operand, STEP_PARTS);
+        type->build(&space->weights, operand, STEP_PARTS);
         return;
     case PART_PRODUCTS:
         for (int32_t i = 0; i < STEP_PARTS; i++)
-            type->multiply(space->c[0], space->acts, space->weights, i);
+            type->multiply(space->c[0], space->acts, &space->weights, i);
         return;
     case PART_FINISH:
-        for (int32_t i = 0; i < TILE_TOKENS; i += TILE_TOKENS / STEP_PARTS)
-            type->finish(&jobs[0], i, i + TILE_TOKENS / STEP_PARTS);
+        for (int32_t t = 0; t < TILE_TOKENS; t += PART_TOKENS)
+            type->finish(&jobs[0], t);
         return;
     default:
-        job_multiply(type, space->c[round % 2], &jobs[round % 2], &jobs[(round + 1) % 2], &nothing);
+        type->job(&jobs[round % 2], &jobs[(round + 1) % 2], &nothing);
     }
 }
 

@@ -2,7 +2,7 @@
  * sub-blocks' scales multiplied in (amx.h says how and why it is exact).
  *
  * Vector operations a word of 16 rows: Q4_K about 4 (half a shift, a mask, two multiplications) and
- * two stores, so 128 words of 32 rows take about 300 cycles; Q6_K and IQ4_XS about 11, so 700. */
+ * two stores, Q6_K and IQ4_XS about 11; the 128 words of 32 rows take 700 cycles and 1,000. */
 #include "kernel/x86/amx/amx.h"
 
 /* Field of `bits` bits from bit `shift` of each byte. */
@@ -162,11 +162,38 @@ INLINE void digit_planes(step_weights *out, int kw, int half, __m512i w, __m512i
     store_line(plane_word(out, kw, 1, half), _mm512_mullo_epi16(w, high));
 }
 
-/* Four minima a word: bytes 0 and 2, then 1 and 3, as pairs of int16. */
-INLINE void min_pairs_store(step_weights *w, int half, int word, __m512i min)
+/* Byte s of each 32-bit lane four times. */
+INLINE __m512i byte_copies(__m512i words, int s)
 {
-    store_line(w->min_pairs[half][2 * word], _mm512_and_si512(min, _mm512_set1_epi16(255)));
-    store_line(w->min_pairs[half][2 * word + 1], _mm512_srli_epi16(min, 8));
+    __m512i first =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12));
+    return _mm512_shuffle_epi8(words, _mm512_add_epi8(first, _mm512_set1_epi8((char)s)));
+}
+
+/* Four minima of 6 bits a row, sub-blocks 4 word .. 4 word + 3, into B's words: as amx.h says, in
+ * the order of the activations' pairs of sums, (0, 2), (1, 3), (4, 6), (5, 7). */
+INLINE void minima_32_store(step_weights *w, int half, int word, __m512i min)
+{
+    static const int place[4] = {0, 2, 1, 3};
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        uint8_t *out = w->minima[half] + (word * 4 + place[j]) * 2 * 64;
+        __m512i once = byte_copies(min, j), four = _mm512_slli_epi32(once, 2);
+        store_line(out, four);
+        store_line(out + 64, _mm512_mask_blend_epi8(0x8888888888888888u, four, once));
+    }
+}
+
+/* Four minima of 4 bits a row, in order. */
+INLINE void minima_16_store(step_weights *w, int half, int word, __m512i min)
+{
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        __m512i v =
+            _mm512_and_si512(_mm512_srli_epi32(min, (unsigned)(8 * j)), _mm512_set1_epi32(15));
+        v = _mm512_or_si512(_mm512_slli_epi32(v, 4), _mm512_slli_epi32(v, 8));
+        store_line(w->minima[half] + (word * 4 + j) * 64, v);
+    }
 }
 
 /* Scales of sub-blocks 0..3 and 4..7 of Q4_K and Q5_K; stores the minima. */
@@ -177,8 +204,8 @@ INLINE void scales_k4(__m512i scale[2], step_weights *w, const uint8_t *scales, 
     __m512i c = load_line(scales + 2 * WORD_BYTES + half * HALF_BYTES);
     scale[0] = field(a, 0, 6);
     scale[1] = _mm512_or_si512(field(c, 0, 4), _mm512_slli_epi16(field(a, 6, 2), 4));
-    min_pairs_store(w, half, 0, field(b, 0, 6));
-    min_pairs_store(w, half, 1,
+    minima_32_store(w, half, 0, field(b, 0, 6));
+    minima_32_store(w, half, 1,
                     _mm512_or_si512(field(c, 4, 4), _mm512_slli_epi16(field(b, 6, 2), 4)));
 }
 
@@ -299,7 +326,7 @@ INLINE void scales_q2_k(__m512i scale[4], step_weights *w, const uint8_t *block,
     for (int i = 0; i < 4; i++) {
         __m512i v = load_line(block + Q2_K_SCALES + i * WORD_BYTES + half * HALF_BYTES);
         scale[i] = field(v, 0, 4);
-        min_pairs_store(w, half, i, field(v, 4, 4));
+        minima_16_store(w, half, i, field(v, 4, 4));
     }
 }
 

@@ -1,0 +1,689 @@
+/* drey chat: several turns with a person, or with a pipe.
+ *
+ * Answers alone go to standard output; prompts, progress and what commands say go to standard
+ * error. All messages are put into the model's chat format each time; what that has in common with
+ * the session's timeline is not computed again. Nothing is ever cut: what does not fit is said
+ * before an answer begins. */
+#include "cli/terminal/ask_line.h"
+#include "cli/chat/chat_set.h"
+#include "cli/files/cache_folder.h"
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/files/input.h"
+#include "cli/files/json_file.h"
+#include "cli/commands/models.h"
+#include "cli/terminal/report.h"
+#include "cli/terminal/signals.h"
+#include "cli/chat/talk.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/text_writer.h"
+#include "cli/chat/warm_up.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
+    MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
+    HELD_BYTES = 1 << 20,
+    HELD_BYTES_A_TOKEN = 128,     /* some four bytes of text; rendering touches 25 times as many */
+    HELD_BYTES_A_BYTE = 8,        /* of one long message: its copies and its ids, measured 7 */
+    HELD_BYTES_A_TYPED_BYTE = 32, /* the line editor's 27 as well */
+    HELD_BYTES_A_NOTE_BYTE = 28   /* of a saved conversation that is parsed: measured 9 of messages
+                                     and 26 of a list of numbers, which a damaged one may be */
+};
+
+typedef struct chat {
+    cli_settings settings; /* a copy: /budget changes the budget */
+    models models;
+    int32_t n_context, n_predict;
+    size_t most_bytes;   /* of a message, */
+    drey_error too_long; /* and what is said of a longer one */
+    progress progress;
+    text_writer out;
+    asker asker;
+    talk talk;
+    warm_up warm;
+    char *file; /* [n_file]: of /read, for the next message; NULL: none */
+    size_t n_file;
+    uint64_t tries; /* of this answer, by /retry: each has its own seed */
+    drey_statistics statistics;
+    drey_speculation speculation; /* of the last answer, should its engine be closed since */
+    drey_exits exits;
+    bool disk_failed;  /* that of the kept beginnings, which has been said */
+    int64_t n_damaged; /* files of them that were damaged: the same */
+    bool ended;        /* /quit */
+    bool failed;       /* an answer could not be given, or written */
+} chat;
+
+/* Something for the person, unless -q. */
+static void say(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const chat *c, const char *format, ...)
+{
+    va_list arguments;
+    if (c->settings.quiet)
+        return;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+/* ---- Engine and session ---- */
+
+/* Another budget may have room for another draft. */
+static drey_status open_session(chat *c, drey_error *err)
+{
+    return models_start(&c->models, &c->settings, c->n_context, MODELS_SESSION, &c->progress, err);
+}
+
+static void choose_most_tokens(chat *c)
+{
+    c->n_predict = c->settings.text.n_predict;
+    if (!option_given(&c->settings, "predict") && c->n_predict > c->n_context / MOST_CONTEXT_SHARE)
+        c->n_predict = c->n_context / MOST_CONTEXT_SHARE;
+    if (c->n_predict < 1)
+        c->n_predict = 1;
+}
+
+static void choose_lengths(chat *c)
+{
+    c->n_context = models_context(&c->models, &c->settings, USUAL_CONTEXT);
+    models_warn_of_context(&c->models, c->n_context);
+    choose_most_tokens(c);
+}
+
+/* A message that no context holds, or that takes more memory than the plan has for all of them, is
+ * refused while it is read. */
+static void choose_limit(chat *c)
+{
+    input_limit limit;
+    limit.n_bytes =
+        c->models.held_bytes / (asker_at_terminal() ? HELD_BYTES_A_TYPED_BYTE : HELD_BYTES_A_BYTE);
+    snprintf(limit.reason, sizeof limit.reason,
+             "a context of %d tokens has no memory for it; give a shorter one or raise -c",
+             c->n_context);
+    input_limit_context(&limit, c->models.target, c->n_context);
+    input_too_long("the message", &limit, &c->too_long);
+    c->most_bytes = (size_t)limit.n_bytes;
+}
+
+/* That there is a chat format is known before anybody types. */
+static drey_status check_template(chat *c, drey_error *err)
+{
+    drey_status status = talk_add(&c->talk, "user", "hello", 5, err);
+    if (status == DREY_OK)
+        status = talk_encode(&c->talk, c->models.target, err);
+    talk_drop(&c->talk);
+    return status;
+}
+
+static drey_status begin(chat *c, drey_error *err)
+{
+    const cli_settings *s = &c->settings;
+    TRY(models_open(&c->models, s, err));
+    if (s->text.system)
+        TRY(talk_set_system(&c->talk, s->text.system, err));
+    TRY(check_template(c, err));
+    choose_lengths(c);
+    /* The conversation's text and ids, and what rendering takes of it: measured, with some room. */
+    c->models.held_bytes = HELD_BYTES + (uint64_t)c->n_context * HELD_BYTES_A_TOKEN;
+    choose_limit(c);
+    return open_session(c, err);
+}
+
+/* ---- Answers ---- */
+
+/* How many tokens an answer may have; 0: the conversation does not fit, which has been said. */
+static int32_t room_left(const chat *c)
+{
+    size_t n = c->talk.n_ids;
+    if (n >= (size_t)c->n_context) {
+        complain(
+            "the conversation has %zu tokens, and the context of %d has no room for an answer; "
+            "nothing was cut. /reset starts again; -c %zu would hold it",
+            n, c->n_context, n + (size_t)c->n_predict);
+        return 0;
+    }
+    int32_t left = c->n_context - (int32_t)n;
+    if (left < c->n_predict)
+        complain("the context of %d tokens is nearly full: the answer can have %d; /reset starts "
+                 "again, a larger -c holds more",
+                 c->n_context, left);
+    return left < c->n_predict ? left : c->n_predict;
+}
+
+/* Says once what has happened to what is kept on the disk. */
+static void check_disk(chat *c)
+{
+    drey_prefixes prefixes;
+    drey_engine_prefixes(c->models.engine, &prefixes);
+    if (prefixes.disk_failed && !c->disk_failed)
+        complain("beginnings of texts cannot be written to their folder any more: the disk is "
+                 "full, or fails. They are kept in memory alone; make room, and start the chat "
+                 "again");
+    if (prefixes.damaged_files > c->n_damaged)
+        complain("files in the folder of kept beginnings were damaged; they are deleted and "
+                 "computed again");
+    c->disk_failed = prefixes.disk_failed;
+    c->n_damaged = prefixes.damaged_files;
+}
+
+static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
+{
+    const cli_settings *s = &c->settings;
+    drey_generate_options options;
+    drey_generate_options_init(&options);
+    options.n_predict = n_predict;
+    options.sampling = s->sampling;
+    options.sampling.penalties = &s->penalties;
+    options.sampling.seed += c->tries;
+    options.stops = s->text.stops;
+    options.n_stops = s->text.n_stops;
+    options.grammar = c->models.grammar;
+    c->progress = (progress){.quiet = s->quiet};
+    text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text, true);
+    if (c->asker.terminal)
+        terminal_hide_typing();
+    drey_status status =
+        models_write(&c->models, c->talk.ids, c->talk.n_ids, &options, &c->statistics, err);
+    terminal_show_typing();
+    signals_unwatch();
+    text_writer_end(&c->out);
+    progress_clear(&c->progress);
+    drey_session_speculation(c->models.session, &c->speculation);
+    drey_session_exits(c->models.session, &c->exits);
+    check_disk(c);
+    return status;
+}
+
+/* What stands under an answer. */
+static void say_how(const chat *c, bool stopped)
+{
+    const drey_statistics *s = &c->statistics;
+    const char *end = stopped                           ? "; stopped, and what was written stays"
+                      : s->finish == DREY_FINISH_LENGTH ? "; cut by its length (-n)"
+                                                        : "";
+    say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
+        c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
+}
+
+/* The answer to the messages as they are, which joins them unless nothing was written; `otherwise`
+ * says what the caller does then. */
+static drey_status answer(chat *c, const char *otherwise, drey_error *err)
+{
+    c->out.n_kept = 0;
+    drey_status status = talk_encode(&c->talk, c->models.target, err);
+    int32_t n_predict = status == DREY_OK ? room_left(c) : 0;
+    if (n_predict > 0)
+        status = write_answer(c, n_predict, err);
+    bool stopped = signals_take_interrupt();
+    if (status == DREY_ERR_CANCELLED)
+        status = DREY_OK;
+    if (c->out.n_kept > 0) {
+        if (c->out.error == 0 && text_writer_write("\n", 1) != 0)
+            c->out.error = EPIPE;
+        say_how(c, stopped);
+        drey_status added = talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept,
+                                     status == DREY_OK ? err : NULL);
+        status = status == DREY_OK ? added : status;
+    } else if (n_predict > 0) {
+        say(c, "[nothing was written, and %s]", otherwise);
+    }
+    if (n_predict == 0)
+        c->failed = true;
+    if (status == DREY_OK && c->out.error && c->out.error != EINTR)
+        status = error_set(err, DREY_ERR_IO, "cannot write to standard output: %s",
+                           strerror(c->out.error));
+    return status;
+}
+
+static void forget_file(chat *c)
+{
+    free(c->file);
+    c->file = NULL;
+    c->n_file = 0;
+}
+
+/* A message after the file that goes with it; the caller frees. NULL: no memory. */
+static char *with_file(const chat *c, const char *text, size_t n)
+{
+    char *whole = malloc(c->n_file + n + 1);
+    if (!whole)
+        return NULL;
+    memcpy(whole, c->file, c->n_file);
+    memcpy(whole + c->n_file, text, n);
+    whole[c->n_file + n] = 0;
+    return whole;
+}
+
+/* A message, and its answer. A message without an answer would come directly before the next one,
+ * so it does not stay. */
+static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
+{
+    char *whole = NULL;
+    if (c->file && c->n_file + n > c->most_bytes)
+        FAIL(err, DREY_ERR_USAGE, "with its file, %s; /read without a name forgets the file",
+             c->too_long.message);
+    if (c->file && !(whole = with_file(c, text, n)))
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the message");
+    drey_status status =
+        talk_add(&c->talk, "user", whole ? whole : text, whole ? c->n_file + n : n, err);
+    free(whole);
+    TRY(status);
+    forget_file(c);
+    status = answer(c, "the message is taken back", err);
+    if (!talk_ends_with(&c->talk, "assistant"))
+        talk_drop(&c->talk);
+    return status;
+}
+
+/* ---- Commands ---- */
+
+static drey_status do_reset(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    (void)err;
+    talk_reset(&c->talk);
+    say(c, "[a new conversation]");
+    return DREY_OK;
+}
+
+static drey_status do_retry(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (!talk_ends_with(&c->talk, "assistant"))
+        FAIL(err, DREY_ERR_USAGE, "there is no answer to write again");
+    drey_chat_message before = talk_take(&c->talk);
+    c->tries++;
+    drey_status status = answer(c, "the answer before stays", err);
+    if (talk_ends_with(&c->talk, "assistant"))
+        talk_message_free(&before);
+    else
+        talk_put_back(&c->talk, &before);
+    return status;
+}
+
+static drey_status do_save(chat *c, const char *rest, drey_error *err)
+{
+    if (!*rest)
+        FAIL(err, DREY_ERR_USAGE, "/save wants a file: /save talk.drey-session");
+    TRY(json_check_path(rest, err)); /* a model would be a dear file to lose */
+    char *note = talk_note(&c->talk);
+    if (!note)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+    drey_status status = drey_session_save(c->models.session, rest, note, strlen(note), err);
+    free(note);
+    if (status == DREY_OK)
+        say(c, "[saved %zu messages in %s]", c->talk.n, rest);
+    return status;
+}
+
+static drey_status do_load(chat *c, const char *rest, drey_error *err)
+{
+    drey_saved_session saved = {0};
+    if (!*rest)
+        FAIL(err, DREY_ERR_USAGE, "/load wants a file that /save wrote");
+    uint64_t most = c->models.held_bytes / HELD_BYTES_A_NOTE_BYTE;
+    char size[16];
+    talk loaded = {0};
+    drey_status status = drey_saved_session_read(rest, (size_t)most, &saved, err);
+    if (status == DREY_OK && saved.n_note_bytes > most)
+        status = error_set(
+            err, DREY_ERR_CONTEXT,
+            "the conversation in %s takes %s: a context of %d tokens has no memory for it; "
+            "raise -c",
+            rest, format_bytes(size, (double)saved.n_note_bytes), c->n_context);
+    if (status == DREY_OK)
+        status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
+    drey_free(saved.note);
+    if (status == DREY_OK)
+        status = drey_session_load(c->models.session, rest, NULL, err);
+    talk_free(status == DREY_OK ? &c->talk : &loaded);
+    TRY(status);
+    c->talk = loaded;
+    say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
+    return DREY_OK;
+}
+
+static drey_status do_system(chat *c, const char *rest, drey_error *err)
+{
+    drey_status status = talk_set_system(&c->talk, rest, err);
+    if (status == DREY_OK)
+        say(c, *rest ? "[the system message is set]" : "[no system message]");
+    return status;
+}
+
+/* Writes what was computed of the conversation to a file for its owner's eyes. False: there is
+ * nothing, or it cannot be written, which is said. */
+static bool put_aside(const chat *c, char *path, size_t capacity)
+{
+    char name[64];
+    const int32_t *ids;
+    size_t n;
+    drey_error err = {0};
+    drey_session_timeline(c->models.session, &ids, &n);
+    if (n == 0)
+        return false;
+    snprintf(name, sizeof name, "chat-%ld.drey-session", (long)getpid());
+    drey_status status = cache_place(path, capacity, name, &err);
+    mode_t usual = umask(077);
+    if (status == DREY_OK)
+        status = drey_session_save(c->models.session, path, NULL, 0, &err);
+    umask(usual);
+    if (status != DREY_OK)
+        say(c, "[the conversation will be computed again: %s]", err.message);
+    return status == DREY_OK;
+}
+
+/* Reopens the engine within another budget; the old one comes back where that fails. What was
+ * computed of the conversation is used again. */
+static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
+{
+    uint64_t before = c->settings.common.memory_bytes;
+    char kept[PATH_MAX];
+    bool aside = put_aside(c, kept, sizeof kept);
+    models_stop(&c->models);
+    c->settings.common.memory_bytes = wanted;
+    drey_status status = open_session(c, err);
+    if (status != DREY_OK) {
+        c->settings.common.memory_bytes = before;
+        c->ended = open_session(c, NULL) != DREY_OK;
+    }
+    if (aside && !c->ended)
+        drey_session_load(c->models.session, kept, NULL, NULL); /* or it is computed again */
+    if (aside)
+        unlink(kept);
+    return status;
+}
+
+static drey_status do_budget(chat *c, const char *rest, drey_error *err)
+{
+    drey_plan plan;
+    uint64_t wanted = DREY_MEMORY_AUTO;
+    if (strcmp(rest, "unlimited") == 0)
+        wanted = DREY_MEMORY_UNLIMITED;
+    else if (*rest && strcmp(rest, "auto") != 0 && !size_parse(rest, &wanted))
+        FAIL(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
+    drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
+    if (c->ended)
+        return status;
+    drey_engine_plan(c->models.engine, &plan);
+    report_plan(stderr, &plan);
+    report_draft(stderr, c->models.why);
+    return status;
+}
+
+static drey_status do_stats(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (c->statistics.generated_tokens == 0)
+        FAIL(err, DREY_ERR_USAGE, "there is no answer yet");
+    report_statistics(stderr, &c->statistics);
+    report_speculation(stderr, &c->speculation);
+    report_exits(stderr, &c->exits);
+    report_units(stderr, c->models.engine);
+    return DREY_OK;
+}
+
+static drey_status do_undo(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (!talk_ends_with(&c->talk, "assistant"))
+        FAIL(err, DREY_ERR_USAGE, "there is no message to take back");
+    talk_drop(&c->talk);
+    if (talk_ends_with(&c->talk, "user"))
+        talk_drop(&c->talk);
+    say(c, "[the last message and its answer are taken back]");
+    return DREY_OK;
+}
+
+static drey_status do_set(chat *c, const char *rest, drey_error *err)
+{
+    if (strncmp(rest, "system", 6) == 0 && (!rest[6] || strchr(" \t\n", rest[6])))
+        return do_system(c, rest + 6 + strspn(rest + 6, " \t\n"), err);
+    TRY(chat_set(&c->settings, rest, err));
+    choose_most_tokens(c);
+    return DREY_OK;
+}
+
+static drey_status do_show(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    (void)err;
+    char size[16];
+    drey_plan plan;
+    drey_model_info info;
+    drey_model_describe(c->models.target, &info);
+    fprintf(stderr, "%-18s ", "model");
+    print_clean(stderr, *info.name ? info.name : info.path);
+    fprintf(stderr, ", %s, %.3g billion parameters, %s\n", info.architecture,
+            (double)info.n_parameters / 1e9, format_bytes(size, (double)info.weight_bytes));
+    fprintf(stderr, "%-18s %zu of %d tokens\n", "context", c->talk.n_ids, c->n_context);
+    if (talk_system(&c->talk)) {
+        fprintf(stderr, "%-18s ", "system");
+        print_clean(stderr, talk_system(&c->talk));
+        fputc('\n', stderr);
+    }
+    chat_show_settings(&c->settings);
+    drey_engine_plan(c->models.engine, &plan);
+    report_plan(stderr, &plan);
+    report_draft(stderr, c->models.why);
+    return DREY_OK;
+}
+
+/* The longest run of backquotes in a text, so that a fence around it can be longer. */
+static int longest_run(const char *text)
+{
+    int longest = 0;
+    for (const char *p = text; *p; p++) {
+        int n = (int)strspn(p, "`");
+        longest = n > longest ? n : longest;
+        p += n ? n - 1 : 0;
+    }
+    return longest;
+}
+
+/* A file as part of the next message: a block of code with its name. */
+static drey_status do_read(chat *c, const char *rest, drey_error *err)
+{
+    enum { MOST_FENCE = 64 };
+    char *text = NULL, fence[MOST_FENCE + 1] = "";
+    size_t n = 0;
+    input_limit limit = {.n_bytes = c->most_bytes};
+    forget_file(c);
+    if (!*rest) {
+        say(c, "[no file goes with the next message]");
+        return DREY_OK;
+    }
+    snprintf(limit.reason, sizeof limit.reason, "no message of this context can hold; raise -c");
+    TRY(input_read(rest, "the file", &limit, &text, &n, err));
+    int run = memchr(text, 0, n) ? -1 : longest_run(text);
+    if (run < 0 || run >= MOST_FENCE) {
+        free(text);
+        FAIL(err, DREY_ERR_USAGE, "%s is no text file", rest);
+    }
+    memset(fence, '`', (size_t)(run < 3 ? 3 : run + 1));
+    const char *slash = strrchr(rest, '/'), *name = slash ? slash + 1 : rest;
+    size_t capacity = n + strlen(name) + 2 * MOST_FENCE + 32;
+    c->file = malloc(capacity);
+    if (c->file)
+        c->n_file = (size_t)snprintf(c->file, capacity, "File %s:\n%s\n%s%s%s\n\n", name, fence,
+                                     text, n > 0 && text[n - 1] == '\n' ? "" : "\n", fence);
+    free(text);
+    if (!c->file)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory for the file");
+    say(c, "[%s goes with the next message]", name);
+    return DREY_OK;
+}
+
+static drey_status do_quit(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    (void)err;
+    c->ended = true;
+    return DREY_OK;
+}
+
+static drey_status do_help(chat *c, const char *rest, drey_error *err);
+
+static const struct {
+    const char *usage, *does; /* as /help and Tab have it */
+    drey_status (*run)(chat *c, const char *rest, drey_error *err);
+    bool waits; /* it needs the engine, which may be loading */
+} commands[] = {
+    {"/reset", "a new conversation; the system message stays", do_reset, false},
+    {"/retry", "the last answer once more (with --temp: another one)", do_retry, true},
+    {"/undo", "takes the last message and its answer back", do_undo, false},
+    {"/save FILE", "keeps the conversation, and what was computed for it", do_save, true},
+    {"/load FILE", "continues one that was saved", do_load, true},
+    {"/read FILE", "a text file as part of the next message", do_read, false},
+    {"/system TEXT", "the system message; without a text: none", do_system, false},
+    {"/set NAME VALUE", "temperature, top-k, top-p, min-p, seed, n-predict, ...", do_set, false},
+    {"/show", "model, settings and memory plan", do_show, true},
+    {"/budget [SIZE]", "shows the memory plan; with a size, auto or unlimited: another one",
+     do_budget, true},
+    {"/stats", "of the last answer", do_stats, true},
+    {"/help", "this list", do_help, false},
+    {"/quit", "ends, as Ctrl-D does", do_quit, false},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static drey_status do_help(chat *c, const char *rest, drey_error *err)
+{
+    (void)c;
+    (void)rest;
+    (void)err;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(stderr, "%-16s %s\n", commands[i].usage, commands[i].does);
+    fputs("Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in\n"
+          "the next one, and \"\"\" begins and ends a message of several lines. Tab completes\n"
+          "commands and names of files. A message that begins with / is written with a blank in\n"
+          "front.\n",
+          stderr);
+    return DREY_OK;
+}
+
+/* For Tab: all of them, NULL after them. */
+static void list_commands(const char *usages[static N_COMMANDS + 1])
+{
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        usages[i] = commands[i].usage;
+    usages[N_COMMANDS] = NULL;
+}
+
+/* What the person's typing was used for. */
+static void wait_for_weights(chat *c)
+{
+    if (warm_up_runs(&c->warm))
+        say(c, "[the weights are still being loaded]");
+    warm_up_end(&c->warm);
+}
+
+static drey_status do_command(chat *c, char *entry, drey_error *err)
+{
+    char *rest = entry + strcspn(entry, " \t\n");
+    size_t n = (size_t)(rest - entry);
+    rest += strspn(rest, " \t\n");
+    for (size_t end = strlen(rest); end > 0 && strchr(" \t\n", rest[end - 1]); end--)
+        rest[end - 1] = 0;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcspn(commands[i].usage, " ") == n && strncmp(entry, commands[i].usage, n) == 0) {
+            if (commands[i].waits)
+                wait_for_weights(c);
+            return commands[i].run(c, rest, err);
+        }
+    FAIL(err, DREY_ERR_USAGE, "there is no command %.*s; /help lists them", (int)n, entry);
+}
+
+/* ---- The conversation ---- */
+
+static drey_status take_entry(chat *c, drey_error *err)
+{
+    asker *a = &c->asker;
+    if (strspn(a->entry, " \t\n") == a->n)
+        return DREY_OK;
+    if (memchr(a->entry, 0, a->n))
+        FAIL(err, DREY_ERR_USAGE, "a message cannot hold a NUL byte");
+    if (a->entry[0] == '/' && !a->block)
+        return do_command(c, a->entry, err);
+    c->tries = 0;
+    wait_for_weights(c);
+    return ask(c, a->entry, a->n, err);
+}
+
+/* Ends the process' work where it cannot continue: nobody reads it, or the disk has failed. */
+static bool is_fatal(const chat *c)
+{
+    return c->ended || (c->out.error && c->out.error != EINTR);
+}
+
+static void converse(chat *c)
+{
+    while (!is_fatal(c) && !signals_exit_code()) {
+        drey_error err = {0};
+        asked got = asker_ask(&c->asker);
+        if (got == ASKED_INTERRUPTED && signals_take_interrupt()) {
+            fputs("\n(/quit or Ctrl-D ends)\n", stderr);
+            continue;
+        }
+        if (got == ASKED_TOO_LONG) {
+            c->failed = true;
+            continue;
+        }
+        if (got != ASKED_ENTRY)
+            break;
+        if (take_entry(c, &err) == DREY_OK)
+            continue;
+        complain("%s", err.message); /* no option is given from here on: the hint is not for it */
+        /* Who typed a wrong command has seen it; a script has not. */
+        c->failed = c->failed || !c->asker.terminal || err.code != DREY_ERR_USAGE;
+    }
+    if (c->asker.terminal && !signals_exit_code() && !c->ended)
+        fputc('\n', stderr);
+}
+
+/* While somebody types. Beginnings that are kept for later are those of real messages alone. */
+static void load_early(chat *c)
+{
+    if (!c->asker.terminal || c->models.prefixes.memory_bytes > 0 ||
+        talk_add(&c->talk, "user", "hello", 5, NULL) != DREY_OK)
+        return;
+    drey_status status = talk_encode(&c->talk, c->models.target, NULL);
+    talk_drop(&c->talk);
+    if (status == DREY_OK && c->talk.n_ids < (size_t)c->n_context) {
+        c->progress.quiet = true;
+        warm_up_begin(&c->warm, c->models.session, c->talk.ids, c->talk.n_ids);
+    }
+}
+
+int chat_main(const cli_settings *settings)
+{
+    chat c = {.settings = *settings, .progress.quiet = settings->quiet, .out.keeps = true};
+    const char *usages[N_COMMANDS + 1];
+    drey_error err = {0};
+    drey_status status = begin(&c, &err);
+    if (status == DREY_OK) {
+        models_show_plan(&c.models, c.settings.quiet);
+        signals_note();
+        list_commands(usages);
+        asker_init(&c.asker, c.most_bytes, c.too_long.message, usages);
+        if (c.asker.terminal)
+            say(&c, "Write, and press Enter; /help shows what else there is.");
+        load_early(&c);
+        converse(&c);
+        warm_up_cancel(&c.warm);
+        asker_free(&c.asker);
+    }
+    models_close(&c.models);
+    text_writer_free(&c.out);
+    talk_free(&c.talk);
+    forget_file(&c);
+    int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    return interrupted ? interrupted : failed ? failed : c.failed;
+}

@@ -1,0 +1,159 @@
+/* A folder of models: see model_folder.h. */
+#include "cli/commands/model_folder.h"
+
+#include "common/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char gguf_end[] = ".gguf", any_part[] = "-00001-of-00002";
+
+/* The bytes of "-00001-of-00002" at the end of text[0..n); 0: it is no part of a model. *first: it
+ * is the first one. */
+static size_t part_length(const char *text, size_t n, bool *first)
+{
+    size_t n_part = sizeof any_part - 1;
+    if (n <= n_part)
+        return 0;
+    const char *part = text + n - n_part;
+    for (size_t i = 0; i < n_part; i++) {
+        bool digit = part[i] >= '0' && part[i] <= '9';
+        bool wants_digit = any_part[i] >= '0' && any_part[i] <= '9';
+        if (wants_digit ? !digit : part[i] != any_part[i])
+            return 0;
+    }
+    *first = strncmp(part, any_part, strlen("-00001")) == 0;
+    return n_part;
+}
+
+size_t model_name_length(const char *file)
+{
+    size_t n = strlen(file), n_end = sizeof gguf_end - 1;
+    bool first = true;
+    if (n <= n_end || n - n_end >= FRONT_NAME_BYTES || strcmp(file + n - n_end, gguf_end) != 0 ||
+        file[0] == '.')
+        return 0;
+    size_t n_part = part_length(file, n - n_end, &first);
+    return first ? n - n_end - n_part : 0;
+}
+
+static int may_be_model(const struct dirent *entry)
+{
+    return model_name_length(entry->d_name) > 0;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* Whether a file of the folder has the name that a split model would have. */
+static bool is_taken(const char *folder, const char *name, size_t n)
+{
+    char *path = NULL;
+    bool taken = asprintf(&path, "%s/%.*s%s", folder, (int)n, name, gguf_end) >= 0 && is_file(path);
+    free(path);
+    return taken;
+}
+
+static bool is_listed(const model_folder *f, const char *path, const char *name, size_t n)
+{
+    for (int32_t i = 0; i < f->n; i++) {
+        const front_model *m = &f->models[i];
+        if (strcmp(m->path, path) == 0 || (strncmp(m->name, name, n) == 0 && m->name[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static drey_status add(model_folder *f, const char *file, drey_error *err)
+{
+    char *path = NULL, *name = NULL;
+    size_t n = model_name_length(file), n_stem = strlen(file) - (sizeof gguf_end - 1);
+    if (asprintf(&path, "%s/%s", f->path, file) < 0)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
+    if (n < n_stem && is_taken(f->path, file, n))
+        n = n_stem;
+    if (!is_file(path) || is_listed(f, path, file, n)) {
+        free(path);
+        return DREY_OK;
+    }
+    if (f->n == FRONT_MAX_MODELS || asprintf(&name, "%.*s", (int)n, file) < 0) {
+        free(path);
+        FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds more models than the %d of a server",
+             f->path, FRONT_MAX_MODELS);
+    }
+    f->models[f->n++] = (front_model){name, path};
+    return DREY_OK;
+}
+
+static drey_status add_all(model_folder *f, drey_error *err)
+{
+    struct dirent **files = NULL;
+    int n = scandir(f->path, &files, may_be_model, alphasort);
+    if (n < 0)
+        FAIL(err, DREY_ERR_IO, "cannot read the folder \"%.200s\": %s", f->path, strerror(errno));
+    drey_status status = DREY_OK;
+    for (int i = 0; i < n; i++) {
+        if (status == DREY_OK)
+            status = add(f, files[i]->d_name, err);
+        free(files[i]);
+    }
+    free(files);
+    return status;
+}
+
+void model_folder_look(model_folder *f)
+{
+    add_all(f, NULL);
+}
+
+static drey_status make_sockets(model_folder *f, drey_error *err)
+{
+    const char *run = getenv("XDG_RUNTIME_DIR");
+    if (!run || strlen(run) > 40 || access(run, W_OK) != 0)
+        run = "/tmp";
+    snprintf(f->sockets, sizeof f->sockets, "%s/drey-XXXXXX", run);
+    if (mkdtemp(f->sockets))
+        return DREY_OK;
+    f->sockets[0] = '\0';
+    FAIL(err, DREY_ERR_IO, "cannot make a folder in %s: %s", run, strerror(errno));
+}
+
+drey_status model_folder_open(model_folder *f, const char *path, drey_error *err)
+{
+    *f = (model_folder){.path = path};
+    TRY(add_all(f, err));
+    if (f->n == 0)
+        FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds no *.gguf files", path);
+    return make_sockets(f, err);
+}
+
+void model_folder_close(model_folder *f)
+{
+    for (int32_t i = 0; i < f->n; i++) {
+        free((char *)f->models[i].name);
+        free((char *)f->models[i].path);
+    }
+    if (f->sockets[0])
+        rmdir(f->sockets);
+    f->sockets[0] = '\0';
+    f->n = 0;
+}
+
+uint64_t model_bytes(const drey_plan *p)
+{
+    const uint64_t mib = 1 << 20;
+    uint64_t n = p->process_bytes + p->pinned_bytes + p->draft_bytes + p->ring_bytes + p->kv_bytes +
+                 p->work_bytes + p->held_bytes + p->prefix_bytes + p->encoder_bytes +
+                 p->expert_bytes;
+    /* Another process holds a little more or less before its plan. */
+    n += n / 64;
+    return (n + mib - 1) / mib * mib;
+}

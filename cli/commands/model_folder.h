@@ -1,0 +1,26 @@
+/* The models of drey serve --models FOLDER: its *.gguf files, of split ones the first part. A model
+ * has the name of its file without that end; a split one without its part's number, if no other
+ * file has that name. */
+#pragma once
+
+#include "serve/front/front.h"
+
+typedef struct model_folder {
+    front_model models[FRONT_MAX_MODELS]; /* [n], by name; then those that came later */
+    int32_t n;
+    const char *path; /* borrowed */
+    char sockets[64]; /* a folder for them, the user's own; "": not made */
+} model_folder;
+
+/* DREY_ERR_IO: the folder cannot be read; DREY_ERR_USAGE: it has no models, or too many. */
+drey_status model_folder_open(model_folder *f, const char *path, drey_error *err);
+/* Adds the files that have come since, as far as there is room. Others keep their places. */
+void model_folder_look(model_folder *f);
+/* Removes the folder of sockets. */
+void model_folder_close(model_folder *f);
+
+/* The bytes of a file's name that name the model; 0: it is none, or a further part of one. */
+size_t model_name_length(const char *file);
+
+/* What a plan without a limit takes in all. */
+uint64_t model_bytes(const drey_plan *plan);

@@ -1,0 +1,63 @@
+/* drey convert: a model's folder becomes a GGUF file.
+ *
+ * Ctrl-C and kill end it at the next MiB, so that nothing is left of the file. */
+#include "cli/commands/commands.h"
+#include "cli/terminal/format.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "drey/convert.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void on_progress(void *user, uint64_t done, uint64_t total)
+{
+    progress_report(user, DREY_PROGRESS_PREPARE, done, total);
+}
+
+static bool go_on(void *user)
+{
+    return signals_go_on(user);
+}
+
+/* What is written is an operand, and no option. */
+static void name_flags(drey_error *err)
+{
+    size_t n = strlen(err->message);
+    if (err->hint == DREY_HINT_FORCE)
+        snprintf(err->message + n, sizeof err->message - n, " (--force)");
+    err->hint = DREY_HINT_NONE;
+}
+
+static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
+{
+    drey_convert_options options;
+    drey_convert_report report;
+    char size[16];
+    drey_convert_options_init(&options);
+    options.folder = s->operand;
+    options.output = s->output;
+    options.type = s->bench.type;
+    options.force = s->prepare.force;
+    options.progress = on_progress;
+    options.go_on = go_on;
+    options.user = p;
+    signals_note();
+    drey_status status = drey_convert(&options, &report, err);
+    progress_clear(p);
+    if (status == DREY_OK && !s->quiet)
+        printf("written: %s, %s, %lld tensors, %s\n",
+               format_bytes(size, (double)report.output_bytes), report.architecture,
+               (long long)report.n_tensors, report.type);
+    return status;
+}
+
+int convert_main(const cli_settings *settings)
+{
+    progress p = {.quiet = settings->quiet, .label = "converting"};
+    drey_error err = {0};
+    drey_status status = convert(settings, &p, &err);
+    name_flags(&err);
+    return exit_with(status, &err);
+}

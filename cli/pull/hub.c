@@ -1,0 +1,279 @@
+/* Names of models: see hub.h. */
+#include "cli/pull/hub.h"
+
+#include "common/json_value.h"
+#include "common/path.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char usual_quant[] = "Q4_K_M";
+
+__attribute__((format(printf, 1, 2))) static char *text_of(const char *format, ...)
+{
+    char *out = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&out, format, args) < 0)
+        out = NULL;
+    va_end(args);
+    return out;
+}
+
+bool hub_is_url(const char *word)
+{
+    return strncmp(word, "http://", 7) == 0 || strncmp(word, "https://", 8) == 0;
+}
+
+/* Takes url and name, which come from text_of. */
+static drey_status put(hub_files *files, char *url, char *name, drey_error *err)
+{
+    if (!url || !name || files->n == HUB_MOST_PARTS) {
+        free(url);
+        free(name);
+        if (files->n == HUB_MOST_PARTS)
+            FAIL(err, DREY_ERR_UNSUPPORTED, "the model has more than %d parts", HUB_MOST_PARTS);
+        FAIL(err, DREY_ERR_MEMORY, "out of memory");
+    }
+    files->file[files->n++] = (hub_file){.url = url, .name = name};
+    return DREY_OK;
+}
+
+void hub_release(hub_files *files)
+{
+    for (int32_t i = 0; i < files->n; i++) {
+        free(files->file[i].url);
+        free(files->file[i].name);
+    }
+    files->n = 0;
+}
+
+/* ---- Parts ---- */
+
+enum { PART_BYTES = sizeof "-00001-of-00003.gguf" - 1 };
+
+/* Bytes before "-00001-of-00003.gguf", and how many parts there are; 0: it is not split. */
+static size_t before_part(const char *name, int32_t *n_parts)
+{
+    int part, of, end = 0;
+    size_t n = strlen(name);
+    if (n <= PART_BYTES ||
+        sscanf(name + n - PART_BYTES, "-%5d-of-%5d.gguf%n", &part, &of, &end) != 2 ||
+        end != PART_BYTES || part < 1 || part > of)
+        return 0;
+    *n_parts = of;
+    return n - PART_BYTES;
+}
+
+static bool ends_in_gguf(const char *name, size_t n)
+{
+    return n > 5 && strncasecmp(name + n - 5, ".gguf", 5) == 0;
+}
+
+/* ---- URLs ---- */
+
+/* A hub's page of a file, ".../blob/main/F", is not the file, which is ".../resolve/main/F". */
+static char *of_page(const char *url)
+{
+    const char *blob = strstr(url, "/blob/");
+    return blob ? text_of("%.*s/resolve/%s", (int)(blob - url), url, blob + 6) : text_of("%s", url);
+}
+
+static drey_status find_url(hub_files *files, const char *word, drey_error *err)
+{
+    size_t n = strcspn(word, "?#");
+    const char *rest = word + n;
+    int32_t n_parts = 0;
+    char *plain = text_of("%.*s", (int)n, word);
+    char *url = plain ? of_page(plain) : NULL;
+    free(plain);
+    if (!url)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory");
+    drey_status status = DREY_OK;
+    const char *name = path_name(url);
+    size_t before = before_part(name, &n_parts), folder = path_folder_bytes(url);
+    if (!ends_in_gguf(name, strlen(name)))
+        status = error_set(err, DREY_ERR_USAGE,
+                           "%.200s does not end in .gguf: give the URL of a model's file", word);
+    else if (before == 0)
+        status =
+            put(files, text_of("%s%s", url, *rest == '?' ? rest : ""), text_of("%s", name), err);
+    for (int32_t i = 1; before && status == DREY_OK && i <= n_parts; i++)
+        status = put(files,
+                     text_of("%.*s-%05d-of-%05d.gguf%s", (int)(folder + before), url, i, n_parts,
+                             *rest == '?' ? rest : ""),
+                     text_of("%.*s-%05d-of-%05d.gguf", (int)before, name, i, n_parts), err);
+    free(url);
+    return status;
+}
+
+/* ---- The hub ---- */
+
+/* "OWNER/NAME", and what the user said more: a quantisation, or a file's path. */
+typedef struct hub_name {
+    char model[256];
+    const char *quant, *path; /* NULL: not said */
+} hub_name;
+
+static bool is_of_name(char c)
+{
+    return isalnum((unsigned char)c) || strchr("._-", c);
+}
+
+static bool read_name(const char *word, hub_name *out)
+{
+    const char *at = word;
+    for (int part = 0; part < 2; part++) {
+        size_t n = 0;
+        while (at[n] && is_of_name(at[n]))
+            n++;
+        if (n == 0 || at[0] == '.' || (part == 0 && at[n] != '/'))
+            return false;
+        at += n + (part == 0);
+    }
+    if ((size_t)(at - word) >= sizeof out->model || (*at && *at != ':' && *at != '/') ||
+        (*at && !at[1]))
+        return false;
+    snprintf(out->model, sizeof out->model, "%.*s", (int)(at - word), word);
+    out->quant = *at == ':' ? at + 1 : NULL;
+    out->path = *at == '/' ? at + 1 : NULL;
+    return true;
+}
+
+/* Whether the file's name has the word, as a whole. */
+static bool has_word(const char *name, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = name; *at; at++)
+        if (strncasecmp(at, word, n) == 0 && (at == name || !isalnum((unsigned char)at[-1])) &&
+            !isalnum((unsigned char)at[n]) && at[n] != '_')
+            return true;
+    return false;
+}
+
+/* A file of the list that is a model: no projector, no matrix of importances. */
+static bool is_model(const json_value *file, const char **path)
+{
+    *path = json_member_text(file, "path");
+    if (!*path || !json_member_is(file, "type", "file") || !ends_in_gguf(*path, strlen(*path)))
+        return false;
+    const char *name = path_name(*path);
+    int32_t n_parts;
+    size_t before = before_part(name, &n_parts);
+    for (const char *at = *path; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127) /* it would steer the terminal */
+            return false;
+    return !has_word(name, "mmproj") && !has_word(name, "imatrix") &&
+           (before == 0 || strncmp(name + before, "-00001-", 7) == 0);
+}
+
+/* Adds "a, b, c" for a message. */
+static void list_name(char *out, size_t room, const char *path)
+{
+    size_t n = strlen(out);
+    snprintf(out + n, room - n, "%s%s", n ? ", " : "", path);
+}
+
+/* The first part of the model that is meant; NULL: none, or more than one. */
+static const char *choose(const json_value *list, const hub_name *name, char *known, size_t room)
+{
+    const char *path, *found = NULL, *alone = NULL;
+    int n_found = 0, n = 0;
+    *known = '\0';
+    for (const json_value *f = list->first; f; f = f->next) {
+        if (!is_model(f, &path))
+            continue;
+        list_name(known, room, path);
+        alone = path;
+        n++;
+        bool meant = name->path
+                         ? strcmp(path, name->path) == 0
+                         : has_word(path_name(path), name->quant ? name->quant : usual_quant);
+        if (meant) {
+            found = path;
+            n_found++;
+        }
+    }
+    if (n == 1 && !name->quant && !name->path)
+        return alone;
+    return n_found == 1 ? found : NULL;
+}
+
+static void take_facts(const json_value *list, const char *path, hub_file *file)
+{
+    for (const json_value *f = list->first; f; f = f->next) {
+        if (!json_member_is(f, "path", path))
+            continue;
+        const json_value *lfs = json_member(f, "lfs");
+        const char *sum = json_member_text(lfs, "oid");
+        double bytes = json_member_number(f, "size");
+        if (bytes > 0 && bytes < 1e18)
+            file->n_bytes = (uint64_t)bytes;
+        if (sum && strlen(sum) == 64 && strspn(sum, "0123456789abcdef") == 64)
+            memcpy(file->sha256, sum, sizeof file->sha256);
+    }
+}
+
+static drey_status take_parts(hub_files *files, const json_value *list, const char *hub,
+                              const hub_name *name, const char *path, drey_error *err)
+{
+    int32_t n_parts = 1;
+    size_t before = before_part(path, &n_parts);
+    for (int32_t i = 1; i <= n_parts; i++) {
+        char *part = before ? text_of("%.*s-%05d-of-%05d.gguf", (int)before, path, i, n_parts)
+                            : text_of("%s", path);
+        if (!part)
+            FAIL(err, DREY_ERR_MEMORY, "out of memory");
+        drey_status status = put(files, text_of("%s/%s/resolve/main/%s", hub, name->model, part),
+                                 text_of("%s", path_name(part)), err);
+        if (status == DREY_OK)
+            take_facts(list, part, &files->file[files->n - 1]);
+        free(part);
+        TRY(status);
+    }
+    return DREY_OK;
+}
+
+static drey_status find_in(hub_files *files, const json_value *list, const char *hub,
+                           const hub_name *name, drey_error *err)
+{
+    char known[400];
+    const char *path = choose(list, name, known, sizeof known);
+    if (path)
+        return take_parts(files, list, hub, name, path, err);
+    if (!*known)
+        FAIL(err, DREY_ERR_USAGE, "%s has no GGUF file", name->model);
+    FAIL(err, DREY_ERR_USAGE, "name one of %s's files, as %s:%s or %s/FILE: %s", name->model,
+         name->model, usual_quant, name->model, known);
+}
+
+drey_status hub_find(hub_files *files, const transfer *t, const char *hub, const char *word,
+                     drey_error *err)
+{
+    hub_name name;
+    json_document d;
+    *files = (hub_files){.n = 0};
+    if (hub_is_url(word))
+        return find_url(files, word, err);
+    if (!read_name(word, &name))
+        FAIL(err, DREY_ERR_USAGE,
+             "%.200s is no OWNER/NAME, OWNER/NAME:QUANT, OWNER/NAME/FILE.gguf or URL", word);
+    char *url = text_of("%s/api/models/%s/tree/main?recursive=true", hub, name.model), *text = NULL;
+    if (!url)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory");
+    drey_status status = transfer_text(t, url, &text, err);
+    free(url);
+    TRY(status);
+    const json_value *list = json_load(&d, text, strlen(text));
+    if (!list || list->type != JSON_ARRAY)
+        status = error_set(err, DREY_ERR_IO, "%s does not list files as a hub does", hub);
+    else
+        status = find_in(files, list, hub, &name, err);
+    json_free(&d);
+    free(text);
+    return status;
+}

@@ -1,0 +1,17 @@
+# libdrey-mpi, where MPI's headers are: messages between ranks, opened at run time by a process that mpirun has started
+# (src/ranks/transport.h). Nothing else of drey needs MPI.
+option(DREY_MPI "Build libdrey-mpi, where MPI's headers are" ON)
+if(DREY_MPI)
+  pkg_search_module(MPI QUIET ompi-c mpich)
+endif()
+if(DREY_MPI AND MPI_FOUND)
+  add_library(drey_mpi MODULE src/ranks/mpi/mpi_transport.c)
+  set_target_properties(drey_mpi PROPERTIES PREFIX "" OUTPUT_NAME libdrey-mpi SUFFIX .so.${PROJECT_VERSION})
+  target_include_directories(drey_mpi PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_include_directories(drey_mpi SYSTEM PRIVATE ${MPI_INCLUDE_DIRS})
+  target_link_directories(drey_mpi PRIVATE ${MPI_LIBRARY_DIRS})
+  target_link_libraries(drey_mpi PRIVATE ${MPI_LIBRARIES} drey_options)
+  install(TARGETS drey_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+else()
+  message(STATUS "no MPI: drey run works on one machine (libopenmpi-dev)")
+endif()

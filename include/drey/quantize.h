@@ -1,0 +1,51 @@
+/* Quantising models: other files of a model, with fewer bits per weight. */
+#ifndef DREY_QUANTIZE_H
+#define DREY_QUANTIZE_H
+
+#include "drey/drey.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct drey_quantize_options {
+    const char *input;  /* a GGUF file of any architecture, or the first of a split one's parts */
+    const char *output; /* the file that is written, in one part */
+    const char *type;   /* one of drey_quantize_type, in small or large letters */
+    /* An importance matrix of this model, as drey or llama.cpp write it; NULL: each column of a
+     * matrix counts the same. */
+    const char *importance;
+    bool requantize;       /* also what is quantised already; DREY_ERR_UNSUPPORTED otherwise */
+    bool force;            /* replaces a file of the output's name */
+    uint64_t memory_bytes; /* bound on the memory of the process, or DREY_MEMORY_* */
+    int32_t n_threads;     /* 0: the cores */
+    /* Each may be NULL. Called from the calling thread: progress with bytes of the input; go_on
+     * from time to time: false ends the call with DREY_ERR_CANCELLED. */
+    void (*progress)(void *user, uint64_t done, uint64_t total);
+    bool (*go_on)(void *user);
+    void *user;
+    uint64_t reserved[9]; /* zero */
+} drey_quantize_options;
+DREY_API void drey_quantize_options_init(drey_quantize_options *options);
+
+typedef struct drey_quantize_report {
+    uint64_t input_bytes, output_bytes; /* of the files */
+    int32_t n_tensors, n_changed;       /* whose type is another one now */
+    int32_t n_fallbacks;   /* with another type than the mixture's, because of their rows' length */
+    int32_t n_unimportant; /* quantised without importance, although there is a matrix of it */
+    uint64_t reserved[4];  /* zero */
+} drey_quantize_report;
+
+/* Writes the input with other types of its matrices. All keys stay but those that say how the file
+ * is quantised or split. The same input gives the same output, whatever the threads and the memory.
+ * The file appears complete or not at all. The report may be NULL. */
+DREY_API drey_status drey_quantize(const drey_quantize_options *options,
+                                   drey_quantize_report *report, drey_error *err);
+
+/* The name of type i: "Q4_K_M"; NULL: there are no more. Static. */
+DREY_API const char *drey_quantize_type(int32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

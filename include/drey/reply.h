@@ -1,0 +1,121 @@
+/* Replies: what an answer in a chat consists of. A model writes one text. Its template says how
+ * reasoning and calls of tools are marked in it. A reader takes the text apart while it is written:
+ *
+ *     <think>Paris is in France.</think>I look that up.
+ *     <tool_call>{"name": "weather", "arguments": {"city": "Paris"}}</tool_call>
+ *
+ *     REASONING "Paris is in France."    CONTENT "I look that up."
+ *     CALL "weather"    ARGUMENTS "{\"city\": \"Paris\"}"    CALL_END
+ *
+ * How to use it: drey_reply_form_find, then drey_chat_encode, drey_reply_form_prompt with the
+ * prompt's end, drey_reply_grammar for the generation, and a reader for the text. */
+#ifndef DREY_REPLY_H
+#define DREY_REPLY_H
+
+#include "drey/chat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum drey_tool_choice {
+    DREY_TOOLS_AUTO = 0,    /* a text, calls, or a text and then calls */
+    DREY_TOOLS_NONE = 1,    /* no calls: what looks like one is text */
+    DREY_TOOLS_REQUIRED = 2 /* one call or more, and no text */
+} drey_tool_choice;
+
+/* What is asked of an answer. Strings are borrowed for the call. The tools are the request's. */
+typedef struct drey_reply_options {
+    drey_tool_choice choice;
+    const char *tool;        /* the one that may be called; NULL: each of them */
+    bool one_call;           /* at most one */
+    bool keep_reasoning;     /* it stays in the content, with its marks */
+    const char *schema_json; /* the JSON Schema of the content; NULL: any text */
+    uint64_t reserved[4];    /* zero */
+} drey_reply_options;
+DREY_API void drey_reply_options_init(drey_reply_options *options);
+
+enum { DREY_REPLY_MOST_VALUES = 512 };
+
+/* How a model writes what was asked for. It owns nothing, and can be copied. */
+typedef struct drey_reply_form {
+    int32_t family, thinking; /* private: which forms of calls and of reasoning */
+    bool calls, required, one_call;
+    bool thinks;    /* private: the answer begins within reasoning */
+    bool bare;      /* private: it may begin with a call that no mark announces */
+    bool special;   /* some marks are special tokens: set `special` of drey_generate_options, so
+                       that they are in the text */
+    bool described; /* the template lists no tools: a system message has to describe them, see
+                       drey_reply_tools_text */
+    bool in_words;  /* it does not write calls: earlier ones are text as well */
+    bool text_arguments; /* the template wants the arguments of earlier calls as JSON text, others
+                            want objects */
+    /* Private: the tools, and what the values of their parameters are. */
+    int32_t n_values;
+    uint32_t values[DREY_REPLY_MOST_VALUES];
+    uint64_t reserved[4];
+} drey_reply_form;
+
+/* Finds out from the template how reasoning and calls are written. DREY_ERR_USAGE: the tools are
+ * broken or contradict the options; other errors as of drey_chat_render. */
+DREY_API drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
+                                          const drey_chat_request *request,
+                                          const drey_reply_options *options, drey_error *err);
+/* How the prompt ends: text[n_bytes] is its end, of at least 64 bytes where it has them. Some
+ * templates open the reasoning themselves. */
+DREY_API void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes);
+/* The grammar of such answers, for drey_grammar_open (DREY_GRAMMAR_GBNF), with the arguments of
+ * each tool held to its schema; those of a tool whose schema grammars do not support are any JSON
+ * object. *gbnf is NULL if any text is one; else the caller frees it with drey_free.
+ * DREY_ERR_USAGE: the schema of the content is not supported. */
+DREY_API drey_status drey_reply_grammar(const drey_reply_form *form, drey_model *model,
+                                        const drey_chat_request *request,
+                                        const drey_reply_options *options, char **gbnf,
+                                        size_t *n_bytes, drey_error *err);
+
+/* For forms that are `described`: what a system message says about tools and how they are called.
+ * The request then has no tools. If the form is `in_words`, earlier calls are the assistant's text,
+ * and what a tool returned is the user's, between <tool_response> and </tool_response>. The caller
+ * frees with drey_free. */
+DREY_API drey_status drey_reply_tools_text(const drey_reply_form *form, const char *tools_json,
+                                           char **text, size_t *n_bytes, drey_error *err);
+
+typedef enum drey_reply_kind {
+    DREY_REPLY_CONTENT = 0,   /* a piece of the text */
+    DREY_REPLY_REASONING = 1, /* a piece of the reasoning */
+    DREY_REPLY_CALL = 2,      /* a call begins: bytes are the tool's name */
+    DREY_REPLY_ARGUMENTS = 3, /* a piece of its arguments, JSON */
+    DREY_REPLY_CALL_END = 4   /* the arguments are whole. A call without it was broken off */
+} drey_reply_kind;
+
+typedef struct drey_reply_part {
+    drey_reply_kind kind;
+    int32_t call;      /* from 0; of the last three kinds */
+    const char *bytes; /* [n_bytes], borrowed for the call */
+    size_t n_bytes;
+} drey_reply_part;
+typedef void drey_reply_fn(void *user, const drey_reply_part *part);
+
+/* Takes answers apart. It owns nothing, and can be copied at any place of a text. The parts do not
+ * depend on how the text is cut into pieces, but for the number of pieces they come in. */
+typedef struct drey_reply_reader {
+    drey_reply_form form;
+    int32_t n_calls;
+    /* Private: what is being read, how far, and bytes that may be the beginning of a mark. */
+    int32_t state, at, levels, n_name, n_held, value;
+    uint32_t tool;
+    bool in_string, escaped, trims, wrote, bare, fenced, raw, had_text, had_reasoning;
+    char name[128], held[192];
+    uint64_t reserved[4];
+} drey_reply_reader;
+DREY_API void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form);
+/* on_part may be NULL. */
+DREY_API void drey_reply_read(drey_reply_reader *reader, const char *bytes, size_t n_bytes,
+                              drey_reply_fn *on_part, void *user);
+/* The text has ended: what was held back comes. */
+DREY_API void drey_reply_end(drey_reply_reader *reader, drey_reply_fn *on_part, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

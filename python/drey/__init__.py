@@ -1,0 +1,25 @@
+"""Runs language models that are larger than the memory you give them.
+
+    import drey
+
+    with drey.Model("big.gguf", draft="small.gguf", memory="2G") as model:
+        for piece in model.generate("The sky is blue because", max_tokens=64):
+            print(piece, end="", flush=True)
+        print(model.statistics.tokens_per_s)
+
+A Model is a file with its draft in one memory budget. A Session is one text or conversation; those of
+a model share its weights and write in turns. The text is the one that the model alone would write:
+draft, budget and threads change how long it takes.
+"""
+from ._errors import (CancelledError, ContextError, Error, FormatError, IOFailure, MemoryBudgetError,
+                      MismatchError, UnsupportedError, UsageError)
+from ._model import Grammar, Model, Session
+from ._plan import Plan, plan
+from ._sampling import Sampling
+from ._statistics import Statistics
+from ._library import version
+
+__version__ = version()
+__all__ = ["Model", "Session", "Grammar", "Sampling", "Statistics", "Plan", "plan", "version", "Error",
+           "UsageError", "MemoryBudgetError", "IOFailure", "FormatError", "UnsupportedError",
+           "MismatchError", "ContextError", "CancelledError"]

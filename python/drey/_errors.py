@@ -1,0 +1,60 @@
+"""What can go wrong, an exception for each code of drey_status. The message is the library's: a
+sentence that says what to do."""
+from typing import Any
+
+from ._library import ffi, lib
+
+
+class Error(Exception):
+    """Of the library; `code` is the drey_status."""
+    code = 0
+
+
+class UsageError(Error, ValueError):
+    """An argument is out of range, or two contradict each other."""
+
+
+class MemoryBudgetError(Error, MemoryError):
+    """The budget is too small (the message names the smallest), or the system refused memory."""
+
+
+class IOFailure(Error, OSError):
+    """A file cannot be opened, read or written."""
+
+
+class FormatError(Error):
+    """A file is broken, or not what it claims to be."""
+
+
+class UnsupportedError(Error):
+    """A good file that this version cannot run."""
+
+
+class MismatchError(Error):
+    """Files that do not fit together, as a draft with other tokens."""
+
+
+class ContextError(Error):
+    """The prompt does not fit into the context."""
+
+
+class CancelledError(Error):
+    """The text was cancelled."""
+
+
+_CLASSES = {lib.DREY_ERR_USAGE: UsageError, lib.DREY_ERR_MEMORY: MemoryBudgetError,
+            lib.DREY_ERR_IO: IOFailure, lib.DREY_ERR_FORMAT: FormatError,
+            lib.DREY_ERR_UNSUPPORTED: UnsupportedError, lib.DREY_ERR_MISMATCH: MismatchError,
+            lib.DREY_ERR_CONTEXT: ContextError, lib.DREY_ERR_CANCELLED: CancelledError}
+
+
+def new_error() -> Any:
+    return ffi.new("drey_error *")
+
+
+def check(status: int, err: Any) -> None:
+    """Raises the exception for a status that is not DREY_OK."""
+    if status != lib.DREY_OK:
+        error = _CLASSES.get(status, Error)(ffi.string(err.message).decode(errors="replace"))
+        error.code = status
+        raise error

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Makes all packages and tries them out on bare systems: Debian 12 and 13 (or the RELEASEs that are
+# named) in a folder each, where a toy model has to write what the build here writes.
+#   check.sh [--keep DIR] [RELEASE...]
+#     --keep   leaves packages and systems in DIR, for a look
+# The packages: scripts/package/deb.sh, with lintian if that is installed; static.sh, also for
+# aarch64 (under qemu, on processors of three kinds) if what that takes is installed; wheel.py, if
+# Python has cffi. Where systemd-nspawn is installed, each system is booted, and its drey.service
+# answers a client. What is not there is said in a line "not run: ...".
+# Needs root, debootstrap and debhelper, 4 GB of disk and the network; takes a quarter of an hour.
+set -euo pipefail
+unset CDPATH
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source_dir=$(realpath "$here/../..")
+keep=''
+if [ "${1-}" = --keep ]; then
+    keep=$(realpath "${2:?a folder}")
+    shift 2
+fi
+releases=("$@")
+[ $# -gt 0 ] || releases=(bookworm trixie)
+[ "$(id -u)" = 0 ] || {
+    echo "check: needs root (chroot)" >&2
+    exit 1
+}
+work=${keep:-$(mktemp -d)}
+[ -n "$keep" ] || trap 'rm -rf --one-file-system "$work"' EXIT
+made=$work/made
+mkdir -p "$made"
+cd "$source_dir"
+failed=0
+note() { printf 'check: %s\n' "$*"; }
+wrong() {
+    note "WRONG: $*"
+    failed=1
+}
+
+# ---- The packages, and the text that all of them have to write.
+scripts/build.sh build --target=drey --target=make_toy -DBUILD_TESTING=ON
+build/tests/make_toy "$work/toy.gguf" 3
+text=(run -p "A text begins" -n 24 --ignore-eos -t 1 -q -d lookup --memory 64M)
+expected=$work/expected
+build/cli/drey "${text[@]}" -m "$work/toy.gguf" >"$expected"
+# A toy writes bytes that are no text, for which Python has a sign.
+python3 -c 'import sys; print(open(sys.argv[1], "rb").read().decode(errors="replace"), end="")' "$expected" \
+    >"$expected.python"
+# writes WHAT COMMAND...: the command, with these options, writes that text
+writes() {
+    local what=$1
+    shift
+    if "$@" >"$work/got" 2>"$work/err" && cmp -s "$expected" "$work/got"; then
+        note "$what: ok"
+    else
+        wrong "$what: $(tail -n 3 "$work/err")"
+    fi
+}
+"$here/deb.sh" "$made" >/dev/null
+note "made: $(cd "$made" && echo *.deb)"
+if command -v lintian >/dev/null; then
+    if lintian --allow-root --fail-on error,warning "$made"/*.changes; then
+        note "lintian: ok"
+    else
+        wrong "lintian, see above"
+    fi
+else
+    note "not run: lintian, which is not installed"
+fi
+one_file=$("$here/static.sh" "$made")
+wheel=''
+if python3 -c 'import cffi' 2>/dev/null; then
+    wheel=$(python3 "$here/wheel.py" "$made" | tail -n 1) # before it, cffi says what it does
+else
+    note "not run: the wheel, for which Python needs cffi"
+fi
+qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static || true)
+if ! [ -e /usr/lib/aarch64-linux-gnu/libedit.a ] || [ -z "$qemu" ]; then
+    note "not run: aarch64, for which static.sh lists packages; and qemu-user"
+else
+    arm=$("$here/static.sh" --arch aarch64 "$made")
+    for cpu_tier in cortex-a53:neon neoverse-n1:dotprod max:i8mm; do
+        cpu=${cpu_tier%:*} tier=${cpu_tier#*:}
+        # The table has the best tier first, and "?" for one that the processor lacks.
+        best=$("$qemu" -cpu "$cpu" "$arm" bench kernels --list 2>/dev/null | awk -F ' *[|] *' '
+            NR == 1 { for (i = 3; i < NF; i++) name[i] = $i }
+            $2 == "F32" { for (i = 3; i < NF; i++) if ($i != "?") { print name[i]; exit } }')
+        [ "$best" = "$tier" ] || wrong "aarch64 on $cpu: the tier is \"$best\" and not $tier"
+        writes "aarch64 on $cpu, tier $best" "$qemu" -cpu "$cpu" "$arm" "${text[@]}" -m "$work/toy.gguf"
+    done
+fi
+
+# ---- Bare systems.
+mirror=$(scripts/package/debian-mirror.sh)
+# What the packages ask for, but for each other.
+needs=$(for deb in "$made"/*.deb; do dpkg-deb -f "$deb" Pre-Depends Depends; done |
+    sed 's/^[A-Za-z-]*: //; s/([^)]*)//g' | tr -s ', ' '\n' | grep -v '^$' | grep -v drey | sort -u | tr '\n' ,)
+for release in "${releases[@]}"; do
+    root=$work/$release
+    debootstrap --variant=minbase "--include=${needs}gcc,libc6-dev,pkgconf,python3-pip,python3-cffi,python3-ply,systemd,systemd-sysv" \
+        "$release" "$root" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
+        tail -n 5 "$work/debootstrap.log"
+        wrong "debootstrap $release"
+        continue
+    }
+    mkdir "$root/check"
+    cp "$made"/*.deb ${wheel:+"$wheel"} "$work/toy.gguf" examples/simple.c "$here/check-service.sh" "$root/check"
+    cp "$one_file" "$root/check/drey"
+    in=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+    writes "$release, one file" "${in[@]}" /check/drey "${text[@]}" -m /check/toy.gguf
+    if "${in[@]}" sh -c 'rm /check/*dbgsym*; dpkg -i /check/*.deb' >"$work/dpkg.log" 2>&1; then
+        writes "$release, the package's command" "${in[@]}" drey "${text[@]}" -m /check/toy.gguf
+    else
+        wrong "$release, dpkg: $(tail -n 5 "$work/dpkg.log")"
+    fi
+    # shellcheck disable=SC2016 # for the shell inside
+    if "${in[@]}" sh -ec 'cd /check; gcc simple.c -o simple $(pkg-config --cflags --libs drey)
+        gcc simple.c -o simple-train $(pkg-config --cflags --libs drey-train)
+        ./simple toy.gguf "A text" >a; ./simple-train toy.gguf "A text" >b; cmp a b; test -s a' >"$work/err" 2>&1; then
+        note "$release, a program on the library: ok"
+    else
+        wrong "$release, a program on the library: $(cat "$work/err")"
+    fi
+    if [ -n "$wheel" ]; then
+        "${in[@]}" python3 -m pip install -q --no-index --no-deps --target /check/python "/check/$(basename "$wheel")" \
+            >"$work/pip.log" 2>&1 || wrong "$release, pip: $(tail -n 3 "$work/pip.log")"
+        # shellcheck disable=SC2016 # it is Python's
+        expected=$work/expected.python writes "$release, the wheel" "${in[@]}" PYTHONPATH=/check/python python3 -c '
+import drey
+with drey.Model("/check/toy.gguf", memory="256M", draft="lookup", threads=1) as model:
+    print("".join(model.generate("A text begins", max_tokens=24, ignore_eos=True)), end="")'
+    fi
+    "$here/check-service.sh" boot "$root" || wrong "$release, the service"
+done
+[ $failed = 0 ] && note "all is well"
+exit $failed

@@ -1,0 +1,320 @@
+/* Answers: see answer.h. */
+#include "serve/answer/answer_form.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/utf8.h"
+
+/* ---- Records ---- */
+
+/* The published record at `at`; false: there is none. */
+static bool record_at(const job *j, size_t at, record *out, size_t *next)
+{
+    record_head head;
+    if (at >= j->n_published)
+        return false;
+    memcpy(&head, j->records + at, sizeof head);
+    *out = (record){(record_kind)head.kind, j->records + at + sizeof head, head.n};
+    *next = at + sizeof head + head.n;
+    return true;
+}
+
+bool answer_record(answer *a, record *out)
+{
+    return record_at(a->task->jobs[a->choice], a->at, out, &a->at);
+}
+
+int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
+{
+    memcpy(all, r->bytes, r->n);
+    return (int32_t)(r->n / sizeof *all);
+}
+
+/* ---- Failures ---- */
+
+/* Why a job that is done has no answer; false: it has one. */
+static bool failed(const job *j, refusal *r)
+{
+    if (j->overflow)
+        return !refuse_with(r, 500, "%s",
+                            j->keep ? "The answer is longer than the server keeps: ask for "
+                                      "fewer tokens, or with 'stream': true."
+                                    : "The client reads more slowly than the text is "
+                                      "written, and there is no more room to keep it.");
+    if (j->status == DREY_OK)
+        return false;
+    refuse_error(r, &j->error);
+    if (j->status == DREY_ERR_CANCELLED)
+        refuse_with(r, 503, "%s", j->error.message);
+    return true;
+}
+
+void answer_refusal(const answer_form *form, const refusal *r, text_out *out)
+{
+    if (form && form->refuse) {
+        form->refuse(r, out);
+        return;
+    }
+    out_text(out, "{\"error\":{\"code\":");
+    if (r->code)
+        out_string(out, r->code, strlen(r->code));
+    else
+        out_format(out, "%d", r->status);
+    out_text(out, ",\"message\":");
+    out_string(out, r->message, strlen(r->message));
+    out_format(out, ",\"type\":\"%s\"", r->type);
+    if (r->n_ctx)
+        out_format(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)r->n_prompt_tokens,
+                   (long long)r->n_ctx);
+    out_text(out, "}}");
+}
+
+/* ---- One value at the end ---- */
+
+enum { WHOLE_FRONT, WHOLE_OPEN, WHOLE_RECORDS, WHOLE_CLOSE, WHOLE_TAIL, WHOLE_DONE };
+
+static void begin_pass(answer *a)
+{
+    a->stage = WHOLE_RECORDS;
+    drey_reply_begin(&a->readers[a->choice], &a->task->reply);
+    a->at = a->n_characters = 0;
+    a->comma = false;
+}
+
+/* The next record of this pass. False: that was the last one. */
+static bool put_record(answer *a, const shared *s, text_out *out)
+{
+    record r;
+    if (!answer_record(a, &r))
+        return false;
+    a->form->record(a, s, &r, out);
+    if (r.kind == RECORD_TEXT)
+        a->n_characters += utf8_count(r.bytes, r.n);
+    return true;
+}
+
+static void close_choice(answer *a, const shared *s, text_out *out)
+{
+    a->form->close(a, s, out);
+    a->choice++;
+    a->pass = 0;
+    a->stage = a->choice < a->task->n_choices ? WHOLE_OPEN : WHOLE_TAIL;
+}
+
+static answer_state next_of_whole(answer *a, const shared *s, text_out *out)
+{
+    switch (a->stage) {
+    case WHOLE_FRONT:
+        a->form->front(a, s, out);
+        a->stage = WHOLE_OPEN;
+        return ANSWER_PIECE;
+    case WHOLE_OPEN:
+        if (a->form->open(a, out))
+            begin_pass(a);
+        else
+            a->stage = WHOLE_CLOSE;
+        return ANSWER_PIECE;
+    case WHOLE_RECORDS:
+        if (!put_record(a, s, out)) {
+            a->pass++;
+            a->stage = WHOLE_OPEN;
+        }
+        return ANSWER_PIECE;
+    case WHOLE_CLOSE:
+        close_choice(a, s, out);
+        return ANSWER_PIECE;
+    case WHOLE_TAIL:
+        if (a->form->tail)
+            a->form->tail(a, s, out);
+        a->stage = WHOLE_DONE;
+        return ANSWER_PIECE;
+    default:
+        return ANSWER_ENDS;
+    }
+}
+
+static answer_state whole(answer *a, const shared *s, text_out *out)
+{
+    for (int32_t i = 0; i < a->task->n_choices; i++)
+        if (a->task->jobs[i]->state != JOB_DONE)
+            return ANSWER_WAITS;
+    return next_of_whole(a, s, out);
+}
+
+/* ---- Events as they come ---- */
+
+enum { STREAM_GOES_ON, STREAM_LAST, STREAM_OVER };
+
+/* A token goes with the text that it completes, where that came with it. */
+static void put_next(answer *a, job *j, const shared *s, text_out *out)
+{
+    record r, text;
+    size_t next, after_text;
+    if (!record_at(j, j->n_read, &r, &next))
+        return;
+    piece p = {.offset = a->offset[j->choice]};
+    if (r.kind == RECORD_PROGRESS) {
+        p.progress = &r;
+    } else if (r.kind == RECORD_TEXT) {
+        p.text = &r;
+    } else {
+        p.token = &r;
+        if (record_at(j, next, &text, &after_text) && text.kind == RECORD_TEXT) {
+            p.text = &text;
+            next = after_text;
+        }
+    }
+    if (p.text)
+        a->offset[j->choice] += utf8_count(p.text->bytes, p.text->n);
+    a->form->piece(a, j, s, &p, out);
+    j->n_read = next;
+}
+
+bool answer_all_ended(const answer *a)
+{
+    for (int32_t i = 0; i < a->task->n_choices; i++)
+        if (!a->ended[i])
+            return false;
+    return true;
+}
+
+static void put_finish(answer *a, const job *j, const shared *s, text_out *out)
+{
+    a->ended[j->choice] = true;
+    a->form->finish(a, j, s, out);
+    if (answer_all_ended(a)) {
+        a->stage = STREAM_LAST;
+        a->pass = 0;
+        a->at = 0;
+    }
+}
+
+static void put_failure(answer *a, const refusal *r, text_out *out)
+{
+    if (a->form->fail) {
+        a->form->fail(r, out);
+    } else {
+        out_text(out, "data: ");
+        answer_refusal(NULL, r, out);
+        out_text(out, "\n\n");
+    }
+    a->stage = STREAM_OVER;
+}
+
+/* One thing of one choice; false: there is nothing new. */
+static bool put_of_choice(answer *a, int32_t choice, shared *s, text_out *out)
+{
+    refusal r;
+    job *j = a->task->jobs[choice];
+    bool news = j->n_read < j->n_published, done = j->state == JOB_DONE;
+    if (a->ended[choice] || (!news && !done && !j->shown_changed))
+        return false;
+    if (!a->began[choice])
+        drey_reply_begin(&a->readers[choice], &a->task->reply);
+    if (done && !news && failed(j, &r)) {
+        put_failure(a, &r, out);
+    } else if (!a->began[choice] && a->form->begin) {
+        a->form->begin(a, j, s, out);
+    } else if (news) {
+        put_next(a, j, s, out);
+    } else if (j->shown_changed) {
+        a->form->piece(a, j, s, &(piece){.shown = true}, out);
+        j->shown_changed = false;
+    } else {
+        put_finish(a, j, s, out);
+    }
+    a->began[choice] = true;
+    return true;
+}
+
+static answer_state put_last(answer *a, const shared *s, text_out *out)
+{
+    if (!a->form->last || !a->form->last(a, s, out))
+        return ANSWER_ENDS;
+    a->pass++;
+    return ANSWER_PIECE;
+}
+
+static answer_state stream(answer *a, shared *s, text_out *out)
+{
+    const task *t = a->task;
+    if (a->stage == STREAM_LAST)
+        return put_last(a, s, out);
+    if (a->stage == STREAM_OVER)
+        return ANSWER_ENDS;
+    for (int32_t i = 0; i < t->n_choices; i++) {
+        a->choice = (a->choice + 1) % t->n_choices;
+        if (put_of_choice(a, a->choice, s, out))
+            return ANSWER_PIECE;
+    }
+    return ANSWER_WAITS;
+}
+
+/* Clients that wait for an event do not count a comment: those of forms with events for it get the
+ * first ones before the prompt has been read. */
+void answer_ping(answer *a, const shared *s, text_out *out)
+{
+    if (a->form->lines)
+        return;
+    if (!a->form->ping) {
+        out_text(out, ":\n\n");
+    } else if (a->began[0]) {
+        a->form->ping(a, out);
+    } else {
+        drey_reply_begin(&a->readers[0], &a->task->reply);
+        a->form->begin(a, a->task->jobs[0], s, out);
+        a->began[0] = true;
+    }
+}
+
+const char *answer_stream_type(const answer *a)
+{
+    return a->form->lines ? "application/x-ndjson" : "text/event-stream";
+}
+
+bool answer_keeps(const answer *a)
+{
+    return !a->task->stream || a->form->keeps;
+}
+
+void answer_name(const answer *a)
+{
+    task *t = a->task;
+    uint64_t random[2] = {0};
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        random[0] = (uint64_t)(serve_clock_s() * 1e9);
+    snprintf(t->id.text, sizeof t->id.text, "%s%012llx%012llx", a->form->id_prefix,
+             (unsigned long long)(random[0] >> 16), (unsigned long long)(random[1] >> 16));
+    t->id.created = (int64_t)time(NULL);
+}
+
+bool answer_has_begun(const answer *a)
+{
+    const task *t = a->task;
+    int32_t n_done = 0;
+    for (int32_t i = 0; i < t->n_choices; i++) {
+        if (t->stream && (t->jobs[i]->n_published > t->jobs[i]->n_read || a->began[i]))
+            return true;
+        n_done += t->jobs[i]->state == JOB_DONE;
+    }
+    return n_done == t->n_choices;
+}
+
+bool answer_check(const answer *a, refusal *r)
+{
+    bool whole = !a->task->stream;
+    for (int32_t i = 0; i < a->task->n_choices; i++) {
+        const job *j = a->task->jobs[i];
+        if (j->state == JOB_DONE && (whole || j->n_read == j->n_published) && failed(j, r))
+            return false;
+    }
+    return true;
+}
+
+answer_state answer_next(answer *a, shared *s, text_out *out)
+{
+    return a->task->stream ? stream(a, s, out) : whole(a, s, out);
+}

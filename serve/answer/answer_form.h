@@ -1,0 +1,60 @@
+/* The form of an answer: how what was written becomes JSON. answer.c decides when something is put
+ * out and walks the records; a form puts it into words. Each function puts out at most one piece
+ * (ANSWER_PIECE_BYTES).
+ *
+ *   one value:  front; then of each choice: open, record, ..., open, record, ..., close; then tail
+ *   events:     of each choice, as they come: begin, piece, ..., finish; then last, last, ...
+ */
+#pragma once
+
+#include "serve/answer/answer.h"
+
+/* What a job has written, in its memory. */
+typedef struct record {
+    record_kind kind;
+    const char *bytes; /* [n] */
+    size_t n;
+} record;
+
+/* What has come of a choice. */
+typedef struct piece {
+    const record *text, *token; /* NULL: none of it */
+    const record *progress;     /* of the prompt; alone */
+    bool shown;                 /* the provisional text has changed; alone */
+    size_t offset;              /* characters before it */
+} piece;
+
+struct answer_form {
+    const char *id_prefix; /* of its tasks' ids */
+    bool keeps;            /* records of a stream stay, and `last` can read them again */
+    bool lines;            /* a stream is values in lines, without events; no pings */
+
+    void (*front)(const answer *a, const shared *s, text_out *out);
+    /* What comes before pass a->pass over the choice's records, from 0, which it may raise; false:
+     * there is none any more. */
+    bool (*open)(answer *a, text_out *out);
+    /* a->comma: the pass has put something out; it is the form's to set. */
+    void (*record)(answer *a, const shared *s, const record *r, text_out *out);
+    void (*close)(answer *a, const shared *s, text_out *out);
+    void (*tail)(const answer *a, const shared *s, text_out *out); /* NULL: there is none */
+
+    /* An event that says nothing, once the stream has begun; NULL: a comment does. */
+    void (*ping)(answer *a, text_out *out);
+    /* NULL: there is no such event (and no ping). */
+    void (*begin)(answer *a, const job *j, const shared *s, text_out *out);
+    void (*piece)(answer *a, const job *j, const shared *s, const piece *p, text_out *out);
+    void (*finish)(answer *a, const job *j, const shared *s, text_out *out);
+    /* The next event after all choices, a->pass from 0; false, or NULL: there is none. */
+    bool (*last)(answer *a, const shared *s, text_out *out);
+
+    /* A refusal as a value, and one that ends a stream; NULL: as OpenAI has them. */
+    void (*refuse)(const refusal *r, text_out *out);
+    void (*fail)(const refusal *r, text_out *out);
+};
+
+/* The choice's next record after a->at; false: there is none. */
+bool answer_record(answer *a, record *out);
+/* A token's record: it, and the most likely ones; how many they are. */
+int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP]);
+/* All choices of a stream have finished. */
+bool answer_all_ended(const answer *a);

@@ -1,0 +1,52 @@
+/* Parts that the answers of all endpoints have. */
+#pragma once
+
+#include "serve/answer/answer_form.h"
+
+/* "usage": {...}, "timings": {...} and "drey": {...} of all the task's jobs, which are done. */
+void part_usage(const task *t, text_out *out);
+void part_timings(const task *t, text_out *out);
+void part_drey(const task *t, text_out *out);
+/* Timings of a text that is being written. */
+void part_timings_now(const job *j, text_out *out);
+/* A call's id, which is the same each time: nine letters and digits, as some templates want. */
+enum { CALL_ID_BYTES = 10 };
+void part_call_id(const task *t, int32_t choice, int32_t call, char out[static CALL_ID_BYTES]);
+/* "stop", "length" */
+const char *part_finish(const job *j);
+/* The one of the task's stop texts that ended the text; NULL: none of them. */
+const char *part_stop_text(const job *j);
+
+/* Sampling and penalties as members, each with a comma after it. */
+void part_settings(const drey_sampling *p, const drey_penalties *e, text_out *out);
+
+/* A token's text as JSON string. */
+void part_token_text(const drey_model *m, int32_t id, text_out *out);
+/* A token with its log-probability and those of the most likely ones, as chats have it: [0] was
+ * written. shares: probabilities instead, by llama.cpp's names for them. */
+void part_token(const drey_model *m, const drey_logprob *all, int32_t n, bool shares,
+                text_out *out);
+
+/* ---- What OpenAI's two forms share ---- */
+
+/* The value's first members, up to its choices. */
+void part_front(const task *t, const shared *s, const char *object, text_out *out);
+/* Its last ones, after the usage. */
+void part_end(const task *t, const shared *s, text_out *out);
+/* The same of one text. */
+void part_job_end(const job *j, text_out *out);
+/* Its "__verbose", after a comma: what /completion says of such a text. */
+void part_verbose(const job *j, const shared *s, text_out *out);
+void part_tail(const answer *a, const shared *s, text_out *out);
+/* A text as a JSON string; NULL: an empty one. */
+void part_text(const record *text, text_out *out);
+
+/* An event with such a value. */
+void part_open_chunk(const task *t, const shared *s, const char *object, text_out *out);
+void part_close_chunk(text_out *out);
+/* What a piece brings besides its text: timings, progress of the prompt, provisional text. */
+void part_piece(const job *j, const piece *p, text_out *out);
+/* Ends the last event of a choice. */
+void part_close_last(const answer *a, const shared *s, text_out *out);
+/* The events after the choices: see `last` of answer_form. */
+bool part_last(const answer *a, const shared *s, const char *object, text_out *out);

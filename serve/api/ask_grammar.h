@@ -1,8 +1,0 @@
-/* The form that a request asks its text to have, in OpenAI's, llama.cpp's and vLLM's words. */
-#pragma once
-
-#include "serve/api/ask.h"
-
-/* Fills t->grammar, if one is asked for, and tries it out: nothing is computed for what is refused.
- */
-bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusal *r);

@@ -1,0 +1,177 @@
+/* Texts become vectors: see embeddings.h. */
+#include "serve/api/embeddings.h"
+#include "serve/answer/answer_form.h"
+#include "serve/ask/ask_fields.h"
+#include "serve/chores.h"
+
+#include <string.h>
+
+/* ---- Requests ---- */
+
+/* Vectors of these texts and ids of so many tokens share the memory of an answer. */
+static bool check_room(const asking *a, const task *t, size_t n_texts, size_t n_ids)
+{
+    drey_model_info info;
+    drey_model_describe(a->options->model, &info);
+    size_t n = chore_pooling(a->options) == DREY_POOLING_NONE ? n_ids : n_texts;
+    return chore_vector_bytes(n, (size_t)info.n_embd) + n_ids * sizeof *t->ids <=
+               t->jobs[0]->capacity ||
+           BAD(a,
+               "%zu vectors of %d numbers and %zu tokens are more than an answer keeps: send "
+               "fewer or shorter texts at a time.",
+               n, info.n_embd, n_ids);
+}
+
+/* Each text may be as long as the context: its ids are read alone, and then kept (chore_text). */
+static bool add_input(const asking *a, task *t, const json_value *v)
+{
+    const int32_t before = t->parts.n ? t->parts.end[t->parts.n - 1] : 0;
+    size_t n;
+    if (t->parts.n == TASK_MOST_MESSAGES)
+        return BAD(a, "Field 'input' takes up to %d texts at a time.", TASK_MOST_MESSAGES);
+    t->n_ids = 0;
+    if (!ask_tokens(a, t, v))
+        return false;
+    if (t->n_ids == 0)
+        return BAD(a, "Text %d of 'input' is empty: it has no token.", t->parts.n);
+    if (!check_room(a, t, (size_t)t->parts.n + 1, (size_t)before + t->n_ids))
+        return false;
+    t->parts.end[t->parts.n++] = before + (int32_t)t->n_ids;
+    memcpy(chore_text(t->jobs[0], t->parts.n - 1, &n), t->ids, t->n_ids * sizeof *t->ids);
+    return true;
+}
+
+/* Texts alone, or arrays, are an input each; anything with an id among texts is one input. */
+static bool get_inputs(const asking *a, task *t, const json_value *v)
+{
+    bool ids = false, lists = false, good = v->type == JSON_STRING || v->type == JSON_ARRAY;
+    for (const json_value *one = v->type == JSON_ARRAY ? v->first : NULL; one; one = one->next) {
+        good = good &&
+               (one->type == JSON_STRING || one->type == JSON_NUMBER || one->type == JSON_ARRAY);
+        ids = ids || one->type == JSON_NUMBER;
+        lists = lists || one->type == JSON_ARRAY;
+    }
+    if (!good || (ids && lists) || (v->type == JSON_ARRAY && v->n == 0))
+        return BAD(a, "Field 'input' takes a text, an array of token ids, or an array of such.");
+    if ((v->type == JSON_STRING || ids) && !add_input(a, t, v))
+        return false;
+    for (const json_value *one = t->parts.n ? NULL : v->first; one; one = one->next)
+        if (!add_input(a, t, one))
+            return false;
+    t->n_ids = (size_t)t->parts.end[t->parts.n - 1];
+    return true;
+}
+
+/* A vector's length is the model's: a part of it would be another model's vector. */
+static bool check_dimensions(const asking *a)
+{
+    drey_model_info info;
+    int32_t n;
+    drey_model_describe(a->options->model, &info);
+    n = info.n_embd;
+    if (!ask_count(a, "dimensions", 1, INT32_MAX, &n))
+        return false;
+    return n == info.n_embd || BAD(a, "Field 'dimensions' takes %d, the model's own.", info.n_embd);
+}
+
+static bool get_format(const asking *a, task *t)
+{
+    const json_value *v = json_member(a->body, "encoding_format");
+    t->chore.norm = 2;
+    t->chore.base64 = v && v->type == JSON_STRING && strcmp(v->text, "base64") == 0;
+    if (v && !t->chore.base64 && (v->type != JSON_STRING || strcmp(v->text, "float") != 0))
+        return BAD(a, "Field 'encoding_format' takes \"float\" or \"base64\".");
+    return check_dimensions(a) && ask_count(a, "embd_normalize", -1, 2, &t->chore.norm);
+}
+
+bool ask_embedding(task *t, const json_value *body, bool native, const serve_options *o, refusal *r)
+{
+    const asking a = {.body = body, .options = o, .refusal = r};
+    const json_value *input = json_member(body, "input"), *content = json_member(body, "content");
+    r->status = 0;
+    t->kind = TASK_EMBED;
+    t->session.wanted = -1;
+    t->chore.native = native || !input;
+    if (chore_pooling(o) == DREY_POOLING_RANK)
+        return refuse_with(r, 501,
+                           "The model compares texts, which this server does not compute: "
+                           "start it with --pooling mean, cls or last.");
+    if (!input && !content)
+        return refuse_with(r, 400, "Field 'input' is missing: a text, or an array of texts.");
+    if (!t->chore.native && chore_pooling(o) == DREY_POOLING_NONE)
+        return refuse_with(r, 400,
+                           "This endpoint has one vector for a text, and the server was "
+                           "started with --pooling none: ask /embeddings.");
+    return get_format(&a, t) && get_inputs(&a, t, input ? input : content);
+}
+
+/* ---- Answers ---- */
+
+static void put_front(const answer *a, const shared *s, text_out *out)
+{
+    if (a->task->chore.native) {
+        out_text(out, "[");
+        return;
+    }
+    out_text(out, "{\"object\":\"list\",\"model\":");
+    out_string(out, s->options->name, strlen(s->options->name));
+    out_format(out, ",\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu},\"data\":[",
+               a->task->n_ids, a->task->n_ids);
+}
+
+static bool open_pass(answer *a, text_out *out)
+{
+    (void)out;
+    return a->pass == 0;
+}
+
+static void put_base64(const record_vector *v, text_out *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *b = (const unsigned char *)v->numbers;
+    size_t n = (size_t)v->n * sizeof(float);
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t x = (uint32_t)b[i] << 16 | (uint32_t)(i + 1 < n ? b[i + 1] : 0) << 8 |
+                     (i + 2 < n ? b[i + 2] : 0);
+        char four[] = {digits[x >> 18], digits[x >> 12 & 63], i + 1 < n ? digits[x >> 6 & 63] : '=',
+                       i + 2 < n ? digits[x & 63] : '='};
+        out_bytes(out, four, 4);
+    }
+}
+
+static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+{
+    const task *t = a->task;
+    const bool native = t->chore.native, all = chore_pooling(s->options) == DREY_POOLING_NONE;
+    record_vector v;
+    memcpy(&v, r->bytes, r->n);
+    int32_t n_rows = all ? t->parts.end[v.input] - (v.input ? t->parts.end[v.input - 1] : 0) : 1;
+    if (v.from == 0 && v.row == 0)
+        out_format(out, "%s{%s\"index\":%d,\"embedding\":%s", v.input ? "," : "",
+                   native ? "" : "\"object\":\"embedding\",", v.input, native ? "[" : "");
+    else if (v.from == 0)
+        out_text(out, ",");
+    if (v.from == 0)
+        out_text(out, t->chore.base64 ? "\"" : "[");
+    if (t->chore.base64)
+        put_base64(&v, out);
+    for (int32_t i = 0; i < v.n && !t->chore.base64; i++)
+        out_format(out, "%s%.9g", v.from + i ? "," : "", (double)v.numbers[i]);
+    if (v.from + v.n < v.n_all)
+        return;
+    out_text(out, t->chore.base64 ? "\"" : "]");
+    if (v.row + 1 == n_rows)
+        out_text(out, native ? "]}" : "}");
+}
+
+static void put_close(answer *a, const shared *s, text_out *out)
+{
+    (void)s;
+    out_text(out, a->task->chore.native ? "]" : "]}");
+}
+
+const answer_form answer_embedding = {.id_prefix = "embd-",
+                                      .front = put_front,
+                                      .open = open_pass,
+                                      .record = put_record,
+                                      .close = put_close};

@@ -1,0 +1,10 @@
+/* Vectors of texts: /v1/embeddings as OpenAI has it, /embedding and /embeddings as llama.cpp's
+ * server does. */
+#pragma once
+
+#include "serve/answer/answer.h"
+
+/* Fills the task; native: in llama.cpp's form. */
+bool ask_embedding(task *t, const json_value *body, bool native, const serve_options *o,
+                   refusal *r);
+extern const answer_form answer_embedding;

@@ -1,0 +1,435 @@
+/* Requests become tasks: see ask.h. A key that is null is absent; one that nobody knows is ignored;
+ * one that is known and would change the answer, but is not computed here, is refused. */
+#include "serve/ask/ask_fields.h"
+#include "serve/ask/ask_grammar.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* ---- What is known and not computed ---- */
+
+static bool is_empty(const json_value *v)
+{
+    bool has_parts = v->type == JSON_STRING || v->type == JSON_ARRAY || v->type == JSON_OBJECT;
+    return v->type == JSON_FALSE || (has_parts && v->n == 0);
+}
+
+/* Numbers and parts that would change the text: a value that asks for nothing is accepted. */
+enum {
+    NUMBER, /* the value itself */
+    UP_TO,  /* that or less */
+    PARTS,  /* nothing in it, or false */
+    SET,    /* true */
+    ANY     /* none */
+};
+static const struct {
+    const char *key;
+    int neutral;
+    double number;
+} not_computed[] = {
+    /* OpenAI's */
+    {"best_of", NUMBER, 1},
+    {"functions", PARTS, 0},
+    {"audio", PARTS, 0},
+    {"web_search_options", ANY, 0},
+    /* llama.cpp's */
+    {"typical_p", NUMBER, 1},
+    {"mirostat", NUMBER, 0},
+    {"dynatemp_range", NUMBER, 0},
+    {"xtc_probability", NUMBER, 0},
+    {"top_n_sigma", UP_TO, 0},
+    {"adaptive_target", UP_TO, -0.001},
+    {"min_keep", NUMBER, 0},
+    {"n_cmpl", NUMBER, 1},
+    {"grammar_lazy", PARTS, 0},
+    {"reasoning_budget_tokens", UP_TO, -1},
+    {"thinking_budget_tokens", UP_TO, -1},
+    {"lora", PARTS, 0},
+    {"image_data", PARTS, 0},
+    {"chat_template", PARTS, 0},
+    {"documents", PARTS, 0},
+    /* vLLM's */
+    {"length_penalty", NUMBER, 1},
+    {"min_tokens", NUMBER, 0},
+    {"use_beam_search", PARTS, 0},
+    {"bad_words", PARTS, 0},
+    {"allowed_token_ids", PARTS, 0},
+    {"stop_token_ids", PARTS, 0},
+    {"include_stop_str_in_output", PARTS, 0},
+    {"skip_special_tokens", SET, 0},
+    {"truncate_prompt_tokens", ANY, 0},
+    {"prompt_logprobs", ANY, 0},
+    {"logits_processors", PARTS, 0},
+    {"return_tokens_as_token_ids", PARTS, 0},
+    {"return_token_ids", PARTS, 0},
+    {"prompt_embeds", PARTS, 0},
+    {"include_reasoning", SET, 0},
+    {"thinking_token_budget", UP_TO, -1},
+    /* TGI's, and those of transformers */
+    {"watermark", PARTS, 0},
+    {"details", PARTS, 0},
+    {"decoder_input_details", PARTS, 0},
+    {"return_full_text", PARTS, 0},
+    {"top_n_tokens", UP_TO, 0},
+    {"adapter_id", PARTS, 0},
+    {"num_beams", NUMBER, 1},
+    {"penalty_alpha", NUMBER, 0},
+    {"min_length", NUMBER, 0},
+    {"min_new_tokens", NUMBER, 0},
+    {"no_repeat_ngram_size", NUMBER, 0},
+    {"encoder_repetition_penalty", NUMBER, 1},
+    {"guidance_scale", NUMBER, 1},
+    {"negative_prompt", PARTS, 0},
+    {"epsilon_cutoff", NUMBER, 0},
+    {"eta_cutoff", NUMBER, 0},
+    /* of OpenRouter and of front ends for stories */
+    {"plugins", PARTS, 0},
+    {"top_a", NUMBER, 0},
+    {"tfs", NUMBER, 1},
+    {"tfs_z", NUMBER, 1},
+    {"typical", NUMBER, 1},
+    {"nsigma", UP_TO, 0},
+    {"smoothing_factor", NUMBER, 0},
+    {"mirostat_mode", NUMBER, 0},
+    {"dynamic_temperature", PARTS, 0},
+    {"add_bos_token", SET, 0},
+    {"ban_eos_token", PARTS, 0},
+    {"banned_tokens", PARTS, 0},
+    {"banned_strings", PARTS, 0},
+    {"custom_token_bans", PARTS, 0},
+    {"grammar_string", PARTS, 0},
+    /* ollama's, in other interfaces */
+    {"format", PARTS, 0},
+    {"options", PARTS, 0}};
+
+/* Whether the value asks for nothing. */
+static bool is_neutral(const json_value *v, int neutral, double number)
+{
+    switch (neutral) {
+    case NUMBER:
+        return v->type == JSON_NUMBER && v->number == number;
+    case UP_TO:
+        return v->type == JSON_NUMBER && v->number <= number;
+    case PARTS:
+        return is_empty(v);
+    case SET:
+        return v->type == JSON_TRUE;
+    default:
+        return false;
+    }
+}
+
+/* Front ends send the names of several servers: of those, one that is computed is enough. */
+static bool is_said_again(const asking *a, const char *key)
+{
+    static const char *const pairs[][2] = {{"grammar_string", "grammar"},
+                                           {"ban_eos_token", "ignore_eos"},
+                                           {"custom_token_bans", "logit_bias"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (strcmp(key, pairs[i][0]) == 0)
+            return json_member(a->body, pairs[i][1]);
+    return false;
+}
+
+static bool check_values(const asking *a)
+{
+    for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++) {
+        const json_value *v = json_member(a->body, not_computed[i].key);
+        if (v && !is_said_again(a, not_computed[i].key) &&
+            !is_neutral(v, not_computed[i].neutral, not_computed[i].number))
+            return BAD(a,
+                       "Field '%s' is known, but this server does not compute it. Leave it "
+                       "out.",
+                       not_computed[i].key);
+    }
+    return true;
+}
+
+/* Fields that choose by a word: those words are accepted that ask for nothing else than what is
+ * done. */
+static bool check_words(const asking *a)
+{
+    static const struct {
+        const char *key, *words[2], *why;
+    } known[] = {
+        {"function_call",
+         {"none", "auto"},
+         "takes \"none\" or \"auto\": it is the older form, send 'tools' and 'tool_choice'"},
+        {"thinking",
+         {NULL, NULL},
+         "is not computed by this server: what the model's template knows of it, send in "
+         "'chat_template_kwargs'"},
+        {"reasoning",
+         {NULL, NULL},
+         "is not computed here: send 'reasoning_effort', or 'enable_thinking'"},
+        {"verbosity", {"medium", NULL}, "takes \"medium\": this server does not compute it"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const json_value *v = json_member(a->body, known[i].key);
+        bool good = !v;
+        for (int w = 0; w < 2 && known[i].words[w] && !good; w++)
+            good = v->type == JSON_STRING && strcmp(v->text, known[i].words[w]) == 0;
+        if (!good)
+            return BAD(a, "Field '%s' %s.", known[i].key, known[i].why);
+    }
+    return true;
+}
+
+bool ask_supported(const asking *a)
+{
+    if (!check_values(a) || !check_words(a))
+        return false;
+    const json_value *modalities = json_member(a->body, "modalities"),
+                     *one = modalities && modalities->type == JSON_ARRAY ? modalities->first : NULL;
+    if (modalities &&
+        (!one || modalities->n != 1 || one->type != JSON_STRING || strcmp(one->text, "text") != 0))
+        return BAD(a, "Field 'modalities' takes [\"text\"]: this server writes nothing else.");
+    return true;
+}
+
+/* Any name: there is one model, and the answer has its name. */
+static bool check_model(const asking *a)
+{
+    const json_value *v = json_member(a->body, "model");
+    return !v || v->type == JSON_STRING || BAD(a, "Field 'model' takes a text.");
+}
+
+/* ---- Stops and biases ---- */
+
+/* Of the names of the same thing the first that is there counts. */
+static bool get_stops(const asking *a, task *t)
+{
+    static const char *const names[] = {"stop", "stop_sequences", "stopping_strings",
+                                        "stop_sequence"};
+    size_t i = 0;
+    text_list stops = {.text = t->stops.text,
+                       .of = t->stops.of,
+                       .n_bytes = sizeof t->stops.text,
+                       .most = TASK_MOST_STOPS};
+    while (i < 3 && !json_member(a->body, names[i]))
+        i++;
+    bool good = ask_texts(a, names[i], &stops);
+    t->stops.n = stops.n;
+    return good;
+}
+
+static bool get_fields(const asking *a, task *t)
+{
+    text_list fields = {.text = t->fields.text,
+                        .of = t->fields.of,
+                        .n_bytes = sizeof t->fields.text,
+                        .most = TASK_MOST_FIELDS};
+    if (t->kind != TASK_NATIVE)
+        return true;
+    bool good = ask_texts(a, "response_fields", &fields);
+    t->fields.n = fields.n;
+    t->tokens = t->tokens || t->stream; /* each event has its tokens */
+    return good;
+}
+
+static bool add_bias(const asking *a, task *t, int32_t id, const json_value *bias)
+{
+    bool number = bias && bias->type == JSON_NUMBER;
+    if (!number && !(bias && bias->type == JSON_FALSE))
+        return BAD(a, "A bias in 'logit_bias' is a number, or false for \"never\".");
+    if (t->sampling.n_biases == TASK_MOST_BIASES)
+        return BAD(a, "Field 'logit_bias' takes up to %d biases.", TASK_MOST_BIASES);
+    t->sampling.biases[t->sampling.n_biases++] =
+        (drey_bias){id, number ? (float)bias->number : -INFINITY};
+    return true;
+}
+
+/* A token by its id, as a number or in digits, or the tokens of a text. */
+static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, double number,
+                        const json_value *bias)
+{
+    drey_model_info info;
+    drey_model_describe(a->options->model, &info);
+    char *end = NULL;
+    if (text && n > 0 && n < 12 && strspn(text, "0123456789") == n)
+        number = strtod(text, &end);
+    if (!text || end) {
+        if (number < 0 || number >= info.n_vocab || number != floor(number))
+            return BAD(a,
+                       "Field 'logit_bias' names a token that the model has not: its ids "
+                       "are 0 to %d.",
+                       info.n_vocab - 1);
+        return add_bias(a, t, (int32_t)number, bias);
+    }
+    int32_t ids[64];
+    size_t n_ids = 0;
+    drey_error err = {0};
+    if (drey_tokenize(a->options->model, text, n, 0, ids, 64, &n_ids, &err) != DREY_OK)
+        return BAD(a, "A text in 'logit_bias' is too long.");
+    for (size_t i = 0; i < n_ids; i++)
+        if (!add_bias(a, t, ids[i], bias))
+            return false;
+    return true;
+}
+
+static bool get_biases(const asking *a, task *t)
+{
+    const json_value *v = json_member(a->body, "logit_bias");
+    if (!v)
+        return true;
+    if (v->type != JSON_OBJECT && v->type != JSON_ARRAY)
+        return BAD(a, "Field 'logit_bias' takes an object or an array.");
+    for (const json_value *one = v->first; one; one = one->next) {
+        if (v->type == JSON_OBJECT) {
+            if (!bias_tokens(a, t, one->key, one->n_key, 0, one))
+                return false;
+            continue;
+        }
+        const json_value *what = one->type == JSON_ARRAY ? one->first : NULL;
+        if (!what || one->n != 2 || (what->type != JSON_STRING && what->type != JSON_NUMBER))
+            return BAD(a, "Field 'logit_bias' takes pairs of a token and its bias.");
+        bool text = what->type == JSON_STRING;
+        if (!bias_tokens(a, t, text ? what->text : NULL, text ? what->n : 0,
+                         text ? 0 : what->number, what->next))
+            return false;
+    }
+    return true;
+}
+
+/* ---- The task ---- */
+
+/* Of the names of the same thing the first that is there counts. -1: to the end; 0: the prompt
+ * alone. */
+static bool get_length(const asking *a, task *t)
+{
+    enum { N_NAMES = 4 };
+    static const char *const names[N_NAMES] = {"max_completion_tokens", "max_tokens", "n_predict",
+                                               "max_new_tokens"};
+    int32_t n = a->options->n_predict > 0 ? a->options->n_predict : -1;
+    for (int i = N_NAMES - 1; i >= 0; i--)
+        if (!ask_count(a, names[i], -1, INT32_MAX, &n))
+            return false;
+    t->n_predict = n >= 0 ? n : INT32_MAX;
+    return ask_count(a, "t_max_predict_ms", -1, INT32_MAX, &t->lines.most_ms) &&
+           ask_count(a, "n_indent", 0, INT32_MAX, &t->lines.indent);
+}
+
+static bool get_logprobs(const asking *a, task *t)
+{
+    const json_value *v = json_member(a->body, "logprobs");
+    int32_t n = -1, top = -1;
+    if (v && v->type == JSON_NUMBER && !ask_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
+        return false;
+    if (v && v->type != JSON_NUMBER && !ask_bool(a, "logprobs", &t->logprobs))
+        return false;
+    if (!ask_count(a, "top_logprobs", 0, DREY_MAX_TOP, &top) ||
+        !ask_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == TASK_NATIVE ? &n : &top))
+        return false;
+    if (!ask_bool(a, "post_sampling_probs", &t->sampling.shares))
+        return false;
+    if (t->sampling.shares && t->kind != TASK_NATIVE)
+        return BAD(a, "Field 'post_sampling_probs' is for /completion.");
+    if (t->kind == TASK_CHAT && top > 0 && !t->logprobs)
+        return BAD(a, "Field 'top_logprobs' needs 'logprobs': true.");
+    t->logprobs = t->logprobs || n > 0 || (n == 0 && t->kind == TASK_COMPLETION);
+    t->n_top = n > 0 ? n : top > 0 && t->logprobs ? top : 0;
+    return true;
+}
+
+static bool get_echo(const asking *a, task *t)
+{
+    return ask_bool(a, "echo", &t->prompts.echo) &&
+           (!t->prompts.echo || t->kind == TASK_COMPLETION ||
+            BAD(a, "Field 'echo' is for /v1/completions: here a prompt is not repeated."));
+}
+
+static bool get_flags(const asking *a, task *t)
+{
+    const json_value *options = json_member(a->body, "stream_options");
+    const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
+    t->session.keep = t->session.speculative = true;
+    t->session.wanted = -1;
+    if (options && options->type != JSON_OBJECT)
+        return BAD(a, "Field 'stream_options' takes an object.");
+    return ask_bool(a, "stream", &t->stream) &&
+           ask_bool(&of_stream, "include_usage", &t->events.usage) &&
+           ask_bool(a, "return_progress", &t->events.progress) &&
+           ask_bool(a, "timings_per_token", &t->events.timings) &&
+           ask_bool(a, "drey_provisional", &t->events.provisional) &&
+           ask_bool(a, "return_tokens", &t->tokens) && ask_bool(a, "verbose", &t->events.verbose) &&
+           ask_bool(a, "ignore_eos", &t->ignore_eos) &&
+           ask_bool(a, "cache_prompt", &t->session.keep) &&
+           ask_bool(a, "speculative", &t->session.speculative) &&
+           ask_count(a, "id_slot", -1, a->options->n_sessions - 1, &t->session.wanted);
+}
+
+/* An answer that does not stream is kept until it is whole, all log-probabilities with it; those of
+ * an echoed prompt are there at once. */
+static bool check_room(const asking *a, task *t)
+{
+    size_t room = t->jobs[0]->capacity / 2;
+    size_t each = sizeof(record_head) + (size_t)(1 + t->n_top) * sizeof(drey_logprob);
+    size_t shortest = t->n_ids;
+    for (int32_t i = 0; i < t->n_choices; i++)
+        shortest = job_n_prompt(t->jobs[i]) < shortest ? job_n_prompt(t->jobs[i]) : shortest;
+    size_t left = (size_t)a->options->n_context - shortest;
+    size_t n = (size_t)t->n_predict < left ? (size_t)t->n_predict : left;
+    n = (t->stream ? 0 : n) + (t->prompts.echo ? t->n_ids : 0);
+    if (!t->logprobs || n <= room / each)
+        return true;
+    return refuse_with(
+        a->refusal, 400,
+        "Log-probabilities of %zu tokens, %d at each, are more than an answer keeps: "
+        "ask for at most %zu tokens%s.",
+        n, 1 + t->n_top, room / each,
+        t->prompts.echo ? ", with those of the prompt" : ", or with 'stream': true");
+}
+
+bool ask_choices(const json_value *body, task_kind kind, const serve_options *o, int32_t *n,
+                 refusal *r)
+{
+    const asking a = {.body = body, .options = o, .refusal = r};
+    int32_t most = o->n_sessions < TASK_MOST_CHOICES ? o->n_sessions : TASK_MOST_CHOICES;
+    int32_t n_prompts = kind == TASK_CHAT ? 1 : ask_n_prompts(body);
+    *n = 1;
+    if (!ask_count(&a, "n", 1, most, n))
+        return false;
+    if (n_prompts > TASK_MOST_CHOICES / *n)
+        return BAD(&a, "Field 'prompt' holds %d prompts: one request is for up to %d texts.",
+                   n_prompts, TASK_MOST_CHOICES);
+    *n *= n_prompts;
+    return true;
+}
+
+static bool fill_task(task *t, task_kind kind, json_value *body, const serve_options *o,
+                      text_out *scratch, refusal *r)
+{
+    const asking a = {.body = body, .options = o, .refusal = r};
+    r->status = 0;
+    t->kind = kind;
+    if (kind == TASK_NATIVE && t->n_choices > ask_n_prompts(body))
+        return refuse_with(r, 400,
+                           "Field 'n' takes 1 here: an answer of /completion has one text.");
+    if (!check_model(&a) || !ask_supported(&a) || !get_flags(&a, t) || !get_echo(&a, t) ||
+        !ask_sampling(&a, t) || !get_length(&a, t) || !get_logprobs(&a, t) || !get_stops(&a, t) ||
+        !get_fields(&a, t) || !get_biases(&a, t))
+        return false;
+    if (!ask_grammar(t, body, o, r))
+        return false;
+    if (!(kind == TASK_CHAT ? ask_chat(&a, t, scratch) : ask_prompts(&a, t)))
+        return false;
+    if (kind == TASK_CHAT)
+        t->prompts.end[t->prompts.n++] = t->n_ids;
+    if (t->n_ids == 0)
+        return refuse_with(r, 400, "The prompt is empty: send at least one token.");
+    if (t->n_ids >= (size_t)o->n_context)
+        return refuse_too_long(r, t->n_ids, o->n_context);
+    return ask_prediction(&a, t) && check_room(&a, t);
+}
+
+bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
+              refusal *r)
+{
+    bool good = fill_task(t, kind, body, o, scratch, r);
+    if (!good && r->n_ctx && kind != TASK_NATIVE)
+        r->code = "context_length_exceeded";
+    return good;
+}

@@ -1,0 +1,39 @@
+/* What a request asks for: its JSON becomes a task. */
+#pragma once
+
+#include "serve/jobs.h"
+#include "serve/text_out.h"
+
+/* Why a request is refused, as the client hears it. */
+typedef struct refusal {
+    int status;       /* of HTTP; 0: it is not refused */
+    const char *type; /* OpenAI's word for it, as llama.cpp's server uses them */
+    const char *code; /* another word, which programs look for; NULL: the status */
+    char message[700];
+    int64_t n_prompt_tokens, n_ctx; /* of a prompt that is too long; else 0 */
+    int32_t retry_s;                /* 0: there is no use in that */
+} refusal;
+
+/* Sets it; false. type follows from the status. */
+bool refuse_with(refusal *r, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* An error of the library's. */
+bool refuse_error(refusal *r, const drey_error *err);
+
+/* How many texts are asked for: what task_take wants to know. */
+bool ask_choices(const json_value *body, task_kind kind, const serve_options *o, int32_t *n,
+                 refusal *r);
+/* Fills the task but for its jobs. body may be changed: texts of a message are put together.
+ * scratch is used for the time of the call. */
+bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
+              refusal *r);
+/* How many tokens a chat's prompt has, however many they are; ids: [capacity], used for the time of
+ * the call. */
+bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
+                       size_t capacity, size_t *n, refusal *r);
+/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and after
+ * it *begun, what the messages hold of the answer itself, in the body's memory. */
+bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
+                  size_t *n_bytes, const char **begun, refusal *r);
+/* A member that is true or false; *out stays where there is none. */
+bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);

@@ -1,0 +1,28 @@
+/* What a chat asks for, on its way from the request to the library. */
+#pragma once
+
+#include "drey/reply.h"
+#include "serve/ask/ask_fields.h"
+
+/* Texts are in scratch memory, each with a NUL after it, or in the request's. */
+typedef struct conversation {
+    drey_chat_request request;
+    const char *tools_json;   /* NULL: there are none */
+    drey_reply_options reply; /* what is asked of the answer */
+    drey_reply_form form;     /* how it is written */
+    const char *begun;        /* of the answer, which continues from there; NULL: nothing is */
+} conversation;
+
+/* The text that was put out since `from`, with a NUL. */
+const char *ask_text_end(text_out *out, size_t from);
+
+/* ask_tools.c. The tools, which of them may be called, and how the model writes that. */
+bool ask_tools(const asking *a, conversation *c, text_out *out);
+/* The prompt's ids are in the task: fills its grammar and its form. */
+bool ask_answer(const asking *a, task *t, conversation *c);
+
+/* ask_messages.c. A message's text. */
+bool ask_message_text(const asking *a, json_value *message, const char **text);
+/* The messages before `end` as the template takes them. */
+bool ask_messages(const asking *a, conversation *c, json_value *first, const json_value *end,
+                  text_out *out);

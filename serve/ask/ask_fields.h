@@ -1,0 +1,49 @@
+/* How requests are read: members of the right kind, and refusals that name them. A key that is null
+ * is absent. */
+#pragma once
+
+#include "serve/ask/ask.h"
+
+typedef struct asking {
+    const json_value *body;
+    const serve_options *options;
+    refusal *refusal;
+} asking;
+#define BAD(a, ...) refuse_with((a)->refusal, 400, __VA_ARGS__)
+
+/* Each leaves *out as it is where there is no such member, and refuses one that is something
+ * else. */
+bool ask_real(const asking *a, const char *key, double least, double most, float *out);
+bool ask_count(const asking *a, const char *key, int64_t least, int64_t most, int32_t *out);
+bool ask_bool(const asking *a, const char *key, bool *out);
+
+/* A list of short texts in memory of fixed size. */
+typedef struct text_list {
+    char *text;      /* [n_bytes] */
+    const char **of; /* [most]: the first n are there */
+    size_t n_bytes, most, n, n_used;
+} text_list;
+/* Adds the texts of an array, or one text, but for empty ones. */
+bool ask_texts(const asking *a, const char *key, text_list *out);
+
+/* The prompt has more tokens than there are positions; false. */
+bool refuse_too_long(refusal *r, size_t n_ids, int32_t n_context);
+
+/* Refuses what is known and would change the text, but is not computed here. */
+bool ask_supported(const asking *a);
+
+/* Temperature, filters, penalties, and the order that is asked for. */
+bool ask_sampling(const asking *a, task *t);
+
+/* Adds a text, or an array of texts and token ids, to the task's ids. */
+bool ask_tokens(const asking *a, task *t, const json_value *v);
+/* Texts and ids of field 'prompt', or what an editor wants to be filled in. */
+bool ask_prompts(const asking *a, task *t);
+/* How many prompts the field holds. */
+int32_t ask_n_prompts(const json_value *body);
+
+/* What the text is expected to repeat; after the prompt was taken. */
+bool ask_prediction(const asking *a, task *t);
+
+/* The prompt of a chat. scratch is used for the time of the call. */
+bool ask_chat(const asking *a, task *t, text_out *scratch);

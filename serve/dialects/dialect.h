@@ -1,0 +1,78 @@
+/* Other interfaces to the same chats: Anthropic's, OpenAI's newer one and ollama's. A request of
+ * theirs is rewritten as one of /v1/chat/completions, so that chats are read in one place; the
+ * answer has their own form. */
+#pragma once
+
+#include "drey/reply.h"
+#include "serve/answer/answer_form.h"
+#include "serve/dialects/past.h"
+
+/* Writes the chat that a body asks for. False: it is refused. What does not fit is left out, and
+ * out->full. */
+typedef bool dialect_fn(const json_value *body, text_out *out, refusal *r);
+bool anthropic_request(const json_value *body, text_out *out, refusal *r);
+bool ollama_chat_request(const json_value *body, text_out *out, refusal *r);
+/* Of /api/generate; `raw` or a suffix makes it a request of /v1/completions. */
+bool ollama_generate_request(const json_value *body, text_out *out, refusal *r);
+bool ollama_is_text(const json_value *body);
+/* Of /api/embeddings: one of /v1/embeddings. */
+bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r);
+
+/* A conversation that a response continues, and where its own begins and ends in what is written:
+ * without its instructions. */
+typedef struct dialect_past {
+    const char *messages; /* [n]; n 0: there is none */
+    size_t n;
+    size_t from, to;
+    bool in_system; /* it begins within the message of the instructions */
+} dialect_past;
+bool responses_request(const json_value *body, dialect_past *before, text_out *out, refusal *r);
+/* Keeps the conversation of what was written; see past_begin. */
+bool dialect_keep(past *kept, const dialect_past *p, const text_out *written);
+
+extern const answer_form answer_responses, answer_anthropic, answer_ollama_chat,
+    answer_ollama_generate, answer_ollama_vectors, answer_ollama_vector;
+void ollama_refuse(const refusal *r, text_out *out);
+
+/* What ollama's programs ask of a server; names: the model's, each after a comma. */
+void ollama_tags(const shared *s, bool running, text_out *out);
+void ollama_show(const shared *s, text_out *out);
+/* The answer to a request without a prompt, which has the model loaded. */
+void ollama_loaded(const shared *s, bool chat, text_out *out);
+
+/* ---- Writing requests ---- */
+
+/* "key": value, after a comma. */
+void rewrite_member(text_out *out, const char *key, const json_value *value);
+/* The members of a body but for those in `known`, names with a space before and after each; each
+ * after a comma. */
+void rewrite_rest(const json_value *body, const char *known, text_out *out);
+/* Whether the value is there and asks for something: no empty text or list, not false. */
+bool rewrite_asks(const json_value *value);
+/* A part of a content, after the comma. */
+void rewrite_text(text_out *out, const char *comma, const json_value *text);
+/* That the answer is JSON of a schema; which tool has to be called. */
+void rewrite_schema(text_out *out, const json_value *schema);
+void rewrite_choice(text_out *out, const json_value *name);
+/* Whether none of the members that `names` lists, up to NULL, asks for something; otherwise the
+ * first is refused. */
+bool rewrite_has_none(const json_value *body, const char *const *names, refusal *r);
+/* A value's JSON as a JSON string. */
+void rewrite_quoted(text_out *out, const json_value *value);
+/* Whether the value is a text or missing; otherwise it is refused by its name. */
+bool rewrite_is_text(const json_value *value, const char *name, refusal *r);
+
+/* ---- Parts of an answer ---- */
+
+/* Which block of an answer is open. */
+enum { BLOCK_NONE, BLOCK_TEXT, BLOCK_REASONING, BLOCK_CALL };
+
+/* The one that a part belongs to. */
+int32_t dialect_block(const drey_reply_part *part);
+/* The text is read from its beginning. */
+void dialect_begin(answer *a);
+/* Takes a record's text apart; what was held back at its end. */
+void dialect_read(answer *a, const record *r, drey_reply_fn *on_part, void *user);
+void dialect_end(answer *a, drey_reply_fn *on_part, void *user);
+/* Counts the calls that are whole in a->block.n_whole: one that was broken off is no JSON. */
+void dialect_count(answer *a, const drey_reply_part *part);

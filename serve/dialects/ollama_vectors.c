@@ -1,0 +1,73 @@
+/* Vectors as ollama's /api/embed has them, and the older /api/embeddings, which takes one text. */
+#include "serve/dialects/dialect.h"
+
+#include <string.h>
+
+bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r)
+{
+    const json_value *prompt = json_member(body, "prompt");
+    if (!prompt || prompt->type != JSON_STRING)
+        return refuse_with(r, 400, "Field 'prompt' takes a text.");
+    out_text(out, "{\"input\":");
+    out_value(out, prompt);
+    out_text(out, "}");
+    return true;
+}
+
+/* ---- Answers ---- */
+
+static bool is_older(const answer *a)
+{
+    return a->form == &answer_ollama_vector;
+}
+
+static void put_front(const answer *a, const shared *s, text_out *out)
+{
+    if (is_older(a)) {
+        out_text(out, "{\"embedding\":");
+        return;
+    }
+    out_text(out, "{\"model\":");
+    out_string(out, s->options->name, strlen(s->options->name));
+    out_text(out, ",\"embeddings\":[");
+}
+
+static bool open_pass(answer *a, text_out *out)
+{
+    (void)out;
+    return a->pass == 0;
+}
+
+static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+{
+    record_vector v;
+    (void)a, (void)s;
+    memcpy(&v, r->bytes, r->n);
+    out_text(out, v.from > 0 ? "" : v.input ? ",[" : "[");
+    for (int32_t i = 0; i < v.n; i++)
+        out_format(out, "%s%.9g", v.from + i ? "," : "", (double)v.numbers[i]);
+    out_text(out, v.from + v.n < v.n_all ? "" : "]");
+}
+
+static void close_answer(answer *a, const shared *s, text_out *out)
+{
+    (void)s;
+    double s_all = serve_clock_s() - a->task->jobs[0]->queued_s;
+    if (!is_older(a))
+        out_format(out, "],\"total_duration\":%lld,\"load_duration\":0,\"prompt_eval_count\":%zu",
+                   (long long)(1e9 * s_all), a->task->n_ids);
+    out_text(out, "}");
+}
+
+const answer_form answer_ollama_vectors = {.id_prefix = "embd-",
+                                           .front = put_front,
+                                           .open = open_pass,
+                                           .record = put_record,
+                                           .close = close_answer,
+                                           .refuse = ollama_refuse};
+const answer_form answer_ollama_vector = {.id_prefix = "embd-",
+                                          .front = put_front,
+                                          .open = open_pass,
+                                          .record = put_record,
+                                          .close = close_answer,
+                                          .refuse = ollama_refuse};

@@ -1,0 +1,32 @@
+/* What answers of all these interfaces share: see dialect.h. They have one text. */
+#include "serve/dialects/dialect.h"
+
+int32_t dialect_block(const drey_reply_part *part)
+{
+    return part->kind == DREY_REPLY_CONTENT     ? BLOCK_TEXT
+           : part->kind == DREY_REPLY_REASONING ? BLOCK_REASONING
+                                                : BLOCK_CALL;
+}
+
+void dialect_begin(answer *a)
+{
+    a->at = 0;
+    drey_reply_begin(&a->readers[0], &a->task->reply);
+}
+
+void dialect_read(answer *a, const record *r, drey_reply_fn *on_part, void *user)
+{
+    if (r->kind == RECORD_TEXT)
+        drey_reply_read(&a->readers[0], r->bytes, r->n, on_part, user);
+}
+
+void dialect_end(answer *a, drey_reply_fn *on_part, void *user)
+{
+    drey_reply_end(&a->readers[0], on_part, user);
+}
+
+void dialect_count(answer *a, const drey_reply_part *part)
+{
+    a->block.n_calls += part->kind == DREY_REPLY_CALL;
+    a->block.n_whole += part->kind == DREY_REPLY_CALL_END;
+}

@@ -1,0 +1,49 @@
+/* drey serve --models: several models at one address, in one budget.
+ *
+ *   clients ---- relay.c: heads and bodies, bytes both ways ----> a process for each loaded model
+ *                front_state.h: the loop, what it answers           (children.h), drey serve
+ *                model_room.c: who has memory                       at its own socket
+ *
+ * A request names its model ("model" in the body, or ?model=NAME); one that names none gets the
+ * model that was used last. One thread; nothing here blocks. */
+#pragma once
+
+#include "drey/drey.h"
+#include "serve/front/children.h"
+#include "serve/net/listen.h"
+
+enum { FRONT_MAX_MODELS = 48, FRONT_NAME_BYTES = 128 };
+
+typedef struct front_model {
+    const char *name, *path;
+} front_model;
+
+typedef struct front_options {
+    const front_model *models; /* [FRONT_MAX_MODELS], of which n_models are there; names differ;
+                                  borrowed, as all that is borrowed */
+    int32_t n_models;
+    /* Adds models that have come since after these; returns how many there are. NULL: none come.
+     * Called when a client lists models or names an unknown one. */
+    int32_t (*look)(void *user);
+    int32_t n_loaded;  /* of them at the same time; 0: as many as have room */
+    listen_address at; /* as in serve_options, and the next five */
+    const char *api_keys, *origins, *closed;
+    int32_t n_connections;
+    uint64_t body_bytes;
+    int32_t timeout_s, grace_s;
+    const char *folder; /* of the sockets, the user's own */
+    child_work work;    /* what a model's process does */
+    bool (*go_on)(void *user);
+    void (*log)(void *user, const char *line);
+    void *user;
+} front_options;
+
+typedef struct front front;
+
+/* Takes the address and all memory. DREY_ERR_IO, DREY_ERR_MEMORY. */
+drey_status front_open(front **out, const front_options *options, drey_error *err);
+const char *front_address(const front *r);
+/* Until it is asked to stop, and all processes have ended. */
+void front_run(front *r);
+/* Accepts NULL; nulls the pointer. */
+void front_close(front **r);

@@ -1,0 +1,255 @@
+/* What the front answers itself: see front_state.h. */
+#include "serve/front/front_state.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "serve/net/routes.h"
+#include "serve/net/access.h"
+#include "serve/page/page.h"
+
+/* ---- Heads ---- */
+
+static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
+{
+    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.at.host,
+                                r->place.is_unix};
+    text_out out = {.text = c->out, .capacity = RELAY_OUT_BYTES};
+    out_format(&out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
+               http_status_text(status));
+    if (type)
+        out_format(&out, "Content-Type: %s\r\nContent-Length: %zu\r\n", type, n_body);
+    access_put_headers(&rules, &c->head, &out);
+    return out;
+}
+
+static void end_answer(front *r, relay *c, text_out *out, const char *body, size_t n_body)
+{
+    out_text(out, "\r\n");
+    if (c->head.method != HTTP_HEAD)
+        out_bytes(out, body, n_body);
+    c->n_out = out->n;
+    c->n_sent = 0;
+    relay_end(&r->loop, c);
+}
+
+static const char json_type[] = "application/json; charset=utf-8";
+
+static void answer_json(front *r, relay *c, const text_out *body)
+{
+    text_out out = begin_answer(r, c, 200, json_type, body->n);
+    end_answer(r, c, &out, body->text, body->n);
+}
+
+/* In the words of the interface that was asked. */
+void front_refuse(front *r, relay *c, const refusal *why)
+{
+    char text[4096];
+    text_out body = {.text = text, .capacity = sizeof text};
+    answer_refusal(c->n_head ? route_form(c->head.path) : NULL, why, &body);
+    text_out out = begin_answer(r, c, why->status, json_type, body.n);
+    if (why->status == 503)
+        out_format(&out, "Retry-After: %d\r\n", why->retry_s ? why->retry_s : 1);
+    end_answer(r, c, &out, body.text, body.n);
+}
+
+void front_refuse_now(front *r, relay *c, int status, const char *sentence)
+{
+    refusal why;
+    refuse_with(&why, status, "%s", sentence);
+    front_refuse(r, c, &why);
+}
+
+/* ---- Models ---- */
+
+static const char *state_name(const child *m)
+{
+    switch (m->state) {
+    case CHILD_READY:
+        return "loaded";
+    case CHILD_MEASURING:
+    case CHILD_STARTING:
+        return "loading";
+    case CHILD_STOPPING:
+        return "unloading";
+    default:
+        return m->why[0] ? "failed" : "unloaded";
+    }
+}
+
+static void put_model(const front *r, const child *m, const char *front_text, text_out *out)
+{
+    out_format(out, "{%s\"id\":", front_text);
+    out_string(out, m->name, strlen(m->name));
+    out_format(out,
+               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"drey\",\"status\":{"
+               "\"value\":\"%s\"},\"drey\":{\"memory_bytes\":%llu,\"floor_bytes\":%llu,"
+               "\"want_bytes\":%llu,\"requests\":%d,\"failed\":",
+               (long long)r->began, state_name(m), (unsigned long long)m->given_bytes,
+               (unsigned long long)m->needs.floor_bytes, (unsigned long long)m->needs.want_bytes,
+               m->n_users);
+    out_string(out, m->why, strlen(m->why));
+    out_text(out, "}}");
+}
+
+void front_answer_model(front *r, relay *c, const child *m, bool done)
+{
+    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    put_model(r, m, done ? "\"success\":true," : "", &body);
+    answer_json(r, c, &body);
+}
+
+/* Its list fits into an answer: see FRONT_MAX_MODELS. */
+static void answer_models(front *r, relay *c)
+{
+    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    front_look(r);
+    out_text(&body, "{\"object\":\"list\",\"data\":[");
+    for (int32_t i = 0; i < r->options.n_models; i++) {
+        out_text(&body, i ? "," : "");
+        put_model(r, &r->models[i], "", &body);
+    }
+    out_text(&body, "]}");
+    answer_json(r, c, &body);
+}
+
+static void put_date(const char *key, time_t at, text_out *out)
+{
+    char date[40];
+    struct tm parts;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &parts));
+    out_format(out, ",\"%s\":\"%s\"", key, date);
+}
+
+/* ollama's lists: of all models, or of those that are loaded. */
+static void answer_tags(front *r, relay *c, bool loaded)
+{
+    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    const char *comma = "";
+    front_look(r);
+    out_text(&body, "{\"models\":[");
+    for (int32_t i = 0; i < r->options.n_models; i++) {
+        const child *m = &r->models[i];
+        struct stat file = {0};
+        if (loaded && m->state != CHILD_READY)
+            continue;
+        stat(m->path, &file);
+        out_format(&body, "%s{\"name\":", comma);
+        out_string(&body, m->name, strlen(m->name));
+        out_text(&body, ",\"model\":");
+        out_string(&body, m->name, strlen(m->name));
+        out_format(&body, ",\"size\":%lld,\"digest\":\"\"", (long long)file.st_size);
+        if (loaded)
+            out_text(&body, ",\"expires_at\":\"9999-12-31T23:59:59Z\",\"size_vram\":0");
+        else
+            put_date("modified_at", file.st_mtime, &body);
+        out_text(&body, ",\"details\":{\"parent_model\":\"\",\"format\":\"gguf\",\"family\":\"\","
+                        "\"families\":[],\"parameter_size\":\"\",\"quantization_level\":\"\"}}");
+        comma = ",";
+    }
+    out_text(&body, "]}");
+    answer_json(r, c, &body);
+}
+
+static void answer_named(front *r, relay *c, http_part name)
+{
+    const child *m = front_find_model(r, name);
+    if (m)
+        front_answer_model(r, c, m, false);
+    else
+        front_refuse_now(r, c, 404, "There is no such model here: GET /v1/models lists them.");
+}
+
+/* ---- The server ---- */
+
+static void answer_page(front *r, relay *c)
+{
+    text_out out = begin_answer(r, c, 200, "text/html; charset=utf-8", n_page_html_bytes);
+    out_format(&out,
+               "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
+               "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
+               page_policy);
+    if (c->head.method != HTTP_HEAD) {
+        c->more = (const char *)page_html;
+        c->n_more = n_page_html_bytes;
+    }
+    end_answer(r, c, &out, "", 0);
+}
+
+static void answer_text(front *r, relay *c, const char *type, const char *text)
+{
+    text_out out = begin_answer(r, c, 200, type, strlen(text));
+    end_answer(r, c, &out, text, strlen(text));
+}
+
+/* What a model would answer is asked of it only while it is loaded: who looks loads nothing. */
+static bool answer_unloaded(front *r, relay *c)
+{
+    const http_part path = c->head.path;
+    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    if (http_query(c->head.query, "model").text || front_loaded_model(r))
+        return false;
+    if (http_path_is(path, "/props")) {
+        out_format(&body,
+                   "{\"role\":\"router\",\"total_slots\":0,\"models_autoload\":true,"
+                   "\"build_info\":\"drey %s\",\"drey\":{\"version\":\"%s\",\"connections\":%d,"
+                   "\"body_bytes\":%llu}}",
+                   drey_version(), drey_version(), r->options.n_connections,
+                   (unsigned long long)r->options.body_bytes);
+        answer_json(r, c, &body);
+    } else if (http_path_is(path, "/slots")) {
+        answer_text(r, c, json_type, "[]");
+    } else if (http_path_is(path, "/metrics")) {
+        answer_text(r, c, "text/plain; version=0.0.4; charset=utf-8", "drey:models_loaded 0\n");
+    } else {
+        front_refuse_now(r, c, 404, "No model is loaded. Name one: ?model=NAME.");
+    }
+    return true;
+}
+
+/* What any method asks; false: see below. */
+static bool answer_options(front *r, relay *c)
+{
+    if (c->head.method != HTTP_OPTIONS)
+        return false;
+    text_out out = begin_answer(r, c, 204, NULL, 0);
+    end_answer(r, c, &out, "", 0);
+    return true;
+}
+
+static bool path_is_one_of(http_part path, const char *a, const char *b)
+{
+    return http_path_is(path, a) || http_path_is(path, b);
+}
+
+bool front_answer_head(front *r, relay *c)
+{
+    static const char listed[] = "/v1/models/";
+    const http_head *h = &c->head;
+    size_t n = http_path_front(h->path, listed);
+    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    if (answer_options(r, c))
+        return true;
+    if (h->method == HTTP_DELETE)
+        return answer_unloaded(r, c);
+    if (h->method != HTTP_GET && h->method != HTTP_HEAD)
+        return false;
+    if (path_is_one_of(h->path, "/health", "/v1/health")) {
+        answer_text(r, c, json_type, "{\"status\":\"ok\"}");
+    } else if (path_is_one_of(h->path, "/models", "/v1/models")) {
+        answer_models(r, c);
+    } else if (path_is_one_of(h->path, "/", "/index.html")) {
+        answer_page(r, c);
+    } else if (path_is_one_of(h->path, "/api/tags", "/api/ps")) {
+        answer_tags(r, c, http_path_is(h->path, "/api/ps"));
+    } else if (http_path_is(h->path, "/api/version")) {
+        out_format(&body, "{\"version\":\"%s\"}", drey_version());
+        answer_json(r, c, &body);
+    } else if (n > 0) {
+        answer_named(r, c, (http_part){h->path.text + n, h->path.n - n});
+    } else {
+        return answer_unloaded(r, c);
+    }
+    return true;
+}

@@ -1,0 +1,333 @@
+/* Which model a request gets, and which models are loaded: see front_state.h. */
+#include "serve/front/front_state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "serve/front/forwarded.h"
+#include "serve/front/model_room.h"
+
+/* ---- Which model ---- */
+
+/* As it is, or with ollama's usual tag after it. */
+static bool is_name(const void *asked, const char *name)
+{
+    const char *text = asked;
+    size_t n = strlen(name);
+    return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ":latest") == 0);
+}
+
+bool front_name_model(front *r, int32_t i)
+{
+    const front_model *named = &r->options.models[i];
+    child *m = &r->models[i];
+    *m = (child){.name = named->name, .path = named->path, .pipe = -1};
+    int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
+    return n >= 0 && (size_t)n < sizeof m->socket;
+}
+
+void front_look(front *r)
+{
+    front_options *o = &r->options;
+    for (int32_t n = o->look ? o->look(o->user) : 0;
+         o->n_models < n && front_name_model(r, o->n_models);)
+        o->n_models++;
+}
+
+typedef bool name_test(const void *asked, const char *name);
+
+static child *find(front *r, name_test *is, const void *asked)
+{
+    int32_t i = 0;
+    for (int looks = 0; looks < 2; looks++) {
+        for (; i < r->options.n_models; i++)
+            if (is(asked, r->models[i].name))
+                return &r->models[i];
+        if (looks == 0)
+            front_look(r);
+    }
+    return NULL;
+}
+
+static child *find_text(front *r, const char *name)
+{
+    return find(r, is_name, name);
+}
+
+static bool is_part(const void *asked, const char *name)
+{
+    return http_path_is(*(const http_part *)asked, name); /* %20 is a blank here */
+}
+
+child *front_find_model(front *r, http_part name)
+{
+    return find(r, is_part, &name);
+}
+
+child *front_loaded_model(const front *r)
+{
+    child *last = NULL;
+    for (int32_t i = 0; i < r->options.n_models; i++)
+        if (r->models[i].state == CHILD_READY && (!last || r->models[i].used > last->used))
+            last = &r->models[i];
+    return last;
+}
+
+/* A request that names no model means the one that was used last, and the first before any was. */
+static child *usual_model(const front *r)
+{
+    child *last = &r->models[0];
+    for (int32_t i = 1; i < r->options.n_models; i++)
+        if (r->models[i].used > last->used)
+            last = &r->models[i];
+    return last;
+}
+
+static child *refuse_unknown(front *r, relay *c, http_part name)
+{
+    refusal why;
+    refuse_with(&why, 404,
+                "The model \"%.*s\" is not in this server's folder: GET /v1/models lists those "
+                "that are.",
+                (int)(name.n < 100 ? name.n : 100), name.text);
+    why.code = "model_not_found";
+    front_refuse(r, c, &why);
+    return NULL;
+}
+
+/* Of those who look. NULL: it has been refused. */
+static child *loaded_model(front *r, relay *c)
+{
+    child *found = front_loaded_model(r);
+    if (!found)
+        front_refuse_now(r, c, 404, "No model is loaded. Name one: ?model=NAME.");
+    return found;
+}
+
+/* By the body. NULL: it has been refused. */
+static child *choose_by_body(front *r, relay *c)
+{
+    char name[FRONT_NAME_BYTES];
+    const char *why = NULL;
+    size_t at = 0;
+    refusal broken;
+    child *found;
+    switch (c->n_body ? forwarded_model(c->body, c->n_body, name, sizeof name, &why, &at)
+                      : ASKED_NONE) {
+    case ASKED_NONE:
+        return http_path_is(c->head.path, "/v1/streams/lookup") ? loaded_model(r, c)
+                                                                : usual_model(r);
+    case ASKED_NAME:
+        found = find_text(r, name);
+        return found ? found : refuse_unknown(r, c, (http_part){name, strlen(name)});
+    case ASKED_OTHER:
+        front_refuse_now(r, c, 400,
+                         "Field 'model' takes a text, the name of one that GET /v1/models lists.");
+        return NULL;
+    default:
+        refuse_with(&broken, 400, "The request's body is no JSON: at byte %zu %s.", at, why);
+        front_refuse(r, c, &broken);
+        return NULL;
+    }
+}
+
+/* NULL: it has been refused. */
+static child *choose_model(front *r, relay *c)
+{
+    http_part name = http_query(c->head.query, "model");
+    if (!name.text)
+        return c->head.method == HTTP_POST ? choose_by_body(r, c) : loaded_model(r, c);
+    child *found = front_find_model(r, name);
+    return found ? found : refuse_unknown(r, c, name);
+}
+
+/* ---- Memory ---- */
+
+static void follow(front *r, child *m)
+{
+    m->epoll = r->loop.epoll;
+    struct epoll_event event = {.events = EPOLLIN,
+                                .data.u64 = FRONT_MODELS + (uint64_t)(m - r->models)};
+    epoll_ctl(r->loop.epoll, EPOLL_CTL_ADD, m->pipe, &event);
+}
+
+void front_note(const front *r, const child *m, const char *what)
+{
+    char line[FRONT_NAME_BYTES + CHILD_WHY_BYTES + 100];
+    snprintf(line, sizeof line, "%s: %s", m->name, what);
+    if (r->options.log)
+        r->options.log(r->options.user, line);
+}
+
+static room_answer ask_room(const front *r, const child *asks, uint64_t *bytes, int32_t *who)
+{
+    room_model models[FRONT_MAX_MODELS];
+    for (int32_t i = 0; i < r->options.n_models; i++) {
+        const child *m = &r->models[i];
+        models[i] = (room_model){.floor = m->needs.floor_bytes,
+                                 .want = m->needs.want_bytes,
+                                 .given = m->given_bytes,
+                                 .idle = m->state == CHILD_READY && m->n_users == 0,
+                                 .leaving = m->state == CHILD_STOPPING,
+                                 .used = m->used};
+    }
+    const room_limits limits = {r->budget_bytes, r->options.n_loaded};
+    return room_ask(models, r->options.n_models, (int32_t)(asks - r->models), limits, bytes, who);
+}
+
+static void start(front *r, child *m, uint64_t bytes)
+{
+    char line[120];
+    bool unlimited = r->budget_bytes == DREY_MEMORY_UNLIMITED;
+    snprintf(line, sizeof line, "is loaded, in %.0f MiB", (double)bytes / 1048576);
+    if (!child_start(m, &r->options.work, unlimited ? DREY_MEMORY_UNLIMITED : bytes)) {
+        m->n_failures++;
+        return;
+    }
+    m->given_bytes = bytes;
+    follow(r, m);
+    front_note(r, m, line);
+}
+
+/* A model that has to be loaded takes its next step. True: it needs memory that others have. */
+static bool load(front *r, relay *c)
+{
+    child *m = c->child;
+    uint64_t bytes;
+    int32_t who = 0;
+    refusal why;
+    if (m->state != CHILD_NONE)
+        return m->state == CHILD_STOPPING;
+    if (!m->measured) {
+        if (child_measure(m, &r->options.work))
+            follow(r, m);
+        else
+            m->n_failures++;
+        return false;
+    }
+    switch (ask_room(r, m, &bytes, &who)) {
+    case ROOM_GIVE:
+        start(r, m, bytes);
+        return false;
+    case ROOM_EVICT:
+        front_note(r, &r->models[who], "is unloaded to make room");
+        child_stop(&r->models[who]);
+        return true;
+    case ROOM_WAIT:
+        return true;
+    default:
+        refuse_with(&why, 400,
+                    "The model \"%.100s\" needs %.0f MiB at least, and this server has %.0f for "
+                    "all its models: start it with more (--memory).",
+                    m->name, (double)m->needs.floor_bytes / 1048576,
+                    (double)r->budget_bytes / 1048576);
+        front_refuse(r, c, &why);
+        return false;
+    }
+}
+
+static void refuse_failed(front *r, relay *c)
+{
+    refusal why;
+    refuse_with(&why, 503, "The model \"%.100s\" could not be loaded: %.560s.", c->child->name,
+                c->child->why);
+    front_refuse(r, c, &why);
+}
+
+/* The waiting request that came after request number `after`; NULL: none. */
+static relay *next_waiting(const front *r, int64_t after)
+{
+    relay *next = NULL;
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        relay *c = &r->loop.relays[i];
+        if (c->state == RELAY_WAITS && c->number > after && (!next || c->number < next->number))
+            next = c;
+    }
+    return next;
+}
+
+/* Requests proceed in the order in which they came. While one needs memory that others use, those
+ * after it wait too, so that the others come to an end. */
+void front_advance(front *r)
+{
+    bool blocked = false;
+    int64_t after = 0;
+    for (relay *c = next_waiting(r, after); c && !blocked; c = next_waiting(r, after)) {
+        after = c->number;
+        if (c->child->n_failures != c->n_failures)
+            refuse_failed(r, c);
+        else if (c->child->state != CHILD_READY)
+            blocked = load(r, c);
+        else if (http_path_is(c->head.path, "/models/load"))
+            front_answer_model(r, c, c->child, true);
+        else if (relay_forward(&r->loop, c))
+            c->child->used = ++r->n_requests;
+    }
+}
+
+/* ---- Requests ---- */
+
+static void wait_for(front *r, relay *c, child *m)
+{
+    c->child = m;
+    c->n_failures = m->n_failures;
+    c->number = ++r->n_requests;
+    relay_enter(c, RELAY_WAITS);
+}
+
+/* A request may ask for a model only if that is loaded. */
+static bool may_load(front *r, relay *c, const child *m)
+{
+    http_part value = http_query(c->head.query, "autoload");
+    refusal why;
+    if (m->state == CHILD_READY || m->state == CHILD_STARTING ||
+        !(http_part_is(value, "false") || http_part_is(value, "0")))
+        return true;
+    refuse_with(&why, 400,
+                "The model \"%.100s\" is not loaded, and the request has autoload=false: POST "
+                "/models/load loads it.",
+                m->name);
+    front_refuse(r, c, &why);
+    return false;
+}
+
+void front_queue(front *r, relay *c)
+{
+    child *m = choose_model(r, c);
+    if (!m)
+        return;
+    if (http_path_is(c->head.path, "/models/unload")) { /* texts end within the grace */
+        child_stop(m);
+        front_answer_model(r, c, m, true);
+    } else if (may_load(r, c, m)) {
+        wait_for(r, c, m);
+        front_advance(r);
+    }
+}
+
+/* ---- Processes ---- */
+
+/* Without what this process has or may touch. */
+static uint64_t left_for_models(const front *r, uint64_t budget)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    uint64_t own = pages * (uint64_t)sysconf(_SC_PAGESIZE) + r->n_memory +
+                   (uint64_t)r->loop.n_relays * SOCKET_KERNEL_BYTES;
+    return budget == DREY_MEMORY_UNLIMITED ? budget : own < budget ? budget - own : 1;
+}
+
+void front_hear(front *r, child *m)
+{
+    bool was_measured = m->measured;
+    child_hear(m);
+    if (m->measured && !was_measured && !r->budget_bytes)
+        r->budget_bytes = left_for_models(r, m->needs.budget_bytes);
+    front_advance(r);
+}

@@ -1,0 +1,18 @@
+/* Who may ask: by key, by the name that the client has for this host, and by the page that asks. */
+#pragma once
+
+#include "serve/ask/ask.h"
+#include "serve/net/http.h"
+
+/* All borrowed, as serve_options has them. */
+typedef struct access_rules {
+    const char *api_keys, *origins, *host;
+    bool is_unix;
+} access_rules;
+
+/* May the client ask at all? */
+bool access_allows(const access_rules *rules, const http_head *h, bool needs_key, refusal *r);
+/* Whether a list, of words between commas, has the word; NULL: an empty one. */
+bool access_lists(const char *list, const char *word);
+/* What a browser has to hear before a page of another origin may read the answer. */
+void access_put_headers(const access_rules *rules, const http_head *h, text_out *out);

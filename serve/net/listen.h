@@ -1,0 +1,33 @@
+/* The address at which a server listens: a port, the path of a socket, or what systemd passes. */
+#pragma once
+
+#include "drey/drey.h"
+
+/* What a client's socket is allowed to hold, of which the kernel makes twice as much to keep books.
+ */
+enum {
+    SOCKET_IN_BYTES = 16 << 10,
+    SOCKET_OUT_BYTES = 32 << 10,
+    SOCKET_KERNEL_BYTES = 2 * (SOCKET_IN_BYTES + SOCKET_OUT_BYTES)
+};
+
+typedef struct listen_address {
+    const char *host; /* an address, a name, or a path that ends in ".sock"; borrowed */
+    int32_t port;     /* 0: one that is free */
+    int passed;       /* a socket that listens already, instead of these two; 0: none */
+} listen_address;
+
+typedef struct listen_place {
+    int fd; /* -1: closed */
+    bool is_unix, passed;
+    char address[300]; /* "http://127.0.0.1:8080", or "unix:/run/drey.sock" */
+} listen_place;
+
+/* DREY_ERR_IO: the address is taken, or cannot be had. A socket that was passed is the place's from
+ * here on. */
+drey_status listen_open(listen_place *p, const listen_address *at, drey_error *err);
+/* And removes a socket's file, unless another process made it. A second time it does nothing. */
+void listen_close(listen_place *p, const char *host);
+/* The next client's socket; -1: there is none now. *exhausted: the system has no more files or
+ * memory, and would say so again and again: let nobody in for a moment. */
+int listen_accept(const listen_place *p, bool *exhausted);

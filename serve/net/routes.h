@@ -1,0 +1,13 @@
+/* Which endpoints there are (serve/api/routes.c). */
+#pragma once
+
+#include "serve/answer/answer.h"
+#include "serve/net/http.h"
+
+/* The form of an endpoint's answers and refusals; NULL: OpenAI's, or no such endpoint. */
+const answer_form *route_form(http_part path);
+/* Whether anybody may ask, without a key. */
+bool route_is_open(http_part path);
+/* False: there is no such endpoint, it is one of `closed` (serve_options), or it takes another
+ * method. */
+bool route_exists(const http_head *h, const char *closed, refusal *r);

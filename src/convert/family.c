@@ -1,0 +1,295 @@
+/* The table of families, and the sizes of a model: see family.h. RoPE is in rope_keys.c. */
+#include "convert/family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "convert/keys.h"
+
+#define QWEN2 .activation = "silu", .window = WINDOW_NEVER
+
+static const family families[] = {
+    {.name = "LlamaForCausalLM",
+     .arch = "llama",
+     .activation = "silu",
+     .permuted = true,
+     .head_width = true},
+    {.name = "MistralForCausalLM",
+     .arch = "llama",
+     .activation = "silu",
+     .window = WINDOW_ALL,
+     .permuted = true,
+     .head_width = true},
+    {.name = "MixtralForCausalLM",
+     .arch = "llama",
+     .activation = "silu",
+     .window = WINDOW_ALL,
+     .permuted = true,
+     .head_width = true,
+     .normed_experts = true},
+    {.name = "Qwen2ForCausalLM", .arch = "qwen2", QWEN2},
+    {.name = "Qwen3ForCausalLM", .arch = "qwen3", QWEN2},
+    {.name = "Qwen2MoeForCausalLM", .arch = "qwen2moe", QWEN2},
+    {.name = "Qwen3MoeForCausalLM", .arch = "qwen3moe", QWEN2, .normed_experts = true},
+    {.name = "OlmoeForCausalLM", .arch = "olmoe", .activation = "silu"},
+    {.name = "GraniteForCausalLM",
+     .arch = "granite",
+     .activation = "silu",
+     .permuted = true,
+     .head_width = true,
+     .scales = true},
+    {.name = "Gemma2ForCausalLM",
+     .arch = "gemma2",
+     .naming = NAMING_GEMMA,
+     .activation = "gelu_pytorch_tanh",
+     .window = WINDOW_STATED,
+     .local_period = 2,
+     .norms_from_1 = true,
+     .no_blank = true},
+    {.name = "Gemma3ForCausalLM",
+     .arch = "gemma3",
+     .naming = NAMING_GEMMA,
+     .activation = "gelu_pytorch_tanh",
+     .window = WINDOW_STATED,
+     .local_period = 6,
+     .norms_from_1 = true,
+     .no_blank = true},
+    {.name = "Phi3ForCausalLM", .arch = "phi3", .activation = "silu", .window = WINDOW_STATED},
+    {.name = "GPT2LMHeadModel", .arch = "gpt2", .naming = NAMING_GPT2, .activation = "gelu_new"},
+};
+
+/* The names, for a message. */
+static const char *family_names(char *out, size_t capacity)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && at < capacity; i++)
+        at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", families[i].name);
+    return out;
+}
+
+drey_status family_find(const family **out, const hub_folder *f, drey_error *err)
+{
+    const json_value *list = json_member_array(f->config.root, "architectures");
+    const json_value *first = list ? list->first : NULL;
+    if (!first || first->type != JSON_STRING)
+        FAIL(err, DREY_ERR_FORMAT, "config.json names no architecture (architectures)");
+    if (config_find(f, "quantization_config"))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model is quantised already (quantization_config of config.json); fetch the one "
+             "in BF16 or F16 that it was made of");
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strcmp(families[i].name, first->text) == 0) {
+            *out = &families[i];
+            return DREY_OK;
+        }
+    FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not converted (%s are)",
+         gguf_printable((char[48]){0}, 48, first->text, first->n),
+         family_names((char[400]){0}, 400));
+}
+
+/* ---- Sizes ---- */
+
+static drey_status put_int(const keys *k, const char *names, const char *suffix, int64_t least,
+                           bool needed, drey_error *err)
+{
+    int64_t value;
+    bool there = true;
+    if (needed)
+        TRY(config_require(k->folder, names, least, INT32_MAX, &value, err));
+    else
+        TRY(config_int(k->folder, names, least, INT32_MAX, &value, &there, err));
+    if (there)
+        keys_u32(k, suffix, (uint32_t)value);
+    return DREY_OK;
+}
+
+static drey_status put_sizes(const keys *k, drey_error *err)
+{
+    bool gpt2 = k->family->naming == NAMING_GPT2;
+    int64_t value;
+    bool there;
+    TRY(put_int(k, "num_hidden_layers|n_layer", "block_count", 1, true, err));
+    TRY(put_int(k, gpt2 ? "n_ctx|n_positions" : "max_position_embeddings", "context_length", 1,
+                true, err));
+    if (k->family->head_width)
+        TRY(put_int(k, "vocab_size", "vocab_size", 1, false, err));
+    TRY(put_int(k, "hidden_size|n_embd", "embedding_length", 1, true, err));
+    TRY(put_int(k, "num_attention_heads|n_head", "attention.head_count", 1, true, err));
+    TRY(put_int(k, "num_key_value_heads", "attention.head_count_kv", 1, false, err));
+    if (gpt2) {
+        TRY(config_require(k->folder, "n_embd", 1, 1 << 20, &value, err));
+        value *= 4;
+        TRY(config_int(k->folder, "n_inner", 1, 1 << 22, &value, &there, err));
+        keys_u32(k, "feed_forward_length", (uint32_t)value);
+    } else {
+        TRY(put_int(k, "intermediate_size", "feed_forward_length", 1, true, err));
+    }
+    if (!k->family->scales) { /* granite has no heads of another width */
+        bool needed = k->family->naming == NAMING_GEMMA;
+        TRY(put_int(k, "head_dim", "attention.key_length", 1, needed, err));
+        TRY(put_int(k, "head_dim", "attention.value_length", 1, needed, err));
+    }
+    const char *norm = gpt2 ? "layer_norm_epsilon" : "rms_norm_eps";
+    double eps = config_number(k->folder, norm);
+    if (!(eps > 0 && eps < 1))
+        FAIL(err, DREY_ERR_FORMAT, "config.json has no %s", norm);
+    keys_f32(k, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", eps);
+    return DREY_OK;
+}
+
+/* ---- What belongs to some ---- */
+
+static drey_status put_scales(const keys *k, drey_error *err)
+{
+    static const char *const scales[][2] = {{"attention_multiplier", "attention.scale"},
+                                            {"embedding_multiplier", "embedding_scale"},
+                                            {"residual_multiplier", "residual_scale"},
+                                            {"logits_scaling", "logit_scale"}};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        double value = config_number(k->folder, scales[i][0]);
+        if (!isnan(value) && !(value > 0 && value < 1e6))
+            FAIL(err, DREY_ERR_FORMAT, "%s of config.json is %g", scales[i][0], value);
+        if (!isnan(value))
+            keys_f32(k, scales[i][1], value);
+    }
+    return DREY_OK;
+}
+
+static drey_status put_experts(const keys *k, drey_error *err)
+{
+    int64_t n, step;
+    bool there, normed;
+    TRY(config_int(k->folder, "num_local_experts|num_experts", 1, 4096, &n, &there, err));
+    if (!there)
+        return DREY_OK;
+    keys_u32(k, "expert_count", (uint32_t)n);
+    TRY(put_int(k, "num_experts_per_tok", "expert_used_count", 1, true, err));
+    TRY(put_int(k, "moe_intermediate_size", "expert_feed_forward_length", 1, false, err));
+    TRY(put_int(k, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1, false,
+                err));
+    TRY(config_int(k->folder, "decoder_sparse_step", 0, INT32_MAX, &step, &there, err));
+    const json_value *dense = config_find(k->folder, "mlp_only_layers");
+    if ((there && step != 1) || (dense && dense->n > 0))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "some of the model's layers have no experts "
+             "(decoder_sparse_step, mlp_only_layers), which is not converted");
+    normed = config_bool(k->folder, "norm_topk_prob", k->family->normed_experts);
+    if (normed != k->family->normed_experts)
+        keys_bool(k, "expert_weights_norm", normed);
+    return DREY_OK;
+}
+
+static drey_status put_caps(const keys *k, drey_error *err)
+{
+    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    bool gemma2 = strcmp(k->family->arch, "gemma2") == 0;
+    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
+        double cap = config_number(k->folder, caps[i]);
+        if (!isnan(cap) && k->family->naming != NAMING_GEMMA)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "config.json has %s, which drey does not compute for "
+                 "architecture %s",
+                 caps[i], k->family->arch);
+        if (!isnan(cap))
+            keys_f32(k, caps[i], cap);
+        else if (gemma2)
+            FAIL(err, DREY_ERR_FORMAT, "config.json has no %s", caps[i]);
+    }
+    return DREY_OK;
+}
+
+/* Gemma divides scores by the root of a number that GGUF does not state. */
+static drey_status check_score_scale(const keys *k, drey_error *err)
+{
+    double scalar = config_number(k->folder, "query_pre_attn_scalar");
+    double head = config_number(k->folder, "head_dim");
+    double layers = config_number(k->folder, "num_hidden_layers");
+    double width =
+        config_number(k->folder, "hidden_size") / config_number(k->folder, "num_attention_heads");
+    bool wide = strcmp(k->family->arch, "gemma2") == 0 ? layers == 46 : layers == 62;
+    if (k->family->naming == NAMING_GEMMA && !isnan(scalar) && scalar != (wide ? width : head))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "query_pre_attn_scalar is %g, where drey computes such a "
+             "model with %g",
+             scalar, wide ? width : head);
+    return DREY_OK;
+}
+
+/* ---- Windows ---- */
+
+static bool is_local(const json_value *type)
+{
+    return type->type == JSON_STRING && strcmp(type->text, "full_attention") != 0;
+}
+
+/* layer_types, where config.json has it, has to be what the architecture computes. */
+static drey_status check_layer_types(const keys *k, bool window, drey_error *err)
+{
+    const json_value *types = config_find(k->folder, "layer_types");
+    int32_t period = k->family->local_period, i = 0;
+    for (const json_value *v = types ? types->first : NULL; v; v = v->next, i++) {
+        bool local = period ? i % period < period - 1 : window;
+        if (is_local(v) != local)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "layer %d of the model is \"%.40s\", which drey does "
+                 "not compute for architecture %s",
+                 i, v->type == JSON_STRING ? v->text : "?", k->family->arch);
+    }
+    return DREY_OK;
+}
+
+static drey_status put_window(const keys *k, drey_error *err)
+{
+    int64_t window = 0, n_context, pattern = 0;
+    bool there;
+    TRY(config_int(k->folder, "sliding_window", 0, INT32_MAX, &window, &there, err));
+    TRY(config_require(k->folder, "max_position_embeddings|n_ctx|n_positions", 1, INT32_MAX,
+                       &n_context, err));
+    bool used = config_bool(k->folder, "use_sliding_window", k->family->window != WINDOW_NEVER) &&
+                window > 0 && window < n_context;
+    if (used && k->family->window == WINDOW_NEVER)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "config.json asks for a sliding window, which drey does "
+             "not compute for architecture %s",
+             k->family->arch);
+    TRY(config_int(k->folder, "sliding_window_pattern", 1, INT32_MAX, &pattern, &there, err));
+    if (there && pattern != k->family->local_period)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "sliding_window_pattern is %lld, where drey computes such "
+             "a model with %d",
+             (long long)pattern, k->family->local_period);
+    if (used || k->family->window == WINDOW_STATED)
+        keys_u32(k, "attention.sliding_window", (uint32_t)window);
+    return check_layer_types(k, used, err);
+}
+
+/* ---- All ---- */
+
+static drey_status check_activation(const keys *k, drey_error *err)
+{
+    const char *name = config_text(k->folder, "hidden_activation|hidden_act|activation_function");
+    if (name && strcmp(name, k->family->activation) != 0)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model's activation is \"%.40s\", where drey computes "
+             "such a model with \"%s\"",
+             name, k->family->activation);
+    if (!isnan(config_number(k->folder, "clip_qkv")))
+        FAIL(err, DREY_ERR_UNSUPPORTED, "config.json has clip_qkv, which drey does not compute");
+    return DREY_OK;
+}
+
+drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
+                        rope_factors factors[MOST_ROPE_FACTORS], drey_error *err)
+{
+    const keys k = {.file = g, .folder = f, .family = a};
+    TRY(check_activation(&k, err));
+    TRY(put_sizes(&k, err));
+    TRY(put_window(&k, err));
+    TRY(put_caps(&k, err));
+    TRY(check_score_scale(&k, err));
+    TRY(put_experts(&k, err));
+    if (a->scales)
+        TRY(put_scales(&k, err));
+    return a->naming == NAMING_GPT2 ? DREY_OK : rope_keys(&k, factors, err);
+}

@@ -1,0 +1,49 @@
+/* Families of models: what a folder calls an architecture, and what of it becomes keys of a GGUF
+ * file. Key names: gguf-py's constants; names and meanings of config.json: the
+ * configuration classes of Hugging Face transformers. */
+#pragma once
+
+#include "convert/hub_folder.h"
+#include "gguf/gguf.h"
+
+/* How names of tensors are made (tensor_plan.c). */
+typedef enum naming { NAMING_LLAMA, NAMING_GEMMA, NAMING_GPT2 } naming;
+
+typedef enum windowing {
+    WINDOW_NEVER, /* refused where config.json asks for one */
+    WINDOW_ALL,   /* all layers have it, where config.json has one */
+    WINDOW_STATED /* as WINDOW_ALL, and the key is always there */
+} windowing;
+
+typedef struct family {
+    const char *name; /* of "architectures" in config.json */
+    const char *arch; /* general.architecture */
+    naming naming;
+    const char *activation;
+    windowing window;
+    int32_t
+        local_period;  /* every so many layers one sees all, the others the window; 0: see above */
+    bool permuted;     /* neighbours are rotated in GGUF, halves in the folder: rows of Q and K
+                              change places */
+    bool norms_from_1; /* the folder's norms have 1 less */
+    bool head_width;   /* head_dim becomes rope.dimension_count */
+    bool scales;       /* granite's */
+    bool normed_experts; /* what GGUF's readers assume of the experts' weights */
+    bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
+} family;
+
+/* DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
+drey_status family_find(const family **out, const hub_folder *f, drey_error *err);
+
+/* RoPE factors of a model, tensors of the file. */
+typedef struct rope_factors {
+    const char *name; /* of the tensor; NULL: it has none */
+    float *values;    /* [n], of plan_rope's memory */
+    int32_t n;
+} rope_factors;
+enum { MOST_ROPE_FACTORS = 2 };
+
+/* Writes the keys under "ARCH.", and finds the factors, whose values the caller frees. What the
+ * folder asks for and drey's architecture does not compute is DREY_ERR_UNSUPPORTED. */
+drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
+                        rope_factors factors[MOST_ROPE_FACTORS], drey_error *err);

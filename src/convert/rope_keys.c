@@ -1,0 +1,219 @@
+/* What config.json says of the rotation of heads by their position.
+ *
+ * It is in members of the whole (rope_theta), in rope_scaling, or since 2025 in rope_parameters,
+ * which may have one object for layers that see all and one for those with a window. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fmath.h"
+#include "convert/keys.h"
+
+/* ---- Keys ---- */
+
+static const char *key_of(const keys *k, const char *suffix, char out[96])
+{
+    snprintf(out, 96, "%s.%s", k->family->arch, suffix);
+    return out;
+}
+
+void keys_u32(const keys *k, const char *suffix, uint32_t value)
+{
+    new_gguf_u32(k->file, key_of(k, suffix, (char[96]){0}), value);
+}
+
+void keys_f32(const keys *k, const char *suffix, double value)
+{
+    new_gguf_f32(k->file, key_of(k, suffix, (char[96]){0}), (float)value);
+}
+
+void keys_text(const keys *k, const char *suffix, const char *value)
+{
+    new_gguf_text(k->file, key_of(k, suffix, (char[96]){0}), value);
+}
+
+void keys_bool(const keys *k, const char *suffix, bool value)
+{
+    new_gguf_bool(k->file, key_of(k, suffix, (char[96]){0}), value);
+}
+
+/* ---- What there is ---- */
+
+typedef struct rotation {
+    const json_value *all;   /* the object of layers that see all; NULL: there is none */
+    const char *type;        /* "" where nothing is scaled */
+    double base, local_base; /* NAN: not said */
+    int64_t n_context, original_context;
+    int64_t n_rot; /* of a head */
+} rotation;
+
+static const char *type_of(const json_value *rope)
+{
+    const char *type = json_member_text(rope, "rope_type");
+    type = type ? type : json_member_text(rope, "type");
+    return !type || strcmp(type, "default") == 0 ? "" : type;
+}
+
+static double number_or(const json_value *rope, const char *name, double fallback)
+{
+    double value = json_member_number(rope, name);
+    return isnan(value) ? fallback : value;
+}
+
+static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
+{
+    const hub_folder *f = k->folder;
+    const json_value *rope = config_find(f, "rope_parameters|rope_scaling");
+    const json_value *local = json_member(rope, "sliding_attention");
+    int64_t n_embd, n_heads;
+    bool there;
+    *r = (rotation){.all = rope};
+    if (json_member(rope, "full_attention"))
+        r->all = json_member(rope, "full_attention");
+    r->type = type_of(r->all);
+    r->base = number_or(r->all, "rope_theta", config_number(f, "rope_theta"));
+    if (isnan(r->base) && strcmp(k->family->arch, "gemma3") == 0)
+        r->base = 1e6;
+    r->local_base = number_or(local, "rope_theta", config_number(f, "rope_local_base_freq"));
+    TRY(config_require(f, "max_position_embeddings", 1, INT32_MAX, &r->n_context, err));
+    double original = number_or(r->all, "original_max_position_embeddings",
+                                config_number(f, "original_max_position_embeddings"));
+    r->original_context = original >= 1 && original <= INT32_MAX ? (int64_t)original : r->n_context;
+    TRY(config_require(f, "hidden_size", 1, INT32_MAX, &n_embd, err));
+    TRY(config_require(f, "num_attention_heads", 1, INT32_MAX, &n_heads, err));
+    TRY(config_int(f, "head_dim", 1, 1 << 16, &r->n_rot, &there, err));
+    if (!there || k->family->scales)
+        r->n_rot = n_embd / n_heads;
+    double part =
+        number_or(r->all, "partial_rotary_factor", config_number(f, "partial_rotary_factor"));
+    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
+    if (phi3 && !isnan(part) && part > 0 && part <= 1)
+        r->n_rot = (int64_t)(part * (double)n_embd) / n_heads;
+    else if (!isnan(part) && part != 1)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "partial_rotary_factor is %g, which drey does not compute "
+             "for architecture %s",
+             part, k->family->arch);
+    return DREY_OK;
+}
+
+/* ---- Factors ---- */
+
+static drey_status take_factors(rope_factors *out, const char *name, int64_t n, drey_error *err)
+{
+    out->values = malloc((size_t)(n > 0 ? n : 1) * sizeof *out->values);
+    if (!out->values)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for RoPE factors");
+    out->name = name;
+    out->n = (int32_t)n;
+    return DREY_OK;
+}
+
+/* Llama 3.1: slow turns are slowed down by a factor, fast ones stay, those between are blended. */
+static drey_status llama3_factors(const rotation *r, rope_factors *out, drey_error *err)
+{
+    double factor = number_or(r->all, "factor", 8), low = number_or(r->all, "low_freq_factor", 1);
+    double high = number_or(r->all, "high_freq_factor", 4);
+    double context = number_or(r->all, "original_max_position_embeddings", 8192);
+    double base = isnan(r->base) ? 10000 : r->base;
+    if (!(factor > 0 && low > 0 && high > low && context > 0 && base > 0))
+        FAIL(err, DREY_ERR_FORMAT, "rope_scaling of config.json has numbers that cannot be");
+    TRY(take_factors(out, "rope_freqs.weight", r->n_rot / 2, err));
+    for (int32_t i = 0; i < out->n; i++) {
+        double length = 2 * M_PI * pow_f64(base, 2.0 * i / (double)r->n_rot);
+        double smooth = (context / length - low) / (high - low);
+        double blended = 1 / ((1 - smooth) / factor + smooth);
+        out->values[i] = (float)(length < context / high  ? 1
+                                 : length > context / low ? factor
+                                                          : blended);
+    }
+    return DREY_OK;
+}
+
+static drey_status list_factors(const rotation *r, const char *member, const char *name,
+                                rope_factors *out, drey_error *err)
+{
+    const json_value *list = json_member_array(r->all, member);
+    if (!list || (int64_t)list->n != r->n_rot / 2)
+        FAIL(err, DREY_ERR_FORMAT, "%s of config.json does not have %lld numbers", member,
+             (long long)(r->n_rot / 2));
+    TRY(take_factors(out, name, r->n_rot / 2, err));
+    int32_t i = 0;
+    for (const json_value *v = list->first; v; v = v->next, i++) {
+        if (v->type != JSON_NUMBER)
+            FAIL(err, DREY_ERR_FORMAT, "%s of config.json has an item that is no number", member);
+        out->values[i] = (float)v->number;
+    }
+    return DREY_OK;
+}
+
+static drey_status put_longrope(const keys *k, const rotation *r,
+                                rope_factors out[MOST_ROPE_FACTORS], drey_error *err)
+{
+    double scale = (double)r->n_context / (double)r->original_context;
+    double magnitude =
+        scale > 1 ? sqrt(1 + log_f64(scale) / log_f64((double)r->original_context)) : 1;
+    keys_f32(k, "rope.scaling.attn_factor", number_or(r->all, "attention_factor", magnitude));
+    TRY(list_factors(r, "long_factor", "rope_factors_long.weight", &out[0], err));
+    return list_factors(r, "short_factor", "rope_factors_short.weight", &out[1], err);
+}
+
+/* ---- All ---- */
+
+static void put_if(const keys *k, const rotation *r, const char *member, const char *suffix)
+{
+    double value = json_member_number(r->all, member);
+    if (!isnan(value))
+        keys_f32(k, suffix, value);
+}
+
+static drey_status put_scaling(const keys *k, const rotation *r,
+                               rope_factors out[MOST_ROPE_FACTORS], drey_error *err)
+{
+    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
+    bool longrope = strcmp(r->type, "longrope") == 0 || strcmp(r->type, "su") == 0;
+    double factor = json_member_number(r->all, "factor");
+    bool known = factor >= 1 && !json_member(r->all, "mscale");
+    if (!*r->type)
+        return DREY_OK;
+    if (longrope && phi3)
+        return put_longrope(k, r, out, err);
+    if (strcmp(r->type, "llama3") == 0 && k->family->permuted)
+        return llama3_factors(r, &out[0], err);
+    if (strcmp(r->type, "linear") == 0 && known) {
+        keys_text(k, "rope.scaling.type", "linear");
+        keys_f32(k, "rope.scaling.factor", factor);
+    } else if (strcmp(r->type, "yarn") == 0 && known) {
+        keys_text(k, "rope.scaling.type", "yarn");
+        keys_f32(k, "rope.scaling.factor", factor);
+        keys_u32(k, "rope.scaling.original_context_length", (uint32_t)r->original_context);
+        put_if(k, r, "extrapolation_factor", "rope.scaling.yarn_ext_factor");
+        put_if(k, r, json_member(r->all, "attention_factor") ? "attention_factor" : "attn_factor",
+               "rope.scaling.yarn_attn_factor");
+        put_if(k, r, "beta_fast", "rope.scaling.yarn_beta_fast");
+        put_if(k, r, "beta_slow", "rope.scaling.yarn_beta_slow");
+    } else {
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the model's RoPE scaling \"%.40s\" is not converted for "
+             "architecture %s",
+             r->type, k->family->arch);
+    }
+    return DREY_OK;
+}
+
+drey_status rope_keys(const keys *k, rope_factors factors[MOST_ROPE_FACTORS], drey_error *err)
+{
+    rotation r;
+    TRY(read_rotation(k, &r, err));
+    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
+    if (k->family->head_width || phi3)
+        keys_u32(k, "rope.dimension_count", (uint32_t)r.n_rot);
+    if (phi3)
+        keys_u32(k, "rope.scaling.original_context_length", (uint32_t)r.original_context);
+    if (!isnan(r.base))
+        keys_f32(k, "rope.freq_base", r.base);
+    if (!isnan(r.local_base))
+        keys_f32(k, "rope.freq_base_swa", r.local_base);
+    return put_scaling(k, &r, factors, err);
+}

@@ -1,0 +1,37 @@
+/* Which tensors a file gets, and of which of the folder's they are made. */
+#pragma once
+
+#include "convert/family.h"
+
+/* Rows of a tensor of the folder. */
+typedef struct tensor_piece {
+    const safetensor *from;
+    int32_t part;
+} tensor_piece;
+
+typedef struct made_tensor {
+    char name[64];
+    uint32_t type;
+    int32_t n_dims;
+    int64_t dims[3]; /* the row length first */
+    uint64_t n_bytes;
+    int64_t first_piece, n_pieces; /* of tensor_plan.pieces, one after the other; 0: values */
+    int32_t n_heads;               /* rows change places within each of so many; 0: they stay */
+    float added;                   /* to each number */
+    bool turned;                   /* the folder has it as [columns][rows] */
+    const float *values;           /* [dims[0]]; borrowed */
+} made_tensor;
+
+typedef struct tensor_plan {
+    made_tensor *tensors; /* [n] */
+    tensor_piece *pieces; /* [n_pieces] */
+    int64_t n, n_pieces, capacity, piece_capacity;
+} tensor_plan;
+
+/* Every tensor of the folder has its place, or is known to be of no use; else DREY_ERR_UNSUPPORTED
+ * names it. type: of matrices; a matrix whose rows it does not divide becomes F16. factors:
+ * borrowed as long as the plan. */
+drey_status tensor_plan_make(tensor_plan *p, const family *a, const hub_folder *f, uint32_t type,
+                             const rope_factors factors[MOST_ROPE_FACTORS], drey_error *err);
+/* Accepts one that is all zero. */
+void tensor_plan_free(tensor_plan *p);

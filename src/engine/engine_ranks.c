@@ -1,0 +1,125 @@
+/* Dividing a model's layers between ranks (ranks/ranks.h), and opening rank 0's part. */
+#include "engine/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/num.h"
+
+size_t engine_ranks_bytes(const drey_engine *e)
+{
+    const engine_config *c = &e->config;
+    int32_t rows = max_i32(max_i32(c->prompt_chunk, RANKS_USUAL_ROWS),
+                           max_i32(c->tree_nodes, e->tuning.part.tree_nodes) + 1);
+    bool is_part = e->tuning.part.ranks || e->tuning.part.n_layers;
+    return is_part ? 2 * ranks_room_bytes(rows, c->target->shape.n_embd) : 0;
+}
+
+/* What the least budget needs besides the target's own cache. */
+drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
+                              drey_error *err)
+{
+    drey_planner *p;
+    drey_plan plan;
+    drey_engine_options alone = *options;
+    alone.ranks = NULL;
+    *hello = (ranks_hello){.host = ""};
+    TRY(model_identity(options->target->file, &hello->identity, err));
+    TRY(drey_planner_open(&p, &alone, err));
+    drey_status status = drey_planner_make(p, DREY_MEMORY_UNLIMITED, NULL, &plan, err);
+    hello->budget_bytes = p->engine.budget_bytes;
+    drey_planner_close(&p);
+    uint64_t cache = plan.kv_bytes - plan.draft_kv_bytes;
+    hello->fixed_bytes = plan.smallest_budget_bytes - min_u64(plan.smallest_budget_bytes, cache);
+    snprintf(hello->version, sizeof hello->version, "%s", drey_version());
+    return status;
+}
+
+/* "blk.N.": N, or -1. */
+static int32_t layer_of(const gguf_tensor *t)
+{
+    char *end;
+    if (strncmp(t->name, "blk.", 4) != 0)
+        return -1;
+    long layer = strtol(t->name + 4, &end, 10);
+    return *end == '.' && end > t->name + 4 && layer >= 0 && layer < INT32_MAX ? (int32_t)layer
+                                                                               : -1;
+}
+
+/* Of each layer with its cache; and of the matrix that says the next token. */
+static uint64_t measure(const drey_engine *e, uint64_t *layer_bytes)
+{
+    const gguf *g = e->config.target->file;
+    model_shape one = e->config.target->shape;
+    int32_t n = one.n_layers;
+    one.n_layers = 1;
+    for (int32_t i = 0; i < n; i++)
+        layer_bytes[i] = kv_bytes(&one, e->config.n_context, 0, engine_kv_format(e));
+    for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
+        const gguf_tensor *t = gguf_tensor_at(g, i);
+        int32_t layer = layer_of(t);
+        if (layer >= 0 && layer < n)
+            layer_bytes[layer] += t->n_bytes;
+    }
+    const gguf_tensor *head = model_head_tensor(g);
+    return head ? head->n_bytes : 0;
+}
+
+static uint64_t room_of(const ranks_hello *h, uint64_t head_bytes)
+{
+    uint64_t fixed = h->fixed_bytes + head_bytes;
+    if (h->budget_bytes == DREY_MEMORY_UNLIMITED)
+        return UINT64_MAX;
+    return h->budget_bytes > fixed ? h->budget_bytes - fixed : 0;
+}
+
+static drey_status divide(drey_engine *e, drey_error *err)
+{
+    drey_ranks *r = e->tuning.part.ranks;
+    int32_t n_layers = e->config.target->shape.n_layers, n_of[RANKS_MOST], first = 0;
+    uint64_t room[RANKS_MOST], *layer_bytes = malloc((size_t)n_layers * sizeof *layer_bytes);
+    if (!layer_bytes)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
+    uint64_t head = measure(e, layer_bytes);
+    for (int32_t i = 0; i < r->n; i++)
+        room[i] = room_of(&r->member[i].hello, i == 0 ? head : 0);
+    ranks_divide(layer_bytes, n_layers, room, r->n, n_of);
+    free(layer_bytes);
+    for (int32_t i = 0; i < r->n; first += n_of[i], i++) {
+        r->member[i].first = first;
+        r->member[i].n_layers = n_of[i];
+    }
+    return DREY_OK;
+}
+
+drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err)
+{
+    drey_ranks *r = e->tuning.part.ranks;
+    int32_t n_layers = e->config.target->shape.n_layers;
+    if (r->n < 2)
+        FAIL(err, DREY_ERR_USAGE, "one rank computes all layers itself: open the engine without");
+    if (r->n > n_layers)
+        FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the model has layers (%d): start fewer",
+             r->n, n_layers);
+    ranks_hello *own = &r->member[0].hello;
+    TRY(engine_rank_hello(options, own, err));
+    memcpy(own->host, r->host, sizeof own->host);
+    TRY(ranks_hear(r, own->identity, err));
+    TRY(divide(e, err));
+    e->tuning.part.n_layers = r->member[0].n_layers;
+    return DREY_OK;
+}
+
+drey_status engine_join_ranks(drey_engine *e, drey_error *err)
+{
+    drey_ranks *r = e->tuning.part.ranks;
+    const plan_result *p = &e->plan;
+    const ranks_join join = {.n_context = e->config.n_context,
+                             .tree_nodes = p->tree_nodes,
+                             .max_rows = p->max_rows,
+                             .kv = (int32_t)e->config.kv};
+    r->member[0].ready = (ranks_ready){p->report.pinned_bytes, p->report.streamed_bytes_per_pass};
+    TRY(ranks_join_all(r, &join, err));
+    return ranks_make_room(r, p->max_rows, e->target.layout.shape.n_embd, err);
+}

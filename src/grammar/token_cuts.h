@@ -1,0 +1,8 @@
+/* Where a tokenizer's tokens end in the texts of a grammar. */
+#pragma once
+
+#include "grammar/grammar_rules.h"
+#include "text/text.h"
+
+/* Sets cuts[] of the bytes that end a token inside of a text. What it cannot encode has none. */
+void token_cuts_mark(grammar_rules *g, const tokenizer *t);

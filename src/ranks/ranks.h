@@ -1,0 +1,180 @@
+/* Several machines as one: a run of layers for each rank.
+ *
+ *    rank 0                      rank 1              rank 2
+ *    tokens, drafts, the choice
+ *    embedding, layers [0, a) -- ROWS --> [a, b) -- ROWS --> [b, n)
+ *    head  <----------------------------- ROWS -----------------+
+ *
+ * A pass goes around once. Its message says what rank 0's cache committed since the pass before,
+ * the places of its rows, and the residual stream; each rank does the same to its own cache,
+ * computes its layers with the functions that one machine uses, and sends the rows on. So caches
+ * change in step, and a row has the bits that it has on one machine.
+ *
+ *    start    HELLO (all to rank 0) --> JOIN (its layers) --> READY
+ *    a pass   ROWS, numbered; BEAT to rank 0 at each layer; FAILURE to rank 0 instead of ROWS
+ *    the end  QUIT (rank 0 to all)
+ *
+ * Rank 0 may give a pass up. What comes back for it later has an old number and is dropped; the
+ * next message commits nothing of it.
+ *
+ * If a rank that has to compute is silent for wait_s, the run is broken: drey_ranks_close then ends
+ * all processes. */
+#pragma once
+
+#include "model/model.h"
+#include "ranks/transport.h"
+
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 1 };
+/* Rows that the messages have room for before a plan says more. */
+enum { RANKS_USUAL_ROWS = 256 };
+
+typedef enum ranks_kind {
+    RANKS_HELLO = 1,
+    RANKS_JOIN,
+    RANKS_READY,
+    RANKS_ROWS,
+    RANKS_BEAT,
+    RANKS_FAILURE,
+    RANKS_QUIT
+} ranks_kind;
+
+/* A message is this and a body of n_bytes. */
+typedef struct ranks_head {
+    char magic[8];
+    uint32_t byte_order, protocol, kind;
+    int32_t from;
+    uint64_t pass;       /* its number; 0: before the first */
+    uint64_t read_bytes; /* that the sender has read of the model so far */
+    uint64_t n_bytes;
+    uint64_t is_done; /* of a BEAT: 1: the next rank gets the rows now */
+    uint64_t zero;
+} ranks_head;
+
+typedef struct ranks_hello {
+    char host[TRANSPORT_HOST_BYTES], version[32];
+    uint64_t identity;     /* of the model (weights/identity.h) */
+    uint64_t budget_bytes; /* of this rank, */
+    uint64_t fixed_bytes;  /* of it what is needed besides layers and their caches, about */
+} ranks_hello;
+
+typedef struct ranks_join {
+    int32_t first, n_layers;
+    int32_t n_context, tree_nodes, max_rows, kv;
+} ranks_join;
+
+typedef struct ranks_ready {
+    uint64_t pinned_bytes, streamed_bytes;
+} ranks_ready;
+
+/* Then path[n_path], parent[n_rows], and rows [n_rows][D] without padding. */
+typedef struct ranks_rows {
+    int32_t n_rows;
+    int32_t n_path;      /* pending rows of the pass before that are committed first */
+    int32_t n_committed; /* so many positions stay after that; nothing is pending */
+    int32_t n_embd;
+} ranks_rows;
+
+typedef struct ranks_failure {
+    int32_t code;
+    char host[TRANSPORT_HOST_BYTES];
+    char message[512];
+} ranks_failure;
+
+/* What rank 0 knows of a rank. */
+typedef struct ranks_member {
+    ranks_hello hello;
+    ranks_ready ready;
+    int32_t first, n_layers;
+    uint64_t read_bytes;
+} ranks_member;
+
+struct drey_ranks {
+    const rank_transport *transport;
+    int32_t rank, n;
+    char host[TRANSPORT_HOST_BYTES];
+    int64_t wait_ns;
+    uint8_t *in, *out; /* [capacity] */
+    size_t capacity;
+    bool has;    /* a whole message is in `in` */
+    bool broken; /* some rank is silent or gone */
+    bool served; /* of another rank than 0: it has begun to serve */
+    ranks_head beat;
+    uint64_t pass;       /* the number of the last one that was sent */
+    uint64_t read_bytes; /* own, for messages and reports */
+    kv_trail trail;      /* of rank 0's cache */
+    pass_beyond beyond;  /* and what its passes do after their last layer */
+    struct {
+        int32_t rank; /* who has the rows */
+        int64_t since_ns;
+    } holder;
+    ranks_member member[RANKS_MOST];
+};
+
+static inline const ranks_head *ranks_got(const drey_ranks *r)
+{
+    return (const ranks_head *)(const void *)r->in;
+}
+static inline const void *ranks_body(const drey_ranks *r)
+{
+    return r->in + sizeof(ranks_head);
+}
+
+/* drey_ranks_open over a transport; NULL: that of libdrey-mpi. */
+drey_status ranks_open(drey_ranks **out, const rank_transport *transport, int32_t wait_s,
+                       drey_error *err);
+/* The table of libdrey-mpi. (transport_load.c; a static program has no_transport_load.c.) */
+drey_status transport_load(const rank_transport **out, drey_error *err);
+/* Makes room for passes of so many rows of D numbers. Once, before the first. */
+drey_status ranks_make_room(drey_ranks *r, int32_t max_rows, int32_t n_embd, drey_error *err);
+size_t ranks_room_bytes(int32_t max_rows, int32_t n_embd);
+
+/* Sends a message whose body of n_bytes is in r->out already (ranks_out), or in `body`. Waits until
+ * the one before is out. DREY_ERR_IO. */
+drey_status ranks_send(drey_ranks *r, int32_t to, ranks_kind kind, const void *body, size_t n_bytes,
+                       drey_error *err);
+/* Waits until the message before is out, whose memory this is. */
+drey_status ranks_out(drey_ranks *r, uint8_t **body, drey_error *err);
+/* Says to rank 0 that this rank is at work, or done with the pass. One that is at work says nothing
+ * if the beat before is not out yet. */
+void ranks_beat(drey_ranks *r, bool is_done);
+/* Looks once for a message. *got: it is there, of this version, until ranks_drop. */
+drey_status ranks_look(drey_ranks *r, bool *got, drey_error *err);
+void ranks_drop(drey_ranks *r);
+/* Waits for one, without end. */
+drey_status ranks_next(drey_ranks *r, drey_error *err);
+/* A short sleep; longer the more often there was nothing. */
+void ranks_pause(int32_t *n_times);
+
+/* Reports a failure to rank 0. */
+drey_status ranks_report(drey_ranks *r, drey_status code, const char *message, drey_error *err);
+/* The message of such a failure, with the rank's name: returns its code. */
+drey_status ranks_other_failed(const drey_ranks *r, drey_error *err);
+
+/* ---- Rows (ranks_rows.c) ---- */
+
+/* x: row i at x + i ld. commits NULL: none. */
+drey_status ranks_send_rows(drey_ranks *r, int32_t to, const ranks_rows *head, const int32_t *path,
+                            const pass_row *rows, const float *x, int64_t ld, drey_error *err);
+/* Of the message that is there. False: it is none of such rows. path and parent: borrowed. */
+bool ranks_read_rows(const drey_ranks *r, int32_t n_embd, ranks_rows *head, const int32_t **path,
+                     const int32_t **parent);
+/* Its rows to `to`, row i at to + i ld. */
+void ranks_copy_rows(const drey_ranks *r, const ranks_rows *head, float *to, int64_t ld);
+
+/* ---- Rank 0 (ranks_lead.c) ---- */
+
+/* Hears all other ranks, of which each has to have this model and version. DREY_ERR_MISMATCH. */
+drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err);
+/* Gives each its layers (member's first and n_layers), waits until all are ready, and sets
+ * r->beyond. */
+drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err);
+/* Ends the others' loops. */
+void ranks_quit(drey_ranks *r);
+
+/* ---- Dividing layers (ranks_divide.c), pure ---- */
+
+/* layer_bytes: [n_layers], each with its cache. room: [n], of each rank for layers; UINT64_MAX is
+ * enough for all. Sets n_of[n], each at least 1; n <= n_layers. Where all fits, layers are divided
+ * as room is; else what does not fit is read from all disks alike. */
+void ranks_divide(const uint64_t *layer_bytes, int32_t n_layers, const uint64_t *room, int32_t n,
+                  int32_t *n_of);

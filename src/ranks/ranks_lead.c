@@ -1,0 +1,214 @@
+/* Rank 0's part: see ranks.h. */
+#include "ranks/ranks.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "os/clock.h"
+
+static bool is_late(const drey_ranks *r)
+{
+    return clock_ns() - r->holder.since_ns > r->wait_ns;
+}
+
+static void hold(drey_ranks *r, int32_t rank)
+{
+    r->holder.rank = rank;
+    r->holder.since_ns = clock_ns();
+}
+
+static drey_status silent(drey_ranks *r, int32_t rank, drey_error *err)
+{
+    r->broken = true;
+    FAIL(err, DREY_ERR_IO,
+         "rank %d (%s) has said nothing for %.0f seconds: look at that machine, and start again",
+         rank, r->member[rank].hello.host[0] ? r->member[rank].hello.host : "host not known yet",
+         (double)r->wait_ns * 1e-9);
+}
+
+/* ---- The start ---- */
+
+/* Waits for a message of any of the ranks that are not `there`. */
+static drey_status next_of(drey_ranks *r, const bool *there, drey_error *err)
+{
+    bool got = false;
+    hold(r, 0);
+    for (int32_t n_times = 0; !got; ranks_pause(&n_times)) {
+        TRY(ranks_look(r, &got, err));
+        int32_t missing = 1;
+        while (missing < r->n - 1 && there[missing])
+            missing++;
+        if (!got && is_late(r))
+            return silent(r, missing, err);
+    }
+    return DREY_OK;
+}
+
+static drey_status take_hello(drey_ranks *r, uint64_t identity, drey_error *err)
+{
+    const ranks_head *h = ranks_got(r);
+    if (h->kind != RANKS_HELLO || h->n_bytes != sizeof(ranks_hello) || h->from < 1 ||
+        h->from >= r->n)
+        FAIL(err, DREY_ERR_MISMATCH, "rank %d does not begin as ranks do: start all of them again",
+             h->from);
+    ranks_hello *hello = &r->member[h->from].hello;
+    memcpy(hello, ranks_body(r), sizeof *hello);
+    hello->host[sizeof hello->host - 1] = hello->version[sizeof hello->version - 1] = 0;
+    if (strcmp(hello->version, drey_version()) != 0)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "rank %d (%s) has drey %s, this is %s: install the same version on all ranks", h->from,
+             hello->host, hello->version, drey_version());
+    if (hello->identity != identity)
+        FAIL(err, DREY_ERR_MISMATCH,
+             "rank %d (%s) has another model: give all ranks copies of the same file", h->from,
+             hello->host);
+    return DREY_OK;
+}
+
+drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err)
+{
+    bool there[RANKS_MOST] = {true};
+    for (int32_t n = 1; n < r->n; n++) {
+        TRY(next_of(r, there, err));
+        if (ranks_got(r)->kind == RANKS_FAILURE)
+            return ranks_other_failed(r, err);
+        TRY(take_hello(r, identity, err));
+        there[ranks_got(r)->from] = true;
+        ranks_drop(r);
+    }
+    return DREY_OK;
+}
+
+static drey_status take_ready(drey_ranks *r, drey_error *err)
+{
+    const ranks_head *h = ranks_got(r);
+    if (h->kind == RANKS_FAILURE)
+        return ranks_other_failed(r, err);
+    if (h->kind != RANKS_READY || h->n_bytes != sizeof(ranks_ready) || h->from < 1 ||
+        h->from >= r->n)
+        FAIL(err, DREY_ERR_MISMATCH, "rank %d is out of step: start all ranks again", h->from);
+    memcpy(&r->member[h->from].ready, ranks_body(r), sizeof(ranks_ready));
+    return DREY_OK;
+}
+
+/* ---- A pass ---- */
+
+static drey_status send_away(void *user, const model_pass *p, drey_error *err)
+{
+    drey_ranks *r = user;
+    const pass_group *group = &p->groups[0];
+    const ranks_rows head = {.n_rows = group->n,
+                             .n_path = r->trail.n,
+                             .n_committed = group->kv->n_committed,
+                             .n_embd = p->r->layout->shape.n_embd};
+    assert(p->n_groups == 1 && p->n_rows == group->n);
+    r->pass++;
+    TRY(ranks_send_rows(r, 1, &head, r->trail.path, group->rows, p->r->ws->x,
+                        pass_hidden_stride(p->r), err));
+    r->trail.n = 0;
+    hold(r, 1);
+    return DREY_OK;
+}
+
+/* A beat, or what a pass that was given up left. True: it is gone. */
+static bool drop_old(drey_ranks *r)
+{
+    const ranks_head *h = ranks_got(r);
+    bool beats = h->kind == RANKS_BEAT, old = h->pass != r->pass;
+    if (h->from >= 1 && h->from < r->n) {
+        r->member[h->from].read_bytes = h->read_bytes;
+        if (!old)
+            hold(r, h->is_done && h->from + 1 < r->n ? h->from + 1 : h->from);
+    }
+    if (!beats && !old)
+        return false;
+    ranks_drop(r);
+    return true;
+}
+
+/* An error is found again by take. */
+static bool is_back(void *user)
+{
+    drey_ranks *r = user;
+    bool got = true;
+    while (got) {
+        if (ranks_look(r, &got, NULL) != DREY_OK)
+            r->broken = true;
+        if (r->broken)
+            return true;
+        if (got && !drop_old(r))
+            return true;
+    }
+    return is_late(r);
+}
+
+static void wait_back(void *user, const _Atomic bool *cancel)
+{
+    for (int32_t n_times = 0; !is_back(user) && !atomic_load_explicit(cancel, memory_order_relaxed);
+         ranks_pause(&n_times))
+        ;
+}
+
+static drey_status take_back(void *user, const model_pass *p, bool *done, drey_error *err)
+{
+    drey_ranks *r = user;
+    ranks_rows head;
+    const int32_t *path, *parent;
+    bool got = false;
+    *done = false;
+    if (!is_back(user))
+        return DREY_OK;
+    if (r->broken)
+        FAIL(err, DREY_ERR_IO, "the ranks do not understand each other: start all of them again");
+    TRY(ranks_look(r, &got, err));
+    if (!got)
+        return silent(r, r->holder.rank, err);
+    drey_status status = DREY_OK;
+    if (ranks_got(r)->kind == RANKS_FAILURE)
+        status = ranks_other_failed(r, err);
+    else if (ranks_got(r)->kind != RANKS_ROWS ||
+             !ranks_read_rows(r, p->r->layout->shape.n_embd, &head, &path, &parent) ||
+             head.n_rows != p->n_rows)
+        status = error_set(err, DREY_ERR_IO, "rank %d is out of step: start all ranks again",
+                           ranks_got(r)->from);
+    else
+        ranks_copy_rows(r, &head, p->r->ws->x, pass_hidden_stride(p->r));
+    ranks_drop(r);
+    *done = status == DREY_OK;
+    return status;
+}
+
+/* ---- The others' loops ---- */
+
+drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err)
+{
+    bool there[RANKS_MOST] = {true};
+    for (int32_t i = 1; i < r->n; i++) {
+        ranks_join join = *common;
+        join.first = r->member[i].first;
+        join.n_layers = r->member[i].n_layers;
+        TRY(ranks_send(r, i, RANKS_JOIN, &join, sizeof join, err));
+    }
+    for (int32_t n = 1; n < r->n; n++) {
+        TRY(next_of(r, there, err));
+        TRY(take_ready(r, err));
+        there[ranks_got(r)->from] = true;
+        ranks_drop(r);
+    }
+    uint8_t *body;
+    TRY(ranks_out(r, &body, err));
+    r->beyond = (pass_beyond){
+        .user = r, .send = send_away, .ready = is_back, .wait = wait_back, .take = take_back};
+    return DREY_OK;
+}
+
+void ranks_quit(drey_ranks *r)
+{
+    uint8_t *body;
+    drey_error err;
+    for (int32_t i = 1; i < r->n; i++)
+        if (ranks_send(r, i, RANKS_QUIT, NULL, 0, &err) != DREY_OK)
+            return;
+    (void)ranks_out(r, &body, &err);
+}

@@ -1,0 +1,110 @@
+/* Forms of answers, for other folders: how families of models mark reasoning and calls. See
+ * drey/reply.h.
+ *
+ *   families.c         the forms, as data
+ *   reply_form.c       which of them a template has
+ *   reply_grammar.c    a form and tools as a grammar
+ *   reply_reader.c     a text of a form, taken apart; with
+ *   channel_reader.c     messages with headers, and
+ *   value_reader.c       arguments that are no JSON, but values between marks
+ *   reply_values.c     what such values are, by the tools' schemas
+ *   reply_describe.c   tools as a system message, for templates that know none
+ */
+#pragma once
+
+#include "drey/reply.h"
+
+#include "common/error.h"
+#include "common/json_value.h"
+
+/* In the texts of a form: SPECIAL(x) is one special token of most vocabularies that have it; \1
+ * stands for a tool's name, \2 for the arguments, \3 for an id; \4 and \7 for a parameter's name
+ * and value. Blanks may be missing or more. */
+#define SPECIAL(text) "\5" text "\6"
+enum {
+    REPLY_NAME = 1,
+    REPLY_ARGUMENTS = 2,
+    REPLY_ID = 3,
+    REPLY_KEY = 4,
+    REPLY_TOKEN = 5,
+    REPLY_TOKEN_END = 6,
+    REPLY_VALUE = 7
+};
+
+/* How calls are written:  begin open call next call ... close
+ * and what is around the text: content_open ... content_close, which may be missing. */
+typedef struct reply_family {
+    const char *name;
+    const char *signs[2]; /* which its templates contain */
+    const char *begin;    /* NULL: calls come at the answer's beginning alone */
+    const char *open, *call;
+    const char *next; /* NULL: there is one call */
+    const char *close;
+    const char *unmarked;  /* a call's beginning, where `begin` was forgotten; NULL: it never is */
+    const char *parameter; /* arguments are such, each with a value; NULL: they are a JSON object */
+    const char *content_open, *content_close;
+    const char *variable; /* the template's name for the tools; NULL: "tools" */
+    const char *object; /* a call with which the answer itself may begin; NULL: only marked ones */
+    const char *fenced; /* the same in a block of code */
+    const char *id;     /* what an id consists of; NULL: calls have none */
+    bool as_text;       /* the template puts arguments together as text */
+    bool headers;       /* all is in messages with headers: see channel_reader.c */
+} reply_family;
+
+typedef struct reply_thinking {
+    const char *sign, *open, *close;
+} reply_thinking;
+
+/* 0 is what models without another form are described to write. */
+const reply_family *reply_family_at(int32_t i);
+/* 0: there is none. */
+const reply_thinking *reply_thinking_at(int32_t i);
+
+/* Says whether the text is a special token, which texts leave out. */
+typedef bool reply_hidden_fn(const void *user, const char *text, size_t n);
+
+/* Fills the form for a template. */
+drey_status reply_form_of(drey_reply_form *form, const char *chat_template, const char *tools_json,
+                          const drey_reply_options *options, reply_hidden_fn *hidden,
+                          const void *user, drey_error *err);
+/* The grammar, or NULL. loose[i]: the arguments of tool i are any object; NULL: of none. */
+drey_status reply_grammar_of(const drey_reply_form *form, const char *tools_json,
+                             const drey_reply_options *options, const bool *loose, char **gbnf,
+                             size_t *n_bytes, drey_error *err);
+
+/* Tools as requests have them. Names are checked: NULL and an error if one is not right. */
+enum { REPLY_MOST_TOOLS = 512, REPLY_NAME_BYTES = 128 };
+typedef struct reply_tools {
+    json_document document;
+    const json_value *functions[REPLY_MOST_TOOLS], *names[REPLY_MOST_TOOLS]; /* [n] */
+    int32_t n;
+} reply_tools;
+/* Reads them; reply_tools_free always. */
+drey_status reply_tools_read(reply_tools *t, const char *tools_json, drey_error *err);
+void reply_tools_free(reply_tools *t);
+/* The tool's schema as JSON, without what is said about it; the caller frees. NULL: no memory. */
+char *reply_tool_schema(const json_value *function, bool loose);
+
+/* What the value of a parameter is, where it is not written as JSON. */
+typedef enum reply_value_kind {
+    VALUE_OF_EITHER = 0, /* JSON if it looks like it, else a text */
+    VALUE_OF_TEXT = 1,
+    VALUE_OF_TEXT_OR_NULL = 2,
+    VALUE_OF_JSON = 3
+} reply_value_kind;
+/* parameters: the schema that this one is in. */
+reply_value_kind reply_value_kind_of(const json_value *parameters, const json_value *schema);
+/* The same of all tools, in the form. */
+void reply_values_take(drey_reply_form *form, const reply_tools *tools);
+uint32_t reply_values_tool(const char *name, size_t n);
+reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
+                                   size_t n);
+/* Whether it is one of the tools; true if there are more than the form has room for. */
+bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n);
+/* The schema of a parameter as JSON; NULL: no memory. */
+char *reply_parameter_schema(const json_value *parameters, const json_value *schema);
+/* The members of a schema, and schemas by their names, without what is said about them. */
+void reply_put_members(json_writer *w, const json_value *schema);
+void reply_put_schemas(json_writer *w, const json_value *named);
+/* Writes JSON to a FILE: a json_put_fn. */
+void reply_to_file(void *user, const char *bytes, size_t n, const char *from);

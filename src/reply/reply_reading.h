@@ -1,0 +1,81 @@
+/* What the files of the reader share: see reply_reader.c. */
+#pragma once
+
+#include "reply/reply_forms.h"
+
+enum {
+    AT_BEGIN,
+    IN_CONTENT,
+    IN_REASONING,
+    IN_OPEN,
+    IN_CALL,
+    IN_ARGUMENTS,
+    IN_REST,
+    AT_NEXT,
+    AT_PARAMETER, /* value_reader.c */
+    IN_KEY,
+    AT_VALUE,
+    IN_VALUE,
+    IN_HEADER, /* channel_reader.c */
+    IN_OTHER
+};
+enum { MOST_OUT = 400 };
+
+/* Pieces are put together before they are given out. */
+typedef struct reading {
+    drey_reply_reader *r;
+    const reply_family *f;
+    const reply_thinking *t;
+    drey_reply_fn *on_part;
+    void *user;
+    drey_reply_kind kind;
+    size_t n_out;
+    char out[MOST_OUT];
+} reading;
+
+static inline bool reading_blank(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static inline bool reading_frame(char c)
+{
+    return c == REPLY_TOKEN || c == REPLY_TOKEN_END;
+}
+
+/* ---- What is given out ---- */
+
+void reading_give(reading *x, drey_reply_kind kind, const char *bytes, size_t n);
+void reading_put(reading *x, drey_reply_kind kind, char c);
+void reading_flush(reading *x);
+/* The call that has this name begins. */
+void reading_give_call(reading *x, const char *name, size_t n);
+
+/* ---- States ---- */
+
+void reading_enter(reading *x, int32_t state);
+/* After a mark: blanks in front of what follows are left out. */
+void reading_enter_fresh(reading *x, int32_t state);
+/* A text byte of the present state. */
+void reading_put_plain(reading *x, char c);
+/* Holds the byte, or lets the first that is held be text. */
+void reading_drop_held(reading *x, int32_t n);
+void reading_step(reading *x, char c);
+
+typedef enum fit { NO_FIT, PART_FIT, WHOLE_FIT } fit;
+/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark are left aside. A
+ * mark ends where a name, a value or arguments begin. */
+fit reading_fits(const char *mark, const char *text, size_t n);
+
+/* ---- value_reader.c: arguments that are values between marks ---- */
+
+/* The first byte after the pattern in front of them comes. */
+void values_begin(reading *x, char c);
+/* Of the states AT_PARAMETER to IN_VALUE. */
+void values_read(reading *x, char c);
+
+/* ---- channel_reader.c: messages with headers ---- */
+
+/* Of all states but a call's arguments. */
+void channels_read(reading *x, char c);
+void channels_end(reading *x);

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""drey convert: toys of each architecture that it knows become folders as hubs hold them
+(hub_folder.py) and files again, with the same tensors and the same text; and folders with faults
+are refused with one sentence.
+  convert_command.py DREY MAKE_TOY"""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("../cli", "../../scripts")]
+import command  # noqa: E402
+from command import drey, make_toy, tmp, wrong  # noqa: E402
+from gguf_file import Gguf  # noqa: E402
+from hub_folder import TYPES, make_folder  # noqa: E402
+
+TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
+        "gpt2", "yarn", "qwen3moe", "olmoe"]
+# What the files' writers choose, and what is said in another way or is a default.
+OTHER = {"general.name", "general.type", "general.file_type", "general.quantization_version",
+         "tokenizer.ggml.token_type", "tokenizer.ggml.scores"}
+
+
+def convert(*words, code=0):
+    """Standard error of the command."""
+    ended = subprocess.run([drey, "convert", *words], capture_output=True, text=True, check=False)
+    if ended.returncode != code:
+        wrong(f"convert {' '.join(words)}: exit code {ended.returncode}: {ended.stderr.strip()}")
+    return ended.stderr
+
+
+def tensors(gguf):
+    """Type, shape and bytes of each, by name."""
+    out = {}
+    for name, dims, kind, offset in gguf.tensors:
+        n = TYPES[kind][1]
+        for dim in dims:
+            n *= dim
+        out[name.decode()] = kind, dims, gguf.bytes_at(gguf.base + offset, n)
+    return out
+
+
+def text_of(path):
+    return subprocess.run([drey, "run", "-m", path, "-p", "The sky", "-n", "24", "--sidecar", "none", "--memory",
+                           "unlimited", "-q"], capture_output=True, check=True).stdout
+
+
+def equal(name, a, b):
+    """Gemma's norms have lost a bit where 1 was taken off."""
+    if a == b or not name.endswith("_norm.weight"):
+        return a == b
+    n = len(a[2]) // 4
+    return a[:2] == b[:2] and all(abs(x - y) < 1e-7 for x, y in zip(struct.unpack(f"<{n}f", a[2]),
+                                                                    struct.unpack(f"<{n}f", b[2])))
+
+
+def compare(what, old, new):
+    a, b = Gguf(old), Gguf(new)
+    old_tensors, new_tensors = tensors(a), tensors(b)
+    if old_tensors.keys() != new_tensors.keys():
+        wrong(what, "has other tensors:", sorted(old_tensors.keys() ^ new_tensors.keys()))
+    for name in old_tensors.keys() & new_tensors.keys():
+        if not equal(name, old_tensors[name], new_tensors[name]):
+            wrong(what, "differs in", name)
+    values = {name.decode(): value for name, kind, value in b.keys}
+    for name, kind, value in a.keys:
+        name = name.decode()
+        if name not in OTHER and name in values and values[name] != value:
+            wrong(what, "has another", name)
+    if text_of(old) != text_of(new):
+        wrong(what, "writes another text")
+
+
+def main_type(path):
+    kind = next(tensor[2] for tensor in Gguf(path).tensors if tensor[0] == b"token_embd.weight")
+    return TYPES[kind][0].lower()
+
+
+def toys():
+    folder = os.path.join(tmp, "golden")
+    os.mkdir(folder)
+    subprocess.run([make_toy, "--golden", folder], check=True)
+    for i, name in enumerate(TOYS):
+        path = os.path.join(folder, f"toy-{name}.gguf")
+        hub, out = os.path.join(tmp, name), os.path.join(tmp, "out.gguf")
+        make_folder(path, hub, n_parts=i % 3 + 1)
+        convert(hub, out, *(["--type", main_type(path)] if i % 2 else []), "--force", "-q")
+        compare(name, path, out)
+
+
+# ---- Faults ----
+
+def header_of(folder):
+    with open(os.path.join(folder, "model.safetensors"), "rb") as file:
+        n = struct.unpack("<Q", file.read(8))[0]
+        return json.loads(file.read(n)), file.read()
+
+
+def set_header(folder, header, data):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def refused(what, folder, pattern):
+    out = os.path.join(tmp, "none.gguf")
+    said = convert(folder, out, "-q", code=1)
+    if pattern not in said or said.count("\n") != 1:
+        wrong(f"{what}: no sentence with \"{pattern}\": {said}")
+    if os.path.exists(out) or os.path.exists(out + ".partial"):
+        wrong(what, "leaves a file")
+
+
+def changed(good, what, pattern, file, change):
+    """A copy of the folder with another JSON file, or another header of the tensors."""
+    folder = os.path.join(tmp, "bad")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder)
+    if file == "model.safetensors":
+        header, data = header_of(folder)
+        set_header(folder, change(header) or header, data)
+    else:
+        path = os.path.join(folder, file)
+        with open(path) as f:
+            value = json.load(f)
+        value = change(value) or value
+        with open(path, "w") as f:
+            f.write(value) if isinstance(value, str) else json.dump(value, f)
+    refused(what, folder, pattern)
+
+
+def faults(good):
+    name = "model.norm.weight"
+    head, config, vocab = "model.safetensors", "config.json", "tokenizer.json"
+    for what, pattern, file, change in [
+            ("a type that is none", "has a dtype that drey does not know", head, lambda h: h[name].update(dtype="F7")),
+            ("integers", "is I32, where", head, lambda h: h[name].update(dtype="I32")),
+            ("no type", "has no dtype", head, lambda h: h[name].pop("dtype") and None),
+            ("a shape beyond everything", "larger than any file", head,
+             lambda h: h[name].update(shape=[1 << 40, 1 << 40])),
+            ("a negative shape", "the shape of tensor", head, lambda h: h[name].update(shape=[-1])),
+            ("an empty shape", "is empty", head, lambda h: h[name].update(shape=[0])),
+            ("bytes that do not fit", "and its shape", head, lambda h: h[name].update(shape=[65])),
+            ("a tensor after the end", "ends after the file", head,
+             lambda h: h[name].update(data_offsets=[1 << 40, (1 << 40) + 4])),
+            ("tensors that overlap", "overlaps another one", head,
+             lambda h: h[name].update(data_offsets=h["model.layers.0.input_layernorm.weight"]["data_offsets"])),
+            ("a tensor less", "no tensor's", head,
+             lambda h: h.pop("model.layers.0.input_layernorm.weight") and None),
+            ("a header that is no JSON", "no JSON", head, lambda h: b"{" * 8),
+            ("a header that is too deep", "no JSON, or too deep", head,
+             lambda h: b'{"a":' + b"[" * 500 + b"]" * 500 + b"}"),
+            ("a tensor that is unknown", "is not one that drey knows", head,
+             lambda h: h.update({"model.more": h.pop("model.layers.1.self_attn.q_proj.weight")})),
+            ("another architecture", "is not converted", config, lambda c: c.update(architectures=["Other"])),
+            ("a quantised model", "quantised already", config, lambda c: c.update(quantization_config={})),
+            ("no size", "has no hidden_size", config, lambda c: c.pop("hidden_size") and None),
+            ("a size that is none", "no whole number", config, lambda c: c.update(hidden_size=2.5)),
+            ("heads that do not fit", "are not those of", config, lambda c: c.update(num_attention_heads=3)),
+            ("another activation", "activation is \"relu\"", config, lambda c: c.update(hidden_act="relu")),
+            ("another rotation", "RoPE scaling \"dynamic\"", config,
+             lambda c: c.update(rope_scaling={"type": "dynamic", "factor": 2})),
+            ("half a rotation", "partial_rotary_factor", config, lambda c: c.update(partial_rotary_factor=0.5)),
+            ("a window", "layer 0 of the model", config, lambda c: c.update(layer_types=["sliding_attention"])),
+            ("a config that is none", "no JSON", config, lambda c: "{"),
+            ("a small vocabulary", "vocab_size", config, lambda c: c.update(vocab_size=300)),
+            ("another split", "by an expression", vocab,
+             lambda t: t["pre_tokenizer"]["pretokenizers"][0]["pattern"].update(Regex="x")),
+            ("small letters", "normalizer \"Lowercase\"", vocab, lambda t: t.update(normalizer={"type": "Lowercase"})),
+            ("another tokenizer", "is no BPE", vocab, lambda t: t["model"].update(type="WordPiece")),
+            ("no merges", "has no merges", vocab, lambda t: t["model"].update(merges=[])),
+    ]:
+        changed(good, what, pattern, file, change)
+
+
+def places(good):
+    out = os.path.join(tmp, "kept.gguf")
+    with open(out, "w") as file:
+        file.write("mine")
+    if "is there already" not in convert(good, out, code=2):
+        wrong("a file that is there is written over")
+    convert(good, out, "--force", "-q")
+    if "no config.json" not in convert(tmp, os.path.join(tmp, "x.gguf"), code=1):
+        wrong("a folder of something else")
+    if "is no folder" not in convert(out, os.path.join(tmp, "x.gguf"), code=2):
+        wrong("a file instead of a folder")
+    if "name a model's folder" not in convert(good, code=2):
+        wrong("no output")
+    if "take f16" not in convert(good, os.path.join(tmp, "x.gguf"), "--type", "q4_k", code=2):
+        wrong("a type that is none of them")
+
+
+def tokens_of(path, text):
+    return subprocess.run([drey, "tokenize", "-m", path, "--bos", "--special"], input=text, capture_output=True,
+                          check=True).stdout
+
+
+def sentencepiece():
+    """SentencePiece's tokens; Q8_0; and files that were cut off."""
+    source, good, out = (os.path.join(tmp, name) for name in ("words.gguf", "pieces", "pieces.gguf"))
+    subprocess.run([make_toy, "--sentencepiece", source], check=True)
+    make_folder(source, good)
+    convert(good, out, "-q")
+    for text in ("The sky is blue.", " the  sky\n\tof\u00e9\U0001f43f", "<s> and</s>", ""):
+        if tokens_of(source, text.encode()) != tokens_of(out, text.encode()):
+            wrong("other tokens of", repr(text))
+    convert(good, out, "--type", "q8_0", "--force", "-q")
+    if not text_of(out):
+        wrong("no text in Q8_0")
+    whole = os.path.join(good, "model.safetensors")
+    os.truncate(whole, os.path.getsize(whole) - 1)
+    refused("a file that was cut off", good, "ends after the file")
+    os.truncate(whole, 5)
+    refused("a file of five bytes", good, "is cut off")
+    os.remove(whole)
+    refused("no tensors", good, "has neither model.safetensors nor")
+
+
+toys()
+usual = os.path.join(tmp, "usual")
+make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
+faults(usual)
+places(usual)
+sentencepiece()
+command.done()

@@ -1,0 +1,310 @@
+"""A folder as model hubs hold them, made of a GGUF file: config.json, safetensors, tokenizer. It
+undoes what drey convert does, by the names of Hugging Face transformers and without drey's code.
+
+  hub_folder.py MODEL.gguf FOLDER [PARTS]
+
+Q8_0 becomes F32. Other quantised types need the package gguf of PyPI; their numbers become
+F16."""
+import json
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
+from gguf_file import Gguf  # noqa: E402
+
+FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
+            "granite": "GraniteForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM",
+            "phi3": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel", "qwen2moe": "Qwen2MoeForCausalLM",
+            "qwen3moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM"}
+TYPES = {0: ("F32", 4), 1: ("F16", 2), 30: ("BF16", 2)}
+ACTIVATIONS = {"gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "gpt2": "gelu_new"}
+LAYER = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+         "attn_v": "self_attn.v_proj", "attn_qkv": "self_attn.qkv_proj", "attn_output": "self_attn.o_proj",
+         "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj",
+         "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "ffn_norm": "post_attention_layernorm",
+         "ffn_gate_inp": "mlp.gate", "ffn_gate_exps": "mlp.experts.%d.gate_proj",
+         "ffn_up_exps": "mlp.experts.%d.up_proj", "ffn_down_exps": "mlp.experts.%d.down_proj",
+         "ffn_gate_inp_shexp": "mlp.shared_expert_gate", "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+         "ffn_up_shexp": "mlp.shared_expert.up_proj", "ffn_down_shexp": "mlp.shared_expert.down_proj"}
+GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm",
+         "post_ffw_norm": "post_feedforward_layernorm"}
+MIXTRAL = {"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.%d.w1",
+           "ffn_up_exps": "block_sparse_moe.experts.%d.w3", "ffn_down_exps": "block_sparse_moe.experts.%d.w2"}
+GPT2 = {"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj", "ffn_norm": "ln_2",
+        "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
+ENDS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+GPT2_ENDS = {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f", "output": "lm_head"}
+SKIPPED = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
+TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+
+
+class Folder:
+    def __init__(self, gguf):
+        self.gguf = gguf
+        self.keys = {name.decode(): value for name, kind, value in gguf.keys}
+        self.arch = self.keys["general.architecture"].decode()
+        self.n_heads = self.of("attention.head_count")
+        self.n_heads_kv = self.of("attention.head_count_kv", self.n_heads)
+
+    def of(self, suffix, fallback=None):
+        value = self.keys.get(f"{self.arch}.{suffix}", fallback)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def factors(self, name):
+        for tensor, dims, kind, offset in self.gguf.tensors:
+            if tensor == name.encode():
+                return list(struct.unpack(f"<{dims[0]}f", self.gguf.bytes_at(self.gguf.base + offset, 4 * dims[0])))
+        return None
+
+    # ---- config.json ----
+
+    def scaling(self):
+        kind, long = self.of("rope.scaling.type"), self.factors("rope_factors_long.weight")
+        context = self.of("rope.scaling.original_context_length")
+        if long:
+            return {"type": "longrope", "long_factor": long, "short_factor": self.factors("rope_factors_short.weight"),
+                    "attention_factor": self.of("rope.scaling.attn_factor", 1)}
+        if kind == "linear":
+            return {"rope_type": "linear", "factor": self.of("rope.scaling.factor")}
+        if kind == "yarn":
+            out = {"rope_type": "yarn", "factor": self.of("rope.scaling.factor")}
+            return out | ({"original_max_position_embeddings": context} if context else {})
+        return None
+
+    def config(self):
+        arch, of = self.arch, self.of
+        family = FAMILIES[arch]
+        if arch == "llama" and of("attention.sliding_window"):
+            family = "MistralForCausalLM"
+        if arch == "llama" and of("expert_count"):
+            family = "MixtralForCausalLM"
+        kind = {"MistralForCausalLM": "mistral", "MixtralForCausalLM": "mixtral", "Gemma3ForCausalLM": "gemma3_text",
+                "Qwen2MoeForCausalLM": "qwen2_moe", "Qwen3MoeForCausalLM": "qwen3_moe"}.get(family, arch)
+        c = {"architectures": [family], "model_type": kind, "hidden_act": ACTIVATIONS.get(arch, "silu"),
+             "vocab_size": self.tensor_rows("token_embd.weight"),
+             "tie_word_embeddings": not any(t[0] == b"output.weight" for t in self.gguf.tensors)}
+        names = {"block_count": "num_hidden_layers", "context_length": "max_position_embeddings",
+                 "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size",
+                 "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads",
+                 "attention.key_length": "head_dim", "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+                 "rope.freq_base": "rope_theta", "rope.freq_base_swa": "rope_local_base_freq",
+                 "attention.sliding_window": "sliding_window", "expert_count": "num_experts",
+                 "expert_used_count": "num_experts_per_tok", "expert_feed_forward_length": "moe_intermediate_size",
+                 "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
+                 "attn_logit_softcapping": "attn_logit_softcapping",
+                 "final_logit_softcapping": "final_logit_softcapping", "attention.scale": "attention_multiplier",
+                 "embedding_scale": "embedding_multiplier", "residual_scale": "residual_multiplier",
+                 "logit_scale": "logits_scaling", "attention.sliding_window_pattern": "sliding_window_pattern"}
+        if arch == "gpt2":
+            names = {"block_count": "n_layer", "context_length": "n_ctx", "embedding_length": "n_embd",
+                     "attention.head_count": "n_head", "attention.layer_norm_epsilon": "layer_norm_epsilon",
+                     "feed_forward_length": "n_inner"}
+            c["activation_function"] = c.pop("hidden_act")
+        for key, name in names.items():
+            if of(key) is not None:
+                c[name] = of(key)
+        if arch.startswith("gemma"):
+            c.setdefault("head_dim", of("embedding_length") // self.n_heads)
+        if arch == "phi3":
+            c["original_max_position_embeddings"] = of("rope.scaling.original_context_length",
+                                                       of("context_length"))
+            n_rot = of("rope.dimension_count")
+            if n_rot:
+                c["partial_rotary_factor"] = n_rot * self.n_heads / of("embedding_length")
+        if self.scaling():
+            c["rope_scaling"] = self.scaling()
+        if "moe" in arch:
+            c["norm_topk_prob"] = arch == "qwen3moe"
+        return c
+
+    # ---- Tensors ----
+
+    def tensor_rows(self, name):
+        return next(dims[1] for tensor, dims, kind, offset in self.gguf.tensors if tensor == name.encode())
+
+    def read(self, dims, kind, offset):
+        n = 1
+        for dim in dims:
+            n *= dim
+        if kind in TYPES:
+            name, size = TYPES[kind]
+            return name, size, self.gguf.bytes_at(self.gguf.base + offset, n * size)
+        if kind == 8:
+            return "F32", 4, q8_0_numbers(self.gguf.bytes_at(self.gguf.base + offset, n // 32 * 34))
+        import gguf
+        import numpy
+        elements, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+        raw = numpy.frombuffer(self.gguf.bytes_at(self.gguf.base + offset, n // elements * size), numpy.uint8)
+        numbers = gguf.quants.dequantize(raw.reshape(-1, size), gguf.GGMLQuantizationType(kind))
+        return "F16", 2, numbers.astype(numpy.float16).tobytes()
+
+    def tensors(self):
+        """(name, type, shape, bytes) of each."""
+        gpt2 = self.arch == "gpt2"
+        layer = dict(GPT2 if gpt2 else LAYER)
+        if self.arch.startswith("gemma"):
+            layer |= GEMMA
+        if self.arch == "llama":
+            layer |= MIXTRAL
+        for full, dims, kind, offset in self.gguf.tensors:
+            full = full.decode()
+            if full in SKIPPED:
+                continue
+            role, ending = full.rsplit(".", 1)
+            kind_name, size, data = self.read(dims, kind, offset)
+            if full.startswith("blk."):
+                number, role = role.split(".", 2)[1:]
+                if self.arch == "phi3" and role == "ffn_up":
+                    role_name = "mlp.gate_up_proj"
+                else:
+                    role_name = layer[role]
+                name = f"{'h' if gpt2 else 'model.layers'}.{number}.{role_name}.{ending}"
+            else:
+                name = f"{(GPT2_ENDS if gpt2 else ENDS)[role]}.{ending}"
+            if self.arch in ("llama", "granite") and role in ("attn_q", "attn_k"):
+                data = unpaired(data, self.n_heads if role == "attn_q" else self.n_heads_kv,
+                                dims[-1] if len(dims) > 1 else dims[0])
+            if self.arch.startswith("gemma") and role.endswith("norm"):
+                data = struct.pack(f"<{len(data) // 4}f", *(x - 1 for x in struct.unpack(f"<{len(data) // 4}f", data)))
+            shape = dims[::-1]
+            if gpt2 and len(dims) == 2 and role in GPT2 and ending == "weight":
+                data, shape = turned(data, size, dims), dims
+            if "%d" in name:
+                step = len(data) // shape[0]
+                for i in range(shape[0]):
+                    yield name % i, kind_name, shape[1:], data[i * step:(i + 1) * step]
+            else:
+                yield name, kind_name, shape, data
+
+    # ---- The tokenizer ----
+
+    def tokenizer(self):
+        keys = self.keys
+        tokens = [t.decode() for t in keys["tokenizer.ggml.tokens"][1]]
+        types = keys["tokenizer.ggml.token_type"][1]
+        added = [{"id": i, "content": t, "special": kind == 3, "normalized": False, "single_word": False,
+                  "lstrip": False, "rstrip": False}
+                 for i, (t, kind) in enumerate(zip(tokens, types)) if kind in (3, 4)]
+        bos, eos = keys.get("tokenizer.ggml.bos_token_id"), keys.get("tokenizer.ggml.eos_token_id")
+        config = {"tokenizer_class": "PreTrainedTokenizerFast",
+                  "added_tokens_decoder": {str(t["id"]): {k: v for k, v in t.items() if k != "id"} for t in added}}
+        for name, token in (("bos", bos), ("eos", eos)):
+            if token is not None:
+                config[f"{name}_token"] = tokens[token]
+        if "tokenizer.ggml.add_bos_token" in keys:
+            config["add_bos_token"] = keys["tokenizer.ggml.add_bos_token"]
+        if "tokenizer.chat_template" in keys:
+            config["chat_template"] = keys["tokenizer.chat_template"].decode()
+        if keys["tokenizer.ggml.model"] == b"llama":
+            return None, config, pieces(tokens, keys["tokenizer.ggml.scores"][1], types, added)
+        last = max(i for i, kind in enumerate(types) if kind == 1)
+        vocab = {t: i for i, (t, kind) in enumerate(zip(tokens[:last + 1], types)) if kind != 5}
+        merges = [m.decode().split(" ") for m in keys["tokenizer.ggml.merges"][1]]
+        return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+                "pre_tokenizer": pre_tokenizer(keys["tokenizer.ggml.pre"].decode()), "post_processor": None,
+                "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+                "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                          "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False,
+                          "ignore_merges": keys["tokenizer.ggml.pre"] == b"llama-bpe",
+                          "vocab": vocab, "merges": merges}}, config, None
+
+
+def pre_tokenizer(name):
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+             "use_regex": name in ("gpt-2", "smollm")}
+    if name == "gpt-2":
+        return level
+    first = {"type": "Digits", "individual_digits": True} if name == "smollm" else {
+        "type": "Split", "pattern": {"Regex": WORDS + (r"\p{N}" if name == "qwen2" else r"\p{N}{1,3}") + TAIL},
+        "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [first, level]}
+
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def pieces(tokens, scores, types, added):
+    """A SentencePiece vocabulary of BPE, without what is added to it at the end."""
+    n = len(tokens)
+    while n and types[n - 1] in (3, 4, 5):
+        n -= 1
+    out = b""
+    for token, score, kind in zip(tokens[:n], scores, types):
+        piece = b"\x0a" + varint(len(token.encode())) + token.encode() + b"\x15" + struct.pack("<f", score)
+        piece += b"\x18" + varint(kind) if kind != 1 else b""
+        out += b"\x0a" + varint(len(piece)) + piece
+    return out + b"\x12\x05\x18\x02\x98\x02\x01"  # BPE, with bytes for what has no piece
+
+
+def q8_0_numbers(data):
+    out = bytearray()
+    for i in range(0, len(data), 34):
+        scale, *numbers = struct.unpack_from("<e32b", data, i)
+        out += struct.pack("<32f", *(scale * x for x in numbers))
+    return bytes(out)
+
+
+def unpaired(data, n_heads, rows):
+    """Rows of each head: pairs become halves."""
+    size, half = len(data) // rows, rows // n_heads // 2
+    row = [data[i * size:(i + 1) * size] for i in range(rows)]
+    return b"".join(row[h * 2 * half + 2 * i + j] for h in range(n_heads) for j in range(2) for i in range(half))
+
+
+def turned(data, size, dims):
+    columns, rows = dims
+    return b"".join(data[(r * columns + c) * size:(r * columns + c + 1) * size]
+                    for c in range(columns) for r in range(rows))
+
+
+def safetensors(path, tensors):
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, kind, shape, data in tensors:
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for tensor in tensors:
+            file.write(tensor[3])
+
+
+def write(folder, name, value):
+    with open(os.path.join(folder, name), "w") as file:
+        json.dump(value, file)
+
+
+def make_folder(path, folder, n_parts=1):
+    source = Folder(Gguf(path))
+    os.makedirs(folder, exist_ok=True)
+    write(folder, "config.json", source.config())
+    tokenizer, config, model = source.tokenizer()
+    write(folder, "tokenizer_config.json", config)
+    if tokenizer:
+        write(folder, "tokenizer.json", tokenizer)
+    if model:
+        with open(os.path.join(folder, "tokenizer.model"), "wb") as file:
+            file.write(model)
+    tensors = list(source.tensors())
+    if n_parts == 1:
+        safetensors(os.path.join(folder, "model.safetensors"), tensors)
+        return
+    places = {}
+    for i in range(n_parts):
+        name = f"model-{i + 1:05}-of-{n_parts:05}.safetensors"
+        mine = tensors[i::n_parts]
+        safetensors(os.path.join(folder, name), mine)
+        places |= {tensor[0]: name for tensor in mine}
+    write(folder, "model.safetensors.index.json", {"metadata": {}, "weight_map": places})
+
+
+if __name__ == "__main__":
+    make_folder(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 1)

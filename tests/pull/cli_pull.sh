@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# drey pull, from a hub on this machine that has every fault that a network has.
+#   cli_pull.sh DREY MAKE_TOY
+. "$(dirname "$0")/../cli/shell.sh"
+for tool in curl python3 sha256sum; do
+    command -v $tool >/dev/null || { echo "skipped: no $tool" && exit 77; }
+done
+
+hub=$tmp/hub models=$tmp/models
+mkdir -p "$hub/some/toy-GGUF" "$hub/some/two-GGUF" "$hub/some/none-GGUF"
+"$make_toy" "$hub/some/toy-GGUF/toy-Q4_K_M.gguf" 60
+cp "$hub/some/toy-GGUF/toy-Q4_K_M.gguf" "$hub/some/two-GGUF/toy-Q8_0.gguf"
+cp "$hub/some/toy-GGUF/toy-Q4_K_M.gguf" "$hub/some/two-GGUF/toy-IQ4_XS.gguf"
+echo text >"$hub/some/none-GGUF/README.md"
+python3 tests/pull/faulty_hub.py "$hub" "$tmp/port" &
+server=$!
+trap 'kill $server; rm -rf "$tmp"' EXIT
+for _ in $(seq 100); do
+    [ -s "$tmp/port" ] && break
+    sleep 0.1
+done
+url=http://127.0.0.1:$(cat "$tmp/port")
+export HF_ENDPOINT=$url DREY_MODELS=$models no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
+unset HF_TOKEN http_proxy
+toy=$hub/some/toy-GGUF/toy-Q4_K_M.gguf here=$models/toy-Q4_K_M.gguf
+
+faults() { echo "$*" >"$hub/faults"; }
+pulled() { # WHAT: all of it is there, and nothing else
+    same "$1" "$toy" "$here"
+    [ "$(ls -A "$models")" = toy-Q4_K_M.gguf ] || wrong "$1 left $(find "$models" -type f -printf "%f ")"
+    rm -f "$here"
+}
+nothing() { # WHAT: no model under its name, no headers
+    [ ! -e "$here" ] || wrong "$1: a model is there"
+    [ -z "$(find "$models" -name '.headers*')" ] || wrong "$1 left headers"
+}
+interrupted() { # leaves a part, and is ended by Ctrl-C
+    local code=0 pull
+    faults stall
+    env --default-signal=INT "$drey" pull some/toy-GGUF >"$tmp/out" 2>"$tmp/err" &
+    pull=$!
+    for _ in $(seq 200); do
+        [ -s "$here.part" ] && break
+        sleep 0.1
+    done
+    kill -INT $pull
+    wait $pull || code=$?
+    [ $code = 130 ] || wrong "Ctrl-C: exit code $code: $(cat "$tmp/err")"
+    [ -s "$here.part" ] || wrong "Ctrl-C removed what had come"
+    nothing "Ctrl-C"
+    faults
+}
+
+# 1. The plan comes first; the path is what is printed last.
+faults
+ends 0 "$drey" pull some/toy-GGUF
+has "$tmp/out" "budget" "^$here$"
+pulled "a name"
+ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M
+has "$tmp/out" "budget"
+nothing "--dry-run"
+for name in some/toy-GGUF:q4_k_m some/toy-GGUF/toy-Q4_K_M.gguf "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" \
+    "$url/some/toy-GGUF/blob/main/toy-Q4_K_M.gguf?download=true"; do
+    ends 0 "$drey" pull "$name" -q
+    [ "$(cat "$tmp/out")" = "$here" ] || wrong "$name: $(cat "$tmp/out")"
+    pulled "$name"
+done
+ends 0 "$drey" pull some/toy-GGUF -q -o "$tmp/an other/folder"
+same "-o" "$toy" "$tmp/an other/folder/toy-Q4_K_M.gguf"
+ends 0 "$drey" run -m "$tmp/an other/folder/toy-Q4_K_M.gguf" -d none -n 4 -q -p "The tree"
+
+# 2. Names that do not say which model.
+refused 1 "HTTP|404" "$drey" pull some/missing-GGUF -q
+refused 2 "has no GGUF file" "$drey" pull some/none-GGUF -q
+refused 2 "name one of .*toy-IQ4_XS.gguf, toy-Q8_0.gguf" "$drey" pull some/two-GGUF -q
+refused 2 "name one of" "$drey" pull some/two-GGUF:Q5_K_M -q
+refused 2 "OWNER/NAME" "$drey" pull "../etc/passwd" -q
+refused 2 "OWNER/NAME" "$drey" pull toy -q
+refused 2 "does not end in .gguf" "$drey" pull "$url/some/none-GGUF/resolve/main/README.md" -q
+refused 2 "name a model to download" "$drey" pull
+refused 1 "connect" env HF_ENDPOINT=http://127.0.0.1:1 "$drey" pull some/toy-GGUF -q
+nothing "refusals"
+
+# 3. What breaks off is continued: connections, answers that say "later", parts of another run.
+faults cut=200000
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "connections that break"
+faults tries=3
+ends 1 "$drey" pull some/toy-GGUF -q # the header is not asked for twice
+faults
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "a server that is busy"
+faults stall
+ends 1 "$drey" pull some/toy-GGUF -q --timeout 1
+nothing "a server that stands still"
+rm "$here".*
+interrupted
+has "$tmp/err" "the same command continues"
+: >"$hub/log"
+ends 0 "$drey" pull some/toy-GGUF -q
+grep -qE "bytes=[1-9][0-9]*- " "$hub/log" || wrong "it was not continued: $(cat "$hub/log")"
+pulled "what another run began"
+
+# 4. A part of a file that has changed since is of no use; nor is one that a server cannot continue.
+interrupted
+printf 'x' | dd of="$toy" bs=1 seek=$(($(stat -c %s "$toy") - 1)) conv=notrunc status=none
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "a file that has changed"
+interrupted
+faults nothead
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "a server that does not continue"
+
+# 5. Without parts there is no plan, which is said.
+faults noparts
+dd if=/dev/zero of="$hub/some/none-GGUF/large.gguf" bs=1M count=6 status=none
+ends 0 "$drey" pull "$url/some/none-GGUF/resolve/main/large.gguf"
+has "$tmp/err" "no plan"
+rm "$models/large.gguf"
+
+# 6. Other bytes than the hub describes, more of them, and what is no model.
+faults wrongsum
+refused 1 "not what the hub describes" "$drey" pull some/toy-GGUF -q
+nothing "a wrong sum"
+[ ! -e "$here.part" ] || wrong "a part with a wrong sum was kept"
+faults
+refused 1 "--force downloads" "$drey" pull "$url/some/none-GGUF/resolve/main/large.gguf" -q
+ends 0 "$drey" pull "$url/some/none-GGUF/resolve/main/large.gguf" -q --force
+rm -f "$models"/*
+refused 1 "too small.*--force" "$drey" pull some/toy-GGUF --memory 1M
+echo other >"$here"
+refused 2 "another file; --force" "$drey" pull some/toy-GGUF -q
+ends 0 "$drey" pull some/toy-GGUF -q --force
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "a file in place of another"
+
+# 7. The token goes to the hub and to nobody else.
+faults private
+refused 1 "HF_TOKEN" "$drey" pull some/toy-GGUF -q
+: >"$hub/log"
+ends 0 env HF_TOKEN=secret "$drey" pull some/toy-GGUF -q
+pulled "a private model"
+: >"$hub/log"
+ends 1 env HF_TOKEN=secret "$drey" pull "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" -q
+! grep -q secret "$hub/log" || wrong "the token went to a URL"
+
+# 8. A program that is missing.
+faults
+mkdir "$tmp/bin"
+refused 1 "curl is not installed" env PATH="$tmp/bin" "$drey" pull some/toy-GGUF -q
+exit $failed

@@ -1,0 +1,16 @@
+/* Ranks that are threads of one process: a transport for tests, without MPI. */
+#pragma once
+
+#include "ranks/ranks.h"
+
+enum { THREAD_RANKS = 8 };
+
+/* There are n of them from now on, without messages. */
+void thread_ranks_begin(int32_t n);
+/* The calling thread is that rank. */
+void thread_ranks_be(int32_t rank);
+/* What that rank sends from now on is lost. */
+void thread_ranks_silence(int32_t rank);
+/* How often a rank has ended all: since the first time, nobody receives anything. */
+int32_t thread_ranks_ended(void);
+const rank_transport *thread_transport(void);

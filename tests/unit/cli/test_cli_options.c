@@ -1,0 +1,635 @@
+/* The command line: sizes, values and their bounds, contradictions, and that help texts, manual
+ * page and completions name every option. */
+#include "cli/commands/cmd_bench.h"
+#include "cli/terminal/format.h"
+#include "cli/args/completion.h"
+#include "cli/args/help.h"
+#include "cli/args/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test.h"
+enum { MAX_WORDS = 48 };
+
+/* Splits line at blanks and parses its words; a word "_" stands for an empty one. */
+static drey_status parse(cli_settings *s, cli_command command, const char *line, drey_error *err)
+{
+    static char words[512];
+    char *argv[MAX_WORDS];
+    int argc = 1;
+    argv[0] = "drey";
+    assert_true(strlen(line) < sizeof words);
+    strcpy(words, line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        assert_true(argc < MAX_WORDS);
+        argv[argc++] = strcmp(word, "_") == 0 ? word + 1 : word;
+    }
+    memset(err, 0, sizeof *err);
+    return options_parse(s, command, argc, argv, err);
+}
+
+static void accepts(cli_settings *s, cli_command command, const char *line)
+{
+    drey_error err;
+    if (parse(s, command, line, &err) != DREY_OK)
+        fail_msg("\"%s\" was refused: %s", line, err.message);
+}
+
+/* The message has to hold what the user needs to find the fault. */
+static void refuses(cli_command command, const char *line, const char *part)
+{
+    cli_settings s;
+    drey_error err;
+    if (parse(&s, command, line, &err) != DREY_ERR_USAGE)
+        fail_msg("\"%s\" was taken", line);
+    if (err.code != DREY_ERR_USAGE || !strstr(err.message, part))
+        fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
+}
+
+/* Words that are one text, with a bar between them: "a|b|"; out: the next one. False: no more. */
+static bool next_word(const char **words, char out[32])
+{
+    size_t n = strcspn(*words, "|");
+    if (!**words)
+        return false;
+    assert_true(n < 32);
+    snprintf(out, 32, "%.*s", (int)n, *words);
+    *words += n + 1;
+    return true;
+}
+
+TEST(sizes)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {
+        {"0", 0},
+        {"1", 1},
+        {"1024K", 1 << 20},
+        {"800M", 800ull << 20},
+        {"800m", 800ull << 20},
+        {"800MiB", 800ull << 20},
+        {"2.5G", 2684354560},
+        {"0.1K", 102},
+        {"1.000001T", 1099512727287},
+        {"3T", 3ull << 40},
+        {"18446744073709551615", UINT64_MAX},
+        {"16777215T", 16777215ull << 40},
+    };
+    const char *bad = "| 1|1 "
+                      "|-1|+1|M|1.5|1.|.5G|1.G|1MB|1B|1KK|1.1234567G|0x10|1e3|1Mi|1,5G|G1|1iB|"
+                      "16777216T|18446744073709551616|99999999999G|";
+    char word[32];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        uint64_t bytes = 12345;
+        assert_true(size_parse(good[i].text, &bytes));
+        assert_int_equal(bytes, good[i].bytes);
+    }
+    for (uint64_t bytes; next_word(&bad, word);)
+        if (size_parse(word, &bytes))
+            fail_msg("\"%s\" was taken as a size", word);
+}
+
+TEST(sizes_are_shown_as_they_are_given)
+{
+    static const struct {
+        double bytes;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {999, "999"},
+                 {1000, "0.98K"},
+                 {800 << 20, "800M"},
+                 {2684354560.0, "2.50G"},
+                 {1117320768, "1.04G"},
+                 {1024.0 * 1024 * 99.96, "100M"},
+                 {1024.0 * 999.6, "0.98M"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[16];
+        assert_string_equal(format_bytes(out, cases[i].bytes), cases[i].text);
+    }
+}
+
+TEST(bars)
+{
+    char out[11];
+    format_bar(out, 10, 0.5, 0.3);
+    assert_string_equal(out, "#####---..");
+    format_bar(out, 10, 0, 0);
+    assert_string_equal(out, "..........");
+    format_bar(out, 10, 1, 0);
+    assert_string_equal(out, "##########");
+    format_bar(out, 10, 0.999, 0.001);
+    assert_string_equal(out, "#########-");
+    format_bar(out, 10, 0.001, 0.001);
+    assert_string_equal(out, "#-........");
+}
+
+TEST(defaults)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN, "-m a.gguf");
+    assert_string_equal(s.common.model, "a.gguf");
+    assert_int_equal(s.text.n_predict, 512);
+    assert_int_equal(s.common.n_context, 0);
+    assert_int_equal(s.common.n_threads, 0);
+    assert_true(s.common.memory_bytes == DREY_MEMORY_AUTO);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_NONE);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_AUTO);
+    assert_int_equal(s.common.io, DREY_IO_AUTO);
+    assert_int_equal(s.common.kv, DREY_KV_F16);
+    assert_true(s.sampling.temperature == 0 && s.sampling.top_p == 1);
+    assert_false(s.text.chat || s.text.special || s.text.ignore_eos || s.text.raw_ids || s.quiet);
+    accepts(&s, CLI_PERPLEXITY, "-m a.gguf");
+    assert_int_equal(s.scoring.window, 512);
+}
+
+TEST(the_draft_chooses_itself)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN, "-m t -p x --tree 5");
+    assert_true(s.drafting.draft_auto && s.drafting.drafter == DREY_DRAFTER_NONE);
+    accepts(&s, CLI_PLAN, "-m t -d auto --policy edgellm");
+    assert_true(s.drafting.draft_auto);
+    accepts(&s, CLI_CHAT, "-m t");
+    assert_true(s.drafting.draft_auto);
+    accepts(&s, CLI_CHAT, "-m t -d auto");
+    assert_true(s.drafting.draft_auto);
+    accepts(&s, CLI_SERVE, "-m t");
+    assert_true(s.drafting.draft_auto);
+    accepts(&s, CLI_RUN, "-m t -p x --policy std");
+    assert_false(s.drafting.draft_auto);
+    accepts(&s, CLI_RUN, "-m t -p x -d ./auto");
+    assert_false(s.drafting.draft_auto);
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
+    accepts(&s, CLI_RUN, "-m t -p x -d none");
+    assert_false(s.drafting.draft_auto);
+}
+
+TEST(values)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN,
+            "-mt.gguf -d d.gguf --memory=2.5G -p hello -n8 -c 99 -t 3 --temp 0.5 --top-k 40");
+    assert_string_equal(s.common.model, "t.gguf");
+    assert_string_equal(s.drafting.draft_path, "d.gguf");
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
+    assert_true(s.common.memory_bytes == 2684354560);
+    assert_string_equal(s.text.prompt, "hello");
+    assert_int_equal(s.text.n_predict, 8);
+    assert_int_equal(s.common.n_context, 99);
+    assert_int_equal(s.common.n_threads, 3);
+    assert_true(s.sampling.temperature == 0.5f);
+    assert_int_equal(s.sampling.top_k, 40);
+    accepts(&s, CLI_RUN,
+            "-m t -d lookup --policy sequence --draft-tokens 4 --stop a --stop=b --io pread --kv "
+            "q8_0 -q "
+            "--temp 1e-1 --seed 18446744073709551615 --top-p 0.9 --min-p .05 --memory unlimited");
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_LOOKUP);
+    assert_null(s.drafting.draft_path);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_SEQUENCE);
+    assert_int_equal(s.drafting.draft_tokens, 4);
+    assert_int_equal(s.text.n_stops, 2);
+    assert_string_equal(s.text.stops[0], "a");
+    assert_string_equal(s.text.stops[1], "b");
+    assert_int_equal(s.common.io, DREY_IO_PREAD);
+    assert_int_equal(s.common.kv, DREY_KV_Q8_0);
+    assert_true(s.quiet);
+    assert_true(s.sampling.seed == UINT64_MAX);
+    assert_true(s.common.memory_bytes == DREY_MEMORY_UNLIMITED);
+    accepts(&s, CLI_RUN, "-m t -p -x -d none --policy none --temp 0 --seed 1");
+    assert_string_equal(s.text.prompt, "-x");
+    accepts(&s, CLI_RUN, "-m t -p _ -d ./lookup --tree 5");
+    assert_string_equal(s.text.prompt, "");
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
+    assert_int_equal(s.drafting.tree_nodes, 5);
+    assert_int_equal(s.drafting.without, 0);
+    accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --without tree,slice");
+    assert_int_equal(s.drafting.drafter, DREY_DRAFTER_SELF);
+    assert_int_equal(s.drafting.policy, DREY_POLICY_SPECINFER);
+    assert_int_equal(s.drafting.without,
+                     DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
+    accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
+    assert_int_equal(s.drafting.with, DREY_WITH(DREY_PART_LOOKUP));
+    accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
+    assert_true(s.plan.disk_bytes_per_s == 1.5 * 1073741824);
+    assert_true(s.plan.tensors);
+    assert_false(s.plan.no_measure);
+    accepts(&s, CLI_PLAN, "-m t --no-measure --json -");
+    assert_true(s.plan.no_measure && s.json);
+    accepts(&s, CLI_PLAN, "-m t --disk 100M");
+    assert_true(s.plan.disk_bytes_per_s == 100.0 * 1048576);
+    accepts(&s, CLI_INSPECT, "-- -odd");
+    assert_string_equal(s.operand, "-odd");
+    accepts(&s, CLI_TOKENIZE, "-m t --special --ids");
+    assert_true(s.text.special && s.tokens.ids);
+    accepts(&s, CLI_PREPARE, "m.gguf -o m.drey --force --planes -q");
+    assert_string_equal(s.operand, "m.gguf");
+    assert_string_equal(s.output, "m.drey");
+    assert_true(s.prepare.force && s.prepare.planes && s.quiet && !s.prepare.check);
+    accepts(&s, CLI_RUN, "-m t --sidecar none");
+    assert_string_equal(s.common.sidecar, "none");
+    accepts(&s, CLI_BENCH_MACHINE, "-t 2");
+    assert_null(s.common.model);
+    accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
+    assert_string_equal(s.bench.contexts, "0,64");
+    assert_true(s.bench.every);
+    accepts(&s, CLI_RUN, "--help --no-such-thing");
+    assert_true(s.help);
+}
+
+TEST(exits)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN, "-m t -d none --exit exact --without schedule");
+    assert_true(s.drafting.exit == DREY_EXIT_EXACT && !s.drafting.exit_file &&
+                s.drafting.exit_threshold == 0);
+    accepts(&s, CLI_RUN, "-m t -d b --policy single --exit fast --exit-file f --exit-threshold .9");
+    assert_true(s.drafting.policy == DREY_POLICY_SINGLE && s.drafting.exit == DREY_EXIT_FAST);
+    assert_true(strcmp(s.drafting.exit_file, "f") == 0 && s.drafting.exit_threshold == 0.9f);
+    refuses(CLI_RUN, "-m a --exit slow", "off, fast or exact");
+    refuses(CLI_RUN, "-m a --exit-file f", "--exit-file needs --exit");
+    refuses(CLI_RUN, "-m a --exit off --exit-threshold .5", "--exit-threshold needs --exit");
+    refuses(CLI_RUN, "-m a --exit fast --exit-threshold 1.01", "--exit-threshold takes a number");
+    refuses(CLI_RUN, "-m a -d b --without hyper", "needs --exit fast or --exit exact");
+    refuses(CLI_RUN, "-m a -d none --exit fast --without slice", "--without needs a draft");
+    refuses(CLI_RUN, "-m a -d b --policy single --tree 3", "--tree belongs to");
+}
+
+TEST(pictures)
+{
+    cli_settings s;
+    accepts(&s, CLI_REPORT, "t.json --turns 3-7 -o t.svg");
+    assert_string_equal(s.operand, "t.json");
+    assert_string_equal(s.picture.turns, "3-7");
+    accepts(&s, CLI_REPORT, "t.json --turn 0");
+    assert_int_equal(s.picture.turn, 0);
+}
+
+TEST(faults)
+{
+    refuses(CLI_RUN, "", "-m MODEL.gguf");
+    refuses(CLI_RUN, "-m a --foo", "unknown option --foo");
+    refuses(CLI_RUN, "-m a --foo=3", "unknown option --foo");
+    refuses(CLI_RUN, "-m a -z", "unknown option -z");
+    refuses(CLI_RUN, "-m a --mem 3G", "unknown option --mem");
+    refuses(CLI_RUN, "-m a text", "unexpected argument \"text\"");
+    refuses(CLI_RUN, "-m", "-m needs a value");
+    refuses(CLI_RUN, "-m a --temp", "--temp needs a value");
+    refuses(CLI_RUN, "-m a -m b", "-m is given twice");
+    refuses(CLI_RUN, "-m a --chat=yes", "--chat takes no value");
+    refuses(CLI_RUN, "-m a -qx", "unknown option -x");
+    refuses(CLI_RUN, "-m a -qn", "-n needs a value");
+    refuses(CLI_RUN, "-m a --mem", "unknown option --mem");
+    refuses(CLI_RUN, "-m a --qui", "unknown option --qui");
+    refuses(CLI_PLAN, "-m a --temp 1", "drey plan takes no --temp");
+    refuses(CLI_BENCH_DISK, "-m a -t 2", "drey bench disk takes no -t");
+    refuses(CLI_BENCH_MODEL, "--every", "-m MODEL.gguf");
+    refuses(CLI_INSPECT, "", "name a file");
+    refuses(CLI_INSPECT, "a b", "unexpected argument \"b\"");
+    refuses(CLI_PREPARE, "", "name a model");
+    refuses(CLI_PREPARE, "a --sidecar b", "drey prepare takes no --sidecar");
+    refuses(CLI_RUN, "-m a --force", "drey run takes no --force");
+    const char *bad_counts = "0|-1|x|1x|_|1.5|4294967296|inf|";
+    for (char line[64], word[32]; next_word(&bad_counts, word);) {
+        snprintf(line, sizeof line, "-m a -n %s", word);
+        refuses(CLI_RUN, line, "-n (--predict) takes a whole number");
+    }
+    refuses(CLI_RUN, "-m a -c 2000000000", "a whole number from 2 to 1073741824, not");
+    refuses(CLI_RUN, "-m a --temp nan", "--temp takes a number from 0 to 100");
+    refuses(CLI_RUN, "-m a --temp -0.1", "--temp takes");
+    refuses(CLI_RUN, "-m a --temp 0x1p0", "--temp takes");
+    refuses(CLI_RUN, "-m a --temp 1 --top-p 1.1", "--top-p takes a number from 0 to 1");
+    refuses(CLI_RUN, "-m a --temp 1 --top-p 0", "--top-p takes a number above 0");
+    refuses(CLI_RUN, "-m a --temp 1 --seed -1", "--seed takes");
+    refuses(CLI_RUN, "-m a --temp 1 --seed 18446744073709551616", "--seed takes");
+    refuses(CLI_RUN, "-m a --memory 0", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 2GB", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
+    refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
+    refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
+    refuses(
+        CLI_RUN, "-m a --policy forest",
+        "auto, none, sequence, specinfer, llmcad, edgellm, optimal, bld, draft, std, single or");
+    refuses(CLI_RUN, "-m a -d b --without tree,leaves",
+            "tree, fallback, batching, provisional, slice, schedule, predictors, hyper or lookup");
+    refuses(CLI_RUN, "-m a -d b --without tree,", "--without takes");
+    refuses(CLI_RUN, "-m a -d b --without ,", "--without takes");
+    refuses(CLI_RUN, "-m a --io mmap", "auto, uring, pread or buffered");
+    refuses(CLI_RUN, "-m a --kv q4_0", "f16 or q8_0");
+    refuses(CLI_RUN, "-m a --stop _", "not empty");
+    refuses(CLI_PERPLEXITY, "-m a --window 1", "--window takes");
+}
+
+TEST(contexts)
+{
+    const char *bad =
+        "|a|0,|,0|0,0|4,2|-1,2|0 ,2|0,2 |+1|1e3|0,99999999999999999999|0,1,2,3,4,5,6,7,8|";
+    char word[32];
+    drey_model_bench bench;
+    drey_error err;
+    assert_int_equal(bench_read_contexts("0,4096,16384", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 3);
+    assert_int_equal(bench.contexts[2], 16384);
+    assert_int_equal(bench_read_contexts("7", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 1);
+    assert_int_equal(bench_read_contexts("0,1,2,3,4,5,6,7", &bench, &err), DREY_OK);
+    assert_int_equal(bench.n_contexts, 8);
+    while (next_word(&bad, word))
+        if (bench_read_contexts(word, &bench, &err) != DREY_ERR_USAGE)
+            fail_msg("\"%s\" was taken as contexts", word);
+}
+
+TEST(contradictions)
+{
+    refuses(CLI_RUN, "-m a -p x -f y", "-p and -f contradict");
+    refuses(CLI_RUN, "-m a --system x", "--system needs --chat");
+    refuses(CLI_RUN, "-m a --grammar x --json-schema y", "contradict each other");
+    refuses(CLI_RUN, "-m a --grammar x --ignore-eos", "leave --ignore-eos out");
+    refuses(CLI_CHAT, "-m a -d lookup --json-schema x --exit fast", "contradict each other");
+    refuses(CLI_TUNE, "--json a", "--json is about models");
+    refuses(CLI_TUNE, "-d lookup", "--draft is about models");
+    refuses(CLI_TUNE, "-m a --show --prompts p", "--show measures nothing");
+    refuses(CLI_REPORT, "a --turn 1 --turns 1-2", "--turn and --turns contradict");
+    refuses(CLI_REPORT, "", "name a trace");
+    refuses(CLI_RUN, "-m a --memory 800M,1G", "--memory takes a size");
+    refuses(CLI_RUN, "-m a -d none --policy edgellm", "--policy edgellm needs a draft");
+    refuses(CLI_PLAN, "-m a -d none --policy sequence", "--policy sequence needs a draft");
+    refuses(CLI_RUN, "-m a -d auto --policy none", "--policy none and -d contradict");
+    refuses(CLI_TRAIN_EXIT, "-m a -d auto", "for drey run, chat, serve, plan, verify and tune");
+    refuses(CLI_RUN, "-m a -d b --policy none", "--policy none and -d contradict");
+    refuses(CLI_RUN, "-m a -d b --policy std", "--policy std and -d contradict");
+    refuses(CLI_RUN, "-m a -d lookup --policy draft", "lets the draft write alone");
+    refuses(CLI_RUN, "-m a -d b --draft-tokens 4", "--draft-tokens belongs to --policy sequence");
+    refuses(CLI_RUN, "-m a -d b --policy draft --tree 4", "--tree belongs to a policy with");
+    refuses(CLI_RUN, "-m a -d b --policy sequence --tree 4", "--tree belongs to a policy with");
+    refuses(CLI_RUN, "-m a -d none --tree 4", "--tree belongs to a policy with trees and a draft");
+    refuses(CLI_RUN, "-m a -d none --without tree", "--without needs a draft");
+    refuses(CLI_RUN, "-m a -d b --with tree", "--with takes \"lookup\"");
+    refuses(CLI_RUN, "-m a -d lookup --with lookup", "to another draft");
+    refuses(CLI_RUN, "-m a -d none --with lookup", "to another draft");
+    refuses(CLI_RUN, "-m a -d b --with lookup --without lookup", "contradict each other");
+    refuses(CLI_RUN, "-m a --top-k 4", "--top-k needs --temp");
+    refuses(CLI_RUN, "-m a --seed 4", "--seed needs --temp");
+    refuses(CLI_PERPLEXITY, "-m a --exit exact", "take --exit fast, or leave it out");
+    refuses(CLI_PERPLEXITY, "-m a -d b", "-d needs --exit fast here");
+    refuses(CLI_PERPLEXITY, "-m a --exit-threshold 0.5", "needs --exit fast");
+    refuses(CLI_TOKENIZE, "-m a --ids --bos", "--ids and --bos contradict");
+    refuses(CLI_PREPARE, "a --check --force", "--check and --force contradict");
+    refuses(CLI_BENCH_MACHINE, "--io pread", "--io needs -m");
+    refuses(CLI_BENCH_KERNELS, "--list --type Q4_K", "--list takes no --type");
+    refuses(CLI_BENCH_KERNELS, "--list --json x", "--list takes no --type");
+}
+
+/* What the library takes, and nothing else: the CLI, its help and the library have one bound. */
+TEST(bounds_are_the_librarys)
+{
+    static const struct {
+        const char *option;
+        int64_t least, most;
+    } bounds[] = {{"context", 2, DREY_MAX_CONTEXT},
+                  {"threads", 1, DREY_MAX_THREADS},
+                  {"draft-tokens", 1, DREY_MAX_DRAFTED},
+                  {"tree", 1, DREY_MAX_DRAFTED},
+                  {"sessions", 1, DREY_MAX_SESSIONS},
+                  {"prompt-chunk", 1, DREY_MAX_PROMPT_CHUNK},
+                  {"read-size", DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES}};
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        const cli_option *o = option_find(bounds[i].option);
+        cli_settings s;
+        drey_error err;
+        char text[24];
+        int64_t tried[] = {bounds[i].least, bounds[i].most, bounds[i].least - 1,
+                           bounds[i].most + 1};
+        for (int t = 0; t < 4; t++) {
+            snprintf(text, sizeof text, "%lld", (long long)tried[t]);
+            assert_int_equal(option_store(&s, o, text, &err), t < 2 ? DREY_OK : DREY_ERR_USAGE);
+        }
+    }
+}
+
+TEST(names_come_back)
+{
+    drey_io io;
+    drey_kv kv;
+    int n = 0;
+    for (int i = 0; drey_io_name((drey_io)i); i++, n++)
+        assert_true(drey_io_parse(drey_io_name((drey_io)i), &io) && (int)io == i);
+    for (int i = 0; drey_kv_name((drey_kv)i); i++, n++)
+        assert_true(drey_kv_parse(drey_kv_name((drey_kv)i), &kv) && (int)kv == i);
+    assert_int_equal(n, 4 + 2);
+    io = DREY_IO_PREAD;
+    assert_false(drey_io_parse("mmap", &io) || drey_io_parse("", &io) || drey_io_parse(NULL, &io));
+    assert_false(drey_kv_parse("q4_0", &kv));
+    assert_string_equal(drey_progress_name(DREY_PROGRESS_TRAIN), "train");
+    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_TRAIN + 1)));
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PLANES), "planes");
+    assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PART), "part");
+    assert_null(drey_kernel_figure_name((drey_kernel_figure)(DREY_KERNEL_PART + 1)));
+    assert_int_equal(io, DREY_IO_PREAD);
+}
+
+TEST(words)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN, "-qn8 -mt --stop -q --system=-x --chat");
+    assert_true(s.quiet && s.text.n_predict == 8);
+    assert_string_equal(s.common.model, "t");
+    assert_string_equal(s.text.stops[0], "-q");
+    assert_string_equal(s.text.system, "-x");
+    accepts(&s, CLI_PREPARE, "--check a -q");
+    assert_string_equal(s.operand, "a");
+    assert_true(s.prepare.check && s.quiet);
+    accepts(&s, CLI_INSPECT, "-");
+    assert_string_equal(s.operand, "-");
+    accepts(&s, CLI_INSPECT, "-- --help");
+    assert_string_equal(s.operand, "--help");
+    assert_false(s.help);
+    refuses(CLI_INSPECT, "-- a b", "unexpected argument \"b\"");
+    refuses(CLI_RUN, "-m t -- x", "unexpected argument \"x\"");
+}
+
+/* ---- What is written about the options ---- */
+
+/* The option is in text as a whole word after prefix. */
+static bool names_option(const char *text, const char *prefix, const char *name)
+{
+    char word[64];
+    int n = snprintf(word, sizeof word, "%s%s", prefix, name);
+    for (const char *at = text; (at = strstr(at, word)); at++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz-", at[n]) || !at[n])
+            return true;
+    return false;
+}
+
+static void fits_on_a_screen(const char *text)
+{
+    int n_lines = 0;
+    for (const char *line = text; *line; n_lines++) {
+        size_t n = strcspn(line, "\n");
+        if (n > 80)
+            fail_msg("%zu columns: %.*s", n, (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+    if (n_lines > 24 || !strstr(text, "example:\n  "))
+        fail_msg("%d lines, or no example: %s", n_lines, text);
+}
+
+/* The names of a choice: first, then each after the one before it. */
+static void join_choices(const cli_option *o, const char *between, char *out, size_t size)
+{
+    size_t n = 0;
+    for (int i = 0; o->choice(i) && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? between : "", o->choice(i));
+    assert_true(n < size);
+}
+
+/* A choice's values in the help text: all names of the library. Where the option has an argument
+ * instead, the command takes its names and no others. */
+static void has_values(const char *text, const cli_usage *usage, const cli_option *o)
+{
+    char values[160], line[200];
+    if (o->argument)
+        snprintf(values, sizeof values, "%s", o->argument);
+    else
+        join_choices(o, "|", values, sizeof values);
+    snprintf(line, sizeof line, "--%s %s", o->name, values);
+    if (!strstr(text, o->argument ? line : values))
+        fail_msg("drey %s --help does not have the values of --%s: %s", usage->name, o->name,
+                 values);
+    for (int i = 0; o->argument && o->choice(i); i++) {
+        cli_settings s;
+        drey_error err;
+        snprintf(line, sizeof line, "-m a -d b --%s %s", o->name, o->choice(i));
+        bool taken = parse(&s, usage->command, line, &err) == DREY_OK;
+        if (taken != names_option(values, "", o->choice(i)))
+            fail_msg("drey %s %s: %s, and --help has %s", usage->name, line,
+                     taken ? "taken" : err.message, values);
+    }
+}
+
+TEST(help_is_complete)
+{
+    static help_text help;
+    help_make(&help, NULL);
+    fits_on_a_screen(help.text);
+    for (size_t c = 0; c < cli_n_usages; c++) {
+        const cli_usage *usage = &cli_usages[c];
+        const char *text = help.text;
+        help_make(&help, usage);
+        fits_on_a_screen(text);
+        if (usage->command == CLI_TUNE)
+            assert_non_null(strstr(text, "FILE|lookup|self|medusa|none|auto"));
+        for (size_t i = 0; i < cli_n_options; i++) {
+            const cli_option *o = &cli_options[i];
+            if (!(o->commands & usage->command))
+                continue;
+            if (!names_option(text, "--", o->name))
+                fail_msg("drey %s --help does not name --%s", usage->name, o->name);
+            if (o->choice)
+                has_values(text, usage, o);
+        }
+    }
+}
+
+/* The help text of command has format, with number in it. */
+static void help_has(cli_command command, const char *format, int number)
+{
+    static help_text help;
+    char wanted[120];
+    const char *name = command_name(command);
+    int n_words;
+    char words[32], *second = words + strcspn(strcpy(words, name), " ");
+    char *argv[] = {"drey", words, *second ? (*second = '\0', second + 1) : NULL};
+    help_make(&help, usage_find(argv[2] ? 3 : 2, argv, &n_words));
+    snprintf(wanted, sizeof wanted, "%s (%d)", format, number);
+    if (!strstr(help.text, wanted))
+        fail_msg("drey %s --help does not have \"%s\"", name, wanted);
+}
+
+/* The default that a help text gives in brackets is the one that is taken. */
+TEST(defaults_are_shown)
+{
+    cli_settings s;
+    help_has(CLI_RUN, "--draft-tokens N", 8); /* test_policy.c has the same numbers */
+    help_has(CLI_PLAN, "--tree N", 47);
+    accepts(&s, CLI_RUN, "-m a");
+    help_has(CLI_RUN, "--predict N", s.text.n_predict);
+    accepts(&s, CLI_PERPLEXITY, "-m a");
+    help_has(CLI_PERPLEXITY, "tokens of a window", s.scoring.window);
+    accepts(&s, CLI_BENCH_MODEL, "-m a");
+    help_has(CLI_BENCH_MODEL, "length of the prompt", s.bench.n_prompt);
+    help_has(CLI_BENCH_MODEL, "length of the text", s.bench.n_decode);
+}
+
+/* The rest of a file, which is closed. */
+static const char *read_text(FILE *file)
+{
+    static char text[64 << 10];
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    assert_true(n < sizeof text - 1);
+    text[n] = '\0';
+    return text;
+}
+
+/* A text names every option after prefix, and a choice's values as between joins them. */
+static void names_all(const char *text, const char *path, const char *prefix, const char *between)
+{
+    for (size_t i = 0; i < cli_n_options; i++) {
+        const cli_option *o = &cli_options[i];
+        char values[160];
+        if (!names_option(text, prefix, o->name))
+            fail_msg("%s does not name --%s", path, o->name);
+        if (!o->choice)
+            continue;
+        join_choices(o, between, values, sizeof values);
+        if (!strstr(text, values))
+            fail_msg("%s does not have the values of --%s: %s", path, o->name, values);
+    }
+}
+
+/* Tiers of processors: those that this build has, which may be all that the file names or not. */
+static void tier_is_named(void *user, const char *type, const char *tier, const char *own)
+{
+    (void)type, (void)own;
+    if (!names_option(user, "", tier))
+        fail_msg("a completion does not name the tier %s", tier);
+}
+
+TEST(manual_and_completions_are_complete)
+{
+    static const struct {
+        const char *path, *prefix, *between;
+    } texts[] = {{TEST_DATA "/../../docs/reference/drey.1", "Fl \\-", " | "},
+                 {"bash", "--", " "},
+                 {"zsh", "--", " "},
+                 {"fish", "-l ", " "}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        FILE *file = i == 0 ? fopen(texts[i].path, "r") : tmpfile();
+        assert_true(file && (i == 0 || completion_write(file, texts[i].path)));
+        rewind(file);
+        const char *text = read_text(file);
+        names_all(text, texts[i].path, texts[i].prefix, texts[i].between);
+        drey_kernel_list(tier_is_named, (char *)text);
+    }
+    assert_false(completion_write(stdout, "csh"));
+}
+
+/* An option is found by its name or letter alone. */
+TEST(table_is_sound)
+{
+    for (size_t i = 0; i < cli_n_options; i++) {
+        bool named = cli_options[i].value == CLI_CHOICE || cli_options[i].value == CLI_SET;
+        assert_true((cli_options[i].choice != NULL) == named);
+        assert_true((cli_options[i].parse != NULL) == named);
+        for (size_t j = 0; j < i; j++) {
+            assert_string_not_equal(cli_options[i].name, cli_options[j].name);
+            assert_true(!cli_options[i].letter || cli_options[i].letter != cli_options[j].letter);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+/* Several ranks write the text that one machine writes: of any architecture, with and without
+ * drafts, greedy and sampled, in texts that are continued and cut; what does not fit is refused,
+ * and a rank that fails or falls silent ends the run with its name. Ranks are threads here
+ * (support/faults/thread_ranks.h); cli/cli_ranks.sh has them as processes. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "support/faults/thread_ranks.h"
+#include "support/logit_toys.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+#include "support/writing.h"
+
+enum { N_CONTEXT = 160, N_TEXT = 24, N_PROMPT = 9, MOST_RANKS = 3 };
+static const int32_t prompt[N_PROMPT] = {5, 77, 140, 9, 201, 33, 60, 7, 120};
+
+/* The other ranks, each with its own model of this path. */
+typedef struct team {
+    drey_ranks *ranks; /* of rank 0 */
+    int32_t n;
+    const char *path[MOST_RANKS];
+    pthread_t thread[MOST_RANKS];
+    drey_status status[MOST_RANKS];
+} team;
+
+static team the;
+
+static void *serve(void *which)
+{
+    int32_t rank = (int32_t)(intptr_t)which;
+    drey_ranks *r;
+    drey_model *m;
+    thread_ranks_be(rank);
+    MUST(ranks_open, &r, thread_transport(), 0);
+    MUST(drey_model_open, &m, the.path[rank]);
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1 + rank % 2);
+    the.status[rank] = drey_ranks_serve(r, &o, NULL);
+    drey_ranks_close(&r);
+    drey_model_close(&m);
+    return NULL;
+}
+
+/* path: of all others but `other`, whose is that; NULL: none has another. */
+static void team_begin(int32_t n, const char *path, int32_t other, const char *other_path,
+                       int32_t wait_s)
+{
+    the = (team){.n = n};
+    thread_ranks_begin(n);
+    thread_ranks_be(0);
+    MUST(ranks_open, &the.ranks, thread_transport(), wait_s);
+    for (int32_t i = 1; i < n; i++) {
+        the.path[i] = i == other ? other_path : path;
+        assert_int_equal(pthread_create(&the.thread[i], NULL, serve, (void *)(intptr_t)i), 0);
+    }
+}
+
+static void team_end(void)
+{
+    drey_ranks_close(&the.ranks);
+    for (int32_t i = 1; i < the.n; i++)
+        pthread_join(the.thread[i], NULL);
+}
+
+/* The text of n ranks is that of one. */
+static void compare(const drey_engine_options *o, int32_t n, const char *path,
+                    const drey_sampling *sampling, const char *what)
+{
+    static writing want, got;
+    const engine_tuning half = {.set_share = true, .share = 0.5};
+    drey_engine_options shared = *o;
+    writing_run_tuned(&want, o, NULL, prompt, N_PROMPT, N_TEXT, sampling);
+    must(want.status, &want.error);
+    team_begin(n, path, 0, NULL, 0);
+    shared.ranks = the.ranks;
+    writing_run_tuned(&got, &shared, n % 2 ? &half : NULL, prompt, N_PROMPT, N_TEXT, sampling);
+    must(got.status, &got.error);
+    int32_t next = 0;
+    drey_rank_info info;
+    for (int32_t i = 0; drey_ranks_describe(the.ranks, i, &info); i++) {
+        assert_int_equal(info.first_layer, next);
+        assert_true(info.n_layers > 0 && info.pinned_bytes + info.streamed_bytes_per_pass > 0);
+        next += info.n_layers;
+    }
+    assert_int_equal(next, o->target->shape.n_layers);
+    team_end();
+    for (int32_t i = 1; i < n; i++)
+        assert_int_equal(the.status[i], DREY_OK);
+    must_be_same(&want, &got, what);
+}
+
+static const char *target_path(void)
+{
+    static char path[2048];
+    snprintf(path, sizeof path, "%s", temp_path("target.gguf"));
+    return path;
+}
+
+static toy_options usual_toy(void)
+{
+    toy_options toy = toy_usual();
+    toy.n_layers = 5;
+    return toy;
+}
+
+static drey_model *usual_target(void)
+{
+    temp_dir();
+    const toy_options toy = usual_toy();
+    return toy_open("target.gguf", &toy);
+}
+
+TEST(every_architecture)
+{
+    for (int i = 0; i < FIRST_T5_TOY; i++) {
+        toy_options toy;
+        temp_dir();
+        const char *name = arch_toy(i, &toy);
+        drey_model *m = toy_open("target.gguf", &toy);
+        const drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        compare(&o, toy.n_layers > 2 && i % 2 ? 3 : 2, target_path(), NULL, name);
+        drey_model_close(&m);
+    }
+}
+
+TEST(tied_embeddings_sidecars_and_small_caches)
+{
+    for (int i = 0; i < 4; i++) {
+        toy_options toy = usual_toy();
+        toy.tied = i % 2;
+        toy.head_dim = 32;
+        temp_dir();
+        drey_model *m = toy_open("target.gguf", &toy);
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        o.kv = i == 1 ? DREY_KV_Q8_0 : DREY_KV_F16;
+        if (i >= 2)
+            toy_prepare(m, NULL, false);
+        compare(&o, 2 + i % 2, target_path(), NULL, "another text");
+        drey_model_close(&m);
+    }
+}
+
+/* A draft that is right often, so that trees are accepted in part. */
+static drey_model *make_draft(void)
+{
+    toy_options toy = usual_toy();
+    toy.noise = 0.005f;
+    toy.noise_seed = 3;
+    return toy_open("draft.gguf", &toy);
+}
+
+TEST(drafts)
+{
+    static const drey_policy policies[] = {DREY_POLICY_AUTO, DREY_POLICY_SPECINFER,
+                                           DREY_POLICY_SEQUENCE, DREY_POLICY_EDGELLM,
+                                           DREY_POLICY_STATIC};
+    drey_model *m = usual_target(), *draft = make_draft();
+    drey_sampling sampling = {.temperature = 0.8f, .seed = 11};
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        o.policy = policies[i];
+        o.draft = draft;
+        o.drafter = DREY_DRAFTER_MODEL;
+        o.prompt_chunk = i % 2 ? 4 : 0;
+        compare(&o, 2 + (int32_t)i % 2, target_path(), i % 2 ? NULL : &sampling,
+                drey_policy_name(policies[i]));
+    }
+    drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+    o.policy = DREY_POLICY_AUTO;
+    o.drafter = DREY_DRAFTER_LOOKUP;
+    compare(&o, 3, target_path(), NULL, "lookup");
+    drey_model_close(&m);
+    drey_model_close(&draft);
+}
+
+typedef struct stopper {
+    writing *text;
+    drey_session *session;
+    int32_t at;
+} stopper;
+
+static bool stop_there(void *user, int32_t id)
+{
+    stopper *s = user;
+    writing_keep_id(s->text, id);
+    if (s->text->n_ids == s->at)
+        drey_session_cancel(s->session);
+    return true;
+}
+
+/* A text, cancelled, continued, cut and written again. */
+static void write_in_parts(const drey_engine_options *o, writing *first, writing *second)
+{
+    drey_session *s = open_alone(o, NULL);
+    drey_error err;
+    stopper stop = {.text = first, .session = s, .at = 7};
+    drey_generate_options g = greedy(N_TEXT);
+    g.on_token = stop_there;
+    g.user = &stop;
+    drey_status status = drey_session_generate(s, prompt, N_PROMPT, &g, NULL, &err);
+    assert_true(status == DREY_OK || status == DREY_ERR_CANCELLED);
+    stop.at = 0;
+    g.n_predict = N_TEXT - first->n_ids;
+    must(drey_session_generate(s, NULL, 0, &g, NULL, &err), &err);
+    size_t n_kept;
+    MUST(drey_session_sync, s, prompt, N_PROMPT - 3, &n_kept);
+    writing_go_on(second, s, NULL, 0, N_TEXT, NULL);
+    close_alone(&s);
+}
+
+TEST(texts_in_parts)
+{
+    static writing want[2], got[2];
+    drey_model *m = usual_target(), *draft = make_draft();
+    drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+    o.policy = DREY_POLICY_AUTO;
+    o.draft = draft;
+    o.drafter = DREY_DRAFTER_MODEL;
+    memset(want, 0, sizeof want);
+    memset(got, 0, sizeof got);
+    write_in_parts(&o, &want[0], &want[1]);
+    team_begin(3, target_path(), 0, NULL, 0);
+    o.ranks = the.ranks;
+    write_in_parts(&o, &got[0], &got[1]);
+    team_end();
+    must_be_same_ids(&want[0], &got[0], "cancelled and continued");
+    must_be_same_ids(&want[1], &got[1], "cut and written again");
+    drey_model_close(&m);
+    drey_model_close(&draft);
+}
+
+static drey_engine_options with_ranks(drey_engine_options o)
+{
+    o.ranks = the.ranks;
+    return o;
+}
+
+TEST(what_does_not_fit_is_refused)
+{
+    drey_model *m = usual_target();
+    drey_engine_options o;
+    const drey_prefix_options prefixes = {.memory_bytes = 1 << 24};
+    team_begin(1, NULL, 0, NULL, 0);
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "one rank computes all");
+    o.exit = DREY_EXIT_FAST;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "early exits");
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    o.n_sessions = 2;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "several sessions");
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    o.prefixes = &prefixes;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "prefixes");
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    o.units = "cpu";
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "units");
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    o.drafter = DREY_DRAFTER_SELF;
+    o.policy = DREY_POLICY_AUTO;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "needs all layers");
+    team_end();
+    drey_model_close(&m);
+    toy_options toy;
+    temp_dir();
+    expert_toy(0, &toy);
+    m = toy_open("target.gguf", &toy);
+    team_begin(1, NULL, 0, NULL, 0);
+    o = with_ranks(plain_options(m, N_CONTEXT, 1));
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "mixture");
+    team_end();
+    drey_model_close(&m);
+}
+
+TEST(another_model_is_refused)
+{
+    drey_model *m = usual_target();
+    toy_options toy = usual_toy();
+    toy.seed++;
+    toy_write(temp_path("other.gguf"), &toy);
+    char other[2048];
+    snprintf(other, sizeof other, "%s", temp_path("other.gguf"));
+    team_begin(3, target_path(), 2, other, 0);
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    o.ranks = the.ranks;
+    must_refuse_engine(&o, NULL, DREY_ERR_MISMATCH, "rank 2 (host2) has another model");
+    team_end();
+    drey_model_close(&m);
+}
+
+/* A file that changes is noticed at the end of a pass. */
+static void touch(const char *path)
+{
+    FILE *f = fopen(path, "ab");
+    assert_non_null(f);
+    fputc(0, f);
+    fclose(f);
+}
+
+TEST(a_rank_that_cannot_read_is_named)
+{
+    drey_model *m = usual_target();
+    const toy_options toy = usual_toy();
+    char own[2048];
+    snprintf(own, sizeof own, "%s", temp_path("own.gguf"));
+    toy_write(own, &toy);
+    team_begin(3, target_path(), 1, own, 0);
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    o.ranks = the.ranks;
+    drey_session *s = open_alone(&o, NULL);
+    const drey_generate_options g = greedy(4);
+    touch(own);
+    REFUSED(DREY_ERR_IO, "rank 1 (host1): ", drey_session_generate, s, prompt, N_PROMPT, &g, NULL);
+    REFUSED(DREY_ERR_UNSUPPORTED, "cannot be saved", drey_session_save, s, temp_path("s"), NULL, 0);
+    close_alone(&s);
+    team_end();
+    drey_model_close(&m);
+}
+
+TEST(a_silent_rank_ends_the_run)
+{
+    drey_model *m = usual_target();
+    team_begin(3, target_path(), 0, NULL, 0);
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    o.ranks = the.ranks;
+    drey_session *s = open_alone(&o, NULL);
+    const drey_generate_options g = greedy(4);
+    thread_ranks_silence(2);
+    the.ranks->wait_ns = 50 * 1000 * 1000; /* rank 1 has a layer or two to compute */
+    REFUSED(DREY_ERR_IO, "has said nothing for 0 seconds", drey_session_generate, s, prompt,
+            N_PROMPT, &g, NULL);
+    close_alone(&s);
+    team_end();
+    assert_true(thread_ranks_ended() > 0);
+    drey_model_close(&m);
+}
+
+TEST(layers_go_where_there_is_room)
+{
+    static const struct {
+        uint64_t layer, room[3];
+        int32_t n_layers, n, want[3];
+    } table[] = {
+        {10, {1000, 1000}, 12, 2, {6, 6}}, /* all fits: as room is */
+        {10, {UINT64_MAX, UINT64_MAX}, 12, 2, {6, 6}},
+        {10, {80, 160}, 12, 2, {5, 7}},
+        {10, {40, 20}, 12, 2, {7, 5}}, /* 60 do not fit: 30 for each disk */
+        {10, {0, 0, 0}, 12, 3, {4, 4, 4}},
+        {10, {1000, 0}, 12, 2, {11, 1}}, /* each has a layer */
+        {10, {0, 1000}, 12, 2, {1, 11}},
+        {10, {0, 0, UINT64_MAX}, 3, 3, {1, 1, 1}},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        uint64_t layers[16];
+        int32_t n_of[3] = {0};
+        for (int32_t j = 0; j < table[i].n_layers; j++)
+            layers[j] = table[i].layer;
+        ranks_divide(layers, table[i].n_layers, table[i].room, table[i].n, n_of);
+        for (int32_t j = 0; j < table[i].n; j++)
+            assert_int_equal(n_of[j], table[i].want[j]);
+    }
+}

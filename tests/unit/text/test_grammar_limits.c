@@ -1,0 +1,128 @@
+/* Grammars that are large, or small and become large: each is read or refused, and what is read
+ * has the texts that it should have. */
+#include "support/grammar/grammar_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/test.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+
+enum { ROOM = 2 << 20 };
+
+/* One text after the other. */
+typedef struct writer {
+    char *text;
+    size_t n;
+} writer;
+
+static void add(writer *w, const char *format, int32_t i)
+{
+    int n = snprintf(w->text + w->n, ROOM - w->n, format, i, i);
+    assert_true(n >= 0 && (size_t)n < ROOM - w->n);
+    w->n += (size_t)n;
+}
+
+static writer with(const char *begin, const char *part, int32_t n, const char *end)
+{
+    writer w = {.text = malloc(ROOM)};
+    assert_non_null(w.text);
+    add(&w, begin, 0);
+    for (int32_t i = 0; i < n; i++)
+        add(&w, part, i);
+    add(&w, end, n);
+    return w;
+}
+
+static void refused(drey_grammar_kind kind, writer w, const char *words)
+{
+    test_grammar_refused(kind, w.text, words);
+    free(w.text);
+}
+
+static void has(drey_grammar_kind kind, writer w, const char *text, const char *other)
+{
+    test_grammar *g = test_grammar_of(kind, w.text);
+    if (!test_grammar_matches(g, text) || test_grammar_matches(g, other))
+        fail_msg("%.60s...: %.40s or %.40s", w.text, text, other);
+    free(g);
+    free(w.text);
+}
+
+/* A request's text is measured before it is read. */
+TEST(a_text_of_a_megabyte_is_refused)
+{
+    toy_options toy = toy_usual();
+    drey_model *m = toy_open("limits.gguf", &toy);
+    static const struct {
+        drey_grammar_kind kind;
+        const char *begin, *part, *end;
+    } cases[] = {{DREY_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{}",
+                  ",\"p%d\":{\"type\":\"string\"}", "}}"},
+                 {DREY_GRAMMAR_GBNF, "root ::= \"a\"\n", "rule%d ::= \"b\" root\n", ""},
+                 {DREY_GRAMMAR_REGEX, "a", "|b%d", ""},
+                 {DREY_GRAMMAR_CHOICES, "[\"a\"", ",\"choice %d\"", "]"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        drey_grammar *g = NULL;
+        drey_error err = {0};
+        writer w = with(cases[i].begin, cases[i].part, 60000, cases[i].end);
+        assert_int_equal(drey_grammar_open(&g, m, cases[i].kind, w.text, w.n, &err),
+                         DREY_ERR_USAGE);
+        assert_non_null(strstr(err.message, "at most"));
+        assert_null(g);
+        free(w.text);
+    }
+    drey_model_close(&m);
+}
+
+TEST(many_parts_are_read_or_too_large)
+{
+    has(DREY_GRAMMAR_CHOICES, with("[\"a\"", ",\"choice %d\"", 400, "]"), "choice 399",
+        "choice 400");
+    refused(DREY_GRAMMAR_CHOICES, with("[\"a\"", ",\"choice %d of many\"", 60000, "]"),
+            "too large");
+    refused(DREY_GRAMMAR_REGEX, with("a", "|b%dccccccccc", 60000, ""), "too large");
+    refused(DREY_GRAMMAR_GBNF, with("root ::= r0\n", "r%d ::= \"a\" | \"b\" r%d\n", 60000, ""),
+            "too large");
+    refused(DREY_GRAMMAR_JSON_SCHEMA,
+            with("{\"properties\":{\"a\":{}", ",\"p%d\":{\"type\":\"string\"}", 2200, "}}"),
+            "members");
+}
+
+/* Each of 40 rules has the one before twice: 2^40 readings of one text are one place, and as many
+ * different texts are a few nodes. */
+TEST(readings_that_double)
+{
+    static const char *const ways[][3] = {
+        {"r%1$d ::= r%2$d | r%2$d\n", "a", "b"},
+        {"r%1$d ::= r%2$d \"\" | \"\" r%2$d\n", "a", "aa"},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        writer w = with("root ::= r40\nr0 ::= \"a\"\n", "", 0, "");
+        for (int32_t n = 1; n <= 40; n++)
+            w.n += (size_t)snprintf(w.text + w.n, ROOM - w.n, ways[i][0], n, n - 1);
+        has(DREY_GRAMMAR_GBNF, w, ways[i][1], ways[i][2]);
+    }
+}
+
+/* On which readers that go back need exponential time: one reading of each place is enough. */
+TEST(patterns_that_others_try_for_ever)
+{
+    char text[64];
+    memset(text, 'a', 40);
+    text[40] = 0;
+    static const char *const patterns[] = {"(a+)+",          "(a|a)*",        "(a|aa)+",
+                                           "((((a*)*)*)*)*", "(a?){40}a{40}", "(.*a){3}"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        test_grammar *g = test_grammar_of(DREY_GRAMMAR_REGEX, patterns[i]);
+        assert_true(test_grammar_matches(g, text));
+        text[39] = '\n';
+        assert_false(test_grammar_matches(g, text));
+        text[39] = 'a';
+        free(g);
+    }
+}
+
+TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -1,0 +1,626 @@
+/* Answers taken apart: each family's calls and reasoning, wherever the text is cut; and what the
+ * form's grammar allows is what its reader finds. */
+#include "grammar/grammar.h"
+#include "reply/reply_forms.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/grammar/grammar_text.h"
+#include "support/test.h"
+
+#define WEATHER                                                                                    \
+    "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Of a city\","     \
+    "\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\","           \
+    "\"description\":\"Its name\"}},\"required\":[\"city\"]}}}"
+#define TIME "{\"type\":\"function\",\"function\":{\"name\":\"get_time\"}}"
+static const char tools[] = "[" WEATHER "," TIME "]";
+#define PARIS "{\"city\": \"Paris\"}"
+#define ROME  "{\"city\": \"Ro\\\"me}\"}"
+
+typedef struct shown {
+    char text[4000];
+    size_t n;
+    int kind;
+} shown;
+
+static void show(void *user, const drey_reply_part *p)
+{
+    static const char letters[] = "CRKAE";
+    shown *s = user;
+    if (s->kind != (int)p->kind || p->kind == DREY_REPLY_CALL)
+        s->n += (size_t)snprintf(s->text + s->n, sizeof s->text - s->n, "|%c", letters[p->kind]);
+    assert_true(s->n + p->n_bytes < sizeof s->text);
+    memcpy(s->text + s->n, p->bytes, p->n_bytes);
+    s->n += p->n_bytes;
+    s->text[s->n] = 0;
+    s->kind = (int)p->kind;
+}
+
+/* In pieces of `step` bytes. */
+static const char *parts(const drey_reply_form *form, const char *text, size_t step, shown *out)
+{
+    drey_reply_reader r;
+    size_t n = strlen(text);
+    *out = (shown){.kind = -1};
+    drey_reply_begin(&r, form);
+    for (size_t at = 0; at < n; at += step)
+        drey_reply_read(&r, text + at, n - at < step ? n - at : step, show, out);
+    drey_reply_end(&r, show, out);
+    return out->text;
+}
+
+static void check_parts(const drey_reply_form *form, const char *text, const char *wanted)
+{
+    shown got;
+    for (size_t step = 1; step < 40; step += 3)
+        assert_string_equal(parts(form, text, step, &got), wanted);
+    assert_string_equal(parts(form, text, 100000, &got), wanted);
+}
+
+static bool nothing_hidden(const void *user, const char *text, size_t n)
+{
+    (void)user;
+    return n > 8 && text[0] == '[';
+}
+
+static drey_reply_form form_of(const char *template, const drey_reply_options *o)
+{
+    drey_reply_form form;
+    drey_error err = {0};
+    if (reply_form_of(&form, template, tools, o, nothing_hidden, NULL, &err) != DREY_OK)
+        fail_msg("%s", err.message);
+    return form;
+}
+
+static test_grammar *grammar_of(const drey_reply_form *form, const drey_reply_options *o)
+{
+    char *text = NULL;
+    size_t n;
+    drey_error err = {0};
+    assert_int_equal(reply_grammar_of(form, tools, o, NULL, &text, &n, &err), DREY_OK);
+    test_grammar *g = text ? test_grammar_of(DREY_GRAMMAR_GBNF, text) : NULL;
+    free(text);
+    return g;
+}
+
+/* Whether the grammar's texts are such. */
+static bool takes(test_grammar *g, const char *text)
+{
+    bool whole;
+    size_t n = test_grammar_takes(g, text, strlen(text), &whole);
+    return n == strlen(text) && whole;
+}
+
+#define XML(name, city)                                                                            \
+    "<function" name "\n<parameter=city>\n" city "\n</parameter>\n</function>\n</tool_call>"
+#define ONE "|Kweather|A" PARIS "|E"
+#define TWO ONE "|Kweather|A" ROME "|E"
+static const struct {
+    const char *name, *template, *one, *two; /* two: NULL: there is one call at most */
+} families[] = {
+    {"hermes", "tools <tool_call>",
+     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>",
+     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>\n<tool_call>\n"
+     "{\"name\": \"weather\", \"arguments\": " ROME "}\n</tool_call>"},
+    {"llama-3", "tools <|python_tag|> \"parameters\": dictionary",
+     "{\"name\": \"weather\", \"parameters\": " PARIS "}", NULL},
+    {"mistral", "tools [TOOL_CALLS]",
+     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS ", \"id\": \"a1b2c3d4e\"}]",
+     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS
+     ", \"id\": \"a1b2c3d4e\"}, {\"name\": \"weather\", \"arguments\": " ROME
+     ", \"id\": \"000000001\"}]"},
+    {"mistral-arguments", "tools [TOOL_CALLS] [ARGS]", "[TOOL_CALLS]weather[ARGS]" PARIS,
+     "[TOOL_CALLS]weather[ARGS]" PARIS "[TOOL_CALLS]weather[ARGS]" ROME},
+    {"mistral-ids", "tools [TOOL_CALLS] [CALL_ID] [ARGS]",
+     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS,
+     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS
+     "[TOOL_CALLS]weather[CALL_ID]000000001[ARGS]" ROME},
+    {"command-r7b", "tools <|START_ACTION|>",
+     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
+     "\"parameters\": " PARIS "}\n]<|END_ACTION|>",
+     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
+     "\"parameters\": " PARIS
+     "},\n{\"tool_call_id\": \"1\", \"tool_name\": \"weather\", \"parameters\": " ROME
+     "}\n]<|END_ACTION|>"},
+    {"command-r", "tools Action: \"tool_name\"",
+     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS "\n}\n]```",
+     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS
+     "\n},\n{\n\"tool_name\": \"weather\",\n\"parameters\": " ROME "\n}\n]```"},
+    {"deepseek-r1", "tools <｜tool▁calls▁begin｜> ```json",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
+     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
+     "\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" ROME
+     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"deepseek-v3.1", "tools <｜tool▁calls▁begin｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
+     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
+     "<｜tool▁call▁end｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" ROME
+     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"functionary-3.1", "tools start_tag => `<function`", "<function=weather>" PARIS "</function>",
+     "<function=weather>" PARIS "</function><function=weather>" ROME "</function>"},
+    {"functionary-3.2", "tools >>>all >>>${recipient}", "weather\n" PARIS,
+     "weather\n" PARIS ">>>weather\n" ROME},
+    {"firefunction", " functools[ functions",
+     "functools[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
+     "functools[{\"name\": \"weather\", \"arguments\": " PARIS
+     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
+    {"granite", "available_tools <|tool_call|> <|end_of_role|>",
+     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
+     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
+     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
+    {"phi-4-mini", "tools <|/tool|>",
+     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]<|/tool_call|>",
+     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
+     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]<|/tool_call|>"},
+    {"gpt-oss", "tools <|channel|> functions.",
+     "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>" PARIS, NULL},
+    {"kimi-k2", "tools <|tool_calls_section_begin|>",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
+     ">" PARIS "<|tool_call_end|><|tool_calls_section_end|>",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
+     ">" PARIS
+     "<|tool_call_end|><|tool_call_begin|>functions.weather:1<|tool_call_argument_begin|>" ROME
+     "<|tool_call_end|><|tool_calls_section_end|>"},
+    {"nemotron", "tools <TOOLCALL>",
+     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</TOOLCALL>",
+     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
+     "\"arguments\": " ROME "}]</TOOLCALL>"},
+    {"apriel", "tools <tool_calls>[",
+     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</tool_calls>",
+     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
+     "\"arguments\": " ROME "}]</tool_calls>"},
+    {"qwen3-coder", "tools <tool_call> <parameter=", "<tool_call>\n" XML("=weather>", "Paris"),
+     "<tool_call>\n" XML("=weather>", "Paris") "\n<tool_call>\n" XML("=weather>", "Ro\"me}")},
+    {"seed-oss", "tools <seed:tool_call> <parameter=",
+     "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n</function>\n"
+     "</seed:tool_call>",
+     NULL},
+    {"glm-4.5", "tools <tool_call> <arg_key>",
+     "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
+     NULL},
+    {"minimax-m2", "tools <minimax:tool_call> <parameter name=",
+     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
+     "</invoke>\n</minimax:tool_call>",
+     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
+     "</invoke>\n<invoke name=\"weather\">\n<parameter name=\"city\">Ro\"me}</parameter>\n"
+     "</invoke>\n</minimax:tool_call>"},
+    {"described", "a template of messages",
+     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>", NULL}};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+TEST(every_family_has_its_calls)
+{
+    for (int i = 0; i < N_FAMILIES; i++) {
+        drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED};
+        drey_reply_form form = form_of(families[i].template, &o);
+        assert_string_equal(reply_family_at(form.family)->name, families[i].name);
+        assert_true(form.described == (strcmp(families[i].name, "described") == 0));
+        check_parts(&form, families[i].one, ONE);
+        test_grammar *g = grammar_of(&form, &o);
+        if (!takes(g, families[i].one))
+            fail_msg("%s: not of the grammar", families[i].name);
+        assert_false(takes(g, "Hello."));
+        assert_false(takes(g, "<|channel|>final<|message|>Hello."));
+        if (families[i].two) {
+            check_parts(&form, families[i].two, TWO);
+            if (!takes(g, families[i].two))
+                fail_msg("%s: two calls are not of the grammar", families[i].name);
+        }
+        free(g);
+    }
+}
+
+TEST(tools_are_described_in_the_templates_own_form)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_error err = {0};
+    static const struct {
+        const char *template, *has, *has_not;
+        bool in_words;
+    } cases[] = {
+        {"<｜tool▁calls▁begin｜> ```json tool_calls 'tool'",
+         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>name\n```json\n{}",
+         "<tool_response>", false},
+        {"<｜tool▁calls▁begin｜> ```json", "<tool_call>\n{\"name\": \"name\"",
+         "<｜tool▁calls▁begin｜>", true},
+        {"messages", "and </tool_response>.", "<｜tool▁calls▁begin｜>", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        drey_reply_form form = form_of(cases[i].template, &o);
+        char *text;
+        size_t n;
+        assert_true(form.described && form.in_words == cases[i].in_words);
+        assert_int_equal(drey_reply_tools_text(&form, tools, &text, &n, &err), DREY_OK);
+        assert_non_null(strstr(text, "\"get_time\""));
+        assert_non_null(strstr(text, cases[i].has));
+        assert_null(strstr(text, cases[i].has_not));
+        free(text);
+    }
+}
+
+TEST(text_may_come_before_calls)
+{
+    for (int i = 0; i < N_FAMILIES; i++) {
+        drey_reply_options o = {.choice = DREY_TOOLS_AUTO, .one_call = true};
+        drey_reply_form form = form_of(families[i].template, &o);
+        const reply_family *f = reply_family_at(form.family);
+        test_grammar *g = grammar_of(&form, &o);
+        bool all = strcmp(f->name, "functionary-3.2") == 0;
+        const char *front = all ? "all\n" : f->headers ? "<|channel|>final<|message|>" : "";
+        const char *remark = f->headers ? "<|channel|>commentary<|message|>" : front;
+        const char *sign = all ? ">>>" : f->headers ? "<|end|><|start|>assistant" : "";
+        char text[2000];
+        snprintf(text, sizeof text, "%sI look < that > [up] Ac.", front);
+        check_parts(&form, text, "|CI look < that > [up] Ac.");
+        assert_true(takes(g, text));
+        assert_true(takes(g, families[i].one));
+        assert_false(families[i].two && takes(g, families[i].two));
+        if (f->begin) {
+            snprintf(text, sizeof text, "%sI look. \n%s%s", remark, sign, families[i].one);
+            check_parts(&form, text, f->headers ? "|CI look. \n" ONE : "|CI look." ONE);
+            if (!takes(g, text))
+                fail_msg("%s: %s", f->name, text);
+        }
+        free(g);
+    }
+}
+
+TEST(an_answer_may_begin_with_the_object_of_a_call)
+{
+    static const char *const texts[] = {"{}",         "{\"name\": \"Bob\", \"arguments\": {}}",
+                                        "{",          "{\"name\": \"weath",
+                                        "{\"a\": 1}", "<b>",
+                                        "<<b>",       "{ \"name\" : \"weathers\"}",
+                                        "  Yes."};
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    check_parts(&form, "{\"name\": \"weather\", \"arguments\": " PARIS "}", ONE);
+    assert_true(takes(g, "{\"name\": \"weather\", \"arguments\": " PARIS "}"));
+    assert_false(takes(g, "{\"name\": \"weather\", \"arguments\": {}}"));
+    assert_false(takes(g, " {\"name\":\"weather\"}"));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!takes(g, texts[i]))
+            fail_msg("%s", texts[i]);
+    static const char *const calls[] = {
+        "{\n  \"name\": \"weather\",\n  \"arguments\": {\"city\": \"Paris\"}\n}",
+        "```json\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n```",
+        "```json\n{\n  \"name\" : \"weather\",\n  \"arguments\": {\"city\": \"Paris\"}\n}\n```"};
+    static const char *const code[] = {"```",
+                                       "```json\n{\"name\": \"Bob\"}\n```",
+                                       "```python\nx\n```",
+                                       "```json\n{\"a\": 1}\n```",
+                                       "`x` < y",
+                                       "```json```",
+                                       "```json\n<b>"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        check_parts(&form, calls[i], ONE);
+        if (strstr(calls[i], "\" :") == NULL && !takes(g, calls[i]))
+            fail_msg("%s", calls[i]);
+    }
+    for (size_t i = 0; i < sizeof code / sizeof *code; i++) {
+        char wanted[100];
+        snprintf(wanted, sizeof wanted, "|C%s", code[i]);
+        check_parts(&form, code[i], wanted);
+        if (!takes(g, code[i]))
+            fail_msg("%s", code[i]);
+    }
+    assert_false(takes(g, "```json\n{\"name\": \"weather\", \"arguments\": {}}\n```"));
+    check_parts(&form, "{\"name\": \"Bob\", \"arguments\": {}}",
+                "|C{\"name\": \"Bob\", \"arguments\": {}}");
+    check_parts(&form, "{\"name\": 5} yes", "|C{\"name\": 5} yes");
+    check_parts(&form, "Text {\"name\": \"weather\"", "|CText {\"name\": \"weather\"");
+    free(g);
+}
+
+/* As many as there may be, whose names differ at their ends alone: a grammar that looked at each
+ * pair of names for each of their characters would not be made today. */
+TEST(many_tools_with_long_names)
+{
+    static char list[REPLY_MOST_TOOLS * 200] = "[";
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    drey_error err = {0};
+    char *text = NULL;
+    size_t n = 1;
+    for (int i = 0; i < REPLY_MOST_TOOLS; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n,
+                              "%s{\"type\":\"function\",\"function\":{\"name\":\"%0100d\"}}",
+                              i ? "," : "", i);
+    snprintf(list + n, sizeof list - n, "]");
+    assert_int_equal(reply_grammar_of(&form, list, &o, NULL, &text, &n, &err), DREY_OK);
+    assert_non_null(strstr(text, "name-511-100 ::="));
+    free(text);
+}
+
+TEST(arguments_are_held_to_schemas)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED, .tool = "weather"};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    assert_true(takes(g, families[0].one));
+    assert_false(takes(g, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call>"));
+    assert_false(
+        takes(g, "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>"));
+    free(g);
+    o.tool = "nobody";
+    drey_error err = {0};
+    assert_int_equal(reply_form_of(&form, "tools", tools, &o, nothing_hidden, NULL, &err),
+                     DREY_ERR_USAGE);
+}
+
+TEST(an_answer_is_of_the_schema_or_a_call)
+{
+    drey_reply_options o = {.schema_json = "{\"enum\": [1, 2]}"};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    assert_true(takes(g, "1"));
+    assert_false(takes(g, "one"));
+    assert_true(takes(g, families[0].one));
+    free(g);
+}
+
+TEST(reasoning_is_taken_apart)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    char text[1000];
+    snprintf(text, sizeof text, "<think>\nA < b.\n\n</think>\n\n%s", families[0].one);
+    check_parts(&form, text, "|RA < b." ONE);
+    assert_true(takes(g, text));
+    check_parts(&form, " No thought.", "|C No thought.");
+    check_parts(&form, "<think>\n\n</think>\n\nHello.\n", "|CHello.\n");
+    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    assert_true(form.thinks);
+    check_parts(&form, "So.</think> Hi", "|RSo.|CHi");
+    check_parts(&form, "So</thi", "|RSo</thi");
+    free(g);
+    g = grammar_of(&form, &o);
+    assert_true(takes(g, "So.</think> Hi"));
+    assert_false(takes(g, "So."));
+    free(g);
+    o.keep_reasoning = true;
+    form = form_of("tools <tool_call> </think>", &o);
+    check_parts(&form, "<think>A</think>B", "|C<think>A</think>B");
+}
+
+#define ANALYSIS(text) "<|channel|>analysis<|message|>" text "<|end|><|start|>assistant"
+#define FINAL(text)    "<|channel|>final<|message|>" text
+
+TEST(channels_are_reasoning_and_text)
+{
+    static const struct {
+        const char *text, *parts;
+        bool of_grammar;
+    } cases[] = {
+        {ANALYSIS("Think.") FINAL("Hello."), "|RThink.|CHello.", true},
+        {FINAL("a < b <| c"), "|Ca < b <| c", true},
+        {ANALYSIS("One.") ANALYSIS("Two.") FINAL("x"), "|ROne.\n\nTwo.|Cx", true},
+        {"<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" FINAL("Yes."),
+         "|CI look.\n\nYes.", true},
+        {ANALYSIS("So") "<|channel|>commentary to=functions.weather "
+                        "<|constrain|>json<|message|>" PARIS,
+         "|RSo" ONE, true},
+        {ANALYSIS("So") " to=functions.weather<|channel|>commentary json<|message|>" PARIS
+                        "<|call|>",
+         "|RSo" ONE, false},
+        {" to=functions.weather<|channel|>analysis<|message|>" PARIS, ONE, true},
+        {"<|channel|>commentary to=functions.get_time<|message|>{}", "|Kget_time|A{}|E", true},
+        {"<|channel|>final <|constrain|>json<|message|>{}", "|C{}", true},
+        {"<|channel|>commentary to=python<|message|>print(1)<|end|><|start|>assistant" FINAL("1"),
+         "|C1", false},
+        {"<|channel|>commentary to=assistant" FINAL("1"), "|C1", false},
+        {"Without a header", "|CWithout a header", false},
+        {"toward", "|Ctoward", false},
+        {"<|channel|>analysis<|message|>Brok", "|RBrok", false},
+        {"<|channel|>fin", "", false},
+        {"<|channel|>commentary to=functions.weather<|message|>{\"ci", "|Kweather|A{\"ci", false},
+        {"<|channel|>commentary to=functions.weather<|message|>no", "|Kweather|Cno", false}};
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <|channel|>analysis functions.", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_parts(&form, cases[i].text, cases[i].parts);
+        if (takes(g, cases[i].text) != cases[i].of_grammar)
+            fail_msg("%s", cases[i].text);
+    }
+    free(g);
+    o.keep_reasoning = true;
+    form = form_of("tools <|channel|>analysis functions.", &o);
+    check_parts(&form, ANALYSIS("Think.") FINAL("Hello."),
+                "|C<|channel|>analysis<|message|>Think.<|end|>Hello.");
+    o = (drey_reply_options){.choice = DREY_TOOLS_NONE, .schema_json = "{\"enum\": [1, 2]}"};
+    form = form_of("tools <|channel|>analysis functions.", &o);
+    g = grammar_of(&form, &o);
+    assert_true(takes(g, ANALYSIS("Think.") FINAL("1")));
+    assert_false(takes(g, FINAL("3")) || takes(g, "1"));
+    free(g);
+}
+
+/* Values between marks: texts are escaped, others are JSON, as the schema says. */
+static const char many_kinds[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"s\":{\"type\":\"string\"},\"i\":{\"type\":\"integer\"},\"e\":{\"enum\":"
+    "[\"up\",\"down\"]},\"sn\":{\"type\":[\"string\",\"null\"]},\"a\":{\"anyOf\":[{\"type\":"
+    "\"array\",\"items\":{\"$ref\":\"#/$defs/"
+    "P\"}},{\"type\":\"null\"}]},\"x\":{\"anyOf\":[{\"type\":"
+    "\"string\"},{\"type\":\"integer\"}]},\"r\":{\"$ref\":\"#/$defs/"
+    "P\"}},\"$defs\":{\"P\":{\"type\":"
+    "\"object\",\"properties\":{\"n\":{\"type\":\"number\"}},\"required\":[\"n\"]}},\"required\":"
+    "[\"s\"]}}}]";
+#define P(key, value) "\n<parameter=" key ">\n" value "\n</parameter>"
+#define F(parameters) "<tool_call>\n<function=f>" parameters "\n</function>\n</tool_call>"
+
+TEST(values_between_marks)
+{
+    static const struct {
+        const char *parameters, *json;
+        bool of_grammar;
+    } cases[] = {
+        {P("s", "a \"b\"\n\t\\ \xC3\xA9 </p>\x01"),
+         "{\"s\": \"a \\\"b\\\"\\n\\t\\\\ \xC3\xA9 </p>\\u0001\"}", true},
+        {P("s", "42") P("i", "42"), "{\"s\": \"42\", \"i\": 42}", true},
+        {P("s", "") P("e", "up"), "{\"s\": \"\", \"e\": \"up\"}", true},
+        {P("s", "{}") P("e", "left"), "{\"s\": \"{}\", \"e\": \"left\"}", false},
+        {P("s", "null") P("sn", "null"), "{\"s\": \"null\", \"sn\": null}", true},
+        {P("s", "x") P("sn", "1"), "{\"s\": \"x\", \"sn\": \"1\"}", true},
+        {P("s", "x") P("a", "[{\"n\": 1.5}]"), "{\"s\": \"x\", \"a\": [{\"n\": 1.5}]}", true},
+        {P("s", "x") P("a", "null"), "{\"s\": \"x\", \"a\": null}", true},
+        {P("s", "x") P("x", "12") P("r", "{\"n\": 1}"),
+         "{\"s\": \"x\", \"x\": 12, \"r\": {\"n\": 1}}", true},
+        {P("s", "x") P("x", "12 of"), "{\"s\": \"x\", \"x\": \"12 of\"}", true},
+        {P("s", "x") P("r", "{}"), "{\"s\": \"x\", \"r\": {}}", false},
+        {P("i", "1"), "{\"i\": 1}", false},
+        {P("s", "x") P("unknown", "true"), "{\"s\": \"x\", \"unknown\": true}", false},
+        {"", "{}", false},
+        {"<parameter=s>x</parameter>", "{\"s\": \"x\"}", false}};
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form;
+    drey_error err = {0};
+    char *gbnf, text[2000], wanted[2000];
+    size_t n;
+    assert_int_equal(reply_form_of(&form, "tools <tool_call> <parameter=", many_kinds, &o,
+                                   nothing_hidden, NULL, &err),
+                     DREY_OK);
+    assert_int_equal(reply_grammar_of(&form, many_kinds, &o, NULL, &gbnf, &n, &err), DREY_OK);
+    test_grammar *g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
+    free(gbnf);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, F("%s"), cases[i].parameters);
+        snprintf(wanted, sizeof wanted, "|Kf|A%s|E", cases[i].json);
+        check_parts(&form, text, wanted);
+        if (takes(g, text) != cases[i].of_grammar)
+            fail_msg("%s", text);
+    }
+    free(g);
+}
+
+/* Each of many alternatives is all of them again: following them all would take for ever. */
+TEST(schemas_that_go_in_circles)
+{
+    static const char front[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
+        "\"properties\":{\"x\":{\"$ref\":\"#/$defs/a\"}},\"$defs\":{\"a\":{"
+        "\"anyOf\":[",
+                      end[] = "]}}}}}]", again[] = "{\"$ref\":\"#/$defs/a\"}";
+    char list[sizeof front + 100 * sizeof again + sizeof end];
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form;
+    drey_error err = {0};
+    shown got;
+    size_t n = (size_t)snprintf(list, sizeof list, "%s", front);
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? "," : "", again);
+    snprintf(list + n, sizeof list - n, "%s", end);
+    assert_int_equal(
+        reply_form_of(&form, "tools <tool_call> <parameter=", list, &o, nothing_hidden, NULL, &err),
+        DREY_OK);
+    assert_string_equal(parts(&form,
+                              "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n"
+                              "</function>\n</tool_call>",
+                              7, &got),
+                        "|Kf|A{\"x\": 1}|E");
+}
+
+/* Each parameter's schema brings the definitions: all of them together are more than there is
+ * memory for, and than a grammar may be. */
+TEST(many_parameters_with_long_definitions)
+{
+    enum { N = 2000, DEFINITION = 50000 };
+    static char list[N * 40 + DEFINITION + 200];
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form;
+    drey_error err = {0};
+    char *gbnf;
+    size_t n =
+        (size_t)snprintf(list, sizeof list,
+                         "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{"
+                         "\"$defs\":{\"a\":{\"enum\":[\"%0*d\"]}},\"properties\":{",
+                         DEFINITION, 1);
+    for (int i = 0; i < N; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s\"x%d\":{\"type\":\"integer\"}",
+                              i ? "," : "", i);
+    snprintf(list + n, sizeof list - n, "}}}}]");
+    assert_int_equal(
+        reply_form_of(&form, "tools <tool_call> <parameter=", list, &o, nothing_hidden, NULL, &err),
+        DREY_OK);
+    assert_int_equal(reply_grammar_of(&form, list, &o, NULL, &gbnf, &n, &err), DREY_OK);
+    assert_true(n > GRAMMAR_MOST_BYTES && n < 4 * DEFINITION);
+    free(gbnf);
+}
+
+TEST(a_forgotten_mark_and_values_broken_off)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call> <parameter=", &o);
+    test_grammar *g = grammar_of(&form, &o);
+    check_parts(&form, XML("=weather>", "Paris"), ONE);
+    check_parts(&form, "So.\n" XML("=weather>", "Paris"), "|CSo." ONE);
+    assert_true(takes(g, XML("=weather>", "Paris")));
+    assert_true(takes(g, "So.\n" XML("=weather>", "Paris")));
+    assert_false(takes(g, "So <function="
+                          "no>"));
+    check_parts(&form, "<tool_call>\n<function=weather>\n<parameter=ci", "|Kweather");
+    check_parts(&form, "<tool_call>\n<function=weather>\n<parameter=city>\nPa\n</para",
+                "|Kweather|A{\"city\": \"Pa");
+    check_parts(&form, "<tool_call>\n<function=weather>\n</function>\n</tool_call>After",
+                "|Kweather|A{}|E|CAfter");
+    free(g);
+    bool loose[2] = {true, true};
+    char *gbnf;
+    size_t n;
+    drey_error err = {0};
+    assert_int_equal(reply_grammar_of(&form, tools, &o, loose, &gbnf, &n, &err), DREY_OK);
+    g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
+    free(gbnf);
+    assert_true(takes(g, "<tool_call>\n<function=weather>" P("any", "[1]")
+                             P("b", "") "\n"
+                                        "</function>\n</tool_call>"));
+    assert_false(takes(g, "<tool_call>\n<function=weather>" P("any", "[1") "\n</function>\n"
+                                                                           "</tool_call>"));
+    free(g);
+}
+
+TEST(what_is_broken_off_is_no_text)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    check_parts(&form, "<tool_call>\n{\"name\": \"wea", "");
+    check_parts(&form, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"ci",
+                "|Kweather|A{\"ci");
+    check_parts(&form, "Yes <tool_", "|CYes <tool_");
+    check_parts(&form, "<tool_call>no call</tool_call>", "|C<tool_call>no call</tool_call>");
+    form = form_of("tools >>>all >>>${recipient}", &o);
+    check_parts(&form, "weather\nno", "|Kweather|C\nno");
+}
+
+TEST(no_calls_are_read_where_there_are_none)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_NONE};
+    drey_reply_form form = form_of("tools <tool_call>", &o);
+    check_parts(&form, "<tool_call> a ", "|C<tool_call> a ");
+    assert_null(grammar_of(&form, &o));
+}
+
+TEST(broken_tools_are_refused)
+{
+    static const char *const bad[] = {
+        "{}",
+        "[1]",
+        "[{\"type\":\"function\"}]",
+        "[",
+        "[{\"type\":\"function\",\"function\":{\"name\":\"a b\"}}]",
+        "[{\"type\":\"function\",\"function\":{\"name\":\"a\",\"parameters\":1}}]"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        drey_reply_form form;
+        drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+        drey_error err = {0};
+        assert_int_equal(reply_form_of(&form, "", bad[i], &o, nothing_hidden, NULL, &err),
+                         DREY_ERR_USAGE);
+        assert_true(strlen(err.message) > 10);
+    }
+}
