@@ -70,7 +70,9 @@ def check(what, child, codes, finish):
         wrong(what, "left", left)
     if os.path.exists(tmp + "/stats"):
         stats = json.load(open(tmp + "/stats"))
-        if child.returncode != 0 and stats["finish_reason"] != finish:
+        # A signal may also come after the whole text, while the program ends.
+        ends = {finish, "length"} if len(ids) == len(expected) else {finish}
+        if child.returncode != 0 and stats["finish_reason"] not in ends:
             wrong(what, "finish_reason", stats["finish_reason"])
         if stats["generated_tokens"] != len(ids):
             wrong(what, stats["generated_tokens"], "tokens counted,", len(ids), "written")
@@ -170,7 +172,7 @@ rest, err = the_rest(child)
 n = 1 + len(rest.split())
 if child.returncode != 1 or len(err.splitlines()) != 1 or toy + " has changed" not in err:
     wrong("a file that changes: exit code", child.returncode, err)
-if n >= 60 or rest.split() != expected[1:n]:
+if n >= len(expected) or rest.split() != expected[1:n]:
     wrong("a file that changes:", n, "tokens, or other ones")
 if json.load(open(tmp + "/stats"))["finish_reason"] != "error":
     wrong("a file that changes: not an error")

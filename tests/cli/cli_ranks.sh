@@ -8,7 +8,7 @@ if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.s
     exit 77
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS-}" # MPI leaks
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" # MPI leaks; the last word counts
 ranks=(timeout 120 mpirun --oversubscribe -n)
 "$make_toy" "$tmp/m.gguf" 6
 "$make_toy" "$tmp/d.gguf" 2

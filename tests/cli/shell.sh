@@ -26,7 +26,7 @@ ends() { # CODE COMMAND...: with that exit code
     local want=$1 code=0
     shift
     timeout 900 "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
-    [ $code = "$want" ] || wrong "$*: exit code $code: $(head -n 3 "$tmp/err")"
+    [ $code = "$want" ] || wrong "$*: exit code $code: $(sed -n '1,3p;$p' "$tmp/err")"
 }
 one_line() { # WHAT PATTERN: all of standard error
     if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -qE -e "$2" "$tmp/err"; then
