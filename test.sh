@@ -47,8 +47,8 @@ else
 fi
 
 settings=(-DBUILD_TESTING=ON -DDREY_WERROR=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
-if [ -n "$sanitize" ]; then # with the library's asserts as well
-    settings+=(-DCMAKE_BUILD_TYPE=Checked "-DCMAKE_C_FLAGS_CHECKED=-O2 -g1")
+if [ -n "$sanitize" ]; then # with the library's asserts as well, and without what CUDA's compiler makes
+    settings+=(-DCMAKE_BUILD_TYPE=Checked "-DCMAKE_C_FLAGS_CHECKED=-O2 -g1" -DDREY_NVCC=)
 fi
 "$here/scripts/build.sh" "$build" "${settings[@]}"
 
