@@ -93,6 +93,25 @@ static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err
     return status;
 }
 
+drey_status drey_ranks_disk(drey_ranks *ranks, const drey_engine_options *options,
+                            double bytes_per_s, drey_error *err)
+{
+    drey_planner *p;
+    const drey_engine_options alone = engine_part_options(options);
+    ranks->disk_bytes_per_s = bytes_per_s;
+    if (bytes_per_s > 0)
+        return DREY_OK;
+    TRY(drey_planner_open(&p, &alone, err));
+    /* Of all layers; with too little memory for those it has no room to measure in. */
+    drey_status status = planner_make(p, 0, NULL);
+    if (status != DREY_OK)
+        status = DREY_OK;
+    else if (p->engine.plan.report.streamed_bytes_per_pass > 0)
+        status = measure_disk(&p->engine, &ranks->disk_bytes_per_s, err);
+    drey_planner_close(&p);
+    return status;
+}
+
 drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes, drey_speeds *speeds,
                                  drey_error *err)
 {

@@ -155,7 +155,8 @@ static bool is_one_file(const char *a, const char *b)
 static drey_status check_files(const cli_settings *s, drey_error *err)
 {
     static const char *const written[] = {"output", "json", "stats", "trace"};
-    static const char *const read[] = {"model", "draft", "prompts", "file", "exit-file", "sidecar"};
+    static const char *const read[] = {"model",     "draft",   "prompts", "file",
+                                       "exit-file", "sidecar", "ranks"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         const char *path = file_of(s, written[i]), *other;
         if (!path)
@@ -215,6 +216,10 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     TRY(check_grammar(s, err));
     if (s->command == CLI_RUN)
         return check_run(s, err);
+    if (s->plan.ranks && (option_given(s, "memory") || s->plan.tensors || s->n_sessions > 1))
+        REFUSE(
+            "--ranks FILE says each rank's memory, and plans one text: leave --memory, --tensors "
+            "and --sessions out");
     if (s->prepare.check && s->prepare.force)
         REFUSE("--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->common.model)

@@ -142,8 +142,10 @@ const cli_option cli_options[] = {
           "seconds for a client (30)"),
     COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400, "seconds in which it stops (8)"),
 
-    PLAIN("disk", 0, CLI_RATE, CLI_PLAN, plan.disk_bytes_per_s, "SIZE/s",
+    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | CLI_RUN, plan.disk_bytes_per_s, "SIZE/s",
           "the disk's speed, instead of measuring it"),
+    TEXT("ranks", 0, CLI_PLAN, plan.ranks, "FILE",
+         "several machines: NAME MEMORY [DISK/s] on each line"),
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure, "sizes, and speeds for a stated disk"),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors, "the place of each tensor"),
 
@@ -280,6 +282,7 @@ static const struct {
 } meanings[] = {
     {TRAIN, "model", "the target"},
     {CLI_TOKENIZE, "model", "the model whose tokenizer is used"},
+    {CLI_RUN, "disk", "under mpirun: this rank's disk, instead of measuring it"},
     {CLI_BENCH_MACHINE, "model", "read the disk below this model as well"},
     {CLI_PERPLEXITY, "draft", "what names exits' candidates, not auto (none)"},
     {CLI_PERPLEXITY, "exit", "scores by early exits as well: fast"},

@@ -143,23 +143,28 @@ static drey_status read_size(const cli_option *option, const char *text, uint64_
     return bad_value(option, text, wanted, err);
 }
 
-static drey_status read_rate(const cli_option *option, const char *text, double *rate,
-                             drey_error *err)
+bool rate_parse(const char *text, double *bytes_per_s)
 {
     char size[64];
     size_t n = strlen(text);
+    uint64_t bytes = 0;
     if (n > 2 && strcmp(text + n - 2, "/s") == 0)
         n -= 2;
-    uint64_t bytes = 0;
-    if (n < sizeof size) {
-        memcpy(size, text, n);
-        size[n] = '\0';
-        if (!size_parse(size, &bytes))
-            bytes = 0;
-    }
-    if (!bytes)
+    if (n >= sizeof size)
+        return false;
+    memcpy(size, text, n);
+    size[n] = '\0';
+    if (!size_parse(size, &bytes) || bytes == 0)
+        return false;
+    *bytes_per_s = (double)bytes;
+    return true;
+}
+
+static drey_status read_rate(const cli_option *option, const char *text, double *rate,
+                             drey_error *err)
+{
+    if (!rate_parse(text, rate))
         return bad_value(option, text, "a speed such as 1.5G/s", err);
-    *rate = (double)bytes;
     return DREY_OK;
 }
 

@@ -103,7 +103,8 @@ typedef struct cli_prefixes {
 } cli_prefixes;
 
 typedef struct cli_plan {
-    double disk_bytes_per_s; /* 0: measure it */
+    double disk_bytes_per_s; /* run as well; 0: measure it */
+    const char *ranks;       /* a file; NULL: one machine */
     bool no_measure, tensors;
 } cli_plan;
 
@@ -234,6 +235,8 @@ drey_status options_check(const cli_settings *settings, drey_error *err);
 /* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" after the letter, no fractions of
  * bytes. False for anything else, and beyond 64 bits. */
 bool size_parse(const char *text, uint64_t *bytes);
+/* The same per second, above 0: "500M/s"; "/s" may be left out. */
+bool rate_parse(const char *text, double *bytes_per_s);
 
 /* The command as the user writes it: "bench disk". */
 const char *command_name(cli_command command);

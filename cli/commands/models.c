@@ -155,6 +155,7 @@ bool models_serve_rank(const models *m)
 drey_status models_serve(const models *m, const cli_settings *settings, drey_error *err)
 {
     const drey_engine_options options = models_engine_options(m, settings, 0);
+    TRY(drey_ranks_disk(m->ranks, &options, settings->plan.disk_bytes_per_s, err));
     return drey_ranks_serve(m->ranks, &options, err);
 }
 
@@ -316,6 +317,8 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
 {
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
+    if (m->ranks)
+        TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
     options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
     options.progress_user = bar;

@@ -207,9 +207,9 @@ void json_statistics(json_writer *w, const drey_statistics *s)
         JSON_OF(s, drafted), JSON_OF(s, accepted), JSON_OF(s, read_bytes),
         JSON_OF(s, read_bytes_per_s), JSON_OF(s, load_bytes), JSON_OF(s, stall_share),
         JSON_OF(s, verify_share), JSON_OF(s, draft_share), JSON_OF(s, provisional_share),
-        JSON_OF(s, peak_memory_bytes), JSON_OF(s, decode_major_faults), JSON_OF(s, prompt_tokens),
-        JSON_OF(s, prompt_s), JSON_OF(s, first_token_s), JSON_OF(s, generated_tokens),
-        JSON_OF(s, decode_s), JSON_OF(s, joules));
+        JSON_OF(s, ranks_share), JSON_OF(s, peak_memory_bytes), JSON_OF(s, decode_major_faults),
+        JSON_OF(s, prompt_tokens), JSON_OF(s, prompt_s), JSON_OF(s, first_token_s),
+        JSON_OF(s, generated_tokens), JSON_OF(s, decode_s), JSON_OF(s, joules));
     add_budget(w, s->budget_bytes);
     add_kv(w, s->kv);
     json_put_bool(w, "sidecar", s->sidecar);

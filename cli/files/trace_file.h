@@ -8,6 +8,8 @@
  *      events        | a layer's: how many it uses, and of | a read of an expert, with its layer
  *                    | them those that are not in memory   | and number; as many lanes as needed
  *
+ *      with other ranks  | ranks: waiting for them
+ *
  * Reads that overlap are one event, cut every 32 MiB so that its length shows their speed. */
 #pragma once
 
@@ -39,6 +41,7 @@ typedef enum trace_lane {
     LANE_READ,
     LANE_PROMPT,
     LANE_EXPERTS,
+    LANE_RANKS,
     TRACE_LANES
 } trace_lane;
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const char *const lane_names[TRACE_LANES] = {
-    [LANE_DRAFT] = "draft",    [LANE_VERIFY] = "verify", [LANE_PROVISIONAL] = "provisional",
-    [LANE_STALL] = "stall",    [LANE_READ] = "read",     [LANE_PROMPT] = "prompt",
-    [LANE_EXPERTS] = "experts"};
+    [LANE_DRAFT] = "draft",     [LANE_VERIFY] = "verify", [LANE_PROVISIONAL] = "provisional",
+    [LANE_STALL] = "stall",     [LANE_READ] = "read",     [LANE_PROMPT] = "prompt",
+    [LANE_EXPERTS] = "experts", [LANE_RANKS] = "ranks"};
 
 /* A whole number from least to most, or INT32_MIN. */
 static int whole(const json_value *item, double least, double most)

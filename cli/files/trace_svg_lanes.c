@@ -27,8 +27,15 @@ static const shown lanes[] = {{LANE_DRAFT, "G  draft", "draft"},
                               {LANE_PROVISIONAL, "P  provisional", "provisional"},
                               {LANE_READ, "read", "read"},
                               {LANE_STALL, "stall", "stall"},
-                              {LANE_EXPERTS, "experts", "provisional"}}; /* of mixtures alone */
+                              {LANE_EXPERTS, "experts", "provisional"},
+                              {LANE_RANKS, "ranks", "stall"}};
 enum { N_LANES = sizeof lanes / sizeof *lanes };
+
+/* These two are drawn where something is in them. */
+static bool is_shown(const trace_file *t, trace_lane lane)
+{
+    return (lane != LANE_EXPERTS && lane != LANE_RANKS) || t->n_bars[lane] > 0;
+}
 
 typedef struct picture {
     FILE *out;
@@ -50,7 +57,10 @@ static double lanes_top(void)
 
 static int n_lanes(const trace_file *t)
 {
-    return N_LANES - (t->n_bars[LANE_EXPERTS] == 0);
+    int n = 0;
+    for (int i = 0; i < N_LANES; i++)
+        n += is_shown(t, lanes[i].lane);
+    return n;
 }
 
 static double height_of(const trace_file *t)
@@ -230,25 +240,30 @@ static void put_missing(const picture *p, const shown *lane, const trace_bar *ba
                 y + (1 - part) * (LANE - 10), fmax(x1 - x0, 0.4), part * (LANE - 10));
 }
 
+static void put_lane(const picture *p, const shown *lane, double y)
+{
+    drawing_text(p->out, LEFT - 8, y + 18, "end", "small", "%s", lane->name);
+    fprintf(p->out, "<path class=\"grid\" d=\"M%d %.1f H%d\"/>\n", LEFT, y + LANE, WIDTH - RIGHT);
+    for (int k = 0; k < p->t->n_bars[lane->lane]; k++) {
+        const trace_bar *bar = &p->t->bars[lane->lane][k];
+        if (bar->t1 < p->t0 || bar->t0 > p->t1)
+            continue;
+        double x0 = x_of(p, bar->t0), x1 = x_of(p, bar->t1);
+        fprintf(p->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>\n",
+                lane->class, x0, y + 5, fmax(x1 - x0, 0.4), LANE - 10);
+        put_amount(p, lane, bar, y + 3);
+        put_missing(p, lane, bar, y + 5);
+    }
+}
+
 static void put_lanes(const picture *p)
 {
-    for (int i = 0; i < n_lanes(p->t); i++) {
-        const shown *lane = &lanes[i];
-        double y = lanes_top() + i * LANE;
-        drawing_text(p->out, LEFT - 8, y + 18, "end", "small", "%s", lane->name);
-        fprintf(p->out, "<path class=\"grid\" d=\"M%d %.1f H%d\"/>\n", LEFT, y + LANE,
-                WIDTH - RIGHT);
-        for (int k = 0; k < p->t->n_bars[lane->lane]; k++) {
-            const trace_bar *bar = &p->t->bars[lane->lane][k];
-            if (bar->t1 < p->t0 || bar->t0 > p->t1)
-                continue;
-            double x0 = x_of(p, bar->t0), x1 = x_of(p, bar->t1);
-            fprintf(p->out,
-                    "<rect class=\"%s\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>\n",
-                    lane->class, x0, y + 5, fmax(x1 - x0, 0.4), LANE - 10);
-            put_amount(p, lane, bar, y + 3);
-            put_missing(p, lane, bar, y + 5);
-        }
+    double y = lanes_top();
+    for (int i = 0; i < N_LANES; i++) {
+        if (!is_shown(p->t, lanes[i].lane))
+            continue;
+        put_lane(p, &lanes[i], y);
+        y += LANE;
     }
 }
 

@@ -10,6 +10,8 @@
 
 /* Of a mixture: its lanes have names once something is in them. */
 enum { EXPERTS_TID = 9, FIRST_EXPERT_TID, EXPERT_LANES = 16 };
+/* And this one, with other ranks. */
+enum { RANKS_TID = FIRST_EXPERT_TID + EXPERT_LANES };
 
 typedef struct writer {
     FILE *out;
@@ -21,7 +23,7 @@ typedef struct writer {
     drey_trace_span read; /* what has been joined so far */
     int64_t n_reads;
     int64_t expert_read_ns[EXPERT_LANES]; /* the end of each lane's last one; 0: it has none */
-    bool has_experts;
+    bool has_experts, has_ranks;
 } writer;
 
 enum { READ_EVENT_BYTES = 32 << 20 };
@@ -34,7 +36,7 @@ typedef struct lane {
 static const lane lanes[] = {
     {"draft", "nodes", 2}, {"verify", "rows", 3},      {"provisional", "nodes", 4},
     {"stall", NULL, 5},    {"read", "bytes", 6},       {"prompt", "rows", 7},
-    {"load", "rows", 7},   {"read draft", "bytes", 8},
+    {"load", "rows", 7},   {"read draft", "bytes", 8}, {"ranks", NULL, RANKS_TID},
 };
 static const char *const lane_names[] = {"text",  "draft", "verify", "provisional",
                                          "stall", "read",  "prompt", "draft's reads"};
@@ -137,6 +139,10 @@ static void put_span(void *user, const drey_trace_span *s)
         put_experts(w, s);
     if (!l)
         return;
+    if (l->tid == RANKS_TID && !w->has_ranks) {
+        name_lane(w, RANKS_TID, "ranks", 0);
+        w->has_ranks = true;
+    }
     if (strcmp(s->what, "read") == 0 && s->expert >= 0)
         put_expert_read(w, s);
     if (strncmp(s->what, "read", 4) == 0)

@@ -272,20 +272,54 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 
+static void rank_row(FILE *out, int32_t i, const drey_rank_info *r)
+{
+    char bytes[16];
+    fprintf(out, "%srank %d%s on ", style(out, STYLE_STRONG), i, style(out, STYLE_PLAIN));
+    print_clean(out, r->host);
+    fprintf(out, ": layers %d to %d, %s in memory", r->first_layer,
+            r->first_layer + r->n_layers - 1, format_bytes(bytes, (double)r->pinned_bytes));
+    if (!r->streamed_bytes_per_pass)
+        return;
+    fprintf(out, ", %s read per pass", format_bytes(bytes, (double)r->streamed_bytes_per_pass));
+    if (r->disk_bytes_per_s > 0)
+        fprintf(out, " at %s/s", format_bytes(bytes, r->disk_bytes_per_s));
+}
+
 void report_ranks(FILE *out, const drey_ranks *ranks)
 {
     drey_rank_info r;
-    char pinned[16], streamed[16];
     for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++) {
-        fprintf(out, "%srank %d%s on ", style(out, STYLE_STRONG), i, style(out, STYLE_PLAIN));
-        print_clean(out, r.host);
-        fprintf(out, ": layers %d to %d, %s in memory", r.first_layer,
-                r.first_layer + r.n_layers - 1, format_bytes(pinned, (double)r.pinned_bytes));
-        if (r.streamed_bytes_per_pass)
-            fprintf(out, ", %s read per pass",
-                    format_bytes(streamed, (double)r.streamed_bytes_per_pass));
+        rank_row(out, i, &r);
         fprintf(out, "\n");
     }
+}
+
+void report_rank_plan(FILE *out, int32_t i, const drey_rank_plan *r, report_source disk)
+{
+    char read[16];
+    rank_row(out, i, &r->rank);
+    if (r->rank.streamed_bytes_per_pass && r->rank.disk_bytes_per_s > 0)
+        fprintf(out, " (%s)", report_source_name(disk));
+    if (r->plan.read_s > 0)
+        fprintf(out, ": %s", format_seconds(read, r->plan.read_s));
+    fprintf(out, "\n");
+}
+
+void report_rank_prediction(FILE *out, const drey_plan *plan)
+{
+    char pass[16];
+    fprintf(out, "%sspeed%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
+    if (plan->alone_pass_s <= 0) {
+        fprintf(out, "  not known: nothing was measured\n");
+        return;
+    }
+    bool has_draft = plan->tree_rows > 1 && plan->passes_per_s > 0;
+    fprintf(out, "  around all ranks, without the network: ceiling without a draft %.3g tokens/s, ",
+            plan->ceiling_tokens_per_s);
+    fprintf(out, "%s each\n", format_seconds(pass, plan->alone_pass_s));
+    if (has_draft)
+        speed_of_drafting(out, plan);
 }
 
 void report_rank_reads(FILE *out, const drey_ranks *ranks)
@@ -364,7 +398,10 @@ void report_statistics(FILE *out, const drey_statistics *s)
     fprintf(out, "  %-9s %.0f %% waiting for reads, %.0f %% verify, %.0f %% draft", "time",
             100 * s->stall_share, 100 * s->verify_share, 100 * s->draft_share);
     if (s->provisional_share > 0)
-        fprintf(out, ", %.0f %% draft while reading", 100 * s->provisional_share);
+        fprintf(out, ", %.0f %% draft while %s", 100 * s->provisional_share,
+                s->ranks_share > 0 ? "reading or waiting" : "reading");
+    if (s->ranks_share > 0)
+        fprintf(out, ", %.0f %% waiting for ranks", 100 * s->ranks_share);
     fputc('\n', out);
     if (s->sidecar_tokens_per_s > 0 && s->tokens_per_s > 0)
         fprintf(out,

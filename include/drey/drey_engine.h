@@ -485,10 +485,42 @@ typedef struct drey_rank_info {
     uint64_t budget_bytes;
     uint64_t pinned_bytes, streamed_bytes_per_pass; /* of its layers; rank 0's with the head */
     uint64_t read_bytes;                            /* of the model, so far */
-    uint64_t reserved[4];                           /* zero */
+    double disk_bytes_per_s;                        /* of its disk; 0: not known */
+    uint64_t reserved[3];                           /* zero */
 } drey_rank_info;
 /* Returns false if there is no such rank. */
 DREY_API bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *out);
+
+/* Says how fast this rank's disk brings the model: bytes_per_s, or if that is 0, what reading it
+ * for 0.4 s shows, unless the rank has memory for all of it. Layers are divided by that where all
+ * ranks together have too little memory. Without this call all disks count alike. Before the engine
+ * is opened, or drey_ranks_serve; options as for those. */
+DREY_API drey_status drey_ranks_disk(drey_ranks *ranks, const drey_engine_options *options,
+                                     double bytes_per_s, drey_error *err);
+
+/* A machine that might be a rank. */
+typedef struct drey_rank_machine {
+    char host[64];
+    uint64_t memory_bytes;   /* its budget */
+    double disk_bytes_per_s; /* 0: not known */
+    uint64_t reserved[4];    /* zero */
+} drey_rank_machine;
+/* What it would do. */
+typedef struct drey_rank_plan {
+    drey_rank_info rank;
+    drey_plan plan; /* of its layers */
+    uint64_t reserved[4];
+} drey_rank_plan;
+/* The plan of a run on these n machines, the first of which is rank 0: layers are divided as in
+ * such a run. out: [n]. options: as for rank 0's engine, without ranks; memory_bytes does not
+ * count. speeds: of each machine except for its disk; NULL: nothing is predicted. The predictions
+ * of out[0] are of passes around all ranks, without the network; read_s, compute_s and verify_s
+ * are of its own layers. All machines count as having this one's processor and threads.
+ * DREY_ERR_USAGE: what is asked for does not work with ranks; DREY_ERR_MEMORY: a machine has too
+ * little, and the message says which. */
+DREY_API drey_status drey_ranks_plan(const drey_engine_options *options, const drey_speeds *speeds,
+                                     const drey_rank_machine *machines, int32_t n,
+                                     drey_rank_plan *out, drey_error *err);
 
 /* ---- Sidecars: weights packed beforehand ---- */
 

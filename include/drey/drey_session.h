@@ -207,7 +207,8 @@ typedef struct drey_statistics {
     /* What the processor reports of the whole machine's energy while decoding, whatever else ran;
      * 0: it reports none, or not to this user. */
     double joules;
-    uint64_t reserved[2]; /* zero */
+    double ranks_share;   /* waiting for other ranks, with nothing to draft meanwhile */
+    uint64_t reserved[1]; /* zero */
 } drey_statistics;
 
 /* Results of drafting in one text. The last element of an array also counts all beyond it. */
@@ -491,9 +492,9 @@ DREY_API drey_status drey_session_score_exits(drey_session *session, const int32
 typedef struct drey_trace_span {
     int64_t t0_ns, t1_ns;
     /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and,
-     * within those, "stall" (waiting for reads) and "experts" (those of one layer that a mixture's
-     * pass multiplies with at a time, unless all of them have room in memory); "read" and "read
-     * draft", of which several run at a time. A constant. */
+     * within those, "stall" (waiting for reads), "ranks" (waiting for other ranks) and "experts"
+     * (those of one layer that a mixture's pass multiplies with at a time, unless all of them have
+     * room in memory); "read" and "read draft", of which several run at a time. A constant. */
     const char *what;
     int64_t amount; /* rows of a pass, nodes drafted, bytes read, experts */
     int32_t layer;  /* of experts; -1: it has none */

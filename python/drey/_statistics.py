@@ -69,3 +69,4 @@ class Statistics:
     restore_s: float
     same_tokens: int
     joules: float
+    ranks_share: float

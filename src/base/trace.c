@@ -11,7 +11,7 @@ static const char *const names[TRACE_KINDS] = {
     [TRACE_PROMPT] = "prompt",   [TRACE_LOAD] = "load",
     [TRACE_PACK] = "pack",       [TRACE_MATMUL] = "matmul",
     [TRACE_ATTEND] = "attend",   [TRACE_PROVISIONAL] = "provisional",
-    [TRACE_EXPERTS] = "experts",
+    [TRACE_EXPERTS] = "experts", [TRACE_RANKS] = "ranks",
 };
 
 /* Two cache lines are fetched together: rings of different threads share neither of them. */

@@ -28,6 +28,7 @@ typedef enum trace_kind {
     TRACE_ATTEND,      /* attention of a pass */
     TRACE_PROVISIONAL, /* drafting while a verification waits */
     TRACE_EXPERTS,     /* a layer's wave of experts; arg: experts; number: those read */
+    TRACE_RANKS,       /* waiting for other ranks with nothing else to do */
     TRACE_KINDS
 } trace_kind;
 

@@ -90,6 +90,15 @@ void engine_leave_draft(drey_engine *e);
 encoder_needs engine_encoder_needs(const drey_engine *e);
 /* engine_ranks.c. Memory of messages between ranks, which is 0 without. */
 size_t engine_ranks_bytes(const drey_engine *e);
+/* The options of a rank that computes for rank 0: without what concerns texts, for any context;
+ * then for the part that rank 0 asks for. */
+drey_engine_options engine_part_options(const drey_engine_options *options);
+engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join);
+/* What rank 0 asks all others for, once it has a plan. */
+ranks_join engine_ranks_join(const drey_engine *e);
+/* Divides the layers among the ranks of e->tuning.part, by what their members have said, and sets
+ * that part. */
+drey_status engine_divide_ranks(drey_engine *e, drey_error *err);
 /* What a rank has to say at the start. identity: of options->target. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err);

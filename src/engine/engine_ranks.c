@@ -16,6 +16,28 @@ size_t engine_ranks_bytes(const drey_engine *e)
     return is_part ? 2 * ranks_room_bytes(rows, c->target->shape.n_embd) : 0;
 }
 
+drey_engine_options engine_part_options(const drey_engine_options *options)
+{
+    enum { ANY_CONTEXT = 64 };
+    drey_engine_options o = engine_options_alone(options);
+    o.ranks = NULL;
+    o.prefixes = NULL;
+    o.n_sessions = 1;
+    o.n_context = ANY_CONTEXT;
+    o.trace_spans = 0;
+    o.with = o.without = 0;
+    return o;
+}
+
+engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join)
+{
+    options->n_context = join->n_context;
+    options->prompt_chunk = join->max_rows;
+    options->kv = (drey_kv)join->kv;
+    return (engine_tuning){
+        .part = {.first = join->first, .n_layers = join->n_layers, .tree_nodes = join->tree_nodes}};
+}
+
 /* What the least budget needs besides the target's own cache. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err)
@@ -74,51 +96,58 @@ static uint64_t room_of(const ranks_hello *h, uint64_t head_bytes)
     return h->budget_bytes > fixed ? h->budget_bytes - fixed : 0;
 }
 
-static drey_status divide(drey_engine *e, drey_error *err)
+drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
 {
     drey_ranks *r = e->tuning.part.ranks;
     int32_t n_layers = e->config.target->shape.n_layers, n_of[RANKS_MOST], first = 0;
-    uint64_t room[RANKS_MOST], *layer_bytes = malloc((size_t)n_layers * sizeof *layer_bytes);
+    if (r->n < 2)
+        FAIL(err, DREY_ERR_USAGE, "one rank computes all layers itself: open the engine without");
+    if (r->n > n_layers)
+        FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the model has layers (%d): start fewer",
+             r->n, n_layers);
+    uint64_t *layer_bytes = malloc((size_t)n_layers * sizeof *layer_bytes);
+    ranks_means means[RANKS_MOST];
     if (!layer_bytes)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
     uint64_t head = measure(e, layer_bytes);
     for (int32_t i = 0; i < r->n; i++)
-        room[i] = room_of(&r->member[i].hello, i == 0 ? head : 0);
-    ranks_divide(layer_bytes, n_layers, room, r->n, n_of);
+        means[i] = (ranks_means){room_of(&r->member[i].hello, i == 0 ? head : 0),
+                                 r->member[i].hello.disk_bytes_per_s};
+    ranks_divide(layer_bytes, n_layers, means, r->n, n_of);
     free(layer_bytes);
     for (int32_t i = 0; i < r->n; first += n_of[i], i++) {
         r->member[i].first = first;
         r->member[i].n_layers = n_of[i];
     }
+    e->tuning.part.n_layers = n_of[0];
     return DREY_OK;
 }
 
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err)
 {
     drey_ranks *r = e->tuning.part.ranks;
-    int32_t n_layers = e->config.target->shape.n_layers;
-    if (r->n < 2)
-        FAIL(err, DREY_ERR_USAGE, "one rank computes all layers itself: open the engine without");
-    if (r->n > n_layers)
-        FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the model has layers (%d): start fewer",
-             r->n, n_layers);
     ranks_hello *own = &r->member[0].hello;
     TRY(engine_rank_hello(options, own, err));
     memcpy(own->host, r->host, sizeof own->host);
+    own->disk_bytes_per_s = r->disk_bytes_per_s;
     TRY(ranks_hear(r, own->identity, err));
-    TRY(divide(e, err));
-    e->tuning.part.n_layers = r->member[0].n_layers;
-    return DREY_OK;
+    return engine_divide_ranks(e, err);
+}
+
+ranks_join engine_ranks_join(const drey_engine *e)
+{
+    const plan_result *p = &e->plan;
+    return (ranks_join){.n_context = e->config.n_context,
+                        .tree_nodes = p->tree_nodes,
+                        .max_rows = p->max_rows,
+                        .kv = (int32_t)e->config.kv};
 }
 
 drey_status engine_join_ranks(drey_engine *e, drey_error *err)
 {
     drey_ranks *r = e->tuning.part.ranks;
     const plan_result *p = &e->plan;
-    const ranks_join join = {.n_context = e->config.n_context,
-                             .tree_nodes = p->tree_nodes,
-                             .max_rows = p->max_rows,
-                             .kv = (int32_t)e->config.kv};
+    const ranks_join join = engine_ranks_join(e);
     r->member[0].ready = (ranks_ready){p->report.pinned_bytes, p->report.streamed_bytes_per_pass};
     TRY(ranks_join_all(r, &join, err));
     return ranks_make_room(r, p->max_rows, e->target.layout.shape.n_embd, err);

@@ -515,10 +515,13 @@ int64_t pass_room_ns(const model_pass *p)
 
 void pass_wait(model_pass *p)
 {
-    if (p->in_product)
+    if (p->in_product) {
         product_wait(p->r->weights);
-    else if (p->is_away)
+    } else if (p->is_away) {
+        int64_t start = clock_ns();
         p->r->beyond->wait(p->r->beyond->user, p->r->cancel);
+        trace_add(p->r->weights->reading.trace, 0, TRACE_RANKS, start, clock_ns(), 0);
+    }
 }
 
 drey_status pass_end(model_pass *p, drey_error *err)

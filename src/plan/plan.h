@@ -74,6 +74,12 @@ typedef struct plan_facts {
     bool budget_is_estimate;
 } plan_facts;
 
+/* What other ranks do of a pass (ranks/ranks.h). */
+typedef struct plan_beyond {
+    double (*rows_s)(const void *user, int32_t n_rows); /* seconds; NULL: there are none */
+    const void *user;                                   /* borrowed */
+} plan_beyond;
+
 typedef struct plan_inputs {
     plan_model model[PLAN_MODELS];
     plan_drafting draft;
@@ -98,6 +104,7 @@ typedef struct plan_inputs {
     double share;              /* budget allows (0 .. 1) */
     plan_process process;
     plan_facts facts;
+    plan_beyond beyond;
 } plan_inputs;
 
 typedef struct plan_result {
@@ -171,5 +178,7 @@ double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *us
 /* The same on a usual machine and disk, before anything is measured. */
 double plan_expect(const plan_inputs *in, const plan_result *r);
 
+/* Seconds of a pass over n rows, at the speeds of plan_predict; 0: not known. (plan_predict.c) */
+double plan_rows_s(const plan_inputs *in, const plan_result *r, int32_t n_rows);
 /* Fills the plan's predictions. */
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *result);

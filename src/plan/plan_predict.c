@@ -75,7 +75,7 @@ static double step_seconds(const turn_work *w, int32_t n_nodes)
     return known > 0 ? known : seconds(w->step, n_nodes, &w->r->report.speeds);
 }
 
-static double pass_over(const turn_work *w, int32_t n_rows)
+static double own_pass_over(const turn_work *w, int32_t n_rows)
 {
     const drey_plan *t = &w->r->report;
     if (t->n_experts) /* they are known when their layer has chosen: little overlaps */
@@ -83,6 +83,12 @@ static double pass_over(const turn_work *w, int32_t n_rows)
     double compute_s = max_f64(t->compute_s, pass_seconds(w, n_rows));
     return w->in->exit_layers > 0 ? mean_pass(w->in, w->r, w->target, compute_s)
                                   : max_f64(t->read_s, compute_s);
+}
+
+static double pass_over(const turn_work *w, int32_t n_rows)
+{
+    const plan_beyond *b = &w->in->beyond;
+    return own_pass_over(w, n_rows) + (b->rows_s ? b->rows_s(b->user, n_rows) : 0);
 }
 
 /* The time that drafting adds to a pass: beyond what the ring can read meanwhile. */
@@ -114,6 +120,22 @@ static pass_work step_of(const plan_inputs *in, const plan_result *r, pass_work 
     return (pass_work){.bytes = (double)draft->resident_bytes};
 }
 
+static turn_work turn_of(const plan_inputs *in, const plan_result *r)
+{
+    const drey_plan *t = &r->report;
+    turn_work w = {.in = in, .r = r};
+    w.target = work_of(&in->model[PLAN_TARGET],
+                       (t->kv_bytes - t->draft_kv_bytes) / (uint64_t)in->n_sessions);
+    w.step = step_of(in, r, w.target);
+    return w;
+}
+
+double plan_rows_s(const plan_inputs *in, const plan_result *r, int32_t n_rows)
+{
+    const turn_work w = turn_of(in, r);
+    return pass_over(&w, n_rows);
+}
+
 void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result *r)
 {
     drey_plan *t = &r->report;
@@ -121,10 +143,7 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
     bool reads = t->streamed_bytes_per_pass > 0, knows_disk = speeds->disk_bytes_per_s > 0;
     if (reads && !knows_disk)
         return;
-    turn_work w = {.in = in, .r = r};
-    w.target = work_of(&in->model[PLAN_TARGET],
-                       (t->kv_bytes - t->draft_kv_bytes) / (uint64_t)in->n_sessions);
-    w.step = step_of(in, r, w.target);
+    const turn_work w = turn_of(in, r);
     if (reads)
         t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
     t->compute_s = pass_seconds(&w, 1);

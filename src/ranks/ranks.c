@@ -95,7 +95,8 @@ bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *
                             .budget_bytes = m->hello.budget_bytes,
                             .pinned_bytes = m->ready.pinned_bytes,
                             .streamed_bytes_per_pass = m->ready.streamed_bytes,
-                            .read_bytes = rank == ranks->rank ? ranks->read_bytes : m->read_bytes};
+                            .read_bytes = rank == ranks->rank ? ranks->read_bytes : m->read_bytes,
+                            .disk_bytes_per_s = m->hello.disk_bytes_per_s};
     snprintf(out->host, sizeof out->host, "%s", m->hello.host);
     return true;
 }

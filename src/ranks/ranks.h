@@ -24,9 +24,11 @@
 #include "model/model.h"
 #include "ranks/transport.h"
 
-enum { RANKS_MOST = 64, RANKS_PROTOCOL = 1 };
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 2 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
+/* What MPI's libraries take of a rank's budget, about: Open MPI 4.1.4. */
+enum { RANKS_MPI_BYTES = 48 << 20 };
 
 typedef enum ranks_kind {
     RANKS_HELLO = 1,
@@ -52,9 +54,10 @@ typedef struct ranks_head {
 
 typedef struct ranks_hello {
     char host[TRANSPORT_HOST_BYTES], version[32];
-    uint64_t identity;     /* of the model (weights/identity.h) */
-    uint64_t budget_bytes; /* of this rank, */
-    uint64_t fixed_bytes;  /* of it what is needed besides layers and their caches, about */
+    uint64_t identity;       /* of the model (weights/identity.h) */
+    uint64_t budget_bytes;   /* of this rank, */
+    uint64_t fixed_bytes;    /* of it what is needed besides layers and their caches, about */
+    double disk_bytes_per_s; /* 0: not known */
 } ranks_hello;
 
 typedef struct ranks_join {
@@ -99,10 +102,11 @@ struct drey_ranks {
     bool broken; /* some rank is silent or gone */
     bool served; /* of another rank than 0: it has begun to serve */
     ranks_head beat;
-    uint64_t pass;       /* the number of the last one that was sent */
-    uint64_t read_bytes; /* own, for messages and reports */
-    kv_trail trail;      /* of rank 0's cache */
-    pass_beyond beyond;  /* and what its passes do after their last layer */
+    uint64_t pass;           /* the number of the last one that was sent */
+    uint64_t read_bytes;     /* own, for messages and reports */
+    double disk_bytes_per_s; /* own; 0: not known */
+    kv_trail trail;          /* of rank 0's cache */
+    pass_beyond beyond;      /* and what its passes do after their last layer */
     struct {
         int32_t rank; /* who has the rows */
         int64_t since_ns;
@@ -173,8 +177,14 @@ void ranks_quit(drey_ranks *r);
 
 /* ---- Dividing layers (ranks_divide.c), pure ---- */
 
-/* layer_bytes: [n_layers], each with its cache. room: [n], of each rank for layers; UINT64_MAX is
- * enough for all. Sets n_of[n], each at least 1; n <= n_layers. Where all fits, layers are divided
- * as room is; else what does not fit is read from all disks alike. */
-void ranks_divide(const uint64_t *layer_bytes, int32_t n_layers, const uint64_t *room, int32_t n,
-                  int32_t *n_of);
+/* What a rank has for layers. */
+typedef struct ranks_means {
+    uint64_t room_bytes;     /* UINT64_MAX is enough for all */
+    double disk_bytes_per_s; /* 0: not known: as the others' are on average */
+} ranks_means;
+
+/* layer_bytes: [n_layers], each with its cache. means: [n]. Sets n_of[n], each at least 1;
+ * n <= n_layers. Where all fits, layers are divided as room is; else what does not fit is read from
+ * all disks, for equally long. */
+void ranks_divide(const uint64_t *layer_bytes, int32_t n_layers, const ranks_means *means,
+                  int32_t n, int32_t *n_of);

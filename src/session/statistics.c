@@ -166,7 +166,8 @@ void statistics_end(drey_session *s)
     double decoded = (double)(t->generated_tokens - g->marks.n_first);
     double draft_s = spent(TRACE_DRAFT, start, &end), stall_s = spent(TRACE_STALL, start, &end);
     double hidden_s = spent(TRACE_PROVISIONAL, start, &end);
-    double compute_s = max_f64(spent(TRACE_VERIFY, start, &end) - stall_s - hidden_s, 0);
+    double ranks_s = spent(TRACE_RANKS, start, &end), pass_s = spent(TRACE_VERIFY, start, &end);
+    double compute_s = max_f64(pass_s - stall_s - hidden_s - ranks_s, 0);
     t->decode_s = seconds(start->t_ns, end.t_ns);
     t->read_bytes = end.read_bytes - start->read_bytes;
     t->disk_bytes_per_s = max_f64(disk_speed(&g->marks.begin, start), disk_speed(start, &end));
@@ -177,6 +178,7 @@ void statistics_end(drey_session *s)
     t->verify_share = ratio(compute_s, t->decode_s);
     t->draft_share = ratio(draft_s, t->decode_s);
     t->provisional_share = ratio(hidden_s, t->decode_s);
+    t->ranks_share = ratio(ranks_s, t->decode_s);
     uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
     t->experts_used = end.experts_used - start->experts_used;
     t->experts_read = end.experts_read - start->experts_read;
@@ -185,7 +187,7 @@ void statistics_end(drey_session *s)
     bool varies = s->observer || t->experts_used > 0;
     uint64_t pass_bytes =
         statistics_pass_bytes(t->streamed_bytes_per_pass, varies, used, t->n_passes);
-    t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s);
+    t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s + ranks_s);
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;
     t->peak_memory_bytes = memory_resident_peak();

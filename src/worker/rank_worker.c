@@ -16,25 +16,12 @@ typedef struct worker {
     drey_session *session;
 } worker;
 
-/* Without what concerns texts. The context comes from rank 0. */
-static drey_engine_options options_of_part(const drey_engine_options *options)
-{
-    enum { ANY_CONTEXT = 64 };
-    drey_engine_options o = engine_options_alone(options);
-    o.ranks = NULL;
-    o.prefixes = NULL;
-    o.n_sessions = 1;
-    o.n_context = ANY_CONTEXT;
-    o.trace_spans = 0;
-    o.with = o.without = 0;
-    return o;
-}
-
 static drey_status say_hello(drey_ranks *r, const drey_engine_options *options, drey_error *err)
 {
     ranks_hello hello;
     TRY(engine_rank_hello(options, &hello, err));
     memcpy(hello.host, r->host, sizeof hello.host);
+    hello.disk_bytes_per_s = r->disk_bytes_per_s;
     return ranks_send(r, 0, RANKS_HELLO, &hello, sizeof hello, err);
 }
 
@@ -43,15 +30,11 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
                              drey_error *err)
 {
     drey_engine_options o = *options;
-    const engine_tuning tuning = {
-        .part = {.first = join->first, .n_layers = join->n_layers, .tree_nodes = join->tree_nodes}};
+    const engine_tuning tuning = engine_join_options(&o, join);
     int64_t end = (int64_t)join->first + join->n_layers;
     if (join->first < 1 || join->n_layers < 1 || end > options->target->shape.n_layers)
         FAIL(err, DREY_ERR_MISMATCH, "the layers %d to %lld are asked for, which are not there",
              join->first, (long long)end);
-    o.n_context = join->n_context;
-    o.prompt_chunk = join->max_rows;
-    o.kv = (drey_kv)join->kv;
     TRY(engine_open(&w->engine, &o, &tuning, err));
     TRY(drey_session_open(&w->session, w->engine, err));
     TRY(ranks_make_room(w->ranks, w->engine->plan.max_rows, w->engine->target.layout.shape.n_embd,
@@ -171,7 +154,7 @@ drey_status drey_ranks_serve(drey_ranks *ranks, const drey_engine_options *optio
     worker w = {.ranks = ranks};
     drey_error error;
     bool quit = false;
-    const drey_engine_options alone = options_of_part(options);
+    const drey_engine_options alone = engine_part_options(options);
     ranks->served = true;
     float_mode caller = float_mode_enter();
     drey_status status = say_hello(ranks, &alone, &error);

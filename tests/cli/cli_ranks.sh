@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # drey run under mpirun: the text of one process, by two and three ranks, with and without drafts;
-# a rank with another model, one that is killed and one that hangs end the run, which names them.
+# how long rank 0 waited for the others is counted, drey plan --ranks divides without MPI; a rank
+# with another model, one that is killed and one that hangs end the run, which names them.
 #   cli_ranks.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.so.0.1.0" ]; then
@@ -27,6 +28,49 @@ compare() { # N OPTION...
 }
 compare 3 -d "$tmp/d.gguf" --policy specinfer
 compare 2 -d lookup --temp 0.8 --seed 5 --prompt-chunk 4
+compare 2 -d none --disk 1G/s --stats "$tmp/stats" --trace "$tmp/trace"
+python3 - "$tmp/stats" "$tmp/trace" <<'PYTHON' || failed=1
+import json, sys
+stats, trace = (json.load(open(f)) for f in sys.argv[1:])
+shares = [stats[name + "_share"] for name in ("stall", "verify", "draft", "provisional", "ranks")]
+assert stats["ranks_share"] > 0 and sum(shares) <= 1.001, shares
+spans = [e for e in trace["traceEvents"] if e.get("name") == "ranks"]
+named = [e for e in trace["traceEvents"] if e.get("args", {}).get("name") == "ranks"]
+assert len(spans) > stats["passes"] / 2 and len(named) == 1 and named[0]["tid"] == spans[0]["tid"]
+PYTHON
+"$drey" report "$tmp/trace" | grep -q '>ranks<' || wrong "the picture shows no lane for ranks"
+
+# The same division without MPI. A machine that the file says no disk of has that of --disk.
+printf '# name memory disk\n\none\t200M  50M/s # half\n two 1.5G\r\n' >"$tmp/machines"
+plan=("$drey" plan -m "$tmp/m.gguf" -d none -t 1 --ranks)
+ends 0 "${plan[@]}" "$tmp/machines" --json "$tmp/plan.json" --disk 25M/s
+has "$tmp/out" "^rank 0 on one: layers 0 to 2, .* in memory" "^rank 1 on two: layers 3 to 5, " \
+    "around all ranks, without the network: ceiling"
+python3 - "$tmp/plan.json" <<'PYTHON' || failed=1
+import json, sys
+plan = json.load(open(sys.argv[1]))
+one, two = plan["ranks"]
+assert (one["host"], one["first_layer"], one["layers"]) == ("one", 0, 3)
+assert (two["host"], two["first_layer"], two["layers"]) == ("two", 3, 3)
+assert (one["budget_bytes"], two["budget_bytes"]) == (200 << 20, 1536 << 20)
+assert (one["disk"], two["disk"]) == ("stated", "stated")
+assert (one["disk_bytes_per_s"], two["disk_bytes_per_s"]) == (50 << 20, 25 << 20)
+assert plan["alone_pass_s"] == one["alone_pass_s"] > two["alone_pass_s"] > 0
+PYTHON
+python3 "$(dirname "$0")/man_keys.py" Plans "$tmp/plan.json" || failed=1
+plan_fails() { # CODE PATTERN LINES
+    printf '%b' "$3" >"$tmp/machines"
+    refused "$1" "$2" "${plan[@]}" "$tmp/machines"
+}
+plan_fails 2 "machines, line 2: it has to be a name" 'one 1G\ntwo\n'
+plan_fails 2 "machines, line 1: it has to be a name" 'one 1G 2G/s more\ntwo 1G\n'
+plan_fails 2 "machines, line 3: it has to have the memory" '#\none 1G\ntwo lots\n'
+plan_fails 2 "machines, line 1: it has to have the memory" 'one 0\ntwo 1G\n'
+plan_fails 2 "machines, line 2: it has to have the speed" 'one 1G\ntwo 1G fast\n'
+plan_fails 2 "machines has 1 machines" 'one 1G\n#two 1G\n'
+plan_fails 1 "rank 1 \(two\): .*budget" 'one 1G\ntwo 1M\n'
+plan_fails 2 "7 ranks are more than the model has layers" 'a 1G\nb 1G\nc 1G\nd 1G\ne 1G\nf 1G\ng 1G\n'
+refused 2 "leave --memory" "${plan[@]}" "$tmp/machines" --memory 1G
 
 # What is wrong is said once, by rank 0 or by the one that cannot start.
 fails() { # WHAT PATTERN COMMAND...

@@ -18,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int32_t n, n_ended;
     bool silent[THREAD_RANKS];
+    thread_ranks_alter_fn *alter[THREAD_RANKS];
     letter *first[THREAD_RANKS], **end[THREAD_RANKS];
 } post;
 static _Thread_local int32_t self;
@@ -47,6 +48,13 @@ void thread_ranks_silence(int32_t rank)
     pthread_mutex_unlock(&lock);
 }
 
+void thread_ranks_alter(int32_t rank, thread_ranks_alter_fn *alter)
+{
+    pthread_mutex_lock(&lock);
+    post.alter[rank] = alter;
+    pthread_mutex_unlock(&lock);
+}
+
 int32_t thread_ranks_ended(void)
 {
     return post.n_ended;
@@ -71,6 +79,8 @@ static int send_letter(int slot, int32_t to, const void *bytes, size_t n_bytes)
     *l = (letter){.from = self, .n_bytes = n_bytes};
     memcpy(l->bytes, bytes, n_bytes);
     pthread_mutex_lock(&lock);
+    if (post.alter[self])
+        post.alter[self](l->bytes, n_bytes);
     if (post.silent[self]) {
         free(l);
     } else {

@@ -11,6 +11,9 @@ void thread_ranks_begin(int32_t n);
 void thread_ranks_be(int32_t rank);
 /* What that rank sends from now on is lost. */
 void thread_ranks_silence(int32_t rank);
+/* Changes what that rank sends from now on: n bytes of a message, in its copy. NULL: nothing. */
+typedef void thread_ranks_alter_fn(uint8_t *bytes, size_t n);
+void thread_ranks_alter(int32_t rank, thread_ranks_alter_fn *alter);
 /* How often a rank has ended all: since the first time, nobody receives anything. */
 int32_t thread_ranks_ended(void);
 const rank_transport *thread_transport(void);

@@ -27,6 +27,9 @@ typedef struct team {
 } team;
 
 static team the;
+static uint64_t budget_of_rank[MOST_RANKS]; /* 0: unlimited */
+/* What rank 1 sends is changed by this. */
+static thread_ranks_alter_fn *alter_rank_1;
 
 static void *serve(void *which)
 {
@@ -37,12 +40,16 @@ static void *serve(void *which)
     MUST(ranks_open, &r, thread_transport(), 0);
     MUST(drey_model_open, &m, the.path[rank]);
     drey_engine_options o = plain_options(m, N_CONTEXT, 1 + rank % 2);
+    if (budget_of_rank[rank])
+        o.memory_bytes = budget_of_rank[rank];
     the.status[rank] = drey_ranks_serve(r, &o, NULL);
     drey_ranks_close(&r);
     drey_model_close(&m);
     return NULL;
 }
 
+/* What rank 1 sends is changed by this. */
+static thread_ranks_alter_fn *alter_rank_1;
 /* path: of all others but `other`, whose is that; NULL: none has another. */
 static void team_begin(int32_t n, const char *path, int32_t other, const char *other_path,
                        int32_t wait_s)
@@ -51,6 +58,7 @@ static void team_begin(int32_t n, const char *path, int32_t other, const char *o
     thread_ranks_begin(n);
     thread_ranks_be(0);
     MUST(ranks_open, &the.ranks, thread_transport(), wait_s);
+    thread_ranks_alter(1, alter_rank_1);
     for (int32_t i = 1; i < n; i++) {
         the.path[i] = i == other ? other_path : path;
         assert_int_equal(pthread_create(&the.thread[i], NULL, serve, (void *)(intptr_t)i), 0);
@@ -289,6 +297,73 @@ TEST(another_model_is_refused)
     drey_model_close(&m);
 }
 
+static void other_byte_order(uint8_t *bytes, size_t n)
+{
+    ranks_head *h = (ranks_head *)(void *)bytes;
+    assert_true(n >= sizeof *h);
+    h->byte_order = __builtin_bswap32(h->byte_order);
+    h->protocol = __builtin_bswap32(h->protocol);
+    h->n_bytes = __builtin_bswap64(h->n_bytes);
+}
+
+static void other_protocol(uint8_t *bytes, size_t n)
+{
+    (void)n;
+    ((ranks_head *)(void *)bytes)->protocol++;
+}
+
+static void other_version(uint8_t *bytes, size_t n)
+{
+    const ranks_head *h = (const ranks_head *)(const void *)bytes;
+    ranks_hello *hello = (ranks_hello *)(void *)(bytes + sizeof *h);
+    if (h->kind == RANKS_HELLO && n == sizeof *h + sizeof *hello)
+        snprintf(hello->version, sizeof hello->version, "0.0.7");
+}
+
+static void other_program(uint8_t *bytes, size_t n)
+{
+    memset(bytes, 'x', n < 8 ? n : 8);
+}
+
+static void longer_than_it_is(uint8_t *bytes, size_t n)
+{
+    (void)n;
+    ((ranks_head *)(void *)bytes)->n_bytes++;
+}
+
+static void joins_at_once(uint8_t *bytes, size_t n)
+{
+    (void)n;
+    ((ranks_head *)(void *)bytes)->kind = RANKS_READY;
+}
+
+/* Before anything is computed; a rank that does not understand what rank 0 sends ends by itself. */
+TEST(other_programs_and_machines_are_refused)
+{
+    static const struct {
+        thread_ranks_alter_fn *alter;
+        const char *message;
+    } table[] = {
+        {other_byte_order, "rank 1 has the other byte order"},
+        {other_protocol, "rank 1 has another version of drey: install the same"},
+        {longer_than_it_is, "rank 1 has another version of drey: install the same"},
+        {other_version, "rank 1 (host1) has drey 0.0.7, this is "},
+        {other_program, "rank 1 is no drey"},
+        {joins_at_once, "rank 1 does not begin as ranks do"},
+    };
+    drey_model *m = usual_target();
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        alter_rank_1 = table[i].alter;
+        team_begin(2, target_path(), 0, NULL, 0);
+        drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+        o.ranks = the.ranks;
+        must_refuse_engine(&o, NULL, DREY_ERR_MISMATCH, table[i].message);
+        team_end();
+        alter_rank_1 = NULL;
+    }
+    drey_model_close(&m);
+}
+
 /* A file that changes is noticed at the end of a pass. */
 static void touch(const char *path)
 {
@@ -339,25 +414,108 @@ TEST(a_silent_rank_ends_the_run)
 TEST(layers_go_where_there_is_room)
 {
     static const struct {
-        uint64_t layer, room[3];
+        ranks_means means[3];
         int32_t n_layers, n, want[3];
     } table[] = {
-        {10, {1000, 1000}, 12, 2, {6, 6}}, /* all fits: as room is */
-        {10, {UINT64_MAX, UINT64_MAX}, 12, 2, {6, 6}},
-        {10, {80, 160}, 12, 2, {5, 7}},
-        {10, {40, 20}, 12, 2, {7, 5}}, /* 60 do not fit: 30 for each disk */
-        {10, {0, 0, 0}, 12, 3, {4, 4, 4}},
-        {10, {1000, 0}, 12, 2, {11, 1}}, /* each has a layer */
-        {10, {0, 1000}, 12, 2, {1, 11}},
-        {10, {0, 0, UINT64_MAX}, 3, 3, {1, 1, 1}},
+        {{{1000, 0}, {1000, 0}}, 12, 2, {6, 6}}, /* all fits: as room is, whatever the disks are */
+        {{{UINT64_MAX, 9}, {UINT64_MAX, 1}}, 12, 2, {6, 6}},
+        {{{80, 0}, {160, 0}}, 12, 2, {5, 7}},
+        {{{80, 5}, {160, 1}}, 12, 2, {5, 7}},
+        {{{40, 0}, {20, 0}}, 12, 2, {7, 5}}, /* 60 do not fit: 30 for each disk */
+        {{{40, 7}, {20, 7}}, 12, 2, {7, 5}},
+        {{{40, 1}, {20, 2}}, 12, 2, {6, 6}}, /* 20 and 40 */
+        {{{40, 2}, {20, 1}}, 12, 2, {8, 4}},
+        {{{0, 3}, {0, 1}}, 12, 2, {9, 3}},
+        {{{0, 0}, {0, 3}, {0, 1}}, 12, 3, {4, 6, 2}}, /* not known: 2 */
+        {{{0, 0}, {0, 0}, {0, 0}}, 12, 3, {4, 4, 4}},
+        {{{1000, 1}, {0, 100}}, 12, 2, {11, 1}}, /* each has a layer */
+        {{{0, 0}, {1000, 0}}, 12, 2, {1, 11}},
+        {{{0, 0}, {0, 0}, {UINT64_MAX, 0}}, 3, 3, {1, 1, 1}},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         uint64_t layers[16];
         int32_t n_of[3] = {0};
         for (int32_t j = 0; j < table[i].n_layers; j++)
-            layers[j] = table[i].layer;
-        ranks_divide(layers, table[i].n_layers, table[i].room, table[i].n, n_of);
+            layers[j] = 10;
+        ranks_divide(layers, table[i].n_layers, table[i].means, table[i].n, n_of);
         for (int32_t j = 0; j < table[i].n; j++)
             assert_int_equal(n_of[j], table[i].want[j]);
     }
+}
+
+/* Machines are planned as ranks with the same memory are, which have none of MPI here. */
+static void compare_plan(const drey_engine_options *o, const uint64_t *budget)
+{
+    drey_rank_machine machines[MOST_RANKS];
+    drey_rank_plan plans[MOST_RANKS];
+    const drey_speeds speeds = {.memory_bytes_per_s = 1e9, .one_ops_per_s = 1e9};
+    double around = 0;
+    for (int32_t i = 0; i < MOST_RANKS; i++) {
+        machines[i] = (drey_rank_machine){.memory_bytes = budget[i] + RANKS_MPI_BYTES,
+                                          .disk_bytes_per_s = 1e6};
+        snprintf(machines[i].host, sizeof machines[i].host, "m%d", i);
+    }
+    MUST(drey_ranks_plan, o, &speeds, machines, MOST_RANKS, plans);
+    for (int32_t i = 0; i < MOST_RANKS; i++) {
+        drey_rank_info info;
+        assert_true(drey_ranks_describe(the.ranks, i, &info));
+        assert_int_equal(plans[i].rank.first_layer, info.first_layer);
+        assert_int_equal(plans[i].rank.n_layers, info.n_layers);
+        assert_string_equal(plans[i].rank.host, machines[i].host);
+        assert_true(plans[i].plan.alone_pass_s > 0);
+        around += i ? plans[i].plan.alone_pass_s : 0;
+    }
+    const drey_plan *lead = &plans[0].plan;
+    double own = lead->read_s > lead->compute_s ? lead->read_s : lead->compute_s;
+    assert_true(lead->alone_pass_s > around);
+    assert_true(lead->alone_pass_s <= 1.0001 * (around + own));
+    assert_true(lead->expected_tokens_per_s > 0);
+}
+
+/* Layers consist of their caches, so that a budget decides how many there are. */
+TEST(plans_divide_as_runs_do)
+{
+    enum { LONG = 80000 };
+    drey_model *m = usual_target();
+    drey_engine_options o = plain_options(m, LONG, 1), alone = o;
+    ranks_hello hello;
+    drey_plan plan;
+    MUST(engine_rank_hello, &alone, &hello);
+    MUST(drey_plan_make, &alone, NULL, &plan);
+    uint64_t layer = plan.kv_bytes / (uint64_t)m->shape.n_layers;
+    assert_true(layer >= 8 << 20);
+    const uint64_t narrow = hello.fixed_bytes + layer * 6 / 5,
+                   wide = hello.fixed_bytes + layer * 18 / 5,
+                   budget[MOST_RANKS] = {narrow, wide, narrow};
+    memcpy(budget_of_rank, budget, sizeof budget);
+    team_begin(MOST_RANKS, target_path(), 0, NULL, 0);
+    o.memory_bytes = budget[0];
+    o.ranks = the.ranks;
+    drey_engine *e;
+    MUST(drey_engine_open, &e, &o);
+    assert_int_equal(the.ranks->member[1].n_layers, 3);
+    compare_plan(&alone, budget);
+    drey_engine_close(&e);
+    team_end();
+    memset(budget_of_rank, 0, sizeof budget_of_rank);
+    drey_model_close(&m);
+}
+
+TEST(machines_that_cannot_be_planned)
+{
+    drey_model *m = usual_target();
+    const drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    drey_rank_machine machines[THREAD_RANKS] = {{.host = "large", .memory_bytes = 1 << 30},
+                                                {.host = "small", .memory_bytes = 1 << 20},
+                                                {.host = "third", .memory_bytes = 1 << 30}};
+    drey_rank_plan plans[THREAD_RANKS];
+    REFUSED(DREY_ERR_USAGE, "cannot share", drey_ranks_plan, &o, NULL, machines, 1, plans);
+    REFUSED(DREY_ERR_USAGE, "cannot share", drey_ranks_plan, &o, NULL, machines, 65, plans);
+    REFUSED(DREY_ERR_USAGE, "more than the model has layers (5)", drey_ranks_plan, &o, NULL,
+            machines, 6, plans);
+    REFUSED(DREY_ERR_MEMORY, "rank 1 (small): ", drey_ranks_plan, &o, NULL, machines, 3, plans);
+    drey_engine_options exits = o;
+    exits.exit = DREY_EXIT_FAST;
+    REFUSED(DREY_ERR_USAGE, "early exits", drey_ranks_plan, &exits, NULL, machines, 3, plans);
+    drey_model_close(&m);
 }
