@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes all packages and tries them out on bare systems: Debian 12 and 13 (or the RELEASEs that are
-# named) in a folder each, where a toy model has to write what the build here writes.
+# named) in a folder each, and busybox with musl, where a toy model has to write what the build here
+# writes.
 #   check.sh [--keep DIR] [RELEASE...]
 #     --keep   leaves packages and systems in DIR, for a look
 # The packages: scripts/package/deb.sh, with lintian if that is installed; static.sh, also for
@@ -73,10 +74,13 @@ else
     note "not run: the wheel, for which Python needs cffi"
 fi
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static || true)
-if ! [ -e /usr/lib/aarch64-linux-gnu/libedit.a ] || [ -z "$qemu" ]; then
-    note "not run: aarch64, for which static.sh lists packages; and qemu-user"
+code=0
+arm=$("$here/static.sh" --arch aarch64 "$made" 2>"$work/err") || code=$?
+if [ $code = 77 ] || [ -z "$qemu" ]; then
+    note "not run: aarch64: $([ $code = 77 ] && cat "$work/err" || echo "qemu-user is not installed")"
+elif [ $code != 0 ]; then
+    wrong "aarch64: $(tail -n 5 "$work/err")"
 else
-    arm=$("$here/static.sh" --arch aarch64 "$made")
     for cpu_tier in cortex-a53:neon neoverse-n1:dotprod max:i8mm; do
         cpu=${cpu_tier%:*} tier=${cpu_tier#*:}
         # The table has the best tier first, and "?" for one that the processor lacks.
@@ -130,5 +134,31 @@ with drey.Model("/check/toy.gguf", memory="256M", draft="lookup", threads=1) as 
     fi
     "$here/check-service.sh" boot "$root" || wrong "$release, the service"
 done
+
+# ---- A system without glibc: busybox and musl alone, as Alpine has them.
+root=$work/musl
+mkdir -p "$root/check" "$root/tmp" "$work/musl-packages"
+if (cd "$work/musl-packages" && apt-get download busybox-static musl) >"$work/err" 2>&1; then
+    for deb in "$work"/musl-packages/*.deb; do dpkg -x "$deb" "$root"; done
+    cp "$one_file" "$root/check/drey"
+    cp "$work/toy.gguf" "$root/check"
+    in=(chroot "$root" /bin/busybox env -i PATH=/bin)
+    writes "musl and busybox, one file" "${in[@]}" /check/drey "${text[@]}" -m /check/toy.gguf
+    # shellcheck disable=SC2016 # for the shell inside
+    if "${in[@]}" busybox sh -ec '/check/drey serve -m /check/toy.gguf --port 8199 --memory 64M >/check/log 2>&1 &
+        server=$! tries=0
+        until busybox wget -q -O /check/models http://127.0.0.1:8199/v1/models; do
+            [ $((tries += 1)) -lt 60 ] || exit 1
+            busybox sleep 1
+        done
+        kill $server; wait $server || true
+        busybox grep -q toy /check/models' >"$work/err" 2>&1; then
+        note "musl and busybox, a server: ok"
+    else
+        wrong "musl and busybox, a server: $(tail -n 3 "$work/err" "$root/check/log")"
+    fi
+else
+    note "not run: a system of busybox and musl, which could not be fetched: $(tail -n 1 "$work/err")"
+fi
 [ $failed = 0 ] && note "all is well"
 exit $failed

@@ -3,7 +3,7 @@
 #   static.sh [--arch aarch64] DIR [BUILD_DIR]
 # Writes DIR/drey-VERSION-ARCHITECTURE. BUILD_DIR, which is configured and built first: default
 # build, and build-ARCHITECTURE for another one than this machine's. That takes Debian's cross
-# compiler and the libraries of that architecture; what is missing is named.
+# compiler and the libraries of that architecture; what is missing is named, with exit status 77.
 # The file has everything but devices (OpenCL, CUDA): their libraries are loaded at run time, which
 # a static program cannot do.
 set -euo pipefail
@@ -23,12 +23,15 @@ if [ "$arch" != "$here" ]; then
     fi
     build=${2:-$source_dir/build-$arch} tools=aarch64-linux-gnu-
     libraries=/usr/lib/aarch64-linux-gnu
-    if ! command -v ${tools}gcc >/dev/null || ! [ -e $libraries/libedit.a ] || ! [ -e $libraries/liburing.a ] ||
-        ! [ -e $libraries/libpcre2-8.a ]; then
-        echo "static: needs a cross compiler and libraries for $arch. On Debian, as root:" >&2
+    missing=''
+    for name in edit pcre2-8 uring xxhash; do
+        [ -e "$libraries/lib$name.a" ] || missing+=" lib$name"
+    done
+    if ! command -v ${tools}gcc >/dev/null || [ -n "$missing" ]; then
+        echo "static: needs a cross compiler and libraries for $arch${missing:+ (missing:$missing)}. On Debian, as root:" >&2
         echo "  dpkg --add-architecture arm64 && apt-get update && apt-get install gcc-aarch64-linux-gnu \\" >&2
-        echo "    libedit-dev:arm64 libpcre2-dev:arm64 liburing-dev:arm64" >&2
-        exit 1
+        echo "    libedit-dev:arm64 libpcre2-dev:arm64 liburing-dev:arm64 libxxhash-dev:arm64" >&2
+        exit 77
     fi
     export PKG_CONFIG_LIBDIR=$libraries/pkgconfig:/usr/share/pkgconfig
     unset CFLAGS LDFLAGS CC # they are for this machine
