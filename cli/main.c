@@ -23,6 +23,7 @@ static const struct {
     {CLI_PULL, pull_main},
     {CLI_CONVERT, convert_main},
     {CLI_QUANTIZE, quantize_main},
+    {CLI_IMATRIX, imatrix_main},
     {CLI_INSPECT, inspect_main},
     {CLI_TOKENIZE, tokenize_main},
     {CLI_PERPLEXITY, perplexity_main},

@@ -40,6 +40,10 @@ const cli_usage cli_usages[] = {
      "Writes a model with fewer bits per weight. TYPE is Q8_0, Q6_K, Q5_K_M, Q4_K_M,\n"
      "Q3_K_M, Q2_K, IQ4_XS, F16 or another one of those that man drey lists.\n",
      "  drey quantize big.gguf tiny.gguf Q2_K --allow-requantize\n"},
+    {CLI_IMATRIX, "imatrix", "-m MODEL.gguf -o FILE", "what matters in a model, for quantize",
+     "Reads a text and writes how much the columns of each matrix matter for it: an\n"
+     "importance matrix, which drey quantize --imatrix and llama.cpp take.\n",
+     "  drey imatrix -m big.gguf -f text.txt -o big.imatrix.gguf\n"},
     {CLI_INSPECT, "inspect", "FILE.gguf", "header, keys and tensors of a file",
      "Checks a GGUF file of any architecture and shows its header, keys and tensors.\n",
      "  drey inspect model.gguf | less\n"},
@@ -245,8 +249,7 @@ static void make_with(help_text *h, const cli_usage *u, size_t n_lines)
 static void make_first(help_text *h)
 {
     add(h, "drey runs language models that are larger than memory, with a small model's\n"
-           "help, and writes exactly the text that the large model alone would have written.\n"
-           "\n");
+           "help, and writes exactly the text that the large model alone would have written.\n");
     for (size_t i = 0; i < cli_n_usages; i++) {
         const cli_usage *u = &cli_usages[i];
         char kinds[80], words[160];

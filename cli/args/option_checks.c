@@ -186,6 +186,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         REFUSE("name a model's folder, and the file to write");
     if (s->command == CLI_QUANTIZE && !s->quantize.type)
         REFUSE("name a model, the file to write, and a type such as Q4_K_M");
+    if (s->command == CLI_IMATRIX && !s->output)
+        REFUSE("name the file to write with -o FILE");
     if (s->command & CLI_OPERAND && !s->operand)
         REFUSE("name a %s", s->command == CLI_PREPARE  ? "model to prepare"
                             : s->command == CLI_PULL   ? "model to download: OWNER/NAME or a URL"

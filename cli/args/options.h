@@ -30,7 +30,8 @@ typedef enum cli_command {
     CLI_VERIFY = 1 << 17,
     CLI_PULL = 1 << 18,
     CLI_QUANTIZE = 1 << 19,
-    CLI_CONVERT = 1 << 20
+    CLI_CONVERT = 1 << 20,
+    CLI_IMATRIX = 1 << 21
 } cli_command;
 
 /* Commands that take a file or a name without -m. */
@@ -73,7 +74,7 @@ typedef struct cli_drafting {
     float exit_threshold;  /* 0: the file's; train exit: what is usual */
 } cli_drafting;
 
-/* run, chat: the text; run and perplexity: file; tokenize: special; serve, train: n_predict. */
+/* run, chat: the text; run, perplexity and imatrix: file; tokenize: special; serve, train: n_predict. */
 typedef struct cli_text {
     const char *prompt, *file, *system;
     const char *stops[CLI_MAX_STOPS];
@@ -143,7 +144,7 @@ typedef struct cli_settings {
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
     const char *json;    /* NULL: none */
     const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
-                            folder. convert, quantize: the second operand */
+                            folder. convert, quantize: the second operand; imatrix: the file */
     const char *operand; /* inspect, prepare, report: the file. pull: a name or URL. convert: the
                             folder */
 
@@ -156,7 +157,7 @@ typedef struct cli_settings {
     struct {
         bool check, force, planes;
         bool dry_run; /* pull */
-    } prepare;        /* force: pull, convert and quantize as well */
+    } prepare;        /* force: pull, convert, quantize and imatrix as well */
     struct {
         const char *type;       /* the third operand */
         const char *importance; /* NULL: none */
@@ -171,7 +172,7 @@ typedef struct cli_settings {
     } tokens; /* tokenize */
     struct {
         int32_t window, unscored; /* unscored: of a window's tokens, 0 is 1 */
-    } scoring;                    /* perplexity */
+    } scoring;                    /* perplexity; imatrix: window */
     bool show;                    /* tune */
 } cli_settings;
 

@@ -9,6 +9,7 @@ int chat_main(const cli_settings *settings);
 int serve_main(const cli_settings *settings);
 int plan_main(const cli_settings *settings);
 int quantize_main(const cli_settings *settings);
+int imatrix_main(const cli_settings *settings);
 int pull_main(const cli_settings *settings);
 int convert_main(const cli_settings *settings);
 int inspect_main(const cli_settings *settings);

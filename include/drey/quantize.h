@@ -1,4 +1,5 @@
-/* Quantising models: other files of a model, with fewer bits per weight. */
+/* Quantising models: other files of a model, with fewer bits per weight; and what says which bits
+ * matter. */
 #ifndef DREY_QUANTIZE_H
 #define DREY_QUANTIZE_H
 
@@ -44,6 +45,45 @@ DREY_API drey_status drey_quantize(const drey_quantize_options *options,
 
 /* The name of type i: "Q4_K_M"; NULL: there are no more. Static. */
 DREY_API const char *drey_quantize_type(int32_t i);
+
+/* ---- Importance matrices ---- */
+
+typedef struct drey_imatrix_options {
+    /* As for drey_engine_open: target, threads, memory, tier. What it says of drafting, sessions,
+     * n_context and progress is ignored. */
+    const drey_engine_options *engine;
+    const int32_t *ids; /* [n_ids], at least 1: the text without BOS; borrowed for the call */
+    size_t n_ids;
+    int32_t window;      /* tokens that are read together, each window for itself; 0: 512. A window
+                           begins with BOS where the model's texts do */
+    const char *dataset; /* the text's name, for the file; NULL: none */
+    const char *output;  /* the file that is written, GGUF as llama.cpp has it */
+    bool force;          /* replaces a file of that name */
+    /* Each may be NULL. progress with DREY_PROGRESS_PROMPT of all tokens, and as for an engine;
+     * go_on from time to time: false ends the call with DREY_ERR_CANCELLED. */
+    drey_progress_fn *progress;
+    bool (*go_on)(void *user);
+    void *user;
+    uint64_t reserved[8]; /* zero */
+} drey_imatrix_options;
+DREY_API void drey_imatrix_options_init(drey_imatrix_options *options);
+
+typedef struct drey_imatrix_report {
+    int64_t n_tokens;     /* that were read, BOS included */
+    int32_t n_windows;    /* the last may be shorter */
+    int32_t n_matrices;   /* in the file */
+    int32_t n_experts;    /* of all layers; 0: the model is no mixture */
+    int32_t n_unused;     /* of them those that no token has used */
+    uint64_t reserved[4]; /* zero */
+} drey_imatrix_report;
+
+/* Reads a text and writes how much the columns of each matrix matter for it: sums of squares of
+ * what the layers' matrices are multiplied with, of experts each for itself. The head is left out.
+ * The same model and text give the same file, whatever the threads and the memory. The file appears
+ * complete or not at all. The report may be NULL. DREY_ERR_UNSUPPORTED: the model has an encoder.
+ */
+DREY_API drey_status drey_imatrix(const drey_imatrix_options *options, drey_imatrix_report *report,
+                                  drey_error *err);
 
 #ifdef __cplusplus
 }

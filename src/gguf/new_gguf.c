@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/hash.h"
 #include "common/new_file.h"
+#include "common/path.h"
 #include "gguf/header.h"
 
 enum { USUAL_ALIGN = 32, VERSION = 3 };
@@ -287,6 +289,27 @@ drey_status new_gguf_stream(const new_gguf *g, const char *path, gguf_fill_fn *f
         status = new_file_end(&f, write_all(g, &f, front, n_front, fill, user, err), err);
     free(front);
     return status;
+}
+
+drey_status new_gguf_check_output(const char *path, const gguf *of, const char *read, bool force,
+                                  drey_error *err)
+{
+    char *partial = new_file_partial(path);
+    if (!partial)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for a file's name");
+    bool is_read = read && path_same_file(path, read);
+    for (int32_t i = 0; i < gguf_n_parts(of); i++)
+        is_read |= path_same_file(path, gguf_part_path(of, i)) ||
+                   path_same_file(partial, gguf_part_path(of, i));
+    free(partial);
+    if (is_read)
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
+                  "%s, or %s.partial that it grows as, is what is read; name another file",
+                  SHOWN_PATH(path), SHOWN_PATH(path));
+    if (!force && access(path, F_OK) == 0)
+        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_FORCE,
+                  "%s exists; name another file, or have it overwritten", SHOWN_PATH(path));
+    return DREY_OK;
 }
 
 drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err)

@@ -43,6 +43,10 @@ void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t
                      uint32_t n_dims, const void *bytes, uint64_t n_bytes);
 /* XXH64 of the tensors' bytes so far, one after another: for a key of the file. */
 uint64_t new_gguf_data_hash(const new_gguf *g);
+/* That a file may be written there: the path and its .partial are no part of the model `of` and not
+ * `read` (NULL: none), and no file is there unless `force`. DREY_ERR_USAGE. */
+drey_status new_gguf_check_output(const char *path, const gguf *of, const char *read, bool force,
+                                  drey_error *err);
 /* Writes the file completely or not at all (common/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err);
 

@@ -329,6 +329,15 @@ static void each_run(model_pass *p, void (*step)(const model_pass *p, int32_t i)
         pool_run(p->r->pool, runs_thread, &job);
 }
 
+/* Run i of the batch reads these rows. */
+static void show_input(const model_pass *p, int32_t i, const weight *matrix, const float *rows)
+{
+    const pass_inputs *inputs = p->r->inputs;
+    const expert_run *run = &wave_of(p)->run[i];
+    if (inputs)
+        inputs->see(inputs->user, matrix, run->expert, rows, p->source_ld, run->n);
+}
+
 void mixture_begin_up(model_pass *p)
 {
     workspace *ws = p->r->ws;
@@ -343,6 +352,7 @@ void mixture_begin_up(model_pass *p)
     for (int32_t i = v->from; i < v->to; i++) {
         void **acts = ws->mixture.acts + i * ACT_KINDS;
         int64_t at = ws->mixture.at[i] * ld;
+        show_input(p, i, of[EXPERT_GATE].all, p->source + v->run[i].first * p->source_ld);
         experts_product(to++, p->r->weights, i, EXPERT_GATE, ws->gate + at, ld, acts);
         experts_product(to++, p->r->weights, i, EXPERT_UP, ws->up + at, ld, acts);
     }
@@ -359,10 +369,12 @@ void mixture_begin_down(model_pass *p)
     pass_set_source(p, ws->gate, pass_ff_ld(p), down->form.k, &down, 1);
     place_acts(p);
     each_run(p, activate);
-    for (int32_t i = v->from; i < v->to; i++)
+    for (int32_t i = v->from; i < v->to; i++) {
+        show_input(p, i, down, p->source + ws->mixture.at[i] * p->source_ld);
         experts_product(to++, p->r->weights, i, EXPERT_DOWN,
                         ws->mixture.rows + v->run[i].first * ld, ld,
                         ws->mixture.acts + i * ACT_KINDS);
+    }
     product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
 }
 

@@ -69,6 +69,9 @@ enum {
 
 static void open_product(model_pass *p, int stage, const product *products, int32_t n)
 {
+    const pass_inputs *inputs = p->r->inputs;
+    if (inputs)
+        inputs->see(inputs->user, products->matrix, -1, p->source, p->source_ld, p->n_rows);
     product_begin(p->r->weights, products, n, p->r->ws->acts, p->n_rows);
     p->stage = stage;
     p->in_product = true;

@@ -91,6 +91,15 @@ typedef struct pass_route {
     int32_t (*guess)(void *user, const model_pass *p, int32_t *expert);
 } pass_route;
 
+/* For measurements: sees what matrices are multiplied with, before each product. n rows [n][ld] of
+ * matrix->form.k numbers, which are borrowed for the call. matrix: the first of those that read
+ * them; of an expert the layer's matrix that has all of them. expert: -1 where it is of none. */
+typedef struct pass_inputs {
+    void (*see)(void *user, const weight *matrix, int32_t expert, const float *rows, int64_t ld,
+                int32_t n);
+    void *user;
+} pass_inputs;
+
 /* Layers after the own ones, which others compute (ranks/ranks.h). */
 typedef struct pass_beyond {
     void *user;
@@ -119,6 +128,7 @@ typedef struct runner {
     void *loading_user;
     trace *trace; /* of products and attention, waiting for threads included; may be NULL */
     const pass_route *route;   /* of the routers' choice; may be NULL */
+    const pass_inputs *inputs; /* of the products; may be NULL */
     const pass_beyond *beyond; /* NULL: all layers are here */
 } runner;
 

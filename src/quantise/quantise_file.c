@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/new_file.h"
 #include "common/path.h"
 #include "drey/quantize.h"
 #include "kernel/kernel.h"
@@ -87,28 +85,6 @@ static drey_status check_options(const drey_quantize_options *o, const file_type
     if (o->n_threads < 0 || o->n_threads > DREY_MAX_THREADS)
         FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_N_THREADS, "threads are 1 to %d",
                   DREY_MAX_THREADS);
-    return DREY_OK;
-}
-
-static drey_status check_output(const quantising *q, drey_error *err)
-{
-    const char *path = q->o->output;
-    char *partial = new_file_partial(path);
-    if (!partial)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for a file's name");
-    bool is_input = false;
-    for (int32_t i = 0; i < gguf_n_parts(q->source); i++)
-        is_input |= path_same_file(path, gguf_part_path(q->source, i)) ||
-                    path_same_file(partial, gguf_part_path(q->source, i));
-    is_input |= q->o->importance && path_same_file(path, q->o->importance);
-    free(partial);
-    if (is_input)
-        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_OUTPUT,
-                  "%s, or %s.partial that it grows as, is what is read; name another file",
-                  SHOWN_PATH(path), SHOWN_PATH(path));
-    if (!q->o->force && access(path, F_OK) == 0)
-        FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_FORCE,
-                  "%s exists; name another file, or have it overwritten", SHOWN_PATH(path));
     return DREY_OK;
 }
 
@@ -403,7 +379,7 @@ static drey_status quantise(quantising *q, const file_type *as, drey_error *err)
 {
     const drey_quantize_options *o = q->o;
     TRY(gguf_open(&q->source, o->input, err));
-    TRY(check_output(q, err));
+    TRY(new_gguf_check_output(o->output, q->source, o->importance, o->force, err));
     if (o->importance) {
         TRY(importance_read(&q->importance, o->importance, err));
         TRY(importance_check(&q->importance, o->importance, q->source, err));

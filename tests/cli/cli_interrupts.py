@@ -164,6 +164,27 @@ for i in range(30):
 if n_over == 30:
     wrong("SIGINT in perplexity: no signal came in time")
 
+# While an importance matrix is measured: there is no file then, nor a part of one.
+n_over = 0
+for i in range(10):
+    child = subprocess.Popen([drey, "imatrix", "-m", draft, "-t", "1", "--window", "64", "-o", tmp + "/im", "--force",
+                              "-f", tmp + "/corpus"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child.stderr.readline()  # it has begun
+    time.sleep(0.0017 * i)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=300)
+    over = child.returncode == 0 and out.startswith("written: ")
+    n_over += over
+    if not over and (child.returncode not in (130, -2) or out):
+        wrong("SIGINT in imatrix: exit code", child.returncode, out, err[-300:])
+    left = [name for name in os.listdir(tmp) if name.startswith("im")]
+    if left != (["im"] if over else []):
+        wrong("SIGINT in imatrix: files", left)
+    if over:
+        os.remove(tmp + "/im")
+if n_over == 10:
+    wrong("SIGINT in imatrix: no signal came in time")
+
 env["FAULT_US"] = "5000"  # a text of half a minute
 child = start()
 child.stdout.readline()  # the first token

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# drey quantize: a model with fewer bits that runs, and what is refused with a sentence.
+# drey quantize: a model with fewer bits that runs, and what is refused with a sentence. drey imatrix, and that quantize
+# takes what it writes.
 #   cli_quantize.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 
@@ -29,5 +30,26 @@ refused 1 "no importance matrix" "$drey" quantize "$tmp/f16.gguf" "$tmp/no.gguf"
 refused 1 "MiB of memory" "$drey" quantize "$tmp/f16.gguf" "$tmp/no.gguf" Q4_K_M --memory 1M
 head -c 100000 "$tmp/f16.gguf" >"$tmp/cut.gguf"
 refused 1 "not all there" "$drey" quantize "$tmp/cut.gguf" "$tmp/no.gguf" Q4_K_M
+# 3. What matters, by a text: the same in any number of threads and memory, and it changes the result.
+im() { ends 0 "$drey" imatrix -m "$tmp/q8.gguf" --window 64 "$@"; }
+im -f CONTRIBUTING.md -o "$tmp/im" -t 1
+has "$tmp/out" "^written: [0-9]+ matrices, over [0-9]+ tokens in [0-9]+ windows$"
+has "$tmp/err" "^reading: "
+im -o "$tmp/im2" -t 2 --memory 400M -q <CONTRIBUTING.md
+[ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "imatrix -q: $(cat "$tmp/out" "$tmp/err")"
+im -f CONTRIBUTING.md -o "$tmp/im2" -t 2 --memory 400M --force
+same "imatrix: threads and memory" "$tmp/im" "$tmp/im2"
+ends 0 "$drey" inspect "$tmp/im"
+has "$tmp/out" "imatrix.datasets .*CONTRIBUTING.md"
+q "$tmp/f16.gguf" "$tmp/with.gguf" Q4_K_M --imatrix "$tmp/im"
+has "$tmp/out" "^2 have no entry in the importance matrix$" # embedding and head
+cmp -s "$tmp/m.gguf" "$tmp/with.gguf" && wrong "importance changes nothing"
+refused 2 "name the file to write with -o" "$drey" imatrix -m "$tmp/q8.gguf"
+refused 2 "exists; name another file.*--force" "$drey" imatrix -m "$tmp/q8.gguf" -f CONTRIBUTING.md -o "$tmp/im"
+refused 2 "would write over" "$drey" imatrix -m "$tmp/q8.gguf" -f CONTRIBUTING.md -o "$tmp/q8.gguf" --force
+refused 2 "the text is empty" "$drey" imatrix -m "$tmp/q8.gguf" -o "$tmp/no.gguf"
+refused 1 "cannot open" "$drey" imatrix -m "$tmp/q8.gguf" -o "$tmp/no.gguf" -f "$tmp/none"
+refused 1 "memory" "$drey" imatrix -m "$tmp/q8.gguf" -o "$tmp/no.gguf" -f CONTRIBUTING.md --memory 1M
+refused 1 "cannot write .*No such file" "$drey" imatrix -m "$tmp/q8.gguf" -f CONTRIBUTING.md -o "$tmp/no/such"
 [ -z "$(find "$tmp" -name "no.gguf*")" ] || wrong "a refusal left a file"
 exit $failed

@@ -1,5 +1,5 @@
 /* Writes the first inputs of a fuzz target; run by hand when a format changes.
- * Usage: make_corpus gguf|exit|medusa FOLDER */
+ * Usage: make_corpus gguf|exit|medusa|importance FOLDER */
 #include "support/heads_file.h"
 #include "support/predictors.h"
 #include "support/toy.h"
@@ -166,6 +166,69 @@ static void make_medusa(void)
     heads_file_write(path_of("accuracy"), &h);
 }
 
+/* ---- importance: good files of both kinds, and files that say one thing that cannot be ---- */
+
+enum { COLUMNS = 4 };
+
+static void put_floats(gguf_writer *w, int32_t n, float value)
+{
+    for (int32_t i = 0; i < n; i++)
+        writer_put(w, &value, sizeof value);
+    writer_align(w, 32);
+}
+
+/* Sums of n experts, or 1, of one matrix, or twice the same; and of each the count. */
+static void save_sums(const char *name, int32_t n, int32_t n_counts, float sum, float count)
+{
+    gguf_writer w = {0};
+    writer_begin(&w, 2, 4);
+    writer_key_text(&w, "general.type", "imatrix");
+    writer_key_array(&w, "imatrix.datasets", GGUF_STRING, 1);
+    writer_string(&w, "text\x1b");
+    writer_key_u32(&w, "imatrix.chunk_count", 3);
+    writer_key_u32(&w, "imatrix.chunk_size", 512);
+    const uint64_t at = ((uint64_t)n * COLUMNS * sizeof(float) + 31) / 32 * 32;
+    writer_tensor(&w, "blk.0.attn_q.weight.in_sum2", TYPE_F32, (int64_t[]){COLUMNS, n}, 2, 0);
+    writer_tensor(&w, "blk.0.attn_q.weight.counts", TYPE_F32, (int64_t[]){1, n_counts}, 2, at);
+    writer_align(&w, 32);
+    put_floats(&w, n * COLUMNS, sum);
+    put_floats(&w, n_counts, count);
+    save_gguf(&w, name);
+}
+
+/* Of the older kind. */
+static void save_old(const char *name, int32_t n_entries, int32_t n_said, const char *matrix)
+{
+    gguf_writer w = {0};
+    writer_u32(&w, (uint32_t)n_entries);
+    for (int32_t i = 0; i < n_entries; i++) {
+        writer_u32(&w, (uint32_t)strlen(matrix));
+        writer_put(&w, matrix, strlen(matrix));
+        writer_u32(&w, 2);
+        writer_u32(&w, (uint32_t)n_said);
+        for (int32_t j = 0; j < COLUMNS; j++)
+            writer_put(&w, &(float){1}, sizeof(float));
+    }
+    writer_u32(&w, 3);
+    writer_u32(&w, 4);
+    writer_put(&w, "text", 4);
+    save_gguf(&w, name);
+}
+
+static void make_importance(void)
+{
+    save_sums("one", 1, 1, 10, 5);
+    save_sums("experts", 3, 3, 10, 5);
+    save_sums("unused", 2, 2, 0, 0);
+    save_sums("counts", 2, 1, 10, 5);
+    save_sums("negative", 1, 1, -1, 5);
+    save_sums("nan", 1, 1, NAN, 5);
+    save_old("old", 1, COLUMNS, "blk.0.attn_q.weight");
+    save_old("old-twice", 2, COLUMNS, "blk.0.attn_q.weight");
+    save_old("old-long", 1, 1 << 27, "blk.0.attn_q.weight");
+    save_old("old-name", 1, COLUMNS, "a\nb");
+}
+
 int main(int n_args, char **args)
 {
     const char *subject = n_args == 3 ? args[1] : "";
@@ -176,6 +239,8 @@ int main(int n_args, char **args)
         make_exit();
     else if (strcmp(subject, "medusa") == 0)
         make_medusa();
+    else if (strcmp(subject, "importance") == 0)
+        make_importance();
     else
         return 2;
     return failed;

@@ -1,0 +1,90 @@
+/* drey imatrix: how much the columns of a model's matrices matter for a text, for drey quantize.
+ *
+ * Ctrl-C and kill end it after the product that is under way, and nothing is written. */
+#include "cli/commands/commands.h"
+#include "cli/commands/models.h"
+#include "cli/files/input.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+#include "common/path.h"
+#include "drey/quantize.h"
+
+#include <stdlib.h>
+
+typedef struct measuring {
+    const cli_settings *settings;
+    models models;
+    int32_t *ids; /* [n_ids] */
+    size_t n_ids;
+    progress progress;
+} measuring;
+
+static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    progress *p = &((measuring *)user)->progress;
+    p->label = what == DREY_PROGRESS_PROMPT ? "reading" : NULL;
+    progress_report(p, what, done, total);
+}
+
+static drey_status take_text(measuring *m, drey_error *err)
+{
+    char *text = NULL;
+    size_t n_bytes = 0;
+    input_limit limit = input_limit_memory(m->settings->common.memory_bytes, INPUT_AS_IDS);
+    drey_status status =
+        input_read(m->settings->text.file, "the text", &limit, &text, &n_bytes, err);
+    if (status == DREY_OK)
+        status = input_tokens(m->models.target, text, n_bytes, 0, 0, &m->ids, &m->n_ids, err);
+    free(text);
+    return status;
+}
+
+static void show_report(const cli_settings *s, const drey_imatrix_report *r)
+{
+    if (s->quiet)
+        return;
+    printf("written: %d matrices, over %lld tokens in %d windows\n", r->n_matrices,
+           (long long)r->n_tokens, r->n_windows);
+    if (r->n_unused)
+        printf("%d of %d experts have read nothing of this text: a longer or more varied one would "
+               "measure them\n",
+               r->n_unused, r->n_experts);
+}
+
+static drey_status measure(measuring *m, drey_error *err)
+{
+    const cli_settings *s = m->settings;
+    drey_imatrix_report report;
+    drey_imatrix_options o;
+    TRY(models_open(&m->models, s, err));
+    TRY(take_text(m, err));
+    const drey_engine_options engine = models_engine_options(&m->models, s, 0);
+    drey_imatrix_options_init(&o);
+    o.engine = &engine;
+    o.ids = m->ids;
+    o.n_ids = m->n_ids;
+    o.window = s->scoring.window;
+    o.dataset = s->text.file ? path_name(s->text.file) : NULL;
+    o.output = s->output;
+    o.force = s->prepare.force;
+    o.progress = on_progress;
+    o.go_on = signals_go_on;
+    o.user = m;
+    signals_note();
+    TRY(drey_imatrix(&o, &report, err));
+    progress_clear(&m->progress);
+    show_report(s, &report);
+    return DREY_OK;
+}
+
+int imatrix_main(const cli_settings *s)
+{
+    measuring m = {.settings = s, .progress.quiet = s->quiet};
+    drey_error err = {0};
+    drey_status status = measure(&m, &err);
+    progress_clear(&m.progress);
+    models_close(&m.models);
+    free(m.ids);
+    return exit_with(status, &err);
+}
