@@ -74,7 +74,8 @@ typedef struct cli_drafting {
     float exit_threshold;  /* 0: the file's; train exit: what is usual */
 } cli_drafting;
 
-/* run, chat: the text; run, perplexity and imatrix: file; tokenize: special; serve, train: n_predict. */
+/* run, chat: the text; run, perplexity, imatrix: file; tokenize: special; serve, train:
+ * n_predict. */
 typedef struct cli_text {
     const char *prompt, *file, *system;
     const char *stops[CLI_MAX_STOPS];

@@ -219,7 +219,8 @@ drey_status importance_read(importance *m, const char *path, drey_error *err)
     drey_status status = read_open(m, &r, err);
     file_close(&r.file);
     TRY(status);
-    qsort(m->entry, (size_t)m->n_entries, sizeof *m->entry, by_name);
+    if (m->n_entries > 0)
+        qsort(m->entry, (size_t)m->n_entries, sizeof *m->entry, by_name);
     return check_numbers(m, path, err);
 }
 

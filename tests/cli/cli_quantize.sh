@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# drey quantize: a model with fewer bits that runs, and what is refused with a sentence. drey imatrix, and that quantize
-# takes what it writes.
+# drey quantize: a model with fewer bits that runs, and what is refused with a sentence.
+# drey imatrix, and that quantize takes what it writes.
 #   cli_quantize.sh DREY MAKE_TOY
 . "$(dirname "$0")/shell.sh"
 
@@ -30,7 +30,7 @@ refused 1 "no importance matrix" "$drey" quantize "$tmp/f16.gguf" "$tmp/no.gguf"
 refused 1 "MiB of memory" "$drey" quantize "$tmp/f16.gguf" "$tmp/no.gguf" Q4_K_M --memory 1M
 head -c 100000 "$tmp/f16.gguf" >"$tmp/cut.gguf"
 refused 1 "not all there" "$drey" quantize "$tmp/cut.gguf" "$tmp/no.gguf" Q4_K_M
-# 3. What matters, by a text: the same in any number of threads and memory, and it changes the result.
+# 3. What matters, by a text: the same in any number of threads and memory. It changes the result.
 im() { ends 0 "$drey" imatrix -m "$tmp/q8.gguf" --window 64 "$@"; }
 im -f CONTRIBUTING.md -o "$tmp/im" -t 1
 has "$tmp/out" "^written: [0-9]+ matrices, over [0-9]+ tokens in [0-9]+ windows$"
