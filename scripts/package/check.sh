@@ -137,7 +137,8 @@ done
 
 # ---- A system without glibc: busybox and musl alone, as Alpine has them.
 root=$work/musl
-mkdir -p "$root/check" "$root/tmp" "$work/musl-packages"
+mkdir -p "$root/check" "$root/tmp" "$root/dev" "$work/musl-packages"
+mknod -m 666 "$root/dev/null" c 1 3
 if (cd "$work/musl-packages" && apt-get download busybox-static musl) >"$work/err" 2>&1; then
     for deb in "$work"/musl-packages/*.deb; do dpkg -x "$deb" "$root"; done
     cp "$one_file" "$root/check/drey"
@@ -145,7 +146,7 @@ if (cd "$work/musl-packages" && apt-get download busybox-static musl) >"$work/er
     in=(chroot "$root" /bin/busybox env -i PATH=/bin)
     writes "musl and busybox, one file" "${in[@]}" /check/drey "${text[@]}" -m /check/toy.gguf
     # shellcheck disable=SC2016 # for the shell inside
-    if "${in[@]}" busybox sh -ec '/check/drey serve -m /check/toy.gguf --port 8199 --memory 64M >/check/log 2>&1 &
+    if "${in[@]}" busybox sh -ec '/check/drey serve -m /check/toy.gguf --port 8199 --memory 256M >/check/log 2>&1 &
         server=$! tries=0
         until busybox wget -q -O /check/models http://127.0.0.1:8199/v1/models; do
             [ $((tries += 1)) -lt 60 ] || exit 1
