@@ -27,8 +27,8 @@
 enum { RANKS_MOST = 64, RANKS_PROTOCOL = 2 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
-/* What MPI's libraries take of a rank's budget, about: Open MPI 4.1.4. */
-enum { RANKS_MPI_BYTES = 48 << 20 };
+/* What MPI adds to the memory that a rank's plan counts for the program: Open MPI 4.1.4. */
+enum { RANKS_MPI_BYTES = 8 << 20 };
 
 typedef enum ranks_kind {
     RANKS_HELLO = 1,
