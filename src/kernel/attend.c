@@ -6,6 +6,7 @@
  * a batch. */
 #include "kernel/attend.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -143,7 +144,7 @@ static void dense_block(const attention *a, attend_block *b, int32_t start, int3
     size_t row = (size_t)a->head_dim * kv_number_bytes(a->format);
     size_t scales = (bytes - KV_GROUP * row) / KV_GROUP; /* of a row */
     for (int32_t j = 0; j < count; j += KV_GROUP) {
-        size_t at = (size_t)((start + j) / KV_GROUP) * bytes;
+        size_t at = (size_t)((start - a->base + j) / KV_GROUP) * bytes;
         b->keys[j / KV_GROUP] = a->keys + at;
         const uint8_t *value = a->values + at, *d = value + KV_GROUP * row;
         for (int32_t i = 0; i < KV_GROUP; i++) { /* whole groups: every block takes this way */
@@ -158,7 +159,7 @@ static void dense_block(const attention *a, attend_block *b, int32_t start, int3
 static int32_t slot_of(const attention *a, int32_t row, int32_t position)
 {
     int32_t on_path = position - a->n_prefix[row];
-    return on_path < 0 ? position : a->path[row * a->path_ld + on_path];
+    return on_path < 0 ? position - a->base : a->path[row * a->path_ld + on_path];
 }
 
 /* The key of a slot as a row; j: its place in the block. */
@@ -204,7 +205,7 @@ static int32_t first_sparse_group(const pair_batch *r, int32_t start)
     int32_t least = INT32_MAX, prefix = max_i32(r->n_dense, start);
     for (int32_t row = r->first_row; row < r->last_row; row++) {
         if (a->n_prefix[row] > prefix)
-            least = min_i32(least, prefix);
+            least = min_i32(least, prefix - a->base);
         for (int32_t i = 0; i < a->n_path[row]; i++)
             least = min_i32(least, a->path[row * a->path_ld + i]);
     }
@@ -348,18 +349,45 @@ static void rest_of_rows(pair_batch *r)
     attend_end(r->a, r->first, &all);
 }
 
+/* What another call left of the batch's pairs, or leaves to the next one. */
+static void load_kept(const pair_batch *r)
+{
+    const attention *a = r->a;
+    const float *m = a->kept + r->first, *l = m + (int64_t)a->n_rows * a->n_q;
+    memcpy(r->pairs.m, m, (size_t)r->n * sizeof *m);
+    memcpy(r->pairs.l, l, (size_t)r->n * sizeof *l);
+}
+
+static void keep(const pair_batch *r)
+{
+    const attention *a = r->a;
+    float *m = a->kept + r->first, *l = m + (int64_t)a->n_rows * a->n_q;
+    memcpy(m, r->pairs.m, (size_t)r->n * sizeof *m);
+    memcpy(l, r->pairs.l, (size_t)r->n * sizeof *l);
+}
+
 void attend(const attention *a, int32_t first, int32_t last, void *scratch)
 {
+    assert(a->base % ATTEND_BLOCK == 0 && a->end % ATTEND_BLOCK == 0);
     if (a->more) {
+        assert(a->base == 0 && a->end == 0);
         attend_reference(a, first, last, scratch);
         return;
     }
     for (int32_t n; first < last; first += n) {
         n = same_block(a, first, min_i32(last - first, ATTEND_PAIRS));
         pair_batch r = batch_make(a, first, n, scratch);
+        int32_t begin = max_i32(r.first_block, a->base / ATTEND_BLOCK);
+        if (a->end && begin >= a->end / ATTEND_BLOCK)
+            continue; /* windows that begin after it */
         batch_pack(&r);
-        dense_blocks(&r, r.first_block, r.n_dense / ATTEND_BLOCK);
-        rest_of_rows(&r);
+        if (begin > r.first_block)
+            load_kept(&r);
+        dense_blocks(&r, begin, (a->end ? a->end : r.n_dense) / ATTEND_BLOCK);
+        if (a->end)
+            keep(&r);
+        else
+            rest_of_rows(&r);
     }
 }
 

@@ -37,7 +37,7 @@ static int32_t rows_of_task(const attend_layer *l)
 /* Then all rows begin at block 0. */
 bool attend_can_split(const attention *a)
 {
-    if (a->more)
+    if (a->more || a->base || a->end)
         return false;
     for (int32_t row = 0; a->window > 0 && row < a->n_rows; row++)
         if (a->n_prefix[row] + a->n_path[row] > a->window)
@@ -76,6 +76,8 @@ attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32
     a.keys += (size_t)head * l->head_bytes;
     a.values += (size_t)head * l->head_bytes;
     a.key_head = head;
+    if (a.kept)
+        a.kept += (int64_t)head * 2 * a.n_rows * a.n_q;
     a.q += head * width;
     a.out += head * width;
     *first = row * a.n_q;

@@ -330,6 +330,12 @@ typedef struct attention {
     float *out;
     int64_t ld;
     const attend_more *more; /* borrowed; NULL, most often: neither bias nor second cache */
+    /* Of positions in several places, one call of attend after the other: this one folds those of
+     * [base, end), whole blocks that every n_prefix has; the last one, of end 0, all from base on,
+     * and the end. Position p < n_prefix[r] is in slot p - base. Calls may differ in everything but
+     * what rows see; the sums between them are in `out`. */
+    int32_t base, end; /* 0, most often */
+    float *kept;       /* [2][n_rows * n_q]: m and l between calls; a head's of a layer's */
 } attention;
 
 /* Pairs first .. last - 1, from beginning to end. With a bias or a second cache this is
@@ -362,8 +368,8 @@ void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_firs
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
                    bool has_tail, float *partials, void *scratch);
 
-/* Whether it may be computed in partials: no row's window leaves anything out, and there is neither
- * a bias nor a second cache. */
+/* Whether it may be computed in partials: no row's window leaves anything out, there is neither a
+ * bias nor a second cache, and it is one call. */
 bool attend_can_split(const attention *a);
 
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,

@@ -401,6 +401,98 @@ TEST(test_windows)
         }
 }
 
+/* The slots from `slot` on, alone, between pages that nobody may touch: as a cache has them whose
+ * positions are in several places. */
+static guarded slots_from(const problem *p, const guarded *of, int32_t slot, int32_t end)
+{
+    size_t at = kv_head_bytes(p->format, slot, p->dim);
+    guarded part = guard_alloc(kv_head_bytes(p->format, end, p->dim) - at);
+    memcpy(part.data, (const uint8_t *)of->data + at, part.size_bytes);
+    return part;
+}
+
+/* One call over positions [base, end), or from base on (end 0). */
+static void fold_part(problem *p, const attention *whole, int32_t base, int32_t end)
+{
+    attention a = *whole;
+    int32_t slots_end = end ? end : p->n_slots;
+    guarded keys = slots_from(p, &p->cache_keys, base, slots_end);
+    guarded values = slots_from(p, &p->cache_values, base, slots_end);
+    a.keys = keys.data;
+    a.values = values.data;
+    a.base = base;
+    a.end = end;
+    memset(p->scratch.data, 0xff, p->scratch.size_bytes);
+    attend_layer l = {.head = a, .n_heads = 1, .n_threads = 2};
+    attend_cut(&l);
+    attend_work(&l, p->scratch.data);
+    guard_free(&keys);
+    guard_free(&values);
+}
+
+/* All rows over the blocks before their prefixes' ends in `n_parts` places, and the rest. */
+static void check_places(problem *p, int32_t n_parts)
+{
+    int32_t n_blocks = p->n_prefix[0];
+    for (int32_t r = 1; r < p->n_rows; r++)
+        n_blocks = p->n_prefix[r] < n_blocks ? p->n_prefix[r] : n_blocks;
+    n_blocks /= ATTEND_BLOCK;
+    int32_t own_path[16000], *path = p->path;
+    int32_t n_path = p->n_rows * p->n_positions;
+    assert_true(n_path <= (int32_t)COUNT_OF(own_path));
+    const int32_t base = n_blocks * ATTEND_BLOCK;
+    for (int32_t i = 0; i < n_path; i++)
+        own_path[i] = path[i] - base;
+    guarded kept = guard_alloc(2 * (size_t)(p->n_rows * p->n_q) * sizeof(float));
+    FOR_EACH_TIER(t)
+    {
+        attention a = attention_of(p, t);
+        a.kept = kept.data;
+        memset(kept.data, 0xff, kept.size_bytes);
+        for (int32_t i = 0; i < n_parts; i++) {
+            int32_t from = n_blocks * i / n_parts, to = n_blocks * (i + 1) / n_parts;
+            if (from < to)
+                fold_part(p, &a, from * ATTEND_BLOCK, to * ATTEND_BLOCK);
+        }
+        a.path = own_path;
+        fold_part(p, &a, base, 0);
+        check(p, t->tier, "in several places", 0, p->n_rows * p->n_q);
+        assert_true(guard_intact(&kept));
+    }
+    guard_free(&kept);
+}
+
+/* Attention that is left and continued has the bits of one call, wherever it is cut: with windows
+ * that begin before, in and after a part, softcaps and sinks, in chains and trees. */
+TEST(test_places)
+{
+    static const shape own[] = {
+        CHAIN(1, 4, 80, 129),       CHAIN(1, 2, 64, 900),       CHAIN(17, 6, 32, 300),
+        CHAIN(40, 3, 32, 200),      PATHS(4, 6, 64, 150, 128),  PATHS(16, 6, 128, 230, 200),
+        TREE(12, 2, 64, 700, 4, 1), TREE(24, 5, 80, 127, 2, 1), TREE(9, 100, 32, 194, 3, 1)};
+    static const int32_t windows[] = {0, 40, 64, 130, 600};
+    for (int f = KV_F16; f <= KV_F32; f++)
+        for (size_t i = 0; i < COUNT_OF(own); i++) {
+            if (IN_ONE_FORMAT && (int)(i % 3) != f)
+                continue;
+            bool q8 = f == KV_Q8_0 && own[i].dim % KV_Q8_BLOCK == 0;
+            problem p = problem_make(&own[i], f == KV_Q8_0 && !q8 ? KV_F16 : (kv_format)f, 2);
+            for (size_t w = 0; w < COUNT_OF(windows); w++) {
+                p.window = windows[w];
+                p.cap = w % 2 ? 3.0f : 0;
+                p.has_sinks = false;
+                if (w % 2 == 0)
+                    add_sinks(&p);
+                else
+                    expect(&p);
+                check_places(&p, 1);
+                check_places(&p, 3);
+                check_places(&p, 11);
+            }
+            problem_free(&p);
+        }
+}
+
 /* Any run of pairs by itself. */
 TEST(test_runs)
 {
