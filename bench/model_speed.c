@@ -278,7 +278,7 @@ static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *er
     for (int32_t c = 0; c < n_contexts; c++) {
         drey_pass_report *passes = r->passes + r->n_passes;
         int32_t context = b->what->contexts[c], n = 0;
-        kv_make_up(b->target->kv, context);
+        TRY(kv_make_up(b->target->kv, context, err));
         for (int32_t rows = 1; rows <= WIDEST; rows = b->what->every ? rows + 1 : rows * 2)
             passes[n++] = (drey_pass_report){.context = context, .rows = rows};
         TRY(time_passes(b, passes, n, err));

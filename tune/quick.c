@@ -76,7 +76,7 @@ static void measure_computing(const drey_engine *e, pool *p, arena *block, size_
 static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
     const drey_plan *t = &e->plan.report;
-    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass > 0)
+    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass + t->kv_read_bytes > 0)
         TRY(measure_disk(e, &s->disk_bytes_per_s, err));
     size_t n_bytes = block_for(t);
     size_t dot =

@@ -93,7 +93,7 @@ static drey_status measure_passes(tuner *t, drey_error *err)
     say(t, "passes of 1 to 64 rows");
     order_widths(order);
     TRY(alone_pass(t->session, 1, &seconds[0][0], err)); /* brings the weights */
-    kv_make_up(probe_target(t->session)->kv, CONTEXT);
+    TRY(kv_make_up(probe_target(t->session)->kv, CONTEXT, err));
     for (int32_t round = 0; round < ROUNDS && whole; round++)
         for (int32_t i = 0; i < WIDEST && whole; i++) {
             int32_t rows = order[i];

@@ -215,6 +215,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return DREY_ERR_USAGE;
     if (s->prefixes.disk && !s->prefixes.folder)
         REFUSE("--prefix-disk needs --prefix-folder: name a folder");
+    if (s->common.kv_memory && !s->common.kv_folder)
+        REFUSE("--kv-memory needs --kv-folder: name a folder on a disk");
     TRY(check_grammar(s, err));
     if (s->command == CLI_RUN)
         return check_run(s, err);

@@ -113,7 +113,10 @@ static drey_status open_ranks(drey_ranks **out, const cli_settings *s, drey_erro
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
-    *m = (models){.drafter = settings->drafting.drafter, .prefixes = prefixes_of(settings)};
+    *m = (models){.drafter = settings->drafting.drafter,
+                  .prefixes = prefixes_of(settings),
+                  .more = {.kv_folder = settings->common.kv_folder,
+                           .kv_memory_bytes = settings->common.kv_memory}};
     char place[PATH_MAX];
     const char *folder = cache_folder(place);
     drey_error why;
@@ -245,6 +248,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.routes = m->routed ? &m->routes : NULL;
     options.held_bytes = m->held_bytes + m->grammar_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
+    options.more = &m->more;
     options.io = settings->common.io;
     options.kv = settings->common.kv;
     options.no_sidecar = settings->common.sidecar && strcmp(settings->common.sidecar, "none") == 0;

@@ -24,6 +24,7 @@ typedef struct models {
     uint64_t grammar_bytes;       /* its memory, and */
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
+    drey_more_options more;       /* of the engine */
     drey_ranks *ranks;            /* NULL: one machine does all */
     drey_engine *engine;          /* by models_start; NULL: not open, */
     drey_session *session;        /* nor a session in it */

@@ -57,6 +57,9 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     plan_row(out, "read queues", plan->queue_bytes, "with what the kernel takes for them");
     plan_row(out, "ring", plan->ring_bytes, "where reads arrive");
     int n = snprintf(note, sizeof note, "keys and values of %d positions", plan->n_context);
+    if (plan->kv_window)
+        n = snprintf(note, sizeof note, "keys and values of the last %lld of %d positions",
+                     (long long)plan->kv_window, plan->n_context);
     if (plan->kv == DREY_KV_Q8_0)
         snprintf(note + n, sizeof note - (size_t)n,
                  ", q8_0: both %s less than f16, not its exact text",
@@ -124,6 +127,17 @@ static void plan_streamed(FILE *out, const drey_plan *plan)
             (long long)plan->front_layers);
 }
 
+/* Keys and values that are in a file. */
+static void plan_away(FILE *out, const drey_plan *plan)
+{
+    char size[16];
+    if (plan->kv_window == 0)
+        return;
+    plan_row(out, "keys and values, read", plan->kv_read_bytes,
+             "in every pass after a full context, less before");
+    fprintf(out, "  their file takes %s then\n", format_bytes(size, (double)plan->kv_file_bytes));
+}
+
 void report_plan(FILE *out, const drey_plan *plan)
 {
     char size[16];
@@ -143,6 +157,7 @@ void report_plan(FILE *out, const drey_plan *plan)
     plan_experts(out, plan);
     plan_streamed(out, plan);
     plan_row(out, "looked up", plan->lookup_bytes, "rows read when a token asks for them");
+    plan_away(out, plan);
 }
 
 /* ---- Speed ---- */
@@ -160,7 +175,7 @@ static void speed_sources(FILE *out, const drey_plan *plan, report_source disk)
     char a[16];
     const char *between = "";
     fputs("  ", out);
-    if (plan->streamed_bytes_per_pass && s->disk_bytes_per_s > 0) {
+    if (plan->streamed_bytes_per_pass + plan->kv_read_bytes && s->disk_bytes_per_s > 0) {
         fprintf(out, "disk %s/s (%s)", format_bytes(a, s->disk_bytes_per_s),
                 report_source_name(disk));
         between = ", ";
@@ -205,14 +220,16 @@ void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_
 {
     char size[16], read[16], compute[16], pass[16];
     fprintf(out, "%sspeed%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
+    /* Half of a context is away on average. */
+    const double reads = (double)plan->streamed_bytes_per_pass + (double)plan->kv_read_bytes / 2;
     if (plan->streamed_bytes_per_pass && plan->speeds.disk_bytes_per_s <= 0) {
         ceiling_by_disk(out, plan);
         return;
     }
     speed_sources(out, plan, disk);
-    if (plan->streamed_bytes_per_pass)
-        fprintf(out, "  a pass reads %s in %s",
-                format_bytes(size, (double)plan->streamed_bytes_per_pass),
+    if (reads > 0)
+        fprintf(out, "  a pass%s reads %s in %s",
+                plan->kv_read_bytes ? " after half of the context" : "", format_bytes(size, reads),
                 format_seconds(read, plan->read_s));
     else
         fprintf(out, "  the target stays in memory: a pass reads nothing");
@@ -266,9 +283,12 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, ", draft %s", format_bytes(draft, (double)plan->draft_bytes));
     fprintf(out, ", caches %s, all else %s%s\n", format_bytes(kv, (double)plan->kv_bytes),
             format_bytes(rest, (double)other), plan->sidecar ? "; packed in a sidecar" : "");
+    if (plan->kv_window)
+        fprintf(out, "  of the last %lld of %d positions; the first ones go to a file\n",
+                (long long)plan->kv_window, plan->n_context);
     if (plan->streamed_bytes_per_pass)
         ceiling_by_disk(out, plan);
-    else
+    else if (!plan->kv_window)
         fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 

@@ -253,6 +253,17 @@ typedef struct drey_prefix_options {
 /* The processes that compute one model together: see below. */
 typedef struct drey_ranks drey_ranks;
 
+/* Further options of an engine. */
+typedef struct drey_more_options {
+    /* Keys and values of the target that memory has no room for go to a file without a name in this
+     * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
+     * are in memory. */
+    const char *kv_folder;
+    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
+                                 leave of the budget */
+    uint64_t reserved[14];    /* zero */
+} drey_more_options;
+
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed for the same time; NULL unless drafter is
@@ -302,7 +313,7 @@ typedef struct drey_engine_options {
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */
     drey_ranks *ranks;
-    uint64_t reserved[1]; /* zero */
+    const drey_more_options *more; /* copied; NULL: none of them */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -381,7 +392,12 @@ typedef struct drey_plan {
     double expert_hits;   /* share of those that are expected in slots, which sets streamed_bytes */
     int64_t route_tokens; /* by the routes of so many tokens (drey_engine_options.routes); 0: as
                              usual for any mixture */
-    uint64_t reserved[4]; /* zero */
+    /* Of drey_more_options.kv_folder. What a pass reads after a full context is in addition to
+     * streamed_bytes_per_pass. */
+    int64_t kv_window;      /* positions of the target that are in memory; 0: all */
+    uint64_t kv_file_bytes; /* of all sessions, after full contexts */
+    uint64_t kv_read_bytes; /* of a pass of one session, after a full context */
+    uint64_t reserved[1];   /* zero */
 } drey_plan;
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that

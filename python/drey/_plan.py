@@ -64,6 +64,9 @@ class Plan:
     experts_used: int
     expert_hits: float
     route_tokens: int
+    kv_window: int
+    kv_file_bytes: int
+    kv_read_bytes: int
 
 
 def plan(target: str, *, memory: Union[str, int] = "auto", **options: Any) -> Plan:

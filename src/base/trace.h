@@ -18,7 +18,7 @@
 
 typedef enum trace_kind {
     TRACE_READ,        /* a request to the disk, from submission to arrival; arg: bytes */
-    TRACE_STALL,       /* waiting for weights with nothing else to do */
+    TRACE_STALL,       /* waiting for weights, or keys from a file, with nothing else to do */
     TRACE_VERIFY,      /* a pass of the target over a tree; arg: rows */
     TRACE_DRAFT,       /* growing a tree; arg: nodes */
     TRACE_PROMPT,      /* a pass over a piece of a prompt; arg: rows */

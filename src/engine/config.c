@@ -174,6 +174,27 @@ static drey_status check_ranks(const choice *c, drey_error *err)
     return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
+/* What needs all keys and values of the target in memory. */
+static drey_status check_kv_file(const choice *c, drey_error *err)
+{
+    const drey_engine_options *o = c->o;
+    const drafter_kind *kind = is_plain(c->policy) ? NULL : c->drafter;
+    bool views = kind && kind->side == DRAFT_SIDE_VIEW;
+    const contradiction table[] = {
+        {o->exit != DREY_EXIT_OFF, "early exits need all keys and values in memory", NULL,
+         "; leave them out, or name no folder for keys and values"},
+        {views, "the drafter \"", views ? kind->name : "",
+         "\" needs all keys and values in memory; choose another draft, or name no folder for "
+         "them"},
+        {o->ranks, "keys and values in a file and several ranks do not go together yet", NULL,
+         "; leave one of them out"},
+        {o->target->shape.encoder.n_layers > 0,
+         "a model with an encoder needs its keys and values in memory", NULL,
+         "; name no folder for them"},
+    };
+    return o->more && o->more->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;
+}
+
 static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
 {
     const struct {
@@ -255,6 +276,8 @@ static drey_status take_files(engine_config *c, const drey_engine_options *o, dr
 {
     bool own_sidecar = c->policy_id != DREY_POLICY_DRAFT;
     c->files.no_sidecar = o->no_sidecar;
+    TRY(copy_text(&c->memory.kv_folder, o->more ? o->more->kv_folder : NULL, err));
+    c->memory.kv_bytes = o->more ? o->more->kv_memory_bytes : 0;
     TRY(copy_text(&c->files.sidecar, own_sidecar ? o->sidecar : NULL, err));
     TRY(copy_text(&c->files.draft, c->drafter ? o->heads : NULL, err));
     return copy_text(&c->files.exit, o->exit_file, err);
@@ -336,7 +359,7 @@ static void take_numbers(engine_config *c, const drey_engine_options *o)
     c->n_sessions = o->n_sessions ? o->n_sessions : 1;
     c->prompt_chunk = o->prompt_chunk;
     c->trace_spans = o->trace_spans;
-    c->memory = (config_memory){o->memory_bytes, o->held_bytes};
+    c->memory = (config_memory){.bytes = o->memory_bytes, .held_bytes = o->held_bytes};
     c->reads = (config_reads){o->io, o->read_bytes};
     c->kv = o->kv;
     c->exit = o->exit;
@@ -380,6 +403,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
              "only one of target and draft has an encoder; use a draft of the target's own family");
     TRY(check_experts(&chosen, o->target, err));
     TRY(check_ranks(&chosen, err));
+    TRY(check_kv_file(&chosen, err));
     take_numbers(c, o);
     TRY(take_profile(c, o, err));
     TRY(take_routes(c, o, err));
@@ -397,6 +421,8 @@ void config_free(engine_config *c)
     free(c->files.draft);
     free(c->units.tier);
     free((char *)c->prefixes.folder);
+    free(c->memory.kv_folder);
+    c->memory.kv_folder = NULL;
     c->files = (config_files){.exit = NULL};
     c->units.tier = NULL;
     c->prefixes.folder = NULL;

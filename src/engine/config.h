@@ -39,6 +39,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     const char *energy_root;   /* of energy_read */
     stream_fault_fn *fault;    /* of the streams' reads; NULL: none */
     void *fault_user;
+    bool kv_in_memory;             /* a file of keys and values may be in tmpfs */
     int32_t tap_rows;              /* of plan_inputs */
     int32_t deferred_rows;         /* of plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
@@ -80,6 +81,8 @@ typedef struct config_units {
 typedef struct config_memory {
     uint64_t bytes;      /* the budget; DREY_MEMORY_AUTO is not resolved */
     uint64_t held_bytes; /* of it, by the caller */
+    char *kv_folder;     /* for keys and values of the target; owned; NULL: they are in memory */
+    uint64_t kv_bytes;   /* of it, for those; 0: the plan decides */
 } config_memory;
 
 typedef struct config_reads {

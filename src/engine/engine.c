@@ -98,6 +98,8 @@ void engine_leave_draft(drey_engine *e)
 void engine_release(drey_engine *e)
 {
     prefix_close(&e->prefixes);
+    kv_file_close(&e->target.kv_file);
+    arena_free(&e->target.kv_memory);
     arena_free(&e->prefix_memory);
     encoder_close(&e->target.encoder);
     weights_close(&e->target.weights);
@@ -303,6 +305,20 @@ static void begin_costs(drey_engine *e)
         cost_seed(&e->cost, config_known(&e->config));
 }
 
+static drey_status open_kv_file(drey_engine *e, drey_error *err)
+{
+    kv_file_options o = plan_kv_file(&e->inputs, &e->plan);
+    if (e->plan.window == 0)
+        return DREY_OK;
+    o.folder = e->config.memory.kv_folder;
+    o.may_be_memory = e->tuning.kv_in_memory;
+    o.io = e->config.reads.io;
+    o.fault = e->tuning.fault;
+    o.fault_user = e->tuning.fault_user;
+    TRY(arena_init(&e->target.kv_memory, kv_file_bytes(&o), false, err));
+    return kv_file_open(&e->target.kv_file, &o, &e->target.kv_memory, err);
+}
+
 static drey_status open_planned(drey_engine *e, drey_error *err)
 {
     engine_apply_plan(e);
@@ -315,6 +331,7 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
     TRY(load_source(e, err));
     begin_costs(e);
     TRY(open_prefixes(e, err));
+    TRY(open_kv_file(e, err));
     return open_workspace(e, err);
 }
 

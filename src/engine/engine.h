@@ -29,6 +29,8 @@ typedef struct engine_side { /* the target, or the draft */
     row_table table; /* of a head over a slice of the vocabulary, then the layout's head */
     arena layout_memory, weight_memory;
     engine_encoder encoder; /* which reads the input */
+    kv_file kv_file;        /* of its caches, if the plan has a window of them; the target's */
+    arena kv_memory;
 } engine_side;
 
 typedef struct engine_sidecar { /* the target's */

@@ -325,6 +325,7 @@ static void gather_options(drey_engine *e)
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
     in->facts.kv_name = c->kv;
+    in->process.away = (plan_away){c->memory.kv_folder != NULL, c->memory.kv_bytes};
 }
 
 drey_status engine_gather_target(drey_engine *e, drey_error *err)

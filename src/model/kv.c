@@ -4,6 +4,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "common/num.h"
+#include "model/kv_file.h"
+
 static size_t side_bytes(const model_shape *s, int32_t n_slots, kv_format format)
 {
     return (size_t)s->n_layers * (size_t)s->n_heads_kv *
@@ -43,7 +46,9 @@ bool kv_is_valid(const kv_cache *kv)
 {
     bool valid = kv->n_committed >= 0 && kv->n_pending >= 0 && kv->n_pending <= kv->max_pending &&
                  kv_pending_slot(kv) + kv->n_pending <= kv->n_slots &&
-                 (kv->view_slot == 0 || kv->n_committed <= kv->view_slot);
+                 (kv->view_slot == 0 || kv->n_committed <= kv->view_slot) && kv->n_away >= 0 &&
+                 kv->n_away <= kv->n_committed;
+    valid = valid && (kv->file ? kv->n_away % kv->chunk == 0 : kv->n_away == 0);
     for (int32_t i = 0; valid && i < kv->n_pending; i++) {
         int32_t parent = kv->parent[i];
         valid =
@@ -124,9 +129,9 @@ void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t 
         assert(path[i] < kv->n_pending && kv->parent[path[i]] == (i ? path[i - 1] : -1));
     int32_t last = n_path ? path[n_path - 1] : -1;
     note(kv->trail, path, n_path);
-    move_rows(kv, kv->n_committed, path, n_path);
+    move_rows(kv, kv_pending_slot(kv), path, n_path);
     /* Rows below the path's last one come after it: the moves before have not touched them. */
-    move_rows(kv, kv->n_committed + n_path, keep, n_keep);
+    move_rows(kv, kv_pending_slot(kv) + n_path, keep, n_keep);
     for (int32_t i = 0; i < n_keep; i++) {
         assert(keep[i] > last && keep[i] < kv->n_pending && (i == 0 || keep[i] > keep[i - 1]));
         kv->depth[i] = kv->depth[keep[i]] - n_path; /* keep[i] >= i: not overwritten yet */
@@ -150,23 +155,37 @@ void kv_commit(kv_cache *kv, const int32_t *path, int32_t n)
     assert(kv_is_valid(kv));
 }
 
-void kv_make_up(kv_cache *kv, int32_t n)
+/* Makes up the slots of positions [n_committed, n). */
+static void make_up(kv_cache *kv, int32_t n)
 {
     enum { SMALL = 0x2c }; /* as every byte: 0.065 as f16, 2.9 as q8_0, 2.4e-12 as float */
-    assert(n <= kv->n_slots);
-    size_t bytes = kv_head_bytes(kv->format, n, kv->head_dim);
+    size_t from = (size_t)(kv_pending_slot(kv) / KV_GROUP) * kv_group_bytes(kv);
+    size_t bytes = kv_head_bytes(kv->format, n - kv->n_away, kv->head_dim) - from;
     for (int32_t layer = 0; layer < kv->n_layers; layer++)
         for (int32_t head = 0; head < kv->n_heads_kv; head++) {
-            memset(kv->keys + kv_at(kv, layer, head), SMALL, bytes);
-            memset(kv->values + kv_at(kv, layer, head), SMALL, bytes);
+            memset(kv->keys + kv_at(kv, layer, head) + from, SMALL, bytes);
+            memset(kv->values + kv_at(kv, layer, head) + from, SMALL, bytes);
         }
     kv->n_committed = n;
-    kv->n_pending = 0;
+}
+
+drey_status kv_make_up(kv_cache *kv, int32_t n, drey_error *err)
+{
+    kv->n_committed = kv->n_pending = kv->n_away = kv->n_back = 0;
+    while (kv->n_committed < n) {
+        int32_t more = n - kv->n_committed;
+        if (kv->file)
+            more = min_i32(more, kv->max_pending);
+        TRY(kv_make_room(kv, more, err));
+        assert(kv_pending_slot(kv) + more <= kv->n_slots);
+        make_up(kv, kv->n_committed + more);
+    }
+    return DREY_OK;
 }
 
 void kv_restore(kv_cache *kv, int32_t n)
 {
-    assert(n >= 0 && n <= kv->n_slots && !kv->view_slot);
+    assert(n >= 0 && n <= kv->n_slots && !kv->view_slot && kv->n_away == 0);
     kv->n_committed = n;
     kv->n_pending = 0;
 }
@@ -174,6 +193,8 @@ void kv_restore(kv_cache *kv, int32_t n)
 void kv_truncate(kv_cache *kv, int32_t n_committed)
 {
     assert(n_committed >= 0 && n_committed <= kv->n_committed);
+    if (kv->file)
+        kv_file_cut(kv, n_committed);
     kv->n_committed = n_committed;
     kv->n_pending = 0;
 }

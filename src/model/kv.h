@@ -14,10 +14,14 @@
  *
  * slots | 0 .. n_committed - 1 | the owner's pending rows | free | the view's pending rows | free |
  *
+ * A cache with a file (kv_file.h) may have its first positions there: slots then begin with
+ * position n_away, and before rows are added kv_make_room has to be asked for their slots.
+ *
  * Invariants, which kv_is_valid checks:
  *   (1) committed and pending rows have slots, and no more than max_pending are pending;
  *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
- *   (3) its depth is 0 below the committed part, else its parent's and one. */
+ *   (3) its depth is 0 below the committed part, else its parent's and one;
+ *   (4) what is away is committed, and is whole chunks. */
 #pragma once
 
 #include "base/arena.h"
@@ -31,6 +35,7 @@ typedef struct kv_trail {
 } kv_trail;
 
 typedef struct kv_cache kv_cache;
+typedef struct kv_file kv_file; /* kv_file.h */
 struct kv_cache {
     int32_t n_layers, n_heads_kv, head_dim;
     int32_t n_slots;
@@ -47,6 +52,10 @@ struct kv_cache {
      * many committed positions, to which this cache's rows attend as well. Borrowed; else NULL. */
     const kv_cache *cross;
     kv_trail *trail; /* filled by each commit; borrowed; NULL: nobody asks */
+    /* Where the first n_away positions are, whole chunks of it; borrowed; NULL: there is none. Of
+     * positions n_away .. n_back - 1 only the file has the numbers: kv_make_room reads them. */
+    kv_file *file;
+    int32_t place, chunk, n_away, n_back;
 };
 
 size_t kv_bytes(const model_shape *s, int32_t n_slots, int32_t max_pending, kv_format format);
@@ -65,7 +74,7 @@ void kv_view_keep(kv_cache *view, int32_t n_committed, const int32_t *keep, int3
 /* The slot of the first pending row. */
 static inline int32_t kv_pending_slot(const kv_cache *kv)
 {
-    return kv->view_slot ? kv->view_slot : kv->n_committed;
+    return kv->view_slot ? kv->view_slot : kv->n_committed - kv->n_away;
 }
 
 /* Where a head's keys (or values) begin, in bytes from kv->keys (or values). */
@@ -81,6 +90,11 @@ static inline bool kv_has_room(const kv_cache *kv, int32_t n)
            kv_pending_slot(kv) + kv->n_pending + n <= kv->n_slots;
 }
 
+/* Gives n more pending rows their slots, of a cache with a file: reads back what was cut to, and
+ * writes out the oldest positions. Without a file it does nothing. DREY_ERR_IO: the disk is full or
+ * fails; the cache is as it was. */
+drey_status kv_make_room(kv_cache *kv, int32_t n, drey_error *err);
+
 /* Makes path[0..n) (pending indices, each the parent of the next, the first a child of the
  * committed part) the new end of the committed part; all other pending rows are dropped. n = 0
  * drops them all; path NULL: the first n, a chain. */
@@ -90,8 +104,8 @@ void kv_commit(kv_cache *kv, const int32_t *path, int32_t n);
 void kv_reroot(kv_cache *kv, const int32_t *path, int32_t n_path, const int32_t *keep,
                int32_t n_keep);
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
- * a pass after a long context, whose time does not depend on them. */
-void kv_make_up(kv_cache *kv, int32_t n);
+ * a pass after a long context, whose time does not depend on them. DREY_ERR_IO: of a file. */
+drey_status kv_make_up(kv_cache *kv, int32_t n, drey_error *err);
 /* Forgets committed positions from n_committed on, and everything pending. */
 void kv_truncate(kv_cache *kv, int32_t n_committed);
 
@@ -115,7 +129,8 @@ static inline uint8_t *kv_piece(const kv_cache *kv, int32_t piece, int32_t group
     return base + kv_at(kv, side / 2, head) + (size_t)group * kv_group_bytes(kv);
 }
 
-/* The first n positions have been filled so: they are committed, and nothing is pending. */
+/* The first n positions have been filled so, all of them in memory: they are committed, and nothing
+ * is pending. */
 void kv_restore(kv_cache *kv, int32_t n);
 
 bool kv_is_valid(const kv_cache *kv);

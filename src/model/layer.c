@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "model/kv_file.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 
@@ -304,6 +305,9 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .q = ws->q + first * pass_q_ld(p),
                           .out = ws->att + first * pass_q_ld(p),
                           .ld = pass_q_ld(p)};
+    a->head.base = p->attends_cross ? 0 : kv->n_away;
+    if (a->head.base)
+        a->head.kept = ws->attention.kept + 2 * (int64_t)first * s->n_heads;
     a->head_bytes = kv->head_bytes;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
@@ -352,11 +356,56 @@ static int64_t attend_size(const model_pass *p)
     return positions * s->n_heads * s->head_dim;
 }
 
-static void attend_rows(model_pass *p)
+/* The rows [first, end) with what is away of their cache: each chunk is read by all of them. */
+static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_t n_threads,
+                               drey_error *err)
+{
+    const int32_t group = p->r->ws->group[first];
+    const kv_cache *kv = p->groups[group].kv;
+    attend_layer *l = &p->r->ws->attend[0];
+    int32_t n, chunk = pass_away_chunks(p, group, p->layer, &n);
+    p->n_runs = 1;
+    for (; chunk < n; chunk++) {
+        const uint8_t *keys;
+        int64_t start = p->r->trace ? clock_ns() : 0;
+        TRY(pass_away_wait(p, &keys, err));
+        if (p->r->trace)
+            trace_add(p->r->trace, 0, TRACE_STALL, start, clock_ns(), 0);
+        set_attention(p, l, first, end, n_threads);
+        l->head_bytes = kv_file_head_bytes(kv->file);
+        l->head.keys = keys;
+        l->head.values = keys + (size_t)kv->n_heads_kv * l->head_bytes;
+        l->head.base = chunk * kv->chunk;
+        l->head.end = l->head.base + kv->chunk;
+        attend_cut(l);
+        if (n_threads == 1)
+            attend_thread(p, 0, 1);
+        else
+            pool_run(p->r->pool, attend_thread, p);
+        pass_away_next(p);
+    }
+    return DREY_OK;
+}
+
+/* The same of all runs. */
+static drey_status attend_all_away(model_pass *p, int32_t n_threads, drey_error *err)
+{
+    const int32_t *group = p->r->ws->group;
+    for (int32_t first = 0, end; p->away.file && first < p->n_rows; first = end) {
+        for (end = first + 1; end < p->n_rows && group[end] == group[first];)
+            end++;
+        TRY(attend_away(p, first, end, n_threads, err));
+    }
+    return DREY_OK;
+}
+
+static drey_status attend_rows(model_pass *p, drey_error *err)
 {
     int64_t start = p->r->trace ? clock_ns() : 0;
     bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
     int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
+    if (!p->attends_cross)
+        TRY(attend_all_away(p, n_threads, err));
     set_runs(p, n_threads);
     workspace *ws = p->r->ws;
     const weights *w = p->r->weights;
@@ -369,6 +418,7 @@ static void attend_rows(model_pass *p)
         pool_run(p->r->pool, attend_thread, p);
     if (p->r->trace)
         trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
+    return DREY_OK;
 }
 
 static void step_quantise(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -378,18 +428,19 @@ static void step_quantise(model_pass *p, int32_t from, int32_t to, int32_t threa
 }
 
 /* For the product with `o`. */
-static void attend_for(model_pass *p, weight *o)
+static drey_status attend_for(model_pass *p, weight *o, drey_error *err)
 {
     const model_shape *s = &p->r->layout->shape;
-    attend_rows(p);
+    TRY(attend_rows(p, err));
     pass_set_source(p, p->r->ws->att, pass_q_ld(p), (int64_t)s->n_heads * s->head_dim, &o, 1);
     pass_each_row(p, step_quantise);
+    return DREY_OK;
 }
 
-void layer_attend(model_pass *p)
+drey_status layer_attend(model_pass *p, drey_error *err)
 {
     pass_each_row(p, step_store);
-    attend_for(p, layer_of(p)->o);
+    return attend_for(p, layer_of(p)->o, err);
 }
 
 static void step_cross_bias(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -406,7 +457,7 @@ void layer_attend_cross(model_pass *p)
     p->attends_cross = true;
     if (layer_of(p)->encdec.cross_q_bias)
         pass_each_row(p, step_cross_bias);
-    attend_for(p, layer_of(p)->encdec.cross_o);
+    (void)attend_for(p, layer_of(p)->encdec.cross_o, NULL); /* nothing of it is away */
     p->attends_cross = false;
 }
 

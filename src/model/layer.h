@@ -19,13 +19,14 @@
 #include "model/pass.h"
 
 /* In this order, of layer p->layer. */
-void layer_norm_attention(model_pass *p); /* for Q, K, V */
-void layer_attend(model_pass *p);         /* their products, to the cache; for O */
-void layer_norm_cross(model_pass *p);     /* of a decoder with an encoder: adds O; for its Q */
-void layer_attend_cross(model_pass *p);   /* its product; for its O */
-void layer_norm_ffn(model_pass *p);       /* adds O; for Gate and Up */
-void layer_activate(model_pass *p);       /* their products; for Down */
-void layer_add_ffn(model_pass *p);        /* adds Down */
+void layer_norm_attention(model_pass *p);                 /* for Q, K, V */
+drey_status layer_attend(model_pass *p, drey_error *err); /* their products, to the cache; for
+                                                           * O. DREY_ERR_IO: what is away */
+void layer_norm_cross(model_pass *p);   /* of a decoder with an encoder: adds O; for its Q */
+void layer_attend_cross(model_pass *p); /* its product; for its O */
+void layer_norm_ffn(model_pass *p);     /* adds O; for Gate and Up */
+void layer_activate(model_pass *p);     /* their products; for Down */
+void layer_add_ffn(model_pass *p);      /* adds Down */
 
 /* After the last layer of an encoder, whose rows are all of the input: the norm, for the readers'
  * products; and their results, to the cross cache (runner.cross). */

@@ -91,11 +91,12 @@ static void open_qkv(model_pass *p)
                  3);
 }
 
-static void open_out(model_pass *p)
+static drey_status open_out(model_pass *p, drey_error *err)
 {
-    layer_attend(p);
+    TRY(layer_attend(p, err));
     open_product(p, OUT, &(product){p->r->layout->layer[p->layer].o, p->r->ws->y, pass_embd_ld(p)},
                  1);
+    return DREY_OK;
 }
 
 static void open_cross_q(model_pass *p)
@@ -316,7 +317,7 @@ static drey_status advance(model_pass *p, drey_error *err)
         TRY(begin_layers(p, err));
         break;
     case QKV:
-        open_out(p);
+        TRY(open_out(p, err));
         break;
     case OUT:
         if (p->r->layout->layer[p->layer].encdec.cross_q)
@@ -484,9 +485,12 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     *p = (model_pass){.r = r, .groups = groups, .n_groups = n_groups};
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
+    for (int32_t g = 0; g < n_groups; g++)
+        TRY(kv_make_room(groups[g].kv, groups[g].n, err));
     count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
+    pass_away_begin(p);
     if (p->n_own == 0)
         skip_layers(p);
     if (r->layout->experts && !weights_loaded(r->weights))
@@ -592,6 +596,7 @@ void pass_drop(model_pass *p, int32_t group)
     if (p->n_logits == 0 && gone->n_logits > 0)
         weights_pass_without_head(p->r->weights);
     gone->n = gone->n_logits = gone->n_taps = 0;
+    pass_away_begin(p); /* what is asked for may be its own */
 }
 
 static weight *first_of_layer(const runner *r, int32_t layer)
@@ -625,6 +630,7 @@ void pass_leave(model_pass *p)
     product_leave(p->r->weights);
     experts_leave(p->r->weights);
     weights_pass_leave(p->r->weights);
+    pass_away_leave(p);
     p->in_product = p->is_away = false;
     p->stage = COMPLETE;
 }

@@ -157,6 +157,11 @@ struct model_pass {
     int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
     /* The step between products that is under way: rows are handed out in tiles. */
     pass_rows_fn *rows_fn;
+    /* Of caches with a file (NULL: nothing is away): the next chunk to be asked for. */
+    struct {
+        kv_file *file;
+        int32_t layer, group, chunk; /* chunk -1: the first that the layer sees */
+    } away;
     _Atomic int32_t next_row;
     _Atomic bool failed;
     drey_error error; /* of the first row that failed */
@@ -169,7 +174,8 @@ struct model_pass {
 /* Gives rows their places. groups: borrowed; together at most max_rows rows, max_logit_rows of them
  * with logits, max_groups groups, max_deferred deferred rows, max_tap_rows rows of taps. A pass
  * without new rows begins at the first deferred row's layer and reads nothing before it. One
- * pass of a runner at a time. DREY_ERR_IO, DREY_ERR_CANCELLED. */
+ * pass of a runner at a time. Of caches with a file, each gets room for its rows first, and a
+ * layer's attention waits for what is away. DREY_ERR_IO, DREY_ERR_CANCELLED. */
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
                        drey_error *err);
 /* Computes until a layer is complete, or until until_ns (clock_ns; 0: no such time) has passed, or

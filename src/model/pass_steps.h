@@ -22,6 +22,15 @@ void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
 /* Of a layer after a target: lays the states of rows that have them ready for the product that
  * makes rows of them. Returns whether there are any. */
 bool pass_take_tapped(model_pass *p);
+/* What is away of the rows' caches (pass_away.c): asks for what the present layer and those after
+ * it will read, as far as there is room; gives up what was asked for. */
+void pass_away_begin(model_pass *p);
+void pass_away_leave(model_pass *p);
+/* The chunks of a run's cache that its rows see in the present layer, first to *end. */
+int32_t pass_away_chunks(const model_pass *p, int32_t group, int32_t layer, int32_t *end);
+/* The next one, in that order, which pass_away_next gives back. */
+drey_status pass_away_wait(model_pass *p, const uint8_t **keys, drey_error *err);
+void pass_away_next(model_pass *p);
 /* Tokens to the residual stream; of a layer after a target, which is there already, next to it.
  * DREY_ERR_IO. */
 drey_status pass_embed(model_pass *p, drey_error *err);

@@ -138,6 +138,8 @@ static void walk_attention(walk *w)
     TAKE(attention.partials, partials_of(w) * sizeof(float));
     if (w->ws)
         w->ws->attention.n_partials = partials_of(w);
+    if (l->away)
+        TAKE(attention.kept, w->ints * 2 * (size_t)w->s->n_heads);
     if (l->n_attending > 1)
         TAKE(attention.split, attend_split_bytes(n_slots));
 }

@@ -24,6 +24,7 @@ typedef struct workspace_limits {
     int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
     int32_t n_devices;   /* whether or not they have */
     int32_t n_logits;    /* numbers of a row of logits; 0: V */
+    bool away;           /* caches may have a file: attention is left and continued */
 } workspace_limits;
 
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
@@ -59,6 +60,7 @@ typedef struct workspace {
         void **scratch;  /* [n_threads + n_devices] */
         float *partials; /* [n_partials]: of heads that several threads share */
         size_t n_partials;
+        float *kept;         /* [B][2 H]: of attention that is left and continued; NULL: none is */
         attend_split *split; /* NULL: one unit */
     } attention;
     /* Of a mixture; V is B n_used, a row for each expert that a row takes, sorted by expert: */

@@ -108,7 +108,8 @@ workspace_limits plan_workspace(const plan_inputs *in, const plan_result *r, int
                                .n_threads = in->n_threads,
                                .n_attending = in->n_attending,
                                .n_devices = in->n_devices,
-                               .n_logits = in->model[model].n_logits};
+                               .n_logits = in->model[model].n_logits,
+                               .away = model == PLAN_TARGET && r->window > 0};
     if (model == PLAN_DRAFT) {
         bool is_view = in->model[model].is_view;
         limits.max_rows =
@@ -134,6 +135,26 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
     return total;
 }
 
+kv_file_options plan_kv_file(const plan_inputs *in, const plan_result *r)
+{
+    const model_shape *s = in->model[PLAN_TARGET].shape;
+    return (kv_file_options){.n_caches = in->n_sessions,
+                             .n_layers = s->n_layers,
+                             .n_heads_kv = s->n_heads_kv,
+                             .head_dim = s->head_dim,
+                             .format = in->kv,
+                             .n_context = in->n_context,
+                             .chunk = kv_chunk_of(s, in->kv, r->window)};
+}
+
+/* Of a position in all layers of the target. */
+static uint64_t position_bytes(const plan_inputs *in)
+{
+    const model_shape *s = in->model[PLAN_TARGET].shape;
+    size_t block = kv_head_bytes(in->kv, ATTEND_BLOCK, s->head_dim);
+    return 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv * block / ATTEND_BLOCK;
+}
+
 /* Of n slots of experts in every layer. */
 static uint64_t experts_bytes_of(const plan_experts *e, int32_t n)
 {
@@ -156,7 +177,8 @@ static void choose(const plan_inputs *in, const setting *s, uint64_t target_ring
     r->logit_rows = max_i32(need, s->logit_rows);
     r->max_rows = max_i32(r->chunk, r->logit_rows);
     r->max_pending = r->max_rows + in->spare_rows;
-    r->n_slots = in->n_context + in->draft.tree_nodes + in->spare_rows + 1;
+    r->n_slots = r->window ? r->window + r->max_pending
+                           : in->n_context + in->draft.tree_nodes + in->spare_rows + 1;
     r->draft_pending = max_i32(r->max_rows, in->draft.cache_nodes) + in->spare_rows;
     r->draft_slots = (is_viewed(in) ? 0 : in->n_context) + in->draft.cache_nodes + in->spare_rows;
     r->n_slots += is_viewed(in) ? r->draft_slots : 0;
@@ -180,6 +202,10 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
     t->kv_saved_bytes = plain > caches ? n * (plain - caches) : 0;
     r->work_bytes = work_bytes(in, r);
     t->work_bytes = r->work_bytes + n * (t->session_bytes - caches - cross);
+    if (r->window) {
+        const kv_file_options away = plan_kv_file(in, r);
+        t->work_bytes += kv_file_bytes(&away);
+    }
 }
 
 /* Everything except what is pinned by choice, for the chosen rows and rings. */
@@ -469,6 +495,18 @@ static void report_experts(const plan_inputs *in, plan_result *r)
     t->streamed_bytes_per_pass += (uint64_t)((1 - t->expert_hits) * (double)e->token_bytes);
 }
 
+static void report_window(const plan_inputs *in, plan_result *r)
+{
+    drey_plan *t = &r->report;
+    t->kv_window = r->window;
+    if (r->window == 0)
+        return;
+    /* Half of a window stays when it is full; it has grown again before it is. */
+    uint64_t away = (uint64_t)max_i32(in->n_context - r->window / 2, 0);
+    t->kv_read_bytes = away * position_bytes(in);
+    t->kv_file_bytes = (uint64_t)in->n_sessions * t->kv_read_bytes;
+}
+
 /* fixed: of it `stays` bytes are pinned weights. */
 static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, plan_result *r)
 {
@@ -490,6 +528,7 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
             t->n_tensors_streamed++;
     }
     t->prompt_chunk = r->chunk;
+    report_window(in, r);
     uint64_t used =
         fixed + with_page_tables(t->pinned_bytes + t->expert_bytes + t->draft_bytes - stays);
     uint64_t named = t->pinned_bytes + t->expert_bytes + t->draft_bytes + t->ring_bytes +
@@ -511,7 +550,9 @@ static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_err
               has_passes(draft) || draft->resident_bytes ? " (less without a draft)" : "");
 }
 
-drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
+/* With the result's window. */
+static drey_status make_with_window(const plan_inputs *in, uint64_t budget_bytes, plan_result *r,
+                                    drey_error *err)
 {
     drey_plan *t = &r->report;
     r->tree_nodes = in->draft.tree_nodes;
@@ -534,4 +575,72 @@ drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result 
     end_report(in, fixed, stays, r);
     r->report.expected_tokens_per_s = plan_expect(in, r);
     return DREY_OK;
+}
+
+/* Positions of a window of that many bytes in all sessions; 0: all of them have room. */
+static int32_t window_of(const plan_inputs *in, uint64_t bytes)
+{
+    uint64_t n = bytes / (uint64_t)in->n_sessions / position_bytes(in) / ATTEND_BLOCK;
+    uint64_t all = (uint64_t)in->n_context / ATTEND_BLOCK;
+    return n >= all ? 0 : max_i32((int32_t)n * ATTEND_BLOCK, KV_LEAST_WINDOW);
+}
+
+static bool reads_no_weights(const plan_inputs *in, const plan_result *r)
+{
+    return streamed_bytes(in, r) == 0 &&
+           r->expert_slots[PLAN_TARGET] == in->model[PLAN_TARGET].experts.most;
+}
+
+/* The largest window that takes no memory from weights, from one that works. */
+static drey_status grow_window(const plan_inputs *in, uint64_t budget_bytes, plan_result *r,
+                               drey_error *err)
+{
+    int32_t good = r->window / ATTEND_BLOCK, bad = in->n_context / ATTEND_BLOCK + 1;
+    bool whole = reads_no_weights(in, r);
+    while (whole && bad - good > 1) {
+        int32_t n = good + (bad - good) / 2;
+        r->window = n * ATTEND_BLOCK;
+        bool fits = make_with_window(in, budget_bytes, r, NULL) == DREY_OK;
+        fits = fits && reads_no_weights(in, r);
+        *(fits ? &good : &bad) = n;
+    }
+    r->window = good * ATTEND_BLOCK;
+    return make_with_window(in, budget_bytes, r, err);
+}
+
+/* The least window with reads of the usual size. */
+static int32_t least_window(const plan_inputs *in)
+{
+    int32_t usual = kv_usual_window(in->model[PLAN_TARGET].shape, in->kv);
+    return max_i32(min_i32(usual, in->n_context / ATTEND_BLOCK * ATTEND_BLOCK), KV_LEAST_WINDOW);
+}
+
+/* All keys and values in memory if that leaves room for all weights, else a window of them. */
+static drey_status make_either(const plan_inputs *in, uint64_t budget_bytes, plan_result *r,
+                               drey_error *err)
+{
+    r->window = least_window(in);
+    TRY(make_with_window(in, budget_bytes, r, err));
+    const uint64_t smallest = r->report.smallest_budget_bytes;
+    const int32_t window = r->window;
+    r->window = 0;
+    drey_status status = make_with_window(in, budget_bytes, r, NULL);
+    if (status != DREY_OK || !reads_no_weights(in, r)) {
+        r->window = window;
+        TRY(make_with_window(in, budget_bytes, r, err));
+        status = grow_window(in, budget_bytes, r, err);
+    }
+    r->report.smallest_budget_bytes = smallest;
+    return status;
+}
+
+drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *r, drey_error *err)
+{
+    if (in->process.away.may_be && in->process.away.memory_bytes == 0 &&
+        in->n_context > KV_LEAST_WINDOW)
+        return make_either(in, budget_bytes, r, err);
+    r->window = in->process.away.may_be && in->process.away.memory_bytes
+                    ? window_of(in, in->process.away.memory_bytes)
+                    : 0;
+    return make_with_window(in, budget_bytes, r, err);
 }

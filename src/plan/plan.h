@@ -58,11 +58,18 @@ typedef struct plan_drafting {
     int32_t cache_nodes;            /* most nodes of a tree that its cache holds */
 } plan_drafting;
 
+/* Keys and values of the target. */
+typedef struct plan_away {
+    bool may_be;           /* in a file; */
+    uint64_t memory_bytes; /* then they have so much memory; 0: for the plan to choose */
+} plan_away;
+
 /* Of the process, whatever the budget is. */
 typedef struct plan_process {
     uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
     uint64_t held_bytes;   /* the caller's */
     uint64_t prefix_bytes; /* for prefixes that are kept */
+    plan_away away;
 } plan_process;
 
 /* Facts that are copied into a plan. */
@@ -109,11 +116,12 @@ typedef struct plan_inputs {
 
 typedef struct plan_result {
     drey_plan report;
-    int32_t chunk;                      /* rows of a prompt pass */
-    int32_t max_rows;                   /* rows of any pass */
-    int32_t logit_rows;                 /* rows whose logits are kept at once */
-    int32_t tree_nodes;                 /* most drafted nodes */
-    int32_t max_pending, n_slots;       /* of a session's cache */
+    int32_t chunk;                /* rows of a prompt pass */
+    int32_t max_rows;             /* rows of any pass */
+    int32_t logit_rows;           /* rows whose logits are kept at once */
+    int32_t tree_nodes;           /* most drafted nodes */
+    int32_t max_pending, n_slots; /* of a session's cache */
+    int32_t window; /* positions of the target's caches in memory; 0: all. n_slots has more */
     int32_t draft_pending, draft_slots; /* and of its draft's, which has the rows of a whole tree */
     size_t work_bytes;                  /* of the workspaces */
     size_t session_bytes;               /* of a session's arena */
@@ -140,12 +148,19 @@ typedef struct plan_result {
  * Of a mixture of experts everything else stays in memory, and the rest is used for slots, the same
  * number in every layer.
  *
+ * Where keys and values may be in a file, weights come first: a byte of them saves a read in every
+ * pass, one of keys and values only after a text that long. So their window is the least one until
+ * all weights are in memory, and gets what is left; or what the inputs say.
+ *
  * DREY_ERR_MEMORY: the budget is too small; the message and report.smallest_budget_bytes give the
  * smallest one that works. It depends on the machine (threads, and the CPU tier's scratch for each
  * of them) and on the memory of the process when the inputs are gathered, which differs by some
  * pages between runs; so half a MiB is added and the sum rounded up to a MiB. */
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
+
+/* The file of caches with the result's window, as far as the plan knows it. */
+kv_file_options plan_kv_file(const plan_inputs *in, const plan_result *r);
 
 /* The limits of a model's passes. The draft's are small, as its prompts lose little in short
  * chunks. They have their own workspace, so that they can run while the target's wait. */

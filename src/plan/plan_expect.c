@@ -100,7 +100,8 @@ static void share_rows(turn_cost *c, int32_t n_threads)
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;
-    uint64_t step_bytes = plan_step_bytes(in, r), streamed = t->streamed_bytes_per_pass;
+    uint64_t step_bytes = plan_step_bytes(in, r);
+    uint64_t streamed = t->streamed_bytes_per_pass + t->kv_read_bytes / 2;
     if (t->n_experts == 0) {
         cost_init(cost, t->target_bytes, streamed, step_bytes, t->ring_bytes);
         return;

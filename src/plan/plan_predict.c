@@ -140,12 +140,14 @@ void plan_predict(const plan_inputs *in, const drey_speeds *speeds, plan_result 
 {
     drey_plan *t = &r->report;
     t->speeds = *speeds;
-    bool reads = t->streamed_bytes_per_pass > 0, knows_disk = speeds->disk_bytes_per_s > 0;
+    /* Half of a context is away on average. */
+    const double read_bytes = (double)t->streamed_bytes_per_pass + (double)t->kv_read_bytes / 2;
+    bool reads = read_bytes > 0, knows_disk = speeds->disk_bytes_per_s > 0;
     if (reads && !knows_disk)
         return;
     const turn_work w = turn_of(in, r);
     if (reads)
-        t->read_s = (double)t->streamed_bytes_per_pass / speeds->disk_bytes_per_s;
+        t->read_s = read_bytes / speeds->disk_bytes_per_s;
     t->compute_s = pass_seconds(&w, 1);
     t->verify_s = max_f64(t->compute_s, pass_seconds(&w, t->tree_rows));
     t->draft_s = in->draft.steps * step_seconds(&w, 1);

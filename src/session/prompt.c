@@ -181,7 +181,8 @@ void prompt_take_known(drey_session *s)
     drey_statistics *stats = &s->text.stats;
     int32_t own = kv->n_committed, n_rows = own, n_same = min_i32(s->text.n_kept, s->n_timeline);
     int64_t start = clock_ns();
-    if (!s->text.options.no_known && s->n_timeline > 0 && !session_reads_input(s)) {
+    bool whole = !kv->file && !session_reads_input(s); /* its cache is that of the text alone */
+    if (!s->text.options.no_known && s->n_timeline > 0 && whole) {
         const drey_session *source = find_source(s, &n_rows, &n_same);
         if (source)
             copy_rows(kv, &source->target_kv, n_rows);
@@ -198,5 +199,6 @@ void prompt_take_known(drey_session *s)
 
 void prompt_keep(drey_session *s, bool is_end)
 {
-    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv, is_end);
+    if (!s->target_kv.file)
+        prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv, is_end);
 }

@@ -198,6 +198,8 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     kv_format format = engine_kv_format(e);
     kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format,
             &s->memory.arena);
+    if (p->window)
+        kv_file_lend(&e->target.kv_file, &s->target_kv);
     make_cross(s, &e->target, &s->target_kv, &s->input.target);
     s->input.ids = arena_take(&s->memory.arena, input_bytes(e));
     deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory.arena);
@@ -273,6 +275,7 @@ void drey_session_close(drey_session **session)
     release_grammar(s);
     release_text(&s->text);
     take_cache_back(s);
+    kv_file_take_back(&s->target_kv);
     arena_free(&s->memory.arena);
     int32_t i = 0;
     while (e->sessions[i] != s)
@@ -824,6 +827,10 @@ static drey_status check_all_here(const drey_session *s, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a session of several ranks cannot be saved or loaded: each has a part of its keys "
              "and values; use one rank");
+    if (s->target_kv.file)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "a session whose keys and values are in a file cannot be saved or loaded yet; give it "
+             "memory for all of them, or a shorter context");
     return DREY_OK;
 }
 

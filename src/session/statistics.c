@@ -20,6 +20,11 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
         m->vain_bytes += c.vain_bytes;
         m->busy_ns += c.busy_ns;
     }
+    stream_counters kv;
+    kv_file_count(&e->target.kv_file, &kv);
+    m->kv_bytes = kv.read_bytes;
+    m->read_bytes += kv.read_bytes;
+    m->busy_ns += kv.busy_ns;
     if (e->target.weights.experts) {
         m->experts_used = e->target.weights.experts->n_used;
         m->experts_read = e->target.weights.experts->n_read;
@@ -61,7 +66,7 @@ static double ceiling(const drey_session *s, uint64_t pass_bytes, double draft_s
     const drey_statistics *t = &s->text.stats;
     double turns = (double)t->n_passes;
     double draft = ratio(draft_s, turns), compute = ratio(compute_s, turns);
-    if (t->streamed_bytes_per_pass == 0)
+    if (pass_bytes == 0)
         return ratio(t->tokens_per_pass, compute + draft);
     if (t->disk_bytes_per_s <= 0)
         return 0;
@@ -179,7 +184,8 @@ void statistics_end(drey_session *s)
     t->draft_share = ratio(draft_s, t->decode_s);
     t->provisional_share = ratio(hidden_s, t->decode_s);
     t->ranks_share = ratio(ranks_s, t->decode_s);
-    uint64_t used = t->read_bytes - (end.vain_bytes - start->vain_bytes);
+    uint64_t kv_bytes = end.kv_bytes - start->kv_bytes;
+    uint64_t used = t->read_bytes - kv_bytes - (end.vain_bytes - start->vain_bytes);
     t->experts_used = end.experts_used - start->experts_used;
     t->experts_read = end.experts_read - start->experts_read;
     t->experts_guessed = end.experts_guessed - start->experts_guessed;
@@ -187,6 +193,7 @@ void statistics_end(drey_session *s)
     bool varies = s->observer || t->experts_used > 0;
     uint64_t pass_bytes =
         statistics_pass_bytes(t->streamed_bytes_per_pass, varies, used, t->n_passes);
+    pass_bytes += kv_bytes / (uint64_t)max_i64(t->n_passes, 1);
     t->ceiling_tokens_per_s = ceiling(s, pass_bytes, draft_s, compute_s + ranks_s);
     t->sidecar_tokens_per_s = with_a_sidecar(s, spent(TRACE_PACK, start, &end));
     t->decode_major_faults = end.major_faults - start->major_faults;

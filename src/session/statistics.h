@@ -9,7 +9,8 @@ typedef struct statistics_mark {
     int64_t t_ns;
     trace_sums sums;
     uint64_t read_bytes; /* of both models */
-    uint64_t vain_bytes; /* of those, read in vain */
+    uint64_t kv_bytes;   /* of those, keys and values from a file */
+    uint64_t vain_bytes; /* of those of weights, read in vain */
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
     uint64_t experts_used, experts_read; /* of the target */

@@ -24,7 +24,9 @@ TEST(sizes_stay)
         size_t n_bytes, now, reserved_end;
     } structures[] = {
         STRUCTURE(drey_model_info, 120),
-        STRUCTURE(drey_engine_options, 240),
+        {"drey_engine_options", 240, sizeof(drey_engine_options),
+         offsetof(drey_engine_options, more) + sizeof(void *)}, /* new fields go to `more` */
+        STRUCTURE(drey_more_options, 128),
         STRUCTURE(drey_speeds, 64),
         STRUCTURE(drey_plan, 960),
         STRUCTURE(drey_sampling, 56),
@@ -77,7 +79,7 @@ TEST(options_begin_with_nothing_reserved)
     drey_engine_options_init(&engine);
     drey_generate_options_init(&generate);
     drey_prepare_options_init(&prepare);
-    assert_memory_equal(engine.reserved, zero, sizeof engine.reserved);
+    assert_null(engine.more);
     assert_memory_equal(generate.reserved, zero, sizeof generate.reserved);
     assert_memory_equal(generate.sampling.reserved, zero, sizeof generate.sampling.reserved);
     assert_memory_equal(prepare.reserved, zero, sizeof prepare.reserved);

@@ -1,0 +1,80 @@
+/* What a pass reads of caches that are in a file (kv_file.h): in the order of layers, of each the
+ * groups one after the other, of each the chunks that its rows see. What is asked for is ahead of
+ * what is used by what the ring has room for, so that the next layer's keys arrive while this one
+ * computes. All rows of a group share each read. */
+#include "model/pass_steps.h"
+
+#include "common/num.h"
+#include "model/kv_file.h"
+
+int32_t pass_away_chunks(const model_pass *p, int32_t group, int32_t layer, int32_t *end)
+{
+    const kv_cache *kv = p->groups[group].kv;
+    const int32_t window = p->r->layout->layer[layer].positions.window;
+    *end = p->groups[group].n > 0 && kv->file ? kv->n_away / kv->chunk : 0;
+    if (*end == 0 || window == 0)
+        return 0;
+    /* Rows see their own position as well; none is before the first after the committed ones. */
+    return min_i32(max_i32(kv->n_committed + 1 - window, 0) / kv->chunk, *end);
+}
+
+/* The next chunk that has not been asked for. False: there is none. */
+static bool find_next(model_pass *p)
+{
+    while (p->away.layer < p->r->layout->shape.n_layers) {
+        int32_t end, first = pass_away_chunks(p, p->away.group, p->away.layer, &end);
+        p->away.chunk = max_i32(p->away.chunk, first);
+        if (p->away.chunk < end)
+            return true;
+        p->away.chunk = -1;
+        if (++p->away.group == p->n_groups) {
+            p->away.group = 0;
+            p->away.layer++;
+        }
+    }
+    return false;
+}
+
+/* A failure shows again when the piece is waited for. */
+static drey_status ask(model_pass *p, drey_error *err)
+{
+    kv_file *f = p->away.file;
+    while (f && kv_file_has_room(f) && find_next(p)) {
+        TRY(kv_file_ask(f, p->groups[p->away.group].kv, p->away.layer, p->away.chunk, err));
+        p->away.chunk++;
+    }
+    return DREY_OK;
+}
+
+void pass_away_begin(model_pass *p)
+{
+    pass_away_leave(p);
+    for (int32_t g = 0; g < p->n_groups; g++)
+        if (p->groups[g].n > 0 && p->groups[g].kv->n_away > 0)
+            p->away.file = p->groups[g].kv->file;
+    if (p->away.file)
+        kv_file_skip(p->away.file); /* nothing of a pass that could not begin */
+    p->away.layer = p->layer;
+    p->away.group = 0;
+    p->away.chunk = -1;
+    (void)ask(p, NULL);
+}
+
+void pass_away_leave(model_pass *p)
+{
+    if (p->away.file)
+        kv_file_skip(p->away.file);
+    p->away.file = NULL;
+}
+
+drey_status pass_away_wait(model_pass *p, const uint8_t **keys, drey_error *err)
+{
+    TRY(ask(p, err));
+    return kv_file_wait(p->away.file, keys, err);
+}
+
+void pass_away_next(model_pass *p)
+{
+    kv_file_next(p->away.file);
+    (void)ask(p, NULL);
+}
