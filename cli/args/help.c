@@ -43,7 +43,7 @@ const cli_usage cli_usages[] = {
     {CLI_IMATRIX, "imatrix", "-m MODEL.gguf -o FILE", "what matters in a model, for quantize",
      "Reads a text and writes how much the columns of each matrix matter for it: an\n"
      "importance matrix, which drey quantize --imatrix and llama.cpp take.\n",
-     "  drey imatrix -m big.gguf -f text.txt -o big.imatrix.gguf\n"},
+     "  drey imatrix -m big.gguf -f wiki.txt -o big.imatrix.gguf\n"},
     {CLI_INSPECT, "inspect", "FILE.gguf", "header, keys and tensors of a file",
      "Checks a GGUF file of any architecture and shows its header, keys and tensors.\n",
      "  drey inspect model.gguf | less\n"},
