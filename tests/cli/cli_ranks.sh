@@ -93,7 +93,7 @@ echo \$\$ >"$tmp/pid.\$OMPI_COMM_WORLD_RANK"
 exec "\$@"
 END
 chmod +x "$tmp/named"
-long=(run -m "$tmp/m.gguf" -p x -n 1000000 -c 1000100 --ignore-eos -t 1 -d none --rank-wait 2)
+long=(run -m "$tmp/m.gguf" -p x -n 1000000 -c 1000100 --ignore-eos -t 1 -d none --rank-wait 6)
 stopped() { # SIGNAL PATTERN
     local code=0 tries=0
     rm -f "$tmp"/pid.* "$tmp/out"
@@ -106,5 +106,5 @@ stopped() { # SIGNAL PATTERN
     kill -9 "$(cat "$tmp/pid.1")" 2>/dev/null || true
 }
 stopped KILL "rank 1 .*signal 9"
-stopped STOP "^drey: rank 1 \(.*\) has said nothing for 2 seconds"
+stopped STOP "^drey: rank 1 \(.*\) has said nothing for 6 seconds"
 exit $failed
