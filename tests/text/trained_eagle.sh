@@ -15,6 +15,15 @@ for policy in sequence specinfer llmcad edgellm optimal; do
     write -d "$layer" --policy $policy
     same "another text with $policy" "$tmp/text" "$tmp/plain"
 done
+# With most of the target's keys and values in a file, next to the program, which is on a disk.
+long=(run -m "$tmp/m.gguf" -t 2 -n 700 -c 800 --ignore-eos -p "The quick brown")
+ends 0 "$drey" "${long[@]}" -d none -q
+mv "$tmp/out" "$tmp/plain"
+for draft in "$layer" lookup; do
+    ends 0 "$drey" "${long[@]}" -d "$draft" --kv-folder "$(dirname "$drey")" --kv-memory 1 --stats "$tmp/stats"
+    same "another text with keys and values in a file, $draft" "$tmp/out" "$tmp/plain"
+    holds "nothing was read from the file, $draft" "$tmp/stats" "read_bytes > 100000"
+done
 ends 2 "$drey" run -m "$layer" -d none -p x
 has "$tmp/err" "is a layer after another model and cannot write alone"
 ends 2 "$drey" run -m "$tmp/m.gguf" -d "$layer" --exit exact -p x
