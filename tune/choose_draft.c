@@ -187,8 +187,8 @@ static void promise(drey_planner *planner, const drey_engine_options *options, w
     drey_drafter_describe(w->drafter, &info);
     if (info.file_ending && status != DREY_OK && status != DREY_ERR_MEMORY)
         snprintf(choice->warning, sizeof choice->warning, "%s", err.message);
-    /* The process grows until the plan that counts is made: a draft has to fit with the margin of the
-     * smallest budget. */
+    /* The process grows until the plan that counts is made: a draft has to fit with the margin of
+     * the smallest budget. */
     bool fits = status == DREY_OK && (w->drafter == DREY_DRAFTER_NONE ||
                                       plan.smallest_budget_bytes <= plan.budget_bytes);
     w->promised = fits ? plan.expected_tokens_per_s : 0;
