@@ -81,12 +81,8 @@ trained() { # FILE LIST WORD N: what a training said that made a file with N gue
     done
     "$drey" inspect "$1" >"$tmp/inspect" || wrong "inspect"
 }
-# The smallest budget for a command, which it names when it has too little. It counts the pages that
-# the program has by then, which differ, with a sanitizer by up to a MiB: so the largest of three.
-least() { # COMMAND...
-    for _ in 1 2 3; do
-        { "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)'
-    done | sort -n | tail -n 1 | sed 's/$/M/'
+least() { # COMMAND...: the smallest budget for it, which it names when it has too little
+    { "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
 }
 ends_by() { # SIGNAL CONDITION COMMAND...: it is sent once the condition holds, and ends the command
     local signal=$1 condition=$2 code=0 tries=0
