@@ -149,7 +149,7 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* What needs all layers of the target, or the caches of more than one text, in one place. */
+/* What needs all layers of the target in one place. */
 static drey_status check_ranks(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
@@ -166,7 +166,6 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          "a mixture of experts cannot be divided between ranks yet", NULL, "; use one rank"},
         {o->target->shape.encoder.n_layers > 0,
          "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
-        {o->n_sessions > 1, "several sessions cannot share ranks yet", NULL, "; open one"},
         {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",
          NULL, "; leave them out"},
         {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},

@@ -13,7 +13,8 @@ size_t engine_ranks_bytes(const drey_engine *e)
     int32_t rows = max_i32(max_i32(c->prompt_chunk, RANKS_USUAL_ROWS),
                            max_i32(c->tree_nodes, e->tuning.part.tree_nodes) + 1);
     bool is_part = e->tuning.part.ranks || e->tuning.part.n_layers;
-    return is_part ? 2 * ranks_room_bytes(rows, c->target->shape.n_embd) : 0;
+    size_t paths = (size_t)c->n_sessions * (size_t)rows * sizeof(int32_t);
+    return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
 }
 
 drey_engine_options engine_part_options(const drey_engine_options *options)
@@ -32,6 +33,7 @@ drey_engine_options engine_part_options(const drey_engine_options *options)
 engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join)
 {
     options->n_context = join->n_context;
+    options->n_sessions = join->n_sessions;
     options->prompt_chunk = join->max_rows;
     options->kv = (drey_kv)join->kv;
     return (engine_tuning){
@@ -69,7 +71,7 @@ static int32_t layer_of(const gguf_tensor *t)
                                                                                : -1;
 }
 
-/* Of each layer with its cache; and of the matrix that says the next token. */
+/* Of each layer with its caches; and of the matrix that says the next token. */
 static uint64_t measure(const drey_engine *e, uint64_t *layer_bytes)
 {
     const gguf *g = e->config.target->file;
@@ -77,7 +79,8 @@ static uint64_t measure(const drey_engine *e, uint64_t *layer_bytes)
     int32_t n = one.n_layers;
     one.n_layers = 1;
     for (int32_t i = 0; i < n; i++)
-        layer_bytes[i] = kv_bytes(&one, e->config.n_context, 0, engine_kv_format(e));
+        layer_bytes[i] = (uint64_t)e->config.n_sessions *
+                         kv_bytes(&one, e->config.n_context, 0, engine_kv_format(e));
     for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
         const gguf_tensor *t = gguf_tensor_at(g, i);
         int32_t layer = layer_of(t);
@@ -138,6 +141,7 @@ ranks_join engine_ranks_join(const drey_engine *e)
 {
     const plan_result *p = &e->plan;
     return (ranks_join){.n_context = e->config.n_context,
+                        .n_sessions = e->config.n_sessions,
                         .tree_nodes = p->tree_nodes,
                         .max_rows = p->max_rows,
                         .kv = (int32_t)e->config.kv};
@@ -150,5 +154,6 @@ drey_status engine_join_ranks(drey_engine *e, drey_error *err)
     const ranks_join join = engine_ranks_join(e);
     r->member[0].ready = (ranks_ready){p->report.pinned_bytes, p->report.streamed_bytes_per_pass};
     TRY(ranks_join_all(r, &join, err));
-    return ranks_make_room(r, p->max_rows, e->target.layout.shape.n_embd, err);
+    return ranks_make_room(r, e->config.n_sessions, p->max_rows, e->target.layout.shape.n_embd,
+                           err);
 }

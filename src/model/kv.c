@@ -190,6 +190,17 @@ void kv_restore(kv_cache *kv, int32_t n)
     kv->n_pending = 0;
 }
 
+/* From the first group that is not whole up to n. */
+void kv_copy(kv_cache *to, const kv_cache *from, int32_t n)
+{
+    int32_t first = to->n_committed / KV_GROUP, last = ceil_div_i32(n, KV_GROUP);
+    size_t n_bytes = (size_t)(last - first) * kv_group_bytes(to);
+    assert(n >= to->n_committed && n <= from->n_committed);
+    for (int32_t i = 0; i < kv_n_pieces(to); i++)
+        memcpy(kv_piece(to, i, first), kv_piece(from, i, first), n_bytes);
+    kv_restore(to, n);
+}
+
 void kv_truncate(kv_cache *kv, int32_t n_committed)
 {
     assert(n_committed >= 0 && n_committed <= kv->n_committed);

@@ -28,7 +28,8 @@
 #include "kernel/kernel.h"
 #include "model/arch.h"
 
-/* What a cache committed last, for others that have the same rows in other layers. */
+/* What a cache committed last, for others that have the same rows in other layers, and forget it
+ * when they have done so (n = 0). */
 typedef struct kv_trail {
     int32_t *path; /* [max]: pending indices, in the order of positions */
     int32_t n, max;
@@ -132,5 +133,9 @@ static inline uint8_t *kv_piece(const kv_cache *kv, int32_t piece, int32_t group
 /* The first n positions have been filled so, all of them in memory: they are committed, and nothing
  * is pending. */
 void kv_restore(kv_cache *kv, int32_t n);
+
+/* Makes positions [n_committed, n) of `to` those of `from`, a cache of the same shape that has
+ * committed n; nothing is pending in `to`. Both are in memory. */
+void kv_copy(kv_cache *to, const kv_cache *from, int32_t n);
 
 bool kv_is_valid(const kv_cache *kv);

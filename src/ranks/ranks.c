@@ -25,7 +25,7 @@ static drey_status join(drey_ranks *r, const rank_transport *transport, drey_err
     if (r->n > RANKS_MOST)
         FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the %d that can share a model", r->n,
              RANKS_MOST);
-    return ranks_make_room(r, RANKS_USUAL_ROWS, 1, err);
+    return ranks_make_room(r, 1, RANKS_USUAL_ROWS, 1, err);
 }
 
 drey_status ranks_open(drey_ranks **out, const rank_transport *transport, int32_t wait_s,
@@ -75,7 +75,7 @@ void drey_ranks_close(drey_ranks **ranks)
         r->transport->close();
     free(r->in);
     free(r->out);
-    free(r->trail.path);
+    free(r->paths);
     free(r);
     *ranks = NULL;
 }
@@ -102,19 +102,24 @@ bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *
 }
 
 /* Both buffers, larger than they were; what has arrived and is not dropped would be lost. */
-drey_status ranks_make_room(drey_ranks *r, int32_t max_rows, int32_t n_embd, drey_error *err)
+drey_status ranks_make_room(drey_ranks *r, int32_t n_caches, int32_t max_rows, int32_t n_embd,
+                            drey_error *err)
 {
-    size_t capacity = ranks_room_bytes(max_rows, n_embd);
+    size_t capacity = ranks_room_bytes(n_caches, max_rows, n_embd);
     uint8_t *in = calloc(1, capacity), *out = calloc(1, capacity);
-    int32_t *path = calloc((size_t)max_rows, sizeof *path);
+    int32_t *paths = calloc((size_t)n_caches * (size_t)max_rows, sizeof *paths);
     free(r->in);
     free(r->out);
-    free(r->trail.path);
+    free(r->paths);
     r->in = in;
     r->out = out;
-    r->trail = (kv_trail){.path = path, .max = max_rows};
+    r->paths = paths;
+    r->n_slots = n_caches;
     r->capacity = capacity;
-    if (!in || !out || !path)
+    for (int32_t i = 0; paths && i < n_caches; i++)
+        r->slot[i].trail =
+            (kv_trail){.path = paths + (size_t)i * (size_t)max_rows, .max = max_rows};
+    if (!in || !out || !paths)
         FAIL(err, DREY_ERR_MEMORY, "no memory for messages of %zu bytes between ranks", capacity);
     return DREY_OK;
 }

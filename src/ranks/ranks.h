@@ -5,14 +5,18 @@
  *    embedding, layers [0, a) -- ROWS --> [a, b) -- ROWS --> [b, n)
  *    head  <----------------------------- ROWS -----------------+
  *
- * A pass goes around once. Its message says what rank 0's cache committed since the pass before,
- * the places of its rows, and the residual stream; each rank does the same to its own cache,
- * computes its layers with the functions that one machine uses, and sends the rows on. So caches
- * change in step, and a row has the bits that it has on one machine.
+ * A pass goes around once. Its message says what rank 0's caches, one for each of its sessions, did
+ * since the message before, the places of the pass's rows, and the residual stream; each rank does
+ * the same to its own caches, computes its layers with the functions that one machine uses, and
+ * sends the rows on. So caches change in step, and a row has the bits that it has on one machine.
  *
  *    start    HELLO (all to rank 0) --> JOIN (its layers) --> READY
  *    a pass   ROWS, numbered; BEAT to rank 0 at each layer; FAILURE to rank 0 instead of ROWS
  *    the end  QUIT (rank 0 to all)
+ *
+ * A cache is known by its slot, which another session's may get when it is closed. A session that
+ * leaves a pass before its rows are sent is not in the message; one that leaves later is, and
+ * nothing of it is committed.
  *
  * Rank 0 may give a pass up. What comes back for it later has an old number and is dropped; the
  * next message commits nothing of it.
@@ -24,11 +28,13 @@
 #include "model/model.h"
 #include "ranks/transport.h"
 
-enum { RANKS_MOST = 64, RANKS_PROTOCOL = 2 };
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 3 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
 /* What MPI adds to the memory that a rank's plan counts for the program: Open MPI 4.1.4. */
 enum { RANKS_MPI_BYTES = 8 << 20 };
+/* Copies between caches that a message has room for. */
+enum { RANKS_COPIES = 2 * DREY_MAX_SESSIONS };
 
 typedef enum ranks_kind {
     RANKS_HELLO = 1,
@@ -62,26 +68,53 @@ typedef struct ranks_hello {
 
 typedef struct ranks_join {
     int32_t first, n_layers;
-    int32_t n_context, tree_nodes, max_rows, kv;
+    int32_t n_context, n_sessions, tree_nodes, max_rows, kv;
 } ranks_join;
 
 typedef struct ranks_ready {
     uint64_t pinned_bytes, streamed_bytes;
 } ranks_ready;
 
-/* Then path[n_path], parent[n_rows], and rows [n_rows][D] without padding. */
+/* Then ranks_cache[n_caches], ranks_copy[n_copies], the paths of all caches, parent[n_rows], and
+ * rows [n_rows][D] without padding. */
 typedef struct ranks_rows {
-    int32_t n_rows;
-    int32_t n_path;      /* pending rows of the pass before that are committed first */
-    int32_t n_committed; /* so many positions stay after that; nothing is pending */
-    int32_t n_embd;
+    int32_t n_rows, n_embd;
+    int32_t n_caches; /* those with rows come first, in the order of the rows */
+    int32_t n_copies;
 } ranks_rows;
+
+typedef struct ranks_cache {
+    int32_t slot;
+    int32_t n_rows;      /* of this pass; 0: its session takes no part */
+    int32_t n_path;      /* pending rows that are committed first, and then, after all copies: */
+    int32_t n_committed; /* so many positions stay; nothing is pending */
+} ranks_cache;
+
+/* Of `to` n_kept positions stay, and up to n they become those of `from`: in the order of copies,
+ * after the commits of all caches. */
+typedef struct ranks_copy {
+    int32_t to, from, n_kept, n;
+} ranks_copy;
+
+/* A message of rows that was read: borrowed from it. */
+typedef struct ranks_pass {
+    ranks_rows head;
+    const ranks_cache *caches;
+    const ranks_copy *copies;
+    const int32_t *paths, *parents;
+} ranks_pass;
 
 typedef struct ranks_failure {
     int32_t code;
     char host[TRANSPORT_HOST_BYTES];
     char message[512];
 } ranks_failure;
+
+/* A cache of rank 0. */
+typedef struct ranks_slot {
+    const kv_cache *kv; /* NULL: its session is closed */
+    kv_trail trail;     /* since the last message */
+} ranks_slot;
 
 /* What rank 0 knows of a rank. */
 typedef struct ranks_member {
@@ -105,8 +138,11 @@ struct drey_ranks {
     uint64_t pass;           /* the number of the last one that was sent */
     uint64_t read_bytes;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
-    kv_trail trail;          /* of rank 0's cache */
-    pass_beyond beyond;      /* and what its passes do after their last layer */
+    ranks_slot slot[DREY_MAX_SESSIONS];
+    int32_t *paths; /* [n_slots][max rows]: the trails' */
+    int32_t n_slots, n_copies;
+    ranks_copy copies[RANKS_COPIES]; /* since the last message */
+    pass_beyond beyond;              /* what rank 0's passes do after their last layer */
     struct {
         int32_t rank; /* who has the rows */
         int64_t since_ns;
@@ -128,9 +164,11 @@ drey_status ranks_open(drey_ranks **out, const rank_transport *transport, int32_
                        drey_error *err);
 /* The table of libdrey-mpi. (transport_load.c; a static program has no_transport_load.c.) */
 drey_status transport_load(const rank_transport **out, drey_error *err);
-/* Makes room for passes of so many rows of D numbers. Once, before the first. */
-drey_status ranks_make_room(drey_ranks *r, int32_t max_rows, int32_t n_embd, drey_error *err);
-size_t ranks_room_bytes(int32_t max_rows, int32_t n_embd);
+/* Makes room for passes of so many rows of D numbers, and for n_caches caches. Once, before the
+ * first of either. */
+drey_status ranks_make_room(drey_ranks *r, int32_t n_caches, int32_t max_rows, int32_t n_embd,
+                            drey_error *err);
+size_t ranks_room_bytes(int32_t n_caches, int32_t max_rows, int32_t n_embd);
 
 /* Sends a message whose body of n_bytes is in r->out already (ranks_out), or in `body`. Waits until
  * the one before is out. DREY_ERR_IO. */
@@ -156,14 +194,15 @@ drey_status ranks_other_failed(const drey_ranks *r, drey_error *err);
 
 /* ---- Rows (ranks_rows.c) ---- */
 
-/* x: row i at x + i ld. commits NULL: none. */
-drey_status ranks_send_rows(drey_ranks *r, int32_t to, const ranks_rows *head, const int32_t *path,
-                            const pass_row *rows, const float *x, int64_t ld, drey_error *err);
-/* Of the message that is there. False: it is none of such rows. path and parent: borrowed. */
-bool ranks_read_rows(const drey_ranks *r, int32_t n_embd, ranks_rows *head, const int32_t **path,
-                     const int32_t **parent);
+/* Rank 0: the pass's rows, and what its caches did since the last message. */
+drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey_error *err);
+/* The message that was read, with other rows: row i at x + i ld. */
+drey_status ranks_pass_on(drey_ranks *r, int32_t to, const ranks_pass *m, const float *x,
+                          int64_t ld, drey_error *err);
+/* The message that is there. False: it is none of such rows. */
+bool ranks_read_rows(const drey_ranks *r, int32_t n_embd, ranks_pass *m);
 /* Its rows to `to`, row i at to + i ld. */
-void ranks_copy_rows(const drey_ranks *r, const ranks_rows *head, float *to, int64_t ld);
+void ranks_copy_rows(const ranks_pass *m, float *to, int64_t ld);
 
 /* ---- Rank 0 (ranks_lead.c) ---- */
 
@@ -172,6 +211,13 @@ drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err);
 /* Gives each its layers (member's first and n_layers), waits until all are ready, and sets
  * r->beyond. */
 drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err);
+/* Gives a cache a slot, and takes it back. One is free if there are fewer caches than ranks_make_room
+ * was told. */
+void ranks_open_cache(drey_ranks *r, kv_cache *kv);
+void ranks_close_cache(drey_ranks *r, const kv_cache *kv);
+/* The other ranks copy positions n_kept .. n - 1 of a cache as well, before their next rows. False:
+ * it cannot be, and rank 0 must not do it either. */
+bool ranks_copy_cache(drey_ranks *r, const kv_cache *to, const kv_cache *from, int32_t n);
 /* Ends the others' loops. */
 void ranks_quit(drey_ranks *r);
 

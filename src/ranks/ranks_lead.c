@@ -1,7 +1,6 @@
 /* Rank 0's part: see ranks.h. */
 #include "ranks/ranks.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -97,16 +96,8 @@ static drey_status take_ready(drey_ranks *r, drey_error *err)
 static drey_status send_away(void *user, const model_pass *p, drey_error *err)
 {
     drey_ranks *r = user;
-    const pass_group *group = &p->groups[0];
-    const ranks_rows head = {.n_rows = group->n,
-                             .n_path = r->trail.n,
-                             .n_committed = group->kv->n_committed,
-                             .n_embd = p->r->layout->shape.n_embd};
-    assert(p->n_groups == 1 && p->n_rows == group->n);
     r->pass++;
-    TRY(ranks_send_rows(r, 1, &head, r->trail.path, group->rows, p->r->ws->x,
-                        pass_hidden_stride(p->r), err));
-    r->trail.n = 0;
+    TRY(ranks_send_rows(r, 1, p, err));
     hold(r, 1);
     return DREY_OK;
 }
@@ -153,8 +144,7 @@ static void wait_back(void *user, const _Atomic bool *cancel)
 static drey_status take_back(void *user, const model_pass *p, bool *done, drey_error *err)
 {
     drey_ranks *r = user;
-    ranks_rows head;
-    const int32_t *path, *parent;
+    ranks_pass m;
     bool got = false;
     *done = false;
     if (!is_back(user))
@@ -168,12 +158,11 @@ static drey_status take_back(void *user, const model_pass *p, bool *done, drey_e
     if (ranks_got(r)->kind == RANKS_FAILURE)
         status = ranks_other_failed(r, err);
     else if (ranks_got(r)->kind != RANKS_ROWS ||
-             !ranks_read_rows(r, p->r->layout->shape.n_embd, &head, &path, &parent) ||
-             head.n_rows != p->n_rows)
+             !ranks_read_rows(r, p->r->layout->shape.n_embd, &m) || m.head.n_rows != p->n_rows)
         status = error_set(err, DREY_ERR_IO, "rank %d is out of step: start all ranks again",
                            ranks_got(r)->from);
     else
-        ranks_copy_rows(r, &head, p->r->ws->x, pass_hidden_stride(p->r));
+        ranks_copy_rows(&m, p->r->ws->x, pass_hidden_stride(p->r));
     ranks_drop(r);
     *done = status == DREY_OK;
     return status;

@@ -165,14 +165,12 @@ static const drey_session *find_source(const drey_session *s, int32_t *n_rows, i
     return best;
 }
 
-/* Rows from the first group that is not whole up to n. */
-static void copy_rows(kv_cache *to, const kv_cache *from, int32_t n)
+/* Of several ranks each has a part of the rows. */
+static void copy_rows(const drey_engine *e, kv_cache *to, const kv_cache *from, int32_t n)
 {
-    int32_t first = to->n_committed / KV_GROUP, last = ceil_div_i32(n, KV_GROUP);
-    size_t n_bytes = (size_t)(last - first) * kv_group_bytes(to);
-    for (int32_t i = 0; i < kv_n_pieces(to); i++)
-        memcpy(kv_piece(to, i, first), kv_piece(from, i, first), n_bytes);
-    kv_restore(to, n);
+    drey_ranks *r = e->tuning.part.ranks;
+    if (!r || ranks_copy_cache(r, to, from, n))
+        kv_copy(to, from, n);
 }
 
 void prompt_take_known(drey_session *s)
@@ -185,7 +183,7 @@ void prompt_take_known(drey_session *s)
     if (!s->text.options.no_known && s->n_timeline > 0 && whole) {
         const drey_session *source = find_source(s, &n_rows, &n_same);
         if (source)
-            copy_rows(kv, &source->target_kv, n_rows);
+            copy_rows(s->engine, kv, &source->target_kv, n_rows);
         stats->copied_tokens = kv->n_committed - own;
         stats->folder_tokens =
             prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, kv);

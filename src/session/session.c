@@ -210,7 +210,7 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->target.route = e->tuning.route.see ? &e->tuning.route : NULL;
     if (e->tuning.part.ranks) {
         s->target.beyond = &e->tuning.part.ranks->beyond;
-        s->target_kv.trail = &e->tuning.part.ranks->trail;
+        ranks_open_cache(e->tuning.part.ranks, &s->target_kv);
     }
     make_drafter(s);
     turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
@@ -275,6 +275,8 @@ void drey_session_close(drey_session **session)
     release_grammar(s);
     release_text(&s->text);
     take_cache_back(s);
+    if (e->tuning.part.ranks)
+        ranks_close_cache(e->tuning.part.ranks, &s->target_kv);
     kv_file_take_back(&s->target_kv);
     arena_free(&s->memory.arena);
     int32_t i = 0;

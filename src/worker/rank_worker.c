@@ -1,7 +1,7 @@
 /* A rank that computes layers for rank 0: see ranks/ranks.h.
  *
- * It has an engine of its part and a session, whose cache follows rank 0's: what that committed
- * comes with the next rows. Nothing else of the session is used. */
+ * It has an engine of its part and as many sessions as rank 0 may open, whose caches follow those of
+ * rank 0: what they committed comes with the next rows. Nothing else of the sessions is used. */
 #include <string.h>
 
 #include "model/model.h"
@@ -13,7 +13,8 @@
 typedef struct worker {
     drey_ranks *ranks;
     drey_engine *engine;
-    drey_session *session;
+    drey_session *session[DREY_MAX_SESSIONS]; /* [n_sessions], by slot */
+    int32_t n_sessions;
 } worker;
 
 static drey_status say_hello(drey_ranks *r, const drey_engine_options *options, drey_error *err)
@@ -36,59 +37,122 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
         FAIL(err, DREY_ERR_MISMATCH, "the layers %d to %lld are asked for, which are not there",
              join->first, (long long)end);
     TRY(engine_open(&w->engine, &o, &tuning, err));
-    TRY(drey_session_open(&w->session, w->engine, err));
-    TRY(ranks_make_room(w->ranks, w->engine->plan.max_rows, w->engine->target.layout.shape.n_embd,
-                        err));
+    for (; w->n_sessions < join->n_sessions; w->n_sessions++)
+        TRY(drey_session_open(&w->session[w->n_sessions], w->engine, err));
+    TRY(ranks_make_room(w->ranks, join->n_sessions, w->engine->plan.max_rows,
+                        w->engine->target.layout.shape.n_embd, err));
     const drey_plan *plan = &w->engine->plan.report;
     const ranks_ready ready = {plan->pinned_bytes, plan->streamed_bytes_per_pass};
     return ranks_send(w->ranks, 0, RANKS_READY, &ready, sizeof ready, err);
 }
 
-/* What rank 0's cache did since the last rows. */
-static drey_status follow(kv_cache *kv, const ranks_rows *head, const int32_t *path,
-                          drey_error *err)
+/* ---- What rank 0's caches did since the last rows ---- */
+
+static kv_cache *cache_of(const worker *w, int32_t slot)
 {
-    bool fits = head->n_path <= kv->n_pending;
-    for (int32_t i = 0; fits && i < head->n_path; i++)
+    return slot >= 0 && slot < w->n_sessions ? probe_target(w->session[slot])->kv : NULL;
+}
+
+static bool follows(const kv_cache *kv, const int32_t *path, int32_t n)
+{
+    bool fits = n <= kv->n_pending;
+    for (int32_t i = 0; fits && i < n; i++)
         fits = path[i] >= 0 && path[i] < kv->n_pending &&
                kv->parent[path[i]] == (i ? path[i - 1] : -1);
-    fits = fits && head->n_committed <= kv->n_committed + head->n_path;
-    if (!fits)
-        FAIL(err, DREY_ERR_IO, "its cache is out of step with rank 0's: start all ranks again");
-    kv_commit(kv, path, head->n_path);
-    kv_truncate(kv, head->n_committed);
-    return DREY_OK;
+    return fits;
+}
+
+static bool commit_all(worker *w, const ranks_pass *m)
+{
+    const int32_t *path = m->paths;
+    bool seen[DREY_MAX_SESSIONS] = {false};
+    for (int32_t i = 0; i < m->head.n_caches; i++) {
+        const ranks_cache *c = &m->caches[i];
+        kv_cache *kv = cache_of(w, c->slot);
+        if (!kv || seen[c->slot] || !follows(kv, path, c->n_path))
+            return false;
+        seen[c->slot] = true;
+        kv_commit(kv, path, c->n_path);
+        path += c->n_path;
+    }
+    return true;
+}
+
+static bool copy_all(worker *w, const ranks_pass *m)
+{
+    for (int32_t i = 0; i < m->head.n_copies; i++) {
+        const ranks_copy c = m->copies[i];
+        kv_cache *to = cache_of(w, c.to), *from = cache_of(w, c.from);
+        if (!to || !from || to == from || c.n_kept < 0 || c.n_kept > to->n_committed ||
+            c.n < c.n_kept || c.n > from->n_committed)
+            return false;
+        kv_truncate(to, c.n_kept);
+        kv_copy(to, from, c.n);
+    }
+    return true;
+}
+
+static bool truncate_all(worker *w, const ranks_pass *m)
+{
+    for (int32_t i = 0; i < m->head.n_caches; i++) {
+        const ranks_cache *c = &m->caches[i];
+        kv_cache *kv = cache_of(w, c->slot);
+        if (c->n_committed > kv->n_committed)
+            return false;
+        kv_truncate(kv, c->n_committed);
+    }
+    return true;
+}
+
+/* ---- A pass ---- */
+
+/* Of the caches that take part: groups[n], with their rows' places. False: they do not fit. */
+static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int32_t *n)
+{
+    runner *r = probe_target(w->session[0]);
+    const int32_t *parent = m->parents;
+    pass_row *rows = r->ws->rows;
+    const float *states = r->ws->y;
+    for (*n = 0; *n < m->head.n_caches && m->caches[*n].n_rows > 0; ++*n) {
+        const ranks_cache *c = &m->caches[*n];
+        kv_cache *kv = cache_of(w, c->slot);
+        bool fits = kv_has_room(kv, c->n_rows);
+        for (int32_t i = 0; fits && i < c->n_rows; i++) {
+            rows[i] = (pass_row){.parent = parent[i]};
+            fits = parent[i] >= -1 && parent[i] < i;
+        }
+        if (!fits)
+            return false;
+        groups[*n] = (pass_group){.kv = kv, .rows = rows, .n = c->n_rows, .states = states};
+        parent += c->n_rows;
+        rows += c->n_rows;
+        states += c->n_rows * pass_hidden_stride(r);
+    }
+    return true;
 }
 
 /* The message stays where it is until the next one is looked for. */
-static drey_status take_rows(worker *w, pass_group *group, ranks_rows *head, const int32_t **path,
+static drey_status take_rows(worker *w, pass_group *groups, int32_t *n, ranks_pass *m,
                              drey_error *err)
 {
-    runner *r = probe_target(w->session);
-    const int32_t *parent;
-    pass_row *rows = r->ws->rows;
-    if (!ranks_read_rows(w->ranks, r->layout->shape.n_embd, head, path, &parent) ||
-        head->n_rows > r->ws->limits.max_rows)
+    runner *r = probe_target(w->session[0]);
+    if (!ranks_read_rows(w->ranks, r->layout->shape.n_embd, m) ||
+        m->head.n_rows > r->ws->limits.max_rows)
         FAIL(err, DREY_ERR_IO, "it does not understand the rows it gets: start all ranks again");
-    TRY(follow(r->kv, head, *path, err));
-    bool fits = kv_has_room(r->kv, head->n_rows);
-    for (int32_t i = 0; fits && i < head->n_rows; i++) {
-        rows[i] = (pass_row){.parent = parent[i]};
-        fits = parent[i] >= -1 && parent[i] < i;
-    }
-    if (!fits)
+    if (!commit_all(w, m) || !copy_all(w, m) || !truncate_all(w, m))
+        FAIL(err, DREY_ERR_IO, "its caches are out of step with rank 0's: start all ranks again");
+    if (!take_groups(w, m, groups, n))
         FAIL(err, DREY_ERR_IO, "it has no room for the rows it gets: start all ranks again");
     /* The pass takes them from where its sums will be, which are not in use yet. */
-    ranks_copy_rows(w->ranks, head, r->ws->y, pass_hidden_stride(r));
-    *group = (pass_group){.kv = r->kv, .rows = rows, .n = head->n_rows, .states = r->ws->y};
+    ranks_copy_rows(m, r->ws->y, pass_hidden_stride(r));
     return DREY_OK;
 }
 
 /* All layers of the part, with a beat at each. */
-static drey_status run_rows(worker *w, pass_group *group, drey_error *err)
+static drey_status run_rows(worker *w, pass_group *groups, int32_t n, drey_error *err)
 {
     model_pass p;
-    TRY(pass_begin(&p, probe_target(w->session), group, 1, err));
+    TRY(pass_begin(&p, probe_target(w->session[0]), groups, n, err));
     for (pass_state state = PASS_GOES_ON; state != PASS_DONE;) {
         TRY(pass_step(&p, 0, &state, err));
         ranks_beat(w->ranks, false);
@@ -101,21 +165,20 @@ static drey_status run_rows(worker *w, pass_group *group, drey_error *err)
 static drey_status serve_rows(worker *w, drey_error *err)
 {
     drey_ranks *r = w->ranks;
-    runner *target = probe_target(w->session);
-    pass_group group;
-    ranks_rows head;
-    const int32_t *path;
+    runner *target = probe_target(w->session[0]);
+    pass_group groups[DREY_MAX_SESSIONS];
+    int32_t n = 0;
+    ranks_pass m;
     stream_counters reads;
     r->pass = ranks_got(r)->pass;
     ranks_drop(r);
-    TRY(take_rows(w, &group, &head, &path, err));
-    TRY(run_rows(w, &group, err));
+    TRY(take_rows(w, groups, &n, &m, err));
+    TRY(run_rows(w, groups, n, err));
     weights_count(target->weights, &reads);
     r->read_bytes = reads.read_bytes;
     ranks_beat(r, true);
     int32_t next = r->rank + 1 < r->n ? r->rank + 1 : 0;
-    return ranks_send_rows(r, next, &head, path, group.rows, target->ws->x,
-                           pass_hidden_stride(target), err);
+    return ranks_pass_on(r, next, &m, target->ws->x, pass_hidden_stride(target), err);
 }
 
 /* One message; *quit: it was the last one. Rank 0 reports a failure to the user, and may try a pass
@@ -136,7 +199,7 @@ static drey_status serve_next(worker *w, const drey_engine_options *options, boo
             status = open_part(w, options, &join, &error);
         break;
     case RANKS_ROWS:
-        status = w->session ? serve_rows(w, &error) : DREY_OK;
+        status = w->n_sessions > 0 ? serve_rows(w, &error) : DREY_OK;
         break;
     case RANKS_QUIT:
         *quit = true;
@@ -162,7 +225,8 @@ drey_status drey_ranks_serve(drey_ranks *ranks, const drey_engine_options *optio
         status = ranks_report(ranks, status, error.message, err);
     while (status == DREY_OK && !quit)
         status = serve_next(&w, &alone, &quit, err);
-    drey_session_close(&w.session);
+    for (int32_t i = 0; i < w.n_sessions; i++)
+        drey_session_close(&w.session[i]);
     drey_engine_close(&w.engine);
     float_mode_leave(caller);
     return status;

@@ -1,7 +1,7 @@
 /* Several ranks write the text that one machine writes: of any architecture, with and without
- * drafts, greedy and sampled, in texts that are continued and cut; what does not fit is refused,
- * and a rank that fails or falls silent ends the run with its name. Ranks are threads here
- * (support/faults/thread_ranks.h); cli/cli_ranks.sh has them as processes. */
+ * drafts, greedy and sampled, in texts that are continued and cut, of several sessions; what does
+ * not fit is refused, and a rank that fails or falls silent ends the run with its name. Ranks are
+ * threads here (support/faults/thread_ranks.h); cli/cli_ranks.sh has them as processes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "support/faults/thread_ranks.h"
 #include "support/logit_toys.h"
+#include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
@@ -245,6 +246,215 @@ static drey_engine_options with_ranks(drey_engine_options o)
     return o;
 }
 
+/* ---- Several sessions ---- */
+
+enum { N_SESSIONS = 3, N_TEXTS = 6, N_LONG = 40, N_SAME = 36 };
+static const int32_t n_predict_of[N_TEXTS] = {40, 8, 24, 16, 10, 20};
+
+/* Even ones begin alike, and so do odd ones: rows are copied from cache to cache. */
+static void long_prompt(int32_t which, int32_t *ids)
+{
+    rng r = rng_from((uint64_t)(which % 2));
+    for (int32_t i = 0; i < N_LONG; i++)
+        ids[i] = i < N_SAME ? 1 + rng_below(&r, 250) : 10 + which + i;
+}
+
+static void begin_text(drey_session *s, int32_t which, writing *texts)
+{
+    int32_t ids[N_LONG];
+    drey_generate_options g = writing_into(&texts[which], n_predict_of[which]);
+    long_prompt(which, ids);
+    texts[which] = (writing){.n_ids = 0};
+    MUST(drey_session_sync, s, ids, N_LONG, NULL);
+    MUST(drey_session_begin, s, &g, &texts[which].stats);
+}
+
+static void step_all(engine_place *p, int32_t most)
+{
+    int32_t n_writing = 1;
+    for (int32_t i = 0; i < most && n_writing > 0; i++)
+        MUST(drey_engine_step, p->engine, &n_writing);
+}
+
+/* Each alone, on one machine. */
+static void write_alone(const drey_engine_options *o, writing *texts)
+{
+    for (int32_t i = 0; i < N_TEXTS; i++) {
+        int32_t ids[N_LONG];
+        long_prompt(i, ids);
+        writing_run_tuned(&texts[i], o, NULL, ids, N_LONG, n_predict_of[i], NULL);
+        must(texts[i].status, &texts[i].error);
+    }
+}
+
+/* One that was ended early has the beginning. */
+static void compare_texts(writing *want, const writing *got, uint32_t ended)
+{
+    char what[40];
+    for (int32_t i = 0; i < N_TEXTS; i++) {
+        writing *w = &want[i];
+        const int32_t n_all = w->n_ids;
+        snprintf(what, sizeof what, "text %d of several", i);
+        if (ended >> i & 1 && got[i].n_ids < n_all)
+            w->n_ids = got[i].n_ids;
+        must_be_same_ids(w, &got[i], what);
+        w->n_ids = n_all;
+    }
+}
+
+/* Texts begin and end at different times; one is cancelled, another one's session is closed, and
+ * the rows of caches that take no part in the next pass are copied. */
+static void write_in_turns(const drey_engine_options *o, writing *texts)
+{
+    engine_place p = place_open(o, NULL);
+    begin_text(p.session[0], 0, texts);
+    step_all(&p, 3);
+    begin_text(p.session[1], 1, texts);
+    step_all(&p, 2);
+    begin_text(p.session[2], 2, texts);
+    step_all(&p, 3);
+    drey_session_cancel(p.session[2]);
+    step_all(&p, 1);
+    begin_text(p.session[2], 3, texts);
+    step_all(&p, 2);
+    drey_session_close(&p.session[1]);
+    MUST(drey_session_open, &p.session[1], p.engine);
+    begin_text(p.session[1], 4, texts);
+    step_all(&p, INT32_MAX);
+    begin_text(p.session[2], 5, texts);
+    step_all(&p, INT32_MAX);
+    place_close(&p);
+    assert_true(texts[2].stats.copied_tokens > 0 && texts[4].stats.copied_tokens > 0);
+    assert_true(texts[5].stats.cached_tokens >= N_SAME);
+}
+
+TEST(several_sessions)
+{
+    static writing want[N_TEXTS], got[N_TEXTS];
+    drey_model *m = usual_target(), *draft = make_draft();
+    for (int32_t i = 0; i < 4; i++) {
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        if (i % 2) {
+            o.policy = DREY_POLICY_AUTO;
+            o.draft = draft;
+            o.drafter = DREY_DRAFTER_MODEL;
+        }
+        write_alone(&o, want);
+        team_begin(2 + i / 2, target_path(), 0, NULL, 0);
+        o = with_ranks(o);
+        o.n_sessions = N_SESSIONS;
+        write_in_turns(&o, got);
+        team_end();
+        compare_texts(want, got, 1u << 1 | 1u << 2);
+    }
+    drey_model_close(&m);
+    drey_model_close(&draft);
+}
+
+/* Cancels a session in the middle of a pass: when rank 0 reads its layers, or when rank 1 sends the
+ * rows back. */
+static struct {
+    drey_session *_Atomic session;
+    _Atomic int32_t n_left;
+} to_cancel;
+
+static void count_down(void)
+{
+    drey_session *s = to_cancel.session;
+    if (s && to_cancel.n_left-- == 0)
+        drey_session_cancel(s);
+}
+
+static int cancel_reading(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
+{
+    (void)user;
+    (void)part;
+    (void)offset;
+    (void)n_bytes;
+    count_down();
+    return 0;
+}
+
+static void cancel_sending(uint8_t *bytes, size_t n)
+{
+    (void)n;
+    if (((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS)
+        count_down();
+}
+
+static void write_and_cancel(const drey_engine_options *o, int32_t at, writing *texts)
+{
+    const engine_tuning half = {
+        .set_share = true, .share = 0.5, .fault = alter_rank_1 ? NULL : cancel_reading};
+    engine_place p = place_open(o, &half);
+    begin_text(p.session[0], 0, texts);
+    begin_text(p.session[1], 1, texts);
+    step_all(&p, 3);
+    to_cancel.n_left = at;
+    to_cancel.session = p.session[1];
+    begin_text(p.session[2], 2, texts);
+    step_all(&p, 3 + at);
+    to_cancel.session = NULL;
+    begin_text(p.session[1], 3, texts);
+    step_all(&p, INT32_MAX);
+    begin_text(p.session[0], 4, texts);
+    begin_text(p.session[1], 5, texts);
+    step_all(&p, INT32_MAX);
+    place_close(&p);
+}
+
+TEST(a_session_leaves_in_the_middle_of_a_pass)
+{
+    static writing want[N_TEXTS], got[N_TEXTS];
+    drey_model *m = usual_target();
+    drey_engine_options o = plain_options(m, N_CONTEXT, 2), several;
+    write_alone(&o, want);
+    for (int32_t at = 0; at < 8; at++) {
+        alter_rank_1 = at % 2 ? cancel_sending : NULL;
+        team_begin(2, target_path(), 0, NULL, 0);
+        several = with_ranks(o);
+        several.n_sessions = N_SESSIONS;
+        write_and_cancel(&several, at, got);
+        team_end();
+        alter_rank_1 = NULL;
+        compare_texts(want, got, 1u << 1);
+    }
+    drey_model_close(&m);
+}
+
+/* Rank 0's messages are changed, so that rank 1 cannot follow. */
+static int32_t wrong_member;
+
+static void change_rows(uint8_t *bytes, size_t n)
+{
+    const ranks_head *h = (const ranks_head *)(const void *)bytes;
+    ranks_rows *rows = (ranks_rows *)(void *)(bytes + sizeof *h);
+    ranks_cache *cache = (ranks_cache *)(void *)(rows + 1);
+    static const int32_t wrong[] = {-1, 0x7fffffff, (int32_t)0x80000000};
+    int32_t *const members[] = {&rows->n_rows,   &rows->n_embd,      &rows->n_caches,
+                                &rows->n_copies, &cache->slot,       &cache->n_rows,
+                                &cache->n_path,  &cache->n_committed};
+    if (h->kind == RANKS_ROWS && n > sizeof *h + sizeof *rows + sizeof *cache)
+        *members[wrong_member / 3] = wrong[wrong_member % 3];
+}
+
+TEST(wrong_rows_are_refused)
+{
+    drey_model *m = usual_target();
+    for (wrong_member = 0; wrong_member < 24; wrong_member++) {
+        team_begin(2, target_path(), 0, NULL, 0);
+        drey_engine_options o = with_ranks(plain_options(m, N_CONTEXT, 1));
+        drey_session *s = open_alone(&o, NULL);
+        const drey_generate_options g = greedy(4);
+        thread_ranks_alter(0, change_rows);
+        REFUSED(DREY_ERR_IO, "rank 1 (host1): it", drey_session_generate, s, prompt, N_PROMPT, &g,
+                NULL);
+        close_alone(&s);
+        team_end();
+    }
+    drey_model_close(&m);
+}
+
 TEST(what_does_not_fit_is_refused)
 {
     drey_model *m = usual_target();
@@ -255,9 +465,6 @@ TEST(what_does_not_fit_is_refused)
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "one rank computes all");
     o.exit = DREY_EXIT_FAST;
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "early exits");
-    o = with_ranks(plain_options(m, N_CONTEXT, 1));
-    o.n_sessions = 2;
-    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "several sessions");
     o = with_ranks(plain_options(m, N_CONTEXT, 1));
     o.prefixes = &prefixes;
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "prefixes");
