@@ -301,6 +301,7 @@ static void begin_costs(drey_engine *e)
         return;
     }
     plan_cost(&e->inputs, &e->plan, &e->cost);
+    engine_add_ranks_cost(e);
     if (config_known(&e->config))
         cost_seed(&e->cost, config_known(&e->config));
 }

@@ -61,6 +61,7 @@ struct drey_engine {
     struct {
         stream_counters reads; /* of the target, when the last pass began */
         energy_meter energy;
+        int64_t drafted_away_ns; /* while the rows of passes were with other ranks */
     } meters;
     trace trace;                /* of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
@@ -108,6 +109,8 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
  * After the plan: they open their part. */
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err);
 drey_status engine_join_ranks(drey_engine *e, drey_error *err);
+/* Of rank 0: what the other ranks' parts add to the expected cost of turns. */
+void engine_add_ranks_cost(drey_engine *e);
 
 /* Sets n_pinned of every matrix from e->plan. */
 void engine_apply_plan(drey_engine *e);

@@ -157,3 +157,17 @@ drey_status engine_join_ranks(drey_engine *e, drey_error *err)
     return ranks_make_room(r, e->config.n_sessions, p->max_rows, e->target.layout.shape.n_embd,
                            err);
 }
+
+void engine_add_ranks_cost(drey_engine *e)
+{
+    const drey_ranks *r = e->tuning.part.ranks;
+    const drey_plan *own = &e->plan.report;
+    uint64_t bytes = own->target_bytes, streamed = own->streamed_bytes_per_pass;
+    for (int32_t i = 1; r && i < r->n; i++) {
+        bytes += r->member[i].ready.pinned_bytes + r->member[i].ready.streamed_bytes;
+        streamed += r->member[i].ready.streamed_bytes;
+    }
+    if (r && own->n_experts == 0)
+        cost_init(&e->cost, bytes, streamed, plan_step_bytes(&e->inputs, &e->plan),
+                  own->ring_bytes);
+}

@@ -173,6 +173,7 @@ static ranks_head head_of(const drey_ranks *r, ranks_kind kind, size_t n_bytes)
                     .from = r->rank,
                     .pass = r->pass,
                     .read_bytes = r->read_bytes,
+                    .computed_ns = r->computed_ns,
                     .n_bytes = n_bytes};
     memcpy(h.magic, magic, sizeof magic);
     return h;

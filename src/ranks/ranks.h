@@ -55,7 +55,7 @@ typedef struct ranks_head {
     uint64_t read_bytes; /* that the sender has read of the model so far */
     uint64_t n_bytes;
     uint64_t is_done; /* of a BEAT: 1: the next rank gets the rows now */
-    uint64_t zero;
+    uint64_t computed_ns; /* of ROWS: what their pass has computed in other ranks than 0 so far */
 } ranks_head;
 
 typedef struct ranks_hello {
@@ -136,6 +136,9 @@ struct drey_ranks {
     bool served; /* of another rank than 0: it has begun to serve */
     ranks_head beat;
     uint64_t pass;           /* the number of the last one that was sent */
+    uint64_t computed_ns;    /* of the next message */
+    int64_t sent_ns;         /* of rank 0: when its latest rows went to the others, */
+    int64_t idle_ns;         /* and how long others did not compute while rows were with them */
     uint64_t read_bytes;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
     ranks_slot slot[DREY_MAX_SESSIONS];

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/num.h"
 #include "os/clock.h"
 
 static bool is_late(const drey_ranks *r)
@@ -98,6 +99,7 @@ static drey_status send_away(void *user, const model_pass *p, drey_error *err)
     drey_ranks *r = user;
     r->pass++;
     TRY(ranks_send_rows(r, 1, p, err));
+    r->sent_ns = clock_ns();
     hold(r, 1);
     return DREY_OK;
 }
@@ -141,6 +143,13 @@ static void wait_back(void *user, const _Atomic bool *cancel)
         ;
 }
 
+static void take_rows(drey_ranks *r, const ranks_pass *m, const model_pass *p)
+{
+    int64_t away_ns = clock_ns() - r->sent_ns, computed_ns = (int64_t)ranks_got(r)->computed_ns;
+    r->idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
+    ranks_copy_rows(m, p->r->ws->x, pass_hidden_stride(p->r));
+}
+
 static drey_status take_back(void *user, const model_pass *p, bool *done, drey_error *err)
 {
     drey_ranks *r = user;
@@ -162,7 +171,7 @@ static drey_status take_back(void *user, const model_pass *p, bool *done, drey_e
         status = error_set(err, DREY_ERR_IO, "rank %d is out of step: start all ranks again",
                            ranks_got(r)->from);
     else
-        ranks_copy_rows(&m, p->r->ws->x, pass_hidden_stride(p->r));
+        take_rows(r, &m, p);
     ranks_drop(r);
     *done = status == DREY_OK;
     return status;

@@ -185,7 +185,7 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
 {
     if (w->n + w->n_bound == 0)
         return false;
-    trace *drafting = w->n > 0 ? &w->session[0]->engine->trace : NULL; /* not masks alone */
+    drey_engine *drafting = w->n > 0 ? w->session[0]->engine : NULL; /* not masks alone */
     const sliced_work slices = {.ready = pass_can_go_on,
                                 .room_ns = room_of_pass,
                                 .clock_ns = now,
@@ -194,9 +194,13 @@ bool overlap_fill(overlap_work *w, const model_pass *pass)
     w->waits = pass;
     w->n_expanded = 0;
     int64_t start_ns = clock_ns();
+    bool is_away = pass->is_away;
     bool worked = slices_run(&slices);
+    int64_t end_ns = clock_ns();
+    if (worked && drafting && is_away)
+        drafting->meters.drafted_away_ns += end_ns - start_ns;
     if (worked && drafting)
-        trace_add(drafting, 0, TRACE_PROVISIONAL, start_ns, clock_ns(), w->n_expanded);
+        trace_add(&drafting->trace, 0, TRACE_PROVISIONAL, start_ns, end_ns, w->n_expanded);
     return worked;
 }
 

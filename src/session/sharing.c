@@ -16,22 +16,26 @@ bool sharing_measures(const drey_engine *e)
     return !e->tuning.untimed && drafting_may_be_timed(e->config.exit);
 }
 
-/* How long passes have had nothing to compute so far. */
+/* How long passes have had nothing to compute so far, on any rank. */
 static int64_t waited_ns(const drey_engine *e)
 {
+    const drey_ranks *ranks = e->tuning.part.ranks;
     trace_sums sums;
     trace_sum(&e->trace, &sums);
-    return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL];
+    return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL] - e->meters.drafted_away_ns +
+           (ranks ? ranks->idle_ns : 0);
 }
 
-/* The disk's recent speed while it was busy. */
+/* The disk's recent speed while it was busy. Not where a pass reads what it chooses, or from other
+ * ranks' disks as well. */
 static void note_disk(drey_engine *e)
 {
     stream_counters now, *since = &e->meters.reads;
     weights_count(&e->target.weights, &now);
     double bytes = (double)(now.read_bytes - since->read_bytes);
     double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
-    if (bytes > 0 && busy_s > 0 && sharing_measures(e) && !e->cost.of_experts)
+    bool says = !e->cost.of_experts && !e->tuning.part.ranks;
+    if (bytes > 0 && busy_s > 0 && sharing_measures(e) && says)
         cost_saw_disk(&e->cost, (double)e->plan.report.streamed_bytes_per_pass * busy_s / bytes);
     e->meters.reads = now;
 }

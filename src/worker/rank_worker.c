@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/model.h"
+#include "os/clock.h"
 #include "os/float_mode.h"
 #include "ranks/ranks.h"
 #include "engine/engine.h"
@@ -148,6 +149,14 @@ static drey_status take_rows(worker *w, pass_group *groups, int32_t *n, ranks_pa
     return DREY_OK;
 }
 
+/* How long passes of the part have had nothing to compute. */
+static int64_t stalled_ns(const worker *w)
+{
+    trace_sums sums;
+    trace_sum(&w->engine->trace, &sums);
+    return sums.ns[TRACE_STALL];
+}
+
 /* All layers of the part, with a beat at each. */
 static drey_status run_rows(worker *w, pass_group *groups, int32_t n, drey_error *err)
 {
@@ -171,9 +180,12 @@ static drey_status serve_rows(worker *w, drey_error *err)
     ranks_pass m;
     stream_counters reads;
     r->pass = ranks_got(r)->pass;
+    r->computed_ns = ranks_got(r)->computed_ns;
     ranks_drop(r);
     TRY(take_rows(w, groups, &n, &m, err));
+    int64_t begun_ns = clock_ns() - stalled_ns(w);
     TRY(run_rows(w, groups, n, err));
+    r->computed_ns += (uint64_t)(clock_ns() - stalled_ns(w) - begun_ns);
     weights_count(target->weights, &reads);
     r->read_bytes = reads.read_bytes;
     ranks_beat(r, true);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/usual.h"
 #include "engine/engine.h"
 #include "support/faults/thread_ranks.h"
 #include "support/logit_toys.h"
@@ -94,6 +95,7 @@ static void compare(const drey_engine_options *o, int32_t n, const char *path,
         next += info.n_layers;
     }
     assert_int_equal(next, o->target->shape.n_layers);
+    assert_true(the.ranks->idle_ns > 0); /* messages take time, and computing does not count */
     team_end();
     for (int32_t i = 1; i < n; i++)
         assert_int_equal(the.status[i], DREY_OK);
@@ -702,6 +704,10 @@ TEST(plans_divide_as_runs_do)
     drey_engine *e;
     MUST(drey_engine_open, &e, &o);
     assert_int_equal(the.ranks->member[1].n_layers, 3);
+    uint64_t all = e->plan.report.target_bytes;
+    for (int32_t i = 1; i < MOST_RANKS; i++)
+        all += the.ranks->member[i].ready.pinned_bytes;
+    assert_true(e->cost.usual_pass >= (double)all / USUAL_MEMORY_BYTES_PER_S);
     compare_plan(&alone, budget);
     drey_engine_close(&e);
     team_end();
