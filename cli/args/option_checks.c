@@ -224,6 +224,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         REFUSE(
             "--ranks FILE says each rank's memory, and plans one text: leave --memory, --tensors "
             "and --sessions out");
+    if (s->common.rank_layers && !s->plan.ranks)
+        REFUSE("--rank-layers divides a model between ranks: name them with --ranks FILE");
     if (s->prepare.check && s->prepare.force)
         REFUSE("--check and --force contradict each other: a check writes nothing");
     if (s->command == CLI_BENCH_MACHINE && option_given(s, "io") && !s->common.model)

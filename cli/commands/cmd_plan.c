@@ -159,8 +159,8 @@ static drey_status write_machines(const char *path, const machines *m, drey_erro
     return json_write(path, &b, err);
 }
 
-static drey_status plan_ranks(const cli_settings *s, const drey_engine_options *options,
-                              const char *why, drey_error *err)
+static drey_status plan_ranks(const cli_settings *s, models *of, const drey_engine_options *options,
+                              drey_error *err)
 {
     machines m = {.n = 0};
     drey_speeds speeds;
@@ -168,10 +168,11 @@ static drey_status plan_ranks(const cli_settings *s, const drey_engine_options *
     FILE *out = json_only ? stderr : stdout;
     TRY(ranks_file_read(s->plan.ranks, m.machine, &m.n, err));
     TRY(find_speeds(s, options, &m, &speeds, err));
+    TRY(models_divide(of, s, err));
     TRY(drey_ranks_plan(options, &speeds, m.machine, m.n, m.plan, err));
     for (int32_t i = 0; i < m.n; i++)
         report_rank_plan(out, i, &m.plan[i], m.disk[i]);
-    report_draft(out, why);
+    report_draft(out, of->why);
     report_rank_prediction(out, &m.plan[0].plan);
     return s->json ? write_machines(s->json, &m, err) : DREY_OK;
 }
@@ -186,7 +187,7 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
     if (s->plan.ranks)
-        return plan_ranks(s, &options, m->why, err);
+        return plan_ranks(s, m, &options, err);
     p->why = m->why;
     TRY(drey_planner_open(&p->planner, &options, err));
     TRY(look_ahead(s, p, err));

@@ -256,6 +256,13 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     return options;
 }
 
+drey_status models_divide(models *m, const cli_settings *settings, drey_error *err)
+{
+    const char *text = settings->common.rank_layers;
+    m->more.rank_layers = text ? m->rank_layers : NULL;
+    return text ? rank_layers_read(text, m->rank_layers, &m->more.n_rank_layers, err) : DREY_OK;
+}
+
 drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
                                 drey_error *err)
 {
@@ -321,6 +328,7 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
 {
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
+    TRY(models_divide(m, s, err));
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
@@ -346,7 +354,7 @@ void models_show_plan(const models *m, bool quiet)
     if (quiet)
         return;
     report_plan_briefly(stderr, &plan);
-    report_ranks(stderr, m->ranks);
+    report_ranks(stderr, m->ranks, plan.tree_rows > 1);
     report_draft(stderr, m->why);
 }
 

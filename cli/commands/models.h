@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/args/options.h"
+#include "cli/files/ranks_file.h"
 #include "cli/terminal/progress.h"
 #include "drey/tune.h"
 
@@ -26,8 +27,9 @@ typedef struct models {
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
     drey_more_options more;       /* of the engine */
     drey_ranks *ranks;            /* NULL: one machine does all */
-    drey_engine *engine;          /* by models_start; NULL: not open, */
-    drey_session *session;        /* nor a session in it */
+    int32_t rank_layers[RANKS_FILE_MOST]; /* of each, if the settings say so */
+    drey_engine *engine;                  /* by models_start; NULL: not open, */
+    drey_session *session;                /* nor a session in it */
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
@@ -44,6 +46,10 @@ bool models_serve_rank(const models *m);
 drey_status models_serve(const models *m, const cli_settings *settings, drey_error *err);
 /* After all is said: ends the run, of all ranks. */
 void models_leave_ranks(models *m);
+
+/* Takes the ranks' layers that settings name into m->more. From then on engine options are those of
+ * ranks. */
+drey_status models_divide(models *m, const cli_settings *settings, drey_error *err);
 
 /* All that settings say about the engine. n_context is what the command chose. The options borrow
  * the models. */

@@ -15,3 +15,6 @@ enum { RANKS_FILE_MOST = 64 };
  * and the line: it is not such a file. */
 drey_status ranks_file_read(const char *path, drey_rank_machine *machines, int32_t *n,
                             drey_error *err);
+/* Reads "0,12,16", the layers of each rank, of which the library says whether they fit. layers:
+ * [RANKS_FILE_MOST]. DREY_ERR_USAGE. */
+drey_status rank_layers_read(const char *text, int32_t *layers, uint64_t *n, drey_error *err);

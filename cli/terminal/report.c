@@ -292,13 +292,16 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
 }
 
-static void rank_row(FILE *out, int32_t i, const drey_rank_info *r)
+static void rank_row(FILE *out, int32_t i, const drey_rank_info *r, bool drafts)
 {
     char bytes[16];
     fprintf(out, "%srank %d%s on ", style(out, STYLE_STRONG), i, style(out, STYLE_PLAIN));
     print_clean(out, r->host);
-    fprintf(out, ": layers %d to %d, %s in memory", r->first_layer,
-            r->first_layer + r->n_layers - 1, format_bytes(bytes, (double)r->pinned_bytes));
+    if (r->n_layers)
+        fprintf(out, ": layers %d to %d", r->first_layer, r->first_layer + r->n_layers - 1);
+    else
+        fprintf(out, ": no layers, %sthe head", drafts ? "the draft and " : "");
+    fprintf(out, ", %s in memory", format_bytes(bytes, (double)r->pinned_bytes));
     if (!r->streamed_bytes_per_pass)
         return;
     fprintf(out, ", %s read per pass", format_bytes(bytes, (double)r->streamed_bytes_per_pass));
@@ -306,11 +309,11 @@ static void rank_row(FILE *out, int32_t i, const drey_rank_info *r)
         fprintf(out, " at %s/s", format_bytes(bytes, r->disk_bytes_per_s));
 }
 
-void report_ranks(FILE *out, const drey_ranks *ranks)
+void report_ranks(FILE *out, const drey_ranks *ranks, bool drafts)
 {
     drey_rank_info r;
     for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++) {
-        rank_row(out, i, &r);
+        rank_row(out, i, &r, drafts);
         fprintf(out, "\n");
     }
 }
@@ -318,7 +321,7 @@ void report_ranks(FILE *out, const drey_ranks *ranks)
 void report_rank_plan(FILE *out, int32_t i, const drey_rank_plan *r, report_source disk)
 {
     char read[16];
-    rank_row(out, i, &r->rank);
+    rank_row(out, i, &r->rank, r->plan.tree_rows > 1);
     if (r->rank.streamed_bytes_per_pass && r->rank.disk_bytes_per_s > 0)
         fprintf(out, " (%s)", report_source_name(disk));
     if (r->plan.read_s > 0)

@@ -25,7 +25,7 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more);
 void report_plan_briefly(FILE *out, const drey_plan *plan);
 
 /* Who computes which layers, and what each has read. Nothing for NULL. */
-void report_ranks(FILE *out, const drey_ranks *ranks);
+void report_ranks(FILE *out, const drey_ranks *ranks, bool drafts);
 void report_rank_reads(FILE *out, const drey_ranks *ranks);
 /* A rank that might be; what passes around all of them would reach, of rank 0's plan. */
 void report_rank_plan(FILE *out, int32_t i, const drey_rank_plan *r, report_source disk);

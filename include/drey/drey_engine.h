@@ -261,7 +261,12 @@ typedef struct drey_more_options {
     const char *kv_folder;
     uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
                                  leave of the budget */
-    uint64_t reserved[14];    /* zero */
+    /* With options.ranks: how many of the target's layers each rank computes, copied; the sum is
+     * all layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by
+     * the memory and the disk that each rank has. */
+    const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
+    uint64_t n_rank_layers;
+    uint64_t reserved[12]; /* zero */
 } drey_more_options;
 
 typedef struct drey_engine_options {

@@ -170,6 +170,11 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          NULL, "; leave them out"},
         {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},
     };
+    if (!o->ranks && o->more && o->more->rank_layers)
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "layers are divided between ranks, and this is one process: start several with mpirun, "
+            "or leave the ranks' layers out");
     return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
@@ -311,6 +316,21 @@ static drey_status take_units(engine_config *c, const drey_engine_options *o,
     return DREY_OK;
 }
 
+/* Whether it fits is known when the ranks are. */
+static drey_status take_division(config_division *d, const drey_more_options *more, drey_error *err)
+{
+    if (!more || !more->rank_layers)
+        return DREY_OK;
+    if (more->n_rank_layers < 1 || more->n_rank_layers > RANKS_MOST)
+        FAIL(err, DREY_ERR_USAGE,
+             "%llu numbers of layers are not possible: give one for each rank, of which there are "
+             "up to %d",
+             (unsigned long long)more->n_rank_layers, RANKS_MOST);
+    d->n = (int32_t)more->n_rank_layers;
+    memcpy(d->layers, more->rank_layers, (size_t)d->n * sizeof *d->layers);
+    return DREY_OK;
+}
+
 static drey_status take_prefixes(engine_config *c, const drey_prefix_options *prefixes,
                                  drey_error *err)
 {
@@ -345,8 +365,8 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->without = o.without;
     c->lookup = lookup_of(c, chosen);
     c->fallback = (fallback_rule){o.fallback, o.alpha};
-    c->tree_nodes = policy_size(&o);
-    c->draft_steps = policy_steps(&o);
+    c->drafted.nodes = policy_size(&o);
+    c->drafted.steps = policy_steps(&o);
     const drey_model *writer = chosen->policy == DREY_POLICY_DRAFT ? o.draft : c->draft;
     c->target = chosen->policy == DREY_POLICY_DRAFT ? o.draft : o.target;
     return writer ? tokenizer_compare(o.target->tokenizer, writer->tokenizer, err) : DREY_OK;
@@ -404,6 +424,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(check_ranks(&chosen, err));
     TRY(check_kv_file(&chosen, err));
     take_numbers(c, o);
+    TRY(take_division(&c->division, o->more, err));
     TRY(take_profile(c, o, err));
     TRY(take_routes(c, o, err));
     TRY(take_units(c, o, tuning ? tuning->device : NULL, err));

@@ -11,6 +11,7 @@
 #include "grammar/grammar.h"
 #include "model/model.h"
 #include "policy/policy.h"
+#include "ranks/ranks.h"
 #include "text/text.h"
 #include "unit/units.h"
 #include "weights/weights.h"
@@ -25,7 +26,8 @@ struct drey_model {
 
 /* The layers of the target that an engine computes. */
 typedef struct engine_part {
-    int32_t first, n_layers; /* n_layers 0: all */
+    bool is_part;            /* false: all of them */
+    int32_t first, n_layers; /* of a part; rank 0's may have none */
     int32_t tree_nodes;      /* of its passes, at least */
     drey_ranks *ranks;       /* of options: who computes the others; NULL: nobody, or who asks */
 } engine_part;
@@ -85,6 +87,11 @@ typedef struct config_memory {
     uint64_t kv_bytes;   /* of it, for those; 0: the plan decides */
 } config_memory;
 
+typedef struct config_division { /* of the target's layers between ranks */
+    int32_t n;                   /* ranks it is for; 0: nothing is said */
+    int32_t layers[RANKS_MOST];
+} config_division;
+
 typedef struct config_reads {
     drey_io io;
     uint64_t bytes; /* of one; 0: the usual */
@@ -111,11 +118,14 @@ typedef struct engine_config {
     uint64_t without; /* DREY_WITHOUT of parts */
     fallback_rule fallback;
     int32_t n_context, n_threads, n_sessions;
-    int32_t tree_nodes;   /* most drafted nodes of a turn, */
-    int32_t draft_steps;  /* and the steps that they take, about */
+    struct {
+        int32_t nodes; /* most drafted nodes of a turn, */
+        int32_t steps; /* and the steps that they take, about */
+    } drafted;
     int32_t prompt_chunk; /* 0: for the plan to choose */
     int32_t trace_spans;
     config_memory memory;
+    config_division division;
     config_reads reads;
     drey_kv kv;
     drey_exit exit;

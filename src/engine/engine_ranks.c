@@ -11,8 +11,8 @@ size_t engine_ranks_bytes(const drey_engine *e)
 {
     const engine_config *c = &e->config;
     int32_t rows = max_i32(max_i32(c->prompt_chunk, RANKS_USUAL_ROWS),
-                           max_i32(c->tree_nodes, e->tuning.part.tree_nodes) + 1);
-    bool is_part = e->tuning.part.ranks || e->tuning.part.n_layers;
+                           max_i32(c->drafted.nodes, e->tuning.part.tree_nodes) + 1);
+    bool is_part = e->tuning.part.ranks || e->tuning.part.is_part;
     size_t paths = (size_t)c->n_sessions * (size_t)rows * sizeof(int32_t);
     return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
 }
@@ -22,6 +22,7 @@ drey_engine_options engine_part_options(const drey_engine_options *options)
     enum { ANY_CONTEXT = 64 };
     drey_engine_options o = engine_options_alone(options);
     o.ranks = NULL;
+    o.more = NULL;
     o.prefixes = NULL;
     o.n_sessions = 1;
     o.n_context = ANY_CONTEXT;
@@ -37,7 +38,7 @@ engine_tuning engine_join_options(drey_engine_options *options, const ranks_join
     options->prompt_chunk = join->max_rows;
     options->kv = (drey_kv)join->kv;
     return (engine_tuning){
-        .part = {.first = join->first, .n_layers = join->n_layers, .tree_nodes = join->tree_nodes}};
+        .part = {true, join->first, join->n_layers, .tree_nodes = join->tree_nodes}};
 }
 
 /* What the least budget needs besides the target's own cache. */
@@ -48,6 +49,7 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
     drey_plan plan;
     drey_engine_options alone = *options;
     alone.ranks = NULL;
+    alone.more = NULL;
     *hello = (ranks_hello){.host = ""};
     TRY(model_identity(options->target->file, &hello->identity, err));
     TRY(drey_planner_open(&p, &alone, err));
@@ -99,12 +101,32 @@ static uint64_t room_of(const ranks_hello *h, uint64_t head_bytes)
     return h->budget_bytes > fixed ? h->budget_bytes - fixed : 0;
 }
 
-drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
+/* As the options say. */
+static drey_status check_division(const config_division *d, int32_t n, int32_t n_layers,
+                                  drey_error *err)
 {
-    drey_ranks *r = e->tuning.part.ranks;
-    int32_t n_layers = e->config.target->shape.n_layers, n_of[RANKS_MOST], first = 0;
-    if (r->n < 2)
-        FAIL(err, DREY_ERR_USAGE, "one rank computes all layers itself: open the engine without");
+    int64_t sum = 0;
+    if (d->n != n)
+        FAIL(err, DREY_ERR_USAGE,
+             "the layers of %d ranks are given, and there are %d: give a number for each", d->n, n);
+    for (int32_t i = 0; i < n; sum += d->layers[i], i++)
+        if (d->layers[i] < (i > 0))
+            FAIL(err, DREY_ERR_USAGE,
+                 "rank %d cannot have %d layers: rank 0 has 0 or more, each other one 1 or more", i,
+                 d->layers[i]);
+    if (sum != n_layers)
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "the ranks' layers are %lld together, and the model has %d: give numbers with that sum",
+            (long long)sum, n_layers);
+    return DREY_OK;
+}
+
+/* By what the ranks have. */
+static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
+{
+    const drey_ranks *r = e->tuning.part.ranks;
+    int32_t n_layers = e->config.target->shape.n_layers;
     if (r->n > n_layers)
         FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the model has layers (%d): start fewer",
              r->n, n_layers);
@@ -118,10 +140,27 @@ drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
                                  r->member[i].hello.disk_bytes_per_s};
     ranks_divide(layer_bytes, n_layers, means, r->n, n_of);
     free(layer_bytes);
+    return DREY_OK;
+}
+
+drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
+{
+    drey_ranks *r = e->tuning.part.ranks;
+    const config_division *given = &e->config.division;
+    int32_t n_of[RANKS_MOST], first = 0;
+    if (r->n < 2)
+        FAIL(err, DREY_ERR_USAGE, "one rank computes all layers itself: open the engine without");
+    if (given->n) {
+        TRY(check_division(given, r->n, e->config.target->shape.n_layers, err));
+        memcpy(n_of, given->layers, sizeof n_of);
+    } else {
+        TRY(divide(e, n_of, err));
+    }
     for (int32_t i = 0; i < r->n; first += n_of[i], i++) {
         r->member[i].first = first;
         r->member[i].n_layers = n_of[i];
     }
+    e->tuning.part.is_part = true;
     e->tuning.part.n_layers = n_of[0];
     return DREY_OK;
 }

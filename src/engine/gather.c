@@ -309,8 +309,8 @@ static void gather_options(drey_engine *e)
     in->draft = (plan_drafting){.kind = c->drafter,
                                 .profile = config_known(c),
                                 .trees = c->profile.is_known ? c->profile.known.trees : NULL,
-                                .tree_nodes = max_i32(c->tree_nodes, e->tuning.part.tree_nodes),
-                                .steps = c->draft_steps,
+                                .tree_nodes = max_i32(c->drafted.nodes, e->tuning.part.tree_nodes),
+                                .steps = c->drafted.steps,
                                 .cache_nodes = TREE_MAX_NODES};
     in->routes = c->profile.has_routes ? &c->profile.routes : NULL;
     in->spare_rows = CATCH_UP;
@@ -335,8 +335,9 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err)
     count_process(e);
     TRY(bind(e, &e->target, target, err));
     TRY(engine_find_sidecar(e, err));
-    if (e->tuning.part.n_layers)
-        model_layout_keep(&e->target.layout, e->tuning.part.first, e->tuning.part.n_layers);
+    const engine_part *part = &e->tuning.part;
+    if (part->is_part)
+        model_layout_keep(&e->target.layout, part->first, part->n_layers, !part->ranks);
     for (uint64_t i = 0; i < gguf_n_tensors(target->file); i++)
         facts->target_bytes += gguf_tensor_at(target->file, i)->n_bytes;
     facts->sidecar = e->sidecar.path != NULL;

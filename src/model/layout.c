@@ -724,24 +724,25 @@ void model_layout_slice(model_layout *l, int32_t n_ids, int32_t room)
     l->n_logits = n_ids + room;
 }
 
-static void keep_vectors(model_layout *l, int32_t first, int32_t end)
+static void keep_vectors(model_layout *l, int32_t first, int32_t end, bool inner)
 {
     int32_t n = 0, none = l->shape.n_layers;
     for (int32_t i = 0; i < l->n_vectors; i++) {
         int32_t layer = l->vector[i].layer;
-        if ((layer >= first && layer < end) || (layer == none && first == 0))
+        if ((layer >= first && layer < end) || (layer == none && !inner))
             l->vector[n++] = l->vector[i];
     }
     l->n_vectors = n;
 }
 
-void model_layout_keep(model_layout *l, int32_t first, int32_t n)
+void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
 {
     int32_t end = first + n;
     weight *after = end < l->shape.n_layers ? l->layer[end].q : l->head;
-    assert(first >= 0 && n >= 1 && end <= l->shape.n_layers && !l->experts);
-    keep_vectors(l, first, end);
-    if (first == 0) { /* the head comes after the last layer that stays */
+    assert(first >= 0 && n >= inner && end <= l->shape.n_layers && !l->experts);
+    assert(inner || first == 0);
+    keep_vectors(l, first, end, inner);
+    if (!inner) { /* the head comes after the last layer that stays */
         if (after != l->head)
             *after = *l->head;
         l->embedding = l->tied ? after : l->embedding;

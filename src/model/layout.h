@@ -124,9 +124,9 @@ static inline bool model_layout_is_sliced(const model_layout *l)
     return l->n_logits > 0 && l->head->form.n_rows < l->shape.n_vocab && !l->fuse && !l->inner;
 }
 /* Forgets all layers but [first, first + n), which are numbered from 0 then, with their matrices
- * and vectors. With the first layer embedding and head stay, without it neither does. Of a decoder
- * without experts; before anything of it is opened, and once. */
-void model_layout_keep(model_layout *l, int32_t first, int32_t n);
+ * and vectors. inner: embedding and head are forgotten as well, and n >= 1; otherwise they stay,
+ * and first is 0. Of a decoder without experts; before anything of it is opened, and once. */
+void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner);
 /* The same layout over another array of its matrices, in the same order, whose memory is the
  * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */
 void model_layout_view(model_layout *view, const model_layout *of, weight *matrix, arena *a);

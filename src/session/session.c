@@ -89,7 +89,7 @@ static void make_policy(drey_session *s, const policy_class *c)
 {
     drey_engine *e = s->engine;
     bool measures = sharing_measures(e);
-    s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.tree_nodes,
+    s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.drafted.nodes,
                             e->config.without);
     policy_set_fallback(s->policy, e->config.fallback);
     if (e->source.has_trees && c->expect)

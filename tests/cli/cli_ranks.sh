@@ -16,16 +16,18 @@ ranks=(timeout 120 mpirun --oversubscribe -n)
 "$make_toy" "$tmp/other.gguf" 7
 text=(run -m "$tmp/m.gguf" -p "A text begins" -n 40 --ignore-eos -t 1)
 
+layers=() # that ranks are told to have
 compare() { # N OPTION...
     local n=$1
     shift
     ends 0 "$drey" "${text[@]}" -q "$@"
     mv "$tmp/out" "$tmp/expected"
-    ends 0 "${ranks[@]}" "$n" "$drey" "${text[@]}" "$@"
+    ends 0 "${ranks[@]}" "$n" "$drey" "${text[@]}" "$@" ${layers[@]+"${layers[@]}"}
     same "$n ranks, $*: another text" "$tmp/out" "$tmp/expected"
-    has "$tmp/err" "rank 0 on .*: layers 0 to " "rank $((n - 1)) on .*: layers [0-9]+ to 5" \
+    has "$tmp/err" "$row" "rank $((n - 1)) on .*: layers [0-9]+ to 5" \
         "^ranks +rank 0 read "
 }
+row="rank 0 on .*: layers 0 to "
 compare 3 -d "$tmp/d.gguf" --policy specinfer
 compare 2 -d lookup --temp 0.8 --seed 5 --prompt-chunk 4
 compare 2 -d none --disk 1G/s --stats "$tmp/stats" --trace "$tmp/trace"
@@ -39,6 +41,14 @@ named = [e for e in trace["traceEvents"] if e.get("args", {}).get("name") == "ra
 assert len(spans) > stats["passes"] / 2 and len(named) == 1 and named[0]["tid"] == spans[0]["tid"]
 PYTHON
 "$drey" report "$tmp/trace" | grep -q '>ranks<' || wrong "the picture shows no lane for ranks"
+
+# The draft on one machine, the target on the others.
+row="rank 0 on .*: no layers, the draft and the head, " layers=(--rank-layers "0,6")
+compare 2 -d "$tmp/d.gguf"
+layers=(--rank-layers "0,5,1")
+compare 3 -d lookup
+row="rank 0 on .*: layers 0 to 3, " layers=(--rank-layers "4,1,1")
+compare 3 -d none
 
 # The same division without MPI. A machine that the file says no disk of has that of --disk.
 printf '# name memory disk\n\none\t200M  50M/s # half\n two 1.5G\r\n' >"$tmp/machines"
@@ -58,6 +68,8 @@ assert (one["disk_bytes_per_s"], two["disk_bytes_per_s"]) == (50 << 20, 25 << 20
 assert plan["alone_pass_s"] == one["alone_pass_s"] > two["alone_pass_s"] > 0
 PYTHON
 python3 "$(dirname "$0")/man_keys.py" Plans "$tmp/plan.json" || failed=1
+ends 0 "${plan[@]}" "$tmp/machines" --no-measure --rank-layers 0,6
+has "$tmp/out" "^rank 0 on one: no layers, the head, " "^rank 1 on two: layers 0 to 5, "
 plan_fails() { # CODE PATTERN LINES
     printf '%b' "$3" >"$tmp/machines"
     refused "$1" "$2" "${plan[@]}" "$tmp/machines"
@@ -70,6 +82,10 @@ plan_fails 2 "machines, line 2: it has to have the speed" 'one 1G\ntwo 1G fast\n
 plan_fails 2 "machines has 1 machines" 'one 1G\n#two 1G\n'
 plan_fails 1 "rank 1 \(two\): .*budget" 'one 1G\ntwo 1M\n'
 plan_fails 2 "7 ranks are more than the model has layers" 'a 1G\nb 1G\nc 1G\nd 1G\ne 1G\nf 1G\ng 1G\n'
+refused 2 "the ranks' layers are 7 together, and the model has 6" "${plan[@]}" "$tmp/machines" --rank-layers 0,1,1,1,1,1,2
+refused 2 "takes up to 64 numbers of layers such as" "${plan[@]}" "$tmp/machines" --rank-layers 0,
+refused 2 "name them with --ranks FILE" "$drey" plan -m "$tmp/m.gguf" --rank-layers 0,6
+refused 2 "this is one process: start several with mpirun" "$drey" "${text[@]}" -d none --rank-layers 0,6
 refused 2 "leave --memory" "${plan[@]}" "$tmp/machines" --memory 1G
 
 # What is wrong is said once, by rank 0 or by the one that cannot start.

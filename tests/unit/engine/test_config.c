@@ -210,7 +210,7 @@ TEST(defaults_are_filled_in)
         if (c.drafter != t->drafter || c.policy_id != t->policy ||
             (c.lookup == LOOKUP_BLENDS) != t->blends || (c.policy != NULL) != t->drafts ||
             (c.draft != NULL) != t->has_model || c.n_sessions != 1 || c.n_threads < 1 ||
-            (c.tree_nodes > 0) != t->drafts)
+            (c.drafted.nodes > 0) != t->drafts)
             fail_msg("row %zu is settled otherwise", i);
         config_free(&c);
     }

@@ -74,6 +74,9 @@ static void team_end(void)
         pthread_join(the.thread[i], NULL);
 }
 
+/* Of compare; NULL: layers go where there is room. */
+static const drey_more_options *division;
+
 /* The text of n ranks is that of one. */
 static void compare(const drey_engine_options *o, int32_t n, const char *path,
                     const drey_sampling *sampling, const char *what)
@@ -85,13 +88,15 @@ static void compare(const drey_engine_options *o, int32_t n, const char *path,
     must(want.status, &want.error);
     team_begin(n, path, 0, NULL, 0);
     shared.ranks = the.ranks;
+    shared.more = division;
     writing_run_tuned(&got, &shared, n % 2 ? &half : NULL, prompt, N_PROMPT, N_TEXT, sampling);
     must(got.status, &got.error);
     int32_t next = 0;
     drey_rank_info info;
     for (int32_t i = 0; drey_ranks_describe(the.ranks, i, &info); i++) {
         assert_int_equal(info.first_layer, next);
-        assert_true(info.n_layers > 0 && info.pinned_bytes + info.streamed_bytes_per_pass > 0);
+        assert_true(info.n_layers > 0 || (i == 0 && division));
+        assert_true(info.pinned_bytes + info.streamed_bytes_per_pass > 0);
         next += info.n_layers;
     }
     assert_int_equal(next, o->target->shape.n_layers);
@@ -620,6 +625,120 @@ TEST(a_silent_rank_ends_the_run)
     drey_model_close(&m);
 }
 
+static drey_more_options divided(const int32_t *layers, int32_t n)
+{
+    return (drey_more_options){.rank_layers = layers, .n_rank_layers = (uint64_t)n};
+}
+
+/* Rank 0 without layers has the head, the embedding, which may be the same, and the draft. */
+TEST(layers_as_the_options_say)
+{
+    static const struct {
+        int32_t layers[MOST_RANKS], n;
+        drey_drafter drafter;
+        bool tied, prepared;
+    } table[] = {
+        {{0, 5}, 2, DREY_DRAFTER_MODEL, false, false},
+        {{0, 5}, 2, DREY_DRAFTER_NONE, true, false},
+        {{0, 2, 3}, 3, DREY_DRAFTER_MODEL, true, true},
+        {{0, 4, 1}, 3, DREY_DRAFTER_NONE, false, true},
+        {{4, 1}, 2, DREY_DRAFTER_LOOKUP, false, false},
+        {{0, 1, 4}, 3, DREY_DRAFTER_LOOKUP, true, true},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        toy_options toy = usual_toy();
+        toy.tied = table[i].tied;
+        temp_dir();
+        drey_model *m = toy_open("target.gguf", &toy), *draft = make_draft();
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        o.drafter = table[i].drafter;
+        o.draft = o.drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+        o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_AUTO;
+        if (table[i].prepared)
+            toy_prepare(m, NULL, false);
+        const drey_more_options more = divided(table[i].layers, table[i].n);
+        division = &more;
+        compare(&o, table[i].n, target_path(), NULL, "layers as the options say");
+        division = NULL;
+        drey_model_close(&m);
+        drey_model_close(&draft);
+    }
+}
+
+TEST(layers_that_cannot_be_divided_so)
+{
+    static const struct {
+        int32_t layers[4], n;
+        const char *message;
+    } table[] = {
+        {{2, 2, 1, 0}, 4, "the layers of 4 ranks are given, and there are 3"},
+        {{5, 0}, 2, "the layers of 2 ranks are given, and there are 3"},
+        {{0, 2, 2}, 3, "the ranks' layers are 4 together, and the model has 5"},
+        {{INT32_MAX, INT32_MAX, 7}, 3, "the ranks' layers are 4294967301 together"},
+        {{-1, 3, 3}, 3, "rank 0 cannot have -1 layers"},
+        {{0, 5, 0}, 3, "rank 2 cannot have 0 layers: rank 0 has 0 or more, each other one 1 or"},
+    };
+    drey_model *m = usual_target();
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    drey_rank_machine machines[3] = {{.host = "one", .memory_bytes = 1 << 30},
+                                     {.host = "two", .memory_bytes = 1 << 30},
+                                     {.host = "three", .memory_bytes = 1 << 30}};
+    drey_rank_plan plans[3];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        const drey_more_options more = divided(table[i].layers, table[i].n);
+        o.more = &more;
+        REFUSED(DREY_ERR_USAGE, table[i].message, drey_ranks_plan, &o, NULL, machines, 3, plans);
+    }
+    const drey_more_options one = divided(table[0].layers, 1), none = divided(table[0].layers, 0);
+    o.more = &one;
+    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "this is one process: start several with mpirun");
+    o.more = &none;
+    REFUSED(DREY_ERR_USAGE, "0 numbers of layers are not possible", drey_ranks_plan, &o, NULL,
+            machines, 3, plans);
+    drey_model_close(&m);
+}
+
+enum { LONG = 160000 };
+
+/* Layers consist of their caches here, so that a budget decides how many there may be. */
+static uint64_t long_layer(const drey_engine_options *alone)
+{
+    drey_plan plan;
+    MUST(drey_plan_make, alone, NULL, &plan);
+    return plan.kv_bytes / (uint64_t)alone->target->shape.n_layers;
+}
+
+/* With almost no memory, rank 0 has room for no layer, but without one it works. */
+TEST(no_layer_needs_the_least_memory)
+{
+    static const int32_t none[] = {0, 5}, one[] = {1, 4};
+    const drey_more_options without = divided(none, 2), with = divided(one, 2);
+    drey_model *m = usual_target();
+    drey_engine_options o = plain_options(m, LONG, 1);
+    ranks_hello hello;
+    MUST(engine_rank_hello, &o, &hello);
+    drey_rank_machine machines[2] = {{.host = "here", .disk_bytes_per_s = 1e6},
+                                     {.host = "there", .memory_bytes = 1 << 30}};
+    drey_rank_plan plans[2];
+    const drey_speeds speeds = {.memory_bytes_per_s = 1e9, .one_ops_per_s = 1e9};
+    machines[0].memory_bytes = hello.fixed_bytes + long_layer(&o) / 2 + RANKS_MPI_BYTES;
+    o.more = &with;
+    REFUSED(DREY_ERR_MEMORY, "rank 0 (here): ", drey_ranks_plan, &o, NULL, machines, 2, plans);
+    o.more = &without;
+    MUST(drey_ranks_plan, &o, &speeds, machines, 2, plans);
+    assert_int_equal(plans[0].rank.n_layers, 0);
+    assert_int_equal(plans[1].rank.n_layers, 5);
+    assert_true(plans[0].plan.pinned_bytes > 0 && plans[0].plan.alone_pass_s > 0);
+    team_begin(2, target_path(), 0, NULL, 0);
+    o.memory_bytes = machines[0].memory_bytes;
+    o.ranks = the.ranks;
+    drey_engine *e;
+    MUST(drey_engine_open, &e, &o);
+    drey_engine_close(&e);
+    team_end();
+    drey_model_close(&m);
+}
+
 TEST(layers_go_where_there_is_room)
 {
     static const struct {
@@ -681,17 +800,13 @@ static void compare_plan(const drey_engine_options *o, const uint64_t *budget)
     assert_true(lead->expected_tokens_per_s > 0);
 }
 
-/* Layers consist of their caches, so that a budget decides how many there are. */
 TEST(plans_divide_as_runs_do)
 {
-    enum { LONG = 160000 };
     drey_model *m = usual_target();
     drey_engine_options o = plain_options(m, LONG, 1), alone = o;
     ranks_hello hello;
-    drey_plan plan;
     MUST(engine_rank_hello, &alone, &hello);
-    MUST(drey_plan_make, &alone, NULL, &plan);
-    uint64_t layer = plan.kv_bytes / (uint64_t)m->shape.n_layers;
+    const uint64_t layer = long_layer(&alone);
     /* Almost half a layer to spare, 7 MiB: the process grows, with a sanitizer by more. */
     assert_true(layer >= 16 << 20);
     const uint64_t narrow = hello.fixed_bytes + layer * 29 / 20,
