@@ -272,7 +272,7 @@ static drey_status open_end(model_pass *p, drey_error *err)
     if (!beyond)
         return open_head(p, err);
     p->stage = AWAY;
-    p->is_away = true;
+    p->is_away = p->n_logits > 0; /* else nobody asks for them */
     return beyond->send(beyond->user, p, err);
 }
 

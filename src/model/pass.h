@@ -103,7 +103,8 @@ typedef struct pass_inputs {
 /* Layers after the own ones, which others compute (ranks/ranks.h). */
 typedef struct pass_beyond {
     void *user;
-    /* The rows have come through the own layers: sends them there. */
+    /* The rows have come through the own layers: sends them there. They come back if the pass has
+     * logits; else it is over, and a failure of those others is one of a later pass. */
     drey_status (*send)(void *user, const model_pass *p, drey_error *err);
     /* Whether take would not just say that they are not back. */
     bool (*ready)(void *user);

@@ -152,8 +152,10 @@ static drey_status wait_sent(drey_ranks *r, int slot, drey_error *err)
         return transport_failed(r, err);
     if (sent == 0) {
         r->broken = true;
-        FAIL(err, DREY_ERR_IO, "nobody takes the messages of rank %d (%s) any more", r->rank,
-             r->host);
+        FAIL(err, DREY_ERR_IO,
+             "rank %d takes no messages of rank %d (%s) any more: look at that machine, and start "
+             "again",
+             slot == SLOT_BEAT ? 0 : r->sent_to, r->rank, r->host);
     }
     return DREY_OK;
 }
@@ -187,6 +189,7 @@ drey_status ranks_send(drey_ranks *r, int32_t to, ranks_kind kind, const void *b
     if (body)
         memcpy(out, body, n_bytes);
     const ranks_head h = head_of(r, kind, n_bytes);
+    r->sent_to = to;
     memcpy(r->out, &h, sizeof h);
     if (r->transport->send(SLOT_MESSAGE, to, r->out, sizeof h + n_bytes) < 0)
         return transport_failed(r, err);

@@ -18,6 +18,10 @@
  * leaves a pass before its rows are sent is not in the message; one that leaves later is, and
  * nothing of it is committed.
  *
+ * Rows come back if the pass has logits. Others, those of a prompt before its last ones, do not, so
+ * that several such passes are under way: each rank begins its next one when its message is out. A
+ * failure of one of them is that of a later pass.
+ *
  * Rank 0 may give a pass up. What comes back for it later has an old number and is dropped; the
  * next message commits nothing of it.
  *
@@ -81,6 +85,7 @@ typedef struct ranks_rows {
     int32_t n_rows, n_embd;
     int32_t n_caches; /* those with rows come first, in the order of the rows */
     int32_t n_copies;
+    int32_t is_wanted; /* 1: they come back to rank 0 */
 } ranks_rows;
 
 typedef struct ranks_cache {
@@ -136,6 +141,9 @@ struct drey_ranks {
     bool served; /* of another rank than 0: it has begun to serve */
     ranks_head beat;
     uint64_t pass;           /* the number of the last one that was sent */
+    uint64_t first_open;     /* of rank 0: failures of earlier passes are of no interest */
+    bool awaits;             /* the last one's rows are wanted back */
+    int32_t sent_to;         /* whom the latest message went to */
     uint64_t computed_ns;    /* of the next message */
     int64_t sent_ns;         /* of rank 0: when its latest rows went to the others, */
     int64_t idle_ns;         /* and how long others did not compute while rows were with them */

@@ -94,27 +94,17 @@ static drey_status take_ready(drey_ranks *r, drey_error *err)
 
 /* ---- A pass ---- */
 
-static drey_status send_away(void *user, const model_pass *p, drey_error *err)
-{
-    drey_ranks *r = user;
-    r->pass++;
-    TRY(ranks_send_rows(r, 1, p, err));
-    r->sent_ns = clock_ns();
-    hold(r, 1);
-    return DREY_OK;
-}
-
 /* A beat, or what a pass that was given up left. True: it is gone. */
 static bool drop_old(drey_ranks *r)
 {
     const ranks_head *h = ranks_got(r);
-    bool beats = h->kind == RANKS_BEAT, old = h->pass != r->pass;
+    bool is_open = h->pass >= r->first_open;
     if (h->from >= 1 && h->from < r->n) {
         r->member[h->from].read_bytes = h->read_bytes;
-        if (!old)
+        if (is_open)
             hold(r, h->is_done && h->from + 1 < r->n ? h->from + 1 : h->from);
     }
-    if (!beats && !old)
+    if (h->kind == RANKS_FAILURE ? is_open : h->kind != RANKS_BEAT && h->pass == r->pass)
         return false;
     ranks_drop(r);
     return true;
@@ -136,6 +126,40 @@ static bool is_back(void *user)
     return is_late(r);
 }
 
+/* Why is_back was true, where it was not for rows. */
+static drey_status not_back(drey_ranks *r, drey_error *err)
+{
+    if (r->broken)
+        FAIL(err, DREY_ERR_IO, "the ranks do not understand each other: start all of them again");
+    if (!r->has)
+        return silent(r, r->holder.rank, err);
+    drey_status status =
+        ranks_got(r)->kind == RANKS_FAILURE
+            ? ranks_other_failed(r, err)
+            : error_set(err, DREY_ERR_IO, "rank %d is out of step: start all ranks again",
+                        ranks_got(r)->from);
+    ranks_drop(r);
+    return status;
+}
+
+/* Passes whose rows do not come back follow each other: this waits until the others take the rows
+ * before these. */
+static drey_status send_away(void *user, const model_pass *p, drey_error *err)
+{
+    drey_ranks *r = user;
+    r->pass++;
+    if (r->awaits) /* and was given up */
+        r->first_open = r->pass;
+    r->awaits = p->n_logits > 0;
+    for (int32_t n_times = 0; r->transport->sent(SLOT_MESSAGE) == 0; ranks_pause(&n_times))
+        if (is_back(r))
+            return not_back(r, err);
+    TRY(ranks_send_rows(r, 1, p, err));
+    r->sent_ns = clock_ns();
+    hold(r, 1);
+    return DREY_OK;
+}
+
 static void wait_back(void *user, const _Atomic bool *cancel)
 {
     for (int32_t n_times = 0; !is_back(user) && !atomic_load_explicit(cancel, memory_order_relaxed);
@@ -154,27 +178,18 @@ static drey_status take_back(void *user, const model_pass *p, bool *done, drey_e
 {
     drey_ranks *r = user;
     ranks_pass m;
-    bool got = false;
     *done = false;
     if (!is_back(user))
         return DREY_OK;
-    if (r->broken)
-        FAIL(err, DREY_ERR_IO, "the ranks do not understand each other: start all of them again");
-    TRY(ranks_look(r, &got, err));
-    if (!got)
-        return silent(r, r->holder.rank, err);
-    drey_status status = DREY_OK;
-    if (ranks_got(r)->kind == RANKS_FAILURE)
-        status = ranks_other_failed(r, err);
-    else if (ranks_got(r)->kind != RANKS_ROWS ||
-             !ranks_read_rows(r, p->r->layout->shape.n_embd, &m) || m.head.n_rows != p->n_rows)
-        status = error_set(err, DREY_ERR_IO, "rank %d is out of step: start all ranks again",
-                           ranks_got(r)->from);
-    else
-        take_rows(r, &m, p);
+    if (r->broken || !r->has || ranks_got(r)->kind != RANKS_ROWS ||
+        !ranks_read_rows(r, p->r->layout->shape.n_embd, &m) || m.head.n_rows != p->n_rows)
+        return not_back(r, err);
+    take_rows(r, &m, p);
     ranks_drop(r);
-    *done = status == DREY_OK;
-    return status;
+    r->awaits = false;
+    r->first_open = r->pass + 1;
+    *done = true;
+    return DREY_OK;
 }
 
 /* ---- The others' loops ---- */

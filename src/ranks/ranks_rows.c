@@ -21,7 +21,8 @@ static size_t row_bytes(const ranks_rows *h)
 
 size_t ranks_room_bytes(int32_t n_caches, int32_t max_rows, int32_t n_embd)
 {
-    const ranks_rows most = {max_rows, n_embd, n_caches, RANKS_COPIES};
+    const ranks_rows most = {
+        .n_rows = max_rows, .n_embd = n_embd, .n_caches = n_caches, .n_copies = RANKS_COPIES};
     size_t body =
         rows_at(&most, (int64_t)n_caches * max_rows) + (size_t)max_rows * row_bytes(&most);
     size_t least = sizeof(ranks_hello) + sizeof(ranks_failure);
@@ -91,7 +92,8 @@ drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey
     const ranks_rows head = {.n_rows = p->n_rows,
                              .n_embd = p->r->layout->shape.n_embd,
                              .n_caches = list_caches(r, p, caches),
-                             .n_copies = r->n_copies};
+                             .n_copies = r->n_copies,
+                             .is_wanted = p->n_logits > 0};
     TRY(ranks_out(r, &body, err));
     uint8_t *at = put(body, &head, sizeof head);
     at = put(at, caches, (size_t)head.n_caches * sizeof *caches);

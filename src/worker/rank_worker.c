@@ -190,6 +190,8 @@ static drey_status serve_rows(worker *w, drey_error *err)
     r->read_bytes = reads.read_bytes;
     ranks_beat(r, true);
     int32_t next = r->rank + 1 < r->n ? r->rank + 1 : 0;
+    if (next == 0 && !m.head.is_wanted)
+        return DREY_OK;
     return ranks_pass_on(r, next, &m, target->ws->x, pass_hidden_stride(target), err);
 }
 

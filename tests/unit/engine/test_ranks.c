@@ -462,6 +462,57 @@ TEST(wrong_rows_are_refused)
     drey_model_close(&m);
 }
 
+/* Rows that rank 1 has sent back. */
+static int32_t n_back;
+
+static void count_rows_back(uint8_t *bytes, size_t n)
+{
+    (void)n;
+    n_back += ((const ranks_head *)(const void *)bytes)->kind == RANKS_ROWS;
+}
+
+/* The first pass of a prompt of several. */
+static void change_first_rows(uint8_t *bytes, size_t n)
+{
+    ranks_head *h = (ranks_head *)(void *)bytes;
+    if (h->kind == RANKS_ROWS && h->pass == 1)
+        change_rows(bytes, n);
+}
+
+/* Only the last pass of a prompt has to come back; a failure of the others is reported then. */
+TEST(passes_of_a_prompt_do_not_wait)
+{
+    enum { CHUNK = 2 };
+    drey_model *m = usual_target();
+    drey_engine_options o = plain_options(m, N_CONTEXT, 1);
+    static writing whole, parts;
+    int32_t back[2];
+    for (int32_t i = 0; i < 2; i++) {
+        o.prompt_chunk = i ? CHUNK : N_PROMPT;
+        n_back = 0;
+        alter_rank_1 = count_rows_back;
+        team_begin(2, target_path(), 0, NULL, 0);
+        const drey_engine_options shared = with_ranks(o);
+        writing_run_tuned(i ? &parts : &whole, &shared, NULL, prompt, N_PROMPT, N_TEXT, NULL);
+        team_end();
+        alter_rank_1 = NULL;
+        back[i] = n_back;
+    }
+    must(parts.status, &parts.error);
+    must_be_same(&whole, &parts, "a prompt in several passes");
+    assert_int_equal(back[0], back[1]);
+    assert_true(back[0] > 0);
+    team_begin(2, target_path(), 0, NULL, 0);
+    const drey_engine_options shared = with_ranks(o);
+    wrong_member = 0;
+    thread_ranks_alter(0, change_first_rows);
+    writing_run_tuned(&parts, &shared, NULL, prompt, N_PROMPT, N_TEXT, NULL);
+    team_end();
+    assert_int_equal(parts.status, DREY_ERR_IO);
+    assert_non_null(strstr(parts.error.message, "rank 1 (host1): it does not understand"));
+    drey_model_close(&m);
+}
+
 TEST(what_does_not_fit_is_refused)
 {
     drey_model *m = usual_target();
