@@ -265,7 +265,7 @@ const cli_option cli_options[] = {
            "how to read (auto)"),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv,
            "keys and values, f16 or half of it (q8_0: lossy)"),
-    SIZE("kv-memory", 0, ENGINE & ~(TRAIN | CLI_SERVE), common.kv_memory, "SIZE", 1,
+    SIZE("kv-memory", 0, ENGINE & ~TRAIN, common.kv_memory, "SIZE", 1,
          (double)(UINT64_C(1) << 50), "the most of them in memory (what weights leave)"),
     SIZE("read-size", 0, ENGINE | CLI_BENCH_DISK, common.read_bytes, "SIZE|512K|1M|2M",
          DREY_MIN_READ_BYTES, DREY_MAX_READ_BYTES, "of a streamed read (1M)"),

@@ -39,16 +39,9 @@ static bool exits(const scoring *p)
 
 static drey_status take_text(scoring *p, drey_error *err)
 {
-    char *text = NULL;
-    size_t n_bytes = 0;
-    input_limit limit = input_limit_memory(p->settings->common.memory_bytes, INPUT_AS_IDS);
-    drey_status status =
-        input_read(p->settings->text.file, "the text", &limit, &text, &n_bytes, err);
-    if (status == DREY_OK)
-        status = input_tokens(p->models.target, text, n_bytes, DREY_TOKENIZE_BOS, 0, &p->ids,
-                              &p->n_ids, err);
-    free(text);
-    TRY(status);
+    TRY(input_text_tokens(p->models.target, p->settings->text.file,
+                          p->settings->common.memory_bytes, DREY_TOKENIZE_BOS, &p->ids, &p->n_ids,
+                          err));
     if (p->n_ids < 2)
         FAIL(err, DREY_ERR_FORMAT, "the text has %zu tokens; perplexity needs two at least",
              p->n_ids);

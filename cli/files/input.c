@@ -178,6 +178,19 @@ drey_status input_tokens(const drey_model *model, const char *text, size_t n_byt
     return take_tokens(model, &w, n_context, ids, n_ids, err);
 }
 
+drey_status input_text_tokens(const drey_model *model, const char *path, uint64_t memory_bytes,
+                              int flags, int32_t **ids, size_t *n_ids, drey_error *err)
+{
+    char *text = NULL;
+    size_t n_bytes = 0;
+    input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_IDS);
+    drey_status status = input_read(path, "the text", &limit, &text, &n_bytes, err);
+    if (status == DREY_OK)
+        status = input_tokens(model, text, n_bytes, flags, 0, ids, n_ids, err);
+    free(text);
+    return status;
+}
+
 drey_status input_chat_tokens(const drey_model *model, const char *system, const char *text,
                               size_t n_bytes, int flags, int32_t n_context, int32_t **ids,
                               size_t *n_ids, drey_error *err)

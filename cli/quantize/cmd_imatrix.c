@@ -27,19 +27,6 @@ static void on_progress(void *user, drey_progress what, uint64_t done, uint64_t 
     progress_report(p, what, done, total);
 }
 
-static drey_status take_text(measuring *m, drey_error *err)
-{
-    char *text = NULL;
-    size_t n_bytes = 0;
-    input_limit limit = input_limit_memory(m->settings->common.memory_bytes, INPUT_AS_IDS);
-    drey_status status =
-        input_read(m->settings->text.file, "the text", &limit, &text, &n_bytes, err);
-    if (status == DREY_OK)
-        status = input_tokens(m->models.target, text, n_bytes, 0, 0, &m->ids, &m->n_ids, err);
-    free(text);
-    return status;
-}
-
 static void show_report(const cli_settings *s, const drey_imatrix_report *r)
 {
     if (s->quiet)
@@ -58,7 +45,8 @@ static drey_status measure(measuring *m, drey_error *err)
     drey_imatrix_report report;
     drey_imatrix_options o;
     TRY(models_open(&m->models, s, err));
-    TRY(take_text(m, err));
+    TRY(input_text_tokens(m->models.target, s->text.file, s->common.memory_bytes, 0, &m->ids,
+                          &m->n_ids, err));
     const drey_engine_options engine = models_engine_options(&m->models, s, 0);
     drey_imatrix_options_init(&o);
     o.engine = &engine;

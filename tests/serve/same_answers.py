@@ -8,6 +8,10 @@ N = 24
 conversations = [("", "Why is the sky blue?"), ("Be brief.", "Count from one to five."), ("Sei höflich: grüße — 你好 👋", "  <|im_end|> what is that? ")]
 
 
+def is_toy():
+    return model.endswith("toy.gguf")
+
+
 def output(command, typed=""):
     done = subprocess.run(command, input=typed.encode(), capture_output=True)
     check(done.returncode == 0, f"{command[:2]}: {done.stderr[-500:]}")
@@ -84,11 +88,10 @@ def clean_question(s):
 
 def main():
     global N
-    is_toy = model.endswith("toy.gguf")
     s = Server(drey, model, "-d", draft, "--policy", "optimal", "--sessions", "2", "-c", "1024").wait_ready()
     for system, message in conversations:
         same(s, ([{"role": "system", "content": system}] if system else []) + [{"role": "user", "content": message}])
-    N = 5 if is_toy else N
+    N = 5 if is_toy() else N
     messages = [clean_question(s)]
     for again in ("And then?", "Why?"):
         answer = same(s, messages)
@@ -99,5 +102,25 @@ def main():
     check(s.stop() == 0, f"the server's end: {s.errors()[-300:]}")
 
 
+def from_file():
+    """Two texts at once whose keys and values do not fit into memory, by a server that has them in a file and by one that
+    needs none."""
+    folder = os.path.dirname(os.path.abspath(model)) if is_toy() else tempfile.gettempdir()
+    if subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip() == "tmpfs":
+        return print(f"not run: {folder} is in memory")
+    bodies = [{"prompt": f"Nuts of the year {i}. " * 60, "max_tokens": N, "ignore_eos": True} for i in range(2)]
+    answers = []
+    for options in [], ["--kv-folder", folder, "--kv-memory", "1"]:
+        s = Server(drey, model, "--sessions", "2", "-c", "2048", *options).wait_ready()
+        got = {}
+        together(lambda i: got.update({i: s.post("/v1/completions", bodies[i])[1]}), range(2))
+        answers.append([got[i] for i in range(2)])
+        check(s.stop() == 0, f"the server's end: {s.errors()[-300:]}")
+    texts = [[a["choices"][0]["text"] for a in of_server] for of_server in answers]
+    check(texts[0] == texts[1] and all(texts[0]), f"keys and values in a file: {texts}")
+    check(all(a["usage"]["prompt_tokens"] > 400 for a in answers[1]), "the prompts are short")
+
+
 main()
+from_file()
 done()

@@ -102,6 +102,20 @@ for more in 0 9; do
     holds self $((budget + more)) run "${words[@]}" -n 24 -q -p "The squirrel"
 done
 
+# Keys and values in a file: 1,401 positions, of which some hundreds stay in memory.
+[ "$(stat -f -c %T "$tmp")" = tmpfs ] || {
+    for ((i = 0; i < 100; i++)); do
+        echo -n "The squirrel looks at the tree and counts the nuts of the year. "
+    done >"$tmp/long"
+    "$drey" run -m "$smol" -t 2 -n 8 -q -f "$tmp/long" >"$tmp/want" 2>"$tmp/err" || wrong "a long prompt"
+    words=(-m "$smol" -t 2 -c 2048 --kv-folder "$tmp" --kv-memory 1)
+    budget=$(least "${words[@]}")
+    for more in 0 20; do
+        holds "kv-folder" $((budget + more)) run "${words[@]}" -n 8 -q -f "$tmp/long"
+        grep -qF "$(cat "$tmp/want")" "$tmp/out" || wrong "--kv-folder in $((budget + more)) MiB: another text"
+    done
+}
+
 # Training reads a model as a run does, and also holds samples and the head's logits of many rows.
 for i in 1 2 3; do echo '{"prompt": "The squirrel number '$i' looks"}'; done >"$tmp/prompts"
 for budget in 90 140; do
