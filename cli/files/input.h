@@ -40,11 +40,12 @@ drey_status input_read(const char *path, const char *what, const input_limit *li
  * token has to be left to write, else DREY_ERR_CONTEXT; 0: any number of ids. */
 drey_status input_tokens(const drey_model *model, const char *text, size_t n_bytes, int flags,
                          int32_t n_context, int32_t **ids, size_t *n_ids, drey_error *err);
-/* The ids of a text that is only read, of a file or standard input (path NULL) as input_read has it,
- * as long as memory_bytes allow. */
+/* The ids of a text that is only read: of a file or standard input, as input_read has it, as long
+ * as memory_bytes allow. */
 drey_status input_text_tokens(const drey_model *model, const char *path, uint64_t memory_bytes,
                               int flags, int32_t **ids, size_t *n_ids, drey_error *err);
-/* The same as input_tokens for a text as one turn in the model's chat format; system may be NULL. */
+/* The same as input_tokens for a text as one turn in the model's chat format; system may be
+ * NULL. */
 drey_status input_chat_tokens(const drey_model *model, const char *system, const char *text,
                               size_t n_bytes, int flags, int32_t n_context, int32_t **ids,
                               size_t *n_ids, drey_error *err);
