@@ -56,7 +56,8 @@ uint64_t server_bytes(const server *s);
 const char *server_address(const server *s);
 /* Serves until it is asked to stop: then texts that are being written may end within the grace, and
  * what is left of them ends as it is. The engine is used by another thread until this returns. An
- * error is one of the engine's sessions, which could not be opened. */
+ * error: a session of the engine could not be opened, or the engine can no longer be used; texts
+ * then end with that error. */
 drey_status server_run(server *s, drey_engine *engine, drey_error *err);
 /* Accepts NULL; nulls the pointer. */
 void server_close(server **s);

@@ -499,6 +499,23 @@ static void step(loop *l)
     publish(l, 1);
 }
 
+/* The engine can no longer be used: what runs ends, and what waits. */
+static void end_all(loop *l, const drey_error *why)
+{
+    shared *s = l->shared;
+    for (int32_t i = 0; i < s->options->n_sessions; i++) {
+        seat *place = &s->seats[i];
+        if (!place->job)
+            continue;
+        drey_session_end(place->session);
+        finish(l, place, why->code, why);
+    }
+    pthread_mutex_lock(&s->lock);
+    while (s->n_queued > 0)
+        job_unqueue(s, s->queue[0], why->code, why->message);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- The thread ---- */
 
 static drey_status open_sessions(loop *l, drey_error *err)
@@ -545,10 +562,16 @@ static int64_t write_prefix(loop *l)
     return n_left;
 }
 
-static void serve(loop *l)
+/* Until it is asked to stop, or the engine can no longer be used. */
+static drey_status serve(loop *l, drey_error *err)
 {
     shared *s = l->shared;
     for (int64_t n_left = 1;;) {
+        drey_status status = drey_engine_check(l->worker->engine, err);
+        if (status != DREY_OK) {
+            end_all(l, err);
+            return status;
+        }
         begin_jobs(l);
         pthread_mutex_lock(&s->lock);
         bool rests = s->n_running == 0 && s->n_queued == 0 && !s->stopping;
@@ -565,7 +588,7 @@ static void serve(loop *l)
         bool ends = s->n_running == 0 && s->n_queued == 0, idle = s->n_running == 0;
         pthread_mutex_unlock(&s->lock);
         if (ends)
-            return;
+            return DREY_OK;
         if (!idle)
             step(l);
     }
@@ -579,7 +602,7 @@ static void *run(void *user)
     drey_status status = open_sessions(&l, &err);
     if (status == DREY_OK) {
         warm_up(&l);
-        serve(&l);
+        status = serve(&l, &err);
     }
     pthread_mutex_lock(&s->lock);
     s->failed = err;

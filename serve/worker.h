@@ -10,7 +10,8 @@ typedef struct worker {
 } worker;
 
 /* Starts the thread: it opens the sessions, reads the weights, and takes jobs until
- * shared->stopping and all are done. What fails at its beginning is shared->failed. False: the
- * system gives no thread. */
+ * shared->stopping and all are done, or the engine can no longer be used (drey_engine_check). What
+ * fails at its beginning, and what ended it, is shared->failed. False: the system gives no
+ * thread. */
 bool worker_start(worker *w);
 void worker_join(worker *w);

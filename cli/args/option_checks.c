@@ -220,10 +220,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
     TRY(check_grammar(s, err));
     if (s->command == CLI_RUN)
         return check_run(s, err);
-    if (s->plan.ranks && (option_given(s, "memory") || s->plan.tensors || s->n_sessions > 1))
-        REFUSE(
-            "--ranks FILE says each rank's memory, and plans one text: leave --memory, --tensors "
-            "and --sessions out");
+    if (s->plan.ranks && (option_given(s, "memory") || s->plan.tensors))
+        REFUSE("--ranks FILE says each rank's memory: leave --memory and --tensors out");
     if (s->common.rank_layers && !s->plan.ranks)
         REFUSE("--rank-layers divides a model between ranks: name them with --ranks FILE");
     if (s->prepare.check && s->prepare.force)

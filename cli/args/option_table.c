@@ -19,7 +19,8 @@ enum {
     CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
     TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
     EXITS = TEXTS | CLI_PERPLEXITY, /* that passes may end early for */
-    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY
+    SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY,
+    RANKS = CLI_RUN | CLI_CHAT | CLI_SERVE /* that work under mpirun */
 };
 
 /* What the library calls the values of an enum, and what it takes for one. */
@@ -128,7 +129,7 @@ const cli_option cli_options[] = {
          "pages that may ask"),
     TEXT("closed", 0, CLI_SERVE, serve.closed, "page,metrics,slots",
          "endpoints that are not answered"),
-    COUNT("rank-wait", 0, CLI_RUN, common.rank_wait_s, "S", 1, 86400,
+    COUNT("rank-wait", 0, RANKS, common.rank_wait_s, "S", 1, 86400,
           "under mpirun: seconds of silence after which a rank is given up (120)"),
     TEXT("rank-layers", 0, CLI_RUN | CLI_PLAN, common.rank_layers, "N,N,...",
          "layers of each rank, of rank 0 perhaps 0 (by memory)"),
@@ -144,7 +145,7 @@ const cli_option cli_options[] = {
           "seconds for a client (30)"),
     COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400, "seconds in which it stops (8)"),
 
-    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | CLI_RUN, plan.disk_bytes_per_s, "SIZE/s",
+    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | RANKS, plan.disk_bytes_per_s, "SIZE/s",
           "the disk's speed, instead of measuring it"),
     TEXT("ranks", 0, CLI_PLAN, plan.ranks, "FILE",
          "several machines: NAME MEMORY [DISK/s] on each line"),
@@ -290,7 +291,7 @@ static const struct {
 } meanings[] = {
     {TRAIN, "model", "the target"},
     {CLI_TOKENIZE, "model", "the model whose tokenizer is used"},
-    {CLI_RUN, "disk", "under mpirun: this rank's disk, instead of measuring it"},
+    {RANKS, "disk", "under mpirun: this rank's disk, instead of measuring it"},
     {CLI_BENCH_MACHINE, "model", "read the disk below this model as well"},
     {CLI_PERPLEXITY, "draft", "what names exits' candidates, not auto (none)"},
     {CLI_PERPLEXITY, "exit", "scores by early exits as well: fast"},

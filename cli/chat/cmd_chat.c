@@ -127,6 +127,10 @@ static drey_status begin(chat *c, drey_error *err)
 {
     const cli_settings *s = &c->settings;
     TRY(models_open(&c->models, s, err));
+    if (models_serve_rank(&c->models)) {
+        c->ended = true;
+        return models_serve(&c->models, s, err);
+    }
     if (s->text.system)
         TRY(talk_set_system(&c->talk, s->text.system, err));
     TRY(check_template(c, err));
@@ -410,6 +414,10 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
         wanted = DREY_MEMORY_UNLIMITED;
     else if (*rest && strcmp(rest, "auto") != 0 && !size_parse(rest, &wanted))
         FAIL(err, DREY_ERR_USAGE, "/budget takes a size (2.5G), auto or unlimited");
+    if (*rest && c->models.ranks)
+        FAIL(err, DREY_ERR_USAGE,
+             "several ranks keep the budgets that they began with: start the chat again with "
+             "another --memory");
     drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
     if (c->ended)
         return status;
@@ -617,10 +625,12 @@ static drey_status take_entry(chat *c, drey_error *err)
     return ask(c, a->entry, a->n, err);
 }
 
-/* Ends the process' work where it cannot continue: nobody reads it, or the disk has failed. */
+/* Ends the process' work where it cannot continue: nobody reads it, the disk has failed, or another
+ * rank. */
 static bool is_fatal(const chat *c)
 {
-    return c->ended || (c->out.error && c->out.error != EINTR);
+    return c->ended || (c->out.error && c->out.error != EINTR) ||
+           drey_engine_check(c->models.engine, NULL) != DREY_OK;
 }
 
 static void converse(chat *c)
@@ -668,7 +678,7 @@ int chat_main(const cli_settings *settings)
     const char *usages[N_COMMANDS + 1];
     drey_error err = {0};
     drey_status status = begin(&c, &err);
-    if (status == DREY_OK) {
+    if (status == DREY_OK && !c.ended) {
         models_show_plan(&c.models, c.settings.quiet);
         signals_note();
         list_commands(usages);
@@ -685,5 +695,6 @@ int chat_main(const cli_settings *settings)
     talk_free(&c.talk);
     forget_file(&c);
     int failed = exit_with(status, &err), interrupted = signals_exit_code();
+    models_leave_ranks(&c.models);
     return interrupted ? interrupted : failed ? failed : c.failed;
 }

@@ -91,6 +91,12 @@ static drey_status choose_address(const cli_settings *s, listen_address *at, dre
     return manager_socket(&at->passed, err);
 }
 
+/* mpirun kills its ranks a second after it asked them to end: texts end as they are then. */
+static int32_t usual_grace_s(const serving *v)
+{
+    return v->models.ranks ? 0 : USUAL_GRACE_S;
+}
+
 static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
 {
     const cli_settings *s = &v->settings;
@@ -114,7 +120,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_connections = given_or(s, "connections", s->serve.n_connections, USUAL_CONNECTIONS),
         .body_bytes = choose_body(v, n_context),
         .timeout_s = given_or(s, "timeout", s->serve.timeout_s, USUAL_TIMEOUT_S),
-        .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
+        .grace_s = given_or(s, "grace", s->serve.grace_s, usual_grace_s(v)),
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .penalties = s->penalties,
@@ -125,10 +131,9 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     return server_open(&v->server, &options, err);
 }
 
-/* The models, and the server's memory, which is a part of their budget. */
+/* With the models, the server's memory, which is a part of their budget. */
 static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 {
-    TRY(models_open(&v->models, &v->settings, err));
     *n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
     name_model(v);
     if (v->settings.serve.chat_template)
@@ -141,6 +146,9 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 static drey_status serve_all(serving *v, drey_error *err)
 {
     int32_t n_context;
+    TRY(models_open(&v->models, &v->settings, err));
+    if (models_serve_rank(&v->models))
+        return models_serve(&v->models, &v->settings, err);
     TRY(prepare(v, &n_context, err));
     TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
@@ -168,7 +176,9 @@ static int serve_one(const cli_settings *settings)
     drey_error err = {0};
     drey_status status = serve_all(&v, &err);
     close_all(&v);
-    return exit_with(status, &err);
+    int code = exit_with(status, &err);
+    models_leave_ranks(&v.models);
+    return code;
 }
 
 /* ---- Several models: each in its own process ---- */
@@ -195,7 +205,9 @@ static drey_status measure_model(void *user, const char *path, const char *socke
     drey_planner *planner = NULL;
     drey_plan plan = {0}, least = {0};
     int32_t n_context;
-    drey_status status = prepare(&v, &n_context, err);
+    drey_status status = models_open(&v.models, &v.settings, err);
+    if (status == DREY_OK)
+        status = prepare(&v, &n_context, err);
     if (status == DREY_OK)
         status = models_choose(&v.models, &v.settings, n_context, &options, err);
     if (status == DREY_OK)
@@ -245,6 +257,7 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
     listen_address at;
+    TRY(models_check_ranks(s, err));
     TRY(choose_address(s, &at, err));
     TRY(model_folder_open(&v->folder, s->serve.models, err));
     const front_options options = {

@@ -100,15 +100,21 @@ static long n_started(void)
     return 1;
 }
 
+drey_status models_check_ranks(const cli_settings *s, drey_error *err)
+{
+    bool works = (s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !s->serve.models;
+    if (n_started() >= 2 && !works)
+        FAIL(err, DREY_ERR_USAGE,
+             "drey run, chat and serve of one model work on several ranks: start this command "
+             "without mpirun");
+    return DREY_OK;
+}
+
 static drey_status open_ranks(drey_ranks **out, const cli_settings *s, drey_error *err)
 {
     *out = NULL;
-    if (n_started() < 2)
-        return DREY_OK;
-    if (s->command != CLI_RUN)
-        FAIL(err, DREY_ERR_USAGE,
-             "only drey run works on several ranks: start this command without mpirun");
-    return drey_ranks_open(out, s->common.rank_wait_s, err);
+    TRY(models_check_ranks(s, err));
+    return n_started() < 2 ? DREY_OK : drey_ranks_open(out, s->common.rank_wait_s, err);
 }
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
@@ -159,7 +165,11 @@ drey_status models_serve(const models *m, const cli_settings *settings, drey_err
 {
     const drey_engine_options options = models_engine_options(m, settings, 0);
     TRY(drey_ranks_disk(m->ranks, &options, settings->plan.disk_bytes_per_s, err));
-    return drey_ranks_serve(m->ranks, &options, err);
+    signals_note(); /* mpirun sends them to all ranks: rank 0 ends the others */
+    drey_status status = drey_ranks_serve(m->ranks, &options, err);
+    if (status == DREY_OK)
+        signals_forget();
+    return status;
 }
 
 void models_leave_ranks(models *m)

@@ -36,6 +36,9 @@ typedef struct models {
  * is good. */
 drey_status models_check_tier(const char *cpu_tier, drey_error *err);
 
+/* DREY_ERR_USAGE: mpirun has started a command that does not work on several ranks. */
+drey_status models_check_ranks(const cli_settings *settings, drey_error *err);
+
 /* Checks the tier, opens what settings name and warns of more threads than cores. models_close
  * takes a half-opened pair as well; it closes session and engine first. */
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err);

@@ -83,6 +83,11 @@ bool signals_take_interrupt(void)
     return interrupted;
 }
 
+void signals_forget(void)
+{
+    caught = 0;
+}
+
 int signals_exit_code(void)
 {
     return caught ? 128 + caught : 0;

@@ -22,6 +22,8 @@ void signals_unwatch(void);
 void signals_note(void);
 /* Whether SIGINT has come; it is forgotten then. Other signals stay. */
 bool signals_take_interrupt(void);
+/* Those that came do not count any more. */
+void signals_forget(void);
 /* The exit code that the signal asks for: 129, 130, 143, or 0 if none came. */
 int signals_exit_code(void);
 /* None has come: for the library's options, which pass user. */

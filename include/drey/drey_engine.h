@@ -499,6 +499,10 @@ DREY_API int32_t drey_ranks_rank(const drey_ranks *ranks);
  * DREY_OK here. */
 DREY_API drey_status drey_ranks_serve(drey_ranks *ranks, const drey_engine_options *options,
                                       drey_error *err);
+/* Whether an engine can be used further: DREY_OK, always without ranks. Else the failure of another
+ * rank, with its name: no text of any session can be continued; close the engine and the ranks.
+ * Call it between steps. */
+DREY_API drey_status drey_engine_check(const drey_engine *engine, drey_error *err);
 /* What rank 0 knows of a rank once an engine is open. */
 typedef struct drey_rank_info {
     char host[64];

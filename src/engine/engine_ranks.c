@@ -176,6 +176,16 @@ drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options
     return engine_divide_ranks(e, err);
 }
 
+drey_status drey_engine_check(const drey_engine *e, drey_error *err)
+{
+    const drey_ranks *r = e->tuning.part.ranks;
+    if (!r || r->failed.code == DREY_OK)
+        return DREY_OK;
+    if (err)
+        *err = r->failed;
+    return r->failed.code;
+}
+
 ranks_join engine_ranks_join(const drey_engine *e)
 {
     const plan_result *p = &e->plan;

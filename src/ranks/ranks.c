@@ -126,10 +126,15 @@ drey_status ranks_make_room(drey_ranks *r, int32_t n_caches, int32_t max_rows, i
 
 void ranks_pause(int32_t *n_times)
 {
-    enum { AWAKE = 64, SHORT_NS = 20000, LONG_NS = 200000, SHORT_TIMES = 1000 };
-    if ((*n_times)++ < AWAKE)
+    enum { AWAKE = 64, SHORT_NS = 20000, SHORT_TIMES = 1000, LONG_NS = 200000 };
+    enum { LONG_TIMES = 30000, IDLE_NS = 4000000 }; /* after six seconds */
+    if (*n_times < LONG_TIMES)
+        ++*n_times;
+    if (*n_times <= AWAKE)
         return;
-    struct timespec t = {.tv_nsec = *n_times < SHORT_TIMES ? SHORT_NS : LONG_NS};
+    struct timespec t = {.tv_nsec = *n_times < SHORT_TIMES  ? SHORT_NS
+                                    : *n_times < LONG_TIMES ? LONG_NS
+                                                            : IDLE_NS};
     nanosleep(&t, NULL);
 }
 

@@ -136,9 +136,10 @@ struct drey_ranks {
     int64_t wait_ns;
     uint8_t *in, *out; /* [capacity] */
     size_t capacity;
-    bool has;    /* a whole message is in `in` */
-    bool broken; /* some rank is silent or gone */
-    bool served; /* of another rank than 0: it has begun to serve */
+    bool has;          /* a whole message is in `in` */
+    bool broken;       /* some rank is silent or gone */
+    drey_error failed; /* of rank 0: what the first pass that failed at others said; else no code */
+    bool served;       /* of another rank than 0: it has begun to serve */
     ranks_head beat;
     uint64_t pass;           /* the number of the last one that was sent */
     uint64_t first_open;     /* of rank 0: failures of earlier passes are of no interest */
@@ -222,8 +223,8 @@ drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err);
 /* Gives each its layers (member's first and n_layers), waits until all are ready, and sets
  * r->beyond. */
 drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err);
-/* Gives a cache a slot, and takes it back. One is free if there are fewer caches than ranks_make_room
- * was told. */
+/* Gives a cache a slot, and takes it back. One is free as long as there are fewer caches than
+ * ranks_make_room has made room for. */
 void ranks_open_cache(drey_ranks *r, kv_cache *kv);
 void ranks_close_cache(drey_ranks *r, const kv_cache *kv);
 /* The other ranks copy positions n_kept .. n - 1 of a cache as well, before their next rows. False:

@@ -126,8 +126,7 @@ static bool is_back(void *user)
     return is_late(r);
 }
 
-/* Why is_back was true, where it was not for rows. */
-static drey_status not_back(drey_ranks *r, drey_error *err)
+static drey_status why_not_back(drey_ranks *r, drey_error *err)
 {
     if (r->broken)
         FAIL(err, DREY_ERR_IO, "the ranks do not understand each other: start all of them again");
@@ -142,11 +141,30 @@ static drey_status not_back(drey_ranks *r, drey_error *err)
     return status;
 }
 
+/* The first failure is kept: what comes later may only follow from it. */
+static drey_status keep_failure(drey_ranks *r, const drey_error *why, drey_error *err)
+{
+    if (r->failed.code == DREY_OK)
+        r->failed = *why;
+    if (err)
+        *err = r->failed;
+    return r->failed.code;
+}
+
+/* Why is_back was true, where it was not for rows. */
+static drey_status not_back(drey_ranks *r, drey_error *err)
+{
+    drey_error why;
+    why_not_back(r, &why);
+    return keep_failure(r, &why, err);
+}
+
 /* Passes whose rows do not come back follow each other: this waits until the others take the rows
  * before these. */
 static drey_status send_away(void *user, const model_pass *p, drey_error *err)
 {
     drey_ranks *r = user;
+    drey_error why;
     r->pass++;
     if (r->awaits) /* and was given up */
         r->first_open = r->pass;
@@ -154,7 +172,8 @@ static drey_status send_away(void *user, const model_pass *p, drey_error *err)
     for (int32_t n_times = 0; r->transport->sent(SLOT_MESSAGE) == 0; ranks_pause(&n_times))
         if (is_back(r))
             return not_back(r, err);
-    TRY(ranks_send_rows(r, 1, p, err));
+    if (ranks_send_rows(r, 1, p, &why) != DREY_OK)
+        return keep_failure(r, &why, err);
     r->sent_ns = clock_ns();
     hold(r, 1);
     return DREY_OK;

@@ -1,7 +1,7 @@
 /* A rank that computes layers for rank 0: see ranks/ranks.h.
  *
- * It has an engine of its part and as many sessions as rank 0 may open, whose caches follow those of
- * rank 0: what they committed comes with the next rows. Nothing else of the sessions is used. */
+ * It has an engine of its part and as many sessions as rank 0 may open, whose caches follow those
+ * of rank 0: what they committed comes with the next rows. Nothing else of the sessions is used. */
 #include <string.h>
 
 #include "model/model.h"

@@ -3,14 +3,7 @@
 # how long rank 0 waited for the others is counted, drey plan --ranks divides without MPI; a rank
 # with another model, one that is killed and one that hangs end the run, which names them.
 #   cli_ranks.sh DREY MAKE_TOY
-. "$(dirname "$0")/shell.sh"
-if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.so.0.1.0" ]; then
-    echo "cli_ranks: skipped: no mpirun here, or no MPI headers when drey was built (openmpi-bin, libopenmpi-dev)"
-    exit 77
-fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" # MPI leaks; the last word counts
-ranks=(timeout 120 mpirun --oversubscribe -n)
+. "$(dirname "$0")/ranks.sh"
 "$make_toy" "$tmp/m.gguf" 6
 "$make_toy" "$tmp/d.gguf" 2
 "$make_toy" "$tmp/other.gguf" 7

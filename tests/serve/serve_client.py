@@ -20,9 +20,9 @@ def check(good, what):
 class Server:
     """drey serve on a free port; stop() says how it ended."""
 
-    def __init__(self, drey, model, *options, log=None, memory="unlimited"):
+    def __init__(self, drey, model, *options, log=None, memory="unlimited", before=()):
         self.log = log or tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([drey, "serve", *(["-m", model] if model else []), "--port", "0", "-t", "1", "--memory", memory, *options],
+        self.process = subprocess.Popen([*before, drey, "serve", *(["-m", model] if model else []), "--port", "0", "-t", "1", "--memory", memory, *options],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline().strip()
         if not line:

@@ -36,7 +36,12 @@ static int open_mpi(int32_t *rank, int32_t *n_ranks, char host[TRANSPORT_HOST_BY
 {
     int provided = 0, r = 0, n = 0, length = 0;
     char name[MPI_MAX_PROCESSOR_NAME] = "";
-    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
+    /* A server joins in one thread and computes in another one, never in both at a time. */
+    int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    if (code == MPI_SUCCESS && provided < MPI_THREAD_SERIALIZED) {
+        snprintf(why, TRANSPORT_WHY_BYTES, "this MPI cannot be used by one thread after another");
+        return -1;
+    }
     if (code == MPI_SUCCESS)
         code = MPI_Comm_dup(MPI_COMM_WORLD, &world);
     if (code == MPI_SUCCESS)

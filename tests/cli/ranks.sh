@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# What tests of the command under mpirun begin with, instead of shell.sh: ends the test where there
+# is no MPI.
+# shellcheck disable=SC2034 # for the scripts that source it
+. "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
+if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.so.0.1.0" ]; then
+    echo "$test_name: skipped: no mpirun here, or no MPI headers when drey was built (openmpi-bin, libopenmpi-dev)"
+    exit 77
+fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" # MPI leaks; the last word counts
+ranks=(timeout 120 mpirun --oversubscribe -n)
