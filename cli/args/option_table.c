@@ -131,7 +131,7 @@ const cli_option cli_options[] = {
          "endpoints that are not answered"),
     COUNT("rank-wait", 0, RANKS, common.rank_wait_s, "S", 1, 86400,
           "under mpirun: seconds of silence after which a rank is given up (120)"),
-    TEXT("rank-layers", 0, CLI_RUN | CLI_PLAN, common.rank_layers, "N,N,...",
+    TEXT("rank-layers", 0, RANKS | CLI_PLAN, common.rank_layers, "N,N,...",
          "layers of each rank, of rank 0 perhaps 0 (by memory)"),
     COUNT("sessions", 0, CLI_PLAN | CLI_SERVE | CLI_BENCH_MODEL, n_sessions, "N", 1,
           DREY_MAX_SESSIONS, "texts that are written at the same time (1)"),

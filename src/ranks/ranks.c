@@ -75,7 +75,7 @@ void drey_ranks_close(drey_ranks **ranks)
         r->transport->close();
     free(r->in);
     free(r->out);
-    free(r->paths);
+    free(r->caches.paths);
     free(r);
     *ranks = NULL;
 }
@@ -110,14 +110,14 @@ drey_status ranks_make_room(drey_ranks *r, int32_t n_caches, int32_t max_rows, i
     int32_t *paths = calloc((size_t)n_caches * (size_t)max_rows, sizeof *paths);
     free(r->in);
     free(r->out);
-    free(r->paths);
+    free(r->caches.paths);
     r->in = in;
     r->out = out;
-    r->paths = paths;
-    r->n_slots = n_caches;
+    r->caches.paths = paths;
+    r->caches.n_slots = n_caches;
     r->capacity = capacity;
     for (int32_t i = 0; paths && i < n_caches; i++)
-        r->slot[i].trail =
+        r->caches.slot[i].trail =
             (kv_trail){.path = paths + (size_t)i * (size_t)max_rows, .max = max_rows};
     if (!in || !out || !paths)
         FAIL(err, DREY_ERR_MEMORY, "no memory for messages of %zu bytes between ranks", capacity);

@@ -58,7 +58,7 @@ typedef struct ranks_head {
     uint64_t pass;       /* its number; 0: before the first */
     uint64_t read_bytes; /* that the sender has read of the model so far */
     uint64_t n_bytes;
-    uint64_t is_done; /* of a BEAT: 1: the next rank gets the rows now */
+    uint64_t is_done;     /* of a BEAT: 1: the next rank gets the rows now */
     uint64_t computed_ns; /* of ROWS: what their pass has computed in other ranks than 0 so far */
 } ranks_head;
 
@@ -121,6 +121,14 @@ typedef struct ranks_slot {
     kv_trail trail;     /* since the last message */
 } ranks_slot;
 
+/* All of them, and what is copied from one to another. */
+typedef struct ranks_caches {
+    ranks_slot slot[DREY_MAX_SESSIONS]; /* [n_slots] */
+    int32_t *paths;                     /* [n_slots][max rows]: the trails' */
+    int32_t n_slots, n_copies;
+    ranks_copy copies[RANKS_COPIES]; /* since the last message */
+} ranks_caches;
+
 /* What rank 0 knows of a rank. */
 typedef struct ranks_member {
     ranks_hello hello;
@@ -141,20 +149,19 @@ struct drey_ranks {
     drey_error failed; /* of rank 0: what the first pass that failed at others said; else no code */
     bool served;       /* of another rank than 0: it has begun to serve */
     ranks_head beat;
-    uint64_t pass;           /* the number of the last one that was sent */
-    uint64_t first_open;     /* of rank 0: failures of earlier passes are of no interest */
-    bool awaits;             /* the last one's rows are wanted back */
-    int32_t sent_to;         /* whom the latest message went to */
-    uint64_t computed_ns;    /* of the next message */
-    int64_t sent_ns;         /* of rank 0: when its latest rows went to the others, */
-    int64_t idle_ns;         /* and how long others did not compute while rows were with them */
+    uint64_t pass;        /* the number of the last one that was sent */
+    uint64_t first_open;  /* of rank 0: failures of earlier passes are of no interest */
+    bool awaits;          /* the last one's rows are wanted back */
+    int32_t sent_to;      /* whom the latest message went to */
+    uint64_t computed_ns; /* of the next message */
+    struct {
+        int64_t sent_ns; /* of rank 0: when its latest rows went to the others, */
+        int64_t idle_ns; /* and how long others did not compute while rows were with them */
+    } away;
     uint64_t read_bytes;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
-    ranks_slot slot[DREY_MAX_SESSIONS];
-    int32_t *paths; /* [n_slots][max rows]: the trails' */
-    int32_t n_slots, n_copies;
-    ranks_copy copies[RANKS_COPIES]; /* since the last message */
-    pass_beyond beyond;              /* what rank 0's passes do after their last layer */
+    ranks_caches caches;     /* of rank 0, */
+    pass_beyond beyond;      /* and what its passes do after their last layer */
     struct {
         int32_t rank; /* who has the rows */
         int64_t since_ns;

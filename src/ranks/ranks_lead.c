@@ -174,7 +174,7 @@ static drey_status send_away(void *user, const model_pass *p, drey_error *err)
             return not_back(r, err);
     if (ranks_send_rows(r, 1, p, &why) != DREY_OK)
         return keep_failure(r, &why, err);
-    r->sent_ns = clock_ns();
+    r->away.sent_ns = clock_ns();
     hold(r, 1);
     return DREY_OK;
 }
@@ -188,8 +188,9 @@ static void wait_back(void *user, const _Atomic bool *cancel)
 
 static void take_rows(drey_ranks *r, const ranks_pass *m, const model_pass *p)
 {
-    int64_t away_ns = clock_ns() - r->sent_ns, computed_ns = (int64_t)ranks_got(r)->computed_ns;
-    r->idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
+    int64_t away_ns = clock_ns() - r->away.sent_ns,
+            computed_ns = (int64_t)ranks_got(r)->computed_ns;
+    r->away.idle_ns += max_i64(away_ns - max_i64(computed_ns, 0), 0);
     ranks_copy_rows(m, p->r->ws->x, pass_hidden_stride(p->r));
 }
 

@@ -34,14 +34,14 @@ size_t ranks_room_bytes(int32_t n_caches, int32_t max_rows, int32_t n_embd)
 static int32_t slot_of(const drey_ranks *r, const kv_cache *kv)
 {
     int32_t slot = 0;
-    while (r->slot[slot].kv != kv)
+    while (r->caches.slot[slot].kv != kv)
         slot++;
     return slot;
 }
 
 static ranks_cache cache_of(const drey_ranks *r, int32_t slot, int32_t n_rows)
 {
-    const ranks_slot *s = &r->slot[slot];
+    const ranks_slot *s = &r->caches.slot[slot];
     return (ranks_cache){slot, n_rows, s->trail.n, s->kv ? s->kv->n_committed : 0};
 }
 
@@ -58,8 +58,8 @@ static int32_t list_caches(const drey_ranks *r, const model_pass *p, ranks_cache
         is_in[slot] = true;
         list[n++] = cache_of(r, slot, group->n);
     }
-    for (int32_t slot = 0; slot < r->n_slots; slot++)
-        if (!is_in[slot] && (r->slot[slot].kv || r->slot[slot].trail.n > 0))
+    for (int32_t slot = 0; slot < r->caches.n_slots; slot++)
+        if (!is_in[slot] && (r->caches.slot[slot].kv || r->caches.slot[slot].trail.n > 0))
             list[n++] = cache_of(r, slot, 0);
     return n;
 }
@@ -92,43 +92,44 @@ drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey
     const ranks_rows head = {.n_rows = p->n_rows,
                              .n_embd = p->r->layout->shape.n_embd,
                              .n_caches = list_caches(r, p, caches),
-                             .n_copies = r->n_copies,
+                             .n_copies = r->caches.n_copies,
                              .is_wanted = p->n_logits > 0};
     TRY(ranks_out(r, &body, err));
     uint8_t *at = put(body, &head, sizeof head);
     at = put(at, caches, (size_t)head.n_caches * sizeof *caches);
-    at = put(at, r->copies, (size_t)head.n_copies * sizeof *r->copies);
+    at = put(at, r->caches.copies, (size_t)head.n_copies * sizeof *r->caches.copies);
     for (int32_t i = 0; i < head.n_caches; i++)
-        at =
-            put(at, r->slot[caches[i].slot].trail.path, (size_t)caches[i].n_path * sizeof(int32_t));
+        at = put(at, r->caches.slot[caches[i].slot].trail.path,
+                 (size_t)caches[i].n_path * sizeof(int32_t));
     at = put_rows(put_parents(at, p), &head, p->r->ws->x, pass_hidden_stride(p->r));
     TRY(ranks_send(r, to, RANKS_ROWS, NULL, (size_t)(at - body), err));
-    for (int32_t i = 0; i < r->n_slots; i++)
-        r->slot[i].trail.n = 0;
-    r->n_copies = 0;
+    for (int32_t i = 0; i < r->caches.n_slots; i++)
+        r->caches.slot[i].trail.n = 0;
+    r->caches.n_copies = 0;
     return DREY_OK;
 }
 
 void ranks_open_cache(drey_ranks *r, kv_cache *kv)
 {
     int32_t slot = slot_of(r, NULL);
-    assert(slot < r->n_slots);
-    r->slot[slot].kv = kv;
-    kv->trail = &r->slot[slot].trail;
+    assert(slot < r->caches.n_slots);
+    r->caches.slot[slot].kv = kv;
+    kv->trail = &r->caches.slot[slot].trail;
 }
 
 /* What it committed may have been copied, so its trail stays until it is sent. */
 void ranks_close_cache(drey_ranks *r, const kv_cache *kv)
 {
     if (kv->trail)
-        r->slot[slot_of(r, kv)].kv = NULL;
+        r->caches.slot[slot_of(r, kv)].kv = NULL;
 }
 
 bool ranks_copy_cache(drey_ranks *r, const kv_cache *to, const kv_cache *from, int32_t n)
 {
-    if (r->n_copies == RANKS_COPIES)
+    if (r->caches.n_copies == RANKS_COPIES)
         return false;
-    r->copies[r->n_copies++] = (ranks_copy){slot_of(r, to), slot_of(r, from), to->n_committed, n};
+    r->caches.copies[r->caches.n_copies++] =
+        (ranks_copy){slot_of(r, to), slot_of(r, from), to->n_committed, n};
     return true;
 }
 

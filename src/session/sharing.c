@@ -23,7 +23,7 @@ static int64_t waited_ns(const drey_engine *e)
     trace_sums sums;
     trace_sum(&e->trace, &sums);
     return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL] - e->meters.drafted_away_ns +
-           (ranks ? ranks->idle_ns : 0);
+           (ranks ? ranks->away.idle_ns : 0);
 }
 
 /* The disk's recent speed while it was busy. Not where a pass reads what it chooses, or from other

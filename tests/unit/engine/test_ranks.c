@@ -1,13 +1,14 @@
 /* Several ranks write the text that one machine writes: of any architecture, with and without
  * drafts, greedy and sampled, in texts that are continued and cut, of several sessions; what does
  * not fit is refused, and a rank that fails or falls silent ends the run with its name. Ranks are
- * threads here (support/faults/thread_ranks.h); cli/cli_ranks.sh has them as processes. */
+ * threads here (support/faults/thread_ranks.h); ranks/cli_ranks.sh has them as processes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/usual.h"
 #include "engine/engine.h"
+#include "session/session_probe.h"
 #include "support/faults/thread_ranks.h"
 #include "support/logit_toys.h"
 #include "support/rng.h"
@@ -100,7 +101,7 @@ static void compare(const drey_engine_options *o, int32_t n, const char *path,
         next += info.n_layers;
     }
     assert_int_equal(next, o->target->shape.n_layers);
-    assert_true(the.ranks->idle_ns > 0); /* messages take time, and computing does not count */
+    assert_true(the.ranks->away.idle_ns > 0); /* messages take time, and computing does not count */
     team_end();
     for (int32_t i = 1; i < n; i++)
         assert_int_equal(the.status[i], DREY_OK);
@@ -650,8 +651,10 @@ TEST(a_rank_that_cannot_read_is_named)
     o.ranks = the.ranks;
     drey_session *s = open_alone(&o, NULL);
     const drey_generate_options g = greedy(4);
+    MUST(drey_engine_check, probe_engine(s));
     touch(own);
     REFUSED(DREY_ERR_IO, "rank 1 (host1): ", drey_session_generate, s, prompt, N_PROMPT, &g, NULL);
+    REFUSED(DREY_ERR_IO, "rank 1 (host1): ", drey_engine_check, probe_engine(s));
     REFUSED(DREY_ERR_UNSUPPORTED, "cannot be saved", drey_session_save, s, temp_path("s"), NULL, 0);
     close_alone(&s);
     team_end();
@@ -854,8 +857,10 @@ static void compare_plan(const drey_engine_options *o, const uint64_t *budget)
 TEST(plans_divide_as_runs_do)
 {
     drey_model *m = usual_target();
-    drey_engine_options o = plain_options(m, LONG, 1), alone = o;
+    drey_engine_options o = plain_options(m, LONG / 2, 1), alone;
     ranks_hello hello;
+    o.n_sessions = 2; /* their caches together are those of one session in the other tests */
+    alone = o;
     MUST(engine_rank_hello, &alone, &hello);
     const uint64_t layer = long_layer(&alone);
     /* Almost half a layer to spare, 7 MiB: the process grows, with a sanitizer by more. */

@@ -60,7 +60,7 @@ assert (one["disk"], two["disk"]) == ("stated", "stated")
 assert (one["disk_bytes_per_s"], two["disk_bytes_per_s"]) == (50 << 20, 25 << 20)
 assert plan["alone_pass_s"] == one["alone_pass_s"] > two["alone_pass_s"] > 0
 PYTHON
-python3 "$(dirname "$0")/man_keys.py" Plans "$tmp/plan.json" || failed=1
+python3 tests/cli/man_keys.py Plans "$tmp/plan.json" || failed=1
 ends 0 "${plan[@]}" "$tmp/machines" --no-measure --rank-layers 0,6
 has "$tmp/out" "^rank 0 on one: no layers, the head, " "^rank 1 on two: layers 0 to 5, "
 plan_fails() { # CODE PATTERN LINES

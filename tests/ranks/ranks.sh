@@ -2,7 +2,7 @@
 # What tests of the command under mpirun begin with, instead of shell.sh: ends the test where there
 # is no MPI.
 # shellcheck disable=SC2034 # for the scripts that source it
-. "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../cli/shell.sh"
 if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.so.0.1.0" ]; then
     echo "$test_name: skipped: no mpirun here, or no MPI headers when drey was built (openmpi-bin, libopenmpi-dev)"
     exit 77
