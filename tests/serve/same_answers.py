@@ -103,8 +103,8 @@ def main():
 
 
 def from_file():
-    """Two texts at once whose keys and values do not fit into memory, by a server that has them in a file and by one
-    that needs none."""
+    """Two texts at once whose keys and values do not fit into memory, by a server that has them in
+    a file and by one that needs none."""
     folder = os.path.dirname(os.path.abspath(model)) if is_toy() else tempfile.gettempdir()
     if subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True).stdout.strip() == "tmpfs":
         return print(f"not run: {folder} is in memory")
