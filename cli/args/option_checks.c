@@ -222,7 +222,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         return check_run(s, err);
     if (s->plan.ranks && (option_given(s, "memory") || s->plan.tensors))
         REFUSE("--ranks FILE says each rank's memory: leave --memory and --tensors out");
-    if (s->common.rank_layers && !s->plan.ranks)
+    if (s->command == CLI_PLAN && s->common.rank_layers && !s->plan.ranks)
         REFUSE("--rank-layers divides a model between ranks: name them with --ranks FILE");
     if (s->prepare.check && s->prepare.force)
         REFUSE("--check and --force contradict each other: a check writes nothing");

@@ -162,8 +162,6 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          "\" needs all layers on one machine; choose another draft, or use one rank"},
         {c->policy == DREY_POLICY_DRAFT, "the policy \"draft\" runs one small model", NULL,
          "; use one rank"},
-        {o->target->shape.experts.router.n_experts > 0,
-         "a mixture of experts cannot be divided between ranks yet", NULL, "; use one rank"},
         {o->target->shape.encoder.n_layers > 0,
          "a model with an encoder cannot be divided between ranks", NULL, "; use one rank"},
         {o->prefixes && o->prefixes->memory_bytes > 0, "prefixes cannot be kept with several ranks",

@@ -97,6 +97,8 @@ size_t engine_ranks_bytes(const drey_engine *e);
  * then for the part that rank 0 asks for. */
 drey_engine_options engine_part_options(const drey_engine_options *options);
 engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join);
+/* What a rank says of its part's plan. */
+ranks_ready engine_rank_ready(const drey_engine *e);
 /* What rank 0 asks all others for, once it has a plan. */
 ranks_join engine_ranks_join(const drey_engine *e);
 /* Divides the layers among the ranks of e->tuning.part, by what their members have said, and sets

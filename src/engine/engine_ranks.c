@@ -38,10 +38,11 @@ engine_tuning engine_join_options(drey_engine_options *options, const ranks_join
     options->prompt_chunk = join->max_rows;
     options->kv = (drey_kv)join->kv;
     return (engine_tuning){
+        .least_logit_rows = join->max_rows, /* rank 0 has them; here they take no memory */
         .part = {true, join->first, join->n_layers, .tree_nodes = join->tree_nodes}};
 }
 
-/* What the least budget needs besides the target's own cache. */
+/* What the least budget needs besides the target's own cache, and of a mixture its weights. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err)
 {
@@ -54,10 +55,10 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
     TRY(model_identity(options->target->file, &hello->identity, err));
     TRY(drey_planner_open(&p, &alone, err));
     drey_status status = drey_planner_make(p, DREY_MEMORY_UNLIMITED, NULL, &plan, err);
+    uint64_t layers = plan.kv_bytes - plan.draft_kv_bytes + plan_staying_bytes(&p->engine.inputs);
     hello->budget_bytes = p->engine.budget_bytes;
     drey_planner_close(&p);
-    uint64_t cache = plan.kv_bytes - plan.draft_kv_bytes;
-    hello->fixed_bytes = plan.smallest_budget_bytes - min_u64(plan.smallest_budget_bytes, cache);
+    hello->fixed_bytes = plan.smallest_budget_bytes - min_u64(plan.smallest_budget_bytes, layers);
     snprintf(hello->version, sizeof hello->version, "%s", drey_version());
     return status;
 }
@@ -122,6 +123,17 @@ static drey_status check_division(const config_division *d, int32_t n, int32_t n
     return DREY_OK;
 }
 
+/* What rank i has for layers. A mixture's are divided by memory alone: each rank then has the same
+ * share of its experts in slots, and what has to stay of a layer finds room where it finds room at
+ * all. */
+static ranks_means means_of(const drey_engine *e, int32_t i, uint64_t head_bytes)
+{
+    const ranks_hello *h = &e->tuning.part.ranks->member[i].hello;
+    uint64_t room = room_of(h, i == 0 ? head_bytes : 0);
+    bool mixture = e->config.target->shape.experts.router.n_experts > 0;
+    return (ranks_means){room, mixture ? (double)room : h->disk_bytes_per_s};
+}
+
 /* By what the ranks have. */
 static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
 {
@@ -136,8 +148,7 @@ static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
     uint64_t head = measure(e, layer_bytes);
     for (int32_t i = 0; i < r->n; i++)
-        means[i] = (ranks_means){room_of(&r->member[i].hello, i == 0 ? head : 0),
-                                 r->member[i].hello.disk_bytes_per_s};
+        means[i] = means_of(e, i, head);
     ranks_divide(layer_bytes, n_layers, means, r->n, n_of);
     free(layer_bytes);
     return DREY_OK;
@@ -196,12 +207,19 @@ ranks_join engine_ranks_join(const drey_engine *e)
                         .kv = (int32_t)e->config.kv};
 }
 
+ranks_ready engine_rank_ready(const drey_engine *e)
+{
+    const drey_plan *t = &e->plan.report;
+    return (ranks_ready){t->pinned_bytes, t->streamed_bytes_per_pass, t->expert_bytes,
+                         e->inputs.model[PLAN_TARGET].experts.token_bytes};
+}
+
 drey_status engine_join_ranks(drey_engine *e, drey_error *err)
 {
     drey_ranks *r = e->tuning.part.ranks;
     const plan_result *p = &e->plan;
     const ranks_join join = engine_ranks_join(e);
-    r->member[0].ready = (ranks_ready){p->report.pinned_bytes, p->report.streamed_bytes_per_pass};
+    r->member[0].ready = engine_rank_ready(e);
     TRY(ranks_join_all(r, &join, err));
     return ranks_make_room(r, e->config.n_sessions, p->max_rows, e->target.layout.shape.n_embd,
                            err);
@@ -211,12 +229,19 @@ void engine_add_ranks_cost(drey_engine *e)
 {
     const drey_ranks *r = e->tuning.part.ranks;
     const drey_plan *own = &e->plan.report;
-    uint64_t bytes = own->target_bytes, streamed = own->streamed_bytes_per_pass;
-    for (int32_t i = 1; r && i < r->n; i++) {
-        bytes += r->member[i].ready.pinned_bytes + r->member[i].ready.streamed_bytes;
-        streamed += r->member[i].ready.streamed_bytes;
+    uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan), others = 0;
+    mixture_bytes all = {0};
+    if (!r)
+        return;
+    for (int32_t i = 0; i < r->n; i++) {
+        const ranks_ready *ready = &r->member[i].ready;
+        all.read += ready->streamed_bytes;
+        all.token += ready->token_bytes;
+        all.pinned += ready->pinned_bytes;
+        others += i ? ready->pinned_bytes + ready->streamed_bytes : 0;
     }
-    if (r && own->n_experts == 0)
-        cost_init(&e->cost, bytes, streamed, plan_step_bytes(&e->inputs, &e->plan),
-                  own->ring_bytes);
+    if (all.token)
+        plan_cost_of_mixture(&e->inputs, &all, step_bytes, &e->cost);
+    else
+        cost_init(&e->cost, own->target_bytes + others, all.read, step_bytes, own->ring_bytes);
 }

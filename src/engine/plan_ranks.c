@@ -136,7 +136,7 @@ drey_status drey_ranks_plan(const drey_engine_options *options, const drey_speed
     drey_status status = rehearse(r, options, speeds, machines, why);
     for (int32_t i = 0; i < n && status == DREY_OK; i++) {
         const drey_plan *plan = &r->engine[i].plan.report;
-        r->ranks.member[i].ready = (ranks_ready){plan->pinned_bytes, plan->streamed_bytes_per_pass};
+        r->ranks.member[i].ready = engine_rank_ready(&r->engine[i]);
         out[i] = (drey_rank_plan){.plan = *plan};
         drey_ranks_describe(&r->ranks, i, &out[i].rank);
     }

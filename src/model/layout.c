@@ -735,22 +735,53 @@ static void keep_vectors(model_layout *l, int32_t first, int32_t end, bool inner
     l->n_vectors = n;
 }
 
+/* Moves what stays of the matrices in front of a pass's to where those of the first layer begin: of
+ * experts those of layers [first, end), and the embedding. Returns the first of them. */
+static weight *move_looked_up(model_layout *l, int32_t first, int32_t end, bool inner)
+{
+    weight *to = l->layer[first].q;
+    const weight *from = NULL;
+    for (int32_t i = (end - first) * EXPERT_MATRICES - 1; l->experts && i >= 0; i--) {
+        expert_layer *layer = &l->experts[first + i / EXPERT_MATRICES];
+        expert_matrix *m = &layer->matrix[i % EXPERT_MATRICES];
+        if (layer->n_experts == 0)
+            continue;
+        if (m->all != from) { /* gate and up may be in one */
+            from = m->all;
+            *--to = *from;
+        }
+        m->all = to;
+    }
+    if (!inner && !l->tied) {
+        *--to = *l->embedding;
+        l->embedding = to;
+    }
+    return to;
+}
+
+/* A mixture's first layers may have none. */
+static void keep_experts(model_layout *l, int32_t first, int32_t n)
+{
+    expert_shape *e = &l->shape.experts;
+    bool any = l->experts && experts_layers(l->experts + first, n) > 0;
+    l->experts = any ? l->experts + first : NULL;
+    e->n_dense = max_i32(e->n_dense - first, 0);
+}
+
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
 {
     int32_t end = first + n;
     weight *after = end < l->shape.n_layers ? l->layer[end].q : l->head;
-    assert(first >= 0 && n >= inner && end <= l->shape.n_layers && !l->experts);
+    assert(first >= 0 && n >= inner && end <= l->shape.n_layers);
     assert(inner || first == 0);
     keep_vectors(l, first, end, inner);
+    l->matrix = move_looked_up(l, first, end, inner);
     if (!inner) { /* the head comes after the last layer that stays */
         if (after != l->head)
             *after = *l->head;
         l->embedding = l->tied ? after : l->embedding;
-        l->head = after;
-        l->n_matrices = (int32_t)(after - l->matrix) + 1;
+        l->head = after++;
     } else {
-        l->matrix = l->layer[first].q;
-        l->n_matrices = (int32_t)(after - l->matrix);
         l->head = after - 1;
         l->embedding = NULL;
         l->n_looked_up = 0;
@@ -758,6 +789,8 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
         l->n_logits = GROUP_ROWS; /* nobody asks for them */
         l->inner = true;
     }
+    l->n_matrices = (int32_t)(after - l->matrix);
+    keep_experts(l, first, n);
     l->layer += first;
     l->shape.n_layers = n;
 }

@@ -125,7 +125,7 @@ static inline bool model_layout_is_sliced(const model_layout *l)
 }
 /* Forgets all layers but [first, first + n), which are numbered from 0 then, with their matrices
  * and vectors. inner: embedding and head are forgotten as well, and n >= 1; otherwise they stay,
- * and first is 0. Of a decoder without experts; before anything of it is opened, and once. */
+ * and first is 0. Of a decoder; before anything of it is opened, and once. */
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner);
 /* The same layout over another array of its matrices, in the same order, whose memory is the
  * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */

@@ -62,6 +62,21 @@ static uint64_t staying_bytes(const plan_matrix *m)
     return m->must_stay ? (uint64_t)g->n_groups * group_bytes : 0;
 }
 
+/* Of n slots of experts in all layers together. */
+static uint64_t experts_bytes_of(const plan_experts *e, int32_t n)
+{
+    return e->most ? e->fixed_bytes + (uint64_t)n * e->slot_bytes : 0;
+}
+
+uint64_t plan_staying_bytes(const plan_inputs *in)
+{
+    const plan_model *m = &in->model[PLAN_TARGET];
+    uint64_t total = experts_bytes_of(&m->experts, m->experts.least);
+    for (int32_t i = 0; i < m->n_matrices; i++)
+        total += staying_bytes(&m->matrix[i]);
+    return total;
+}
+
 static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format format,
                                   const plan_result *r)
 {
@@ -153,12 +168,6 @@ static uint64_t position_bytes(const plan_inputs *in)
     const model_shape *s = in->model[PLAN_TARGET].shape;
     size_t block = kv_head_bytes(in->kv, ATTEND_BLOCK, s->head_dim);
     return 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv * block / ATTEND_BLOCK;
-}
-
-/* Of n slots of experts in every layer. */
-static uint64_t experts_bytes_of(const plan_experts *e, int32_t n)
-{
-    return e->most ? e->fixed_bytes + (uint64_t)n * e->slot_bytes : 0;
 }
 
 /* ---- What does not depend on pinning ---- */

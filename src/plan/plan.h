@@ -159,6 +159,9 @@ typedef struct plan_result {
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
 
+/* Of the target's weights, what has to be in memory whatever the budget is. */
+uint64_t plan_staying_bytes(const plan_inputs *in);
+
 /* The file of caches with the result's window, as far as the plan knows it. */
 kv_file_options plan_kv_file(const plan_inputs *in, const plan_result *r);
 
@@ -184,6 +187,14 @@ int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
  * are known, and its experts over those that a row uses. (plan_experts.c) */
 double plan_expert_hits(const plan_inputs *in, int32_t n_slots);
 double plan_expert_ratio(const plan_inputs *in);
+/* Of a mixture's passes and steps: bytes of a pass over one row. */
+typedef struct mixture_bytes {
+    uint64_t read;   /* that are read, */
+    uint64_t token;  /* of the row's experts, */
+    uint64_t pinned; /* and of all else */
+} mixture_bytes;
+void plan_cost_of_mixture(const plan_inputs *in, const mixture_bytes *bytes, uint64_t step_bytes,
+                          turn_cost *cost);
 /* What passes and steps cost on a usual machine and disk, before any was measured. */
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);
 /* The highest expected tokens per second of any tree of the plan's drafter, for usual texts.

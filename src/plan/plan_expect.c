@@ -97,6 +97,17 @@ static void share_rows(turn_cost *c, int32_t n_threads)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }
 
+void plan_cost_of_mixture(const plan_inputs *in, const mixture_bytes *bytes, uint64_t step_bytes,
+                          turn_cost *cost)
+{
+    /* Seconds as bytes that memory brings in them. */
+    double read = (double)bytes->read / USUAL_DISK_BYTES_PER_S * USUAL_MEMORY_BYTES_PER_S;
+    double experts = read + (double)bytes->token;
+    double all = experts + (double)bytes->pinned;
+    cost_init(cost, (uint64_t)all, 0, step_bytes, 0);
+    cost_of_experts(cost, experts / all, plan_expert_ratio(in));
+}
+
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
 {
     const drey_plan *t = &r->report;
@@ -106,12 +117,9 @@ void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost)
         cost_init(cost, t->target_bytes, streamed, step_bytes, t->ring_bytes);
         return;
     }
-    /* Seconds as bytes that memory brings in them. */
-    double read = (double)streamed / USUAL_DISK_BYTES_PER_S * USUAL_MEMORY_BYTES_PER_S;
-    double experts = read + (double)in->model[PLAN_TARGET].experts.token_bytes;
-    double all = experts + (double)t->pinned_bytes;
-    cost_init(cost, (uint64_t)all, 0, step_bytes, 0);
-    cost_of_experts(cost, experts / all, plan_expert_ratio(in));
+    const mixture_bytes bytes = {streamed, in->model[PLAN_TARGET].experts.token_bytes,
+                                 t->pinned_bytes};
+    plan_cost_of_mixture(in, &bytes, step_bytes, cost);
 }
 
 double plan_expect(const plan_inputs *in, const plan_result *r)

@@ -93,7 +93,7 @@ bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *
     *out = (drey_rank_info){.first_layer = m->first,
                             .n_layers = m->n_layers,
                             .budget_bytes = m->hello.budget_bytes,
-                            .pinned_bytes = m->ready.pinned_bytes,
+                            .pinned_bytes = m->ready.pinned_bytes + m->ready.expert_bytes,
                             .streamed_bytes_per_pass = m->ready.streamed_bytes,
                             .read_bytes = rank == ranks->rank ? ranks->read_bytes : m->read_bytes,
                             .disk_bytes_per_s = m->hello.disk_bytes_per_s};

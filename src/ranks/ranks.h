@@ -32,7 +32,7 @@
 #include "model/model.h"
 #include "ranks/transport.h"
 
-enum { RANKS_MOST = 64, RANKS_PROTOCOL = 3 };
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 4 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
 /* What MPI adds to the memory that a rank's plan counts for the program: Open MPI 4.1.4. */
@@ -77,6 +77,8 @@ typedef struct ranks_join {
 
 typedef struct ranks_ready {
     uint64_t pinned_bytes, streamed_bytes;
+    uint64_t expert_bytes; /* of a mixture: of its slots, besides what is pinned, */
+    uint64_t token_bytes;  /* and that the experts of one row have in the file */
 } ranks_ready;
 
 /* Then ranks_cache[n_caches], ranks_copy[n_copies], the paths of all caches, parent[n_rows], and
@@ -93,6 +95,7 @@ typedef struct ranks_cache {
     int32_t n_rows;      /* of this pass; 0: its session takes no part */
     int32_t n_path;      /* pending rows that are committed first, and then, after all copies: */
     int32_t n_committed; /* so many positions stay; nothing is pending */
+    int32_t head;        /* pass_head of the rows */
 } ranks_cache;
 
 /* Of `to` n_kept positions stay, and up to n they become those of `from`: in the order of copies,

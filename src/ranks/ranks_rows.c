@@ -42,7 +42,7 @@ static int32_t slot_of(const drey_ranks *r, const kv_cache *kv)
 static ranks_cache cache_of(const drey_ranks *r, int32_t slot, int32_t n_rows)
 {
     const ranks_slot *s = &r->caches.slot[slot];
-    return (ranks_cache){slot, n_rows, s->trail.n, s->kv ? s->kv->n_committed : 0};
+    return (ranks_cache){slot, n_rows, s->trail.n, s->kv ? s->kv->n_committed : 0, HEAD_NONE};
 }
 
 /* Those with rows, and all others: what they did may be copied. Returns how many. */
@@ -56,7 +56,8 @@ static int32_t list_caches(const drey_ranks *r, const model_pass *p, ranks_cache
             continue;
         int32_t slot = slot_of(r, group->kv);
         is_in[slot] = true;
-        list[n++] = cache_of(r, slot, group->n);
+        list[n] = cache_of(r, slot, group->n);
+        list[n++].head = (int32_t)group->head;
     }
     for (int32_t slot = 0; slot < r->caches.n_slots; slot++)
         if (!is_in[slot] && (r->caches.slot[slot].kv || r->caches.slot[slot].trail.n > 0))
@@ -153,7 +154,8 @@ static int64_t add_up(const ranks_pass *m)
     bool rows_first = true;
     for (int32_t i = 0; i < m->head.n_caches; i++) {
         const ranks_cache *c = &m->caches[i];
-        if (c->n_rows < 0 || c->n_path < 0 || c->n_committed < 0 || (c->n_rows > 0 && !rows_first))
+        if (c->n_rows < 0 || c->n_path < 0 || c->n_committed < 0 || c->head < HEAD_NONE ||
+            c->head > HEAD_ALL || (c->n_rows > 0 && !rows_first))
             return -1;
         rows_first = c->n_rows > 0;
         n_rows += c->n_rows;

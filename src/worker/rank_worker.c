@@ -42,8 +42,7 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
         TRY(drey_session_open(&w->session[w->n_sessions], w->engine, err));
     TRY(ranks_make_room(w->ranks, join->n_sessions, w->engine->plan.max_rows,
                         w->engine->target.layout.shape.n_embd, err));
-    const drey_plan *plan = &w->engine->plan.report;
-    const ranks_ready ready = {plan->pinned_bytes, plan->streamed_bytes_per_pass};
+    const ranks_ready ready = engine_rank_ready(w->engine);
     return ranks_send(w->ranks, 0, RANKS_READY, &ready, sizeof ready, err);
 }
 
@@ -124,7 +123,11 @@ static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int3
         }
         if (!fits)
             return false;
-        groups[*n] = (pass_group){.kv = kv, .rows = rows, .n = c->n_rows, .states = states};
+        groups[*n] = (pass_group){.kv = kv,
+                                  .rows = rows,
+                                  .n = c->n_rows,
+                                  .head = (pass_head)c->head, /* says which rows are prompts' */
+                                  .states = states};
         parent += c->n_rows;
         rows += c->n_rows;
         states += c->n_rows * pass_hidden_stride(r);

@@ -7,6 +7,7 @@
 "$make_toy" "$tmp/m.gguf" 6
 "$make_toy" "$tmp/d.gguf" 2
 "$make_toy" "$tmp/other.gguf" 7
+DREY_TEST_EXPERTS=1 "$make_toy" "$tmp/e.gguf" 6
 text=(run -m "$tmp/m.gguf" -p "A text begins" -n 40 --ignore-eos -t 1)
 
 layers=() # that ranks are told to have
@@ -42,6 +43,14 @@ layers=(--rank-layers "0,5,1")
 compare 3 -d lookup
 row="rank 0 on .*: layers 0 to 3, " layers=(--rank-layers "4,1,1")
 compare 3 -d none
+
+# A mixture of experts.
+text[2]=$tmp/e.gguf row="rank 0 on .*: layers 0 to " layers=()
+compare 2 -d lookup --stats "$tmp/stats"
+grep -q '"experts_used":[[:space:]]*[1-9]' "$tmp/stats" || wrong "rank 0 says nothing of its experts"
+row="rank 0 on .*: no layers, the head, " layers=(--rank-layers "0,1,5")
+compare 3 -d none
+text[2]=$tmp/m.gguf layers=()
 
 # The same division without MPI. A machine that the file says no disk of has that of --disk.
 printf '# name memory disk\n\none\t200M  50M/s # half\n two 1.5G\r\n' >"$tmp/machines"

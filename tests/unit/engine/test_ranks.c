@@ -90,6 +90,8 @@ static void compare(const drey_engine_options *o, int32_t n, const char *path,
     team_begin(n, path, 0, NULL, 0);
     shared.ranks = the.ranks;
     shared.more = division;
+    if (budget_of_rank[0])
+        shared.memory_bytes = budget_of_rank[0];
     writing_run_tuned(&got, &shared, n % 2 ? &half : NULL, prompt, N_PROMPT, N_TEXT, sampling);
     must(got.status, &got.error);
     int32_t next = 0;
@@ -97,6 +99,7 @@ static void compare(const drey_engine_options *o, int32_t n, const char *path,
     for (int32_t i = 0; drey_ranks_describe(the.ranks, i, &info); i++) {
         assert_int_equal(info.first_layer, next);
         assert_true(info.n_layers > 0 || (i == 0 && division));
+        assert_true(info.streamed_bytes_per_pass > 0 || budget_of_rank[0] == 0);
         assert_true(info.pinned_bytes + info.streamed_bytes_per_pass > 0);
         next += info.n_layers;
     }
@@ -536,15 +539,6 @@ TEST(what_does_not_fit_is_refused)
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "needs all layers");
     team_end();
     drey_model_close(&m);
-    toy_options toy;
-    temp_dir();
-    expert_toy(0, &toy);
-    m = toy_open("target.gguf", &toy);
-    team_begin(1, NULL, 0, NULL, 0);
-    o = with_ranks(plain_options(m, N_CONTEXT, 1));
-    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "mixture");
-    team_end();
-    drey_model_close(&m);
 }
 
 TEST(another_model_is_refused)
@@ -717,6 +711,79 @@ TEST(layers_as_the_options_say)
         drey_model_close(&m);
         drey_model_close(&draft);
     }
+}
+
+/* Also with a rank whose layers have no experts, and sidecars. */
+TEST(every_mixture)
+{
+    static const int32_t layers[][MOST_RANKS] = {{1, 3}, {1, 1, 2}, {0, 4}, {0, 1, 3}};
+    for (int i = 0; i < N_EXPERT_TOYS; i++) {
+        toy_options toy;
+        temp_dir();
+        const char *name = expert_toy(i, &toy);
+        toy.n_layers = 4;
+        toy.tied = i % 5 == 4;
+        drey_model *m = toy_open("target.gguf", &toy);
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        o.drafter = i % 3 ? DREY_DRAFTER_LOOKUP : DREY_DRAFTER_NONE;
+        o.policy = i % 3 ? DREY_POLICY_AUTO : DREY_POLICY_NONE;
+        if (i % 3 == 2)
+            toy_prepare(m, NULL, false);
+        const drey_more_options more = divided(layers[i % 4], 2 + i % 2);
+        division = toy.experts.n_dense || i > 3 ? &more : NULL;
+        compare(&o, 2 + i % 2, target_path(), NULL, name);
+        division = NULL;
+        drey_model_close(&m);
+    }
+}
+
+/* What each rank needs for these layers, and two experts more in what MPI would take. */
+static void little_memory(const drey_engine_options *o, const int32_t *layers)
+{
+    drey_engine_options divided_so = *o;
+    const drey_more_options more = divided(layers, MOST_RANKS);
+    drey_rank_machine machines[MOST_RANKS];
+    drey_rank_plan plans[MOST_RANKS];
+    for (int32_t i = 0; i < MOST_RANKS; i++)
+        machines[i] = (drey_rank_machine){.host = "any", .memory_bytes = UINT64_C(1) << 40};
+    divided_so.more = &more;
+    MUST(drey_ranks_plan, &divided_so, NULL, machines, MOST_RANKS, plans);
+    for (int32_t i = 0; i < MOST_RANKS; i++) {
+        budget_of_rank[i] = plans[i].plan.smallest_budget_bytes;
+        machines[i].memory_bytes = budget_of_rank[i] + RANKS_MPI_BYTES;
+    }
+    MUST(drey_ranks_plan, o, NULL, machines, MOST_RANKS, plans);
+    for (int32_t i = 0; i < MOST_RANKS; i++) {
+        const drey_plan *plan = &plans[i].plan;
+        assert_true(plan->expert_slots >= plan->expert_layers * plan->experts_used);
+        assert_true(plan->expert_slots < plan->n_experts && plan->streamed_bytes_per_pass > 0);
+    }
+}
+
+/* Experts of 3 MB. */
+TEST(mixtures_larger_than_memory)
+{
+    static const int32_t layers[MOST_RANKS] = {1, 2, 1};
+    static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
+                                            DREY_DRAFTER_MODEL};
+    toy_options toy;
+    temp_dir();
+    expert_toy(0, &toy);
+    toy.n_layers = 4;
+    toy.type = TYPE_F16;
+    toy.experts.n_ff = 2048;
+    drey_model *m = toy_open("target.gguf", &toy), *draft = make_draft();
+    for (size_t i = 0; i < sizeof drafters / sizeof *drafters; i++) {
+        drey_engine_options o = plain_options(m, N_CONTEXT, 2);
+        o.drafter = drafters[i];
+        o.draft = o.drafter == DREY_DRAFTER_MODEL ? draft : NULL;
+        o.policy = i ? DREY_POLICY_AUTO : DREY_POLICY_NONE;
+        little_memory(&o, layers);
+        compare(&o, MOST_RANKS, target_path(), NULL, drey_drafter_name(drafters[i]));
+    }
+    memset(budget_of_rank, 0, sizeof budget_of_rank);
+    drey_model_close(&m);
+    drey_model_close(&draft);
 }
 
 TEST(layers_that_cannot_be_divided_so)
