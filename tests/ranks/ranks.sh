@@ -8,5 +8,8 @@ if ! command -v mpirun >/dev/null || [ ! -e "$(dirname "$drey")/../libdrey-mpi.s
     exit 77
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# A sanitizer's dlopen does not look where drey's does.
+LD_LIBRARY_PATH=$(realpath "$(dirname "$drey")/..")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
 export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" # MPI leaks; the last word counts
 ranks=(timeout 120 mpirun --oversubscribe -n)
