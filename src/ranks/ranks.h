@@ -12,7 +12,7 @@
  *
  *    start    HELLO (all to rank 0) --> JOIN (its layers) --> READY
  *    a pass   ROWS, numbered; BEAT to rank 0 at each layer; FAILURE to rank 0 instead of ROWS
- *    the end  QUIT (rank 0 to all)
+ *    the end  QUIT (rank 0 to all, and back)
  *
  * A cache is known by its slot, which another session's may get when it is closed. A session that
  * leaves a pass before its rows are sent is not in the message; one that leaves later is, and
@@ -240,7 +240,7 @@ void ranks_close_cache(drey_ranks *r, const kv_cache *kv);
 /* The other ranks copy positions n_kept .. n - 1 of a cache as well, before their next rows. False:
  * it cannot be, and rank 0 must not do it either. */
 bool ranks_copy_cache(drey_ranks *r, const kv_cache *to, const kv_cache *from, int32_t n);
-/* Ends the others' loops. */
+/* Ends the others' loops; r->broken: not in time. */
 void ranks_quit(drey_ranks *r);
 
 /* ---- Dividing layers (ranks_divide.c), pure ---- */

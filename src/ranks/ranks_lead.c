@@ -236,12 +236,29 @@ drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *
     return DREY_OK;
 }
 
+/* Drops what is there. Returns how many ranks said that they end. */
+static int32_t take_ends(drey_ranks *r)
+{
+    bool got = true;
+    int32_t n = 0;
+    while (ranks_look(r, &got, NULL) == DREY_OK && got) {
+        n += ranks_got(r)->kind == RANKS_QUIT;
+        ranks_drop(r);
+    }
+    return n;
+}
+
+/* A rank may still be sending what nobody wants, and hears of the end after that. */
 void ranks_quit(drey_ranks *r)
 {
-    uint8_t *body;
-    drey_error err;
-    for (int32_t i = 1; i < r->n; i++)
-        if (ranks_send(r, i, RANKS_QUIT, NULL, 0, &err) != DREY_OK)
+    int32_t next = 1, n_ends = r->beyond.user ? r->n - 1 : 0, n_times = 0;
+    int64_t until = clock_ns() + r->wait_ns;
+    while ((next < r->n || n_ends > 0) && clock_ns() < until) {
+        n_ends -= take_ends(r);
+        if (next == r->n || r->transport->sent(SLOT_MESSAGE) == 0)
+            ranks_pause(&n_times);
+        else if (ranks_send(r, next++, RANKS_QUIT, NULL, 0, NULL) != DREY_OK)
             return;
-    (void)ranks_out(r, &body, &err);
+    }
+    r->broken |= next < r->n || n_ends > 0;
 }

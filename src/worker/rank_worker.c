@@ -219,7 +219,9 @@ static drey_status serve_next(worker *w, const drey_engine_options *options, boo
         status = w->n_sessions > 0 ? serve_rows(w, &error) : DREY_OK;
         break;
     case RANKS_QUIT:
+        ranks_drop(r);
         *quit = true;
+        status = ranks_send(r, 0, RANKS_QUIT, NULL, 0, &error);
         break;
     default:
         ranks_drop(r);
