@@ -111,7 +111,7 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
  * After the plan: they open their part. */
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err);
 drey_status engine_join_ranks(drey_engine *e, drey_error *err);
-/* Of rank 0: what the other ranks' parts add to the expected cost of turns. */
+/* Of rank 0: the expected cost of turns, with what other ranks read. */
 void engine_add_ranks_cost(drey_engine *e);
 
 /* Sets n_pinned of every matrix from e->plan. */

@@ -229,7 +229,7 @@ void engine_add_ranks_cost(drey_engine *e)
 {
     const drey_ranks *r = e->tuning.part.ranks;
     const drey_plan *own = &e->plan.report;
-    uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan), others = 0;
+    uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan);
     mixture_bytes all = {0};
     if (!r)
         return;
@@ -238,10 +238,9 @@ void engine_add_ranks_cost(drey_engine *e)
         all.read += ready->streamed_bytes;
         all.token += ready->token_bytes;
         all.pinned += ready->pinned_bytes;
-        others += i ? ready->pinned_bytes + ready->streamed_bytes : 0;
     }
     if (all.token)
         plan_cost_of_mixture(&e->inputs, &all, step_bytes, &e->cost);
     else
-        cost_init(&e->cost, own->target_bytes + others, all.read, step_bytes, own->ring_bytes);
+        cost_init(&e->cost, own->target_bytes, all.read, step_bytes, own->ring_bytes);
 }
