@@ -206,11 +206,12 @@ static drey_status serve_next(worker *w, const drey_engine_options *options, boo
     drey_ranks *r = w->ranks;
     drey_error error = {.code = DREY_OK};
     drey_status status = DREY_OK;
-    ranks_join join;
+    ranks_join join = {.n_layers = 0}; /* which is refused */
     TRY(ranks_next(r, err));
     switch (ranks_got(r)->kind) {
     case RANKS_JOIN:
-        memcpy(&join, ranks_body(r), sizeof join);
+        if (ranks_got(r)->n_bytes == sizeof join)
+            memcpy(&join, ranks_body(r), sizeof join);
         ranks_drop(r);
         if (!w->engine)
             status = open_part(w, options, &join, &error);
