@@ -36,6 +36,14 @@ assert len(spans) > stats["passes"] / 2 and len(named) == 1 and named[0]["tid"] 
 PYTHON
 "$drey" report "$tmp/trace" | grep -q '>ranks<' || wrong "the picture shows no lane for ranks"
 
+# A rank uses all cores, unless mpirun is asked to bind it.
+has_cores() { # N OPTION OF MPIRUN...: rank 0
+    ends 0 timeout 120 mpirun --oversubscribe "${@:2}" -n 2 "$drey" "${text[@]}" -d none --stats "$tmp/stats"
+    grep -qE "\"cores\":[[:space:]]*$1," "$tmp/stats" || wrong "not $1 cores: $(grep cores "$tmp/stats")"
+}
+has_cores "$(nproc)"
+has_cores 1 --bind-to core
+
 # The draft on one machine, the target on the others.
 row="rank 0 on .*: no layers, the draft and the head, " layers=(--rank-layers "0,6")
 compare 2 -d "$tmp/d.gguf"

@@ -6,8 +6,11 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { TAG = 1 };
 
@@ -29,6 +32,18 @@ static int say(int code, char why[TRANSPORT_WHY_BYTES])
     MPI_Error_string(code, text, &n);
     snprintf(why, TRANSPORT_WHY_BYTES, "%s", text);
     return -1;
+}
+
+/* Open MPI gives each of two ranks one core, unless it is asked for something else. A rank has
+ * threads for all cores that the process may use which started it. */
+static void use_all_cores(void)
+{
+    cpu_set_t all;
+    if (!getenv("OMPI_MCA_orte_bound_at_launch") || getenv("OMPI_MCA_hwloc_base_binding_policy") ||
+        getenv("OMPI_MCA_rmaps_base_mapping_policy") || getenv("OMPI_MCA_hwloc_base_cpu_list"))
+        return;
+    if (sched_getaffinity(getppid(), sizeof all, &all) == 0)
+        (void)sched_setaffinity(0, sizeof all, &all);
 }
 
 static int open_mpi(int32_t *rank, int32_t *n_ranks, char host[TRANSPORT_HOST_BYTES],
@@ -54,6 +69,7 @@ static int open_mpi(int32_t *rank, int32_t *n_ranks, char host[TRANSPORT_HOST_BY
         code = MPI_Get_processor_name(name, &length);
     for (int slot = 0; slot < SLOTS; slot++)
         sending[slot] = MPI_REQUEST_NULL;
+    use_all_cores();
     *rank = r;
     *n_ranks = n;
     snprintf(host, TRANSPORT_HOST_BYTES, "%s", name);
