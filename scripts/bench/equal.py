@@ -201,10 +201,11 @@ def show(rows):
                 lines.append([" ".join(key), way, *counts([r for r in of_side if r["way"] == way])])
         drafts = sorted({r["draft"] for r in of_case} - {"none"})
         table(f"Texts that are those of the engine's own reference: {target}, {tokens} tokens, draft "
-              f"{', '.join(drafts) or 'none'}", ["engine", "way", "greedy", "seeded", "accepted"], lines)
+              f"{', '.join(drafts) or 'none'}", ["engine", "way", "greedy", "seeded", "tokens", "accepted"], lines)
     return int(any(r[k] != r[f"{k}_equal"] for r in rows if r["side"] == "drey" for k in ("greedy", "seeded")))
 
 
 def counts(rows):
     total = lambda column: sum(int(r[column]) for r in rows)
-    return [f"{total(k + '_equal')} of {total(k)}" for k in ("greedy", "seeded")] + [str(total("accepted") or "-")]
+    return [f"{total(k + '_equal')} of {total(k)}" for k in ("greedy", "seeded")] + [
+        str(total("tokens")), str(total("accepted") or "-")]

@@ -176,8 +176,9 @@ def equal(folder, toy):
     assert len(lines("ik_llama.cpp", "weights repacked")) == 3 and not lines("ik_llama.cpp", "lookup"), got
     assert [r["prompts"] for r in lines("drey", reference)] == ["1-2", "3-3"], got
     assert [r["greedy"] for r in lines("drey", "no draft, all threads")] == ["2", "1"], got
-    cells = lambda way: [line.split(" | ")[-3:] for line in out.split("\n") if line.startswith("| llama.cpp b1 | " + way)]
-    assert cells("no flash") == [["3 of 3", "0 of 3", "- |"]] and cells("draft model |") == [["3 of 3", "3 of 3", "24 |"]], out
+    cells = lambda way: [line.split(" | ")[-4:] for line in out.split("\n") if line.startswith("| llama.cpp b1 | " + way)]
+    assert cells("no flash") == [["3 of 3", "0 of 3", "24", "- |"]], out
+    assert cells("draft model |") == [["3 of 3", "3 of 3", "24", "24 |"]], out
     assert "ik_llama.cpp, lookup: the server ended while it was loading: no such way" in out, out
     assert out.count("ik_llama.cpp, lookup") == 1, out  # not once for each block
     assert all(r["greedy_text"] != r["seeded_text"] for r in lines("llama.cpp", "no flash attention"))
@@ -193,7 +194,7 @@ def equal(folder, toy):
     with open(f"{folder}/fault", "w") as f:
         f.writelines(fault)
     out = bench("equal", "--show", "--results", f"{folder}/fault", status=1)
-    assert "| 3 of 3 | 1 of 3 | - |" in out, out
+    assert "| 3 of 3 | 1 of 3 | 24 | - |" in out, out
     assert "no way 'sideways'" in bench(*words, "--ways", "sideways", status=1)
 
 
