@@ -283,3 +283,21 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
     }
     return status;
 }
+
+bool numbers_parse(const char *text, int32_t most, int32_t *numbers, int32_t room, int32_t *n)
+{
+    const char *p = text;
+    for (*n = 0; *n < room && *p >= '0' && *p <= '9'; p++) {
+        char *end;
+        long number = strtol(p, &end, 10); /* LONG_MAX where it is larger */
+        if (number > most)
+            return false;
+        numbers[(*n)++] = (int32_t)number;
+        p = end;
+        if (!*p)
+            return true;
+        if (*p != ',')
+            return false;
+    }
+    return false;
+}

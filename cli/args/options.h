@@ -242,6 +242,9 @@ drey_status options_check(const cli_settings *settings, drey_error *err);
 bool size_parse(const char *text, uint64_t *bytes);
 /* The same per second, above 0: "500M/s"; "/s" may be left out. */
 bool rate_parse(const char *text, double *bytes_per_s);
+/* Reads numbers such as "0,12,16": from 0 to most, at most `room` of them. False: it is no such
+ * list. */
+bool numbers_parse(const char *text, int32_t most, int32_t *numbers, int32_t room, int32_t *n);
 
 /* The command as the user writes it: "bench disk". */
 const char *command_name(cli_command command);

@@ -7,28 +7,15 @@
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err)
 {
-    const char *p = text;
-    for (bench->n_contexts = 0; bench->n_contexts < DREY_BENCH_MAX_CONTEXTS; p++) {
-        char *end;
-        errno = 0;
-        long n = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : -1;
-        bool first = bench->n_contexts == 0;
-        if (n < 0 || errno || n > 1 << 24 ||
-            (!first && n <= bench->contexts[bench->n_contexts - 1]))
-            break;
-        bench->contexts[bench->n_contexts++] = (int32_t)n;
-        p = end;
-        if (!*p)
-            return DREY_OK;
-        if (*p != ',')
-            break;
-    }
+    enum { MOST = 1 << 24 };
+    bool good =
+        numbers_parse(text, MOST, bench->contexts, DREY_BENCH_MAX_CONTEXTS, &bench->n_contexts);
+    for (int32_t i = 1; good && i < bench->n_contexts; i++)
+        good = bench->contexts[i] > bench->contexts[i - 1];
+    if (good)
+        return DREY_OK;
     FAIL(err, DREY_ERR_USAGE,
          "--contexts takes up to %d ascending lengths such as 0,4096,16384, not \"%.80s\"",
          DREY_BENCH_MAX_CONTEXTS, text);

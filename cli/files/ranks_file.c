@@ -80,19 +80,11 @@ drey_status ranks_file_read(const char *path, drey_rank_machine *machines, int32
 
 drey_status rank_layers_read(const char *text, int32_t *layers, uint64_t *n, drey_error *err)
 {
-    const char *p = text;
-    for (*n = 0; *n < RANKS_FILE_MOST; p++) {
-        char *end;
-        long layer = strtol(p, &end, 10);
-        if (end == p || layer < INT32_MIN || layer > INT32_MAX)
-            break;
-        layers[(*n)++] = (int32_t)layer;
-        p = end;
-        if (!*p)
-            return DREY_OK;
-        if (*p != ',')
-            break;
-    }
+    int32_t n_layers;
+    bool good = numbers_parse(text, INT32_MAX, layers, RANKS_FILE_MOST, &n_layers);
+    *n = (uint64_t)n_layers;
+    if (good)
+        return DREY_OK;
     FAIL(err, DREY_ERR_USAGE,
          "--rank-layers takes up to %d numbers of layers such as 0,12,16, not \"%.80s\"",
          RANKS_FILE_MOST, text);

@@ -508,12 +508,11 @@ typedef struct drey_rank_info {
     char host[64];
     int32_t first_layer, n_layers;
     uint64_t budget_bytes;
-    uint64_t pinned_bytes,
-        streamed_bytes_per_pass; /* of its layers; rank 0's with the head. Slots of
-                                                       experts are pinned bytes here */
-    uint64_t read_bytes;         /* of the model, so far */
-    double disk_bytes_per_s;     /* of its disk; 0: not known */
-    uint64_t reserved[3];        /* zero */
+    /* Of its layers; rank 0's with the head. A mixture's slots are part of what is pinned. */
+    uint64_t pinned_bytes, streamed_bytes_per_pass;
+    uint64_t read_bytes;     /* of the model, so far */
+    double disk_bytes_per_s; /* of its disk; 0: not known */
+    uint64_t reserved[3];    /* zero */
 } drey_rank_info;
 /* Returns false if there is no such rank. */
 DREY_API bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *out);
