@@ -109,9 +109,9 @@ def of_drey(args, drey, results, block, version):
 
 def ways_of(peer, draft, threads):
     """{name: options} of a peer's server; none: of llama.cpp's, for their names. The first is the
-    reference. The fork drafts 16 tokens by default, llama.cpp 3."""
+    reference. llama.cpp drafts 3 tokens by default; the fork takes the number with the way."""
     ik = bool(peer and peer.repacks)
-    drafts = {f"{DRAFTED}, up to 16 tokens": ["-md", draft]} if ik else {
+    drafts = {f"{DRAFTED}, up to 16 tokens": ["-md", draft, "--spec-type", "draft:n_max=16"]} if ik else {
         f"{DRAFTED}{what}": ["-md", draft, "--spec-type", "draft-simple", *most]
         for what, most in (("", []), (", up to 16 tokens", ["--spec-draft-n-max", "16"]))}
     ways = {REFERENCE: [], f"no draft, {threads} threads": ["-t", threads],
@@ -149,6 +149,9 @@ def of_peer(args, drey, results, block, peer, version, failed):
             print(f"{peer.name}, {way}: {str(error)[-300:]}", flush=True)
             continue
         done = [results.rows[-i - 1] for i in range(len(lacking))]
+        if way.startswith(DRAFTED) and not any(int(r["accepted"]) for r in done):
+            raise Stop(f"{peer.name} has accepted no drafted token: have its options changed (ways_of)? "
+                       f"Remove these lines from {args.results}")
         print(f"{peer.name}, {way}, prompts {block[0]['number']}-{block[-1]['number']}: " + ", ".join(
             f"{sum(int(r[kind + '_equal']) for r in done)} of {len(done)} {kind}" for kind in ("greedy", "seeded")),
             flush=True)
