@@ -54,8 +54,12 @@ def probabilities(server):
     for token in written(server, **ruled)["completion_probabilities"]:
         texts = [t["token"] for t in token["top_probs"]]
         check(texts and all(re.fullmatch("[01]{1,3}", t) for t in texts), f"a grammar: {texts}")
-    events = server.stream(native, {"prompt": PROMPT, "n_predict": 3, "ignore_eos": True, "n_probs": 2, "post_sampling_probs": True, "temperature": 1})[1]
-    check(all(0 < e["completion_probabilities"][0]["prob"] <= 1 for e in events[:-1]), f"a stream: {events}")
+    ask = {"prompt": PROMPT, "n_predict": 3, "ignore_eos": True, "n_probs": 2, "post_sampling_probs": True, "temperature": 1}
+    for seed in range(16):
+        # each event of a token has its probability; a character that the last token left incomplete comes in one without a token
+        events = server.stream(native, dict(ask, seed=seed))[1][:-1]
+        check(all(0 < e["completion_probabilities"][0]["prob"] <= 1 for e in events[:3]), f"a stream: {events}")
+        check(all(e["tokens"] == [] and "completion_probabilities" not in e for e in events[3:]), f"after the last token: {events}")
     status, answer = server.post(chat, {"messages": [{"role": "user", "content": "a"}], "logprobs": True, "post_sampling_probs": True})
     check(status == 400 and "/completion" in answer["error"]["message"], f"of a chat: {answer}")
 
