@@ -1,6 +1,8 @@
 /* Who has to go: see places.h. */
 #include "serve/net/places.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -59,18 +61,23 @@ int32_t places_choose(place_look_fn *look, const void *user, int32_t n_in, int32
     return *taken ? find_longest(look, user, n_in, n_all, false) : i;
 }
 
-/* What it has sent is read first, as closing a socket with unread bytes throws its answer away. */
+/* What it has sent is read first, as closing a socket with unread bytes throws its answer away. If
+ * its request comes after that, the connection is reset: the length says where the answer ends. */
 void places_refuse(int fd, bool unanswered)
 {
     static const char why[] =
-        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
         "{\"error\":{\"code\":503,\"message\":\"Too many connections are open.\",\"type\":"
         "\"unavailable_error\"}}";
-    char nothing[16 << 10];
+    char nothing[16 << 10], answer[400];
     while (recv(fd, nothing, sizeof nothing, MSG_DONTWAIT) == (ssize_t)sizeof nothing)
         ;
     if (unanswered) {
-        ssize_t sent = send(fd, why, sizeof why - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        int n = snprintf(answer, sizeof answer,
+                         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                         "Content-Type: application/json\r\nContent-Length: %zu\r\n"
+                         "Connection: close\r\n\r\n%s",
+                         strlen(why), why);
+        ssize_t sent = send(fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)sent; /* a client that does not take it sees the end of the connection */
     }
 }
