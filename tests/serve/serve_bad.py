@@ -355,11 +355,8 @@ def full_house():
         c.sendall(get)
     check(all(s.get("/health") == (200, b'{"status":"ok"}') for _ in range(20)), "a full server's health")
     for c in clients:  # the last 20 ask for nothing, and hear it as well
-        answer = http.client.HTTPResponse(c)  # by its length: a request that comes after the refusal resets the connection
-        answer.begin()
-        text = answer.read()
-        check(answer.status == 503 and b"onnections" in text and answer.headers["Retry-After"], f"a full server: {answer.status} {text}")
-        c.close()
+        status, headers, text = read_refusal(c)
+        check(status == 503 and b"onnections" in text and headers["Retry-After"], f"a full server: {status} {text}")
     busy[0].close()
     check(s.get("/v1/models")[0] == 200, "no request is served after a full house")
     check(s.stop() == 0, "the end of a full server")

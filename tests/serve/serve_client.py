@@ -17,6 +17,16 @@ def check(good, what):
     return good
 
 
+def read_refusal(connection):
+    """(status, headers, bytes) of an answer, read by its length: a request that comes after the
+    refusal resets the connection."""
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    text = answer.read()
+    connection.close()
+    return answer.status, answer.headers, text
+
+
 class Server:
     """drey serve on a free port; stop() says how it ended."""
 

@@ -56,7 +56,7 @@ def probabilities(server):
         check(texts and all(re.fullmatch("[01]{1,3}", t) for t in texts), f"a grammar: {texts}")
     ask = {"prompt": PROMPT, "n_predict": 3, "ignore_eos": True, "n_probs": 2, "post_sampling_probs": True, "temperature": 1}
     for seed in range(16):
-        # each event of a token has its probability; a character that the last token left incomplete comes in one without a token
+        # A character that the last token left incomplete comes in an event without a token.
         events = server.stream(native, dict(ask, seed=seed))[1][:-1]
         check(all(0 < e["completion_probabilities"][0]["prob"] <= 1 for e in events[:3]), f"a stream: {events}")
         check(all(e["tokens"] == [] and "completion_probabilities" not in e for e in events[3:]), f"after the last token: {events}")
