@@ -95,7 +95,8 @@ bool drey_ranks_describe(const drey_ranks *ranks, int32_t rank, drey_rank_info *
                             .budget_bytes = m->hello.budget_bytes,
                             .pinned_bytes = m->ready.pinned_bytes + m->ready.expert_bytes,
                             .streamed_bytes_per_pass = m->ready.streamed_bytes,
-                            .read_bytes = rank == ranks->rank ? ranks->read_bytes : m->read_bytes,
+                            .read_bytes = rank == ranks->rank ? ranks->counts.read_bytes
+                                                              : m->counts.read_bytes,
                             .disk_bytes_per_s = m->hello.disk_bytes_per_s};
     snprintf(out->host, sizeof out->host, "%s", m->hello.host);
     return true;
@@ -179,7 +180,7 @@ static ranks_head head_of(const drey_ranks *r, ranks_kind kind, size_t n_bytes)
                     .kind = kind,
                     .from = r->rank,
                     .pass = r->pass,
-                    .read_bytes = r->read_bytes,
+                    .counts = r->counts,
                     .computed_ns = r->computed_ns,
                     .n_bytes = n_bytes};
     memcpy(h.magic, magic, sizeof magic);
@@ -199,6 +200,13 @@ drey_status ranks_send(drey_ranks *r, int32_t to, ranks_kind kind, const void *b
     if (r->transport->send(SLOT_MESSAGE, to, r->out, sizeof h + n_bytes) < 0)
         return transport_failed(r, err);
     return DREY_OK;
+}
+
+void ranks_count(drey_ranks *r, const weights *w)
+{
+    stream_counters reads;
+    weights_count(w, &reads);
+    r->counts = (ranks_counts){reads.read_bytes, weights_count_experts(w)};
 }
 
 void ranks_beat(drey_ranks *r, bool is_done)

@@ -32,7 +32,7 @@
 #include "model/model.h"
 #include "ranks/transport.h"
 
-enum { RANKS_MOST = 64, RANKS_PROTOCOL = 4 };
+enum { RANKS_MOST = 64, RANKS_PROTOCOL = 5 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
 /* What MPI adds to the memory that a rank's plan counts for the program: Open MPI 4.1.4. */
@@ -50,13 +50,19 @@ typedef enum ranks_kind {
     RANKS_QUIT
 } ranks_kind;
 
+/* What a rank has done so far. */
+typedef struct ranks_counts {
+    uint64_t read_bytes; /* of the model */
+    expert_counts experts;
+} ranks_counts;
+
 /* A message is this and a body of n_bytes. */
 typedef struct ranks_head {
     char magic[8];
     uint32_t byte_order, protocol, kind;
     int32_t from;
     uint64_t pass;       /* its number; 0: before the first */
-    uint64_t read_bytes; /* that the sender has read of the model so far */
+    ranks_counts counts; /* of the sender */
     uint64_t n_bytes;
     uint64_t is_done;     /* of a BEAT: 1: the next rank gets the rows now */
     uint64_t computed_ns; /* of ROWS: what their pass has computed in other ranks than 0 so far */
@@ -137,7 +143,7 @@ typedef struct ranks_member {
     ranks_hello hello;
     ranks_ready ready;
     int32_t first, n_layers;
-    uint64_t read_bytes;
+    ranks_counts counts;
 } ranks_member;
 
 struct drey_ranks {
@@ -161,7 +167,7 @@ struct drey_ranks {
         int64_t sent_ns; /* of rank 0: when its latest rows went to the others, */
         int64_t idle_ns; /* and how long others did not compute while rows were with them */
     } away;
-    uint64_t read_bytes;     /* own, for messages and reports */
+    ranks_counts counts;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
     ranks_caches caches;     /* of rank 0, */
     pass_beyond beyond;      /* and what its passes do after their last layer */
@@ -198,6 +204,8 @@ drey_status ranks_send(drey_ranks *r, int32_t to, ranks_kind kind, const void *b
                        drey_error *err);
 /* Waits until the message before is out, whose memory this is. */
 drey_status ranks_out(drey_ranks *r, uint8_t **body, drey_error *err);
+/* Counts what this rank has done with its weights so far. */
+void ranks_count(drey_ranks *r, const weights *w);
 /* Says to rank 0 that this rank is at work, or done with the pass. One that is at work says nothing
  * if the beat before is not out yet. */
 void ranks_beat(drey_ranks *r, bool is_done);

@@ -100,7 +100,7 @@ static bool drop_old(drey_ranks *r)
     const ranks_head *h = ranks_got(r);
     bool is_open = h->pass >= r->first_open;
     if (h->from >= 1 && h->from < r->n) {
-        r->member[h->from].read_bytes = h->read_bytes;
+        r->member[h->from].counts = h->counts;
         if (is_open)
             hold(r, h->is_done && h->from + 1 < r->n ? h->from + 1 : h->from);
     }

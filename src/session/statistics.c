@@ -8,6 +8,21 @@
 #include "os/memory.h"
 #include "session/session.h"
 
+/* On ranks, those of the others as well: as many as their latest messages say. */
+static expert_counts count_experts(const drey_engine *e)
+{
+    const drey_ranks *r = e->tuning.part.ranks;
+    expert_counts sum = weights_count_experts(&e->target.weights);
+    for (int32_t i = 1; r && i < r->n; i++) {
+        const expert_counts *others = &r->member[i].counts.experts;
+        sum.used += others->used;
+        sum.read += others->read;
+        sum.guessed += others->guessed;
+        sum.right += others->right;
+    }
+    return sum;
+}
+
 static void take_mark(const drey_engine *e, statistics_mark *m)
 {
     *m = (statistics_mark){.t_ns = clock_ns(), .major_faults = memory_major_faults()};
@@ -25,12 +40,7 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
     m->kv_bytes = kv.read_bytes;
     m->read_bytes += kv.read_bytes;
     m->busy_ns += kv.busy_ns;
-    if (e->target.weights.experts) {
-        m->experts_used = e->target.weights.experts->n_used;
-        m->experts_read = e->target.weights.experts->n_read;
-        m->experts_guessed = e->target.weights.experts->n_guessed;
-        m->guesses_used = e->target.weights.experts->n_right;
-    }
+    m->experts = count_experts(e);
 }
 
 static double ratio(double a, double b)
@@ -186,10 +196,10 @@ void statistics_end(drey_session *s)
     t->ranks_share = ratio(ranks_s, t->decode_s);
     uint64_t kv_bytes = end.kv_bytes - start->kv_bytes;
     uint64_t used = t->read_bytes - kv_bytes - (end.vain_bytes - start->vain_bytes);
-    t->experts_used = end.experts_used - start->experts_used;
-    t->experts_read = end.experts_read - start->experts_read;
-    t->experts_guessed = end.experts_guessed - start->experts_guessed;
-    t->guesses_used = end.guesses_used - start->guesses_used;
+    t->experts_used = end.experts.used - start->experts.used;
+    t->experts_read = end.experts.read - start->experts.read;
+    t->experts_guessed = end.experts.guessed - start->experts.guessed;
+    t->guesses_used = end.experts.right - start->experts.right;
     bool varies = s->observer || t->experts_used > 0;
     uint64_t pass_bytes =
         statistics_pass_bytes(t->streamed_bytes_per_pass, varies, used, t->n_passes);
@@ -282,8 +292,8 @@ void drey_engine_count(const drey_engine *e, drey_counts *out)
                          .read_bytes = now.read_bytes,
                          .read_s = seconds(0, now.busy_ns),
                          .peak_memory_bytes = memory_resident_peak(),
-                         .experts_used = now.experts_used,
-                         .experts_read = now.experts_read,
+                         .experts_used = now.experts.used,
+                         .experts_read = now.experts.read,
                          .joules = now.joules};
 }
 

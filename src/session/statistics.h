@@ -3,6 +3,7 @@
 
 #include "base/trace.h"
 #include "drey/drey.h"
+#include "weights/weights.h"
 
 /* Counters at one moment; statistics are differences. */
 typedef struct statistics_mark {
@@ -13,8 +14,7 @@ typedef struct statistics_mark {
     uint64_t vain_bytes; /* of those of weights, read in vain */
     int64_t busy_ns;     /* of their disks */
     int64_t major_faults;
-    uint64_t experts_used, experts_read; /* of the target */
-    uint64_t experts_guessed, guesses_used;
+    expert_counts experts; /* of the target, on all ranks */
     double joules;
 } statistics_mark;
 

@@ -221,11 +221,8 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
     }
     drey_engine *e = p.session[0]->engine;
     energy_meter_add(&e->meters.energy, e->tuning.energy_root, false);
-    if (e->tuning.part.ranks) {
-        stream_counters reads;
-        weights_count(&e->target.weights, &reads);
-        e->tuning.part.ranks->read_bytes = reads.read_bytes;
-    }
+    if (e->tuning.part.ranks)
+        ranks_count(e->tuning.part.ranks, &e->target.weights);
     prefix_write(&e->prefixes);
     return status;
 }

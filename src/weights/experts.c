@@ -274,7 +274,7 @@ static int32_t keep_guesses(weights *w, const expert_layer *l, expert_run *run, 
     }
     e->trust.n_guessed += guesses->n;
     e->trust.n_right += kept;
-    e->n_right += (uint64_t)kept;
+    e->counts.right += (uint64_t)kept;
     guesses->layer = NULL;
     guesses->n = kept;
     return n_early;
@@ -347,7 +347,7 @@ void experts_guess(weights *w, expert_layer *l, const int32_t *expert, int32_t n
         guesses->of[i].end += seq;
     }
     guesses->layer = l;
-    w->experts->n_guessed += (uint64_t)guesses->n;
+    w->experts->counts.guessed += (uint64_t)guesses->n;
 }
 
 /* ---- Waves ---- */
@@ -368,8 +368,8 @@ int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, i
     for (int32_t i = 0; i < v->n; i++) {
         for (int matrix = 0; matrix < EXPERT_MATRICES; matrix++)
             place_matrix(e, i, matrix);
-        e->n_used++;
-        e->n_read += !v->there[i];
+        e->counts.used++;
+        e->counts.read += !v->there[i];
     }
     place_guesses(e);
     append_pieces(w);

@@ -83,11 +83,10 @@ typedef struct expert_set {
     int32_t most_runs; /* of pieces of one matrix of an expert */
     expert_wave wave;
     expert_guesses guesses;
-    stream_piece *piece;         /* [most pieces of a wave and of guesses] */
-    _Atomic int32_t *run_left;   /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
-    uint64_t n_used, n_read;     /* experts so far: of all waves, and those that were not there */
-    uint64_t n_continued;        /* waves so far that had another after them */
-    uint64_t n_guessed, n_right; /* guesses so far, and of them those that were used */
+    stream_piece *piece;       /* [most pieces of a wave and of guesses] */
+    _Atomic int32_t *run_left; /* [most slots of a layer][EXPERT_MATRICES][most_runs] */
+    expert_counts counts;
+    uint64_t n_continued; /* waves so far that had another after them */
     struct {
         int32_t n_guessed, n_right; /* lately */
         int32_t n_left_out;         /* times that none were made */

@@ -486,6 +486,11 @@ void weights_count(const weights *w, stream_counters *out)
     *out = now;
 }
 
+expert_counts weights_count_experts(const weights *w)
+{
+    return w->experts ? w->experts->counts : (expert_counts){0};
+}
+
 void weights_hold_reads(const weights *w)
 {
     if (w->stream)

@@ -220,6 +220,12 @@ static inline bool weights_loaded(const weights *w)
 bool weights_is_valid(const weights *w);
 /* What all streams so far have read; uring, direct and registered as the present one is. */
 void weights_count(const weights *w, stream_counters *out);
+/* Of a mixture, so far; else zeros. */
+typedef struct expert_counts {
+    uint64_t used, read;     /* experts of all waves, and those that were not there */
+    uint64_t guessed, right; /* guesses, and of them those that were used */
+} expert_counts;
+expert_counts weights_count_experts(const weights *w);
 /* Between the two its lane of the trace can be read. */
 void weights_hold_reads(const weights *w);
 void weights_let_read(const weights *w);

@@ -181,7 +181,6 @@ static drey_status serve_rows(worker *w, drey_error *err)
     pass_group groups[DREY_MAX_SESSIONS];
     int32_t n = 0;
     ranks_pass m;
-    stream_counters reads;
     r->pass = ranks_got(r)->pass;
     r->computed_ns = ranks_got(r)->computed_ns;
     ranks_drop(r);
@@ -189,8 +188,7 @@ static drey_status serve_rows(worker *w, drey_error *err)
     int64_t begun_ns = clock_ns() - stalled_ns(w);
     TRY(run_rows(w, groups, n, err));
     r->computed_ns += (uint64_t)(clock_ns() - stalled_ns(w) - begun_ns);
-    weights_count(target->weights, &reads);
-    r->read_bytes = reads.read_bytes;
+    ranks_count(r, target->weights);
     ranks_beat(r, true);
     int32_t next = r->rank + 1 < r->n ? r->rank + 1 : 0;
     if (next == 0 && !m.head.is_wanted)

@@ -55,7 +55,7 @@ compare 3 -d none
 # A mixture of experts.
 text[2]=$tmp/e.gguf row="rank 0 on .*: layers 0 to " layers=()
 compare 2 -d lookup --stats "$tmp/stats"
-grep -q '"experts_used":[[:space:]]*[1-9]' "$tmp/stats" || wrong "rank 0 says nothing of its experts"
+grep -q '"experts_used":[[:space:]]*[1-9]' "$tmp/stats" || wrong "statistics say nothing of experts"
 row="rank 0 on .*: no layers, the head, " layers=(--rank-layers "0,1,5")
 compare 3 -d none
 text[2]=$tmp/m.gguf layers=()

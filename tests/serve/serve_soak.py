@@ -161,7 +161,7 @@ def main():
     s = Server(drey, model, "-d", f"{folder}/draft.gguf", "-c", "128", "--sessions", "4", "--connections", "32").wait_ready()
     round_of(s, max(n_requests // 5, n_clients), wanted, 1)
     many_connections(s)
-    # Buffers that are there from the start are touched when they are first used; a leak grows in each round.
+    # Buffers that are there from the start are touched at first use; a leak grows in each round.
     for turn in range(5):
         before = resident(server_pid(s))
         round_of(s, n_requests * 4 // 5, wanted, 100 + 100 * turn)

@@ -596,8 +596,8 @@ static void add_mixture(const drey_engine *e, const column *columns, const int32
         refused += columns[i].got.stats.drafted - columns[i].got.stats.accepted;
     }
     total->n[N_MIXTURES]++;
-    total->n[N_EXPERTS_HIT] += (int64_t)(x->n_used - x->n_read);
-    total->n[N_EXPERTS_READ] += (int64_t)x->n_read;
+    total->n[N_EXPERTS_HIT] += (int64_t)(x->counts.used - x->counts.read);
+    total->n[N_EXPERTS_READ] += (int64_t)x->counts.read;
     total->n[N_WAVES] += (int64_t)x->n_continued;
     total->n[N_MIXTURE_REFUSED] += refused;
     total->n[N_MIXTURE_SAMPLED] += at[AXIS_SAMPLING] ? kept : 0;

@@ -358,12 +358,12 @@ static void keep_span(void *user, const drey_trace_span *span)
 static double write_until(replay *r, drey_session *s, int32_t until)
 {
     const expert_set *x = r->engine->target.weights.experts;
-    uint64_t used = x->n_used, read = x->n_read;
+    uint64_t used = x->counts.used, read = x->counts.read;
     drey_error err = {0};
     for (bool done = false; !done && r->n_written < until;)
         must(drey_session_step(s, &done, &err), &err);
-    used = x->n_used - used;
-    return used ? 1 - (double)(x->n_read - read) / (double)used : 0;
+    used = x->counts.used - used;
+    return used ? 1 - (double)(x->counts.read - read) / (double)used : 0;
 }
 
 /* Another session's prompt of the text's tokens, with experts that are drawn. */

@@ -248,7 +248,7 @@ static void write_next_to_a_prompt(company *c, bool comes, writing *w)
     MUST(drey_session_begin, p.session[0], &mine, NULL);
     steps(p.engine, w, N_TEXT / 2);
     keep_slots(c, p.engine);
-    uint64_t before = set->n_read;
+    uint64_t before = set->counts.read;
     if (comes) {
         MUST(drey_session_sync, p.session[1], long_prompt, N_LONG, NULL);
         MUST(drey_session_begin, p.session[1], &others, NULL);
@@ -256,12 +256,12 @@ static void write_next_to_a_prompt(company *c, bool comes, writing *w)
             bool done;
             MUST(drey_session_step, p.session[1], &done);
         }
-        assert_true(set->n_read - before > (uint64_t)c->n_slots); /* it went through all */
+        assert_true(set->counts.read - before > (uint64_t)c->n_slots); /* it went through all */
     }
     count_kept(c, p.engine);
-    before = set->n_read;
+    before = set->counts.read;
     steps(p.engine, w, N_TEXT);
-    c->after = set->n_read - before;
+    c->after = set->counts.read - before;
     place_close(&p);
 }
 

@@ -1,5 +1,6 @@
 /* Which layers a rank has: as the options say, where there is room, as plans without ranks say; and
  * mixtures of experts, whose slots each rank plans for its own layers. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/usual.h"
