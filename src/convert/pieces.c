@@ -2,8 +2,8 @@
  *
  * A message is a list of fields, each a number (field * 8 + kind) and a value: a number of 7 bits a
  * byte, 8 bytes, a length and so many bytes, or 4 bytes. Of ModelProto: 1 is a piece (1 text, 2
- * score, 3 type), 2 the trainer's settings (3 the method, 24 blanks end words), 3 the normalizer's (2
- * the character map, 3 to 5 what becomes of blanks). */
+ * score, 3 type), 2 the trainer's settings (3 the method, 24 blanks end words), 3 the normalizer's
+ * (2 the character map, 3 to 5 what becomes of blanks). */
 #include "convert/pieces.h"
 
 #include <string.h>

@@ -48,8 +48,8 @@ def text_of(path):
 
 
 def equal(name, a, b):
-    """Gemma's norms have lost a bit where 1 was taken off; T5's biases are F32 in the toy, and F16 as a matrix of the
-    file."""
+    """Gemma's norms have lost a bit where 1 was taken off; T5's biases are F32 in the toy, and F16
+    as a matrix of the file."""
     if a != b and name.endswith("attn_rel_b.weight"):
         n = len(b[2]) // 2
         return a[1] == b[1] and struct.pack(f"<{n}e", *struct.unpack(f"<{n}f", a[2])) == b[2]
@@ -112,7 +112,7 @@ def pairs():
 
 
 def unscaled_head():
-    """T5 1.1 as newer folders have it, without a head: the embedding is one whose logits are not scaled."""
+    """T5 1.1 as newer folders have it, without a head: the embedding is one, not scaled."""
     hub, out = os.path.join(tmp, "unscaled"), os.path.join(tmp, "out.gguf")
     make_folder(os.path.join(tmp, "golden", "toy-t5-tied.gguf"), hub)
     with open(os.path.join(hub, "config.json"), encoding="utf-8") as file:
