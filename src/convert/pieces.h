@@ -1,5 +1,6 @@
 /* A SentencePiece vocabulary, tokenizer.model: the pieces of its protocol buffer, how it was
- * trained, and how it changes texts. Format: google/sentencepiece, src/sentencepiece_model.proto. */
+ * trained, and how it changes texts. Format: google/sentencepiece,
+ * src/sentencepiece_model.proto. */
 #pragma once
 
 #include "common/error.h"
