@@ -35,7 +35,8 @@ def load(path):
 
 
 goldens = load(os.path.join(HERE, "make-encoder-goldens.py"))
-folders = load(os.path.join(HERE, "..", "tests", "support", "programs", "bart_folder.py"))
+sys.path.append(os.path.join(HERE, "..", "tests", "convert"))
+folders = load(os.path.join(HERE, "..", "tests", "convert", "hub_folder.py"))
 
 
 def numbers_of(file):
@@ -76,62 +77,13 @@ def llama_text(args, path, text):
     return max(texts, key=len).removeprefix(b" ")
 
 
-# Names of T5 in transformers: of our tensors, after "enc.blk.N." and "dec.blk.N.".
-T5_NAMES = {"attn_norm": "0.layer_norm", "cross_attn_norm": "1.layer_norm",
-            "attn_rel_b": "0.SelfAttention.relative_attention_bias"}
-
-
-def t5_name(name, gated):
-    whole = {"token_embd.weight": "shared.weight", "output.weight": "lm_head.weight"}
-    if name in whole:
-        return whole[name]
-    part = {"enc": "encoder", "dec": "decoder"}[name[:3]]
-    if name.endswith("output_norm.weight"):
-        return f"{part}.final_layer_norm.weight"
-    _, _, layer, what, _ = name.split(".")
-    last = 1 if part == "encoder" else 2
-    feed = {"ffn_norm": "layer_norm", "ffn_gate": "DenseReluDense.wi_0", "ffn_down": "DenseReluDense.wo",
-            "ffn_up": "DenseReluDense.wi_1" if gated else "DenseReluDense.wi"}
-    if what in feed:
-        rest = f"{last}.{feed[what]}"
-    elif what in T5_NAMES:
-        rest = T5_NAMES[what]
-    elif what.startswith("cross_attn_"):
-        rest = "1.EncDecAttention." + what[-1]
-    else:
-        rest = "0.SelfAttention." + what[-1]
-    return f"{part}.block.{layer}.layer.{rest}.weight"
-
-
-def t5_model(file, keys):
-    import torch
-    from transformers import T5Config, T5ForConditionalGeneration
-    numbers = numbers_of(file)
-    gated = "enc.blk.0.ffn_gate.weight" in numbers
-    n_layers, n_heads = keys["t5.block_count"], keys["t5.attention.head_count"]
-    config = T5Config(
-        vocab_size=len(numbers["token_embd.weight"]), d_model=keys["t5.embedding_length"],
-        d_kv=keys.get("t5.attention.key_length", keys["t5.embedding_length"] // n_heads),
-        d_ff=keys["t5.feed_forward_length"], num_layers=n_layers, num_heads=n_heads,
-        num_decoder_layers=keys.get("t5.decoder_block_count", n_layers), dropout_rate=0,
-        layer_norm_epsilon=keys["t5.attention.layer_norm_rms_epsilon"],
-        feed_forward_proj="gated-gelu" if gated else "relu", tie_word_embeddings="output.weight" not in numbers)
-    model = T5ForConditionalGeneration(config)
-    state = {t5_name(name, gated): torch.from_numpy(array.copy()) for name, array in numbers.items()}
-    missing, left = model.load_state_dict(state, strict=False)
-    tied = ("embed_tokens.weight", "lm_head.weight")
-    assert not left and all(name.endswith(tied) for name in missing), (left, missing)
-    model.tie_weights()
-    return model.eval(), [keys["t5.decoder_start_token_id"]]
-
-
-def bart_model(path, keys, folder):
-    from transformers import BartForConditionalGeneration
-    folders.write(path, folder)
-    model = BartForConditionalGeneration.from_pretrained(folder)
-    given = [keys["bart.decoder_start_token_id"]]
-    forced = keys.get("bart.forced_bos_token_id")
-    return model.eval(), given + ([] if forced is None else [forced])
+def their_model(kind, path, keys, folder):
+    """The file as a folder that transformers reads, and the decoder's first tokens."""
+    from transformers import AutoModelForSeq2SeqLM
+    folders.make_folder(path, folder)
+    given = [keys[f"{kind}.decoder_start_token_id"]]
+    forced = keys.get(f"{kind}.forced_bos_token_id")
+    return AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), given + ([] if forced is None else [forced])
 
 
 def their_text(args, path, model, given, text):
@@ -188,8 +140,7 @@ def main():
                 if args.llama and kind == "t5":
                     print("  " + compare("llama.cpp", ours, lambda text: llama_text(args, path, text)))
                 if torch:
-                    model, given = t5_model(file, keys) if kind == "t5" else bart_model(
-                        path, keys, os.path.join(folder, "saved"))
+                    model, given = their_model(kind, path, keys, os.path.join(folder, "saved"))
                     print("  " + compare("transformers", ours,
                                          lambda text: their_text(args, path, model, given, text)))
 

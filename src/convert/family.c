@@ -7,6 +7,10 @@
 
 #include "convert/keys.h"
 
+#define T5 .arch = "t5", .naming = NAMING_T5, .encoder = true
+#define BART                                                                                       \
+    .arch = "bart", .naming = NAMING_BART, .activation = "gelu", .pre = "gpt-2", .encoder = true,  \
+    .adds_ends = true, .skipped_positions = 2
 #define QWEN2 .activation = "silu", .window = WINDOW_NEVER
 
 static const family families[] = {
@@ -56,8 +60,20 @@ static const family families[] = {
      .norms_from_1 = true,
      .no_blank = true},
     {.name = "Phi3ForCausalLM", .arch = "phi3", .activation = "silu", .window = WINDOW_STATED},
-    {.name = "GPT2LMHeadModel", .arch = "gpt2", .naming = NAMING_GPT2, .activation = "gelu_new"},
+    {.name = "GPT2LMHeadModel",
+     .arch = "gpt2",
+     .naming = NAMING_GPT2,
+     .activation = "gelu_new",
+     .pre = "gpt-2"},
+    {.name = "T5ForConditionalGeneration", T5, .activation = "relu"},
+    {.name = "T5WithLMHeadModel", T5, .activation = "relu"},
+    {.name = "MT5ForConditionalGeneration", T5, .activation = "gated-gelu", .plain_head = true},
+    {.name = "UMT5ForConditionalGeneration", T5, .activation = "gated-gelu"},
+    {.name = "BartForConditionalGeneration", BART},
+    {.name = "BartModel", BART},
 };
+
+enum { FAMILY_NAMES = 420 }; /* bytes, with room for the rest of a message */
 
 /* The names, for a message. */
 static const char *family_names(char *out, size_t capacity)
@@ -85,7 +101,7 @@ drey_status family_find(const family **out, const hub_folder *f, drey_error *err
         }
     FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not converted (%s are)",
          gguf_printable((char[48]){0}, 48, first->text, first->n),
-         family_names((char[400]){0}, 400));
+         family_names((char[FAMILY_NAMES]){0}, FAMILY_NAMES));
 }
 
 /* ---- Sizes ---- */
@@ -283,6 +299,8 @@ drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
                         rope_factors factors[MOST_ROPE_FACTORS], drey_error *err)
 {
     const keys k = {.file = g, .folder = f, .family = a};
+    if (a->encoder)
+        return encoder_keys(&k, err);
     TRY(check_activation(&k, err));
     TRY(put_sizes(&k, err));
     TRY(put_window(&k, err));

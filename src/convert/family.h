@@ -7,7 +7,15 @@
 #include "gguf/gguf.h"
 
 /* How names of tensors are made (tensor_plan.c). */
-typedef enum naming { NAMING_LLAMA, NAMING_GEMMA, NAMING_GPT2 } naming;
+typedef enum naming {
+    NAMING_LLAMA,
+    NAMING_GEMMA,
+    NAMING_GPT2,
+    NAMING_T5, /* of the encoder; the decoder's is the next one */
+    NAMING_T5_DECODER,
+    NAMING_BART,
+    NAMING_BART_DECODER
+} naming;
 
 typedef enum windowing {
     WINDOW_NEVER, /* refused where config.json asks for one */
@@ -19,7 +27,8 @@ typedef struct family {
     const char *name; /* of "architectures" in config.json */
     const char *arch; /* general.architecture */
     naming naming;
-    const char *activation;
+    const char *activation; /* of T5, what feed_forward_proj is where it is missing */
+    const char *pre;        /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
     windowing window;
     int32_t
         local_period;  /* every so many layers one sees all, the others the window; 0: see above */
@@ -30,6 +39,10 @@ typedef struct family {
     bool scales;       /* granite's */
     bool normed_experts; /* what GGUF's readers assume of the experts' weights */
     bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
+    bool encoder;        /* an encoder reads the prompt */
+    bool plain_head;     /* logits are not scaled, whatever config.json says of the embedding */
+    bool adds_ends;      /* BOS and EOS are put around it, whatever the tokenizer's files say */
+    int32_t skipped_positions; /* rows before that of the first position */
 } family;
 
 /* DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */

@@ -200,6 +200,13 @@ static drey_status open_all(hub_folder *f, drey_error *err)
     TRY(read_json(f, "generation_config.json", most_config, &f->generation, err));
     TRY(read_file(f, "chat_template.jinja", most_config, (uint8_t **)&f->chat_template, &n, err));
     TRY(read_file(f, "tokenizer.model", most_json, &f->pieces, &f->n_pieces, err));
+    if (!f->pieces)
+        TRY(read_file(f, "spiece.model", most_json, &f->pieces, &f->n_pieces, err));
+    TRY(read_json(f, "added_tokens.json", most_config, &f->added, err));
+    if (!f->pieces && !f->tokenizer.root) {
+        TRY(read_json(f, "vocab.json", most_json, &f->vocab, err));
+        TRY(read_file(f, "merges.txt", most_json, (uint8_t **)&f->merges, &f->n_merges, err));
+    }
     return open_parts(f, err);
 }
 
@@ -223,10 +230,13 @@ void hub_folder_close(hub_folder *f)
     free(f->parts);
     free(f->pieces);
     free(f->chat_template);
+    free(f->merges);
     json_free(&f->config);
     json_free(&f->tokenizer);
     json_free(&f->tokenizer_config);
     json_free(&f->generation);
+    json_free(&f->vocab);
+    json_free(&f->added);
     *f = (hub_folder){0};
 }
 

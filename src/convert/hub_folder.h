@@ -5,7 +5,9 @@
  *   model.safetensors        its tensors, or the files named in
  *   model.safetensors.index.json
  *   tokenizer.json           vocabulary, merges, added tokens         (or tokenizer.model)
- *   tokenizer.model          a SentencePiece vocabulary
+ *   tokenizer.model          a SentencePiece vocabulary; T5's may be spiece.model
+ *   vocab.json, merges.txt   byte-level BPE, where tokenizer.json is not there
+ *   added_tokens.json        tokens that were added to one of these
  *   tokenizer_config.json    which tokens begin and end, the chat template
  *   generation_config.json   which tokens end a text
  *   chat_template.jinja      the chat template, where tokenizer_config has none
@@ -26,8 +28,11 @@ typedef struct folder_part {
 typedef struct hub_folder {
     const char *path;                                              /* borrowed */
     json_document config, tokenizer, tokenizer_config, generation; /* root NULL: not there */
+    json_document vocab, added;
+    char *merges; /* merges.txt, [n_merges] and a NUL; NULL: not there */
+    size_t n_merges;
     char *chat_template; /* chat_template.jinja; NULL: not there */
-    uint8_t *pieces;     /* tokenizer.model, [n_pieces]; NULL: not there */
+    uint8_t *pieces;     /* tokenizer.model or spiece.model, [n_pieces]; NULL: not there */
     size_t n_pieces;
     folder_part *parts; /* [n_parts] */
     int32_t n_parts;

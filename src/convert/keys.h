@@ -14,5 +14,7 @@ void keys_f32(const keys *k, const char *suffix, double value);
 void keys_text(const keys *k, const char *suffix, const char *value);
 void keys_bool(const keys *k, const char *suffix, bool value);
 
+/* All keys of a model with an encoder: encoder_keys.c. */
+drey_status encoder_keys(const keys *k, drey_error *err);
 /* The rotation: rope_keys.c. */
 drey_status rope_keys(const keys *k, rope_factors factors[MOST_ROPE_FACTORS], drey_error *err);

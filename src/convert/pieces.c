@@ -2,7 +2,8 @@
  *
  * A message is a list of fields, each a number (field * 8 + kind) and a value: a number of 7 bits a
  * byte, 8 bytes, a length and so many bytes, or 4 bytes. Of ModelProto: 1 is a piece (1 text, 2
- * score, 3 type), 2 the trainer's settings (3 the method). */
+ * score, 3 type), 2 the trainer's settings (3 the method, 24 blanks end words), 3 the normalizer's
+ * (2 the character map, 3 to 5 what becomes of blanks). */
 #include "convert/pieces.h"
 
 #include <string.h>
@@ -85,32 +86,61 @@ static bool read_piece(const field *of, text_piece *out)
     return out->type != 0;
 }
 
-static bool read_method(const field *of, int32_t *method)
+/* How the vocabulary was trained. */
+static bool read_training(const field *of, piece_settings *settings)
 {
     piece_reader r = {of->bytes, of->bytes + of->n};
     field f;
     while (r.at < r.end) {
         if (!read_field(&r, &f))
             return false;
-        if (f.number == 3 && !f.bytes && method)
-            *method = f.value < 8 ? (int32_t)f.value : 0;
+        if (f.number == 3 && !f.bytes)
+            settings->method = f.value < 8 ? (int32_t)f.value : 0;
+        else if (f.number == 24 && !f.bytes)
+            settings->blanks_end_words = f.value != 0;
     }
     return true;
 }
 
-void pieces_begin(piece_reader *r, const uint8_t *bytes, size_t n)
+/* What becomes of a text before it is cut. */
+static bool read_normalizer(const field *of, piece_settings *settings)
 {
-    *r = (piece_reader){bytes, bytes + n};
+    piece_reader r = {of->bytes, of->bytes + of->n};
+    field f;
+    while (r.at < r.end) {
+        if (!read_field(&r, &f))
+            return false;
+        if (f.number == 2 && f.bytes && f.n > 0)
+            settings->charsmap = (gguf_string){(const char *)f.bytes, f.n};
+        else if (f.number == 3 && !f.bytes)
+            settings->dummy_prefix = f.value != 0;
+        else if (f.number == 4 && !f.bytes)
+            settings->merges_blanks = f.value != 0;
+        else if (f.number == 5 && !f.bytes)
+            settings->escapes_blanks = f.value != 0;
+    }
+    return true;
 }
 
-drey_status pieces_next(piece_reader *r, text_piece *out, bool *more, int32_t *method,
+void pieces_begin(piece_reader *r, const uint8_t *bytes, size_t n, piece_settings *settings)
+{
+    *r = (piece_reader){bytes, bytes + n};
+    *settings = (piece_settings){.method = PIECES_UNIGRAM,
+                                 .dummy_prefix = true,
+                                 .merges_blanks = true,
+                                 .escapes_blanks = true};
+}
+
+drey_status pieces_next(piece_reader *r, text_piece *out, bool *more, piece_settings *settings,
                         drey_error *err)
 {
     field f;
     while (r->at < r->end) {
         bool good = read_field(r, &f);
         if (good && f.number == 2 && f.bytes)
-            good = read_method(&f, method);
+            good = read_training(&f, settings);
+        if (good && f.number == 3 && f.bytes)
+            good = read_normalizer(&f, settings);
         bool piece = good && f.number == 1 && f.bytes;
         if (piece)
             good = read_piece(&f, out);

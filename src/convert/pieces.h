@@ -1,5 +1,6 @@
-/* A SentencePiece vocabulary, tokenizer.model: the pieces of its protocol buffer, and how it was
- * trained. Format: google/sentencepiece, src/sentencepiece_model.proto. */
+/* A SentencePiece vocabulary, tokenizer.model: the pieces of its protocol buffer, how it was
+ * trained, and how it changes texts. Format: google/sentencepiece,
+ * src/sentencepiece_model.proto. */
 #pragma once
 
 #include "common/error.h"
@@ -19,8 +20,18 @@ typedef struct text_piece {
 /* How the vocabulary cuts texts. */
 typedef enum piece_method { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_method;
 
-void pieces_begin(piece_reader *r, const uint8_t *bytes, size_t n);
-/* The next piece, in the order of ids; *more is false where there is none, and then *method (may be
- * NULL) is what the file says. DREY_ERR_FORMAT: it is no such file. */
-drey_status pieces_next(piece_reader *r, text_piece *out, bool *more, int32_t *method,
+typedef struct piece_settings {
+    int32_t method;        /* of piece_method, or another up to 7 */
+    gguf_string charsmap;  /* what characters become, borrowed; text NULL: there is no such map */
+    bool dummy_prefix;     /* a blank is put before a text */
+    bool merges_blanks;    /* a run of blanks counts as one, and none at the ends */
+    bool escapes_blanks;   /* they are U+2581 in pieces */
+    bool blanks_end_words; /* else they begin words */
+} piece_settings;
+
+/* settings: become what holds where the file says nothing. */
+void pieces_begin(piece_reader *r, const uint8_t *bytes, size_t n, piece_settings *settings);
+/* The next piece, in the order of ids; *more is false where there is none, and then *settings is
+ * what the file says. DREY_ERR_FORMAT: it is no such file. */
+drey_status pieces_next(piece_reader *r, text_piece *out, bool *more, piece_settings *settings,
                         drey_error *err);

@@ -104,6 +104,13 @@ static int64_t config_id(const hub_folder *f, const char *name)
     return v && v->type == JSON_NUMBER && v->is_integer ? v->integer : -1;
 }
 
+/* What BART's are where no file says so. */
+static int64_t usual_id(const family *a, int which)
+{
+    bool bart = a->naming == NAMING_BART;
+    return !bart ? -1 : which == BOS ? 0 : which == EOS ? 2 : which == PAD ? 1 : -1;
+}
+
 /* generation_config.json may list several tokens that end a text: the first that is not `eos`. */
 static int64_t other_end(const hub_folder *f, int64_t eos)
 {
@@ -142,7 +149,8 @@ static void put_template(const hub_folder *f, new_gguf *g)
         new_gguf_text(g, "tokenizer.chat_template", f->chat_template);
 }
 
-drey_status special_keys(const hub_folder *f, new_gguf *g, int32_t n_tokens, drey_error *err)
+drey_status special_keys(const family *of, const hub_folder *f, new_gguf *g, int32_t n_tokens,
+                         drey_error *err)
 {
     around a;
     char key[96];
@@ -152,6 +160,8 @@ drey_status special_keys(const hub_folder *f, new_gguf *g, int32_t n_tokens, dre
         int64_t id = id_of(f, a.texts[i]);
         if (id < 0)
             id = i == EOT ? other_end(f, ids[EOS]) : config_id(f, special[i].name);
+        if (id < 0)
+            id = usual_id(of, i);
         ids[i] = id;
         if (id >= n_tokens)
             FAIL(err, DREY_ERR_FORMAT, "the %s token is %lld, and there are %d tokens",
@@ -162,8 +172,8 @@ drey_status special_keys(const hub_folder *f, new_gguf *g, int32_t n_tokens, dre
     }
     for (int i = BOS; i <= EOS; i++) {
         snprintf(key, sizeof key, "tokenizer.ggml.add_%s_token", special[i].name);
-        if (a.said[i])
-            new_gguf_bool(g, key, a.added[i]);
+        if (a.said[i] || of->adds_ends)
+            new_gguf_bool(g, key, a.added[i] || of->adds_ends);
     }
     put_template(f, g);
     return DREY_OK;

@@ -178,7 +178,7 @@ static drey_status fill_piece(tensor_filler *f, const made_tensor *t, const tens
     const int64_t row_bytes = s.n_columns * (int64_t)number_bytes(from->type);
     const uint64_t n = (uint64_t)(s.step * s.n_columns);
     TRY(grow_all(f, (uint64_t)(s.step * row_bytes) * (t->n_heads > 0 ? 2 : 1), n, n * 4, err));
-    for (int64_t row = 0; row < s.n_rows; row += s.step) {
+    for (int64_t row = t->n_skipped; row < s.n_rows; row += s.step) {
         int64_t n_rows = min_i64(s.step, s.n_rows - row);
         uint8_t *raw = f->raw;
         TRY(folder_read(f->folder, piece->part, from->offset + (uint64_t)(row * row_bytes),

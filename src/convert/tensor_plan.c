@@ -11,6 +11,7 @@
 #include "gguf/types.h"
 
 enum { HEADS_NONE, HEADS_Q, HEADS_K };
+enum { MOST_ENDS = 8 };
 
 typedef struct role {
     const char *from, *to; /* after the layer's prefix; of experts with a %d */
@@ -74,10 +75,72 @@ static const role gpt2_layer[] = {{"ln_1.weight", "attn_norm.weight", 0, false},
                                   {"mlp.c_proj.bias", "ffn_down.bias", 0, false},
                                   {0}};
 
+/* Of models with an encoder. */
+#define ROLE(from, to)                                                                             \
+    {                                                                                              \
+        from, to, 0, false                                                                         \
+    }
+#define WITH_BIAS(from, to) ROLE(from ".weight", to ".weight"), ROLE(from ".bias", to ".bias")
+
+/* Layers of T5: attention to itself, and then what the two halves have each. */
+static const role t5_layer[] = {
+    ROLE("layer.0.layer_norm.weight", "attn_norm.weight"),
+    ROLE("layer.0.SelfAttention.q.weight", "attn_q.weight"),
+    ROLE("layer.0.SelfAttention.k.weight", "attn_k.weight"),
+    ROLE("layer.0.SelfAttention.v.weight", "attn_v.weight"),
+    ROLE("layer.0.SelfAttention.o.weight", "attn_o.weight"),
+    ROLE("layer.0.SelfAttention.relative_attention_bias.weight", "attn_rel_b.weight"),
+    {0}};
+
+static const role t5_encoder[] = {ROLE("layer.1.layer_norm.weight", "ffn_norm.weight"),
+                                  ROLE("layer.1.DenseReluDense.wi.weight", "ffn_up.weight"),
+                                  ROLE("layer.1.DenseReluDense.wi_0.weight", "ffn_gate.weight"),
+                                  ROLE("layer.1.DenseReluDense.wi_1.weight", "ffn_up.weight"),
+                                  ROLE("layer.1.DenseReluDense.wo.weight", "ffn_down.weight"),
+                                  {0}};
+
+static const role t5_decoder[] = {
+    ROLE("layer.1.layer_norm.weight", "cross_attn_norm.weight"),
+    ROLE("layer.1.EncDecAttention.q.weight", "cross_attn_q.weight"),
+    ROLE("layer.1.EncDecAttention.k.weight", "cross_attn_k.weight"),
+    ROLE("layer.1.EncDecAttention.v.weight", "cross_attn_v.weight"),
+    ROLE("layer.1.EncDecAttention.o.weight", "cross_attn_o.weight"),
+    ROLE("layer.1.EncDecAttention.relative_attention_bias.weight", "cross_attn_rel_b.weight"),
+    ROLE("layer.2.layer_norm.weight", "ffn_norm.weight"),
+    ROLE("layer.2.DenseReluDense.wi.weight", "ffn_up.weight"),
+    ROLE("layer.2.DenseReluDense.wi_0.weight", "ffn_gate.weight"),
+    ROLE("layer.2.DenseReluDense.wi_1.weight", "ffn_up.weight"),
+    ROLE("layer.2.DenseReluDense.wo.weight", "ffn_down.weight"),
+    {0}};
+
+static const role bart_layer[] = {WITH_BIAS("self_attn.q_proj", "attn_q"),
+                                  WITH_BIAS("self_attn.k_proj", "attn_k"),
+                                  WITH_BIAS("self_attn.v_proj", "attn_v"),
+                                  WITH_BIAS("self_attn.out_proj", "attn_o"),
+                                  WITH_BIAS("self_attn_layer_norm", "attn_norm"),
+                                  WITH_BIAS("fc1", "ffn_up"),
+                                  WITH_BIAS("fc2", "ffn_down"),
+                                  WITH_BIAS("final_layer_norm", "ffn_norm"),
+                                  {0}};
+
+static const role bart_decoder[] = {WITH_BIAS("encoder_attn.q_proj", "cross_attn_q"),
+                                    WITH_BIAS("encoder_attn.k_proj", "cross_attn_k"),
+                                    WITH_BIAS("encoder_attn.v_proj", "cross_attn_v"),
+                                    WITH_BIAS("encoder_attn.out_proj", "cross_attn_o"),
+                                    WITH_BIAS("encoder_attn_layer_norm", "cross_attn_norm"),
+                                    {0}};
+
+/* Encoder and decoder have one embedding, which a folder may have by any of these names, or more
+ * than once. T5's is the head as well, where the folder has no other. */
+#define SHARED(to)                                                                                 \
+    ROLE("shared.weight", to), ROLE("encoder.embed_tokens.weight", to),                            \
+        ROLE("decoder.embed_tokens.weight", to)
+
 static const struct {
-    role ends[8];      /* before and after the layers */
-    const char *layer; /* the prefix of one */
+    role ends[MOST_ENDS]; /* before and after the layers */
+    const char *layer;    /* the prefix of one */
     const role *layer_roles, *instead;
+    const char *to; /* in front of a layer's names in the file; NULL: nothing */
 } schemes[] = {
     [NAMING_LLAMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
                        {"model.norm.weight", "output_norm.weight", 0, false},
@@ -85,13 +148,15 @@ static const struct {
                        {"lm_head.bias", "output.bias", 0, false}},
                       "model.layers",
                       llama_layer,
+                      NULL,
                       NULL},
     [NAMING_GEMMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
                        {"model.norm.weight", "output_norm.weight", 0, false},
                        {"lm_head.weight", "output.weight", 0, false}},
                       "model.layers",
                       llama_layer,
-                      gemma_layer},
+                      gemma_layer,
+                      NULL},
     [NAMING_GPT2] = {{{"wte.weight", "token_embd.weight", 0, false},
                       {"wpe.weight", "position_embd.weight", 0, false},
                       {"ln_f.weight", "output_norm.weight", 0, false},
@@ -99,7 +164,34 @@ static const struct {
                       {"lm_head.weight", "output.weight", 0, false}},
                      "h",
                      gpt2_layer,
+                     NULL,
                      NULL},
+    [NAMING_T5] = {{SHARED("token_embd.weight"),
+                    ROLE("encoder.final_layer_norm.weight", "enc.output_norm.weight"),
+                    ROLE("lm_head.weight", "output.weight"), SHARED("output.weight")},
+                   "encoder.block",
+                   t5_layer,
+                   t5_encoder,
+                   "enc."},
+    [NAMING_T5_DECODER] = {{ROLE("decoder.final_layer_norm.weight", "dec.output_norm.weight")},
+                           "decoder.block",
+                           t5_layer,
+                           t5_decoder,
+                           "dec."},
+    [NAMING_BART] = {{SHARED("token_embd.weight"), ROLE("lm_head.weight", "output.weight"),
+                      ROLE("final_logits_bias", "output.bias"),
+                      ROLE("encoder.embed_positions.weight", "enc.position_embd.weight"),
+                      WITH_BIAS("encoder.layernorm_embedding", "enc.token_embd_norm")},
+                     "encoder.layers",
+                     bart_layer,
+                     NULL,
+                     "enc."},
+    [NAMING_BART_DECODER] = {{ROLE("decoder.embed_positions.weight", "dec.position_embd.weight"),
+                              WITH_BIAS("decoder.layernorm_embedding", "dec.token_embd_norm")},
+                             "decoder.layers",
+                             bart_layer,
+                             bart_decoder,
+                             "dec."},
 };
 
 typedef struct planner {
@@ -194,6 +286,19 @@ static drey_status check_heads(const planner *p, const made_tensor *t, const cha
     return DREY_OK;
 }
 
+/* BART's positions have rows for padding in front, which no text has. */
+static drey_status skip_rows(const planner *p, made_tensor *t, const char *name)
+{
+    if (p->family->skipped_positions == 0 || !strstr(t->name, ".position_embd."))
+        return DREY_OK;
+    t->n_skipped = p->family->skipped_positions;
+    if (t->n_dims != 2 || t->dims[1] <= t->n_skipped)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has no more than %d rows; fetch the model again",
+             name, t->n_skipped);
+    t->dims[1] -= t->n_skipped;
+    return DREY_OK;
+}
+
 /* A tensor of one of the folder's, or of one for each expert; nothing, where the folder has none.
  * to: its name in the file. */
 static drey_status plan_role(const planner *p, const role *r, const char *from, const char *to)
@@ -223,6 +328,9 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     if (experts)
         t.dims[t.n_dims++] = t.n_pieces;
     snprintf(t.name, sizeof t.name, "%s", to);
+    TRY(skip_rows(p, &t, name));
+    if (t.n_dims == 2 && t.dims[1] == 1 && strcmp(to, "output.bias") == 0)
+        t.n_dims = 1; /* BART's is a matrix of one row */
     t.n_heads = p->family->permuted ? p->n_heads[r->heads] : 0;
     size_t n = strlen(from);
     if (p->family->norms_from_1 && n > 11 && strcmp(from + n - 11, "norm.weight") == 0)
@@ -242,28 +350,33 @@ static bool is_replaced(const role *r, const role *instead)
     return false;
 }
 
-static drey_status plan_layer(const planner *p, const char *prefix, int64_t layer)
+static drey_status plan_layer(const planner *p, const char *prefix, naming n, int64_t layer)
 {
-    const role *lists[] = {schemes[p->family->naming].layer_roles,
-                           schemes[p->family->naming].instead};
+    const role *lists[] = {schemes[n].layer_roles, schemes[n].instead};
+    const char *front = schemes[n].to ? schemes[n].to : "";
     char from[SAFETENSORS_MOST_NAME], to[64];
     for (int i = 0; i < 2; i++)
         for (const role *r = lists[i]; r && r->from; r++) {
             if (i == 0 && is_replaced(r, lists[1]))
                 continue;
-            snprintf(from, sizeof from, "%s%s.%lld.%s", prefix, schemes[p->family->naming].layer,
-                     (long long)layer, r->from);
-            snprintf(to, sizeof to, "blk.%lld.%s", (long long)layer, r->to);
+            snprintf(from, sizeof from, "%s%s.%lld.%s", prefix, schemes[n].layer, (long long)layer,
+                     r->from);
+            snprintf(to, sizeof to, "%sblk.%lld.%s", front, (long long)layer, r->to);
             TRY(plan_role(p, r, from, to));
         }
     return DREY_OK;
 }
 
-/* Whether the head is the embedding; what the folder has as one is then of no use. Gemma's is,
- * unless config.json says otherwise; of others a head that is there is used. */
+/* Whether the head is the embedding; what the folder has as one is then of no use. Gemma's, T5's
+ * and BART's is, unless config.json says otherwise; of others a head that is there is used. A tied
+ * head of T5 is one whose logits are scaled: a file without a head says so. */
 static bool is_tied(const planner *p)
 {
-    return p->family->naming == NAMING_GEMMA && config_bool(p->folder, "tie_word_embeddings", true);
+    bool tied = config_bool(p->folder, "tie_word_embeddings", true);
+    if (p->family->naming == NAMING_T5)
+        return !p->family->plain_head && config_bool(p->folder, "scale_decoder_outputs", tied);
+    bool usual = p->family->naming == NAMING_GEMMA || p->family->encoder;
+    return usual && tied;
 }
 
 /* Whether it is known to be of no use to a GGUF file. */
@@ -275,6 +388,8 @@ static bool is_useless(const planner *p, const char *name)
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
+    if (p->family->encoder && strstr(name, "embed_tokens.weight"))
+        return true; /* the shared one once more */
     return is_tied(p) && strcmp(name, "lm_head.weight") == 0;
 }
 
@@ -302,17 +417,50 @@ static drey_status check_head(const planner *p)
     return DREY_OK;
 }
 
-static drey_status plan_ends(const planner *p, const char *prefix, int first, int last)
+static bool is_planned(const planner *p, const char *name)
+{
+    for (int64_t i = 0; i < p->plan->n; i++)
+        if (strcmp(p->plan->tensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* BART's head has a bias that training leaves at zero: the file is then without it. */
+static drey_status drop_zeros(const planner *p, const char *name, bool *dropped)
+{
+    int32_t part;
+    safetensor *t = folder_find(p->folder, name, &part);
+    *dropped = false;
+    if (!t)
+        return DREY_OK;
+    uint8_t *bytes = malloc(t->n_bytes);
+    if (!bytes)
+        FAIL(p->err, DREY_ERR_MEMORY, "no memory for tensor %s", name);
+    drey_status status = folder_read(p->folder, part, t->offset, t->n_bytes, bytes, p->err);
+    uint8_t any = 0;
+    for (uint64_t i = 0; status == DREY_OK && i < t->n_bytes; i++)
+        any |= bytes[i];
+    free(bytes);
+    t->taken = *dropped = status == DREY_OK && any == 0;
+    return status;
+}
+
+static drey_status plan_ends(const planner *p, const char *prefix, naming n, int first, int last)
 {
     char from[SAFETENSORS_MOST_NAME];
     for (int i = first; i < last; i++) {
-        const role *r = &schemes[p->family->naming].ends[i];
-        if (!r->from)
+        const role *r = &schemes[n].ends[i];
+        if (!r->from || is_planned(p, r->to))
+            continue;
+        bool bias = strcmp(r->from, "final_logits_bias") == 0, dropped = false;
+        if (bias)
+            TRY(drop_zeros(p, r->from, &dropped));
+        if (dropped)
             continue;
         bool head = strncmp(r->from, "lm_head", 7) == 0;
-        if (head && is_tied(p))
+        if (is_tied(p) && (head || strcmp(r->to, "output.weight") == 0))
             continue;
-        snprintf(from, sizeof from, "%s%s", head ? "" : prefix, r->from);
+        snprintf(from, sizeof from, "%s%s", head || bias ? "" : prefix, r->from);
         TRY(plan_role(p, r, from, r->to));
     }
     return DREY_OK;
@@ -330,11 +478,41 @@ static drey_status plan_factors(const planner *p, const rope_factors *factors)
     return DREY_OK;
 }
 
+/* Half of a model with an encoder. */
+static drey_status plan_half(planner *p, const char *prefix, naming n, int64_t n_layers)
+{
+    TRY(plan_ends(p, prefix, n, 0, MOST_ENDS));
+    for (int64_t i = 0; i < n_layers; i++)
+        TRY(plan_layer(p, prefix, n, i));
+    return DREY_OK;
+}
+
+static drey_status plan_halves(planner *p)
+{
+    const naming n = p->family->naming;
+    int64_t n_layers, n_decoder;
+    int32_t part;
+    bool there;
+    TRY(config_require(p->folder, "num_layers|encoder_layers", 1, 1024, &n_layers, p->err));
+    n_decoder = n_layers;
+    TRY(config_int(p->folder, "num_decoder_layers|decoder_layers", 1, 1024, &n_decoder, &there,
+                   p->err));
+    bool whole = folder_find(p->folder, "model.encoder.embed_positions.weight", &part);
+    const char *prefix = whole ? "model." : "";
+    TRY(check_head(p));
+    TRY(plan_half(p, prefix, n, n_layers));
+    TRY(plan_half(p, prefix, n + 1, n_decoder));
+    return check_all_taken(p);
+}
+
 static drey_status plan_all(planner *p, const rope_factors *factors)
 {
+    const naming n = p->family->naming;
     int64_t n_layers, n_heads, n_heads_k;
     int32_t part;
     bool there;
+    if (p->family->encoder)
+        return plan_halves(p);
     TRY(config_require(p->folder, "num_hidden_layers|n_layer", 1, 1024, &n_layers, p->err));
     TRY(config_require(p->folder, "num_attention_heads|n_head", 1, 1024, &n_heads, p->err));
     n_heads_k = n_heads;
@@ -343,15 +521,14 @@ static drey_status plan_all(planner *p, const rope_factors *factors)
                    p->err));
     p->n_heads[HEADS_Q] = (int32_t)n_heads;
     p->n_heads[HEADS_K] = (int32_t)n_heads_k;
-    bool whole =
-        p->family->naming == NAMING_GPT2 && folder_find(p->folder, "transformer.wte.weight", &part);
+    bool whole = n == NAMING_GPT2 && folder_find(p->folder, "transformer.wte.weight", &part);
     const char *prefix = whole ? "transformer." : "";
     TRY(check_head(p));
-    TRY(plan_ends(p, prefix, 0, p->family->naming == NAMING_GPT2 ? 2 : 1));
+    TRY(plan_ends(p, prefix, n, 0, n == NAMING_GPT2 ? 2 : 1));
     TRY(plan_factors(p, factors));
     for (int64_t i = 0; i < n_layers; i++)
-        TRY(plan_layer(p, prefix, i));
-    TRY(plan_ends(p, prefix, p->family->naming == NAMING_GPT2 ? 2 : 1, 8));
+        TRY(plan_layer(p, prefix, n, i));
+    TRY(plan_ends(p, prefix, n, n == NAMING_GPT2 ? 2 : 1, MOST_ENDS));
     return check_all_taken(p);
 }
 

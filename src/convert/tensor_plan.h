@@ -18,6 +18,7 @@ typedef struct made_tensor {
     int64_t first_piece, n_pieces; /* of tensor_plan.pieces, one after the other; 0: values */
     int32_t n_heads;               /* rows change places within each of so many; 0: they stay */
     float added;                   /* to each number */
+    int32_t n_skipped;             /* rows in front that the folder has and the file has not */
     bool turned;                   /* the folder has it as [columns][rows] */
     const float *values;           /* [dims[0]]; borrowed */
 } made_tensor;

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convert/pieces.h"
-
 enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, MOST_TOKENS = 1 << 22 };
 static const float added_score = -1000, padding_score = -10000;
 
@@ -64,8 +62,7 @@ drey_status tokens_set(token_list *t, int64_t id, gguf_string text, int32_t type
     return DREY_OK;
 }
 
-/* Ids that nothing has: the embedding has rows for them. */
-static drey_status tokens_pad(token_list *t, drey_error *err)
+drey_status tokens_pad(token_list *t, drey_error *err)
 {
     for (int32_t i = 0; i < t->n; i++) {
         if (t->texts[i].text)
@@ -155,6 +152,19 @@ drey_status tokens_add(token_list *t, const hub_folder *f, drey_error *err)
     return DREY_OK;
 }
 
+drey_status tokens_add_listed(token_list *t, const hub_folder *f, drey_error *err)
+{
+    const json_value *list = f->added.root;
+    for (const json_value *v = list ? list->first : NULL; v; v = v->next) {
+        if (v->type != JSON_NUMBER || !v->is_integer)
+            FAIL(err, DREY_ERR_FORMAT, "a token of added_tokens.json has no number");
+        if (v->integer < t->n) /* as far as the embedding goes */
+            TRY(tokens_set(t, v->integer, (gguf_string){v->key, v->n_key}, USER_DEFINED,
+                           added_score, err));
+    }
+    return DREY_OK;
+}
+
 /* ---- Byte-level BPE ---- */
 
 /* "left right", with no blank inside either; a pair of texts, or both in one. */
@@ -206,12 +216,11 @@ static drey_status put_merges(token_list *t, const json_value *model, new_gguf *
     return status;
 }
 
-static drey_status set_all(token_list *t, const json_value *model, drey_error *err)
+drey_status tokens_set_all(token_list *t, const json_value *vocab, drey_error *err)
 {
-    const json_value *vocab = json_member(model, "vocab");
     for (const json_value *v = vocab->first; v; v = v->next) {
         if (v->type != JSON_NUMBER || !v->is_integer)
-            FAIL(err, DREY_ERR_FORMAT, "a token of tokenizer.json has no number");
+            FAIL(err, DREY_ERR_FORMAT, "a token of the tokenizer has no number");
         TRY(tokens_set(t, v->integer, (gguf_string){v->key, v->n_key}, NORMAL, 0, err));
     }
     return DREY_OK;
@@ -231,7 +240,7 @@ static drey_status bpe_keys(token_list *t, const hub_folder *f, new_gguf *g, dre
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the tokenizer is a SentencePiece one; put its tokenizer.model into the folder");
     TRY(pretokenizer_name(f->tokenizer.root, &pre, err));
-    TRY(set_all(t, model, err));
+    TRY(tokens_set_all(t, vocab, err));
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
     new_gguf_text(g, "tokenizer.ggml.model", "gpt2");
@@ -243,31 +252,33 @@ static drey_status bpe_keys(token_list *t, const hub_folder *f, new_gguf *g, dre
 
 /* ---- SentencePiece ---- */
 
-static drey_status read_pieces(token_list *t, const hub_folder *f, drey_error *err)
+drey_status tokens_set_pieces(token_list *t, const hub_folder *f, piece_settings *settings,
+                              drey_error *err)
 {
     piece_reader r;
     text_piece piece;
     bool more;
-    int32_t method = PIECES_UNIGRAM;
-    pieces_begin(&r, f->pieces, f->n_pieces);
-    TRY(pieces_next(&r, &piece, &more, &method, err));
+    pieces_begin(&r, f->pieces, f->n_pieces, settings);
+    TRY(pieces_next(&r, &piece, &more, settings, err));
     for (int64_t id = 0; more; id++) {
         /* What the trainer was given is no markup; added tokens say what is. */
         int32_t type = piece.type == USER_DEFINED ? NORMAL : piece.type;
         TRY(tokens_set(t, id, piece.text, type, piece.score, err));
-        TRY(pieces_next(&r, &piece, &more, &method, err));
+        TRY(pieces_next(&r, &piece, &more, settings, err));
     }
-    if (method != PIECES_BPE)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "tokenizer.model is not BPE (its method is %d), which is not converted", method);
     return DREY_OK;
 }
 
 static drey_status sentencepiece_keys(const family *a, token_list *t, const hub_folder *f,
                                       new_gguf *g, drey_error *err)
 {
+    piece_settings settings;
     bool blank;
-    TRY(read_pieces(t, f, err));
+    TRY(tokens_set_pieces(t, f, &settings, err));
+    if (settings.method != PIECES_BPE)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "tokenizer.model is not BPE (its method is %d), which is not converted",
+             settings.method);
     t->skips_extra = true;
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
@@ -290,6 +301,7 @@ static drey_status count_tokens(const hub_folder *f, int64_t *n, drey_error *err
 {
     const json_value *vocab = json_member(json_member(f->tokenizer.root, "model"), "vocab");
     bool there;
+    vocab = vocab ? vocab : f->vocab.root;
     TRY(config_int(f, "vocab_size", 1, MOST_TOKENS, n, &there, err));
     if (!there && vocab)
         *n = vocab->n;
@@ -302,14 +314,22 @@ drey_status vocabulary_keys(const family *a, const hub_folder *f, new_gguf *g, d
 {
     int64_t n;
     token_list t = {0};
-    if (!f->pieces && !f->tokenizer.root)
+    bool unigram = a->naming == NAMING_T5;
+    if (unigram && !f->pieces)
+        FAIL(err, DREY_ERR_IO,
+             "the folder has neither spiece.model nor tokenizer.model, of which T5's tokenizer is "
+             "made; fetch it too");
+    if (!f->pieces && !f->tokenizer.root && !f->vocab.root)
         FAIL(err, DREY_ERR_IO,
              "the folder has no tokenizer: neither tokenizer.json nor "
              "tokenizer.model");
     TRY(count_tokens(f, &n, err));
     drey_status status = tokens_init(&t, n, err);
     if (status == DREY_OK)
-        status = f->pieces ? sentencepiece_keys(a, &t, f, g, err) : bpe_keys(&t, f, g, err);
+        status = unigram             ? unigram_keys(&t, f, g, err)
+                 : f->pieces         ? sentencepiece_keys(a, &t, f, g, err)
+                 : f->tokenizer.root ? bpe_keys(&t, f, g, err)
+                                     : pair_keys(a, &t, f, g, err);
     tokens_free(&t);
-    return status == DREY_OK ? special_keys(f, g, (int32_t)n, err) : status;
+    return status == DREY_OK ? special_keys(a, f, g, (int32_t)n, err) : status;
 }

@@ -1,13 +1,16 @@
 /* The tokenizer of a folder, as keys of a GGUF file.
  *
  *   tokenizer.model            SentencePiece ("llama")
+ *                              of T5 a unigram one ("t5")
  *   tokenizer.json, else       byte-level BPE ("gpt2"), or SentencePiece's BPE written as merges
+ *   vocab.json and merges.txt  byte-level BPE without what tokenizer.json says besides
  *
  * Names of pre-tokenizers are those of llama.cpp. They are found by the expressions that
  * tokenizer.json has. */
 #pragma once
 
 #include "convert/family.h"
+#include "convert/pieces.h"
 
 /* Writes the keys under "tokenizer.". DREY_ERR_UNSUPPORTED: a tokenizer that drey does not know,
  * said by what is unknown; DREY_ERR_FORMAT, DREY_ERR_MEMORY. */
@@ -33,7 +36,23 @@ drey_status tokens_set(token_list *t, int64_t id, gguf_string text, int32_t type
 /* added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json. */
 drey_status tokens_add(token_list *t, const hub_folder *f, drey_error *err);
 
+/* Tokens of a vocabulary by its JSON: texts with ids. */
+drey_status tokens_set_all(token_list *t, const json_value *vocab, drey_error *err);
+/* added_tokens.json, which says no more of them than ids. */
+drey_status tokens_add_listed(token_list *t, const hub_folder *f, drey_error *err);
+/* Ids that nothing has: the embedding has rows for them. */
+drey_status tokens_pad(token_list *t, drey_error *err);
+
+/* Keys of vocab.json with merges.txt, and of T5's vocabulary: more_vocabularies.c. */
+drey_status pair_keys(const family *a, token_list *t, const hub_folder *f, new_gguf *g,
+                      drey_error *err);
+drey_status unigram_keys(token_list *t, const hub_folder *f, new_gguf *g, drey_error *err);
+/* Sets the pieces of tokenizer.model. */
+drey_status tokens_set_pieces(token_list *t, const hub_folder *f, piece_settings *settings,
+                              drey_error *err);
+
 /* The name of the pre-tokenizer that tokenizer.json describes: pretokenizer_name.c. */
 drey_status pretokenizer_name(const json_value *tokenizer, const char **name, drey_error *err);
 /* Which tokens begin and end texts, whether they are added; the chat template: special_keys.c. */
-drey_status special_keys(const hub_folder *f, new_gguf *g, int32_t n_tokens, drey_error *err);
+drey_status special_keys(const family *a, const hub_folder *f, new_gguf *g, int32_t n_tokens,
+                         drey_error *err);

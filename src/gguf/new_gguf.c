@@ -143,6 +143,11 @@ void new_gguf_copy_key(new_gguf *g, const gguf_key *key)
     g->n_keys++;
 }
 
+void new_gguf_u8s(new_gguf *g, const char *name, const uint8_t *values, uint64_t n)
+{
+    put(put_array(g, name, GGUF_U8, n), values, n);
+}
+
 void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n)
 {
     gguf_bytes *b = put_array(g, name, GGUF_F32, n);

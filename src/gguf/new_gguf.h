@@ -32,6 +32,7 @@ void new_gguf_bool(new_gguf *g, const char *name, bool value);
 /* A key of another file, as it is. */
 void new_gguf_copy_key(new_gguf *g, const gguf_key *key);
 /* Arrays. */
+void new_gguf_u8s(new_gguf *g, const char *name, const uint8_t *values, uint64_t n);
 void new_gguf_f32s(new_gguf *g, const char *name, const float *values, uint64_t n);
 void new_gguf_u32s(new_gguf *g, const char *name, const uint32_t *values, uint64_t n);
 void new_gguf_i32s(new_gguf *g, const char *name, const int32_t *values, uint64_t n);

@@ -17,7 +17,7 @@ from gguf_file import Gguf  # noqa: E402
 from hub_folder import TYPES, make_folder  # noqa: E402
 
 TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
-        "gpt2", "yarn", "qwen3moe", "olmoe"]
+        "gpt2", "yarn", "qwen3moe", "olmoe", "t5", "t5-tied", "t5-deeper", "bart", "bart-deeper"]
 # What the files' writers choose, and what is said in another way or is a default.
 OTHER = {"general.name", "general.type", "general.file_type", "general.quantization_version",
          "tokenizer.ggml.token_type", "tokenizer.ggml.scores"}
@@ -48,7 +48,11 @@ def text_of(path):
 
 
 def equal(name, a, b):
-    """Gemma's norms have lost a bit where 1 was taken off."""
+    """Gemma's norms have lost a bit where 1 was taken off; T5's biases are F32 in the toy, and F16
+    as a matrix of the file."""
+    if a != b and name.endswith("attn_rel_b.weight"):
+        n = len(b[2]) // 2
+        return a[1] == b[1] and struct.pack(f"<{n}e", *struct.unpack(f"<{n}f", a[2])) == b[2]
     if a == b or not name.endswith("_norm.weight"):
         return a == b
     n = len(a[2]) // 4
@@ -56,7 +60,7 @@ def equal(name, a, b):
                                                                     struct.unpack(f"<{n}f", b[2])))
 
 
-def compare(what, old, new):
+def compare(what, old, new, other=OTHER):
     a, b = Gguf(old), Gguf(new)
     old_tensors, new_tensors = tensors(a), tensors(b)
     if old_tensors.keys() != new_tensors.keys():
@@ -67,7 +71,7 @@ def compare(what, old, new):
     values = {name.decode(): value for name, kind, value in b.keys}
     for name, kind, value in a.keys:
         name = name.decode()
-        if name not in OTHER and name in values and values[name] != value:
+        if name not in other and name in values and values[name] != value:
             wrong(what, "has another", name)
     if text_of(old) != text_of(new):
         wrong(what, "writes another text")
@@ -86,8 +90,86 @@ def toys():
         path = os.path.join(folder, f"toy-{name}.gguf")
         hub, out = os.path.join(tmp, name), os.path.join(tmp, "out.gguf")
         make_folder(path, hub, n_parts=i % 3 + 1)
-        convert(hub, out, *(["--type", main_type(path)] if i % 2 else []), "--force", "-q")
+        convert(hub, out, *(["--type", main_type(path)] if i % 2 or "bart" in name else []), "--force", "-q")
         compare(name, path, out)
+
+
+def pairs():
+    """vocab.json with merges.txt makes the same file as tokenizer.json."""
+    for name in ("gpt2", "bart"):
+        path, hub = os.path.join(tmp, "golden", f"toy-{name}.gguf"), os.path.join(tmp, f"{name}-pair")
+        make_folder(path, hub, pair=True)
+        convert(hub, os.path.join(tmp, "out.gguf"), "--type", main_type(path), "--force", "-q")
+        # The toy has GPT-2's layers and another model's pre-tokenizer.
+        compare(name + " of vocab.json", path, os.path.join(tmp, "out.gguf"), OTHER | {"tokenizer.ggml.pre"})
+        with open(os.path.join(hub, "merges.txt"), "w", encoding="utf-8") as file:
+            file.write("#version: 0.2\n")
+        refused(name + " with merges.txt empty", hub, "merges.txt has no merges")
+        os.remove(os.path.join(hub, "merges.txt"))
+        refused(name + " without merges.txt", hub, "neither merges.txt nor tokenizer.json")
+    make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), os.path.join(tmp, "llama-pair"), pair=True)
+    refused("llama of vocab.json", os.path.join(tmp, "llama-pair"), "put its tokenizer.json into")
+
+
+def unscaled_head():
+    """T5 1.1 as newer folders have it, without a head: the embedding is one, not scaled."""
+    hub, out = os.path.join(tmp, "unscaled"), os.path.join(tmp, "out.gguf")
+    make_folder(os.path.join(tmp, "golden", "toy-t5-tied.gguf"), hub)
+    with open(os.path.join(hub, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    with open(os.path.join(hub, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config | {"scale_decoder_outputs": False}, file)
+    convert(hub, out, "--force", "-q")
+    made = tensors(Gguf(out))
+    if made.get("output.weight") != made["token_embd.weight"]:
+        wrong("T5 whose logits are not scaled has no head")
+
+
+def encoder_faults():
+    config, head = "config.json", "model.safetensors"
+    bart, t5 = os.path.join(tmp, "whole-bart"), os.path.join(tmp, "whole-t5")
+    for name, folder in (("bart", bart), ("t5", t5)):
+        make_folder(os.path.join(tmp, "golden", f"toy-{name}.gguf"), folder)
+    for what, pattern, file, change in [
+            ("mBART", "\"MBartForConditionalGeneration\" is not converted", config,
+             lambda c: c.update(architectures=["MBartForConditionalGeneration"])),
+            ("norms before", "has normalize_before", config, lambda c: c.update(normalize_before=True)),
+            ("a norm more", "has add_final_layer_norm", config, lambda c: c.update(add_final_layer_norm=True)),
+            ("fixed positions", "has static_position_embeddings", config,
+             lambda c: c.update(static_position_embeddings=True)),
+            ("another activation", "activation is \"relu\"", config, lambda c: c.update(activation_function="relu")),
+            ("other heads in the decoder", "the same in both", config, lambda c: c.update(decoder_attention_heads=1)),
+            ("a first token that is none", "is no token", config, lambda c: c.update(decoder_start_token_id=-3)),
+            ("too few positions", "position_embd.weight has shape", config, lambda c: c.update(max_position_embeddings=3)),
+            ("no head", "lm_head.weight is missing", config, lambda c: c.update(tie_word_embeddings=False)),
+    ]:
+        changed(bart, "BART: " + what, pattern, file, change)
+    gate = "encoder.block.0.layer.1.DenseReluDense.wi_0.weight"
+    for what, pattern, file, change in [
+            ("another gate", "feed_forward_proj is \"gated-silu\"", config,
+             lambda c: c.update(feed_forward_proj="gated-silu")),
+            ("another function", "dense_act_fn is \"gelu\"", config, lambda c: c.update(dense_act_fn="gelu")),
+            ("no gate", "are those of another", config, lambda c: c.update(feed_forward_proj="relu")),
+            ("other distances", "relative_attention_max_distance is 64", config,
+             lambda c: c.update(relative_attention_max_distance=64)),
+            ("an epsilon that is none", "layer_norm_epsilon", config, lambda c: c.update(layer_norm_epsilon=2)),
+            ("a tensor that is unknown", "is not one that drey knows", head,
+             lambda h: h.update({"more.weight": h.pop(gate.replace("0.layer", "1.layer"))})),
+    ]:
+        changed(t5, "T5: " + what, pattern, file, change)
+    pieces = os.path.join(t5, "spiece.model")
+    with open(pieces, "rb") as file:
+        whole = file.read()
+    at = whole.rindex(b"\x12\x02\x18\x01\x1a")
+    for what, pattern, data in [("BPE", "is no unigram one", whole[:at] + b"\x12\x02\x18\x02" + whole[at + 4:]),
+                                ("blanks after words", "writes blanks", whole + b"\x12\x03\xc0\x01\x01"),
+                                ("no map of characters", "no character map", whole[:at] + b"\x12\x02\x18\x01"),
+                                ("bytes of something else", "no SentencePiece vocabulary", b"{}")]:
+        with open(pieces, "wb") as file:
+            file.write(data)
+        refused("T5: " + what, t5, pattern)
+    os.remove(pieces)
+    refused("T5: no tokenizer", t5, "neither spiece.model nor tokenizer.model")
 
 
 # ---- Faults ----
@@ -224,4 +306,7 @@ make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
 faults(usual)
 places(usual)
 sentencepiece()
+pairs()
+unscaled_head()
+encoder_faults()
 command.done()

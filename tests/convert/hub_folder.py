@@ -11,12 +11,14 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts"))
+import encoder_folder  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
 
 FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
             "granite": "GraniteForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM",
             "phi3": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel", "qwen2moe": "Qwen2MoeForCausalLM",
-            "qwen3moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM"}
+            "qwen3moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM", "t5": "T5ForConditionalGeneration",
+            "bart": "BartForConditionalGeneration"}
 TYPES = {0: ("F32", 4), 1: ("F16", 2), 30: ("BF16", 2)}
 ACTIVATIONS = {"gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "gpt2": "gelu_new"}
 LAYER = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
@@ -45,6 +47,7 @@ class Folder:
         self.gguf = gguf
         self.keys = {name.decode(): value for name, kind, value in gguf.keys}
         self.arch = self.keys["general.architecture"].decode()
+        self.generation = {}
         self.n_heads = self.of("attention.head_count")
         self.n_heads_kv = self.of("attention.head_count_kv", self.n_heads)
 
@@ -75,6 +78,7 @@ class Folder:
 
     def config(self):
         arch, of = self.arch, self.of
+        encodes = arch in ("t5", "bart")
         family = FAMILIES[arch]
         if arch == "llama" and of("attention.sliding_window"):
             family = "MistralForCausalLM"
@@ -85,6 +89,10 @@ class Folder:
         c = {"architectures": [family], "model_type": kind, "hidden_act": ACTIVATIONS.get(arch, "silu"),
              "vocab_size": self.tensor_rows("token_embd.weight"),
              "tie_word_embeddings": not any(t[0] == b"output.weight" for t in self.gguf.tensors)}
+        if encodes:
+            del c["hidden_act"]
+            more, self.generation = encoder_folder.config(arch, of, self.keys, self.gguf.tensors)
+            return c | more
         names = {"block_count": "num_hidden_layers", "context_length": "max_position_embeddings",
                  "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size",
                  "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads",
@@ -154,6 +162,10 @@ class Folder:
                 continue
             role, ending = full.rsplit(".", 1)
             kind_name, size, data = self.read(dims, kind, offset)
+            if self.arch in ("t5", "bart"):
+                name, shape, data = encoder_folder.tensor(self.arch, full, self.gguf.tensors, dims[::-1], data)
+                yield name, kind_name, shape, data
+                continue
             if full.startswith("blk."):
                 number, role = role.split(".", 2)[1:]
                 if self.arch == "phi3" and role == "ffn_up":
@@ -197,8 +209,10 @@ class Folder:
             config["add_bos_token"] = keys["tokenizer.ggml.add_bos_token"]
         if "tokenizer.chat_template" in keys:
             config["chat_template"] = keys["tokenizer.chat_template"].decode()
-        if keys["tokenizer.ggml.model"] == b"llama":
-            return None, config, pieces(tokens, keys["tokenizer.ggml.scores"][1], types, added)
+        if keys["tokenizer.ggml.model"] in (b"llama", b"t5"):
+            unigram = keys["tokenizer.ggml.model"] == b"t5"
+            end = unigram_settings(bytes(keys["tokenizer.ggml.precompiled_charsmap"][1])) if unigram else BPE_SETTINGS
+            return None, config, pieces(tokens, keys["tokenizer.ggml.scores"][1], types) + end
         last = max(i for i, kind in enumerate(types) if kind == 1)
         vocab = {t: i for i, (t, kind) in enumerate(zip(tokens[:last + 1], types)) if kind != 5}
         merges = [m.decode().split(" ") for m in keys["tokenizer.ggml.merges"][1]]
@@ -230,8 +244,17 @@ def varint(n):
     return out + bytes([n])
 
 
-def pieces(tokens, scores, types, added):
-    """A SentencePiece vocabulary of BPE, without what is added to it at the end."""
+BPE_SETTINGS = b"\x12\x05\x18\x02\x98\x02\x01"  # BPE, with bytes for what has no piece
+
+
+def unigram_settings(charsmap):
+    """Unigram, a map of characters, a blank in front, runs of blanks as one."""
+    spec = b"\x12" + varint(len(charsmap)) + charsmap + b"\x18\x01\x20\x01"
+    return b"\x12\x02\x18\x01\x1a" + varint(len(spec)) + spec
+
+
+def pieces(tokens, scores, types):
+    """Those of a SentencePiece vocabulary, without what is added to it at the end."""
     n = len(tokens)
     while n and types[n - 1] in (3, 4, 5):
         n -= 1
@@ -240,7 +263,7 @@ def pieces(tokens, scores, types, added):
         piece = b"\x0a" + varint(len(token.encode())) + token.encode() + b"\x15" + struct.pack("<f", score)
         piece += b"\x18" + varint(kind) if kind != 1 else b""
         out += b"\x0a" + varint(len(piece)) + piece
-    return out + b"\x12\x05\x18\x02\x98\x02\x01"  # BPE, with bytes for what has no piece
+    return out
 
 
 def q8_0_numbers(data):
@@ -282,16 +305,27 @@ def write(folder, name, value):
         json.dump(value, file)
 
 
-def make_folder(path, folder, n_parts=1):
+def write_pair(folder, tokenizer):
+    """vocab.json and merges.txt instead of tokenizer.json."""
+    write(folder, "vocab.json", tokenizer["model"]["vocab"] | {t["content"]: t["id"] for t in tokenizer["added_tokens"]})
+    with open(os.path.join(folder, "merges.txt"), "w", encoding="utf-8") as file:
+        file.write("#version: 0.2\n" + "".join(" ".join(pair) + "\n" for pair in tokenizer["model"]["merges"]))
+
+
+def make_folder(path, folder, n_parts=1, pair=False):
     source = Folder(Gguf(path))
     os.makedirs(folder, exist_ok=True)
     write(folder, "config.json", source.config())
     tokenizer, config, model = source.tokenizer()
     write(folder, "tokenizer_config.json", config)
-    if tokenizer:
+    if source.generation:
+        write(folder, "generation_config.json", source.generation)
+    if tokenizer and pair:
+        write_pair(folder, tokenizer)
+    elif tokenizer:
         write(folder, "tokenizer.json", tokenizer)
     if model:
-        with open(os.path.join(folder, "tokenizer.model"), "wb") as file:
+        with open(os.path.join(folder, "spiece.model" if source.arch == "t5" else "tokenizer.model"), "wb") as file:
             file.write(model)
     tensors = list(source.tensors())
     if n_parts == 1:

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # A model with an encoder on the command line: the prompt is its input, the text is the decoder's
-# whatever drafts and however little memory there is, and what cannot be is said in one line. Of
-# BART, a file that convert-bart.py makes writes the same.
+# whatever drafts and however little memory there is, and what cannot be is said in one line.
 #   encoder_command.sh DREY MAKE_TOY
 . "$(dirname "$0")/../../cli/shell.sh"
 "$make_toy" "$tmp/plain.gguf" 2
@@ -33,21 +32,4 @@ try() { # KIND: one of make_toy's
 }
 try t5
 try bart
-
-# The toy as transformers would save it, converted back: the same tensors, so the same text.
-if python3 -c 'import numpy' 2>/dev/null; then
-    python3 tests/support/programs/bart_folder.py "$toy" "$tmp/folder"
-    ends 0 python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf" --type f32
-    ends 0 "$drey" run -m "$tmp/converted.gguf" -p "translate the tree" -n 32 --ignore-eos -t 1 -d none -q
-    same "converted" "$tmp/out" "$tmp/expected"
-    ends 0 python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf" --type q8_0
-    ends 0 "$drey" run -m "$tmp/converted.gguf" -p "translate the tree" -n 32 --ignore-eos -t 1 -q
-    [ -s "$tmp/out" ] || wrong "no text of q8_0"
-    rm "$tmp/folder/merges.txt"
-    refused 1 "merges.txt" python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf"
-    sed -i 's/"bart"/"mbart"/' "$tmp/folder/config.json"
-    refused 1 "model_type mbart" python3 scripts/convert-bart.py "$tmp/folder" "$tmp/converted.gguf"
-else
-    echo "encoder_command: no numpy, convert-bart.py is not tried"
-fi
 exit $failed
