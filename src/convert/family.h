@@ -7,7 +7,7 @@
 #include "gguf/gguf.h"
 
 /* How names of tensors are made (tensor_plan.c). */
-typedef enum naming { NAMING_LLAMA, NAMING_GEMMA, NAMING_GPT2 } naming;
+typedef enum naming { NAMING_LLAMA, NAMING_GEMMA, NAMING_GPT2, NAMING_GPT_OSS } naming;
 
 typedef enum windowing {
     WINDOW_NEVER, /* refused where config.json asks for one */
@@ -29,11 +29,15 @@ typedef struct family {
     bool head_width;   /* head_dim becomes rope.dimension_count */
     bool scales;       /* granite's */
     bool normed_experts; /* what GGUF's readers assume of the experts' weights */
+    bool exact_yarn;     /* the ends of YaRN's blend are not rounded to whole pairs */
     bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
 } family;
 
 /* DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
 drey_status family_find(const family **out, const hub_folder *f, drey_error *err);
+
+/* Whether experts are in MXFP4 (quantization_config). */
+bool folder_is_mxfp4(const hub_folder *f);
 
 /* RoPE factors of a model, tensors of the file. */
 typedef struct rope_factors {

@@ -33,6 +33,7 @@ static const role llama_layer[] = {
     {"self_attn.o_proj.bias", "attn_output.bias", 0, false},
     {"post_attention_layernorm.weight", "ffn_norm.weight", 0, false},
     {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight", 0, false},
+    {"block_sparse_moe.router.layer.weight", "ffn_gate_inp.weight", 0, false},
     {"block_sparse_moe.experts.%d.w1.weight", "ffn_gate_exps.weight", 0, false},
     {"block_sparse_moe.experts.%d.w3.weight", "ffn_up_exps.weight", 0, false},
     {"block_sparse_moe.experts.%d.w2.weight", "ffn_down_exps.weight", 0, false},
@@ -44,6 +45,7 @@ static const role llama_layer[] = {
     {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", 0, false},
     {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", 0, false},
     {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", 0, false},
+    {"shared_mlp.output_linear.weight", "ffn_down_shexp.weight", 0, false},
     {"mlp.gate_proj.weight", "ffn_gate.weight", 0, false},
     {"mlp.gate_proj.bias", "ffn_gate.bias", 0, false},
     {"mlp.gate_up_proj.weight", "ffn_up.weight", 0, false},
@@ -74,6 +76,48 @@ static const role gpt2_layer[] = {{"ln_1.weight", "attn_norm.weight", 0, false},
                                   {"mlp.c_proj.bias", "ffn_down.bias", 0, false},
                                   {0}};
 
+static const role gpt_oss_layer[] = {
+    {"post_attention_layernorm.weight", "post_attention_norm.weight", 0, false},
+    {"self_attn.sinks", "attn_sinks.weight", 0, false},
+    {"mlp.router.weight", "ffn_gate_inp.weight", 0, false},
+    {"mlp.router.bias", "ffn_gate_inp.bias", 0, false},
+    {0}};
+
+/* Tensors that hold a matrix or a vector of each expert, or gate and up in one. */
+typedef enum fused_form {
+    FUSED_ROWS,    /* [experts][rows][columns], without experts [rows][columns] */
+    FUSED_TURNED,  /* [experts][columns][rows] */
+    FUSED_NUMBERS, /* [experts][rows] */
+    FUSED_MXFP4    /* [experts][rows][blocks][16], and scales [experts][rows][blocks] */
+} fused_form;
+typedef enum fused_rows { ROWS_ALL, ROWS_FIRST, ROWS_SECOND, ROWS_EVEN, ROWS_ODD } fused_rows;
+
+typedef struct fused_role {
+    const char *from, *to;
+    fused_form form;
+    fused_rows rows; /* which of a group; halves are the first and the second */
+} fused_role;
+
+#define GATE_UP "mlp.experts.gate_up_proj"
+#define DOWN    "mlp.experts.down_proj"
+#define BLOCKS  "_blocks"
+static const fused_role fused[] = {
+    {"block_sparse_moe.input_linear.weight", "ffn_gate_exps.weight", FUSED_ROWS, ROWS_FIRST},
+    {"block_sparse_moe.input_linear.weight", "ffn_up_exps.weight", FUSED_ROWS, ROWS_SECOND},
+    {"block_sparse_moe.output_linear.weight", "ffn_down_exps.weight", FUSED_ROWS, ROWS_ALL},
+    {"shared_mlp.input_linear.weight", "ffn_gate_shexp.weight", FUSED_ROWS, ROWS_FIRST},
+    {"shared_mlp.input_linear.weight", "ffn_up_shexp.weight", FUSED_ROWS, ROWS_SECOND},
+    {GATE_UP BLOCKS, "ffn_gate_exps.weight", FUSED_MXFP4, ROWS_EVEN},
+    {GATE_UP BLOCKS, "ffn_up_exps.weight", FUSED_MXFP4, ROWS_ODD},
+    {DOWN BLOCKS, "ffn_down_exps.weight", FUSED_MXFP4, ROWS_ALL},
+    {GATE_UP, "ffn_gate_exps.weight", FUSED_TURNED, ROWS_EVEN},
+    {GATE_UP, "ffn_up_exps.weight", FUSED_TURNED, ROWS_ODD},
+    {DOWN, "ffn_down_exps.weight", FUSED_TURNED, ROWS_ALL},
+    {GATE_UP "_bias", "ffn_gate_exps.bias", FUSED_NUMBERS, ROWS_EVEN},
+    {GATE_UP "_bias", "ffn_up_exps.bias", FUSED_NUMBERS, ROWS_ODD},
+    {DOWN "_bias", "ffn_down_exps.bias", FUSED_NUMBERS, ROWS_ALL},
+    {0}};
+
 static const struct {
     role ends[8];      /* before and after the layers */
     const char *layer; /* the prefix of one */
@@ -92,6 +136,12 @@ static const struct {
                       "model.layers",
                       llama_layer,
                       gemma_layer},
+    [NAMING_GPT_OSS] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
+                         {"model.norm.weight", "output_norm.weight", 0, false},
+                         {"lm_head.weight", "output.weight", 0, false}},
+                        "model.layers",
+                        llama_layer,
+                        gpt_oss_layer},
     [NAMING_GPT2] = {{{"wte.weight", "token_embd.weight", 0, false},
                       {"wpe.weight", "position_embd.weight", 0, false},
                       {"ln_f.weight", "output_norm.weight", 0, false},
@@ -130,7 +180,7 @@ static bool stays_f32(const made_tensor *t)
 
 static void set_type(const planner *p, made_tensor *t)
 {
-    t->type = stays_f32(t) ? TYPE_F32 : p->type;
+    t->type = t->packed ? TYPE_MXFP4 : stays_f32(t) ? TYPE_F32 : p->type;
     if (t->dims[0] % type_find(t->type)->block_elements != 0)
         t->type = TYPE_F16;
     t->n_bytes = (uint64_t)type_row_bytes(type_find(t->type), t->dims[0]);
@@ -154,17 +204,9 @@ static drey_status add_tensor(const planner *p, const made_tensor *t)
     return DREY_OK;
 }
 
-static drey_status add_piece(const planner *p, made_tensor *t, const char *name, bool *there)
+static drey_status keep_piece(const planner *p, made_tensor *t, safetensor *from, int32_t part)
 {
     tensor_plan *plan = p->plan;
-    int32_t part = 0;
-    safetensor *from = folder_find(p->folder, name, &part);
-    *there = from != NULL;
-    if (!from)
-        return DREY_OK;
-    if (from->type == NUMBER_OTHER)
-        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where F32, F16 and BF16 are converted",
-             name, from->type_name);
     if (plan->n_pieces == plan->piece_capacity) {
         int64_t capacity = 2 * plan->piece_capacity + 64;
         tensor_piece *grown = realloc(plan->pieces, (size_t)capacity * sizeof *grown);
@@ -173,15 +215,28 @@ static drey_status add_piece(const planner *p, made_tensor *t, const char *name,
         plan->pieces = grown;
         plan->piece_capacity = capacity;
     }
-    const tensor_piece *first = &plan->pieces[t->first_piece];
-    if (t->n_pieces > 0 && (from->n_dims != first->from->n_dims ||
-                            memcmp(from->dims, first->from->dims, sizeof from->dims) != 0))
-        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has another shape than that of the first expert",
-             name);
     from->taken = true;
     plan->pieces[plan->n_pieces++] = (tensor_piece){from, part};
     t->n_pieces++;
     return DREY_OK;
+}
+
+static drey_status add_piece(const planner *p, made_tensor *t, const char *name, bool *there)
+{
+    int32_t part = 0;
+    safetensor *from = folder_find(p->folder, name, &part);
+    *there = from != NULL;
+    if (!from)
+        return DREY_OK;
+    if (from->type == NUMBER_OTHER)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where F32, F16 and BF16 are converted",
+             name, from->type_name);
+    const tensor_piece *first = t->n_pieces > 0 ? &p->plan->pieces[t->first_piece] : NULL;
+    if (first && (from->n_dims != first->from->n_dims ||
+                  memcmp(from->dims, first->from->dims, sizeof from->dims) != 0))
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has another shape than that of the first expert",
+             name);
+    return keep_piece(p, t, from, part);
 }
 
 /* Rows of heads change places in pairs. */
@@ -220,6 +275,8 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
              name, first->n_dims);
     for (int32_t i = 0; i < first->n_dims; i++)
         t.dims[t.n_dims++] = first->dims[r->turned ? i : first->n_dims - 1 - i];
+    if (r->turned)
+        t.slice = (row_slice){1, first->dims[1], first->dims[0], 0, 1, first->dims[1]};
     if (experts)
         t.dims[t.n_dims++] = t.n_pieces;
     snprintf(t.name, sizeof t.name, "%s", to);
@@ -228,6 +285,91 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     if (p->family->norms_from_1 && n > 11 && strcmp(from + n - 11, "norm.weight") == 0)
         t.added = 1;
     TRY(check_heads(p, &t, name));
+    return add_tensor(p, &t);
+}
+
+/* ---- A part of a fused one ---- */
+
+/* Bytes, which mean numbers only together with others. */
+static drey_status add_bytes(const planner *p, made_tensor *t, const char *name,
+                             const safetensor **out)
+{
+    int32_t part = 0;
+    safetensor *from = folder_find(p->folder, name, &part);
+    if (!from)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s is missing; fetch the model again", name);
+    if (strcmp(from->type_name, "U8") != 0)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where MXFP4 has U8", name,
+             from->type_name);
+    *out = from;
+    return keep_piece(p, t, from, part);
+}
+
+/* Blocks of 32 numbers in 16 bytes, each with a scale. */
+static drey_status add_blocks(const planner *p, made_tensor *t, const char *name)
+{
+    const safetensor *blocks, *scales;
+    char other[SAFETENSORS_MOST_NAME];
+    snprintf(other, sizeof other, "%.*s_scales", (int)(strlen(name) - strlen(BLOCKS)), name);
+    TRY(add_bytes(p, t, name, &blocks));
+    TRY(add_bytes(p, t, other, &scales));
+    if (scales->n_dims != 3 || blocks->n_dims != 4 || blocks->dims[3] != 16 ||
+        memcmp(scales->dims, blocks->dims, 3 * sizeof *blocks->dims) != 0)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensors %s and %s do not have the shapes of MXFP4",
+             blocks->name, scales->name);
+    return DREY_OK;
+}
+
+static drey_status find_slice(const planner *p, const fused_role *r, const safetensor *from,
+                              row_slice *out)
+{
+    const int64_t *d = from->dims;
+    const int32_t n = from->n_dims, want = r->form == FUSED_MXFP4     ? 4
+                                           : r->form == FUSED_NUMBERS ? 2
+                                                                      : 3;
+    const bool alone = r->form == FUSED_ROWS && n == 2;
+    if (n != want && !alone)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s has %d dimensions, which is not converted",
+             from->name, n);
+    if (alone)
+        *out = (row_slice){1, d[0], d[1], 0, 1, d[0]};
+    else if (r->form == FUSED_TURNED)
+        *out = (row_slice){d[0], d[2], d[1], 0, 1, d[2]};
+    else
+        *out = (row_slice){d[0], d[1], n == 2 ? 1 : n == 3 ? d[2] : 32 * d[2], 0, 1, d[1]};
+    if (!alone && out->n_groups != p->n_experts)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has %lld experts, and config.json %lld",
+             from->name, (long long)out->n_groups, (long long)p->n_experts);
+    if (r->rows == ROWS_ALL)
+        return DREY_OK;
+    if (out->group_rows % 2 != 0)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has %lld rows, which are not gate and up",
+             from->name, (long long)out->group_rows);
+    out->n = out->group_rows / 2;
+    out->step = r->rows == ROWS_EVEN || r->rows == ROWS_ODD ? 2 : 1;
+    out->first = r->rows == ROWS_ODD ? 1 : r->rows == ROWS_SECOND ? out->n : 0;
+    return DREY_OK;
+}
+
+/* Nothing, where the folder has none. */
+static drey_status plan_fused(const planner *p, const fused_role *r, const char *from,
+                              const char *to)
+{
+    made_tensor t = {.first_piece = p->plan->n_pieces,
+                     .turned = r->form == FUSED_TURNED,
+                     .packed = r->form == FUSED_MXFP4};
+    int32_t part;
+    bool there;
+    if (!folder_find(p->folder, from, &part))
+        return DREY_OK;
+    TRY(t.packed ? add_blocks(p, &t, from) : add_piece(p, &t, from, &there));
+    TRY(find_slice(p, r, p->plan->pieces[t.first_piece].from, &t.slice));
+    if (r->form != FUSED_NUMBERS)
+        t.dims[t.n_dims++] = t.slice.n_columns;
+    t.dims[t.n_dims++] = t.slice.n;
+    if (p->plan->pieces[t.first_piece].from->n_dims > t.n_dims || r->form == FUSED_NUMBERS)
+        t.dims[t.n_dims++] = t.slice.n_groups;
+    snprintf(t.name, sizeof t.name, "%s", to);
     return add_tensor(p, &t);
 }
 
@@ -256,6 +398,12 @@ static drey_status plan_layer(const planner *p, const char *prefix, int64_t laye
             snprintf(to, sizeof to, "blk.%lld.%s", (long long)layer, r->to);
             TRY(plan_role(p, r, from, to));
         }
+    for (const fused_role *r = fused; r->from; r++) {
+        snprintf(from, sizeof from, "%s%s.%lld.%s", prefix, schemes[p->family->naming].layer,
+                 (long long)layer, r->from);
+        snprintf(to, sizeof to, "blk.%lld.%s", (long long)layer, r->to);
+        TRY(plan_fused(p, r, from, to));
+    }
     return DREY_OK;
 }
 

@@ -14,10 +14,10 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) f
 import command  # noqa: E402
 from command import drey, make_toy, tmp, wrong  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
-from hub_folder import TYPES, make_folder  # noqa: E402
+from hub_folder import MXFP4, TYPES, make_folder  # noqa: E402
 
 TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
-        "gpt2", "yarn", "qwen3moe", "olmoe"]
+        "gpt2", "yarn", "qwen3moe", "olmoe", "granitemoe", "granitemoe-shared", "gpt-oss", "gpt-oss-yarn", "mxfp4"]
 # What the files' writers choose, and what is said in another way or is a default.
 OTHER = {"general.name", "general.type", "general.file_type", "general.quantization_version",
          "tokenizer.ggml.token_type", "tokenizer.ggml.scores"}
@@ -35,9 +35,10 @@ def tensors(gguf):
     """Type, shape and bytes of each, by name."""
     out = {}
     for name, dims, kind, offset in gguf.tensors:
-        n = TYPES[kind][1]
+        n = 1
         for dim in dims:
             n *= dim
+        n = n // 32 * 17 if kind == MXFP4 else n * TYPES[kind][1]
         out[name.decode()] = kind, dims, gguf.bytes_at(gguf.base + offset, n)
     return out
 
@@ -65,8 +66,11 @@ def compare(what, old, new):
         if not equal(name, old_tensors[name], new_tensors[name]):
             wrong(what, "differs in", name)
     values = {name.decode(): value for name, kind, value in b.keys}
+    has_width = any(name.endswith(b".expert_feed_forward_length") for name, kind, value in a.keys)
     for name, kind, value in a.keys:
         name = name.decode()
+        if name.endswith(".feed_forward_length") and has_width:
+            continue  # config.json has only that of experts
         if name not in OTHER and name in values and values[name] != value:
             wrong(what, "has another", name)
     if text_of(old) != text_of(new):
@@ -82,6 +86,7 @@ def toys():
     folder = os.path.join(tmp, "golden")
     os.mkdir(folder)
     subprocess.run([make_toy, "--golden", folder], check=True)
+    subprocess.run([make_toy, "--gpt-oss", os.path.join(folder, "toy-mxfp4.gguf")], check=True)
     for i, name in enumerate(TOYS):
         path = os.path.join(folder, f"toy-{name}.gguf")
         hub, out = os.path.join(tmp, name), os.path.join(tmp, "out.gguf")
@@ -175,6 +180,46 @@ def faults(good):
         changed(good, what, pattern, file, change)
 
 
+def fused_faults():
+    """Of tensors that hold all experts."""
+    oss, granite = (os.path.join(tmp, name) for name in ("oss", "granitemoe-alone"))
+    make_folder(os.path.join(tmp, "golden", "toy-mxfp4.gguf"), oss)
+    make_folder(os.path.join(tmp, "golden", "toy-granitemoe.gguf"), granite)
+    head, config, experts = "model.safetensors", "config.json", "model.layers.1.mlp.experts."
+    both = "model.layers.1.block_sparse_moe.input_linear.weight"
+    down, scales = experts + "down_proj_blocks", experts + "down_proj_scales"
+    for what, pattern, file, change in [
+            ("no scales", scales + " is missing", head, lambda h: h.update(other=h.pop(scales))),
+            ("no blocks", "down_proj_scales is not one that drey knows", head, lambda h: h.update(other=h.pop(down))),
+            ("blocks of 8 bytes", "do not have the shapes of MXFP4", head,
+             lambda h: h[down].update(shape=[8, 64, 6, 8])),
+            ("scales of other blocks", "do not have the shapes of MXFP4", head,
+             lambda h: h[scales].update(shape=[8, 3, 64])),
+            ("blocks of signed bytes", "is I8, where MXFP4 has U8", head, lambda h: h[down].update(dtype="I8")),
+            ("biases of one row", "has 1 dimensions", head,
+             lambda h: h[experts + "down_proj_bias"].update(shape=[8 * 64])),
+            ("other experts", "has 8 experts, and config.json 4", config, lambda c: c.update(num_local_experts=4)),
+            ("another quantisation", "quantised already (quantization_config of config.json: awq)", config,
+             lambda c: c["quantization_config"].update(quant_method="awq")),
+            ("a quantisation without a name", "no quant_method", config, lambda c: c.update(quantization_config={})),
+            ("another limit", "swiglu_limit is 6", config, lambda c: c.update(swiglu_limit=6)),
+            ("windows on other layers", "layer 0 of the model", config,
+             lambda c: c.update(layer_types=["full_attention"])),
+            ("no rotation", "has no rope_scaling", config, lambda c: c.pop("rope_scaling") and None),
+            ("a rounded rotation", "truncate of rope_scaling is true", config,
+             lambda c: c.update(rope_scaling={"rope_type": "yarn", "factor": 8})),
+    ]:
+        changed(oss, what, pattern, file, change)
+    changed(granite, "an odd row", "which are not gate and up", head, lambda h: h[both].update(shape=[8, 1, 2**14]))
+    changed(granite, "other experts", "has 8 experts, and", config, lambda c: c.update(num_local_experts=9))
+    header, data = header_of(oss)
+    at = header[scales]["data_offsets"][1] - 1
+    set_header(oss, header, data[:at] + b"\xff" + data[at + 1:])
+    refused("a scale that is none", oss, "has a scale that is none")
+    set_header(oss, header, data[:at])
+    refused("a file that was cut off", oss, "ends after the file")
+
+
 def places(good):
     out = os.path.join(tmp, "kept.gguf")
     with open(out, "w") as file:
@@ -222,6 +267,7 @@ toys()
 usual = os.path.join(tmp, "usual")
 make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
 faults(usual)
+fused_faults()
 places(usual)
 sentencepiece()
 command.done()
