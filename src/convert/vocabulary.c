@@ -222,14 +222,9 @@ static drey_status bpe_keys(token_list *t, const hub_folder *f, new_gguf *g, dre
     const json_value *model = json_member(f->tokenizer.root, "model");
     const json_value *vocab = json_member(model, "vocab");
     const char *pre;
-    bool fallback;
     if (!json_member_is(model, "type", "BPE") || !vocab || vocab->type != JSON_OBJECT)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "tokenizer.json is no BPE, and there is no tokenizer.model");
-    json_member_bool(model, "byte_fallback", &fallback);
-    if (fallback)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the tokenizer is a SentencePiece one; put its tokenizer.model into the folder");
     TRY(pretokenizer_name(f->tokenizer.root, &pre, err));
     TRY(set_all(t, model, err));
     TRY(tokens_add(t, f, err));
@@ -263,11 +258,20 @@ static drey_status read_pieces(token_list *t, const hub_folder *f, drey_error *e
     return DREY_OK;
 }
 
+/* Whether there is SentencePiece's BPE, here or there. */
+static bool is_sentencepiece(const hub_folder *f)
+{
+    const json_value *model = json_member(f->tokenizer.root, "model");
+    bool bytes; /* stand for characters that are no piece */
+    json_member_bool(model, "byte_fallback", &bytes);
+    return f->pieces || (bytes && json_member_is(model, "type", "BPE"));
+}
+
 static drey_status sentencepiece_keys(const family *a, token_list *t, const hub_folder *f,
                                       new_gguf *g, drey_error *err)
 {
-    bool blank;
-    TRY(read_pieces(t, f, err));
+    bool blank, in_front = true;
+    TRY(f->pieces ? read_pieces(t, f, err) : merged_pieces(t, f->tokenizer.root, &in_front, err));
     t->skips_extra = true;
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
@@ -278,7 +282,7 @@ static drey_status sentencepiece_keys(const family *a, token_list *t, const hub_
     new_gguf_i32s(g, "tokenizer.ggml.token_type", t->types, (uint64_t)t->n);
     if (a->no_blank)
         new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", false);
-    else if (json_member_bool(f->tokenizer_config.root, "add_prefix_space", &blank))
+    else if (json_member_bool(f->tokenizer_config.root, "add_prefix_space", &blank) || !in_front)
         new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", blank);
     return DREY_OK;
 }
@@ -309,7 +313,8 @@ drey_status vocabulary_keys(const family *a, const hub_folder *f, new_gguf *g, d
     TRY(count_tokens(f, &n, err));
     drey_status status = tokens_init(&t, n, err);
     if (status == DREY_OK)
-        status = f->pieces ? sentencepiece_keys(a, &t, f, g, err) : bpe_keys(&t, f, g, err);
+        status =
+            is_sentencepiece(f) ? sentencepiece_keys(a, &t, f, g, err) : bpe_keys(&t, f, g, err);
     tokens_free(&t);
     return status == DREY_OK ? special_keys(f, g, (int32_t)n, err) : status;
 }

@@ -1,7 +1,7 @@
 /* The tokenizer of a folder, as keys of a GGUF file.
  *
  *   tokenizer.model            SentencePiece ("llama")
- *   tokenizer.json, else       byte-level BPE ("gpt2"), or SentencePiece's BPE written as merges
+ *   tokenizer.json, else       byte-level BPE ("gpt2"), or SentencePiece's written as merges
  *
  * Names of pre-tokenizers are those of llama.cpp. They are found by the expressions that
  * tokenizer.json has. */
@@ -33,6 +33,11 @@ drey_status tokens_set(token_list *t, int64_t id, gguf_string text, int32_t type
 /* added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json. */
 drey_status tokens_add(token_list *t, const hub_folder *f, drey_error *err);
 
+/* The pieces of a SentencePiece vocabulary that tokenizer.json has with byte_fallback, and scores by
+ * which they are joined in the same order. *in_front: a text gets a blank in front.
+ * DREY_ERR_UNSUPPORTED: it prepares texts otherwise. merged_pieces.c. */
+drey_status merged_pieces(token_list *t, const json_value *tokenizer, bool *in_front,
+                          drey_error *err);
 /* The name of the pre-tokenizer that tokenizer.json describes: pretokenizer_name.c. */
 drey_status pretokenizer_name(const json_value *tokenizer, const char **name, drey_error *err);
 /* Which tokens begin and end texts, whether they are added; the chat template: special_keys.c. */

@@ -242,15 +242,66 @@ def tokens_of(path, text):
                           check=True).stdout
 
 
+def same_tokens(source, out):
+    for text in ("The sky is blue.", " the  sky\n\tof\u00e9\U0001f43f", "<s> and</s>", "",
+                 "the others there and then, another there", "aaaaaaaaaa thethethe"):
+        if tokens_of(source, text.encode()) != tokens_of(out, text.encode()):
+            wrong("other tokens of", repr(text))
+
+
+def order_of_pieces(path):
+    """Those of several characters by their scores."""
+    keys = {name.decode(): value for name, kind, value in Gguf(path).keys}
+    tokens, types, scores = (keys[f"tokenizer.ggml.{name}"][1] for name in ("tokens", "token_type", "scores"))
+    return [token for score, token in sorted((-score, token) for token, kind, score in zip(tokens, types, scores)
+                                             if kind == 1 and len(token.decode()) > 1)]
+
+
+def merged_pieces(source):
+    """SentencePiece's tokens that are only in tokenizer.json."""
+    good, out = (os.path.join(tmp, name) for name in ("merged", "merged.gguf"))
+    make_folder(source, good, merged=True)
+    convert(good, out, "-q")
+    same_tokens(source, out)
+    if order_of_pieces(source) != order_of_pieces(out):
+        wrong("pieces are joined in another order")
+    spaces = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+    folder = os.path.join(tmp, "metaspace")
+    shutil.copytree(good, folder)
+    path = os.path.join(folder, "tokenizer.json")
+    with open(path) as file:
+        tokenizer = json.load(file)
+    tokenizer |= {"normalizer": None, "pre_tokenizer": spaces}
+    tokenizer["model"]["merges"] = [merge.split(" ") for merge in tokenizer["model"]["merges"]]
+    with open(path, "w") as file:
+        json.dump(tokenizer, file)
+    convert(folder, out, "--force", "-q")
+    same_tokens(source, out)
+    other = "in another way than SentencePiece"
+    for what, pattern, change in [
+            ("pieces that are cut before", other, lambda t: t.update(
+                pre_tokenizer={"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"})),
+            ("blanks that cut", other, lambda t: t.update(normalizer=None, pre_tokenizer=spaces | {"split": True})),
+            ("blanks twice", other, lambda t: t.update(pre_tokenizer=spaces)),
+            ("blanks that stay", other, lambda t: t.update(normalizer=None)),
+            ("texts in NFKC", other, lambda t: t.update(normalizer={"type": "NFKC"})),
+            ("merges without order", "no order of pieces", lambda t: t["model"]["merges"].append("t h")),
+            ("a merge into nothing", "no order of pieces", lambda t: t["model"]["merges"].append("t <s>")),
+            ("a merge of one", "is no pair of texts", lambda t: t["model"]["merges"].append("the")),
+            ("a token without a number", "has no number", lambda t: t["model"]["vocab"].update(x="y")),
+            ("no merges at all", "or no merges", lambda t: t["model"].update(merges=[])),
+    ]:
+        changed(good, what, pattern, "tokenizer.json", change)
+
+
 def sentencepiece():
     """SentencePiece's tokens; Q8_0; and files that were cut off."""
     source, good, out = (os.path.join(tmp, name) for name in ("words.gguf", "pieces", "pieces.gguf"))
     subprocess.run([make_toy, "--sentencepiece", source], check=True)
+    merged_pieces(source)
     make_folder(source, good)
     convert(good, out, "-q")
-    for text in ("The sky is blue.", " the  sky\n\tof\u00e9\U0001f43f", "<s> and</s>", ""):
-        if tokens_of(source, text.encode()) != tokens_of(out, text.encode()):
-            wrong("other tokens of", repr(text))
+    same_tokens(source, out)
     convert(good, out, "--type", "q8_0", "--force", "-q")
     if not text_of(out):
         wrong("no text in Q8_0")

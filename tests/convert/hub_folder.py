@@ -241,7 +241,7 @@ class Folder:
 
     # ---- The tokenizer ----
 
-    def tokenizer(self):
+    def tokenizer(self, merged):
         keys = self.keys
         tokens = [t.decode() for t in keys["tokenizer.ggml.tokens"][1]]
         types = keys["tokenizer.ggml.token_type"][1]
@@ -259,7 +259,10 @@ class Folder:
         if "tokenizer.chat_template" in keys:
             config["chat_template"] = keys["tokenizer.chat_template"].decode()
         if keys["tokenizer.ggml.model"] == b"llama":
-            return None, config, pieces(tokens, keys["tokenizer.ggml.scores"][1], types, added)
+            scores = keys["tokenizer.ggml.scores"][1]
+            if merged:
+                return merged_pieces(tokens, scores, types, added), config, None
+            return None, config, pieces(tokens, scores, types)
         last = max(i for i, kind in enumerate(types) if kind == 1)
         vocab = {t: i for i, (t, kind) in enumerate(zip(tokens[:last + 1], types)) if kind != 5}
         merges = [m.decode().split(" ") for m in keys["tokenizer.ggml.merges"][1]]
@@ -291,7 +294,7 @@ def varint(n):
     return out + bytes([n])
 
 
-def pieces(tokens, scores, types, added):
+def pieces(tokens, scores, types):
     """A SentencePiece vocabulary of BPE, without what is added to it at the end."""
     n = len(tokens)
     while n and types[n - 1] in (3, 4, 5):
@@ -302,6 +305,30 @@ def pieces(tokens, scores, types, added):
         piece += b"\x18" + varint(kind) if kind != 1 else b""
         out += b"\x0a" + varint(len(piece)) + piece
     return out + b"\x12\x05\x18\x02\x98\x02\x01"  # BPE, with bytes for what has no piece
+
+
+def merged_pieces(tokens, scores, types, added):
+    """The same as tokenizer.json: of each piece, by its score, all pairs that it is made of."""
+    words = {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if kind == 1}
+    merges = []
+    for word in sorted(words, key=lambda word: -scores[words[word]]):
+        cuts = [(word[:i], word[i:]) for i in range(1, len(word))]
+        merges += sorted((cut for cut in cuts if cut[0] in words and cut[1] in words),
+                         key=lambda cut: (words[cut[0]], words[cut[1]]))
+    steps = [{"type": "Prepend", "prepend": "\u2581"},
+             {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": i, "content": token, "special": True, "normalized": False, "single_word": False,
+                              "lstrip": False, "rstrip": False}
+                             for i, token in enumerate(tokens[:3])] + [t for t in added if t["id"] > 2],
+            "normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": None, "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+                {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+            "model": {"type": "BPE", "dropout": None, "unk_token": tokens[0], "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
+                      "vocab": {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if kind != 5},
+                      "merges": [" ".join(cut) for cut in merges]}}
 
 
 def q8_0_numbers(data):
@@ -361,11 +388,12 @@ def write(folder, name, value):
         json.dump(value, file)
 
 
-def make_folder(path, folder, n_parts=1):
+def make_folder(path, folder, n_parts=1, merged=False):
+    """merged: SentencePiece's pieces are in tokenizer.json."""
     source = Folder(Gguf(path))
     os.makedirs(folder, exist_ok=True)
     write(folder, "config.json", source.config())
-    tokenizer, config, model = source.tokenizer()
+    tokenizer, config, model = source.tokenizer(merged)
     write(folder, "tokenizer_config.json", config)
     if tokenizer:
         write(folder, "tokenizer.json", tokenizer)
