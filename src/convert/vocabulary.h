@@ -33,8 +33,8 @@ drey_status tokens_set(token_list *t, int64_t id, gguf_string text, int32_t type
 /* added_tokens of tokenizer.json, added_tokens_decoder of tokenizer_config.json. */
 drey_status tokens_add(token_list *t, const hub_folder *f, drey_error *err);
 
-/* The pieces of a SentencePiece vocabulary that tokenizer.json has with byte_fallback, and scores by
- * which they are joined in the same order. *in_front: a text gets a blank in front.
+/* The pieces of a SentencePiece vocabulary that tokenizer.json has with byte_fallback, and scores
+ * by which they are joined in the same order. *in_front: a text gets a blank in front.
  * DREY_ERR_UNSUPPORTED: it prepares texts otherwise. merged_pieces.c. */
 drey_status merged_pieces(token_list *t, const json_value *tokenizer, bool *in_front,
                           drey_error *err);
