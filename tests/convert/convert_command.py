@@ -17,7 +17,7 @@ from gguf_file import Gguf  # noqa: E402
 from hub_folder import MXFP4, TYPES, make_folder  # noqa: E402
 
 TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
-        "gpt2", "yarn", "qwen3moe", "olmoe", "granitemoe", "granitemoe-shared", "gpt-oss", "gpt-oss-yarn", "mxfp4"]
+        "gpt2", "yarn", "qwen3moe", "olmoe", "granitemoe", "granitemoe-shared", "gpt-oss", "mxfp4", "gpt-oss-yarn"]
 # What the files' writers choose, and what is said in another way or is a default.
 OTHER = {"general.name", "general.type", "general.file_type", "general.quantization_version",
          "tokenizer.ggml.token_type", "tokenizer.ggml.scores"}

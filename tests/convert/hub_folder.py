@@ -186,22 +186,24 @@ class Folder:
                     continue
                 gate, up, down = ([places[full][0], *self.read(*places[full])] for full in
                                   (f"blk.{layer}.ffn_{role}{ending}" for role in ("gate", "up", "down")))
-                n_experts = gate[0][-1] if "exps" in ending else 1
-                both = joined(gate[3], up[3], n_experts, gate[0][0 if ending == "_exps.bias" else 1], alternate)
-                row = 0 if ending == "_exps.bias" else 1
-                dims = [2 * n if i == row else n for i, n in enumerate(gate[0])]
-                for name, dims, data in (names[0], dims, both), (names[1], down[0], down[3]):
-                    name = f"model.layers.{layer}.{name}"
-                    if gate[1] == "U8":
-                        shape = [*dims[:0:-1], dims[0] // 32]
-                        yield f"{name}_blocks", "U8", [*shape, 16], unpacked(data)
-                        yield f"{name}_scales", "U8", shape, data[::17]
-                    elif alternate and ending == "_exps.weight":
-                        step = len(data) // dims[2]
-                        yield name, gate[1], [dims[2], dims[0], dims[1]], b"".join(
-                            turned(data[i:i + step], gate[2], dims[:2]) for i in range(0, len(data), step))
-                    else:
-                        yield name, gate[1], dims[::-1], data
+                row = 0 if ending.endswith("bias") else 1  # which of the dimensions are rows
+                wide = [2 * n if i == row else n for i, n in enumerate(gate[0])]
+                both = joined(gate[3], up[3], gate[0][-1] if "exps" in ending else 1, gate[0][row], alternate)
+                for name, dims, data in (names[0], wide, both), (names[1], down[0], down[3]):
+                    yield from self.as_published(f"model.layers.{layer}.{name}", dims, *gate[1:3], data)
+
+    def as_published(self, name, dims, kind, size, data):
+        """gpt-oss has blocks without their scales, or its matrices turned."""
+        if kind == "U8":
+            shape = [*dims[:0:-1], dims[0] // 32]
+            yield f"{name}_blocks", kind, [*shape, 16], unpacked(data)
+            yield f"{name}_scales", kind, shape, data[::17]
+        elif self.arch == "gpt-oss" and len(dims) == 3:
+            step = len(data) // dims[2]
+            yield name, kind, [dims[2], *dims[:2]], b"".join(turned(data[i:i + step], size, dims[:2])
+                                                             for i in range(0, len(data), step))
+        else:
+            yield name, kind, dims[::-1], data
 
     def tensors(self):
         """(name, type, shape, bytes) of each."""
