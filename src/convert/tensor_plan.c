@@ -323,12 +323,12 @@ static drey_status add_blocks(const planner *p, made_tensor *t, const char *name
 static drey_status find_slice(const planner *p, const fused_role *r, const safetensor *from,
                               row_slice *out)
 {
+    static const int32_t n_dims[] = {
+        [FUSED_ROWS] = 3, [FUSED_TURNED] = 3, [FUSED_NUMBERS] = 2, [FUSED_MXFP4] = 4};
     const int64_t *d = from->dims;
-    const int32_t n = from->n_dims, want = r->form == FUSED_MXFP4     ? 4
-                                           : r->form == FUSED_NUMBERS ? 2
-                                                                      : 3;
+    const int32_t n = from->n_dims;
     const bool alone = r->form == FUSED_ROWS && n == 2;
-    if (n != want && !alone)
+    if (n != n_dims[r->form] && !alone)
         FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s has %d dimensions, which is not converted",
              from->name, n);
     if (alone)

@@ -1,7 +1,7 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
  * make_toy --t5 PATH ... and --bart PATH ... write models with an encoder, make_toy --sentencepiece
  * PATH ... one with SentencePiece's tokens, make_toy --gpt-oss PATH ... one with the types of
- * published gpt-oss (experts in MXFP4, the others in BF16), make_toy --damage PATH TENSOR puts a NaN
+ * published gpt-oss (experts in MXFP4, others in BF16), make_toy --damage PATH TENSOR puts a NaN
  * into one, make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or
  * NOISE agree often enough to be target and draft. With DREY_TEST_EXPERTS in the environment they
  * are mixtures of experts. */
