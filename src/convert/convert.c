@@ -22,7 +22,7 @@ static const struct {
     uint32_t type, file_type;
 } types[] = {
     {"f16", TYPE_F16, 1}, {"bf16", TYPE_BF16, 32}, {"f32", TYPE_F32, 0}, {"q8_0", TYPE_Q8_0, 7}};
-enum { N_TYPES = sizeof types / sizeof *types };
+enum { N_TYPES = sizeof types / sizeof *types, MOSTLY_MXFP4 = 38 };
 
 typedef struct conversion {
     const drey_convert_options *options;
@@ -105,7 +105,8 @@ static void put_general(conversion *c)
     new_gguf_text(&c->file, "general.type", "model");
     if (*name)
         new_gguf_text(&c->file, "general.name", name);
-    new_gguf_u32(&c->file, "general.file_type", types[c->type].file_type);
+    bool packed = folder_is_mxfp4(&c->folder) && types[c->type].type != TYPE_Q8_0;
+    new_gguf_u32(&c->file, "general.file_type", packed ? MOSTLY_MXFP4 : types[c->type].file_type);
     new_gguf_u32(&c->file, "general.quantization_version", 2);
     free(real);
 }

@@ -11,7 +11,8 @@
 #define BART                                                                                       \
     .arch = "bart", .naming = NAMING_BART, .activation = "gelu", .pre = "gpt-2", .encoder = true,  \
     .adds_ends = true, .skipped_positions = 2
-#define QWEN2 .activation = "silu", .window = WINDOW_NEVER
+#define QWEN2   .activation = "silu", .window = WINDOW_NEVER
+#define GRANITE .activation = "silu", .permuted = true, .head_width = true, .scales = true
 
 static const family families[] = {
     {.name = "LlamaForCausalLM",
@@ -37,12 +38,17 @@ static const family families[] = {
     {.name = "Qwen2MoeForCausalLM", .arch = "qwen2moe", QWEN2},
     {.name = "Qwen3MoeForCausalLM", .arch = "qwen3moe", QWEN2, .normed_experts = true},
     {.name = "OlmoeForCausalLM", .arch = "olmoe", .activation = "silu"},
-    {.name = "GraniteForCausalLM",
-     .arch = "granite",
+    {.name = "GraniteForCausalLM", .arch = "granite", GRANITE},
+    {.name = "GraniteMoeForCausalLM", .arch = "granitemoe", GRANITE, .normed_experts = true},
+    {.name = "GraniteMoeSharedForCausalLM", .arch = "granitemoe", GRANITE, .normed_experts = true},
+    {.name = "GptOssForCausalLM",
+     .arch = "gpt-oss",
+     .naming = NAMING_GPT_OSS,
      .activation = "silu",
-     .permuted = true,
-     .head_width = true,
-     .scales = true},
+     .window = WINDOW_STATED,
+     .local_period = 2,
+     .normed_experts = true,
+     .exact_yarn = true},
     {.name = "Gemma2ForCausalLM",
      .arch = "gemma2",
      .naming = NAMING_GEMMA,
@@ -84,20 +90,33 @@ static const char *family_names(char *out, size_t capacity)
     return out;
 }
 
+bool folder_is_mxfp4(const hub_folder *f)
+{
+    return json_member_is(config_find(f, "quantization_config"), "quant_method", "mxfp4");
+}
+
+static drey_status check_quantised(const family *a, const hub_folder *f, drey_error *err)
+{
+    const json_value *how = config_find(f, "quantization_config");
+    const char *method = json_member_text(how, "quant_method");
+    if (!how || (a->naming == NAMING_GPT_OSS && folder_is_mxfp4(f)))
+        return DREY_OK;
+    FAIL(err, DREY_ERR_UNSUPPORTED,
+         "the model is quantised already (quantization_config of config.json: %.20s); fetch the "
+         "one in BF16 or F16 that it was made of",
+         method ? method : "no quant_method");
+}
+
 drey_status family_find(const family **out, const hub_folder *f, drey_error *err)
 {
     const json_value *list = json_member_array(f->config.root, "architectures");
     const json_value *first = list ? list->first : NULL;
     if (!first || first->type != JSON_STRING)
         FAIL(err, DREY_ERR_FORMAT, "config.json names no architecture (architectures)");
-    if (config_find(f, "quantization_config"))
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the model is quantised already (quantization_config of config.json); fetch the one "
-             "in BF16 or F16 that it was made of");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strcmp(families[i].name, first->text) == 0) {
             *out = &families[i];
-            return DREY_OK;
+            return check_quantised(*out, f, err);
         }
     FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not converted (%s are)",
          gguf_printable((char[48]){0}, 48, first->text, first->n),
@@ -122,7 +141,7 @@ static drey_status put_int(const keys *k, const char *names, const char *suffix,
 
 static drey_status put_sizes(const keys *k, drey_error *err)
 {
-    bool gpt2 = k->family->naming == NAMING_GPT2;
+    bool gpt2 = k->family->naming == NAMING_GPT2, gemma = k->family->naming == NAMING_GEMMA;
     int64_t value;
     bool there;
     TRY(put_int(k, "num_hidden_layers|n_layer", "block_count", 1, true, err));
@@ -142,7 +161,7 @@ static drey_status put_sizes(const keys *k, drey_error *err)
         TRY(put_int(k, "intermediate_size", "feed_forward_length", 1, true, err));
     }
     if (!k->family->scales) { /* granite has no heads of another width */
-        bool needed = k->family->naming == NAMING_GEMMA;
+        bool needed = gemma || k->family->naming == NAMING_GPT_OSS;
         TRY(put_int(k, "head_dim", "attention.key_length", 1, needed, err));
         TRY(put_int(k, "head_dim", "attention.value_length", 1, needed, err));
     }
@@ -181,9 +200,11 @@ static drey_status put_experts(const keys *k, drey_error *err)
         return DREY_OK;
     keys_u32(k, "expert_count", (uint32_t)n);
     TRY(put_int(k, "num_experts_per_tok", "expert_used_count", 1, true, err));
-    TRY(put_int(k, "moe_intermediate_size", "expert_feed_forward_length", 1, false, err));
-    TRY(put_int(k, "shared_expert_intermediate_size", "expert_shared_feed_forward_length", 1, false,
-                err));
+    const char *width =
+        k->family->naming == NAMING_GPT_OSS ? "intermediate_size" : "moe_intermediate_size";
+    TRY(put_int(k, width, "expert_feed_forward_length", 1, false, err));
+    TRY(put_int(k, "shared_expert_intermediate_size|shared_intermediate_size",
+                "expert_shared_feed_forward_length", 1, false, err));
     TRY(config_int(k->folder, "decoder_sparse_step", 0, INT32_MAX, &step, &there, err));
     const json_value *dense = config_find(k->folder, "mlp_only_layers");
     if ((there && step != 1) || (dense && dense->n > 0))
@@ -290,6 +311,11 @@ static drey_status check_activation(const keys *k, drey_error *err)
              "the model's activation is \"%.40s\", where drey computes "
              "such a model with \"%s\"",
              name, k->family->activation);
+    double limit = config_number(k->folder, "swiglu_limit");
+    if (!isnan(limit) && (limit != 7 || k->family->naming != NAMING_GPT_OSS))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "swiglu_limit is %g, which drey does not compute for architecture %s", limit,
+             k->family->arch);
     if (!isnan(config_number(k->folder, "clip_qkv")))
         FAIL(err, DREY_ERR_UNSUPPORTED, "config.json has clip_qkv, which drey does not compute");
     return DREY_OK;

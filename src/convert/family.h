@@ -11,6 +11,7 @@ typedef enum naming {
     NAMING_LLAMA,
     NAMING_GEMMA,
     NAMING_GPT2,
+    NAMING_GPT_OSS,
     NAMING_T5, /* of the encoder; the decoder's is the next one */
     NAMING_T5_DECODER,
     NAMING_BART,
@@ -38,6 +39,7 @@ typedef struct family {
     bool head_width;   /* head_dim becomes rope.dimension_count */
     bool scales;       /* granite's */
     bool normed_experts; /* what GGUF's readers assume of the experts' weights */
+    bool exact_yarn;     /* the ends of YaRN's blend are not rounded to whole pairs */
     bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
     bool encoder;        /* an encoder reads the prompt */
     bool plain_head;     /* logits are not scaled, whatever config.json says of the embedding */
@@ -47,6 +49,9 @@ typedef struct family {
 
 /* DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
 drey_status family_find(const family **out, const hub_folder *f, drey_error *err);
+
+/* Whether experts are in MXFP4 (quantization_config). */
+bool folder_is_mxfp4(const hub_folder *f);
 
 /* RoPE factors of a model, tensors of the file. */
 typedef struct rope_factors {

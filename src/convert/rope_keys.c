@@ -71,6 +71,8 @@ static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
     *r = (rotation){.all = rope};
     if (json_member(rope, "full_attention"))
         r->all = json_member(rope, "full_attention");
+    if (!rope && k->family->exact_yarn) /* whose default is not "none" */
+        FAIL(err, DREY_ERR_FORMAT, "config.json has no rope_scaling");
     r->type = type_of(r->all);
     r->base = number_or(r->all, "rope_theta", config_number(f, "rope_theta"));
     if (isnan(r->base) && strcmp(k->family->arch, "gemma3") == 0)
@@ -168,6 +170,19 @@ static void put_if(const keys *k, const rotation *r, const char *member, const c
         keys_f32(k, suffix, value);
 }
 
+/* Between which frequencies YaRN blends. */
+static drey_status check_ends(const keys *k, const rotation *r, drey_error *err)
+{
+    bool rounded;
+    if (!json_member_bool(r->all, "truncate", &rounded))
+        rounded = true;
+    if (rounded == k->family->exact_yarn)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "truncate of rope_scaling is %s, which drey does not compute for architecture %s",
+             rounded ? "true" : "false", k->family->arch);
+    return DREY_OK;
+}
+
 static drey_status put_scaling(const keys *k, const rotation *r,
                                rope_factors out[MOST_ROPE_FACTORS], drey_error *err)
 {
@@ -185,6 +200,7 @@ static drey_status put_scaling(const keys *k, const rotation *r,
         keys_text(k, "rope.scaling.type", "linear");
         keys_f32(k, "rope.scaling.factor", factor);
     } else if (strcmp(r->type, "yarn") == 0 && known) {
+        TRY(check_ends(k, r, err));
         keys_text(k, "rope.scaling.type", "yarn");
         keys_f32(k, "rope.scaling.factor", factor);
         keys_u32(k, "rope.scaling.original_context_length", (uint32_t)r->original_context);

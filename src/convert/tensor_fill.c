@@ -154,12 +154,17 @@ typedef struct piece_shape {
     bool copied;  /* bytes stay as they are */
 } piece_shape;
 
+static bool is_copied(const made_tensor *t, const safetensor *from)
+{
+    bool same = (from->type == NUMBER_F16 && t->type == TYPE_F16) ||
+                (from->type == NUMBER_BF16 && t->type == TYPE_BF16);
+    return same && t->n_heads == 0 && t->added == 0;
+}
+
 static piece_shape shape_of(const made_tensor *t, const safetensor *from)
 {
     piece_shape s = {.n_rows = from->dims[0], .n_columns = from->n_dims > 1 ? from->dims[1] : 1};
-    bool same = (from->type == NUMBER_F16 && t->type == TYPE_F16) ||
-                (from->type == NUMBER_BF16 && t->type == TYPE_BF16);
-    s.copied = same && t->n_heads == 0 && t->added == 0;
+    s.copied = is_copied(t, from);
     int64_t rows = max_i64(1, piece_bytes / (4 * s.n_columns));
     if (from->n_dims == 1 && t->n_heads == 0) {
         s.n_columns = s.n_rows;
@@ -197,24 +202,110 @@ static drey_status fill_piece(tensor_filler *f, const made_tensor *t, const tens
     return DREY_OK;
 }
 
-/* The folder has [columns][rows]. */
+/* The folder has groups of [columns][rows]. */
 static drey_status fill_turned(tensor_filler *f, const made_tensor *t, const tensor_piece *piece,
                                gguf_sink *sink, drey_error *err)
 {
     const safetensor *from = piece->from;
     const kernel_table *kernels = kernel_select(NULL);
-    const int64_t n_columns = t->dims[0], n_rows = t->dims[1];
+    const row_slice s = t->slice;
     const size_t number = number_bytes(from->type);
-    TRY(grow_all(f, from->n_bytes + (uint64_t)n_columns * number, (uint64_t)n_columns,
-                 (uint64_t)n_columns * 4, err));
-    uint8_t *row = f->raw + from->n_bytes;
-    TRY(folder_read(f->folder, piece->part, from->offset, from->n_bytes, f->raw, err));
-    for (int64_t r = 0; r < n_rows; r++) {
-        for (int64_t c = 0; c < n_columns; c++)
-            memcpy(row + (size_t)c * number, f->raw + (size_t)(c * n_rows + r) * number, number);
-        decode(kernels, from->type, f->rows, row, n_columns);
-        TRY(put_rows(f, t, sink, n_columns, err));
+    const uint64_t n_bytes = from->n_bytes / (uint64_t)s.n_groups;
+    TRY(grow_all(f, n_bytes + (uint64_t)s.n_columns * number, (uint64_t)s.n_columns,
+                 (uint64_t)s.n_columns * 4, err));
+    uint8_t *row = f->raw + n_bytes;
+    for (int64_t g = 0; g < s.n_groups; g++) {
+        TRY(folder_read(f->folder, piece->part, from->offset + (uint64_t)g * n_bytes, n_bytes,
+                        f->raw, err));
+        for (int64_t r = s.first; r < s.first + s.n * s.step; r += s.step) {
+            for (int64_t c = 0; c < s.n_columns; c++)
+                memcpy(row + (size_t)c * number, f->raw + (size_t)(c * s.group_rows + r) * number,
+                       number);
+            decode(kernels, from->type, f->rows, row, s.n_columns);
+            TRY(put_rows(f, t, sink, s.n_columns, err));
+        }
     }
+    return DREY_OK;
+}
+
+/* ---- Rows of groups ---- */
+
+/* Rows [row, row + n) of those that a slice takes of group g: out gets them one after the other,
+ * and has room for n * step. */
+static drey_status read_taken(const tensor_filler *f, const tensor_piece *piece, const row_slice *s,
+                              int64_t row_bytes, int64_t g, int64_t row, int64_t n, uint8_t *out,
+                              drey_error *err)
+{
+    int64_t first = g * s->group_rows + s->first + row * s->step;
+    TRY(folder_read(f->folder, piece->part, piece->from->offset + (uint64_t)(first * row_bytes),
+                    (size_t)(((n - 1) * s->step + 1) * row_bytes), out, err));
+    for (int64_t i = 1; i < n && s->step > 1; i++)
+        memmove(out + i * row_bytes, out + i * s->step * row_bytes, (size_t)row_bytes);
+    return DREY_OK;
+}
+
+static int64_t rows_at_once(const row_slice *s)
+{
+    return min_i64(s->n, max_i64(1, piece_bytes / (4 * s->n_columns * s->step)));
+}
+
+static drey_status fill_slice(tensor_filler *f, const made_tensor *t, const tensor_piece *piece,
+                              gguf_sink *sink, drey_error *err)
+{
+    const safetensor *from = piece->from;
+    const row_slice *s = &t->slice;
+    const int64_t row_bytes = s->n_columns * (int64_t)number_bytes(from->type);
+    const int64_t most = rows_at_once(s);
+    const uint64_t n = (uint64_t)(most * s->n_columns);
+    TRY(grow_all(f, (uint64_t)(most * s->step * row_bytes), n, n * 4, err));
+    for (int64_t g = 0; g < s->n_groups; g++)
+        for (int64_t row = 0; row < s->n; row += most) {
+            int64_t n_rows = min_i64(most, s->n - row);
+            TRY(read_taken(f, piece, s, row_bytes, g, row, n_rows, f->raw, err));
+            if (is_copied(t, from)) {
+                TRY(put(f, t, sink, f->raw, (uint64_t)(n_rows * row_bytes), err));
+                continue;
+            }
+            decode(kernel_select(NULL), from->type, f->rows, f->raw, n_rows * s->n_columns);
+            TRY(put_rows(f, t, sink, n_rows * s->n_columns, err));
+        }
+    return DREY_OK;
+}
+
+/* A block of the file's MXFP4: the scale, and in byte i numbers i and i + 16, where the folder has
+ * 2 i and 2 i + 1. False: the scale is none. */
+static bool pack_block(uint8_t out[17], const uint8_t in[16], uint8_t scale)
+{
+    enum { NO_SCALE = 255 };
+    out[0] = scale;
+    for (int i = 0; i < 16; i++) {
+        int shift = i % 2 * 4;
+        out[1 + i] = (uint8_t)((in[i / 2] >> shift & 15) | (in[8 + i / 2] >> shift & 15) << 4);
+    }
+    return scale != NO_SCALE;
+}
+
+static drey_status fill_packed(tensor_filler *f, const made_tensor *t, gguf_sink *sink,
+                               drey_error *err)
+{
+    const tensor_piece *blocks = &f->plan->pieces[t->first_piece], *scales = blocks + 1;
+    const row_slice *s = &t->slice;
+    const int64_t row_blocks = s->n_columns / 32, most = rows_at_once(s);
+    const uint64_t n_most = (uint64_t)(most * s->step * row_blocks);
+    TRY(grow_all(f, n_most * (16 + 1), 0, n_most * 17, err));
+    uint8_t *scale = f->raw + n_most * 16;
+    for (int64_t g = 0; g < s->n_groups; g++)
+        for (int64_t row = 0; row < s->n; row += most) {
+            int64_t n_rows = min_i64(most, s->n - row), n = n_rows * row_blocks;
+            TRY(read_taken(f, blocks, s, row_blocks * 16, g, row, n_rows, f->raw, err));
+            TRY(read_taken(f, scales, s, row_blocks, g, row, n_rows, scale, err));
+            for (int64_t i = 0; i < n; i++)
+                if (!pack_block(f->out + 17 * i, f->raw + 16 * i, scale[i]))
+                    FAIL(err, DREY_ERR_FORMAT,
+                         "tensor %s has a scale that is none; fetch the model again",
+                         scales->from->name);
+            TRY(put(f, t, sink, f->out, (uint64_t)n * 17, err));
+        }
     return DREY_OK;
 }
 
@@ -224,9 +315,13 @@ drey_status tensor_fill(void *user, uint64_t i, gguf_sink *sink, drey_error *err
     const made_tensor *t = &f->plan->tensors[i];
     if (t->values)
         return put(f, t, sink, t->values, t->n_bytes, err);
+    if (t->packed)
+        return fill_packed(f, t, sink, err);
     for (int64_t p = 0; p < t->n_pieces; p++) {
         const tensor_piece *piece = &f->plan->pieces[t->first_piece + p];
-        TRY(t->turned ? fill_turned(f, t, piece, sink, err) : fill_piece(f, t, piece, sink, err));
+        TRY(t->turned               ? fill_turned(f, t, piece, sink, err)
+            : t->slice.n_groups > 0 ? fill_slice(f, t, piece, sink, err)
+                                    : fill_piece(f, t, piece, sink, err));
     }
     return DREY_OK;
 }

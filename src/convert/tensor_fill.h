@@ -1,6 +1,6 @@
 /* The bytes of the tensors that a file gets: read from the folder in pieces, changed, written in
  * the file's types. Memory: a piece of at most a MiB, or of one head's rows, in three forms; of
- * turned matrices (GPT-2) the whole. */
+ * turned matrices (GPT-2, gpt-oss in BF16) a whole one. */
 #pragma once
 
 #include "convert/tensor_plan.h"

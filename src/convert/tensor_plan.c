@@ -1,198 +1,12 @@
-/* Names of tensors, here and there: see tensor_plan.h.
- *
- * Folder: the names of Hugging Face transformers. File: those of llama.cpp
- * (gguf-py's constants). */
+/* From the names that a folder has to tensors of the file: see tensor_plan.h. */
 #include "convert/tensor_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert/tensor_names.h"
 #include "gguf/types.h"
-
-enum { HEADS_NONE, HEADS_Q, HEADS_K };
-enum { MOST_ENDS = 8 };
-
-typedef struct role {
-    const char *from, *to; /* after the layer's prefix; of experts with a %d */
-    int heads;             /* whose rows are permuted, where the family's are */
-    bool turned;
-} role;
-
-static const role llama_layer[] = {
-    {"input_layernorm.weight", "attn_norm.weight", 0, false},
-    {"self_attn.q_proj.weight", "attn_q.weight", HEADS_Q, false},
-    {"self_attn.q_proj.bias", "attn_q.bias", HEADS_Q, false},
-    {"self_attn.k_proj.weight", "attn_k.weight", HEADS_K, false},
-    {"self_attn.k_proj.bias", "attn_k.bias", HEADS_K, false},
-    {"self_attn.v_proj.weight", "attn_v.weight", 0, false},
-    {"self_attn.v_proj.bias", "attn_v.bias", 0, false},
-    {"self_attn.qkv_proj.weight", "attn_qkv.weight", 0, false},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight", 0, false},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight", 0, false},
-    {"self_attn.o_proj.weight", "attn_output.weight", 0, false},
-    {"self_attn.o_proj.bias", "attn_output.bias", 0, false},
-    {"post_attention_layernorm.weight", "ffn_norm.weight", 0, false},
-    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w1.weight", "ffn_gate_exps.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w3.weight", "ffn_up_exps.weight", 0, false},
-    {"block_sparse_moe.experts.%d.w2.weight", "ffn_down_exps.weight", 0, false},
-    {"mlp.gate.weight", "ffn_gate_inp.weight", 0, false},
-    {"mlp.experts.%d.gate_proj.weight", "ffn_gate_exps.weight", 0, false},
-    {"mlp.experts.%d.up_proj.weight", "ffn_up_exps.weight", 0, false},
-    {"mlp.experts.%d.down_proj.weight", "ffn_down_exps.weight", 0, false},
-    {"mlp.shared_expert_gate.weight", "ffn_gate_inp_shexp.weight", 0, false},
-    {"mlp.shared_expert.gate_proj.weight", "ffn_gate_shexp.weight", 0, false},
-    {"mlp.shared_expert.up_proj.weight", "ffn_up_shexp.weight", 0, false},
-    {"mlp.shared_expert.down_proj.weight", "ffn_down_shexp.weight", 0, false},
-    {"mlp.gate_proj.weight", "ffn_gate.weight", 0, false},
-    {"mlp.gate_proj.bias", "ffn_gate.bias", 0, false},
-    {"mlp.gate_up_proj.weight", "ffn_up.weight", 0, false},
-    {"mlp.up_proj.weight", "ffn_up.weight", 0, false},
-    {"mlp.up_proj.bias", "ffn_up.bias", 0, false},
-    {"mlp.down_proj.weight", "ffn_down.weight", 0, false},
-    {"mlp.down_proj.bias", "ffn_down.bias", 0, false},
-    {0}};
-
-/* The same, and what Gemma's layers have instead. */
-static const role gemma_layer[] = {
-    {"post_attention_layernorm.weight", "post_attention_norm.weight", 0, false},
-    {"pre_feedforward_layernorm.weight", "ffn_norm.weight", 0, false},
-    {"post_feedforward_layernorm.weight", "post_ffw_norm.weight", 0, false},
-    {0}};
-
-static const role gpt2_layer[] = {{"ln_1.weight", "attn_norm.weight", 0, false},
-                                  {"ln_1.bias", "attn_norm.bias", 0, false},
-                                  {"attn.c_attn.weight", "attn_qkv.weight", 0, true},
-                                  {"attn.c_attn.bias", "attn_qkv.bias", 0, false},
-                                  {"attn.c_proj.weight", "attn_output.weight", 0, true},
-                                  {"attn.c_proj.bias", "attn_output.bias", 0, false},
-                                  {"ln_2.weight", "ffn_norm.weight", 0, false},
-                                  {"ln_2.bias", "ffn_norm.bias", 0, false},
-                                  {"mlp.c_fc.weight", "ffn_up.weight", 0, true},
-                                  {"mlp.c_fc.bias", "ffn_up.bias", 0, false},
-                                  {"mlp.c_proj.weight", "ffn_down.weight", 0, true},
-                                  {"mlp.c_proj.bias", "ffn_down.bias", 0, false},
-                                  {0}};
-
-/* Of models with an encoder. */
-#define ROLE(from, to)                                                                             \
-    {                                                                                              \
-        from, to, 0, false                                                                         \
-    }
-#define WITH_BIAS(from, to) ROLE(from ".weight", to ".weight"), ROLE(from ".bias", to ".bias")
-
-/* Layers of T5: attention to itself, and then what the two halves have each. */
-static const role t5_layer[] = {
-    ROLE("layer.0.layer_norm.weight", "attn_norm.weight"),
-    ROLE("layer.0.SelfAttention.q.weight", "attn_q.weight"),
-    ROLE("layer.0.SelfAttention.k.weight", "attn_k.weight"),
-    ROLE("layer.0.SelfAttention.v.weight", "attn_v.weight"),
-    ROLE("layer.0.SelfAttention.o.weight", "attn_o.weight"),
-    ROLE("layer.0.SelfAttention.relative_attention_bias.weight", "attn_rel_b.weight"),
-    {0}};
-
-static const role t5_encoder[] = {ROLE("layer.1.layer_norm.weight", "ffn_norm.weight"),
-                                  ROLE("layer.1.DenseReluDense.wi.weight", "ffn_up.weight"),
-                                  ROLE("layer.1.DenseReluDense.wi_0.weight", "ffn_gate.weight"),
-                                  ROLE("layer.1.DenseReluDense.wi_1.weight", "ffn_up.weight"),
-                                  ROLE("layer.1.DenseReluDense.wo.weight", "ffn_down.weight"),
-                                  {0}};
-
-static const role t5_decoder[] = {
-    ROLE("layer.1.layer_norm.weight", "cross_attn_norm.weight"),
-    ROLE("layer.1.EncDecAttention.q.weight", "cross_attn_q.weight"),
-    ROLE("layer.1.EncDecAttention.k.weight", "cross_attn_k.weight"),
-    ROLE("layer.1.EncDecAttention.v.weight", "cross_attn_v.weight"),
-    ROLE("layer.1.EncDecAttention.o.weight", "cross_attn_o.weight"),
-    ROLE("layer.1.EncDecAttention.relative_attention_bias.weight", "cross_attn_rel_b.weight"),
-    ROLE("layer.2.layer_norm.weight", "ffn_norm.weight"),
-    ROLE("layer.2.DenseReluDense.wi.weight", "ffn_up.weight"),
-    ROLE("layer.2.DenseReluDense.wi_0.weight", "ffn_gate.weight"),
-    ROLE("layer.2.DenseReluDense.wi_1.weight", "ffn_up.weight"),
-    ROLE("layer.2.DenseReluDense.wo.weight", "ffn_down.weight"),
-    {0}};
-
-static const role bart_layer[] = {WITH_BIAS("self_attn.q_proj", "attn_q"),
-                                  WITH_BIAS("self_attn.k_proj", "attn_k"),
-                                  WITH_BIAS("self_attn.v_proj", "attn_v"),
-                                  WITH_BIAS("self_attn.out_proj", "attn_o"),
-                                  WITH_BIAS("self_attn_layer_norm", "attn_norm"),
-                                  WITH_BIAS("fc1", "ffn_up"),
-                                  WITH_BIAS("fc2", "ffn_down"),
-                                  WITH_BIAS("final_layer_norm", "ffn_norm"),
-                                  {0}};
-
-static const role bart_decoder[] = {WITH_BIAS("encoder_attn.q_proj", "cross_attn_q"),
-                                    WITH_BIAS("encoder_attn.k_proj", "cross_attn_k"),
-                                    WITH_BIAS("encoder_attn.v_proj", "cross_attn_v"),
-                                    WITH_BIAS("encoder_attn.out_proj", "cross_attn_o"),
-                                    WITH_BIAS("encoder_attn_layer_norm", "cross_attn_norm"),
-                                    {0}};
-
-/* Encoder and decoder have one embedding, which a folder may have by any of these names, or more
- * than once. T5's is the head as well, where the folder has no other. */
-#define SHARED(to)                                                                                 \
-    ROLE("shared.weight", to), ROLE("encoder.embed_tokens.weight", to),                            \
-        ROLE("decoder.embed_tokens.weight", to)
-
-static const struct {
-    role ends[MOST_ENDS]; /* before and after the layers */
-    const char *layer;    /* the prefix of one */
-    const role *layer_roles, *instead;
-    const char *to; /* in front of a layer's names in the file; NULL: nothing */
-} schemes[] = {
-    [NAMING_LLAMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
-                       {"model.norm.weight", "output_norm.weight", 0, false},
-                       {"lm_head.weight", "output.weight", 0, false},
-                       {"lm_head.bias", "output.bias", 0, false}},
-                      "model.layers",
-                      llama_layer,
-                      NULL,
-                      NULL},
-    [NAMING_GEMMA] = {{{"model.embed_tokens.weight", "token_embd.weight", 0, false},
-                       {"model.norm.weight", "output_norm.weight", 0, false},
-                       {"lm_head.weight", "output.weight", 0, false}},
-                      "model.layers",
-                      llama_layer,
-                      gemma_layer,
-                      NULL},
-    [NAMING_GPT2] = {{{"wte.weight", "token_embd.weight", 0, false},
-                      {"wpe.weight", "position_embd.weight", 0, false},
-                      {"ln_f.weight", "output_norm.weight", 0, false},
-                      {"ln_f.bias", "output_norm.bias", 0, false},
-                      {"lm_head.weight", "output.weight", 0, false}},
-                     "h",
-                     gpt2_layer,
-                     NULL,
-                     NULL},
-    [NAMING_T5] = {{SHARED("token_embd.weight"),
-                    ROLE("encoder.final_layer_norm.weight", "enc.output_norm.weight"),
-                    ROLE("lm_head.weight", "output.weight"), SHARED("output.weight")},
-                   "encoder.block",
-                   t5_layer,
-                   t5_encoder,
-                   "enc."},
-    [NAMING_T5_DECODER] = {{ROLE("decoder.final_layer_norm.weight", "dec.output_norm.weight")},
-                           "decoder.block",
-                           t5_layer,
-                           t5_decoder,
-                           "dec."},
-    [NAMING_BART] = {{SHARED("token_embd.weight"), ROLE("lm_head.weight", "output.weight"),
-                      ROLE("final_logits_bias", "output.bias"),
-                      ROLE("encoder.embed_positions.weight", "enc.position_embd.weight"),
-                      WITH_BIAS("encoder.layernorm_embedding", "enc.token_embd_norm")},
-                     "encoder.layers",
-                     bart_layer,
-                     NULL,
-                     "enc."},
-    [NAMING_BART_DECODER] = {{ROLE("decoder.embed_positions.weight", "dec.position_embd.weight"),
-                              WITH_BIAS("decoder.layernorm_embedding", "dec.token_embd_norm")},
-                             "decoder.layers",
-                             bart_layer,
-                             bart_decoder,
-                             "dec."},
-};
 
 typedef struct planner {
     tensor_plan *plan;
@@ -222,7 +36,7 @@ static bool stays_f32(const made_tensor *t)
 
 static void set_type(const planner *p, made_tensor *t)
 {
-    t->type = stays_f32(t) ? TYPE_F32 : p->type;
+    t->type = t->packed ? TYPE_MXFP4 : stays_f32(t) ? TYPE_F32 : p->type;
     if (t->dims[0] % type_find(t->type)->block_elements != 0)
         t->type = TYPE_F16;
     t->n_bytes = (uint64_t)type_row_bytes(type_find(t->type), t->dims[0]);
@@ -246,17 +60,9 @@ static drey_status add_tensor(const planner *p, const made_tensor *t)
     return DREY_OK;
 }
 
-static drey_status add_piece(const planner *p, made_tensor *t, const char *name, bool *there)
+static drey_status keep_piece(const planner *p, made_tensor *t, safetensor *from, int32_t part)
 {
     tensor_plan *plan = p->plan;
-    int32_t part = 0;
-    safetensor *from = folder_find(p->folder, name, &part);
-    *there = from != NULL;
-    if (!from)
-        return DREY_OK;
-    if (from->type == NUMBER_OTHER)
-        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where F32, F16 and BF16 are converted",
-             name, from->type_name);
     if (plan->n_pieces == plan->piece_capacity) {
         int64_t capacity = 2 * plan->piece_capacity + 64;
         tensor_piece *grown = realloc(plan->pieces, (size_t)capacity * sizeof *grown);
@@ -265,15 +71,28 @@ static drey_status add_piece(const planner *p, made_tensor *t, const char *name,
         plan->pieces = grown;
         plan->piece_capacity = capacity;
     }
-    const tensor_piece *first = &plan->pieces[t->first_piece];
-    if (t->n_pieces > 0 && (from->n_dims != first->from->n_dims ||
-                            memcmp(from->dims, first->from->dims, sizeof from->dims) != 0))
-        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has another shape than that of the first expert",
-             name);
     from->taken = true;
     plan->pieces[plan->n_pieces++] = (tensor_piece){from, part};
     t->n_pieces++;
     return DREY_OK;
+}
+
+static drey_status add_piece(const planner *p, made_tensor *t, const char *name, bool *there)
+{
+    int32_t part = 0;
+    safetensor *from = folder_find(p->folder, name, &part);
+    *there = from != NULL;
+    if (!from)
+        return DREY_OK;
+    if (from->type == NUMBER_OTHER)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where F32, F16 and BF16 are converted",
+             name, from->type_name);
+    const tensor_piece *first = t->n_pieces > 0 ? &p->plan->pieces[t->first_piece] : NULL;
+    if (first && (from->n_dims != first->from->n_dims ||
+                  memcmp(from->dims, first->from->dims, sizeof from->dims) != 0))
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has another shape than that of the first expert",
+             name);
+    return keep_piece(p, t, from, part);
 }
 
 /* Rows of heads change places in pairs. */
@@ -325,6 +144,8 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
              name, first->n_dims);
     for (int32_t i = 0; i < first->n_dims; i++)
         t.dims[t.n_dims++] = first->dims[r->turned ? i : first->n_dims - 1 - i];
+    if (r->turned)
+        t.slice = (row_slice){1, first->dims[1], first->dims[0], 0, 1, first->dims[1]};
     if (experts)
         t.dims[t.n_dims++] = t.n_pieces;
     snprintf(t.name, sizeof t.name, "%s", to);
@@ -339,31 +160,123 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     return add_tensor(p, &t);
 }
 
+/* ---- A part of a fused one ---- */
+
+/* Bytes, which mean numbers only together with others. */
+static drey_status add_bytes(const planner *p, made_tensor *t, const char *name,
+                             const safetensor **out)
+{
+    int32_t part = 0;
+    safetensor *from = folder_find(p->folder, name, &part);
+    if (!from)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s is missing; fetch the model again", name);
+    if (strcmp(from->type_name, "U8") != 0)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s is %s, where MXFP4 has U8", name,
+             from->type_name);
+    *out = from;
+    return keep_piece(p, t, from, part);
+}
+
+/* Blocks of 32 numbers in 16 bytes, each with a scale. */
+static drey_status add_blocks(const planner *p, made_tensor *t, const char *name)
+{
+    const safetensor *blocks, *scales;
+    char other[SAFETENSORS_MOST_NAME];
+    snprintf(other, sizeof other, "%.*s_scales", (int)(strlen(name) - strlen(FUSED_BLOCKS)), name);
+    TRY(add_bytes(p, t, name, &blocks));
+    TRY(add_bytes(p, t, other, &scales));
+    if (scales->n_dims != 3 || blocks->n_dims != 4 || blocks->dims[3] != 16 ||
+        memcmp(scales->dims, blocks->dims, 3 * sizeof *blocks->dims) != 0)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensors %s and %s do not have the shapes of MXFP4",
+             blocks->name, scales->name);
+    return DREY_OK;
+}
+
+static drey_status find_slice(const planner *p, const fused_role *r, const safetensor *from,
+                              row_slice *out)
+{
+    static const int32_t n_dims[] = {
+        [FUSED_ROWS] = 3, [FUSED_TURNED] = 3, [FUSED_NUMBERS] = 2, [FUSED_MXFP4] = 4};
+    const int64_t *d = from->dims;
+    const int32_t n = from->n_dims;
+    const bool alone = r->form == FUSED_ROWS && n == 2;
+    if (n != n_dims[r->form] && !alone)
+        FAIL(p->err, DREY_ERR_UNSUPPORTED, "tensor %s has %d dimensions, which is not converted",
+             from->name, n);
+    if (alone)
+        *out = (row_slice){1, d[0], d[1], 0, 1, d[0]};
+    else if (r->form == FUSED_TURNED)
+        *out = (row_slice){d[0], d[2], d[1], 0, 1, d[2]};
+    else
+        *out = (row_slice){d[0], d[1], n == 2 ? 1 : n == 3 ? d[2] : 32 * d[2], 0, 1, d[1]};
+    if (!alone && out->n_groups != p->n_experts)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has %lld experts, and config.json %lld",
+             from->name, (long long)out->n_groups, (long long)p->n_experts);
+    if (r->rows == ROWS_ALL)
+        return DREY_OK;
+    if (out->group_rows % 2 != 0)
+        FAIL(p->err, DREY_ERR_FORMAT, "tensor %s has %lld rows, which are not gate and up",
+             from->name, (long long)out->group_rows);
+    out->n = out->group_rows / 2;
+    out->step = r->rows == ROWS_EVEN || r->rows == ROWS_ODD ? 2 : 1;
+    out->first = r->rows == ROWS_ODD ? 1 : r->rows == ROWS_SECOND ? out->n : 0;
+    return DREY_OK;
+}
+
+/* Nothing, where the folder has none. */
+static drey_status plan_fused(const planner *p, const fused_role *r, const char *from,
+                              const char *to)
+{
+    made_tensor t = {.first_piece = p->plan->n_pieces,
+                     .turned = r->form == FUSED_TURNED,
+                     .packed = r->form == FUSED_MXFP4};
+    int32_t part;
+    bool there;
+    if (!folder_find(p->folder, from, &part))
+        return DREY_OK;
+    TRY(t.packed ? add_blocks(p, &t, from) : add_piece(p, &t, from, &there));
+    TRY(find_slice(p, r, p->plan->pieces[t.first_piece].from, &t.slice));
+    if (r->form != FUSED_NUMBERS)
+        t.dims[t.n_dims++] = t.slice.n_columns;
+    t.dims[t.n_dims++] = t.slice.n;
+    if (p->plan->pieces[t.first_piece].from->n_dims > t.n_dims || r->form == FUSED_NUMBERS)
+        t.dims[t.n_dims++] = t.slice.n_groups;
+    snprintf(t.name, sizeof t.name, "%s", to);
+    return add_tensor(p, &t);
+}
+
 /* ---- All of them ---- */
 
 /* Instead of this one there is another. */
-static bool is_replaced(const role *r, const role *instead)
+static bool is_replaced(const role *r, const role *own)
 {
-    for (; instead && instead->from; instead++)
-        if (strcmp(instead->from, r->from) == 0)
+    for (; own && own->from; own++)
+        if (strcmp(own->from, r->from) == 0)
             return true;
     return false;
 }
 
 static drey_status plan_layer(const planner *p, const char *prefix, naming n, int64_t layer)
 {
-    const role *lists[] = {schemes[n].layer_roles, schemes[n].instead};
-    const char *front = schemes[n].to ? schemes[n].to : "";
-    char from[SAFETENSORS_MOST_NAME], to[64];
+    const naming_scheme *names = &naming_schemes[n];
+    const role *lists[] = {names->layer_roles, names->own};
+    char layer_from[SAFETENSORS_MOST_NAME], layer_to[32], from[SAFETENSORS_MOST_NAME], to[64];
+    snprintf(layer_from, sizeof layer_from, "%s%s.%lld.", prefix, names->layer, (long long)layer);
+    snprintf(layer_to, sizeof layer_to, "%sblk.%lld.", names->to ? names->to : "",
+             (long long)layer);
     for (int i = 0; i < 2; i++)
         for (const role *r = lists[i]; r && r->from; r++) {
             if (i == 0 && is_replaced(r, lists[1]))
                 continue;
-            snprintf(from, sizeof from, "%s%s.%lld.%s", prefix, schemes[n].layer, (long long)layer,
-                     r->from);
-            snprintf(to, sizeof to, "%sblk.%lld.%s", front, (long long)layer, r->to);
+            snprintf(from, sizeof from, "%s%s", layer_from, r->from);
+            snprintf(to, sizeof to, "%s%s", layer_to, r->to);
             TRY(plan_role(p, r, from, to));
         }
+    for (const fused_role *r = fused_roles; r->from; r++) {
+        snprintf(from, sizeof from, "%s%s", layer_from, r->from);
+        snprintf(to, sizeof to, "%s%s", layer_to, r->to);
+        TRY(plan_fused(p, r, from, to));
+    }
     return DREY_OK;
 }
 
@@ -449,7 +362,7 @@ static drey_status plan_ends(const planner *p, const char *prefix, naming n, int
 {
     char from[SAFETENSORS_MOST_NAME];
     for (int i = first; i < last; i++) {
-        const role *r = &schemes[n].ends[i];
+        const role *r = &naming_schemes[n].ends[i];
         if (!r->from || is_planned(p, r->to))
             continue;
         bool bias = strcmp(r->from, "final_logits_bias") == 0, dropped = false;

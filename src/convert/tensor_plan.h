@@ -9,6 +9,13 @@ typedef struct tensor_piece {
     int32_t part;
 } tensor_piece;
 
+/* Rows of a tensor of the folder that is [n_groups][group_rows][n_columns], or of a turned one
+ * [n_groups][n_columns][group_rows]: of each group n, every step'th from `first` on. */
+typedef struct row_slice {
+    int64_t n_groups, group_rows, n_columns;
+    int64_t first, step, n;
+} row_slice;
+
 typedef struct made_tensor {
     char name[64];
     uint32_t type;
@@ -20,6 +27,8 @@ typedef struct made_tensor {
     float added;                   /* to each number */
     int32_t n_skipped;             /* rows in front that the folder has and the file has not */
     bool turned;                   /* the folder has it as [columns][rows] */
+    bool packed;                   /* MXFP4: the first piece are blocks, the second their scales */
+    row_slice slice;               /* n_groups 0: pieces are taken as they are */
     const float *values;           /* [dims[0]]; borrowed */
 } made_tensor;
 

@@ -165,6 +165,14 @@ drey_status tokens_add_listed(token_list *t, const hub_folder *f, drey_error *er
     return DREY_OK;
 }
 
+void tokens_put(const token_list *t, new_gguf *g, const char *model, const char *pre)
+{
+    new_gguf_text(g, "tokenizer.ggml.model", model);
+    new_gguf_text(g, "tokenizer.ggml.pre", pre);
+    new_gguf_texts(g, "tokenizer.ggml.tokens", t->texts, (uint64_t)t->n);
+    new_gguf_i32s(g, "tokenizer.ggml.token_type", t->types, (uint64_t)t->n);
+}
+
 /* ---- Byte-level BPE ---- */
 
 /* "left right", with no blank inside either; a pair of texts, or both in one. */
@@ -231,28 +239,20 @@ static drey_status bpe_keys(token_list *t, const hub_folder *f, new_gguf *g, dre
     const json_value *model = json_member(f->tokenizer.root, "model");
     const json_value *vocab = json_member(model, "vocab");
     const char *pre;
-    bool fallback;
     if (!json_member_is(model, "type", "BPE") || !vocab || vocab->type != JSON_OBJECT)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "tokenizer.json is no BPE, and there is no tokenizer.model");
-    json_member_bool(model, "byte_fallback", &fallback);
-    if (fallback)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the tokenizer is a SentencePiece one; put its tokenizer.model into the folder");
     TRY(pretokenizer_name(f->tokenizer.root, &pre, err));
     TRY(tokens_set_all(t, vocab, err));
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
-    new_gguf_text(g, "tokenizer.ggml.model", "gpt2");
-    new_gguf_text(g, "tokenizer.ggml.pre", pre);
-    new_gguf_texts(g, "tokenizer.ggml.tokens", t->texts, (uint64_t)t->n);
-    new_gguf_i32s(g, "tokenizer.ggml.token_type", t->types, (uint64_t)t->n);
+    tokens_put(t, g, "gpt2", pre);
     return put_merges(t, model, g, err);
 }
 
 /* ---- SentencePiece ---- */
 
-drey_status tokens_set_pieces(token_list *t, const hub_folder *f, piece_settings *settings,
+static drey_status set_pieces(token_list *t, const hub_folder *f, piece_settings *settings,
                               drey_error *err)
 {
     piece_reader r;
@@ -269,12 +269,22 @@ drey_status tokens_set_pieces(token_list *t, const hub_folder *f, piece_settings
     return DREY_OK;
 }
 
+/* Whether there is SentencePiece's BPE, here or there. */
+static bool is_sentencepiece(const hub_folder *f)
+{
+    const json_value *model = json_member(f->tokenizer.root, "model");
+    bool bytes; /* stand for characters that are no piece */
+    json_member_bool(model, "byte_fallback", &bytes);
+    return f->pieces || (bytes && json_member_is(model, "type", "BPE"));
+}
+
 static drey_status sentencepiece_keys(const family *a, token_list *t, const hub_folder *f,
                                       new_gguf *g, drey_error *err)
 {
-    piece_settings settings;
-    bool blank;
-    TRY(tokens_set_pieces(t, f, &settings, err));
+    piece_settings settings = {.method = PIECES_BPE};
+    bool blank, in_front = true;
+    TRY(f->pieces ? set_pieces(t, f, &settings, err)
+                  : merged_pieces(t, f->tokenizer.root, &in_front, err));
     if (settings.method != PIECES_BPE)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "tokenizer.model is not BPE (its method is %d), which is not converted",
@@ -282,19 +292,42 @@ static drey_status sentencepiece_keys(const family *a, token_list *t, const hub_
     t->skips_extra = true;
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
-    new_gguf_text(g, "tokenizer.ggml.model", "llama");
-    new_gguf_text(g, "tokenizer.ggml.pre", "default");
-    new_gguf_texts(g, "tokenizer.ggml.tokens", t->texts, (uint64_t)t->n);
+    tokens_put(t, g, "llama", "default");
     new_gguf_f32s(g, "tokenizer.ggml.scores", t->scores, (uint64_t)t->n);
-    new_gguf_i32s(g, "tokenizer.ggml.token_type", t->types, (uint64_t)t->n);
     if (a->no_blank)
         new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", false);
-    else if (json_member_bool(f->tokenizer_config.root, "add_prefix_space", &blank))
+    else if (json_member_bool(f->tokenizer_config.root, "add_prefix_space", &blank) || !in_front)
         new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", blank);
     return DREY_OK;
 }
 
-/* ---- Both ---- */
+/* T5's. */
+static drey_status unigram_keys(token_list *t, const hub_folder *f, new_gguf *g, drey_error *err)
+{
+    piece_settings s;
+    TRY(set_pieces(t, f, &s, err));
+    if (s.method != PIECES_UNIGRAM)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the SentencePiece vocabulary of the folder is no unigram one (its method is %d), "
+             "which is not converted for T5",
+             s.method);
+    if (s.blanks_end_words || !s.escapes_blanks)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the SentencePiece vocabulary of the folder writes blanks in a way that drey does "
+             "not know");
+    TRY(tokens_add_listed(t, f, err));
+    TRY(tokens_pad(t, err));
+    tokens_put(t, g, "t5", "default");
+    new_gguf_f32s(g, "tokenizer.ggml.scores", t->scores, (uint64_t)t->n);
+    new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", s.dummy_prefix);
+    new_gguf_bool(g, "tokenizer.ggml.remove_extra_whitespaces", s.merges_blanks);
+    if (s.charsmap.text)
+        new_gguf_u8s(g, "tokenizer.ggml.precompiled_charsmap", (const uint8_t *)s.charsmap.text,
+                     s.charsmap.n_bytes);
+    return DREY_OK;
+}
+
+/* ---- All ---- */
 
 /* As many as the embedding has rows. */
 static drey_status count_tokens(const hub_folder *f, int64_t *n, drey_error *err)
@@ -326,10 +359,10 @@ drey_status vocabulary_keys(const family *a, const hub_folder *f, new_gguf *g, d
     TRY(count_tokens(f, &n, err));
     drey_status status = tokens_init(&t, n, err);
     if (status == DREY_OK)
-        status = unigram             ? unigram_keys(&t, f, g, err)
-                 : f->pieces         ? sentencepiece_keys(a, &t, f, g, err)
-                 : f->tokenizer.root ? bpe_keys(&t, f, g, err)
-                                     : pair_keys(a, &t, f, g, err);
+        status = unigram               ? unigram_keys(&t, f, g, err)
+                 : is_sentencepiece(f) ? sentencepiece_keys(a, &t, f, g, err)
+                 : f->tokenizer.root   ? bpe_keys(&t, f, g, err)
+                                       : pair_keys(a, &t, f, g, err);
     tokens_free(&t);
     return status == DREY_OK ? special_keys(a, f, g, (int32_t)n, err) : status;
 }

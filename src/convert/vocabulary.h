@@ -1,7 +1,6 @@
 /* The tokenizer of a folder, as keys of a GGUF file.
  *
- *   tokenizer.model            SentencePiece ("llama")
- *                              of T5 a unigram one ("t5")
+ *   tokenizer.model            SentencePiece's BPE ("llama"), of T5 its unigram pieces ("t5")
  *   tokenizer.json, else       byte-level BPE ("gpt2"), or SentencePiece's BPE written as merges
  *   vocab.json and merges.txt  byte-level BPE without what tokenizer.json says besides
  *
@@ -43,14 +42,17 @@ drey_status tokens_add_listed(token_list *t, const hub_folder *f, drey_error *er
 /* Ids that nothing has: the embedding has rows for them. */
 drey_status tokens_pad(token_list *t, drey_error *err);
 
-/* Keys of vocab.json with merges.txt, and of T5's vocabulary: more_vocabularies.c. */
+/* Keys of the list, but its scores. */
+void tokens_put(const token_list *t, new_gguf *g, const char *model, const char *pre);
+
+/* All keys of vocab.json with merges.txt: pair_vocabulary.c. */
 drey_status pair_keys(const family *a, token_list *t, const hub_folder *f, new_gguf *g,
                       drey_error *err);
-drey_status unigram_keys(token_list *t, const hub_folder *f, new_gguf *g, drey_error *err);
-/* Sets the pieces of tokenizer.model. */
-drey_status tokens_set_pieces(token_list *t, const hub_folder *f, piece_settings *settings,
-                              drey_error *err);
-
+/* The pieces of a SentencePiece vocabulary that tokenizer.json has with byte_fallback, and scores
+ * by which they are joined in the same order. *in_front: a text gets a blank in front.
+ * DREY_ERR_UNSUPPORTED: it prepares texts otherwise. merged_pieces.c. */
+drey_status merged_pieces(token_list *t, const json_value *tokenizer, bool *in_front,
+                          drey_error *err);
 /* The name of the pre-tokenizer that tokenizer.json describes: pretokenizer_name.c. */
 drey_status pretokenizer_name(const json_value *tokenizer, const char **name, drey_error *err);
 /* Which tokens begin and end texts, whether they are added; the chat template: special_keys.c. */

@@ -14,10 +14,11 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) f
 import command  # noqa: E402
 from command import drey, make_toy, tmp, wrong  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
-from hub_folder import TYPES, make_folder  # noqa: E402
+from hub_folder import MXFP4, TYPES, make_folder  # noqa: E402
 
 TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
-        "gpt2", "yarn", "qwen3moe", "olmoe", "t5", "t5-tied", "t5-deeper", "bart", "bart-deeper"]
+        "gpt2", "yarn", "qwen3moe", "olmoe", "granitemoe", "granitemoe-shared", "gpt-oss", "mxfp4", "gpt-oss-yarn", "t5",
+        "t5-tied", "t5-deeper", "bart", "bart-deeper"]
 # What the files' writers choose, and what is said in another way or is a default.
 OTHER = {"general.name", "general.type", "general.file_type", "general.quantization_version",
          "tokenizer.ggml.token_type", "tokenizer.ggml.scores"}
@@ -35,9 +36,10 @@ def tensors(gguf):
     """Type, shape and bytes of each, by name."""
     out = {}
     for name, dims, kind, offset in gguf.tensors:
-        n = TYPES[kind][1]
+        n = 1
         for dim in dims:
             n *= dim
+        n = n // 32 * 17 if kind == MXFP4 else n * TYPES[kind][1]
         out[name.decode()] = kind, dims, gguf.bytes_at(gguf.base + offset, n)
     return out
 
@@ -69,8 +71,11 @@ def compare(what, old, new, other=OTHER):
         if not equal(name, old_tensors[name], new_tensors[name]):
             wrong(what, "differs in", name)
     values = {name.decode(): value for name, kind, value in b.keys}
+    has_width = any(name.endswith(b".expert_feed_forward_length") for name, kind, value in a.keys)
     for name, kind, value in a.keys:
         name = name.decode()
+        if name.endswith(".feed_forward_length") and has_width:
+            continue  # config.json has only that of experts
         if name not in other and name in values and values[name] != value:
             wrong(what, "has another", name)
     if text_of(old) != text_of(new):
@@ -86,6 +91,7 @@ def toys():
     folder = os.path.join(tmp, "golden")
     os.mkdir(folder)
     subprocess.run([make_toy, "--golden", folder], check=True)
+    subprocess.run([make_toy, "--gpt-oss", os.path.join(folder, "toy-mxfp4.gguf")], check=True)
     for i, name in enumerate(TOYS):
         path = os.path.join(folder, f"toy-{name}.gguf")
         hub, out = os.path.join(tmp, name), os.path.join(tmp, "out.gguf")
@@ -257,6 +263,46 @@ def faults(good):
         changed(good, what, pattern, file, change)
 
 
+def fused_faults():
+    """Of tensors that hold all experts."""
+    oss, granite = (os.path.join(tmp, name) for name in ("oss", "granitemoe-alone"))
+    make_folder(os.path.join(tmp, "golden", "toy-mxfp4.gguf"), oss)
+    make_folder(os.path.join(tmp, "golden", "toy-granitemoe.gguf"), granite)
+    head, config, experts = "model.safetensors", "config.json", "model.layers.1.mlp.experts."
+    both = "model.layers.1.block_sparse_moe.input_linear.weight"
+    down, scales = experts + "down_proj_blocks", experts + "down_proj_scales"
+    for what, pattern, file, change in [
+            ("no scales", scales + " is missing", head, lambda h: h.update(other=h.pop(scales))),
+            ("no blocks", "down_proj_scales is not one that drey knows", head, lambda h: h.update(other=h.pop(down))),
+            ("blocks of 8 bytes", "do not have the shapes of MXFP4", head,
+             lambda h: h[down].update(shape=[8, 64, 6, 8])),
+            ("scales of other blocks", "do not have the shapes of MXFP4", head,
+             lambda h: h[scales].update(shape=[8, 3, 64])),
+            ("blocks of signed bytes", "is I8, where MXFP4 has U8", head, lambda h: h[down].update(dtype="I8")),
+            ("biases of one row", "has 1 dimensions", head,
+             lambda h: h[experts + "down_proj_bias"].update(shape=[8 * 64])),
+            ("other experts", "has 8 experts, and config.json 4", config, lambda c: c.update(num_local_experts=4)),
+            ("another quantisation", "quantised already (quantization_config of config.json: awq)", config,
+             lambda c: c["quantization_config"].update(quant_method="awq")),
+            ("a quantisation without a name", "no quant_method", config, lambda c: c.update(quantization_config={})),
+            ("another limit", "swiglu_limit is 6", config, lambda c: c.update(swiglu_limit=6)),
+            ("windows on other layers", "layer 0 of the model", config,
+             lambda c: c.update(layer_types=["full_attention"])),
+            ("no rotation", "has no rope_scaling", config, lambda c: c.pop("rope_scaling") and None),
+            ("a rounded rotation", "truncate of rope_scaling is true", config,
+             lambda c: c.update(rope_scaling={"rope_type": "yarn", "factor": 8})),
+    ]:
+        changed(oss, what, pattern, file, change)
+    changed(granite, "an odd row", "which are not gate and up", head, lambda h: h[both].update(shape=[8, 1, 2**14]))
+    changed(granite, "other experts", "has 8 experts, and", config, lambda c: c.update(num_local_experts=9))
+    header, data = header_of(oss)
+    at = header[scales]["data_offsets"][1] - 1
+    set_header(oss, header, data[:at] + b"\xff" + data[at + 1:])
+    refused("a scale that is none", oss, "has a scale that is none")
+    set_header(oss, header, data[:at])
+    refused("a file that was cut off", oss, "ends after the file")
+
+
 def places(good):
     out = os.path.join(tmp, "kept.gguf")
     with open(out, "w") as file:
@@ -279,15 +325,66 @@ def tokens_of(path, text):
                           check=True).stdout
 
 
+def same_tokens(source, out):
+    for text in ("The sky is blue.", " the  sky\n\tof\u00e9\U0001f43f", "<s> and</s>", "",
+                 "the others there and then, another there", "aaaaaaaaaa thethethe"):
+        if tokens_of(source, text.encode()) != tokens_of(out, text.encode()):
+            wrong("other tokens of", repr(text))
+
+
+def order_of_pieces(path):
+    """Those of several characters by their scores."""
+    keys = {name.decode(): value for name, kind, value in Gguf(path).keys}
+    tokens, types, scores = (keys[f"tokenizer.ggml.{name}"][1] for name in ("tokens", "token_type", "scores"))
+    return [token for score, token in sorted((-score, token) for token, kind, score in zip(tokens, types, scores)
+                                             if kind == 1 and len(token.decode()) > 1)]
+
+
+def merged_pieces(source):
+    """SentencePiece's tokens that are only in tokenizer.json."""
+    good, out = (os.path.join(tmp, name) for name in ("merged", "merged.gguf"))
+    make_folder(source, good, merged=True)
+    convert(good, out, "-q")
+    same_tokens(source, out)
+    if order_of_pieces(source) != order_of_pieces(out):
+        wrong("pieces are joined in another order")
+    spaces = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+    folder = os.path.join(tmp, "metaspace")
+    shutil.copytree(good, folder)
+    path = os.path.join(folder, "tokenizer.json")
+    with open(path) as file:
+        tokenizer = json.load(file)
+    tokenizer |= {"normalizer": None, "pre_tokenizer": spaces}
+    tokenizer["model"]["merges"] = [merge.split(" ") for merge in tokenizer["model"]["merges"]]
+    with open(path, "w") as file:
+        json.dump(tokenizer, file)
+    convert(folder, out, "--force", "-q")
+    same_tokens(source, out)
+    other = "in another way than SentencePiece"
+    for what, pattern, change in [
+            ("pieces that are cut before", other, lambda t: t.update(
+                pre_tokenizer={"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious"})),
+            ("blanks that cut", other, lambda t: t.update(normalizer=None, pre_tokenizer=spaces | {"split": True})),
+            ("blanks twice", other, lambda t: t.update(pre_tokenizer=spaces)),
+            ("blanks that stay", other, lambda t: t.update(normalizer=None)),
+            ("texts in NFKC", other, lambda t: t.update(normalizer={"type": "NFKC"})),
+            ("merges without order", "no order of pieces", lambda t: t["model"]["merges"].append("t h")),
+            ("a merge into nothing", "no order of pieces", lambda t: t["model"]["merges"].append("t <s>")),
+            ("a merge of one", "is no pair of texts", lambda t: t["model"]["merges"].append("the")),
+            ("a token without a number", "has no number", lambda t: t["model"]["vocab"].update(x="y")),
+            ("no merges at all", "or no merges", lambda t: t["model"].update(merges=[])),
+    ]:
+        changed(good, what, pattern, "tokenizer.json", change)
+
+
 def sentencepiece():
     """SentencePiece's tokens; Q8_0; and files that were cut off."""
     source, good, out = (os.path.join(tmp, name) for name in ("words.gguf", "pieces", "pieces.gguf"))
     subprocess.run([make_toy, "--sentencepiece", source], check=True)
+    merged_pieces(source)
     make_folder(source, good)
     convert(good, out, "-q")
-    for text in ("The sky is blue.", " the  sky\n\tof\u00e9\U0001f43f", "<s> and</s>", ""):
-        if tokens_of(source, text.encode()) != tokens_of(out, text.encode()):
-            wrong("other tokens of", repr(text))
+    same_tokens(source, out)
     convert(good, out, "--type", "q8_0", "--force", "-q")
     if not text_of(out):
         wrong("no text in Q8_0")
@@ -304,6 +401,7 @@ toys()
 usual = os.path.join(tmp, "usual")
 make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
 faults(usual)
+fused_faults()
 places(usual)
 sentencepiece()
 pairs()

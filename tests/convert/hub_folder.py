@@ -17,8 +17,11 @@ from gguf_file import Gguf  # noqa: E402
 FAMILIES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
             "granite": "GraniteForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM",
             "phi3": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel", "qwen2moe": "Qwen2MoeForCausalLM",
-            "qwen3moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM", "t5": "T5ForConditionalGeneration",
-            "bart": "BartForConditionalGeneration"}
+            "qwen3moe": "Qwen3MoeForCausalLM", "olmoe": "OlmoeForCausalLM", "granitemoe": "GraniteMoeForCausalLM",
+            "gpt-oss": "GptOssForCausalLM", "t5": "T5ForConditionalGeneration", "bart": "BartForConditionalGeneration"}
+KINDS = {"MistralForCausalLM": "mistral", "MixtralForCausalLM": "mixtral", "Gemma3ForCausalLM": "gemma3_text",
+         "Qwen2MoeForCausalLM": "qwen2_moe", "Qwen3MoeForCausalLM": "qwen3_moe",
+         "GraniteMoeSharedForCausalLM": "granitemoeshared", "GptOssForCausalLM": "gpt_oss"}
 TYPES = {0: ("F32", 4), 1: ("F16", 2), 30: ("BF16", 2)}
 ACTIVATIONS = {"gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "gpt2": "gelu_new"}
 LAYER = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
@@ -33,13 +36,30 @@ GEMMA = {"ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_a
          "post_ffw_norm": "post_feedforward_layernorm"}
 MIXTRAL = {"ffn_gate_inp": "block_sparse_moe.gate", "ffn_gate_exps": "block_sparse_moe.experts.%d.w1",
            "ffn_up_exps": "block_sparse_moe.experts.%d.w3", "ffn_down_exps": "block_sparse_moe.experts.%d.w2"}
+GRANITEMOE = {"ffn_gate_inp": "block_sparse_moe.router.layer", "ffn_down_shexp": "shared_mlp.output_linear"}
+GPT_OSS = {"post_attention_norm": "post_attention_layernorm", "attn_sinks": "self_attn.sinks",
+           "ffn_gate_inp": "mlp.router"}
+OTHERS = {"gemma2": GEMMA, "gemma3": GEMMA, "llama": MIXTRAL, "granitemoe": GRANITEMOE, "gpt-oss": GPT_OSS}
+# Of gate, up and down: what holds gate and up, and down.
+FUSED = {"granitemoe": {"_exps.weight": ("block_sparse_moe.input_linear.weight",
+                                         "block_sparse_moe.output_linear.weight"),
+                        "_shexp.weight": ("shared_mlp.input_linear.weight", "shared_mlp.output_linear.weight")},
+         "gpt-oss": {"_exps.weight": ("mlp.experts.gate_up_proj", "mlp.experts.down_proj"),
+                     "_exps.bias": ("mlp.experts.gate_up_proj_bias", "mlp.experts.down_proj_bias")}}
+MXFP4 = 39
 GPT2 = {"attn_norm": "ln_1", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj", "ffn_norm": "ln_2",
         "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
 ENDS = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 GPT2_ENDS = {"token_embd": "wte", "position_embd": "wpe", "output_norm": "ln_f", "output": "lm_head"}
 SKIPPED = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}
 TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+WORDS = CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|"
+CAPITALS, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+SPLITS = {"qwen2": WORDS + r"\p{N}" + TAIL, "llama-bpe": WORDS + r"\p{N}{1,3}" + TAIL,
+          "gpt-4o": "|".join(rf"[^\r\n\p{{L}}\p{{N}}]?{CAPITALS}{first}{SMALL}{last}{CONTRACTION}?"
+                             for first, last in ("*+", "+*")) +
+                    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"}
 
 
 class Folder:
@@ -73,8 +93,10 @@ class Folder:
             return {"rope_type": "linear", "factor": self.of("rope.scaling.factor")}
         if kind == "yarn":
             out = {"rope_type": "yarn", "factor": self.of("rope.scaling.factor")}
+            if self.arch == "gpt-oss":
+                out["truncate"] = False
             return out | ({"original_max_position_embeddings": context} if context else {})
-        return None
+        return {"rope_type": "default"} if self.arch == "gpt-oss" else None
 
     def config(self):
         arch, of = self.arch, self.of
@@ -84,9 +106,10 @@ class Folder:
             family = "MistralForCausalLM"
         if arch == "llama" and of("expert_count"):
             family = "MixtralForCausalLM"
-        kind = {"MistralForCausalLM": "mistral", "MixtralForCausalLM": "mixtral", "Gemma3ForCausalLM": "gemma3_text",
-                "Qwen2MoeForCausalLM": "qwen2_moe", "Qwen3MoeForCausalLM": "qwen3_moe"}.get(family, arch)
-        c = {"architectures": [family], "model_type": kind, "hidden_act": ACTIVATIONS.get(arch, "silu"),
+        if arch == "granitemoe" and of("expert_shared_feed_forward_length"):
+            family = "GraniteMoeSharedForCausalLM"
+        c = {"architectures": [family], "model_type": KINDS.get(family, arch),
+             "hidden_act": ACTIVATIONS.get(arch, "silu"),
              "vocab_size": self.tensor_rows("token_embd.weight"),
              "tie_word_embeddings": not any(t[0] == b"output.weight" for t in self.gguf.tensors)}
         if encodes:
@@ -113,7 +136,7 @@ class Folder:
         for key, name in names.items():
             if of(key) is not None:
                 c[name] = of(key)
-        if arch.startswith("gemma"):
+        if arch.startswith("gemma") or arch == "gpt-oss":
             c.setdefault("head_dim", of("embedding_length") // self.n_heads)
         if arch == "phi3":
             c["original_max_position_embeddings"] = of("rope.scaling.original_context_length",
@@ -123,7 +146,17 @@ class Folder:
                 c["partial_rotary_factor"] = n_rot * self.n_heads / of("embedding_length")
         if self.scaling():
             c["rope_scaling"] = self.scaling()
-        if "moe" in arch:
+        if arch in FUSED:
+            c["num_local_experts"] = c.pop("num_experts")
+            c["intermediate_size"] = c.pop("moe_intermediate_size", c["intermediate_size"])
+        if arch == "granitemoe" and "shared_expert_intermediate_size" in c:
+            c["shared_intermediate_size"] = c.pop("shared_expert_intermediate_size")
+        if arch == "gpt-oss":
+            c |= {"swiglu_limit": 7.0, "layer_types": ["full_attention" if i % 2 else "sliding_attention"
+                                                       for i in range(of("block_count"))]}
+            if any(kind == MXFP4 for name, dims, kind, offset in self.gguf.tensors):
+                c["quantization_config"] = {"quant_method": "mxfp4"}
+        elif arch in ("qwen2moe", "qwen3moe", "olmoe"):
             c["norm_topk_prob"] = arch == "qwen3moe"
         return c
 
@@ -136,6 +169,8 @@ class Folder:
         n = 1
         for dim in dims:
             n *= dim
+        if kind == MXFP4:
+            return "U8", 17, self.gguf.bytes_at(self.gguf.base + offset, n // 32 * 17)
         if kind in TYPES:
             name, size = TYPES[kind]
             return name, size, self.gguf.bytes_at(self.gguf.base + offset, n * size)
@@ -148,17 +183,43 @@ class Folder:
         numbers = gguf.quants.dequantize(raw.reshape(-1, size), gguf.GGMLQuantizationType(kind))
         return "F16", 2, numbers.astype(numpy.float16).tobytes()
 
+    def fused(self):
+        """(name, type, shape, bytes) of tensors that hold all experts, or gate and up."""
+        places = {name.decode(): place for name, *place in self.gguf.tensors}
+        alternate = self.arch == "gpt-oss"
+        for layer in range(self.of("block_count")):
+            for ending, names in FUSED.get(self.arch, {}).items():
+                if f"blk.{layer}.ffn_down{ending}" not in places:
+                    continue
+                gate, up, down = ([places[full][0], *self.read(*places[full])] for full in
+                                  (f"blk.{layer}.ffn_{role}{ending}" for role in ("gate", "up", "down")))
+                row = 0 if ending.endswith("bias") else 1  # which of the dimensions are rows
+                wide = [2 * n if i == row else n for i, n in enumerate(gate[0])]
+                both = joined(gate[3], up[3], gate[0][-1] if "exps" in ending else 1, gate[0][row], alternate)
+                for name, dims, data in (names[0], wide, both), (names[1], down[0], down[3]):
+                    yield from self.as_published(f"model.layers.{layer}.{name}", dims, *gate[1:3], data)
+
+    def as_published(self, name, dims, kind, size, data):
+        """gpt-oss has blocks without their scales, or its matrices turned."""
+        if kind == "U8":
+            shape = [*dims[:0:-1], dims[0] // 32]
+            yield f"{name}_blocks", kind, [*shape, 16], unpacked(data)
+            yield f"{name}_scales", kind, shape, data[::17]
+        elif self.arch == "gpt-oss" and len(dims) == 3:
+            step = len(data) // dims[2]
+            yield name, kind, [dims[2], *dims[:2]], b"".join(turned(data[i:i + step], size, dims[:2])
+                                                             for i in range(0, len(data), step))
+        else:
+            yield name, kind, dims[::-1], data
+
     def tensors(self):
         """(name, type, shape, bytes) of each."""
         gpt2 = self.arch == "gpt2"
-        layer = dict(GPT2 if gpt2 else LAYER)
-        if self.arch.startswith("gemma"):
-            layer |= GEMMA
-        if self.arch == "llama":
-            layer |= MIXTRAL
+        layer = (GPT2 if gpt2 else LAYER) | OTHERS.get(self.arch, {})
+        yield from self.fused()
         for full, dims, kind, offset in self.gguf.tensors:
             full = full.decode()
-            if full in SKIPPED:
+            if full in SKIPPED or any(full.endswith(ending) for ending in FUSED.get(self.arch, {})):
                 continue
             role, ending = full.rsplit(".", 1)
             kind_name, size, data = self.read(dims, kind, offset)
@@ -173,9 +234,10 @@ class Folder:
                 else:
                     role_name = layer[role]
                 name = f"{'h' if gpt2 else 'model.layers'}.{number}.{role_name}.{ending}"
+                name = name.removesuffix(".weight") if role == "attn_sinks" else name
             else:
                 name = f"{(GPT2_ENDS if gpt2 else ENDS)[role]}.{ending}"
-            if self.arch in ("llama", "granite") and role in ("attn_q", "attn_k"):
+            if self.arch in ("llama", "granite", "granitemoe") and role in ("attn_q", "attn_k"):
                 data = unpaired(data, self.n_heads if role == "attn_q" else self.n_heads_kv,
                                 dims[-1] if len(dims) > 1 else dims[0])
             if self.arch.startswith("gemma") and role.endswith("norm"):
@@ -192,7 +254,7 @@ class Folder:
 
     # ---- The tokenizer ----
 
-    def tokenizer(self):
+    def tokenizer(self, merged):
         keys = self.keys
         tokens = [t.decode() for t in keys["tokenizer.ggml.tokens"][1]]
         types = keys["tokenizer.ggml.token_type"][1]
@@ -209,10 +271,13 @@ class Folder:
             config["add_bos_token"] = keys["tokenizer.ggml.add_bos_token"]
         if "tokenizer.chat_template" in keys:
             config["chat_template"] = keys["tokenizer.chat_template"].decode()
-        if keys["tokenizer.ggml.model"] in (b"llama", b"t5"):
+        scores = keys.get("tokenizer.ggml.scores", [0, []])[1]
+        if keys["tokenizer.ggml.model"] in (b"llama", b"t5") and not merged:
             unigram = keys["tokenizer.ggml.model"] == b"t5"
             end = unigram_settings(bytes(keys["tokenizer.ggml.precompiled_charsmap"][1])) if unigram else BPE_SETTINGS
-            return None, config, pieces(tokens, keys["tokenizer.ggml.scores"][1], types) + end
+            return None, config, pieces(tokens, scores, types) + end
+        if keys["tokenizer.ggml.model"] == b"llama":
+            return merged_pieces(tokens, scores, types, added), config, None
         last = max(i for i, kind in enumerate(types) if kind == 1)
         vocab = {t: i for i, (t, kind) in enumerate(zip(tokens[:last + 1], types)) if kind != 5}
         merges = [m.decode().split(" ") for m in keys["tokenizer.ggml.merges"][1]]
@@ -231,8 +296,8 @@ def pre_tokenizer(name):
     if name == "gpt-2":
         return level
     first = {"type": "Digits", "individual_digits": True} if name == "smollm" else {
-        "type": "Split", "pattern": {"Regex": WORDS + (r"\p{N}" if name == "qwen2" else r"\p{N}{1,3}") + TAIL},
-        "behavior": "Isolated", "invert": False}
+        "type": "Split", "pattern": {"Regex": SPLITS[name]},
+        "behavior": "Removed" if name == "gpt-4o" else "Isolated", "invert": name == "gpt-4o"}
     return {"type": "Sequence", "pretokenizers": [first, level]}
 
 
@@ -266,6 +331,30 @@ def pieces(tokens, scores, types):
     return out
 
 
+def merged_pieces(tokens, scores, types, added):
+    """The same as tokenizer.json: of each piece, by its score, all pairs that it is made of."""
+    words = {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if kind == 1}
+    merges = []
+    for word in sorted(words, key=lambda word: -scores[words[word]]):
+        cuts = [(word[:i], word[i:]) for i in range(1, len(word))]
+        merges += sorted((cut for cut in cuts if cut[0] in words and cut[1] in words),
+                         key=lambda cut: (words[cut[0]], words[cut[1]]))
+    steps = [{"type": "Prepend", "prepend": "\u2581"},
+             {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]
+    return {"version": "1.0", "truncation": None, "padding": None,
+            "added_tokens": [{"id": i, "content": token, "special": True, "normalized": False, "single_word": False,
+                              "lstrip": False, "rstrip": False}
+                             for i, token in enumerate(tokens[:3])] + [t for t in added if t["id"] > 2],
+            "normalizer": {"type": "Sequence", "normalizers": steps}, "pre_tokenizer": None, "post_processor": None,
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+                {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+            "model": {"type": "BPE", "dropout": None, "unk_token": tokens[0], "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
+                      "vocab": {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if kind != 5},
+                      "merges": [" ".join(cut) for cut in merges]}}
+
+
 def q8_0_numbers(data):
     out = bytearray()
     for i in range(0, len(data), 34):
@@ -279,6 +368,24 @@ def unpaired(data, n_heads, rows):
     size, half = len(data) // rows, rows // n_heads // 2
     row = [data[i * size:(i + 1) * size] for i in range(rows)]
     return b"".join(row[h * 2 * half + 2 * i + j] for h in range(n_heads) for j in range(2) for i in range(half))
+
+
+def joined(a, b, n_groups, n_rows, alternate):
+    """Of each group the rows of a and those of b, one after the other or in turn."""
+    size, out = len(a) // (n_groups * n_rows), []
+    for i in range(0, len(a), size * n_rows):
+        rows = [[data[i + r * size:i + (r + 1) * size] for r in range(n_rows)] for data in (a, b)]
+        out += [row for pair in zip(*rows) for row in pair] if alternate else rows[0] + rows[1]
+    return b"".join(out)
+
+
+def unpacked(data):
+    """Blocks of MXFP4 without their scales: neighbours in a byte, where GGUF has i and i + 16."""
+    out = bytearray()
+    for i in range(0, len(data), 17):
+        codes = [byte & 15 for byte in data[i + 1:i + 17]] + [byte >> 4 for byte in data[i + 1:i + 17]]
+        out += bytes(codes[k] | codes[k + 1] << 4 for k in range(0, 32, 2))
+    return bytes(out)
 
 
 def turned(data, size, dims):
@@ -312,11 +419,12 @@ def write_pair(folder, tokenizer):
         file.write("#version: 0.2\n" + "".join(" ".join(pair) + "\n" for pair in tokenizer["model"]["merges"]))
 
 
-def make_folder(path, folder, n_parts=1, pair=False):
+def make_folder(path, folder, n_parts=1, pair=False, merged=False):
+    """pair: vocab.json with merges.txt; merged: SentencePiece in tokenizer.json."""
     source = Folder(Gguf(path))
     os.makedirs(folder, exist_ok=True)
     write(folder, "config.json", source.config())
-    tokenizer, config, model = source.tokenizer()
+    tokenizer, config, model = source.tokenizer(merged)
     write(folder, "tokenizer_config.json", config)
     if source.generation:
         write(folder, "generation_config.json", source.generation)

@@ -77,30 +77,36 @@ static uint32_t mixed_type(int32_t number, int64_t n_columns)
     return types[number % n_types];
 }
 
-/* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain. */
-static tensor_plan *add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
-                               float gain)
+/* [n_rows][n_columns] whose product with a row of deviation 1 has deviation gain; or one for each
+ * expert, one below the other. */
+static void add_matrices_of(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                            int32_t n_experts, float gain)
 {
     tensor_plan *t = add_tensor(m, name);
     uint32_t type = m->options->type;
+    if (n_experts > 0 && m->options->experts.type != 0)
+        type = m->options->experts.type;
     t->type = type == TOY_TYPE_MIXED ? mixed_type(m->n_matrices, n_columns) : type;
     if (n_columns % type_find(t->type)->block_elements != 0)
         abort(); /* the test's widths do not fit its type */
-    t->n_dims = 2;
+    t->n_dims = n_experts > 0 ? 3 : 2;
     t->dims[0] = n_columns;
     t->dims[1] = n_rows;
+    t->dims[2] = n_experts > 0 ? n_experts : 1;
     t->deviation = gain / sqrtf((float)n_columns);
     m->n_matrices++;
-    return t;
 }
 
-/* Such a matrix for each expert, one below the other. */
+static void add_matrix(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
+                       float gain)
+{
+    add_matrices_of(m, name, n_columns, n_rows, 0, gain);
+}
+
 static void add_matrices(model_plan *m, const char *name, int64_t n_columns, int64_t n_rows,
                          float gain)
 {
-    tensor_plan *t = add_matrix(m, name, n_columns, n_rows, gain);
-    t->n_dims = 3;
-    t->dims[2] = m->options->experts.n;
+    add_matrices_of(m, name, n_columns, n_rows, m->options->experts.n, gain);
 }
 
 static void add_vector(model_plan *m, const char *name, int64_t n, float centre, float deviation)

@@ -34,6 +34,7 @@ typedef struct toy_experts {
     int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
     bool choice_bias; /* with exp_probs_b */
     bool fused;       /* gates and ups in one tensor */
+    uint32_t type;    /* of their matrices; 0: that of the others */
 } toy_experts;
 
 typedef struct toy_options {

@@ -1,9 +1,10 @@
 /* Writes a toy model for tests that are scripts: make_toy PATH [LAYERS [NOISE [HEAD_DIM]]]
  * make_toy --t5 PATH ... and --bart PATH ... write models with an encoder, make_toy --sentencepiece
- * PATH ... one with SentencePiece's tokens, make_toy --damage PATH TENSOR puts a NaN into one,
- * make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or NOISE
- * agree often enough to be target and draft. With DREY_TEST_EXPERTS in the environment they are
- * mixtures of experts. */
+ * PATH ... one with SentencePiece's tokens, make_toy --gpt-oss PATH ... one with the types of
+ * published gpt-oss (experts in MXFP4, others in BF16), make_toy --damage PATH TENSOR puts a NaN
+ * into one, make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or
+ * NOISE agree often enough to be target and draft. With DREY_TEST_EXPERTS in the environment they
+ * are mixtures of experts. */
 #include "engine/engine.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
@@ -63,6 +64,16 @@ int main(int argc, char **argv)
     bool bart = strcmp(argv[1], "--bart") == 0;
     if (bart || strcmp(argv[1], "--t5") == 0) {
         arch_toy(bart ? FIRST_BART_TOY : FIRST_T5_TOY, &options);
+        argc--;
+        argv++;
+    }
+    if (strcmp(argv[1], "--gpt-oss") == 0) {
+        static const toy_key window[] = {{"attention.sliding_window", GGUF_U32, 37, NULL}, {0}};
+        options.keys = window;
+        options.architecture = "gpt-oss";
+        options.pre = "gpt-4o";
+        options.type = TYPE_BF16;
+        options.experts = (toy_experts){.n = 8, .n_used = 4, .n_ff = 96, .type = TYPE_MXFP4};
         argc--;
         argv++;
     }

@@ -1,21 +1,10 @@
-/* Vocabularies that some families have: vocab.json with merges.txt, and T5's unigram pieces. See
- * vocabulary.h. */
+/* vocab.json with merges.txt, as GPT-2 and BART have it: see vocabulary.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "convert/vocabulary.h"
 
-enum { NORMAL = 1, CONTROL = 3 };
-
-static void put_tokens(const token_list *t, new_gguf *g, const char *model, const char *pre)
-{
-    new_gguf_text(g, "tokenizer.ggml.model", model);
-    new_gguf_text(g, "tokenizer.ggml.pre", pre);
-    new_gguf_texts(g, "tokenizer.ggml.tokens", t->texts, (uint64_t)t->n);
-    new_gguf_i32s(g, "tokenizer.ggml.token_type", t->types, (uint64_t)t->n);
-}
-
-/* ---- vocab.json and merges.txt ---- */
+enum { CONTROL = 3 };
 
 /* Which tokens are markup, the two files do not say: those that GPT-2's and BART's tokenizers know
  * of themselves, and those that config.json has a use for. */
@@ -79,33 +68,6 @@ drey_status pair_keys(const family *a, token_list *t, const hub_folder *f, new_g
     TRY(tokens_add_listed(t, f, err));
     TRY(tokens_add(t, f, err));
     TRY(tokens_pad(t, err));
-    put_tokens(t, g, "gpt2", a->pre);
+    tokens_put(t, g, "gpt2", a->pre);
     return put_merges(f, g, err);
-}
-
-/* ---- T5 ---- */
-
-drey_status unigram_keys(token_list *t, const hub_folder *f, new_gguf *g, drey_error *err)
-{
-    piece_settings s;
-    TRY(tokens_set_pieces(t, f, &s, err));
-    if (s.method != PIECES_UNIGRAM)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the SentencePiece vocabulary of the folder is no unigram one (its method is %d), "
-             "which is not converted for T5",
-             s.method);
-    if (s.blanks_end_words || !s.escapes_blanks)
-        FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the SentencePiece vocabulary of the folder writes blanks in a way that drey does "
-             "not know");
-    TRY(tokens_add_listed(t, f, err));
-    TRY(tokens_pad(t, err));
-    put_tokens(t, g, "t5", "default");
-    new_gguf_f32s(g, "tokenizer.ggml.scores", t->scores, (uint64_t)t->n);
-    new_gguf_bool(g, "tokenizer.ggml.add_space_prefix", s.dummy_prefix);
-    new_gguf_bool(g, "tokenizer.ggml.remove_extra_whitespaces", s.merges_blanks);
-    if (s.charsmap.text)
-        new_gguf_u8s(g, "tokenizer.ggml.precompiled_charsmap", (const uint8_t *)s.charsmap.text,
-                     s.charsmap.n_bytes);
-    return DREY_OK;
 }
