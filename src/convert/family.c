@@ -79,14 +79,14 @@ static const family families[] = {
     {.name = "BartModel", BART},
 };
 
-enum { FAMILY_NAMES = 420 }; /* bytes, with room for the rest of a message */
-
-/* The names, for a message. */
+/* What the families become, for a message. */
 static const char *family_names(char *out, size_t capacity)
 {
     size_t at = 0;
     for (size_t i = 0; i < sizeof families / sizeof *families && at < capacity; i++)
-        at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", families[i].name);
+        if (i == 0 || strcmp(families[i].arch, families[i - 1].arch) != 0)
+            at +=
+                (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", families[i].arch);
     return out;
 }
 
@@ -118,9 +118,10 @@ drey_status family_find(const family **out, const hub_folder *f, drey_error *err
             *out = &families[i];
             return check_quantised(*out, f, err);
         }
-    FAIL(err, DREY_ERR_UNSUPPORTED, "architecture \"%s\" is not converted (%s are)",
+    FAIL(err, DREY_ERR_UNSUPPORTED,
+         "architecture \"%s\" is not converted; folders of these are: %s",
          gguf_printable((char[48]){0}, 48, first->text, first->n),
-         family_names((char[FAMILY_NAMES]){0}, FAMILY_NAMES));
+         family_names((char[200]){0}, 200));
 }
 
 /* ---- Sizes ---- */
