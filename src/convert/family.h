@@ -6,7 +6,7 @@
 #include "convert/hub_folder.h"
 #include "gguf/gguf.h"
 
-/* How names of tensors are made (tensor_plan.c). */
+/* How names of tensors are made (tensor_names.c). */
 typedef enum naming {
     NAMING_LLAMA,
     NAMING_GEMMA,
@@ -43,7 +43,7 @@ typedef struct family {
     bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
     bool encoder;        /* an encoder reads the prompt */
     bool plain_head;     /* logits are not scaled, whatever config.json says of the embedding */
-    bool adds_ends;      /* BOS and EOS are put around it, whatever the tokenizer's files say */
+    bool adds_ends;      /* BOS and EOS go around a text, whatever the tokenizer's files say */
     int32_t skipped_positions; /* rows before that of the first position */
 } family;
 
