@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--fast] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX] [--label LABEL]
-#             [--build-dir DIR]
+#   ./test.sh [--fast] [--optional] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX]
+#             [--label LABEL] [--build-dir DIR]
 #     --fast       the tests that carry the label fast: unit tests and checks of the sources. They
 #                  end within a minute on two cores, need no model and download nothing
+#     --optional   the tests with parts that run where something is installed (CONTRIBUTING.md lists
+#                  it): installs all of it, and what still does not run has to be due to the
+#                  processor or its devices
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
 #     --only       the tests whose names match; default all
 #     --label      the tests that carry it: threads, those that start threads
 #     --build-dir  default build, or build-COMPILER-SANITIZERS when one of the two is given
 # Models: $DREY_MODELS, else the user's cache directory; tests that want the large pair use it when
-# it is there. A test that cannot run here is counted as skipped and says why above the summary.
+# it is there. A test, or a part of one, that cannot run here says why; the last line counts them.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 compiler='' sanitize='' only='' label='' build=''
 while [ $# -gt 0 ]; do
     case $1 in
-    --fast)
-        label=fast
+    --fast | --optional)
+        label=${1#--}
         shift
         continue
         ;;
@@ -28,7 +31,7 @@ while [ $# -gt 0 ]; do
     --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -38,10 +41,12 @@ suffix=${compiler:+-$compiler}${sanitize:+-${sanitize//,/-}}
 build=${build:-$here/build$suffix}
 
 export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
+optional=''
+[ "$label" != optional ] || optional=yes
 if [ "$label" = fast ]; then
     "$here/scripts/install-deps.sh" --tests --check >&2 || echo "test: not all of this is needed here" >&2
 else
-    "$here/scripts/install-deps.sh" --tests
+    "$here/scripts/install-deps.sh" --tests ${optional:+--optional}
     "$here/scripts/get-models.sh" smol ||
         echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
 fi
@@ -52,21 +57,31 @@ if [ -n "$sanitize" ]; then # with the library's asserts as well, and without wh
 fi
 "$here/scripts/build.sh" "$build" "${settings[@]}"
 
+if [ -n "$optional" ]; then # the packages of Python that single tests use, for this run alone
+    [ -x "$build/python/bin/python3" ] || python3 -m venv "$build/python"
+    "$build/python/bin/pip" install -q --disable-pip-version-check openai jsonschema
+    export PATH=$build/python/bin:$PATH
+fi
+
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 
 # ctest -V prefixes each test's output with its number; a failed test's output is shown whole, of
-# the others what they say about not having run something.
+# the others what they say about not having run something. What did not run is counted at the end.
 show() {
-    awk '
+    awk -v strict="$optional" '
         /^test [0-9]+$/ || /^ *Start +[0-9]+:/ || /^$/ { next }
         /^(UpdateCTest|Parse Config|Constructing|Done constructing|Updating test list)/ { next }
         /^(Internal ctest|Added [0-9]+ tests|Checking test dependency)/ { next }
         match($0, /^[0-9]+: /) {
             n = substr($0, 1, RLENGTH - 2); text = substr($0, RLENGTH + 1)
             all[n] = all[n] "    " text "\n"
-            if (tolower(text) ~ /skipped:|not run:/) some[n] = some[n] "    " text "\n"
+            if (text ~ /skipped: |not run: /) {
+                some[n] = some[n] "    " text "\n"
+                if (text ~ /skipped: /) n_tests++; else n_parts++
+                if (strict && text !~ /processor|tier|device|sanitizer/) n_strict++
+            }
             next
         }
         match($0, /^ *[0-9]+\/[0-9]+ Test +#[0-9]+:/) {
@@ -76,7 +91,16 @@ show() {
             delete all[n]; delete some[n]; fflush(); next
         }
         /^(100|[0-9]+)% tests passed/ { print "" }
-        { print; fflush() }'
+        { print; fflush() }
+        END {
+            if (n_tests + n_parts)
+                printf "not run here: %d tests and %d parts of tests, each with its reason above\n", n_tests, n_parts
+            else
+                print "not run here: nothing"
+            if (n_strict)
+                printf "of these, %d for another reason than the processor and its devices\n", n_strict
+            exit n_strict > 0
+        }'
 }
 status=0
 ctest --test-dir "$build" -V --timeout 1800 --no-tests=error -j "$(nproc)" \

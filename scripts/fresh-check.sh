@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Proves the two commands of the README on a machine that has nothing: makes a bare Debian 12 in a
-# folder (debootstrap, chroot), clones the last commit into a path with blanks, runs ./demo.sh and
-# ./test.sh there, prints a verdict, removes it all. Needs root, debootstrap, about 8 GB of disk and
-# the network.
-#   fresh-check.sh [--user] [--models DIR] [--dir DIR] [--keep] [demo] [test]
+# folder (debootstrap, chroot), clones the last commit into a path with blanks, runs ./demo.sh,
+# ./test.sh and ./test.sh --optional there, prints a verdict, removes it all. Needs root,
+# debootstrap, about 9 GB of disk and the network.
+#   fresh-check.sh [--user] [--models DIR] [--dir DIR] [--keep] [demo] [test] [optional]
 #     --user     runs them as an ordinary user with sudo
 #     --models   a folder with the models: seen read-only inside, nothing is downloaded
 #     --dir      where the chroot is made (default $TMPDIR, else /tmp)
 #     --keep     keeps the chroot, for a look
-#     demo test  only these
+#     demo test optional  only these
 # It takes over how this machine reaches packages: apt's sources, keys and proxies, pip's settings,
 # proxy variables, certificates.
 set -euo pipefail
@@ -28,12 +28,12 @@ while [ $# -gt 0 ]; do
     --dir) parent=$(realpath "${2:?}") && shift ;;
     --keep) keep=true ;;
     --inside) inside=${2:?} && shift ;; # the second half of this script, see below
-    demo | test) steps+=("$1") ;;
+    demo | test | optional) steps+=("$1") ;;
     *) usage ;;
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(demo test)
+[ ${#steps[@]} -gt 0 ] || steps=(demo test optional)
 repository=$(git -C "$(dirname "${BASH_SOURCE[0]}")/.." rev-parse --show-toplevel)
 
 # ---- First half: make the folder, run the second half in a mount and process namespace of its own,
@@ -160,14 +160,16 @@ fi
 failed=()
 for step in "${steps[@]}"; do
     began=$SECONDS
-    note "./$step.sh"
+    command=("$step.sh")
+    [ "$step" != optional ] || command=(test.sh --optional)
+    note "./${command[*]}"
     # A bare environment: nothing of the host's but the settings above. Run from elsewhere.
     if chroot ${user:+--userspec="$user:$user"} "$root" env -i HOME="${home#"$root"}" \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-        "${settings[@]}" "${place#"$root"}/$step.sh" </dev/null; then
-        note "./$step.sh: ok, $((SECONDS - began)) s"
+        "${settings[@]}" "${place#"$root"}/${command[0]}" "${command[@]:1}" </dev/null; then
+        note "./${command[*]}: ok, $((SECONDS - began)) s"
     else
-        note "./$step.sh: FAILED with exit status $?, $((SECONDS - began)) s"
+        note "./${command[*]}: FAILED with exit status $?, $((SECONDS - began)) s"
         failed+=("$step")
     fi
 done

@@ -66,20 +66,18 @@ fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" 
 
 fail "lines that end in blanks:" "$(grep -nE '[[:blank:]]+$' "${sources[@]}" "${scripts[@]}" || true)"
 
-missing=()
-for tool in clang-format-14 shellcheck mandoc; do # another clang-format would have it another way
-    command -v $tool >/dev/null || missing+=("  $tool")
-done
-fail "tools that are not installed (scripts/install-deps.sh --tests installs them):" \
-    "$(printf '%s\n' "${missing[@]}")"
-if [ ${#missing[@]} = 0 ]; then
-    fail "not as clang-format would have it:" "$(printf '%s\0' "${sources[@]}" |
-        { xargs -0 -P "$(nproc)" -n 25 clang-format-14 --dry-run 2>&1 || true; } |
-        grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
-    fail "shellcheck says:" "$(printf '%s\0' "${scripts[@]}" |
-        xargs -0 -P "$(nproc)" -n 5 shellcheck --format=gcc || true)"
-    fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
-fi
+has() { # TOOL: is it here? Another clang-format than 14 would have it another way
+    command -v "$1" >/dev/null || {
+        echo "not run: $1 is not installed (scripts/install-deps.sh --tests installs it)"
+        return 1
+    }
+}
+! has clang-format-14 || fail "not as clang-format would have it:" "$(printf '%s\0' "${sources[@]}" |
+    { xargs -0 -P "$(nproc)" -n 25 clang-format-14 --dry-run 2>&1 || true; } |
+    grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
+! has shellcheck || fail "shellcheck says:" "$(printf '%s\0' "${scripts[@]}" |
+    xargs -0 -P "$(nproc)" -n 5 shellcheck --format=gcc || true)"
+! has mandoc || fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
 
 # Plain English: CONTRIBUTING.md, Words.
 documents=(docs README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md heads/README.md)

@@ -53,7 +53,9 @@ offers "drey no-such-command -" ""
 
 for shell in zsh fish; do
     "$drey" --completion $shell >drey.$shell
-    if command -v $shell >/dev/null && ! $shell --no-execute drey.$shell; then
+    if ! command -v $shell >/dev/null; then
+        echo "not run: $shell is not installed (Debian: $shell)"
+    elif ! $shell -n drey.$shell; then
         echo "completion: $shell cannot read its script"
         failed=1
     fi

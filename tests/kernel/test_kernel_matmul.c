@@ -485,7 +485,7 @@ TEST(test_dot_counts)
 TEST(test_tiles_used)
 {
     if (!test_table("amx (emulated)"))
-        skip();
+        NOT_RUN("tiles: AMX is not emulated in this build");
     for (int32_t i = 0; i < N_TYPES; i++) {
         if (types[i].act == ACT_F32)
             continue;
@@ -537,7 +537,7 @@ TEST(test_tile_costs)
 {
     const kernel_table *amx = test_table("amx (emulated)");
     if (!amx)
-        skip();
+        NOT_RUN("costs of tiles: AMX is not emulated in this build");
     guarded scratch = guard_alloc(test_scratch_least());
     for (int32_t i = 0; i < N_TYPES; i++) {
         if (types[i].act == ACT_F32)
@@ -677,7 +677,8 @@ TEST(test_tables)
     assert_string_equal(kernel_select(NULL)->tier, kernel_tiers()[0]);
     for (const char *const *tier = kernel_all_tiers(); *tier; tier++) {
         const kernel_table *table = kernel_select(*tier);
-        print_message("tier %s: %s\n", *tier, table ? "runs here" : "not run on this processor");
+        print_message("tier %s: %s\n", *tier,
+                      table ? "runs here" : "not run: this processor lacks it");
         for (int32_t i = 0; table && i < N_TYPES; i++)
             assert_non_null(table->matmul[types[i].type].dot);
     }

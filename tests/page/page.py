@@ -1178,7 +1178,7 @@ def complaints(browser, *urls):
 
 def main():
     if not chromium.find():
-        print("skipped: no Chromium here")
+        print("skipped: Chromium is not installed (Debian: chromium)")
         sys.exit(77)
     drey, make_toy, pictures = (*sys.argv[1:], None)[:3]
     with tempfile.TemporaryDirectory(prefix="drey page ") as folder:

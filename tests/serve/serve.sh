@@ -31,6 +31,4 @@ python3 -B tests/serve/serve_agent.py "$drey" "$tmp"
 python3 -B tests/serve/serve_embed.py "$drey" "$tmp"
 python3 -B tests/serve/serve_docs.py "$drey" "$tmp"
 python3 -B tests/serve/serve_soak.py "$drey" "$tmp"
-code=0
-python3 -B tests/serve/serve_openai.py "$drey" "$tmp/toy.gguf" || code=$?
-[ $code = 0 ] || [ $code = 77 ]
+python3 -B tests/serve/serve_openai.py "$drey" "$tmp/toy.gguf"

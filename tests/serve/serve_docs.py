@@ -70,7 +70,7 @@ def main():
                 import openai  # noqa: F401
                 subprocess.run([sys.executable, "-c", command.replace(there, s.address)], check=True, capture_output=True)
             except ImportError:
-                print("not run: the openai client is not installed")
+                print("not run: the openai client is not installed (pip install openai)")
         if kind != "sh" or not command.startswith("curl"):
             continue
         status, answer = curl(s, command)

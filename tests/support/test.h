@@ -33,6 +33,14 @@
 void register_test(struct CMUnitTest test, int line);
 void register_group(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
+/* Ends a test that cannot run here, or not all of it; ./test.sh shows and counts the reasons. */
+#define NOT_RUN(...)                                                                               \
+    do {                                                                                           \
+        print_message("not run: " __VA_ARGS__);                                                    \
+        print_message("\n");                                                                       \
+        skip();                                                                                    \
+    } while (0)
+
 /* Within so much of each other; NaN is not. */
 #define assert_near(got, want, off) test_near((double)(got), (double)(want), (double)(off))
 void test_near(double got, double want, double off);

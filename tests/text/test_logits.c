@@ -253,7 +253,7 @@ static bool real_model(char path[512], const char *file_name)
         snprintf(path, 512, "%s/.cache/drey/models/%s", home ? home : "", file_name);
     if (access(path, R_OK) == 0)
         return true;
-    print_message("skipped: no %s; scripts/get-models.sh fetches it\n", path);
+    print_message("not run: no %s; scripts/get-models.sh fetches it\n", path);
     return false;
 }
 

@@ -68,8 +68,7 @@ static device *open_any(bool as_gpu)
     drey_status status = open_with(&d, LIBRARY, NULL, as_gpu, &err);
     if (status == DREY_OK)
         return d;
-    print_message("no " KIND " device is tested: %s\n", err.message);
-    skip();
+    NOT_RUN("no " KIND " device is tested: %s", err.message);
     return NULL;
 }
 
@@ -252,7 +251,7 @@ TEST(test_lent_work)
     device *d = open_any(true);
     if (!d->class->lend_work) {
         d->class->close(&d);
-        skip();
+        NOT_RUN("lent memory: this device takes none");
     }
     example e[N_TYPES];
     uint8_t *place[N_TYPES], *work;
@@ -347,8 +346,7 @@ TEST(test_attention)
         const char *why = d->class->no_attention(d);
         d->class->close(&d);
         if (why) {
-            print_message("attention is not tested: %s\n", why);
-            skip();
+            NOT_RUN("attention: %s", why);
         }
         const opencl_opening how = {
             .class = &DEVICE_CLASS, .library = LIBRARY, .kind = KIND, .lanes = lanes};

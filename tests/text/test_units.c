@@ -176,7 +176,7 @@ TEST(expected_shares_give_way)
     core_set own;
     char line[16];
     if (!cores_of_thread(&own) || cores_count(&own) < 2)
-        skip();
+        NOT_RUN("shares of clusters: this process has one core");
     snprintf(line, sizeof line, "%d\n", first_core());
     put_line("pair/cpu_core/cpus", line);
     put_line("pair/cpu_atom/cpus", "0-1023\n");
@@ -418,8 +418,7 @@ static const writing *attend_so(const char *units, int boundary)
     o.tree_nodes = 24;
     const writing *w = write_text(&o, 2, boundary % 2 ? 0.5 : -1, true);
     if (w->status == DREY_ERR_UNSUPPORTED && strstr(units, "opencl")) {
-        print_message("no device is tested: %s\n", w->error.message);
-        skip();
+        NOT_RUN("no device is tested: %s", w->error.message);
     }
     must(w->status, &w->error);
     return w;

@@ -21,7 +21,7 @@ from decimal import Decimal
 try:
     import jsonschema
 except ImportError:
-    print("skipped: the Python package jsonschema is not installed")
+    print("skipped: the Python package jsonschema is not installed (pip install jsonschema)")
     sys.exit(77)
 
 NAMES = ["id", "name", "kind", "é", "x y", "a\"b", "return", "print", "tree", "token", "the", "n_1"]

@@ -134,8 +134,7 @@ static void real_goldens(const char *name, const char *of)
     else
         snprintf(path, sizeof path, "%s/.cache/drey/models/%s", getenv("HOME"), of);
     if (access(path, R_OK) != 0) {
-        print_message("not run: %s is not there\n", path);
-        skip();
+        NOT_RUN("%s is not there (scripts/get-models.sh fetches it)", path);
     }
     test_vocab v = vocab_open(path);
     check_goldens(name, v.tokenizer, strcmp(name, "real-smollm") != 0);
