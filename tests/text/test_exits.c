@@ -223,6 +223,7 @@ TEST(each_source_keeps_the_promise)
         write_with(&want, &o, NULL, -1, NULL);
         assert_true(want.exits.looks > 0);
         assert_true(want.exits.left > 0 || !files[i].leaves);
+        int64_t n_exact = 0, left_exact = 0;
         for (int n = i % EVERY; n < 2 * n_tiers; n += EVERY) {
             o.exit = n % 2 ? DREY_EXIT_FAST : DREY_EXIT_EXACT;
             o.cpu_tier = tiers[n / 2];
@@ -234,7 +235,10 @@ TEST(each_source_keeps_the_promise)
             if (n % 2)
                 assert_memory_equal(got.exits.at_layer, want.exits.at_layer,
                                     sizeof want.exits.at_layer);
+            n_exact += n % 2 == 0;
+            left_exact += n % 2 == 0 ? got.exits.left : 0;
         }
+        assert_true(n_exact == 0 || left_exact > 0 || !files[i].leaves);
     }
 }
 

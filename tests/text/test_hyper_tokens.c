@@ -79,8 +79,8 @@ typedef struct way {
     drey_policy policy;
 } way;
 
-/* Leaves have candidates of lookup; with the target's own all nodes have. What `fast` does is the
- * same on every machine. */
+/* Leaves have candidates of lookup; with the target's own all nodes have. What `fast` does, and
+ * `exact` with trees of a fixed shape, is the same on every machine. */
 TEST(paths_leave_by_trained_predictors)
 {
     static const way ways[] = {
@@ -110,7 +110,8 @@ TEST(paths_leave_by_trained_predictors)
                      drey_policy_name(o.policy), drey_exit_name(o.exit));
             if (exact)
                 must_be_same(&plainly, &got, what);
-            else if (n.paths == 0)
+            /* In `exact` a tree that is sized by times may have a path that leaves, or not. */
+            if (n.paths == 0 && (!exact || o.policy != DREY_POLICY_OPTIMAL))
                 fail_msg("%s: no path left, and %d single tokens did", what, n.singles);
         }
     }
