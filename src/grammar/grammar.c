@@ -283,11 +283,11 @@ static bool take_plain(drey_grammar *g, uint64_t *mask)
     return true;
 }
 
-/* Returns whether any token may come. */
-static bool fill(drey_grammar *g, const int32_t *place, uint64_t *mask)
+/* Of the state. Returns whether any token may come. */
+static bool fill(drey_grammar *g, int32_t state, uint64_t *mask)
 {
     int32_t *at = way(g);
-    at[0] = *place;
+    at[0] = state;
     bool any = take_plain(g, mask);
     any = walk(g, &g->trie->parts[VOCAB_OTHERS], mask) || any;
     /* What is left there would keep states from being forgotten. */
@@ -312,27 +312,29 @@ static int32_t free_slot(drey_grammar *g)
 const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
 {
     states *s = g->states;
-    int32_t slot = s->all[*place].mask;
+    const int32_t state = states_coarse(s, place); /* many places in a long repetition have one */
+    const bool ends = s->all[state].ends;
+    int32_t slot = s->all[state].mask;
     if (slot >= 0)
         return g->masks + (int64_t)slot * g->n_words;
     slot = free_slot(g);
     uint64_t *mask = g->masks + (int64_t)slot * g->n_words;
     memset(mask, 0, (size_t)g->n_words * sizeof *mask);
-    bool any = fill(g, place, mask);
-    if (!any || s->all[*place].ends)
+    bool any = fill(g, state, mask);
+    if (!any || ends)
         for (int32_t i = 0; i < g->trie->n_ends; i++)
             set_bit(mask, g->trie->ends[i]);
-    if (g->of_compacted == s->n_compacted && *place != GRAMMAR_NOWHERE) {
-        s->all[*place].mask = slot;
-        g->slots[slot].state = *place;
+    if (g->of_compacted == s->n_compacted && state != GRAMMAR_NOWHERE) {
+        s->all[state].mask = slot;
+        g->slots[slot].state = state;
     }
     return mask;
 }
 
 bool grammar_prepare(drey_grammar *g, const int32_t *place)
 {
-    if (*place == GRAMMAR_NOWHERE || g->states->all[*place].mask >= 0 ||
-        g->n_ahead >= g->n_slots / 2)
+    if (*place == GRAMMAR_NOWHERE || g->n_ahead >= g->n_slots / 2 ||
+        g->states->all[states_coarse(g->states, place)].mask >= 0)
         return false;
     grammar_mask(g, place);
     g->n_ahead++;

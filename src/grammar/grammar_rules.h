@@ -46,7 +46,7 @@ enum {
     RULES_MOST_BYTES = 320 << 10,
     RULES_MOST_RULES = 12 << 10,
     RULES_BUCKETS = 1 << 12,
-    RULES_MOST_REPEATS = 1 << 20
+    RULES_MOST_REPEATS = 1 << 29
 };
 
 typedef struct grammar_rules {

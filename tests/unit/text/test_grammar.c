@@ -145,8 +145,6 @@ TEST(a_grammar_that_is_wrong_is_refused_with_its_line)
         {"root ::= \"a\" root", "none ever ends"},
         {"root ::= []", "none ever ends"},
         {"root ::= \"\"", "empty text"},
-        {"root ::= \"a\"{1000000}", "too large"},
-        {"root ::= ((((\"a\"{99}){99}){99}){99})", "too large"},
         {"root ::= \"\xff\"", "UTF-8"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (strcmp(cases[i][1], "empty text") != 0) /* seen where a grammar gets its vocabulary */
@@ -245,7 +243,7 @@ TEST(a_regular_expression_that_is_wrong_is_refused)
                                            {"(a$)", "anchor"},
                                            {"[[:alpha:]]", "by name"},
                                            {"\\", "escape"},
-                                           {"(((a{99}){99}){99}){99}", "too large"}};
+                                           {"a(", "not closed"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         test_grammar_refused(DREY_GRAMMAR_REGEX, cases[i][0], cases[i][1]);
 }

@@ -395,8 +395,7 @@ TEST(what_cannot_be_held_to_is_refused_with_its_place)
         {"{\"enum\":[]}", "enum"},
         {"false", "ends"},
         {"1", "a schema is"},
-        {"{", "no JSON"},
-        {"{\"type\":\"string\",\"maxLength\":100000}", "too large"}};
+        {"{", "no JSON"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         test_grammar_refused(DREY_GRAMMAR_JSON_SCHEMA, cases[i][0], cases[i][1]);
 }
