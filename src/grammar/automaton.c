@@ -70,15 +70,31 @@ static int32_t new_rule(builder *b)
     return a->n_rules++;
 }
 
-/* The characters from..to, all of which have n bytes that differ by whole ranges. */
-static void lay_range(builder *b, int32_t from, int32_t to, const uint8_t *low, const uint8_t *high,
-                      size_t n)
+/* The way to the last characters that were laid out: the next ones share what has the same bytes, so
+ * that a text has one place within a character. */
+typedef struct last_way {
+    uint8_t low[4], high[4];
+    int32_t node[4]; /* before each of its bytes */
+    size_t n;
+} last_way;
+
+/* Characters, all of which have n bytes that differ by whole ranges. */
+static void lay_range(builder *b, last_way *way, int32_t to, const uint8_t *low,
+                      const uint8_t *high, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t same = 0;
+    while (same + 1 < n && same + 1 < way->n && low[same] == way->low[same] &&
+           high[same] == way->high[same])
+        same++;
+    for (size_t i = same; i < n; i++) {
         int32_t next = i + 1 < n ? new_node(b) : to;
-        add_bytes(b, from, next, low[i], high[i]);
-        from = next;
+        add_bytes(b, way->node[i], next, low[i], high[i]);
+        way->low[i] = low[i];
+        way->high[i] = high[i];
+        if (i + 1 < n)
+            way->node[i + 1] = next;
     }
+    way->n = n;
 }
 
 static size_t utf8_bytes(uint32_t code, uint8_t out[4])
@@ -92,13 +108,13 @@ static size_t utf8_bytes(uint32_t code, uint8_t out[4])
 
 /* A range of characters is divided until each part's bytes are independent ranges: at lengths, and
  * where the last bytes are not whole. */
-static void lay_characters(builder *b, int32_t from, int32_t to, uint32_t low, uint32_t high)
+static void lay_characters(builder *b, last_way *way, int32_t to, uint32_t low, uint32_t high)
 {
     static const uint32_t lengths[] = {0x7F, 0x7FF, 0xFFFF};
     for (int i = 0; i < 3; i++)
         if (low <= lengths[i] && high > lengths[i]) {
-            lay_characters(b, from, to, low, lengths[i]);
-            lay_characters(b, from, to, lengths[i] + 1, high);
+            lay_characters(b, way, to, low, lengths[i]);
+            lay_characters(b, way, to, lengths[i] + 1, high);
             return;
         }
     for (int bits = 6; bits <= 18 && high > 0x7F; bits += 6) {
@@ -106,26 +122,27 @@ static void lay_characters(builder *b, int32_t from, int32_t to, uint32_t low, u
         if ((low & ~rest) == (high & ~rest))
             continue;
         if (low & rest) {
-            lay_characters(b, from, to, low, low | rest);
-            lay_characters(b, from, to, (low | rest) + 1, high);
+            lay_characters(b, way, to, low, low | rest);
+            lay_characters(b, way, to, (low | rest) + 1, high);
             return;
         }
         if ((high & rest) != rest) {
-            lay_characters(b, from, to, low, (high & ~rest) - 1);
-            lay_characters(b, from, to, high & ~rest, high);
+            lay_characters(b, way, to, low, (high & ~rest) - 1);
+            lay_characters(b, way, to, high & ~rest, high);
             return;
         }
     }
     uint8_t first[4], last[4];
     size_t n = utf8_bytes(low, first);
     utf8_bytes(high, last);
-    lay_range(b, from, to, first, last, n);
+    lay_range(b, way, to, first, last, n);
 }
 
 static void lay_ranges(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
+    last_way way = {.node = {from}};
     for (int32_t i = 0; i < e->b; i++)
-        lay_characters(b, from, to, b->g->ranges[e->a + i].from, b->g->ranges[e->a + i].to);
+        lay_characters(b, &way, to, b->g->ranges[e->a + i].from, b->g->ranges[e->a + i].to);
 }
 
 /* Classes of more than ASCII have many nodes: they are a rule, which all their uses share. */

@@ -58,3 +58,9 @@ typedef struct automaton {
 drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, void *scratch,
                             drey_error *err);
 size_t automaton_scratch_bytes(void);
+/* Whether the last one that was built had too many nodes or edges. */
+static inline bool automaton_is_full(const automaton *a)
+{
+    return a->n_nodes == AUTOMATON_MOST_NODES || a->n_edges == AUTOMATON_MOST_EDGES ||
+           a->n_rules == AUTOMATON_MOST_RULES;
+}

@@ -2,6 +2,7 @@
 #include "grammar/grammar.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct drey_grammar {
     int64_t n_prepared;   /* of all texts */
     int64_t of_compacted; /* the slots belong to states of that count */
     bool in_use;
+    char not_held[RULES_LEFT_OUT_BYTES]; /* places in schemas */
     /* Its own places: the text so far, and those on the way through a token's bytes. */
     int32_t places[1 + VOCAB_TRIE_LONGEST + 1];
     int32_t first;
@@ -77,32 +79,46 @@ size_t grammar_bytes(int32_t n_vocab)
            sizeof(drey_grammar) + 3 * 4096;
 }
 
+static drey_status read_text(drey_grammar_kind kind, const char *text, size_t n,
+                             grammar_rules *rules, int32_t *root, drey_error *err)
+{
+    switch (kind) {
+    case DREY_GRAMMAR_GBNF:
+        return gbnf_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_JSON_SCHEMA:
+        return json_schema_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_REGEX:
+        return regex_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_CHOICES:
+        return choices_read(rules, text, n, root, err);
+    default:
+        FAIL(err, DREY_ERR_USAGE, "there is no kind %d of grammars", (int)kind);
+    }
+}
+
+static drey_status read_once(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
+                             bool plainly, grammar_rules *rules, void *scratch, drey_error *err)
+{
+    int32_t root = 0;
+    grammar_rules_init(rules);
+    rules->tokenizer = g->trie->tokenizer;
+    rules->plainly = plainly;
+    TRY(read_text(kind, text, n, rules, &root, err));
+    token_cuts_mark(rules, g->trie->tokenizer);
+    memcpy(g->not_held, rules->left_out, sizeof g->not_held);
+    return automaton_build(&g->automaton, rules, root, scratch, err);
+}
+
+/* What has no room is read again so that it has fewer rules. */
 static drey_status read_rules(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
                               drey_error *err)
 {
     grammar_rules *rules = arena_take(&g->memory, sizeof *rules);
     void *scratch = arena_take(&g->memory, automaton_scratch_bytes());
-    int32_t root = 0;
-    grammar_rules_init(rules);
-    rules->tokenizer = g->trie->tokenizer;
-    switch (kind) {
-    case DREY_GRAMMAR_GBNF:
-        TRY(gbnf_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_JSON_SCHEMA:
-        TRY(json_schema_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_REGEX:
-        TRY(regex_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_CHOICES:
-        TRY(choices_read(rules, text, n, &root, err));
-        break;
-    default:
-        FAIL(err, DREY_ERR_USAGE, "there is no kind %d of grammars", (int)kind);
-    }
-    token_cuts_mark(rules, g->trie->tokenizer);
-    return automaton_build(&g->automaton, rules, root, scratch, err);
+    drey_status status = read_once(g, kind, text, n, false, rules, scratch, err);
+    if (status == DREY_ERR_USAGE && rules->widened && automaton_is_full(&g->automaton))
+        status = read_once(g, kind, text, n, true, rules, scratch, err);
+    return status;
 }
 
 /* A single byte says little about the token: at first nothing is expected of those. */
@@ -170,6 +186,27 @@ void grammar_close(drey_grammar **g)
     arena_free(&(*g)->memory);
     free(*g);
     *g = NULL;
+}
+
+const char *grammar_not_held(const drey_grammar *g)
+{
+    return g->not_held;
+}
+
+drey_status grammar_schema_not_held(const char *schema, size_t n, char *places, size_t size,
+                                    drey_error *err)
+{
+    int32_t root;
+    grammar_rules *rules = malloc(sizeof *rules);
+    *places = 0;
+    if (!rules)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a schema");
+    grammar_rules_init(rules);
+    drey_status status = json_schema_read(rules, schema, n, &root, err);
+    if (status == DREY_OK)
+        snprintf(places, size, "%s", rules->left_out);
+    free(rules);
+    return status;
 }
 
 const tokenizer *grammar_tokenizer(const drey_grammar *g)
