@@ -145,6 +145,17 @@ static void lay_ranges(builder *b, const expr_node *e, int32_t from, int32_t to)
         lay_characters(b, &way, to, b->g->ranges[e->a + i].from, b->g->ranges[e->a + i].to);
 }
 
+static int32_t rule_of_class(builder *b, expr e)
+{
+    int32_t *rule = &b->class_rule[e];
+    if (*rule < 0) {
+        *rule = new_rule(b);
+        if (!b->full)
+            lay_ranges(b, &b->g->exprs[e], b->a->rules[*rule].start, b->a->rules[*rule].end);
+    }
+    return *rule;
+}
+
 /* Classes of more than ASCII have many nodes: they are a rule, which all their uses share. */
 static void lay_class(builder *b, expr e, int32_t from, int32_t to)
 {
@@ -153,13 +164,7 @@ static void lay_class(builder *b, expr e, int32_t from, int32_t to)
         lay_ranges(b, node, from, to);
         return;
     }
-    int32_t *rule = &b->class_rule[e];
-    if (*rule < 0) {
-        *rule = new_rule(b);
-        if (!b->full)
-            lay_ranges(b, node, b->a->rules[*rule].start, b->a->rules[*rule].end);
-    }
-    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = *rule});
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule_of_class(b, e)});
 }
 
 static void lay(builder *b, expr e, int32_t from, int32_t to);
@@ -203,6 +208,8 @@ static int32_t rule_repeated(builder *b, expr e)
 {
     if (b->g->exprs[e].kind == EXPR_IS_RULE)
         return b->g->exprs[e].a;
+    if (b->g->exprs[e].kind == EXPR_IS_CLASS)
+        return rule_of_class(b, e);
     int32_t *rule = &b->class_rule[e];
     if (*rule < 0) {
         *rule = new_rule(b);

@@ -149,14 +149,23 @@ static void make_work(drey_grammar *g)
     g->states->held[0] = (held_places){g->places, 1 + VOCAB_TRIE_LONGEST + 1};
 }
 
-static drey_status init(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
+static drey_status init(drey_grammar *g, drey_grammar_kind given, const char *text, size_t n,
                         drey_error *err)
 {
+    const bool strict = ((unsigned)given & DREY_GRAMMAR_STRICT) != 0;
+    const drey_grammar_kind kind =
+        (drey_grammar_kind)((unsigned)given & ~(unsigned)DREY_GRAMMAR_STRICT);
     if (n > GRAMMAR_MOST_BYTES)
         FAIL(err, DREY_ERR_USAGE, "the grammar has %zu bytes; at most %d are read", n,
              GRAMMAR_MOST_BYTES);
     TRY(arena_init(&g->memory, memory_bytes(g->trie->n_vocab), false, err));
     TRY(read_rules(g, kind, text, n, err));
+    if (strict && g->not_held[0])
+        FAIL(err, DREY_ERR_USAGE,
+             "no grammar can hold this of the schema: %.300s; leave it out, or do not ask for all "
+             "of "
+             "it (strict)",
+             g->not_held);
     make_work(g);
     grammar_restart(g);
     if (grammar_is_over(g, &g->places[0]))

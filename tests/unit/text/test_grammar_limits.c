@@ -159,6 +159,8 @@ TEST(large_counts_are_held)
     count(DREY_GRAMMAR_REGEX, "x{20000,}", "", "x", "", TIMES(20000, 60000), TIMES(0, 19999));
     count(DREY_GRAMMAR_GBNF, "root ::= (\"a\" b){1000,30000} \"!\"\nb ::= \"b\"?", "", "ab", "!",
           TIMES(1000, 30000), TIMES(999, 30001));
+    count(DREY_GRAMMAR_REGEX, "[é-ü]{2,10000}", "", "\xc3\xa9", "", TIMES(2, 10000),
+          TIMES(1, 10001));
     /* Within each other. */
     count(DREY_GRAMMAR_REGEX, "(((a{99}){99}){99}){99}", "", "a", "b", TIMES(-1), TIMES(98, 9900));
     count(DREY_GRAMMAR_REGEX, "((x{300}|y){300},){2,400}", "", "yxxx", ",", TIMES(-1), TIMES(150));
