@@ -12,7 +12,7 @@
 #include "grammar/token_cuts.h"
 
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
-enum { MOST_READING = 5 << 20 }; /* of a schema: its values, text, languages */
+enum { MOST_READING = 6 << 20 }; /* of a schema: its values, text, languages */
 
 typedef struct mask_slot {
     int32_t state; /* whose it is; 0: free */

@@ -474,6 +474,8 @@ static drey_status finite_values(schema_reader *r, const schema_set *set, expr *
         TRY(schema_types(r, set->of[i], &one));
         types &= one;
     }
+    if (types == TYPE_INTEGER)
+        return schema_integers(r, set, texts, most, n);
     if (types & ~(TYPE_NULL | TYPE_BOOLEAN) || most < 3)
         return DREY_OK;
     *n = 0;

@@ -543,30 +543,35 @@ static drey_status members_of(schema_reader *r, object_shape *o, expr other, exp
     return DREY_OK;
 }
 
-static drey_status object_of(schema_reader *r, object_shape *o, schema_languages *l, expr *out)
+/* What is said of it; *any: nothing. *other: a member that is not named. */
+static drey_status object_shape_of(schema_reader *r, object_shape *o, schema_languages *l,
+                                   bool *any, expr *other)
 {
-    expr inside = EXPR_NEVER, other = EXPR_NEVER;
     TRY(gather(r, o, l));
-    bool counted = o->least > 0 || o->most != REPEAT_FOREVER;
-    if (o->first == r->n_members && !o->open && !o->closed && !o->names && !o->n_patterns &&
-        !counted) {
-        *out = written_object(r->g, &r->json);
+    *any = o->first == r->n_members && !o->open && !o->closed && !o->names && !o->n_patterns &&
+           o->least == 0 && o->most == REPEAT_FOREVER;
+    if (*any)
         return DREY_OK;
-    }
     TRY(match_members(r, o, l));
-    TRY(other_member(r, o, l, &other));
-    TRY(members_of(r, o, other, &inside));
-    r->n_members = o->first;
-    *out = inside == EXPR_NEVER ? EXPR_NEVER : written_between(r->g, &r->json, "{", inside, "}");
-    return DREY_OK;
+    return other_member(r, o, l, other);
 }
 
 drey_status schema_object(schema_reader *r, const schema_set *set, expr *out)
 {
     object_shape o = {.set = set, .first = r->n_members};
     schema_languages l = {NULL, NULL, NULL};
+    expr inside = EXPR_NEVER, other = EXPR_NEVER;
+    bool any = false;
     TRY(schema_languages_init(r, &l));
-    drey_status status = object_of(r, &o, &l, out);
-    schema_languages_free(&l);
-    return status;
+    drey_status status = object_shape_of(r, &o, &l, &any, &other);
+    schema_languages_free(&l); /* before members are read, which may have their own */
+    TRY(status);
+    if (any) {
+        *out = written_object(r->g, &r->json);
+        return DREY_OK;
+    }
+    TRY(members_of(r, &o, other, &inside));
+    r->n_members = o.first;
+    *out = inside == EXPR_NEVER ? EXPR_NEVER : written_between(r->g, &r->json, "{", inside, "}");
+    return DREY_OK;
 }

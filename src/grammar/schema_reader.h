@@ -154,6 +154,11 @@ drey_status schema_values(schema_reader *r, const schema_set *set, expr *out);
 /* The values of a list, of "const" or "enum", that satisfy all schemas: texts[*n]. */
 drey_status schema_values_kept(schema_reader *r, const schema_set *set, expr *texts, int32_t *n);
 
+/* The same of whole numbers between bounds, without such a list; *n is -1 where there are more than
+ * `most`. */
+drey_status schema_integers(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
+                            int32_t *n);
+
 /* ---- Schemas that are made of others (schema/) ---- */
 
 /* A value for a schema that is made of `of`; NULL: there is no more room. key may be NULL. */

@@ -382,6 +382,37 @@ drey_status schema_values_kept(schema_reader *r, const schema_set *set, expr *te
     return status;
 }
 
+/* The whole numbers of a type, of that few. */
+drey_status schema_integers(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
+                            int32_t *n)
+{
+    double low = -INFINITY, high = INFINITY;
+    judge j = {.r = r};
+    *n = -1;
+    for (int32_t i = 0; i < set->n; i++) { /* NAN, where there is no such bound, is never more */
+        const double bounds[] = {json_member_number(set->of[i], "minimum"),
+                                 json_member_number(set->of[i], "exclusiveMinimum"),
+                                 json_member_number(set->of[i], "maximum"),
+                                 json_member_number(set->of[i], "exclusiveMaximum")};
+        low = fmax(low, fmax(bounds[0], bounds[1]));
+        high = fmin(high, fmin(bounds[2], bounds[3]));
+    }
+    if (!(high - low < most) || fabs(low) > 1e15)
+        return DREY_OK;
+    *n = 0;
+    TRY(schema_languages_init(r, &j.l));
+    drey_status status = DREY_OK;
+    for (double x = ceil(low); x <= high && *n < most && status == DREY_OK; x++) {
+        const json_value v = {
+            .type = JSON_NUMBER, .number = x, .is_integer = true, .integer = (int64_t)x};
+        int32_t kept = 0;
+        status = keep_values(&j, set, &v, false, texts + *n, &kept);
+        *n += kept;
+    }
+    schema_languages_free(&j.l);
+    return status;
+}
+
 drey_status schema_values(schema_reader *r, const schema_set *set, expr *out)
 {
     bool is_list;

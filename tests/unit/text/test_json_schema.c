@@ -384,6 +384,9 @@ TEST(items_that_differ)
     held("{\"items\":{\"anyOf\":[{\"type\":\"boolean\"},{\"const\":null},{\"const\":true}]},"
          "\"uniqueItems\":true}",
          LIST("[null,true,false]"), LIST("[true,true]"));
+    held("{\"items\":{\"type\":\"integer\",\"minimum\":1,\"exclusiveMaximum\":6,\"multipleOf\":2},"
+         "\"uniqueItems\":true}",
+         LIST("[4,2]"), LIST("[2,2]", "[3]", "[6]"));
     /* Of many values each set can be written, in their order. */
     held("{\"items\":{\"enum\":[1,2,3,4,5,6,7,8,9,10,11,12]},\"uniqueItems\":true,\"minItems\":2}",
          LIST("[1,2]", "[1,5,12]"), LIST("[1]", "[1,1]", "[2,1,2]"));
