@@ -22,8 +22,8 @@ typedef struct drey_grammar drey_grammar;
 
 /* Reads text[0..n_bytes). The model is borrowed. The first call for a model sorts its vocabulary;
  * after it, several threads may call this. DREY_ERR_USAGE says what is wrong with the text, as an
- * undefined rule, a rule that begins with itself, a grammar that no text can satisfy, or one that is
- * too large; DREY_ERR_MEMORY. */
+ * undefined rule, a rule that begins with itself, a grammar that no text can satisfy, or one that
+ * is too large; DREY_ERR_MEMORY. */
 DREY_API drey_status drey_grammar_open(drey_grammar **out, drey_model *model,
                                        drey_grammar_kind kind, const char *text, size_t n_bytes,
                                        drey_error *err);

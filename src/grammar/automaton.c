@@ -70,8 +70,8 @@ static int32_t new_rule(builder *b)
     return a->n_rules++;
 }
 
-/* The way to the last characters that were laid out: the next ones share what has the same bytes, so
- * that a text has one place within a character. */
+/* The way to the last characters that were laid out: the next ones share what has the same bytes,
+ * so that a text has one place within a character. */
 typedef struct last_way {
     uint8_t low[4], high[4];
     int32_t node[4]; /* before each of its bytes */
@@ -514,7 +514,7 @@ static void find_classes(automaton *a)
 /* ---- Repetitions of what may be empty ---- */
 
 /* How often nothing was written cannot be counted: where what is repeated may be empty, its other
- * texts are repeated, and as seldom as one likes. They get a rule of their own, laid out from the
+ * texts are repeated, and as seldom as one likes. These are another rule, laid out from the
  * expression once it is known which rules may be empty. */
 static bool may_be_empty(const builder *b, expr e)
 {

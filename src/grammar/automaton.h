@@ -9,9 +9,9 @@
  * A call whose edge leads to its own rule's end needs no return: repetition by recursion at a
  * rule's end does not deepen the stack. A long repetition with bounds is one edge and a rule for
  * what it repeats: how often that was written is on the stack, so that {0,100000} has no more nodes
- * than {0,2}. Short ones are laid out as copies. Characters are their UTF-8 bytes. Nodes from which no end
- * can be reached have no edges that lead to them: each prefix that the automaton accepts is the
- * beginning of a text of the grammar. */
+ * than {0,2}. Short ones are laid out as copies. Characters are their UTF-8 bytes. Nodes from which
+ * no end can be reached have no edges that lead to them: each prefix that the automaton accepts is
+ * the beginning of a text of the grammar. */
 #pragma once
 
 #include "grammar/grammar_rules.h"

@@ -1,10 +1,10 @@
 /* JSON Schema: what values of a schema are written as.
  *
  * What cannot be held is left out, and its place is noted, so that a caller can say so or refuse
- * the schema; what contradicts itself is an error. Where several ways to write a value satisfy a schema, fewer may be allowed:
- * members come in the order of "properties", constants are written on one line, and objects with
- * "properties" have no others unless the schema says so. Words that JSON Schema does not know, and
- * those that only describe, are ignored, as it demands.
+ * the schema; what contradicts itself is an error. Where several ways to write a value satisfy a
+ * schema, fewer may be allowed: members come in the order of "properties", constants are written on
+ * one line, and objects with "properties" have no others unless the schema says so. Words that JSON
+ * Schema does not know, and those that only describe, are ignored, as it demands.
  *
  * A value often satisfies several schemas: that of "$ref", the parts of "allOf", and what is next
  * to them. They are read as one set, and each word looks at all of them. A choice ("anyOf") next to

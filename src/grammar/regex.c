@@ -3,7 +3,7 @@
  *
  * Inside of a JSON string the same pattern is laid over what is written there: a quote of the
  * pattern is \" in the text. Anchors that are not at the ends and word boundaries are marks
- * (languages.h); what has to follow the beginning is a pattern of its own, which the whole text
+ * (languages.h); what has to follow the beginning is another pattern, which the whole text
  * matches as well. Such patterns are put together as languages. Look-around elsewhere and
  * back-references are left out: the pattern then is loose. */
 #include "grammar/languages.h"

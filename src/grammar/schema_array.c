@@ -87,8 +87,8 @@ static drey_status item_of(schema_reader *r, const schema_set *set, int32_t i, e
     return DREY_OK;
 }
 
-/* Items that differ, or of which some satisfy another schema; *held is false where that is not said,
- * or left out. */
+/* Items that differ, or of which some satisfy another schema; *held is false where that is not
+ * said, or left out. */
 static drey_status more_of(schema_reader *r, const schema_set *set, const array_shape *a,
                            expr *inside, bool *held)
 {

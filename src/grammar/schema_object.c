@@ -450,8 +450,8 @@ static void leave_out_count(schema_reader *r, const object_shape *o, const char 
             schema_leave_out(r, o->set->of[i], word);
 }
 
-/* Leaves out what is not counted: which names without a schema of their own were written is not
- * known, so that several of them may be one member. */
+/* Leaves out what is not counted: which names that no schema names were written is not known,
+ * so that several of them may be one member. */
 static void limit_counts(schema_reader *r, object_shape *o, expr other)
 {
     const int32_t named = r->n_members - o->first;
@@ -483,7 +483,7 @@ static void begin_members(schema_reader *r, const object_shape *o, expr other, m
         m->begun = expr_repeat(r->g, expr_seq(r->g, other, m->rest[0]), 0, 1);
 }
 
-/* Members none of which has a schema of its own: each may be any, as many as one likes. */
+/* Members none of which is named: each may be any, as many as one likes. */
 static expr all_others(schema_reader *r, const object_shape *o, expr other)
 {
     grammar_rules *g = r->g;

@@ -5,7 +5,7 @@
  *   schema_values.c    "const" and "enum": values that are known
  *   schema_scalars.c   texts and numbers
  *   schema_object.c, schema_array.c
- *   schema/            conditions, and lists of which more is said; schemas that are made of others */
+ *   schema/            conditions, schemas made of others, lists of which more is said */
 #pragma once
 
 #include "grammar/json_text.h"
@@ -170,8 +170,8 @@ json_value *schema_copy(schema_reader *r, const json_value *value, const char *k
 /* The schema of values that do not satisfy it: of all of them, but for some that are other ways to
  * do so (json_schema.c). NULL: it cannot be held. */
 const json_value *schema_negated(schema_reader *r, const json_value *schema);
-/* What "not", "if" and the words of dependence of a schema ask for becomes schemas of the set, or is
- * left out. */
+/* What "not", "if" and the words of dependence of a schema ask for becomes schemas of the set, or
+ * is left out. */
 drey_status schema_conditions(schema_reader *r, schema_set *set, const json_value *schema);
 
 /* What is between the brackets of an array. */

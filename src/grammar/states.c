@@ -313,16 +313,16 @@ static bool find_counts(states *s, const grammar_state *x)
 {
     bool any = false;
     for (int32_t k = 0; k < s->a->n_counts; k++) {
-        s->low[k] = INT32_MAX;
-        s->high[k] = 0;
+        s->counted[k] = (count_range){.low = INT32_MAX};
     }
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t id = s->configs[x->first + i].cell; id > 0; id = s->cells[id].below) {
             const state_cell *cell = &s->cells[id];
             if (cell->count == 0)
                 continue;
-            s->low[cell->node] = min_i32(s->low[cell->node], cell->count);
-            s->high[cell->node] = max_i32(s->high[cell->node], cell->count);
+            count_range *range = &s->counted[cell->node];
+            range->low = min_i32(range->low, cell->count);
+            range->high = max_i32(range->high, cell->count);
             any = true;
         }
     return any;
@@ -334,7 +334,7 @@ static int32_t left_out(const states *s, int32_t which)
 {
     enum { FAR = VOCAB_TRIE_LONGEST + 1 };
     const automaton_count *count = &s->a->counts[which];
-    const int32_t low = s->low[which], high = s->high[which];
+    const int32_t low = s->counted[which].low, high = s->counted[which].high;
     if (high == 0)
         return 0;
     if (low >= count->least + FAR && high <= count->most - FAR)
@@ -350,7 +350,7 @@ static int32_t coarse_cell(states *s, int32_t id)
         path[n++] = id;
     while (n > 0 && out >= 0) {
         const state_cell cell = s->cells[path[--n]];
-        out = cell_of(s, cell.node, cell.count ? cell.count - s->less[cell.node] : 0, out);
+        out = cell_of(s, cell.node, cell.count ? cell.count - s->counted[cell.node].less : 0, out);
     }
     return out;
 }
@@ -360,8 +360,8 @@ static int32_t find_coarse(states *s, int32_t id)
     const grammar_state x = s->all[id];
     bool any = false;
     for (int32_t k = 0; k < s->a->n_counts; k++) {
-        s->less[k] = left_out(s, k);
-        any = any || s->less[k] > 0;
+        s->counted[k].less = left_out(s, k);
+        any = any || s->counted[k].less > 0;
     }
     s->n_found = 0;
     s->found_end = x.ends;

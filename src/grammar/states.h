@@ -54,6 +54,11 @@ typedef struct held_places {
     int32_t n;
 } held_places;
 
+/* How often a count was written, in all stacks of a state, and what of that is left out. */
+typedef struct count_range {
+    int32_t low, high, less;
+} count_range;
+
 typedef struct states {
     const automaton *a;
     state_cell cells[STATES_MOST_CELLS]; /* 0: nothing to return to */
@@ -73,9 +78,7 @@ typedef struct states {
     bool found_end;
     bool narrowed;                    /* a limit has left something out since it was reset */
     int32_t moved[STATES_MOST_CELLS]; /* while states are forgotten */
-    /* Of each count, while a coarse state is found: how often it was written, and what of that is
-     * left out. */
-    int32_t low[AUTOMATON_MOST_COUNTS], high[AUTOMATON_MOST_COUNTS], less[AUTOMATON_MOST_COUNTS];
+    count_range counted[AUTOMATON_MOST_COUNTS]; /* while a coarse state is found */
 } states;
 
 /* rows: STATES_ROW_BYTES. */

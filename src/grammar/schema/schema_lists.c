@@ -1,5 +1,5 @@
-/* Lists of which more is said than what each item is: "uniqueItems" and "contains". What is written so
- * far is a rule, of which the next item makes another. */
+/* Lists of which more is said than what each item is: "uniqueItems" and "contains". What is written
+ * so far is a rule, of which the next item makes another. */
 #include <stdio.h>
 #include <string.h>
 
