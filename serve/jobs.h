@@ -30,6 +30,7 @@ enum {
     TASK_STOP_BYTES = 2048,
     TASK_MOST_BIASES = 1024,
     TASK_GRAMMAR_BYTES = 64 << 10,
+    TASK_NOT_HELD_BYTES = 768,
     TASK_MOST_MESSAGES = 1024,
     TASK_MOST_BREAKERS = 32,
     TASK_BREAKER_BYTES = 1024,
@@ -93,6 +94,7 @@ typedef struct task {
         char *text; /* [n] of TASK_GRAMMAR_BYTES; n = 0: any text */
         size_t n;
         drey_grammar_kind kind;
+        char not_held[TASK_NOT_HELD_BYTES]; /* places; "": all is held */
     } grammar;
     int32_t *ids; /* [n_context]: all prompts, one after the other */
     size_t n_ids;

@@ -203,6 +203,8 @@ const cli_option cli_options[] = {
           "ends the text, several may be given"),
     TEXT("json-schema", 0, CLI_RUN | CLI_CHAT, text.json_schema, "FILE",
          "the text is JSON of this schema"),
+    FLAG("strict", 0, CLI_RUN | CLI_CHAT, text.strict,
+         "refuse a schema that cannot be held as a whole"),
     TEXT("grammar", 0, CLI_RUN | CLI_CHAT, text.grammar, "FILE",
          "the text is one of this grammar (GBNF)"),
     REAL("temp", 0, SAMPLED | TRAIN_HEADS, sampling.temperature, "T", 0, 100,

@@ -86,6 +86,7 @@ typedef struct cli_text {
     const char *grammar, *json_schema; /* files; at most one of them */
     int32_t n_predict;
     bool chat, special, ignore_eos, raw_ids, no_provisional_text;
+    bool strict;               /* what no grammar can hold of the schema is refused */
     const char *stats, *trace; /* files to write */
 } cli_text;
 

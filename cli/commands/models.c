@@ -80,10 +80,14 @@ static drey_status open_grammar(models *m, const cli_settings *s, drey_error *er
     if (!path)
         return DREY_OK;
     TRY(input_read(path, s->text.grammar ? "the grammar" : "the schema", &limit, &text, &n, err));
-    drey_status status = drey_grammar_open(
-        &m->grammar, m->target, s->text.grammar ? DREY_GRAMMAR_GBNF : DREY_GRAMMAR_JSON_SCHEMA,
-        text, n, err);
+    const int kind = s->text.grammar ? DREY_GRAMMAR_GBNF : DREY_GRAMMAR_JSON_SCHEMA;
+    const int strict = s->text.strict ? DREY_GRAMMAR_STRICT : 0;
+    drey_status status =
+        drey_grammar_open(&m->grammar, m->target, (drey_grammar_kind)(kind | strict), text, n, err);
     free(text);
+    if (status == DREY_OK && drey_grammar_not_held(m->grammar)[0])
+        complain("warning: no grammar can hold this of the schema, and texts may violate it: %s",
+                 drey_grammar_not_held(m->grammar));
     m->grammar_bytes = drey_grammar_bytes(m->target, 1);
     return error_in_file(err, path, status);
 }

@@ -12,7 +12,8 @@ typedef enum drey_grammar_kind {
     DREY_GRAMMAR_GBNF = 0,        /* llama.cpp's notation, from its rule "root" on */
     DREY_GRAMMAR_JSON_SCHEMA = 1, /* JSON of this schema; {"type": "object"}: any object */
     DREY_GRAMMAR_REGEX = 2,       /* texts that match the regular expression as a whole */
-    DREY_GRAMMAR_CHOICES = 3      /* a JSON array of texts, one of which is written */
+    DREY_GRAMMAR_CHOICES = 3,     /* a JSON array of texts, one of which is written */
+    DREY_GRAMMAR_STRICT = 256     /* added to one of these: what is not held is refused */
 } drey_grammar_kind;
 
 /* What a text may be. It can be given to one text after the other, of sessions whose target is
@@ -21,11 +22,15 @@ typedef struct drey_grammar drey_grammar;
 
 /* Reads text[0..n_bytes). The model is borrowed. The first call for a model sorts its vocabulary;
  * after it, several threads may call this. DREY_ERR_USAGE says what is wrong with the text, as an
- * undefined rule, a rule that begins with itself, a schema's word that is not supported, a grammar
- * that no text can satisfy, or one that is too large; DREY_ERR_MEMORY. */
+ * undefined rule, a rule that begins with itself, a grammar that no text can satisfy, or one that
+ * is too large; DREY_ERR_MEMORY. */
 DREY_API drey_status drey_grammar_open(drey_grammar **out, drey_model *model,
                                        drey_grammar_kind kind, const char *text, size_t n_bytes,
                                        drey_error *err);
+/* What it does not hold: words of its schemas that no grammar can, as "uniqueItems" of any numbers,
+ * by their places, with ", " between them ("/properties/ids/uniqueItems"); texts may violate those.
+ * "": it holds all. Bytes that an HTTP field cannot have are written as %41. The grammar's. */
+DREY_API const char *drey_grammar_not_held(const drey_grammar *grammar);
 /* After the text that it was given to has ended. */
 DREY_API void drey_grammar_close(drey_grammar **grammar);
 /* What n grammars of this model take in all, at most, with its vocabulary: add it to the engine's

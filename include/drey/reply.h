@@ -73,6 +73,15 @@ DREY_API drey_status drey_reply_grammar(const drey_reply_form *form, drey_model 
                                         const drey_reply_options *options, char **gbnf,
                                         size_t *n_bytes, drey_error *err);
 
+/* The same, and what it does not hold (drey_grammar_not_held): the places of the content's schema,
+ * and those of tools as /tools/NAME/parameters/properties/ids/uniqueItems. *not_held is NULL where
+ * it holds all; else the caller frees it with drey_free. Of a tool with "strict": true that is
+ * DREY_ERR_USAGE, in drey_reply_grammar as well. */
+DREY_API drey_status drey_reply_grammar_held(const drey_reply_form *form, drey_model *model,
+                                             const drey_chat_request *request,
+                                             const drey_reply_options *options, char **gbnf,
+                                             size_t *n_bytes, char **not_held, drey_error *err);
+
 /* For forms that are `described`: what a system message says about tools and how they are called.
  * The request then has no tools. If the form is `in_words`, earlier calls are the assistant's text,
  * and what a tool returned is the user's, between <tool_response> and </tool_response>. The caller

@@ -16,11 +16,13 @@ Messages = Sequence[Dict[str, Any]]
 
 
 class Grammar:
-    """What a text may be: a JSON schema (a dict, or its text), GBNF, a regular expression, or choices."""
+    """What a text may be: a JSON schema (a dict, or its text), GBNF, a regular expression, or choices.
+    `not_held` has the places of what no grammar can hold of a schema ("/properties/ids/uniqueItems");
+    with strict=True such a schema is refused."""
 
     def __init__(self, model: "Model", *, json_schema: Union[None, str, Dict[str, Any]] = None,
                  gbnf: Optional[str] = None, regex: Optional[str] = None,
-                 choices: Optional[Sequence[str]] = None) -> None:
+                 choices: Optional[Sequence[str]] = None, strict: bool = False) -> None:
         given = [(lib.DREY_GRAMMAR_JSON_SCHEMA, json_schema), (lib.DREY_GRAMMAR_GBNF, gbnf),
                  (lib.DREY_GRAMMAR_REGEX, regex), (lib.DREY_GRAMMAR_CHOICES, choices)]
         given = [(kind, value) for kind, value in given if value is not None]
@@ -31,7 +33,10 @@ class Grammar:
         err = new_error()
         self._model = model
         self._grammar = ffi.new("drey_grammar **")
+        kind |= lib.DREY_GRAMMAR_STRICT if strict else 0
         check(lib.drey_grammar_open(self._grammar, model._opened.target, kind, text, len(text), err), err)
+        places = ffi.string(lib.drey_grammar_not_held(self._grammar[0])).decode()
+        self.not_held: List[str] = places.split(", ") if places else []
 
     def close(self) -> None:
         """After the texts that it was given to have ended."""

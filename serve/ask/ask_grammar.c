@@ -11,6 +11,7 @@ typedef struct form {
     const char *field;
     drey_grammar_kind kind;
     int n;
+    bool strict; /* what cannot be held is refused */
 } form;
 
 static void offer(form *f, const json_value *v, const char *field, drey_grammar_kind kind)
@@ -19,7 +20,7 @@ static void offer(form *f, const json_value *v, const char *field, drey_grammar_
     if (!v || (v->n == 0 && ((list && v->type == JSON_ARRAY) || (text && v->type == JSON_STRING))))
         return; /* it asks for nothing */
     f->n++;
-    *f = (form){v, field, kind, f->n};
+    *f = (form){v, field, kind, f->n, f->strict};
 }
 
 /* An object of any kind, for those who ask for JSON without a schema. */
@@ -54,6 +55,8 @@ static bool of_format(form *f, const json_value *format, refusal *r)
                            "Field 'response_format' takes an object of the type \"text\", "
                            "\"json_object\" or \"json_schema\".");
     }
+    if (!json_member_bool(described, "strict", &f->strict))
+        json_member_bool(format, "strict", &f->strict);
     offer(f, schema ? schema : any_object(), "response_format", DREY_GRAMMAR_JSON_SCHEMA);
     return true;
 }
@@ -109,6 +112,17 @@ static bool write_form(task *t, const form *f, refusal *r)
            refuse_with(r, 400, "Field '%s' takes up to %d bytes.", f->field, TASK_GRAMMAR_BYTES);
 }
 
+void task_not_held(task *t, const char *places)
+{
+    enum { MOST = TASK_NOT_HELD_BYTES - 8 };
+    size_t n = strlen(places);
+    if (n > MOST) /* whole places */
+        for (n = MOST; n > 0 && places[n] != ',';)
+            n--;
+    memcpy(t->grammar.not_held, places, n);
+    strcpy(t->grammar.not_held + n, places[n] ? ", ..." : "");
+}
+
 bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusal *r)
 {
     form f = {.n = 0};
@@ -125,8 +139,11 @@ bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusa
                            f.field);
     if (!write_form(t, &f, r))
         return false;
-    drey_status status =
-        drey_grammar_open(&tried, o->model, f.kind, t->grammar.text, t->grammar.n, &err);
+    const unsigned strict = f.strict ? DREY_GRAMMAR_STRICT : 0;
+    drey_status status = drey_grammar_open(&tried, o->model, (drey_grammar_kind)(f.kind | strict),
+                                           t->grammar.text, t->grammar.n, &err);
+    if (status == DREY_OK)
+        task_not_held(t, drey_grammar_not_held(tried));
     drey_grammar_close(&tried);
     if (status == DREY_ERR_USAGE)
         return refuse_with(r, 400, "Field '%s': %s.", f.field, err.message);

@@ -1,6 +1,7 @@
 /* Tools and reasoning of chats: which calls an answer may have, and the grammar that holds it to
  * them. See ask_conversation.h. */
 #include "serve/ask/ask_conversation.h"
+#include "serve/ask/ask_grammar.h"
 
 #include <string.h>
 
@@ -88,7 +89,7 @@ static void take_prompt_end(const asking *a, const task *t, conversation *c)
 static bool take_grammar(const asking *a, task *t, conversation *c)
 {
     drey_error err = {0};
-    char *gbnf;
+    char *gbnf, *not_held;
     size_t n;
     const drey_chat_request request = {.tools_json = c->tools_json};
     if (t->grammar.n == TASK_GRAMMAR_BYTES)
@@ -97,10 +98,14 @@ static bool take_grammar(const asking *a, task *t, conversation *c)
         t->grammar.text[t->grammar.n] = 0;
         c->reply.schema_json = t->grammar.text;
     }
-    drey_status status =
-        drey_reply_grammar(&c->form, a->options->model, &request, &c->reply, &gbnf, &n, &err);
+    drey_status status = drey_reply_grammar_held(&c->form, a->options->model, &request, &c->reply,
+                                                 &gbnf, &n, &not_held, &err);
+    if (status == DREY_ERR_USAGE && c->form.calls)
+        return BAD(a, "Field 'tools': %s.", err.message);
     if (status != DREY_OK)
         return refuse_error(a->refusal, &err);
+    task_not_held(t, not_held ? not_held : "");
+    drey_free(not_held);
     bool fits = n < TASK_GRAMMAR_BYTES;
     t->grammar.n = fits && gbnf ? n : 0;
     t->grammar.kind = DREY_GRAMMAR_GBNF;

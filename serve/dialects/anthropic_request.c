@@ -251,6 +251,7 @@ static bool put_tools(const json_value *tools, text_out *out, refusal *r)
         out_value(out, name);
         rewrite_member(out, "description", json_member(tool, "description"));
         rewrite_member(out, "parameters", schema);
+        rewrite_member(out, "strict", json_member(tool, "strict"));
         out_text(out, "}}");
     }
     out_text(out, n ? "]" : "");
@@ -311,7 +312,7 @@ static bool put_output(const json_value *body, text_out *out, refusal *r)
         return refuse_with(r, 400,
                            "The format of an output is of the type \"json_schema\", with a "
                            "'schema'.");
-    rewrite_schema(out, json_member(format, "schema"));
+    rewrite_schema(out, json_member(format, "schema"), json_member(format, "strict"));
     return true;
 }
 

@@ -52,7 +52,7 @@ bool rewrite_asks(const json_value *value);
 /* A part of a content, after the comma. */
 void rewrite_text(text_out *out, const char *comma, const json_value *text);
 /* That the answer is JSON of a schema; which tool has to be called. */
-void rewrite_schema(text_out *out, const json_value *schema);
+void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict);
 void rewrite_choice(text_out *out, const json_value *name);
 /* Whether none of the members that `names` lists, up to NULL, asks for something; otherwise the
  * first is refused. */

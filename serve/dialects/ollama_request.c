@@ -80,7 +80,7 @@ static bool put_format(const json_value *format, text_out *out, refusal *r)
     }
     if (format->type != JSON_OBJECT)
         return refuse_with(r, 400, "Field 'format' takes \"json\" or a JSON schema.");
-    rewrite_schema(out, format);
+    rewrite_schema(out, format, NULL);
     return true;
 }
 

@@ -286,7 +286,7 @@ static bool put_format(const json_value *body, text_out *out, refusal *r)
         return refuse_with(r, 400,
                            "Field 'text.format' is of the type \"text\", \"json_object\", or "
                            "\"json_schema\" with a 'schema'.");
-    rewrite_schema(out, json_member(format, "schema"));
+    rewrite_schema(out, json_member(format, "schema"), json_member(format, "strict"));
     return true;
 }
 

@@ -37,10 +37,11 @@ void rewrite_text(text_out *out, const char *comma, const json_value *text)
     out_text(out, "}");
 }
 
-void rewrite_schema(text_out *out, const json_value *schema)
+void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict)
 {
     out_text(out, ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":");
     out_value(out, schema);
+    rewrite_member(out, "strict", strict);
     out_text(out, "}}");
 }
 

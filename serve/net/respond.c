@@ -108,6 +108,8 @@ void respond_task(network *n, connection *c)
              stream ? "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n" : "", &out);
     out_format(&out, "X-Request-Id: %s\r\n",
                c->stream.of ? c->stream.of->task_name : a->task->id.text);
+    if (a->task && a->task->grammar.not_held[0])
+        out_format(&out, "X-Drey-Not-Held: %s\r\n", a->task->grammar.not_held);
     out_text(&out, c->framed ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
     c->n_out = out.n;
     c->head_out = true;

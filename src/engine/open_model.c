@@ -182,6 +182,11 @@ drey_status drey_grammar_open(drey_grammar **out, drey_model *m, drey_grammar_ki
     return grammar_open(out, m->trie, kind, text, n_bytes, err);
 }
 
+const char *drey_grammar_not_held(const drey_grammar *grammar)
+{
+    return grammar_not_held(grammar);
+}
+
 void drey_grammar_close(drey_grammar **grammar)
 {
     grammar_close(grammar);

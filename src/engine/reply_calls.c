@@ -1,10 +1,12 @@
 /* The public functions of answers that need a model: see drey/reply.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "drey/drey.h"
 
 #include "engine/engine.h"
+#include "grammar/grammar.h"
 #include "reply/reply_forms.h"
 
 static bool is_hidden(const void *user, const char *text, size_t n)
@@ -61,11 +63,12 @@ static drey_status try_grammar(drey_model *model, const char *text, size_t n, dr
     return status;
 }
 
-drey_status drey_reply_grammar(const drey_reply_form *form, drey_model *model,
-                               const drey_chat_request *request, const drey_reply_options *options,
-                               char **gbnf, size_t *n_bytes, drey_error *err)
+/* `loose`: which tools are held to no more than being objects. */
+static drey_status fitting_grammar(const drey_reply_form *form, drey_model *model,
+                                   const drey_chat_request *request,
+                                   const drey_reply_options *options, bool *loose, char **gbnf,
+                                   size_t *n_bytes, drey_error *err)
 {
-    bool loose[REPLY_MOST_TOOLS] = {0};
     TRY(reply_grammar_of(form, request->tools_json, options, loose, gbnf, n_bytes, err));
     for (int round = 0; *gbnf; round++) {
         drey_status status = try_grammar(model, *gbnf, *n_bytes, err);
@@ -76,8 +79,106 @@ drey_status drey_reply_grammar(const drey_reply_form *form, drey_model *model,
         if (round == 0)
             TRY(find_loose(model, request->tools_json, loose, err));
         else
-            memset(loose, true, sizeof loose);
+            memset(loose, true, REPLY_MOST_TOOLS * sizeof *loose);
         TRY(reply_grammar_of(form, request->tools_json, options, loose, gbnf, n_bytes, err));
     }
     return DREY_OK;
+}
+
+/* ---- What it does not hold ---- */
+
+static void put_places(FILE *out, const char *before, const char *places)
+{
+    while (*places) {
+        const size_t n = strcspn(places, ",");
+        fprintf(out, "%s%s%.*s", ftell(out) > 0 ? ", " : "", *places == '/' ? before : "", (int)n,
+                places);
+        places += n + strspn(places + n, ", ");
+    }
+}
+
+/* places: of GRAMMAR_NOT_HELD_BYTES. */
+static drey_status note_tool(FILE *out, const json_value *function, const char *name, bool loose,
+                             char *places, drey_error *err)
+{
+    char before[160];
+    bool strict = false;
+    char *schema = reply_tool_schema(function, false);
+    json_member_bool(function, "strict", &strict);
+    *places = 0;
+    if (schema && !loose)
+        loose = grammar_schema_not_held(schema, strlen(schema), places, GRAMMAR_NOT_HELD_BYTES,
+                                        NULL) != DREY_OK;
+    free(schema);
+    if (loose)
+        snprintf(places, GRAMMAR_NOT_HELD_BYTES, "/");
+    if (strict && places[0])
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "the tool \"%.60s\" is strict, and no grammar can hold this of its parameters: %.300s; "
+            "leave it out, or do not ask for all of it",
+            name, places);
+    snprintf(before, sizeof before, "/tools/%.100s/parameters", name);
+    if (loose)
+        put_places(out, before, "/");
+    else
+        put_places(out, before, places);
+    return DREY_OK;
+}
+
+static drey_status note_all(FILE *out, const drey_reply_form *form,
+                            const drey_chat_request *request, const drey_reply_options *options,
+                            const bool *loose, drey_error *err)
+{
+    char places[GRAMMAR_NOT_HELD_BYTES] = "";
+    reply_tools tools = {.n = 0};
+    drey_status status = DREY_OK;
+    const char *schema = options->schema_json;
+    if (schema &&
+        grammar_schema_not_held(schema, strlen(schema), places, sizeof places, NULL) == DREY_OK)
+        put_places(out, "", places);
+    if (form->calls)
+        status = reply_tools_read(&tools, request->tools_json, err);
+    for (int32_t i = 0; i < tools.n && status == DREY_OK; i++)
+        if (!options->tool || json_member_is(tools.functions[i], "name", options->tool))
+            status =
+                note_tool(out, tools.functions[i], tools.names[i]->text, loose[i], places, err);
+    reply_tools_free(&tools);
+    return status;
+}
+
+drey_status drey_reply_grammar_held(const drey_reply_form *form, drey_model *model,
+                                    const drey_chat_request *request,
+                                    const drey_reply_options *options, char **gbnf, size_t *n_bytes,
+                                    char **not_held, drey_error *err)
+{
+    bool loose[REPLY_MOST_TOOLS] = {0};
+    size_t n;
+    *not_held = NULL;
+    TRY(fitting_grammar(form, model, request, options, loose, gbnf, n_bytes, err));
+    FILE *out = open_memstream(not_held, &n);
+    drey_status status = out ? note_all(out, form, request, options, loose, err)
+                             : error_set(err, DREY_ERR_MEMORY, "not enough memory for a grammar");
+    if (out && fclose(out) != 0 && status == DREY_OK)
+        status = error_set(err, DREY_ERR_MEMORY, "not enough memory for a grammar");
+    if (status != DREY_OK) {
+        free(*gbnf);
+        *gbnf = NULL;
+    }
+    if (status != DREY_OK || !*not_held || !**not_held) {
+        free(*not_held);
+        *not_held = NULL;
+    }
+    return status;
+}
+
+drey_status drey_reply_grammar(const drey_reply_form *form, drey_model *model,
+                               const drey_chat_request *request, const drey_reply_options *options,
+                               char **gbnf, size_t *n_bytes, drey_error *err)
+{
+    char *not_held;
+    drey_status status =
+        drey_reply_grammar_held(form, model, request, options, gbnf, n_bytes, &not_held, err);
+    free(not_held);
+    return status;
 }

@@ -11,8 +11,15 @@
 typedef struct builder {
     automaton *a;
     const grammar_rules *g;
-    int32_t *class_rule; /* [RULES_MOST_EXPRS]: the rule of a class of characters; -1: none */
+    /* [RULES_MOST_EXPRS]: the rule of a class of characters, or of what is repeated; -1: none */
+    int32_t *class_rule;
     bool full;
+    expr counted[AUTOMATON_MOST_COUNTS]; /* what each repeats */
+    /* The second round, see lay_some: which nodes are at their rule's end without a byte, and the
+     * rule that a rule is without the empty text; -1: none. */
+    const bool *ends_empty;
+    int32_t *some_rule;                     /* [RULES_MOST_RULES] */
+    int32_t some[RULES_MOST_RULES], n_some; /* rules whose some_rule is to be laid out */
 } builder;
 
 static int32_t new_node(builder *b)
@@ -63,15 +70,31 @@ static int32_t new_rule(builder *b)
     return a->n_rules++;
 }
 
-/* The characters from..to, all of which have n bytes that differ by whole ranges. */
-static void lay_range(builder *b, int32_t from, int32_t to, const uint8_t *low, const uint8_t *high,
-                      size_t n)
+/* The way to the last characters that were laid out: the next ones share what has the same bytes,
+ * so that a text has one place within a character. */
+typedef struct last_way {
+    uint8_t low[4], high[4];
+    int32_t node[4]; /* before each of its bytes */
+    size_t n;
+} last_way;
+
+/* Characters, all of which have n bytes that differ by whole ranges. */
+static void lay_range(builder *b, last_way *way, int32_t to, const uint8_t *low,
+                      const uint8_t *high, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    size_t same = 0;
+    while (same + 1 < n && same + 1 < way->n && low[same] == way->low[same] &&
+           high[same] == way->high[same])
+        same++;
+    for (size_t i = same; i < n; i++) {
         int32_t next = i + 1 < n ? new_node(b) : to;
-        add_bytes(b, from, next, low[i], high[i]);
-        from = next;
+        add_bytes(b, way->node[i], next, low[i], high[i]);
+        way->low[i] = low[i];
+        way->high[i] = high[i];
+        if (i + 1 < n)
+            way->node[i + 1] = next;
     }
+    way->n = n;
 }
 
 static size_t utf8_bytes(uint32_t code, uint8_t out[4])
@@ -85,13 +108,13 @@ static size_t utf8_bytes(uint32_t code, uint8_t out[4])
 
 /* A range of characters is divided until each part's bytes are independent ranges: at lengths, and
  * where the last bytes are not whole. */
-static void lay_characters(builder *b, int32_t from, int32_t to, uint32_t low, uint32_t high)
+static void lay_characters(builder *b, last_way *way, int32_t to, uint32_t low, uint32_t high)
 {
     static const uint32_t lengths[] = {0x7F, 0x7FF, 0xFFFF};
     for (int i = 0; i < 3; i++)
         if (low <= lengths[i] && high > lengths[i]) {
-            lay_characters(b, from, to, low, lengths[i]);
-            lay_characters(b, from, to, lengths[i] + 1, high);
+            lay_characters(b, way, to, low, lengths[i]);
+            lay_characters(b, way, to, lengths[i] + 1, high);
             return;
         }
     for (int bits = 6; bits <= 18 && high > 0x7F; bits += 6) {
@@ -99,26 +122,38 @@ static void lay_characters(builder *b, int32_t from, int32_t to, uint32_t low, u
         if ((low & ~rest) == (high & ~rest))
             continue;
         if (low & rest) {
-            lay_characters(b, from, to, low, low | rest);
-            lay_characters(b, from, to, (low | rest) + 1, high);
+            lay_characters(b, way, to, low, low | rest);
+            lay_characters(b, way, to, (low | rest) + 1, high);
             return;
         }
         if ((high & rest) != rest) {
-            lay_characters(b, from, to, low, (high & ~rest) - 1);
-            lay_characters(b, from, to, high & ~rest, high);
+            lay_characters(b, way, to, low, (high & ~rest) - 1);
+            lay_characters(b, way, to, high & ~rest, high);
             return;
         }
     }
     uint8_t first[4], last[4];
     size_t n = utf8_bytes(low, first);
     utf8_bytes(high, last);
-    lay_range(b, from, to, first, last, n);
+    lay_range(b, way, to, first, last, n);
 }
 
 static void lay_ranges(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
+    last_way way = {.node = {from}};
     for (int32_t i = 0; i < e->b; i++)
-        lay_characters(b, from, to, b->g->ranges[e->a + i].from, b->g->ranges[e->a + i].to);
+        lay_characters(b, &way, to, b->g->ranges[e->a + i].from, b->g->ranges[e->a + i].to);
+}
+
+static int32_t rule_of_class(builder *b, expr e)
+{
+    int32_t *rule = &b->class_rule[e];
+    if (*rule < 0) {
+        *rule = new_rule(b);
+        if (!b->full)
+            lay_ranges(b, &b->g->exprs[e], b->a->rules[*rule].start, b->a->rules[*rule].end);
+    }
+    return *rule;
 }
 
 /* Classes of more than ASCII have many nodes: they are a rule, which all their uses share. */
@@ -129,20 +164,89 @@ static void lay_class(builder *b, expr e, int32_t from, int32_t to)
         lay_ranges(b, node, from, to);
         return;
     }
-    int32_t *rule = &b->class_rule[e];
-    if (*rule < 0) {
-        *rule = new_rule(b);
-        if (!b->full)
-            lay_ranges(b, node, b->a->rules[*rule].start, b->a->rules[*rule].end);
-    }
-    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = *rule});
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule_of_class(b, e)});
 }
 
 static void lay(builder *b, expr e, int32_t from, int32_t to);
 
+/* Nodes of the expression, roughly; more than `most` are not counted. */
+static int32_t size_of(const builder *b, expr e, int32_t most)
+{
+    int32_t n = 0;
+    for (;;) {
+        const expr_node *node = &b->g->exprs[e];
+        n++;
+        if (n > most)
+            return n;
+        switch (node->kind) {
+        case EXPR_IS_BYTES:
+            return n + node->b;
+        case EXPR_IS_REPEAT: {
+            int32_t times = node->most == REPEAT_FOREVER ? node->least : node->most;
+            return times > most ? n + most : n + max_i32(times, 1) * size_of(b, node->a, most);
+        }
+        case EXPR_IS_SEQ:
+        case EXPR_IS_ALT:
+            n += size_of(b, node->b, most - n);
+            e = node->a;
+            break;
+        default:
+            return n;
+        }
+    }
+}
+
+/* Whether so many copies would be long. */
+static bool is_counted(const builder *b, expr e, int32_t times)
+{
+    enum { MOST_COPIED = 256 }; /* nodes */
+    return times > 1 && b->a->n_counts < AUTOMATON_MOST_COUNTS &&
+           (times > MOST_COPIED || times * size_of(b, e, MOST_COPIED) > MOST_COPIED);
+}
+
+static int32_t rule_repeated(builder *b, expr e)
+{
+    if (b->g->exprs[e].kind == EXPR_IS_RULE)
+        return b->g->exprs[e].a;
+    if (b->g->exprs[e].kind == EXPR_IS_CLASS)
+        return rule_of_class(b, e);
+    int32_t *rule = &b->class_rule[e];
+    if (*rule < 0) {
+        *rule = new_rule(b);
+        if (!b->full)
+            lay(b, e, b->a->rules[*rule].start, b->a->rules[*rule].end);
+    }
+    return *rule;
+}
+
+static void lay_counted(builder *b, const expr_node *e, int32_t from, int32_t to)
+{
+    automaton *a = b->a;
+    int32_t rule = rule_repeated(b, e->a);
+    if (b->full || a->n_counts == AUTOMATON_MOST_COUNTS) { /* what it repeats has counts as well */
+        b->full = true;
+        return;
+    }
+    b->counted[a->n_counts] = e->a;
+    a->counts[a->n_counts] = (automaton_count){rule, to, e->least, e->most};
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_COUNT, .rule = a->n_counts++});
+}
+
 static void lay_repeat(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
     int32_t at = from;
+    if (e->most != REPEAT_FOREVER && is_counted(b, e->a, e->most)) {
+        lay_counted(b, e, from, to);
+        return;
+    }
+    if (e->most == REPEAT_FOREVER && is_counted(b, e->a, e->least)) {
+        const expr_node first = {.a = e->a, .least = e->least, .most = e->least};
+        const expr_node more = {.a = e->a, .least = 0, .most = REPEAT_FOREVER};
+        at = new_node(b);
+        lay_counted(b, &first, from, at);
+        lay_repeat(b, &more, at, to);
+        return;
+    }
     for (int32_t i = 0; i < e->least && !b->full; i++) {
         int32_t next = i + 1 == e->most ? to : new_node(b);
         lay(b, e->a, at, next);
@@ -225,6 +329,20 @@ typedef struct backwards {
     bool ends[AUTOMATON_MOST_NODES], ends_empty[AUTOMATON_MOST_NODES];
 } backwards;
 
+/* -1: none. */
+static int32_t rule_called(const automaton *a, const automaton_edge *edge)
+{
+    return edge->kind == EDGE_RULE    ? edge->rule
+           : edge->kind == EDGE_COUNT ? a->counts[edge->rule].rule
+                                      : -1;
+}
+
+static bool may_skip(const automaton *a, const automaton_edge *edge)
+{
+    return edge->kind == EDGE_NOTHING ||
+           (edge->kind == EDGE_COUNT && a->counts[edge->rule].least == 0);
+}
+
 static void turn_round(const automaton *a, backwards *w)
 {
     memset(w->first_in, -1, sizeof w->first_in);
@@ -236,9 +354,10 @@ static void turn_round(const automaton *a, backwards *w)
             w->from[e] = n;
             w->next_in[e] = w->first_in[edge->to];
             w->first_in[edge->to] = e;
-            if (edge->kind == EDGE_RULE) {
-                w->next_call[e] = w->first_call[edge->rule];
-                w->first_call[edge->rule] = e;
+            int32_t called = rule_called(a, edge);
+            if (called >= 0) {
+                w->next_call[e] = w->first_call[called];
+                w->first_call[called] = e;
             }
         }
     for (int32_t r = 0; r < a->n_rules; r++)
@@ -264,8 +383,9 @@ static void find_ends(const automaton *a, backwards *w, bool by_bytes, bool *end
         int32_t node = w->queue[--n];
         for (int32_t e = w->first_in[node]; e >= 0; e = w->next_in[e]) {
             const automaton_edge *edge = &a->edges[e];
-            bool can = edge->kind == EDGE_NOTHING || (edge->kind == EDGE_BYTES && by_bytes) ||
-                       (edge->kind == EDGE_RULE && ends[a->rules[edge->rule].start]);
+            const int32_t called = rule_called(a, edge);
+            bool can = may_skip(a, edge) || (edge->kind == EDGE_BYTES && by_bytes) ||
+                       (called >= 0 && ends[a->rules[called].start]);
             if (can)
                 mark(w, ends, w->from[e], &n);
         }
@@ -282,10 +402,14 @@ static void trim(automaton *a, const bool *ends)
 {
     for (int32_t n = 0; n < a->n_nodes; n++)
         for (int32_t *link = &a->first[n]; *link >= 0;) {
-            const automaton_edge *edge = &a->edges[*link];
-            bool stays =
-                ends[edge->to] && (edge->kind != EDGE_RULE || ends[a->rules[edge->rule].start]);
-            if (stays)
+            automaton_edge *edge = &a->edges[*link];
+            const int32_t called = rule_called(a, edge);
+            bool stays = called < 0 || ends[a->rules[called].start];
+            if (!stays && may_skip(a, edge)) {
+                edge->kind = EDGE_NOTHING; /* none times */
+                stays = true;
+            }
+            if (stays && ends[edge->to])
                 link = &a->edges[*link].next;
             else
                 *link = edge->next;
@@ -320,12 +444,12 @@ static void find_first_calls(const automaton *a, first_calls *f, const bool *end
     while (n > 0)
         for (int32_t e = a->first[f->queue[--n]]; e >= 0; e = a->edges[e].next) {
             const automaton_edge *edge = &a->edges[e];
-            if (edge->kind == EDGE_RULE) {
+            const int32_t called = rule_called(a, edge);
+            if (called >= 0) {
                 f->next[e] = f->first[rule];
                 f->first[rule] = e;
             }
-            if (edge->kind == EDGE_NOTHING ||
-                (edge->kind == EDGE_RULE && ends_empty[a->rules[edge->rule].start]))
+            if (may_skip(a, edge) || (called >= 0 && ends_empty[a->rules[called].start]))
                 see(f, edge->to, &n);
         }
 }
@@ -346,7 +470,7 @@ static bool begins_with_itself(const automaton *a, first_calls *f, int32_t rule)
             continue;
         }
         f->first[at] = f->next[e];
-        int32_t called = a->edges[e].rule;
+        int32_t called = rule_called(a, &a->edges[e]);
         if (f->state[called] == ON_PATH)
             return true;
         if (f->state[called] == NOT_SEEN) {
@@ -387,14 +511,122 @@ static void find_classes(automaton *a)
     }
 }
 
+/* ---- Repetitions of what may be empty ---- */
+
+/* How often nothing was written cannot be counted: where what is repeated may be empty, its other
+ * texts are repeated, and as seldom as one likes. These are another rule, laid out from the
+ * expression once it is known which rules may be empty. */
+static bool may_be_empty(const builder *b, expr e)
+{
+    const expr_node *node = &b->g->exprs[e];
+    switch (node->kind) {
+    case EXPR_IS_EMPTY:
+        return true;
+    case EXPR_IS_REPEAT:
+        return node->least == 0 || may_be_empty(b, node->a);
+    case EXPR_IS_RULE:
+        return b->ends_empty[b->a->rules[node->a].start];
+    case EXPR_IS_SEQ:
+        return may_be_empty(b, node->b) && may_be_empty(b, node->a);
+    case EXPR_IS_ALT:
+        return may_be_empty(b, node->b) || may_be_empty(b, node->a);
+    default:
+        return false;
+    }
+}
+
+static void lay_some(builder *b, expr e, int32_t from, int32_t to);
+
+static int32_t some_of_rule(builder *b, int32_t rule)
+{
+    int32_t *some = &b->some_rule[rule];
+    if (*some < 0) {
+        *some = new_rule(b);
+        b->some[b->n_some++] = rule;
+    }
+    return *some;
+}
+
+static void lay_some_repeated(builder *b, const expr_node *e, int32_t from, int32_t to)
+{
+    const bool empty = may_be_empty(b, e->a);
+    const int32_t most = e->most == REPEAT_FOREVER ? REPEAT_FOREVER : e->most - 1;
+    if (e->most == 0)
+        return;
+    int32_t next = most == 0 ? to : new_node(b);
+    if (empty)
+        lay_some(b, e->a, from, next);
+    else
+        lay(b, e->a, from, next);
+    if (most == 0)
+        return;
+    const expr_node rest = {.a = e->a, .least = empty ? 0 : max_i32(e->least - 1, 0), .most = most};
+    lay_repeat(b, &rest, next, to);
+}
+
+/* The same texts as lay(), but not the empty one. */
+static void lay_some(builder *b, expr e, int32_t from, int32_t to)
+{
+    while (!b->full) {
+        const expr_node *node = &b->g->exprs[e];
+        if (!may_be_empty(b, e)) {
+            lay(b, e, from, to);
+            return;
+        }
+        int32_t between;
+        switch (node->kind) {
+        case EXPR_IS_REPEAT:
+            lay_some_repeated(b, node, from, to);
+            return;
+        case EXPR_IS_RULE:
+            add_edge(
+                b, from,
+                (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = some_of_rule(b, node->a)});
+            return;
+        case EXPR_IS_SEQ: /* both may be empty */
+            lay_some(b, node->b, from, to);
+            between = new_node(b);
+            lay(b, node->b, between, to);
+            to = between;
+            break;
+        case EXPR_IS_ALT:
+            lay_some(b, node->b, from, to);
+            break;
+        default: /* empty */
+            return;
+        }
+        e = node->a;
+    }
+}
+
+/* Counts that are added here are looked at as well. */
+static void count_what_is_written(builder *b, const backwards *w)
+{
+    automaton *a = b->a;
+    b->ends_empty = w->ends_empty;
+    memset(b->some_rule, -1, RULES_MOST_RULES * sizeof *b->some_rule);
+    for (int32_t i = 0; i < a->n_counts && !b->full; i++) {
+        if (!may_be_empty(b, b->counted[i]))
+            continue;
+        int32_t rule = new_rule(b);
+        a->counts[i].rule = rule;
+        a->counts[i].least = 0;
+        lay_some(b, b->counted[i], a->rules[rule].start, a->rules[rule].end);
+        while (b->n_some > 0 && !b->full) {
+            int32_t of = b->some[--b->n_some];
+            rule = b->some_rule[of];
+            lay_some(b, b->g->rules[of].body, a->rules[rule].start, a->rules[rule].end);
+        }
+    }
+}
+
 /* ---- All of it ---- */
 
-typedef union scratch {
-    int32_t class_rule[RULES_MOST_EXPRS];
-    struct {
-        backwards back;
-        first_calls calls;
-    } after;
+typedef struct scratch {
+    builder builder;
+    int32_t class_rule[RULES_MOST_EXPRS], some_rule[RULES_MOST_RULES];
+    backwards back;
+    first_calls calls;
 } scratch;
 
 size_t automaton_scratch_bytes(void)
@@ -402,21 +634,37 @@ size_t automaton_scratch_bytes(void)
     return sizeof(scratch);
 }
 
-static drey_status lay_rules(automaton *a, const grammar_rules *g, int32_t *class_rule,
-                             drey_error *err)
+static drey_status lay_rules(builder *b, drey_error *err)
 {
+    const grammar_rules *g = b->g;
     char name[64];
-    builder b = {.a = a, .g = g, .class_rule = class_rule};
-    memset(class_rule, -1, RULES_MOST_EXPRS * sizeof *class_rule);
+    memset(b->class_rule, -1, RULES_MOST_EXPRS * sizeof *b->class_rule);
     for (int32_t r = 0; r < g->n_rules; r++)
-        new_rule(&b);
+        new_rule(b);
     for (int32_t r = 0; r < g->n_rules; r++) {
         if (g->rules[r].body < 0)
             FAIL(err, DREY_ERR_USAGE, "the grammar uses the rule \"%s\", which it does not define",
                  rule_shown(g, r, name));
-        lay(&b, g->rules[r].body, a->rules[r].start, a->rules[r].end);
+        lay(b, g->rules[r].body, b->a->rules[r].start, b->a->rules[r].end);
     }
-    if (b.full)
+    return DREY_OK;
+}
+
+static drey_status lay_all(automaton *a, const grammar_rules *g, scratch *s, drey_error *err)
+{
+    builder *b = &s->builder;
+    memset(b, 0, sizeof *b);
+    b->a = a;
+    b->g = g;
+    b->class_rule = s->class_rule;
+    b->some_rule = s->some_rule;
+    TRY(lay_rules(b, err));
+    if (a->n_counts > 0 && !b->full) {
+        turn_round(a, &s->back);
+        find_ends(a, &s->back, false, s->back.ends_empty);
+        count_what_is_written(b, &s->back);
+    }
+    if (b->full)
         FAIL(err, DREY_ERR_USAGE,
              "the grammar is too large: its automaton may have %d nodes and %d edges; shorten its "
              "lists and repetitions",
@@ -429,11 +677,11 @@ drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, 
 {
     scratch *s = memory;
     char name[64];
-    a->n_nodes = a->n_edges = a->n_rules = 0;
+    a->n_nodes = a->n_edges = a->n_rules = a->n_counts = 0;
     a->root = root;
     TRY(grammar_rules_check(g, err));
-    TRY(lay_rules(a, g, s->class_rule, err));
-    backwards *w = &s->after.back;
+    TRY(lay_all(a, g, s, err));
+    backwards *w = &s->back;
     turn_round(a, w);
     find_ends(a, w, true, w->ends);
     if (!w->ends[a->rules[root].start])
@@ -443,7 +691,7 @@ drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, 
     trim(a, w->ends);
     turn_round(a, w);
     find_ends(a, w, false, w->ends_empty);
-    int32_t r = find_left_recursion(a, &s->after.calls, w->ends_empty);
+    int32_t r = find_left_recursion(a, &s->calls, w->ends_empty);
     if (r >= 0)
         FAIL(err, DREY_ERR_USAGE,
              "the grammar's rule \"%s\" begins with itself: write the repetition after what it "

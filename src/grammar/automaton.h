@@ -7,9 +7,11 @@
  *                              +===","=====+
  *
  * A call whose edge leads to its own rule's end needs no return: repetition by recursion at a
- * rule's end does not deepen the stack. Characters are their UTF-8 bytes. Nodes from which no end
- * can be reached have no edges that lead to them: each prefix that the automaton accepts is the
- * beginning of a text of the grammar. */
+ * rule's end does not deepen the stack. A long repetition with bounds is one edge and a rule for
+ * what it repeats: how often that was written is on the stack, so that {0,100000} has no more nodes
+ * than {0,2}. Short ones are laid out as copies. Characters are their UTF-8 bytes. Nodes from which
+ * no end can be reached have no edges that lead to them: each prefix that the automaton accepts is
+ * the beginning of a text of the grammar. */
 #pragma once
 
 #include "grammar/grammar_rules.h"
@@ -17,12 +19,14 @@
 enum { AUTOMATON_MOST_NODES = 32 << 10, AUTOMATON_MOST_EDGES = 56 << 10 };
 enum { AUTOMATON_MOST_RULES = RULES_MOST_RULES + 4096 }; /* the grammar's, and character classes */
 
-typedef enum edge_kind { EDGE_BYTES, EDGE_NOTHING, EDGE_RULE } edge_kind;
+enum { AUTOMATON_MOST_COUNTS = 1024 };
+
+typedef enum edge_kind { EDGE_BYTES, EDGE_NOTHING, EDGE_RULE, EDGE_COUNT } edge_kind;
 
 typedef struct automaton_edge {
     int32_t next; /* of the same node; -1: none */
     int32_t to;
-    int32_t rule; /* EDGE_RULE */
+    int32_t rule; /* EDGE_RULE; EDGE_COUNT: which of counts */
     uint8_t kind, low, high;
 } automaton_edge;
 
@@ -30,13 +34,19 @@ typedef struct automaton_rule {
     int32_t start, end;
 } automaton_rule;
 
+/* `rule`, which never is empty, from `least` to `most` times; then the node `to`. */
+typedef struct automaton_count {
+    int32_t rule, to, least, most;
+} automaton_count;
+
 typedef struct automaton {
     automaton_edge edges[AUTOMATON_MOST_EDGES];
     int32_t first[AUTOMATON_MOST_NODES]; /* edge of each node; -1: none */
     bool is_end[AUTOMATON_MOST_NODES];   /* of a rule; it has no edges */
     bool is_cut[AUTOMATON_MOST_NODES];   /* a token usually ends there, inside of a text */
     automaton_rule rules[AUTOMATON_MOST_RULES];
-    int32_t n_edges, n_nodes, n_rules;
+    automaton_count counts[AUTOMATON_MOST_COUNTS];
+    int32_t n_edges, n_nodes, n_rules, n_counts;
     int32_t root; /* the rule that a whole text matches */
     /* Bytes that no edge distinguishes have the same class. */
     uint8_t class_of[256];
@@ -48,3 +58,9 @@ typedef struct automaton {
 drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, void *scratch,
                             drey_error *err);
 size_t automaton_scratch_bytes(void);
+/* Whether the last one that was built had too many nodes or edges. */
+static inline bool automaton_is_full(const automaton *a)
+{
+    return a->n_nodes == AUTOMATON_MOST_NODES || a->n_edges == AUTOMATON_MOST_EDGES ||
+           a->n_rules == AUTOMATON_MOST_RULES;
+}

@@ -2,6 +2,7 @@
 #include "grammar/grammar.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "grammar/token_cuts.h"
 
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
-enum { MOST_READING = 5 << 20 }; /* of a schema: its values, text, languages */
+enum { MOST_READING = 6 << 20 }; /* of a schema: its values, text, languages */
 
 typedef struct mask_slot {
     int32_t state; /* whose it is; 0: free */
@@ -32,6 +33,7 @@ struct drey_grammar {
     int64_t n_prepared;   /* of all texts */
     int64_t of_compacted; /* the slots belong to states of that count */
     bool in_use;
+    char not_held[RULES_LEFT_OUT_BYTES]; /* places in schemas */
     /* Its own places: the text so far, and those on the way through a token's bytes. */
     int32_t places[1 + VOCAB_TRIE_LONGEST + 1];
     int32_t first;
@@ -77,32 +79,46 @@ size_t grammar_bytes(int32_t n_vocab)
            sizeof(drey_grammar) + 3 * 4096;
 }
 
+static drey_status read_text(drey_grammar_kind kind, const char *text, size_t n,
+                             grammar_rules *rules, int32_t *root, drey_error *err)
+{
+    switch (kind) {
+    case DREY_GRAMMAR_GBNF:
+        return gbnf_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_JSON_SCHEMA:
+        return json_schema_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_REGEX:
+        return regex_read(rules, text, n, root, err);
+    case DREY_GRAMMAR_CHOICES:
+        return choices_read(rules, text, n, root, err);
+    default:
+        FAIL(err, DREY_ERR_USAGE, "there is no kind %d of grammars", (int)kind);
+    }
+}
+
+static drey_status read_once(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
+                             bool plainly, grammar_rules *rules, void *scratch, drey_error *err)
+{
+    int32_t root = 0;
+    grammar_rules_init(rules);
+    rules->tokenizer = g->trie->tokenizer;
+    rules->plainly = plainly;
+    TRY(read_text(kind, text, n, rules, &root, err));
+    token_cuts_mark(rules, g->trie->tokenizer);
+    memcpy(g->not_held, rules->left_out, sizeof g->not_held);
+    return automaton_build(&g->automaton, rules, root, scratch, err);
+}
+
+/* What has no room is read again so that it has fewer rules. */
 static drey_status read_rules(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
                               drey_error *err)
 {
     grammar_rules *rules = arena_take(&g->memory, sizeof *rules);
     void *scratch = arena_take(&g->memory, automaton_scratch_bytes());
-    int32_t root = 0;
-    grammar_rules_init(rules);
-    rules->tokenizer = g->trie->tokenizer;
-    switch (kind) {
-    case DREY_GRAMMAR_GBNF:
-        TRY(gbnf_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_JSON_SCHEMA:
-        TRY(json_schema_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_REGEX:
-        TRY(regex_read(rules, text, n, &root, err));
-        break;
-    case DREY_GRAMMAR_CHOICES:
-        TRY(choices_read(rules, text, n, &root, err));
-        break;
-    default:
-        FAIL(err, DREY_ERR_USAGE, "there is no kind %d of grammars", (int)kind);
-    }
-    token_cuts_mark(rules, g->trie->tokenizer);
-    return automaton_build(&g->automaton, rules, root, scratch, err);
+    drey_status status = read_once(g, kind, text, n, false, rules, scratch, err);
+    if (status == DREY_ERR_USAGE && rules->widened && automaton_is_full(&g->automaton))
+        status = read_once(g, kind, text, n, true, rules, scratch, err);
+    return status;
 }
 
 /* A single byte says little about the token: at first nothing is expected of those. */
@@ -133,14 +149,23 @@ static void make_work(drey_grammar *g)
     g->states->held[0] = (held_places){g->places, 1 + VOCAB_TRIE_LONGEST + 1};
 }
 
-static drey_status init(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
+static drey_status init(drey_grammar *g, drey_grammar_kind given, const char *text, size_t n,
                         drey_error *err)
 {
+    const bool strict = ((unsigned)given & DREY_GRAMMAR_STRICT) != 0;
+    const drey_grammar_kind kind =
+        (drey_grammar_kind)((unsigned)given & ~(unsigned)DREY_GRAMMAR_STRICT);
     if (n > GRAMMAR_MOST_BYTES)
         FAIL(err, DREY_ERR_USAGE, "the grammar has %zu bytes; at most %d are read", n,
              GRAMMAR_MOST_BYTES);
     TRY(arena_init(&g->memory, memory_bytes(g->trie->n_vocab), false, err));
     TRY(read_rules(g, kind, text, n, err));
+    if (strict && g->not_held[0])
+        FAIL(err, DREY_ERR_USAGE,
+             "no grammar can hold this of the schema: %.300s; leave it out, or do not ask for all "
+             "of "
+             "it (strict)",
+             g->not_held);
     make_work(g);
     grammar_restart(g);
     if (grammar_is_over(g, &g->places[0]))
@@ -170,6 +195,27 @@ void grammar_close(drey_grammar **g)
     arena_free(&(*g)->memory);
     free(*g);
     *g = NULL;
+}
+
+const char *grammar_not_held(const drey_grammar *g)
+{
+    return g->not_held;
+}
+
+drey_status grammar_schema_not_held(const char *schema, size_t n, char *places, size_t size,
+                                    drey_error *err)
+{
+    int32_t root;
+    grammar_rules *rules = malloc(sizeof *rules);
+    *places = 0;
+    if (!rules)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a schema");
+    grammar_rules_init(rules);
+    drey_status status = json_schema_read(rules, schema, n, &root, err);
+    if (status == DREY_OK)
+        snprintf(places, size, "%s", rules->left_out);
+    free(rules);
+    return status;
 }
 
 const tokenizer *grammar_tokenizer(const drey_grammar *g)
@@ -283,11 +329,11 @@ static bool take_plain(drey_grammar *g, uint64_t *mask)
     return true;
 }
 
-/* Returns whether any token may come. */
-static bool fill(drey_grammar *g, const int32_t *place, uint64_t *mask)
+/* Of the state. Returns whether any token may come. */
+static bool fill(drey_grammar *g, int32_t state, uint64_t *mask)
 {
     int32_t *at = way(g);
-    at[0] = *place;
+    at[0] = state;
     bool any = take_plain(g, mask);
     any = walk(g, &g->trie->parts[VOCAB_OTHERS], mask) || any;
     /* What is left there would keep states from being forgotten. */
@@ -312,27 +358,29 @@ static int32_t free_slot(drey_grammar *g)
 const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place)
 {
     states *s = g->states;
-    int32_t slot = s->all[*place].mask;
+    const int32_t state = states_coarse(s, place); /* many places in a long repetition have one */
+    const bool ends = s->all[state].ends;
+    int32_t slot = s->all[state].mask;
     if (slot >= 0)
         return g->masks + (int64_t)slot * g->n_words;
     slot = free_slot(g);
     uint64_t *mask = g->masks + (int64_t)slot * g->n_words;
     memset(mask, 0, (size_t)g->n_words * sizeof *mask);
-    bool any = fill(g, place, mask);
-    if (!any || s->all[*place].ends)
+    bool any = fill(g, state, mask);
+    if (!any || ends)
         for (int32_t i = 0; i < g->trie->n_ends; i++)
             set_bit(mask, g->trie->ends[i]);
-    if (g->of_compacted == s->n_compacted && *place != GRAMMAR_NOWHERE) {
-        s->all[*place].mask = slot;
-        g->slots[slot].state = *place;
+    if (g->of_compacted == s->n_compacted && state != GRAMMAR_NOWHERE) {
+        s->all[state].mask = slot;
+        g->slots[slot].state = state;
     }
     return mask;
 }
 
 bool grammar_prepare(drey_grammar *g, const int32_t *place)
 {
-    if (*place == GRAMMAR_NOWHERE || g->states->all[*place].mask >= 0 ||
-        g->n_ahead >= g->n_slots / 2)
+    if (*place == GRAMMAR_NOWHERE || g->n_ahead >= g->n_slots / 2 ||
+        g->states->all[states_coarse(g->states, place)].mask >= 0)
         return false;
     grammar_mask(g, place);
     g->n_ahead++;

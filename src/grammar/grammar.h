@@ -28,6 +28,13 @@ void grammar_close(drey_grammar **g);
 /* What each takes, at most, of a vocabulary of that size. */
 size_t grammar_bytes(int32_t n_vocab);
 const tokenizer *grammar_tokenizer(const drey_grammar *g);
+/* Places in its schemas of what it does not hold, with ", " between them; "": it holds all. The
+ * grammar's. */
+const char *grammar_not_held(const drey_grammar *g);
+/* The same of a schema that is not opened, in places[size]. DREY_ERR_USAGE, DREY_ERR_MEMORY. */
+enum { GRAMMAR_NOT_HELD_BYTES = 1024 };
+drey_status grammar_schema_not_held(const char *schema, size_t n, char *places, size_t size,
+                                    drey_error *err);
 
 /* Memory in which places are kept: places[0 .. n), all valid ids, borrowed until the next call.
  * NULL: there is none any more. */

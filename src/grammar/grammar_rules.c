@@ -14,7 +14,9 @@ void grammar_rules_init(grammar_rules *g)
     g->exprs[EXPR_NEVER] = (expr_node){.kind = EXPR_IS_NEVER};
     g->n_exprs = 2;
     g->n_ranges = g->n_bytes = g->n_rules = 0;
-    g->full = false;
+    g->full = g->plainly = g->widened = false;
+    g->n_left_out = 0;
+    g->left_out[0] = 0;
     g->tokenizer = NULL;
     memset(g->cuts, 0, sizeof g->cuts);
     memset(g->buckets, -1, sizeof g->buckets);
@@ -28,6 +30,58 @@ drey_status grammar_rules_check(const grammar_rules *g, drey_error *err)
              "shorten its lists and repetitions",
              RULES_MOST_RULES, RULES_MOST_EXPRS, RULES_MOST_BYTES);
     return DREY_OK;
+}
+
+/* ---- What is left out ---- */
+
+static size_t put_place(const char *place, size_t n, char *out)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = (uint8_t)place[i];
+        bool plain = c > 0x20 && c < 0x7F && c != ',' && c != '%' && c != '"' && c != '\\';
+        if (plain) {
+            out[at++] = (char)c;
+            continue;
+        }
+        out[at++] = '%';
+        out[at++] = hex[c >> 4];
+        out[at++] = hex[c & 15];
+    }
+    out[at] = 0;
+    return at;
+}
+
+static bool is_noted(const grammar_rules *g, const char *place, size_t n)
+{
+    for (const char *p = g->left_out; (p = strstr(p, place)); p += n)
+        if ((p == g->left_out || p[-1] == ' ') && (p[n] == 0 || p[n] == ','))
+            return true;
+    return false;
+}
+
+void grammar_rules_leave_out(grammar_rules *g, const char *place, size_t n)
+{
+    enum { LONGEST = 250 };
+    char text[3 * LONGEST + 1];
+    const char *dots = g->n_left_out ? ", ..." : "...";
+    size_t n_text = put_place(place, min_size(n, LONGEST), text);
+    char *end = g->left_out + g->n_left_out;
+    const size_t room = sizeof g->left_out - g->n_left_out;
+    if (is_noted(g, text, n_text) || (g->n_left_out >= 3 && memcmp(end - 3, "...", 3) == 0))
+        return;
+    if (n_text + 2 + 6 > room) {
+        memcpy(end, dots, strlen(dots) + 1);
+        g->n_left_out += strlen(dots);
+        return;
+    }
+    if (g->n_left_out) {
+        memcpy(end, ", ", 2);
+        end += 2;
+    }
+    memcpy(end, text, n_text + 1);
+    g->n_left_out = (size_t)(end - g->left_out) + n_text;
 }
 
 /* ---- Expressions ---- */

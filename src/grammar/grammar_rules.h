@@ -42,11 +42,12 @@ typedef struct grammar_rule {
 
 enum {
     RULES_MOST_EXPRS = 48 << 10,
-    RULES_MOST_RANGES = 24 << 10,
+    RULES_MOST_RANGES = 32 << 10,
     RULES_MOST_BYTES = 320 << 10,
     RULES_MOST_RULES = 12 << 10,
     RULES_BUCKETS = 1 << 12,
-    RULES_MOST_REPEATS = 1 << 20
+    RULES_MOST_REPEATS = 1 << 29,
+    RULES_LEFT_OUT_BYTES = 1024
 };
 
 typedef struct grammar_rules {
@@ -58,6 +59,10 @@ typedef struct grammar_rules {
     int32_t buckets[RULES_BUCKETS]; /* of rules by name; -1: none */
     int32_t n_exprs, n_ranges, n_bytes, n_rules;
     bool full;
+    bool plainly; /* asked for: schemas are read so that they have few rules */
+    bool widened; /* some were not */
+    char left_out[RULES_LEFT_OUT_BYTES]; /* places of what is not held, with ", " between them */
+    size_t n_left_out;
     const tokenizer *tokenizer; /* whose tokens a grammar may name; NULL: none's */
 } grammar_rules;
 
@@ -65,6 +70,10 @@ typedef struct grammar_rules {
 void grammar_rules_init(grammar_rules *g);
 /* DREY_ERR_USAGE: it did not fit. */
 drey_status grammar_rules_check(const grammar_rules *g, drey_error *err);
+
+/* Notes the place of something that the grammar does not hold: once, and "..." where there is no
+ * more room. Bytes that an HTTP field cannot have are written as %41. */
+void grammar_rules_leave_out(grammar_rules *g, const char *place, size_t n);
 
 expr expr_bytes(grammar_rules *g, const void *bytes, size_t n);
 expr expr_text(grammar_rules *g, const char *text);

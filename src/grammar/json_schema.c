@@ -1,10 +1,10 @@
 /* JSON Schema: what values of a schema are written as.
  *
- * What cannot be held to is refused by its name and place, so that no answer is less than the
- * schema asks for. Where several ways to write a value satisfy a schema, fewer may be allowed:
- * members come in the order of "properties", constants are written on one line, and objects with
- * "properties" have no others unless the schema says so. Words that JSON Schema does not know, and
- * those that only describe, are ignored, as it demands.
+ * What cannot be held is left out, and its place is noted, so that a caller can say so or refuse
+ * the schema; what contradicts itself is an error. Where several ways to write a value satisfy a
+ * schema, fewer may be allowed: members come in the order of "properties", constants are written on
+ * one line, and objects with "properties" have no others unless the schema says so. Words that JSON
+ * Schema does not know, and those that only describe, are ignored, as it demands.
  *
  * A value often satisfies several schemas: that of "$ref", the parts of "allOf", and what is next
  * to them. They are read as one set, and each word looks at all of them. A choice ("anyOf") next to
@@ -29,6 +29,60 @@ void schema_leave(schema_reader *r, size_t n_path)
 {
     r->n_path = n_path;
     r->path[n_path] = 0;
+}
+
+/* ---- What is left out ---- */
+
+/* The JSON pointer of a value below `at`. Returns its length; 0: it is not there, or too long. */
+static size_t place_of(const json_value *at, const json_value *v, char *out, size_t n)
+{
+    int32_t index = 0;
+    if (at == v)
+        return n;
+    if (at->type != JSON_OBJECT && at->type != JSON_ARRAY)
+        return 0;
+    for (const json_value *m = at->first; m; m = m->next, index++) {
+        size_t end = n + 1, more = at->type == JSON_OBJECT ? 2 * m->n_key : 12;
+        if (n + 1 + more + 1 > SCHEMA_PATH)
+            continue;
+        out[n] = '/';
+        if (at->type == JSON_ARRAY)
+            end += (size_t)snprintf(out + end, 12, "%d", index);
+        for (size_t i = 0; at->type == JSON_OBJECT && i < m->n_key; i++) {
+            const char c = m->key[i];
+            if (c == '~' || c == '/')
+                out[end++] = '~';
+            out[end++] = (char)(c == '~' ? '0' : c == '/' ? '1' : c);
+        }
+        size_t found = place_of(m, v, out, end);
+        if (found)
+            return found;
+    }
+    return 0;
+}
+
+static const json_value *original(const schema_reader *r, const json_value *v)
+{
+    while (v >= r->made && v < r->made + r->n_made)
+        v = r->made_of[v - r->made];
+    return v;
+}
+
+void schema_leave_out(schema_reader *r, const json_value *schema, const char *word)
+{
+    char place[SCHEMA_PATH + 40];
+    const json_value *of = original(r, schema);
+    size_t n = 0;
+    if (of && of != r->root) {
+        n = place_of(r->root, of, place, 0);
+        if (n == 0) { /* its path is long: where it was read */
+            memcpy(place, r->path, r->n_path);
+            n = r->n_path;
+        }
+    }
+    if (word[0] != '\1' && schema == of)
+        n += (size_t)snprintf(place + n, sizeof place - n, "/%.30s", word);
+    grammar_rules_leave_out(r->g, n ? place : "/", n ? n : 1);
 }
 
 /* ---- References ---- */
@@ -76,39 +130,60 @@ static const json_value *step(const json_value *at, const char *part, size_t n)
     return found;
 }
 
-/* The schema whose "$anchor" has that name. */
-static const json_value *anchored(const json_value *v, const char *name)
+/* The first schema whose `word` is that name. */
+static const json_value *named_by(const json_value *v, const char *word, const char *name, size_t n)
 {
     if (v->type != JSON_OBJECT && v->type != JSON_ARRAY)
         return NULL;
-    if (json_member_is(v, "$anchor", name))
+    const json_value *own = json_member(v, word);
+    if (own && own->type == JSON_STRING && own->n == n && memcmp(own->text, name, n) == 0)
         return v;
     for (const json_value *m = v->first; m; m = m->next) {
-        const json_value *found = anchored(m, name);
+        const json_value *found = named_by(m, word, name, n);
         if (found)
             return found;
     }
     return NULL;
 }
 
+/* The schema of a document's address, without its fragment: this one's, or that of a part of it,
+ * also by the last part of the address alone. */
+static const json_value *with_id(const json_value *root, const char *reference, size_t n)
+{
+    const json_value *at = named_by(root, "$id", reference, n);
+    if (!at)
+        at = named_by(root, "id", reference, n);
+    const char *id = json_member_text(root, "$id");
+    const char *slash = id ? strrchr(id, '/') : NULL;
+    if (!at && slash && strlen(slash + 1) == n && memcmp(slash + 1, reference, n) == 0)
+        at = root;
+    return at;
+}
+
 drey_status schema_target(schema_reader *r, const char *reference, const json_value **out)
 {
     const json_value *at = r->root;
-    if (reference[0] != '#')
-        SCHEMA_FAIL(r,
-                    "\"$ref\" to %.80s is not supported: give a place in the same schema, as "
-                    "#/$defs/name",
-                    reference);
-    if (reference[1] && reference[1] != '/')
-        at = anchored(r->root, reference + 1);
-    else
+    const char *fragment = strchr(reference, '#'), *whole = reference;
+    const size_t n_document = fragment ? (size_t)(fragment - reference) : strlen(reference);
+    *out = NULL;
+    if (n_document > 0)
+        at = with_id(r->root, reference, n_document);
+    if (!at)
+        return DREY_OK;
+    reference = fragment ? fragment : "#";
+    if (reference[1] && reference[1] != '/') {
+        const char *name = reference + 1;
+        const json_value *named = named_by(at, "$anchor", name, strlen(name));
+        at = named ? named : named_by(at, "$dynamicAnchor", name, strlen(name));
+    } else {
         for (const char *part = reference + 1; at && *part == '/';) {
             size_t n = strcspn(part + 1, "/");
             at = step(at, part + 1, n);
             part += 1 + n;
         }
+    }
     if (!at)
-        SCHEMA_FAIL(r, "\"$ref\" names %.80s, which the schema does not have", reference);
+        SCHEMA_FAIL(r, "\"$ref\" names %.80s, which the schema does not have", whole);
     *out = at;
     return DREY_OK;
 }
@@ -172,23 +247,34 @@ static const char *only_reference(const json_value *schema)
                : NULL;
 }
 
-/* "$ref" and "allOf" of schema i become schemas of the set. */
+static drey_status take_reference(schema_reader *r, schema_set *set, const json_value *schema,
+                                  const char *word)
+{
+    const json_value *reference = schema_word(schema, word), *target;
+    if (!reference)
+        return DREY_OK;
+    if (reference->type != JSON_STRING)
+        SCHEMA_FAIL(r, "\"%s\" is a text", word);
+    TRY(schema_target(r, reference->text, &target));
+    if (target)
+        return schema_set_add(r, set, target);
+    schema_leave_out(r, schema, word);
+    return DREY_OK;
+}
+
+/* Words of schema i that are about other schemas become schemas of the set. */
 static drey_status take_parts(schema_reader *r, schema_set *set, int32_t i)
 {
-    const json_value *schema = set->of[i], *target, *all = schema_word(schema, "allOf");
-    const json_value *reference = schema_word(schema, "$ref");
+    const json_value *schema = set->of[i], *all = schema_word(schema, "allOf");
     set->taken[i] |= TAKEN_PARTS;
-    if (reference && reference->type != JSON_STRING)
-        SCHEMA_FAIL(r, "\"$ref\" is a text");
-    if (reference) {
-        TRY(schema_target(r, reference->text, &target));
-        TRY(schema_set_add(r, set, target));
-    }
+    TRY(take_reference(r, set, schema, "$ref"));
+    TRY(take_reference(r, set, schema, "$dynamicRef"));
+    TRY(take_reference(r, set, schema, "$recursiveRef"));
     if (all && (all->type != JSON_ARRAY || all->n == 0))
         SCHEMA_FAIL(r, "\"allOf\" is a list of at least one schema");
     for (const json_value *v = all ? all->first : NULL; v; v = v->next)
         TRY(schema_set_add(r, set, v));
-    return DREY_OK;
+    return schema_conditions(r, set, schema);
 }
 
 /* All schemas that the value satisfies, without those that say nothing. */
@@ -196,7 +282,6 @@ static drey_status spread(schema_reader *r, schema_set *set)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < set->n; i++) {
-        TRY(schema_check_words(r, set->of[i]));
         if (!(set->taken[i] & TAKEN_PARTS))
             TRY(take_parts(r, set, i));
     }
@@ -322,7 +407,8 @@ static drey_status value_of(schema_reader *r, const schema_set *set, expr *out)
 }
 
 /* is_body: it is read to be a rule's body. Otherwise several schemas get a rule, and so does one
- * that is not the schema that was given: a reference led to it, and it may contain itself. */
+ * that is not the schema that was given: a reference led to it, and it may contain itself. Where
+ * choices are made for conditions, each has the same members. */
 static drey_status set_expr(schema_reader *r, const schema_set *from, bool is_body, expr *out)
 {
     schema_set set = *from;
@@ -338,16 +424,95 @@ static drey_status set_expr(schema_reader *r, const schema_set *from, bool is_bo
     if (reference) {
         schema_set one = {.n = 0, .of_one = true};
         TRY(schema_target(r, reference, &target));
-        TRY(schema_set_add(r, &one, target));
+        if (target)
+            TRY(schema_set_add(r, &one, target));
+        else
+            schema_leave_out(r, set.of[0], "$ref");
         return one.never ? DREY_OK : refer(r, &one, reference, out);
     }
     TRY(spread(r, &set));
     if (set.never)
         return DREY_OK;
-    if (!is_body && (set.n > 1 || (set.n == 1 && set.of[0] != from->of[0])))
+    const bool shared = set.n > 1 || (set.n == 1 && (set.of[0] != from->of[0] || r->n_made > 0));
+    if (!is_body && shared)
         return refer(r, &set, r->path[0] ? r->path : "#", out);
     const json_value *list = next_choices(&set, &at, &taken);
     return list ? choose(r, &set, list, at, taken, out) : value_of(r, &set, out);
+}
+
+/* Equal texts are there once. */
+static int32_t each_once(const grammar_rules *g, expr *texts, int32_t n)
+{
+    int32_t kept = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const expr_node *a = &g->exprs[texts[i]];
+        bool seen = false;
+        for (int32_t k = 0; k < kept && !seen; k++) {
+            const expr_node *b = &g->exprs[texts[k]];
+            seen = a->b == b->b && memcmp(g->bytes + a->a, g->bytes + b->a, (size_t)a->b) == 0;
+        }
+        if (!seen)
+            texts[kept++] = texts[i];
+    }
+    return kept;
+}
+
+/* Of a set without parts and choices. */
+static drey_status finite_values(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
+                                 int32_t *n)
+{
+    bool is_list;
+    int32_t types = TYPE_ANY;
+    const json_value *known = schema_known_values(set, &is_list);
+    *n = -1;
+    if (known && is_list && (known->type != JSON_ARRAY || (int32_t)known->n > most))
+        return DREY_OK;
+    if (known)
+        return schema_values_kept(r, set, texts, n);
+    for (int32_t i = 0; i < set->n; i++) {
+        int32_t one;
+        TRY(schema_types(r, set->of[i], &one));
+        types &= one;
+    }
+    if (types == TYPE_INTEGER)
+        return schema_integers(r, set, texts, most, n);
+    if (types & ~(TYPE_NULL | TYPE_BOOLEAN) || most < 3)
+        return DREY_OK;
+    *n = 0;
+    if (types & TYPE_NULL)
+        texts[(*n)++] = expr_text(r->g, "null");
+    if (types & TYPE_BOOLEAN) {
+        texts[(*n)++] = expr_text(r->g, "true");
+        texts[(*n)++] = expr_text(r->g, "false");
+    }
+    return DREY_OK;
+}
+
+drey_status schema_finite(schema_reader *r, const schema_set *from, expr *texts, int32_t most,
+                          int32_t *n)
+{
+    schema_set set = *from;
+    int32_t at;
+    uint8_t taken;
+    *n = set.never ? 0 : -1;
+    if (set.never || set.n == 0 || r->g->full || ++r->n_steps > SCHEMA_MOST_STEPS)
+        return DREY_OK;
+    TRY(spread(r, &set));
+    const json_value *list = next_choices(&set, &at, &taken);
+    if (set.never || !list)
+        return set.never ? (*n = 0, DREY_OK) : finite_values(r, &set, texts, most, n);
+    *n = 0;
+    for (const json_value *v = list->type == JSON_ARRAY ? list->first : NULL; v; v = v->next) {
+        schema_set one = set;
+        int32_t more;
+        one.taken[at] |= taken;
+        TRY(schema_set_add(r, &one, v));
+        TRY(schema_finite(r, &one, texts + *n, most - *n, &more));
+        *n = more < 0 ? -1 : each_once(r->g, texts, *n + more);
+        if (more < 0)
+            return DREY_OK;
+    }
+    return DREY_OK;
 }
 
 drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out)
@@ -393,6 +558,40 @@ static drey_status read_all(schema_reader *r, int32_t *root)
     return grammar_rules_check(r->g, r->err);
 }
 
+/* Reads it; where it has no room, again with fewer choices that are made for conditions, which else
+ * double what is said of a value. */
+static drey_status read_fitting(schema_reader *r, json_rules *json, int32_t *root)
+{
+    enum { MOST_CHOICES = 8 };
+    grammar_rules *g = r->g;
+    const int32_t n_exprs = g->n_exprs, n_ranges = g->n_ranges, n_bytes = g->n_bytes,
+                  n_rules = g->n_rules;
+    const size_t n_left_out = g->n_left_out;
+    const json_value *document = r->root;
+    drey_error *err = r->err;
+    for (int32_t most = g->plainly ? 0 : MOST_CHOICES;; most /= 2) {
+        memset(r, 0, sizeof *r);
+        r->g = g;
+        r->root = document;
+        r->err = err;
+        r->json = *json;
+        r->most_choices = most;
+        drey_status status = read_all(r, root);
+        if (status == DREY_OK || most == 0 || r->n_made == 0) {
+            g->widened = g->widened || r->n_made > 0;
+            *json = r->json;
+            return status;
+        }
+        g->n_exprs = n_exprs;
+        g->n_ranges = n_ranges;
+        g->n_bytes = n_bytes;
+        g->n_rules = n_rules;
+        g->n_left_out = n_left_out;
+        g->left_out[n_left_out] = 0;
+        g->full = false;
+    }
+}
+
 drey_status json_schema_add(grammar_rules *g, json_rules *json, const char *text, size_t n,
                             int32_t *root, drey_error *err)
 {
@@ -406,9 +605,7 @@ drey_status json_schema_add(grammar_rules *g, json_rules *json, const char *text
         r->g = g;
         r->root = d.root;
         r->err = err;
-        r->json = *json;
-        status = read_all(r, root);
-        *json = r->json;
+        status = read_fitting(r, json, root);
     } else {
         status = error_set(err, DREY_ERR_MEMORY, "not enough memory for a schema");
     }

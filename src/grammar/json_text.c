@@ -97,7 +97,7 @@ static bool must_escape(uint32_t c)
 
 expr json_class(grammar_rules *g, char_range *ranges, int32_t n, bool but_not)
 {
-    enum { MOST = 1030 };
+    enum { MOST = 6010 };
     char_range all[MOST], plain[2 * MOST];
     n = ranges_sort(ranges, n);
     if (n + 2 > MOST)

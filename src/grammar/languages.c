@@ -8,7 +8,7 @@
 #include "common/utf8.h"
 #include "grammar/readers.h"
 
-enum { LAST_CHARACTER = 0x10FFFF };
+enum { LAST_CHARACTER = 0x10FFFF, LAST_MARK = MARK_END };
 
 static int16_t *row(language *l, int32_t state)
 {
@@ -36,13 +36,12 @@ static void begin(language *l, int32_t n_classes)
 {
     l->n_states = 0;
     l->n_classes = n_classes;
-    l->first[n_classes] = LAST_CHARACTER + 1;
     add_state(l, false);
 }
 
-static int32_t class_of(const language *l, uint32_t c)
+static int32_t range_of(const language *l, uint32_t c)
 {
-    int32_t low = 0, high = l->n_classes - 1;
+    int32_t low = 0, high = l->n_ranges - 1;
     while (low < high) {
         int32_t middle = (low + high + 1) / 2;
         if (l->first[middle] <= c)
@@ -53,27 +52,44 @@ static int32_t class_of(const language *l, uint32_t c)
     return low;
 }
 
-/* The classes that begin at these characters; 0 is there without being said. They are sorted
+static int32_t class_of(const language *l, uint32_t c)
+{
+    return l->of[range_of(l, c)];
+}
+
+static int compare_codes(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ranges that begin at these characters; 0 is there without being said. They are sorted
  * here. */
+static bool set_ranges(language *l, uint32_t *begins, int32_t n)
+{
+    l->n_ranges = 1;
+    l->first[0] = 0;
+    if (n > 0)
+        qsort(begins, (size_t)n, sizeof *begins, compare_codes);
+    for (int32_t i = 0; i < n; i++) {
+        if (begins[i] == l->first[l->n_ranges - 1] || begins[i] > LAST_MARK)
+            continue;
+        if (l->n_ranges == LANGUAGE_MOST_RANGES)
+            return false;
+        l->first[l->n_ranges++] = begins[i];
+    }
+    l->first[l->n_ranges] = LAST_MARK + 1;
+    return true;
+}
+
+/* The same, each of them a class. */
 static bool set_classes(language *l, uint32_t *begins, int32_t n)
 {
-    int32_t n_classes = 1;
-    l->first[0] = 0;
-    for (int32_t i = 1; i < n; i++) { /* few, and nearly sorted */
-        uint32_t x = begins[i];
-        int32_t at = i;
-        for (; at > 0 && begins[at - 1] > x; at--)
-            begins[at] = begins[at - 1];
-        begins[at] = x;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        if (begins[i] == l->first[n_classes - 1] || begins[i] > LAST_CHARACTER)
-            continue;
-        if (n_classes == LANGUAGE_MOST_CLASSES)
-            return false;
-        l->first[n_classes++] = begins[i];
-    }
-    begin(l, n_classes);
+    if (!set_ranges(l, begins, n) || l->n_ranges > LANGUAGE_MOST_CLASSES)
+        return false;
+    for (int32_t i = 0; i < l->n_ranges; i++)
+        l->of[i] = (uint8_t)i;
+    begin(l, l->n_ranges);
     return true;
 }
 
@@ -163,21 +179,31 @@ static void trim(language *l)
 
 /* ---- Of an expression: its nodes, then sets of these ---- */
 
-enum { MOST_NODES = 8 << 10, MOST_EDGES = 16 << 10, MOST_SETS = 96 << 10, MOST_BEGINS = 1 << 10 };
-enum { BUCKETS = 4 << 10 };
+enum { MOST_NODES = 8 << 10, MOST_EDGES = 16 << 10, MOST_SETS = 96 << 10, BUCKETS = 4 << 10 };
+enum { MOST_CHARSETS = 512, MOST_BEGINS = 4 * LANGUAGE_MOST_RANGES, NO_CHARACTER = -1 };
 
 typedef struct node_edge {
     int32_t next, to;
-    uint32_t low, high; /* low more than high: it takes nothing */
+    int32_t charset; /* NO_CHARACTER: it takes nothing */
 } node_edge;
+
+/* Characters that an edge takes. */
+typedef struct charset {
+    const char_range *r; /* [n]; NULL: `one` alone */
+    int32_t n;
+    uint32_t one;
+} charset;
 
 typedef struct maker {
     const grammar_rules *g;
     node_edge edges[MOST_EDGES];
     int32_t first[MOST_NODES], n_nodes, n_edges;
     bool full;
+    charset charsets[MOST_CHARSETS];
+    int32_t n_charsets;
     uint32_t begins[MOST_BEGINS];
-    int32_t n_begins;
+    uint64_t in[LANGUAGE_MOST_RANGES][MOST_CHARSETS / 64]; /* bits: the sets that a range is in */
+    int32_t like[LANGUAGE_MOST_CLASSES];                   /* a range of each class */
     /* States are sets of nodes: sets[at[s] .. at[s + 1]). */
     int32_t sets[MOST_SETS], at[LANGUAGE_MOST_STATES + 1];
     int32_t next[LANGUAGE_MOST_STATES], buckets[BUCKETS];
@@ -194,30 +220,34 @@ static int32_t new_node(maker *m)
     return m->n_nodes++;
 }
 
-static void add_edge(maker *m, int32_t from, int32_t to, uint32_t low, uint32_t high)
+static void add_edge(maker *m, int32_t from, int32_t to, int32_t set)
 {
     m->full = m->full || m->n_edges == MOST_EDGES;
     if (m->full)
         return;
-    m->edges[m->n_edges] = (node_edge){m->first[from], to, low, high};
+    m->edges[m->n_edges] = (node_edge){m->first[from], to, set};
     m->first[from] = m->n_edges++;
 }
 
-static void add_begin(maker *m, uint32_t c)
+static const char_range *ranges_of(const charset *set, char_range *one)
 {
-    for (int32_t i = 0; i < m->n_begins; i++)
-        if (m->begins[i] == c)
-            return;
-    m->full = m->full || m->n_begins == MOST_BEGINS;
-    if (!m->full)
-        m->begins[m->n_begins++] = c;
+    *one = (char_range){set->one, set->one};
+    return set->r ? set->r : one;
 }
 
-static void add_range(maker *m, int32_t from, int32_t to, uint32_t low, uint32_t high)
+/* Equal ones are there once. */
+static int32_t charset_of(maker *m, charset set)
 {
-    add_edge(m, from, to, low, high);
-    add_begin(m, low);
-    add_begin(m, high + 1);
+    char_range a, b;
+    for (int32_t i = 0; i < m->n_charsets; i++)
+        if (m->charsets[i].n == set.n && memcmp(ranges_of(&m->charsets[i], &a), ranges_of(&set, &b),
+                                                (size_t)set.n * sizeof a) == 0)
+            return i;
+    m->full = m->full || m->n_charsets == MOST_CHARSETS;
+    if (m->full)
+        return 0;
+    m->charsets[m->n_charsets] = set;
+    return m->n_charsets++;
 }
 
 static void lay(maker *m, expr e, int32_t from, int32_t to);
@@ -232,7 +262,7 @@ static void lay_text(maker *m, const uint8_t *p, int32_t n, int32_t from, int32_
         }
         uint32_t c = utf8_code_point(p, length);
         int32_t next = length == n ? to : new_node(m);
-        add_range(m, from, next, c, c);
+        add_edge(m, from, next, charset_of(m, (charset){.one = c, .n = 1}));
         from = next;
     }
 }
@@ -243,17 +273,17 @@ static void lay_repeat(maker *m, const expr_node *e, int32_t from, int32_t to)
     for (int32_t i = 0; i < n && !m->full; i++) {
         int32_t next = new_node(m);
         if (i >= e->least)
-            add_edge(m, from, to, 1, 0);
+            add_edge(m, from, to, NO_CHARACTER);
         lay(m, e->a, from, next);
         from = next;
     }
     if (e->most == REPEAT_FOREVER) {
         int32_t loop = new_node(m);
-        add_edge(m, from, loop, 1, 0);
+        add_edge(m, from, loop, NO_CHARACTER);
         lay(m, e->a, loop, loop);
         from = loop;
     }
-    add_edge(m, from, to, 1, 0);
+    add_edge(m, from, to, NO_CHARACTER);
 }
 
 static void lay(maker *m, expr e, int32_t from, int32_t to)
@@ -263,7 +293,7 @@ static void lay(maker *m, expr e, int32_t from, int32_t to)
         int32_t between;
         switch (node->kind) {
         case EXPR_IS_EMPTY:
-            add_edge(m, from, to, 1, 0);
+            add_edge(m, from, to, NO_CHARACTER);
             return;
         case EXPR_IS_NEVER:
             return;
@@ -271,9 +301,8 @@ static void lay(maker *m, expr e, int32_t from, int32_t to)
             lay_text(m, m->g->bytes + node->a, node->b, from, to);
             return;
         case EXPR_IS_CLASS:
-            for (int32_t i = 0; i < node->b; i++)
-                add_range(m, from, to, m->g->ranges[node->a + i].from,
-                          m->g->ranges[node->a + i].to);
+            add_edge(m, from, to,
+                     charset_of(m, (charset){.r = m->g->ranges + node->a, .n = node->b}));
             return;
         case EXPR_IS_REPEAT:
             lay_repeat(m, node, from, to);
@@ -310,7 +339,7 @@ static void put_node(maker *m, int32_t node, int32_t from, int32_t *n)
     for (; at < *n && !m->full; at++)
         for (int32_t e = m->first[m->sets[from + at]]; e >= 0; e = m->edges[e].next) {
             const node_edge *edge = &m->edges[e];
-            if (edge->low <= edge->high || m->marks[edge->to] == m->mark)
+            if (edge->charset != NO_CHARACTER || m->marks[edge->to] == m->mark)
                 continue;
             m->marks[edge->to] = m->mark;
             m->full = m->full || from + *n >= MOST_SETS;
@@ -362,16 +391,53 @@ static void find_states(maker *m, language *l, int32_t start, int32_t end)
     state_of(m, l, n, end);
     for (int32_t s = 1; s < l->n_states; s++)
         for (int32_t k = 0; k < l->n_classes && !m->full; k++) {
-            uint32_t c = l->first[k];
+            const uint64_t *in = m->in[m->like[k]];
             n = 0;
             m->mark++;
             for (int32_t i = m->at[s]; i < m->at[s + 1]; i++)
                 for (int32_t e = m->first[m->sets[i]]; e >= 0; e = m->edges[e].next)
-                    if (m->edges[e].low <= c && c <= m->edges[e].high)
+                    if (m->edges[e].charset >= 0 &&
+                        in[m->edges[e].charset / 64] >> (m->edges[e].charset % 64) & 1)
                         put_node(m, m->edges[e].to, m->at[l->n_states], &n);
             int32_t to = m->full ? 0 : state_of(m, l, n, end);
             row(l, s)[k] = (int16_t)to;
         }
+}
+
+/* Which ranges the characters of a set are in; those that are in the same ones have one class. */
+static bool classify(maker *m, language *l)
+{
+    char_range one;
+    int32_t n = 0;
+    for (int32_t i = 0; i < m->n_charsets; i++)
+        for (int32_t k = 0; k < m->charsets[i].n; k++) {
+            const char_range r = ranges_of(&m->charsets[i], &one)[k];
+            if (n + 2 > MOST_BEGINS)
+                return false;
+            m->begins[n++] = r.from;
+            m->begins[n++] = r.to + 1;
+        }
+    if (!set_ranges(l, m->begins, n))
+        return false;
+    for (int32_t i = 0; i < m->n_charsets; i++)
+        for (int32_t k = 0; k < m->charsets[i].n; k++) {
+            const char_range r = ranges_of(&m->charsets[i], &one)[k];
+            for (int32_t x = range_of(l, r.from); x < l->n_ranges && l->first[x] <= r.to; x++)
+                m->in[x][i / 64] |= UINT64_C(1) << (i % 64);
+        }
+    int32_t n_classes = 0;
+    for (int32_t x = 0; x < l->n_ranges; x++) {
+        int32_t k = 0;
+        while (k < n_classes && memcmp(m->in[m->like[k]], m->in[x], sizeof m->in[x]) != 0)
+            k++;
+        if (k == LANGUAGE_MOST_CLASSES)
+            return false;
+        if (k == n_classes)
+            m->like[n_classes++] = x;
+        l->of[x] = (uint8_t)k;
+    }
+    begin(l, n_classes);
+    return true;
 }
 
 bool language_of(language *out, const grammar_rules *g, expr e)
@@ -384,7 +450,7 @@ bool language_of(language *out, const grammar_rules *g, expr e)
     m->g = g;
     int32_t start = new_node(m), end = new_node(m);
     lay(m, e, start, end);
-    bool fits = !m->full && set_classes(out, m->begins, m->n_begins);
+    bool fits = !m->full && classify(m, out);
     if (fits)
         find_states(m, out, start, end);
     fits = fits && !m->full;
@@ -399,7 +465,35 @@ bool language_of(language *out, const grammar_rules *g, expr e)
 typedef struct pairs {
     int32_t a[LANGUAGE_MOST_STATES], b[LANGUAGE_MOST_STATES], next[LANGUAGE_MOST_STATES];
     int32_t buckets[BUCKETS];
+    uint8_t class_a[LANGUAGE_MOST_CLASSES], class_b[LANGUAGE_MOST_CLASSES]; /* of each class */
+    uint32_t begins[2 * LANGUAGE_MOST_RANGES];
 } pairs;
+
+/* Characters that neither distinguishes have one class. */
+static bool pair_classes(pairs *p, language *l, const language *a, const language *b)
+{
+    int32_t n_classes = 0;
+    memcpy(p->begins, a->first, (size_t)a->n_ranges * sizeof *p->begins);
+    memcpy(p->begins + a->n_ranges, b->first, (size_t)b->n_ranges * sizeof *p->begins);
+    if (!set_ranges(l, p->begins, a->n_ranges + b->n_ranges))
+        return false;
+    for (int32_t x = 0; x < l->n_ranges; x++) {
+        const int32_t of_a = class_of(a, l->first[x]), of_b = class_of(b, l->first[x]);
+        int32_t k = 0;
+        while (k < n_classes && (p->class_a[k] != of_a || p->class_b[k] != of_b))
+            k++;
+        if (k == LANGUAGE_MOST_CLASSES)
+            return false;
+        if (k == n_classes) {
+            p->class_a[k] = (uint8_t)of_a;
+            p->class_b[k] = (uint8_t)of_b;
+            n_classes++;
+        }
+        l->of[x] = (uint8_t)k;
+    }
+    begin(l, n_classes);
+    return true;
+}
 
 /* -1: there is no room. */
 static int32_t state_of_pair(pairs *p, language *l, int32_t a, int32_t b, bool ends)
@@ -425,8 +519,8 @@ static bool find_pairs(pairs *p, language *l, const language *a, const language 
         return false;
     for (int32_t s = 1; s < l->n_states; s++)
         for (int32_t k = 0; k < l->n_classes; k++) {
-            int32_t x = row_of(a, p->a[s])[class_of(a, l->first[k])];
-            int32_t y = row_of(b, p->b[s])[class_of(b, l->first[k])];
+            int32_t x = row_of(a, p->a[s])[p->class_a[k]];
+            int32_t y = row_of(b, p->b[s])[p->class_b[k]];
             int32_t to = x == 0 || (y == 0 && !but_not)
                              ? 0
                              : state_of_pair(p, l, x, y, a->ends[x] && b->ends[y] != but_not);
@@ -439,16 +533,123 @@ static bool find_pairs(pairs *p, language *l, const language *a, const language 
 
 bool language_both(language *out, const language *a, const language *b, bool but_not)
 {
-    uint32_t begins[2 * LANGUAGE_MOST_CLASSES];
-    memcpy(begins, a->first, (size_t)a->n_classes * sizeof *begins);
-    memcpy(begins + a->n_classes, b->first, (size_t)b->n_classes * sizeof *begins);
     pairs *p = malloc(sizeof *p);
-    bool fits = p && set_classes(out, begins, a->n_classes + b->n_classes) &&
-                find_pairs(p, out, a, b, but_not);
+    bool fits = p && pair_classes(p, out, a, b) && find_pairs(p, out, a, b, but_not);
     free(p);
     if (fits)
         trim(out);
     return fits;
+}
+
+/* ---- Marks ---- */
+
+/* Where a text is: what the character before is, which mark of words came after that, and whether
+ * one of the end. */
+enum { BEFORE_ALL, NO_WORD, OF_WORD, N_BEFORE, NONE = 0, BOUNDARY, NO_BOUNDARY, N_MARKS };
+typedef struct mark_place {
+    int32_t before, mark, ended;
+} mark_place;
+
+static bool mark_is_true(mark_place p, bool of_word)
+{
+    return p.mark == NONE || (p.mark == BOUNDARY) == (of_word != (p.before == OF_WORD));
+}
+
+/* False: the character or mark cannot come. */
+static bool mark_step(mark_place *p, uint32_t c)
+{
+    const int32_t mark = c == MARK_OF_WORD ? BOUNDARY : NO_BOUNDARY;
+    const bool of_word = c == '0' || c == 'A' || c == '_' || c == 'a'; /* the first of a class */
+    switch (c) {
+    case MARK_BEGIN:
+        return p->before == BEFORE_ALL;
+    case MARK_END:
+        p->ended = true;
+        return true;
+    case MARK_OF_WORD:
+    case MARK_NOT_OF_WORD:
+        if (p->mark != NONE && p->mark != mark)
+            return false;
+        p->mark = mark;
+        return true;
+    default:
+        if (p->ended || !mark_is_true(*p, of_word))
+            return false;
+        *p = (mark_place){.before = of_word ? OF_WORD : NO_WORD};
+        return true;
+    }
+}
+
+/* Texts with any marks that are true. */
+static bool language_of_marks(language *out)
+{
+    uint32_t begins[] = {'0', '9' + 1, 'A',          'Z' + 1,          '_',        '_' + 1,
+                         'a', 'z' + 1, MARK_OF_WORD, MARK_NOT_OF_WORD, MARK_BEGIN, MARK_END};
+    if (!set_classes(out, begins, sizeof begins / sizeof *begins))
+        return false;
+    for (int32_t s = 0; s < N_BEFORE * N_MARKS * 2; s++) {
+        const mark_place from = {s / 2 / N_MARKS, s / 2 % N_MARKS, s % 2};
+        if (add_state(out, mark_is_true(from, false)) < 0)
+            return false;
+        for (int32_t k = 0; k < out->n_classes; k++) {
+            mark_place to = from;
+            if (mark_step(&to, out->first[k]))
+                row(out, s + 1)[k] = (int16_t)(1 + (to.before * N_MARKS + to.mark) * 2 + to.ended);
+        }
+    }
+    return true;
+}
+
+/* The classes of l as sets of characters, in ranges[n_ranges]; *mark: those of marks. */
+static void take_classes(maker *m, const language *l, char_range *ranges, bool *mark)
+{
+    for (int32_t k = 0, n = 0; k < l->n_classes; k++) {
+        const int32_t from = n;
+        mark[k] = false;
+        for (int32_t x = 0; x < l->n_ranges; x++)
+            if (l->of[x] == k) {
+                mark[k] = l->first[x] > LAST_CHARACTER;
+                ranges[n++] = (char_range){l->first[x], l->first[x + 1] - 1};
+            }
+        m->charsets[k] = (charset){.r = ranges + from, .n = n - from};
+    }
+    m->n_charsets = l->n_classes;
+}
+
+/* The same texts without their marks. */
+static bool without_marks(language *out, const language *l)
+{
+    bool mark[LANGUAGE_MOST_CLASSES];
+    maker *m = calloc(1, sizeof *m);
+    char_range *ranges = malloc(LANGUAGE_MOST_RANGES * sizeof *ranges);
+    bool fits = m && ranges && l->n_states < MOST_NODES;
+    if (fits)
+        take_classes(m, l, ranges, mark);
+    for (int32_t s = 0; fits && s < l->n_states; s++)
+        new_node(m);
+    const int32_t end = fits ? new_node(m) : 0;
+    for (int32_t s = 1; fits && s < l->n_states; s++) {
+        if (l->ends[s])
+            add_edge(m, s, end, NO_CHARACTER);
+        for (int32_t k = 0; k < l->n_classes; k++)
+            if (row_of(l, s)[k])
+                add_edge(m, s, row_of(l, s)[k], mark[k] ? NO_CHARACTER : k);
+    }
+    fits = fits && !m->full && classify(m, out);
+    if (fits)
+        find_states(m, out, 1, end);
+    fits = fits && !m->full;
+    free(ranges);
+    free(m);
+    if (fits)
+        trim(out);
+    return fits;
+}
+
+bool language_keep_marks(language *out, const language *l, language *other)
+{
+    return language_of_marks(out) && language_both(other, l, out, false) &&
+           without_marks(out, other);
 }
 
 /* ---- Of lengths and multiples ---- */
@@ -559,6 +760,8 @@ typedef struct class_set {
 typedef struct writer {
     grammar_rules *g;
     const language *l;
+    bool in_json;
+    char_range ranges[LANGUAGE_MOST_RANGES];
     class_set written[MOST_WRITTEN];
     int32_t n_written;
     int32_t rule[LANGUAGE_MOST_STATES], todo[LANGUAGE_MOST_STATES], n_todo;
@@ -566,15 +769,20 @@ typedef struct writer {
 
 static expr write_classes(writer *w, const uint64_t *classes)
 {
-    char_range ranges[LANGUAGE_MOST_CLASSES];
+    char_range *ranges = w->ranges;
     int32_t n = 0;
     for (int32_t i = 0; i < w->n_written; i++)
         if (memcmp(w->written[i].classes, classes, sizeof w->written[i].classes) == 0)
             return w->written[i].written;
-    for (int32_t k = 0; k < w->l->n_classes; k++)
-        if (classes[k / 64] >> (k % 64) & 1)
-            ranges[n++] = (char_range){w->l->first[k], w->l->first[k + 1] - 1};
-    expr out = json_class(w->g, ranges, n, false);
+    for (int32_t x = 0; x < w->l->n_ranges; x++) {
+        const uint32_t last = (uint32_t)LAST_CHARACTER, from = w->l->first[x];
+        uint32_t to = w->l->first[x + 1] - 1;
+        if (classes[w->l->of[x] / 64] >> (w->l->of[x] % 64) & 1 && from <= last)
+            ranges[n++] = (char_range){from, to < last ? to : last};
+    }
+    expr out = n == 0       ? EXPR_NEVER
+               : w->in_json ? json_class(w->g, ranges, n, false)
+                            : expr_class(w->g, ranges, n, false);
     if (w->n_written < MOST_WRITTEN) {
         class_set *kept = &w->written[w->n_written++];
         memcpy(kept->classes, classes, sizeof kept->classes);
@@ -612,7 +820,34 @@ static expr write_state(writer *w, int32_t state)
     return w->l->ends[state] ? expr_alt(w->g, all, EXPR_EMPTY) : all;
 }
 
-expr language_written(grammar_rules *g, const language *l)
+expr language_repeated(grammar_rules *g, const language *l, bool in_json, int32_t *least)
+{
+    uint64_t classes[SET_WORDS] = {0};
+    const int32_t again = l->n_states == 3 && !l->ends[1] && l->ends[2] ? 2 : 1;
+    *least = again - 1;
+    if (l->n_states != 1 + again || !l->ends[again])
+        return EXPR_NEVER;
+    for (int32_t k = 0; k < l->n_classes; k++) {
+        const int16_t to = row_of(l, 1)[k];
+        if (row_of(l, again)[k] != to || (to != 0 && to != again))
+            return EXPR_NEVER;
+        if (to)
+            classes[k / 64] |= UINT64_C(1) << (k % 64);
+    }
+    writer *w = calloc(1, sizeof *w);
+    if (!w) {
+        g->full = true;
+        return EXPR_NEVER;
+    }
+    w->g = g;
+    w->l = l;
+    w->in_json = in_json;
+    expr out = write_classes(w, classes);
+    free(w);
+    return out;
+}
+
+expr language_written(grammar_rules *g, const language *l, bool in_json)
 {
     if (language_is_empty(l))
         return EXPR_NEVER;
@@ -623,6 +858,7 @@ expr language_written(grammar_rules *g, const language *l)
     }
     w->g = g;
     w->l = l;
+    w->in_json = in_json;
     memset(w->rule, -1, sizeof w->rule);
     expr out = expr_rule(g, rule_of(w, 1));
     while (w->n_todo > 0 && !g->full) {

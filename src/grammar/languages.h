@@ -2,10 +2,15 @@
  * two patterns have in common, what a pattern does not match, how many characters a text has.
  *
  * State 0 is the one after which nothing matches, state 1 is the beginning. Characters that no
- * state distinguishes have the same class:
+ * state distinguishes have the same class. Those of a class are in some ranges:
  *
- *     class 0          class 1      class 2 ...
- *     first[0] = 0 ..  first[1] ..  first[2] ..  up to U+10FFFF
+ *     range 0          range 1      range 2 ...
+ *     first[0] = 0 ..  first[1] ..  first[2] ..  up to U+10FFFF, and marks
+ *     of[0]            of[1]        of[2]
+ *
+ * Marks are no characters: a pattern has them where a word has to begin or end, or must not, and
+ * where the text has to, until language_keep_marks has compared them with the characters around and
+ * left them out.
  *
  * Languages are of fixed size and made in memory of the caller's. Each function that makes one
  * returns false where there is no room in it. */
@@ -13,15 +18,18 @@
 
 #include "grammar/grammar_rules.h"
 
+enum { MARK_OF_WORD = 0x110000, MARK_NOT_OF_WORD, MARK_BEGIN, MARK_END };
 enum {
     LANGUAGE_MOST_STATES = 6000,
     LANGUAGE_MOST_CLASSES = 256,
+    LANGUAGE_MOST_RANGES = 3072,
     LANGUAGE_MOST_CELLS = 64 << 10 /* of the table: states times classes */
 };
 
 typedef struct language {
-    int32_t n_states, n_classes;
-    uint32_t first[LANGUAGE_MOST_CLASSES + 1];
+    int32_t n_states, n_classes, n_ranges;
+    uint32_t first[LANGUAGE_MOST_RANGES + 1];
+    uint8_t of[LANGUAGE_MOST_RANGES]; /* their classes */
     bool ends[LANGUAGE_MOST_STATES];
     int16_t to[LANGUAGE_MOST_CELLS]; /* [n_states][n_classes] */
 } language;
@@ -30,6 +38,8 @@ typedef struct language {
 bool language_of(language *out, const grammar_rules *g, expr e);
 /* What both match; but_not: what a matches and b does not. out is neither of them. */
 bool language_both(language *out, const language *a, const language *b, bool but_not);
+/* The texts of l all of whose marks are true, without these. `other` is used. */
+bool language_keep_marks(language *out, const language *l, language *other);
 /* All texts of at least `least` characters, and at most `most` (REPEAT_FOREVER: of any number). */
 bool language_of_length(language *out, int32_t least, int32_t most);
 /* Decimal numbers without an exponent that are multiples of step / 10^digits, digits at most 9:
@@ -37,6 +47,9 @@ bool language_of_length(language *out, int32_t least, int32_t most);
 bool language_of_multiples(language *out, int32_t step, int32_t digits);
 bool language_has(const language *l, const char *text, size_t n);
 bool language_is_empty(const language *l);
-/* The same as an expression: what is written for the texts in a JSON string. EXPR_NEVER: there are
- * none. */
-expr language_written(grammar_rules *g, const language *l);
+/* The texts are all of the same characters, and of any number of them or of all but the empty one:
+ * one such character, as language_written has it; *least is 0 or 1. EXPR_NEVER: they are not. */
+expr language_repeated(grammar_rules *g, const language *l, bool in_json, int32_t *least);
+/* The same as an expression; in_json: what is written for the texts in a JSON string. EXPR_NEVER:
+ * there are none. */
+expr language_written(grammar_rules *g, const language *l, bool in_json);

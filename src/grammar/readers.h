@@ -22,12 +22,27 @@ drey_status regex_read(grammar_rules *g, const char *text, size_t n, int32_t *ro
 drey_status choices_read(grammar_rules *g, const char *text, size_t n, int32_t *root,
                          drey_error *err);
 
-/* A pattern of JSON Schema, which may match anywhere unless it has anchors: as the inside of a JSON
- * string, or over the characters themselves. */
-drey_status regex_part(grammar_rules *g, const char *pattern, size_t n, bool in_json, expr *out,
-                       drey_error *err);
-/* The same of a pattern of our own, which is right. */
+/* A pattern of JSON Schema, which may match anywhere unless it has anchors. */
+enum { PATTERN_MOST_AROUND = 8 };
+typedef struct regex_pattern {
+    expr texts; /* inside of a JSON string, or over the characters themselves */
+    /* Over characters: what whole texts match as well, or must not. */
+    expr around[PATTERN_MOST_AROUND];
+    bool around_not[PATTERN_MOST_AROUND];
+    int32_t n_around;
+    bool marked;     /* they have marks (languages.h), or would have over characters */
+    bool loose;      /* the expression matches more than the pattern, */
+    const char *why; /* because of this */
+    bool unknown;    /* what it means is not known here: it matches any text */
+} regex_pattern;
+drey_status pattern_read(grammar_rules *g, const char *text, size_t n, bool in_json,
+                         regex_pattern *out, drey_error *err);
+/* Of one over characters. False: there is no room. */
+struct language;
+bool pattern_language(const grammar_rules *g, const regex_pattern *p, struct language *out);
+/* A pattern of our own, which is right, and which a whole text matches. */
 expr regex_known(grammar_rules *g, const char *pattern);
+expr regex_in_json(grammar_rules *g, const char *pattern);
 
 /* What is written in a JSON string for these characters: some need an escape. */
 expr json_class(grammar_rules *g, char_range *ranges, int32_t n, bool but_not);

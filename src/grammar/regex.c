@@ -1,17 +1,29 @@
 /* Regular expressions: what they have in common in JavaScript, Python and PCRE and an automaton
- * can do. Look-around, back-references, word boundaries and flags are refused.
+ * can do.
  *
  * Inside of a JSON string the same pattern is laid over what is written there: a quote of the
- * pattern is \" in the text. */
+ * pattern is \" in the text. Anchors that are not at the ends and word boundaries are marks
+ * (languages.h); what has to follow the beginning is another pattern, which the whole text
+ * matches as well. Such patterns are put together as languages. Look-around elsewhere and
+ * back-references are left out: the pattern then is loose. */
+#include "grammar/languages.h"
 #include "grammar/readers.h"
+#include "grammar/unicode/unicode_class.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/num.h"
 #include "common/utf8.h"
 
-enum { MOST_CLASS_RANGES = 512 };
+enum { MOST_CLASS_RANGES = 6000 };
+
+typedef struct char_set {
+    char_range r[MOST_CLASS_RANGES];
+    int32_t n;
+    bool full;
+} char_set;
 
 typedef struct regex {
     grammar_rules *g;
@@ -20,6 +32,10 @@ typedef struct regex {
     bool in_json;  /* inside of a JSON string */
     bool anywhere; /* it may match a part, unless it has anchors */
     int depth;
+    bool begins, many; /* only its begin was read so far; it has alternatives */
+    bool unknown;      /* what failed is right, but not supported */
+    regex_pattern *out;
+    char_set *set; /* of the class that is read */
     drey_error *err;
 } regex;
 
@@ -29,6 +45,12 @@ typedef struct regex {
         snprintf(what_, sizeof what_, __VA_ARGS__);                                                \
         FAIL((p)->err, DREY_ERR_USAGE, "character %zu of the regular expression: %s",              \
              utf8_count((p)->text, (p)->at) + 1, what_);                                           \
+    } while (0)
+
+#define UNKNOWN(p, ...)                                                                            \
+    do {                                                                                           \
+        (p)->unknown = true;                                                                       \
+        WRONG(p, __VA_ARGS__);                                                                     \
     } while (0)
 
 static int peek(const regex *p)
@@ -47,15 +69,9 @@ static bool takes(regex *p, const char *word)
 
 /* ---- Characters ---- */
 
-typedef struct char_set {
-    char_range r[MOST_CLASS_RANGES];
-    int32_t n;
-    bool full;
-} char_set;
-
 static void set_add(char_set *s, uint32_t from, uint32_t to)
 {
-    s->full = s->n == MOST_CLASS_RANGES;
+    s->full = s->full || s->n == MOST_CLASS_RANGES;
     if (!s->full)
         s->r[s->n++] = (char_range){from, to};
 }
@@ -92,8 +108,56 @@ static drey_status read_hex(regex *p, int digits, uint32_t *code)
             WRONG(p, "an escape needs %d hexadecimal digits", digits);
         *code = *code << 4 | (uint32_t)digit;
     }
-    if (*code >= 0xD800 && *code <= 0xDFFF)
+    return DREY_OK;
+}
+
+/* After \u: 0041, d83d\ude00, or {1f600}. */
+static drey_status read_unicode(regex *p, uint32_t *code)
+{
+    uint32_t low;
+    int digits = 0;
+    if (takes(p, "{")) {
+        while (p->at + (size_t)digits < p->n && p->text[p->at + (size_t)digits] != '}' &&
+               digits < 6)
+            digits++;
+        TRY(read_hex(p, digits, code));
+        if (!takes(p, "}") || digits == 0)
+            WRONG(p, "an escape \\u{ is not closed");
+    } else {
+        TRY(read_hex(p, 4, code));
+    }
+    if (*code >= 0xD800 && *code <= 0xDBFF && takes(p, "\\u")) {
+        TRY(read_hex(p, 4, &low));
+        if (low < 0xDC00 || low > 0xDFFF)
+            WRONG(p, "U+%04X is no character", *code);
+        *code = 0x10000 + ((*code & 0x3FF) << 10) + (low & 0x3FF);
+    }
+    if (*code > 0x10FFFF || (*code >= 0xD800 && *code <= 0xDFFF))
         WRONG(p, "U+%04X is no character", *code);
+    return DREY_OK;
+}
+
+/* After \p or \P: {name}, or a letter. Its characters are added to the set. */
+static drey_status read_property(regex *p, bool but_not, char_set *s)
+{
+    char_range ranges[UNICODE_MOST_RANGES], others[UNICODE_MOST_RANGES + 2];
+    const char *name = p->text + p->at, *end = NULL;
+    size_t n = p->at < p->n;
+    if (takes(p, "{")) {
+        end = memchr(++name, '}', p->n - p->at);
+        if (!end)
+            WRONG(p, "the escape \\p{ is not closed");
+        n = (size_t)(end - name);
+        p->at++;
+    }
+    int32_t n_ranges = unicode_class(name, n, ranges);
+    if (n_ranges < 0)
+        UNKNOWN(p, "there is no class of characters \\p{%.*s}", (int)min_size(n, 40), name);
+    p->at += n;
+    if (but_not)
+        n_ranges = ranges_invert(ranges, n_ranges, others);
+    for (int32_t i = 0; i < n_ranges; i++)
+        set_add(s, (but_not ? others : ranges)[i].from, (but_not ? others : ranges)[i].to);
     return DREY_OK;
 }
 
@@ -104,6 +168,8 @@ static drey_status read_escape(regex *p, uint32_t *code, char *named)
     *named = 0;
     p->at += c >= 0;
     switch (c) {
+    case 'p':
+    case 'P':
     case 'd':
     case 'D':
     case 'w':
@@ -133,13 +199,20 @@ static drey_status read_escape(regex *p, uint32_t *code, char *named)
     case 'x':
         return read_hex(p, 2, code);
     case 'u':
-        return read_hex(p, 4, code);
+        return read_unicode(p, code);
+    case 'c':
+        c = peek(p) | 0x20;
+        if (c < 'a' || c > 'z')
+            WRONG(p, "a letter was expected after \\c");
+        p->at++;
+        *code = (uint32_t)c & 31;
+        return DREY_OK;
     default:
         break;
     }
     if (c < 0 || (c >= '1' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
         c >= 0x80)
-        WRONG(p, "the escape \\%c is not supported", c < 0 || c >= 0x80 ? ' ' : c);
+        UNKNOWN(p, "the escape \\%c is not supported", c < 0 || c >= 0x80 ? ' ' : c);
     *code = (uint32_t)c;
     return DREY_OK;
 }
@@ -154,22 +227,40 @@ static drey_status read_character(regex *p, uint32_t *code)
     return DREY_OK;
 }
 
-static expr class_of(regex *p, char_set *s, bool but_not)
+static expr class_of(const regex *p, char_range *ranges, int32_t n, bool but_not)
 {
-    return p->in_json ? json_class(p->g, s->r, s->n, but_not)
-                      : expr_class(p->g, s->r, s->n, but_not);
+    return p->in_json ? json_class(p->g, ranges, n, but_not) : expr_class(p->g, ranges, n, but_not);
 }
 
-static expr character(regex *p, uint32_t code)
+static expr character(const regex *p, uint32_t code)
 {
-    char_set s = {.n = 1, .r = {{code, code}}};
-    return class_of(p, &s, false);
+    char_range one[1] = {{code, code}};
+    return class_of(p, one, 1, false);
 }
 
-static expr any_character(regex *p)
+static expr any_character(const regex *p)
 {
-    char_set s = {.n = 2, .r = {{'\n', '\n'}, {'\r', '\r'}}};
-    return class_of(p, &s, true);
+    char_range lines[] = {{'\n', '\n'}, {'\r', '\r'}};
+    return class_of(p, lines, 2, true);
+}
+
+static expr any_text(const regex *p)
+{
+    char_range none[1];
+    return expr_repeat(p->g, class_of(p, none, 0, true), 0, REPEAT_FOREVER);
+}
+
+/* Over characters alone: otherwise the pattern is read again. */
+static expr marked(regex *p, uint32_t mark)
+{
+    p->out->marked = true;
+    return p->in_json ? EXPR_EMPTY : character(p, mark);
+}
+
+static void loosely(regex *p, const char *why)
+{
+    p->out->loose = true;
+    p->out->why = why;
 }
 
 /* ---- Classes ---- */
@@ -181,7 +272,7 @@ static drey_status read_member(regex *p, uint32_t *code, char *named)
     if (p->at >= p->n)
         WRONG(p, "a class is not closed");
     if (takes(p, "[:"))
-        WRONG(p, "classes by name, as [:alpha:], are not supported");
+        UNKNOWN(p, "classes by name, as [:alpha:], are not supported");
     if (takes(p, "\\b")) {
         *code = '\b';
         return DREY_OK;
@@ -191,19 +282,29 @@ static drey_status read_member(regex *p, uint32_t *code, char *named)
     return read_character(p, code);
 }
 
+static drey_status add_named(regex *p, char named, char_set *s)
+{
+    if (named == 'p' || named == 'P')
+        return read_property(p, named == 'P', s);
+    set_add_named(s, named);
+    return DREY_OK;
+}
+
 static drey_status read_class(regex *p, expr *out)
 {
-    char_set s = {.n = 0};
+    char_set *s = p->set;
     bool but_not = takes(p, "^");
+    s->n = 0;
+    s->full = false;
     do {
         uint32_t from, to;
         char named, other;
-        if (s.n > 0 || peek(p) != ']' || p->anywhere) /* "[]a]": a first bracket is a character */
+        if (s->n > 0 || peek(p) != ']' || p->anywhere) /* "[]a]": a first bracket is a character */
             if (takes(p, "]"))
                 break;
         TRY(read_member(p, &from, &named));
         if (named) {
-            set_add_named(&s, named);
+            TRY(add_named(p, named, s));
             continue;
         }
         to = from;
@@ -213,11 +314,11 @@ static drey_status read_class(regex *p, expr *out)
             if (other || to < from)
                 WRONG(p, "a range in a class ends before it begins");
         }
-        set_add(&s, from, to);
-    } while (!s.full);
-    if (s.full)
-        WRONG(p, "a class may have %d ranges", MOST_CLASS_RANGES);
-    *out = class_of(p, &s, but_not);
+        set_add(s, from, to);
+    } while (!s->full);
+    if (s->full)
+        UNKNOWN(p, "a class may have %d ranges", MOST_CLASS_RANGES);
+    *out = class_of(p, s->r, s->n, but_not);
     return DREY_OK;
 }
 
@@ -225,17 +326,8 @@ static drey_status read_class(regex *p, expr *out)
 
 static drey_status read_alternatives(regex *p, expr *out);
 
-static drey_status read_group(regex *p, expr *out)
+static drey_status read_inside(regex *p, expr *out)
 {
-    if (takes(p, "?")) {
-        bool named = takes(p, "P<") || (p->at + 1 < p->n && p->text[p->at] == '<' &&
-                                        p->text[p->at + 1] != '=' && p->text[p->at + 1] != '!');
-        if (named)
-            while (peek(p) >= 0 && !takes(p, ">"))
-                p->at++;
-        else if (!takes(p, ":"))
-            WRONG(p, "look-around and flags are not supported");
-    }
     if (++p->depth > GRAMMAR_MOST_BRACKETS)
         WRONG(p, "brackets are nested deeper than %d", GRAMMAR_MOST_BRACKETS);
     TRY(read_alternatives(p, out));
@@ -245,12 +337,96 @@ static drey_status read_group(regex *p, expr *out)
     return DREY_OK;
 }
 
+/* What the text has to be like as well, or must not: at the beginning, or before the end. */
+static drey_status read_around(regex *p, bool ahead, bool but_not)
+{
+    regex_pattern *out = p->out;
+    const bool begins = p->begins, was_loose = out->loose;
+    expr inside;
+    out->loose = p->begins = false;
+    TRY(read_inside(p, &inside));
+    const bool text_ends = p->n - p->at >= 2 && memcmp(p->text + p->at, "\\Z", 2) == 0;
+    const bool at_end =
+        p->depth == 0 && (peek(p) == '$' || text_ends || (p->at == p->n && !p->anywhere));
+    const bool whole = !out->loose && (ahead ? begins : at_end);
+    out->loose = was_loose;
+    p->begins = begins;
+    if (!whole || out->n_around == PATTERN_MOST_AROUND) {
+        loosely(p, "look-around is supported at the beginning, and before the end, alone");
+        return DREY_OK;
+    }
+    out->around[out->n_around] =
+        ahead ? expr_seq(p->g, inside, any_text(p)) : expr_seq(p->g, any_text(p), inside);
+    out->around_not[out->n_around++] = but_not;
+    return DREY_OK;
+}
+
+static void skip_name(regex *p)
+{
+    while (peek(p) >= 0 && !takes(p, ">"))
+        p->at++;
+}
+
+static drey_status read_group(regex *p, expr *out)
+{
+    *out = EXPR_EMPTY;
+    if (!takes(p, "?")) {
+        p->begins = false;
+        return read_inside(p, out);
+    }
+    if (takes(p, "="))
+        return read_around(p, true, false);
+    if (takes(p, "!"))
+        return read_around(p, true, true);
+    if (takes(p, "<="))
+        return read_around(p, false, false);
+    if (takes(p, "<!"))
+        return read_around(p, false, true);
+    if (takes(p, ">"))
+        loosely(p, "atomic groups are not supported");
+    else if (takes(p, "P<") || takes(p, "<"))
+        skip_name(p);
+    else if (!takes(p, ":"))
+        UNKNOWN(p, "flags are not supported");
+    p->begins = false;
+    return read_inside(p, out);
+}
+
+/* What is no character. False: it is not there. */
+static bool take_place(regex *p, expr *out)
+{
+    static const struct {
+        char text[4];
+        uint32_t mark;
+    } marks[] = {{"^", MARK_BEGIN},        {"$", MARK_END},   {"\\A", MARK_BEGIN},
+                 {"\\Z", MARK_END},        {"\\z", MARK_END}, {"\\b", MARK_OF_WORD},
+                 {"\\B", MARK_NOT_OF_WORD}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (takes(p, marks[i].text)) {
+            *out = marked(p, marks[i].mark);
+            return true;
+        }
+    const bool number = peek(p) == '\\' && p->at + 1 < p->n && p->text[p->at + 1] >= '1' &&
+                        p->text[p->at + 1] <= '9';
+    if (!number && !takes(p, "\\k<"))
+        return false;
+    if (number)
+        for (p->at++; peek(p) >= '0' && peek(p) <= '9';)
+            p->at++;
+    else
+        skip_name(p);
+    loosely(p, "back-references are not supported");
+    *out = any_text(p);
+    return true;
+}
+
 static drey_status read_item(regex *p, expr *out)
 {
     uint32_t code;
     char named;
     if (takes(p, "("))
         return read_group(p, out);
+    p->begins = false;
     if (takes(p, "["))
         return read_class(p, out);
     if (takes(p, ".")) {
@@ -258,16 +434,17 @@ static drey_status read_item(regex *p, expr *out)
         return DREY_OK;
     }
     int c = peek(p);
-    if (c == '^' || c == '$')
-        WRONG(p, "an anchor is supported at the beginning and at the end alone");
+    if (take_place(p, out))
+        return DREY_OK;
     if (c == '*' || c == '+' || c == '?')
         WRONG(p, "there is nothing to repeat");
     if (takes(p, "\\")) {
         TRY(read_escape(p, &code, &named));
-        char_set s = {.n = 0};
+        p->set->n = 0;
+        p->set->full = false;
         if (named)
-            set_add_named(&s, named);
-        *out = named ? class_of(p, &s, false) : character(p, code);
+            TRY(add_named(p, named, p->set));
+        *out = named ? class_of(p, p->set->r, p->set->n, false) : character(p, code);
         return DREY_OK;
     }
     TRY(read_character(p, &code));
@@ -311,9 +488,15 @@ static drey_status read_repeated(regex *p, expr *out)
     if (most >= 0 && most < least)
         WRONG(p, "a repetition ends before it begins");
     if (!takes(p, "?") && takes(p, "+")) /* lazy ones match the same texts */
-        WRONG(p, "possessive repetitions are not supported");
+        loosely(p, "possessive repetitions are not supported");
     *out = expr_repeat(p->g, *out, least, most);
     return DREY_OK;
+}
+
+/* Whether an anchor ends one of the alternatives of the whole. */
+static bool at_last_anchor(const regex *p)
+{
+    return p->depth == 0 && peek(p) == '$' && (p->at + 1 == p->n || p->text[p->at + 1] == '|');
 }
 
 static drey_status read_sequence(regex *p, expr *out)
@@ -321,7 +504,7 @@ static drey_status read_sequence(regex *p, expr *out)
     *out = EXPR_EMPTY;
     for (int c; (c = peek(p)) >= 0 && c != '|' && c != ')';) {
         expr item;
-        if (c == '$' && p->depth == 0) /* an anchor at the end of the whole */
+        if (at_last_anchor(p))
             return DREY_OK;
         TRY(read_repeated(p, &item));
         *out = expr_seq(p->g, *out, item);
@@ -335,6 +518,7 @@ static drey_status read_any_of(regex *p, drey_status (*one)(regex *, expr *), ex
     TRY(one(p, out));
     while (takes(p, "|")) {
         expr other;
+        p->many = p->many || p->depth == 0;
         TRY(one(p, &other));
         *out = expr_alt(p->g, *out, other);
     }
@@ -349,12 +533,9 @@ static drey_status read_alternatives(regex *p, expr *out)
 /* One of the alternatives of the whole, each of which has its own anchors. */
 static drey_status read_anchored(regex *p, expr *out)
 {
-    expr any = EXPR_EMPTY;
-    if (p->anywhere) {
-        char_set none = {.n = 0};
-        any = expr_repeat(p->g, class_of(p, &none, true), 0, REPEAT_FOREVER);
-    }
-    bool from_begin = takes(p, "^");
+    expr any = p->anywhere ? any_text(p) : EXPR_EMPTY;
+    bool from_begin = takes(p, "^") || takes(p, "\\A");
+    p->begins = from_begin || !p->anywhere;
     TRY(read_sequence(p, out));
     if (!from_begin)
         *out = expr_seq(p->g, any, *out);
@@ -363,36 +544,107 @@ static drey_status read_anchored(regex *p, expr *out)
     return DREY_OK;
 }
 
-static drey_status read_whole(regex *p, expr *out)
+static drey_status read_whole(regex *p)
 {
-    TRY(read_any_of(p, read_anchored, out));
+    char_set *set = malloc(sizeof *set);
+    if (!set)
+        FAIL(p->err, DREY_ERR_MEMORY, "not enough memory for a regular expression");
+    set->n = 0;
+    set->full = false;
+    p->set = set;
+    drey_status status = read_any_of(p, read_anchored, &p->out->texts);
+    free(set);
+    TRY(status);
     if (p->at < p->n)
-        WRONG(p, p->text[p->at] == ')' ? "a bracket is closed that was not opened"
-                                       : "an anchor is supported at the beginning and at the end "
-                                         "alone");
+        WRONG(p, "a bracket is closed that was not opened");
+    if (p->many && p->out->n_around > 0) {
+        p->out->n_around = 0;
+        loosely(p, "look-around is supported in patterns without alternatives alone");
+    }
     return DREY_OK;
 }
 
-drey_status regex_part(grammar_rules *g, const char *pattern, size_t n, bool in_json, expr *out,
-                       drey_error *err)
+drey_status pattern_read(grammar_rules *g, const char *text, size_t n, bool in_json,
+                         regex_pattern *out, drey_error *err)
 {
-    regex p = {.g = g, .text = pattern, .n = n, .in_json = in_json, .anywhere = true, .err = err};
-    return read_whole(&p, out);
+    regex p = {.g = g, .text = text, .n = n, .in_json = in_json, .anywhere = true, .err = err};
+    p.out = out;
+    *out = (regex_pattern){.n_around = 0};
+    drey_status status = read_whole(&p);
+    if (status == DREY_OK || !p.unknown)
+        return status;
+    *out = (regex_pattern){.unknown = true, .texts = any_text(&p)};
+    return DREY_OK;
 }
 
-expr regex_known(grammar_rules *g, const char *pattern)
+static expr known(grammar_rules *g, const char *text, bool in_json)
 {
-    expr out = EXPR_NEVER;
-    regex p = {.g = g, .text = pattern, .n = strlen(pattern)};
-    read_whole(&p, &out);
-    return out;
+    regex_pattern out = {.texts = EXPR_NEVER};
+    regex p = {.g = g, .text = text, .n = strlen(text), .in_json = in_json, .out = &out};
+    read_whole(&p);
+    return out.texts;
+}
+
+expr regex_known(grammar_rules *g, const char *text)
+{
+    return known(g, text, false);
+}
+
+expr regex_in_json(grammar_rules *g, const char *text)
+{
+    return known(g, text, true);
+}
+
+/* ---- As languages ---- */
+
+/* l[0]: the texts that match; the others are used. */
+static bool language_of_part(const grammar_rules *g, expr e, bool with_marks, language *l[3])
+{
+    return with_marks ? language_of(l[1], g, e) && language_keep_marks(l[0], l[1], l[2])
+                      : language_of(l[0], g, e);
+}
+
+bool pattern_language(const grammar_rules *g, const regex_pattern *p, struct language *out)
+{
+    language *made = malloc(4 * sizeof *made);
+    bool fits = made;
+    for (int32_t i = -1; i < p->n_around && fits; i++) {
+        language *l[3] = {made, made + 1, made + 2};
+        fits = language_of_part(g, i < 0 ? p->texts : p->around[i], p->marked, l);
+        if (fits && i < 0)
+            memcpy(out, made, sizeof *out);
+        else if (fits)
+            fits = language_both(made + 3, out, made, p->around_not[i]);
+        if (fits && i >= 0)
+            memcpy(out, made + 3, sizeof *out);
+    }
+    free(made);
+    return fits;
+}
+
+static drey_status text_matching(const regex *p, expr *body)
+{
+    const regex_pattern *out = p->out;
+    language *l = malloc(sizeof *l);
+    bool fits = l && pattern_language(p->g, out, l);
+    *body = fits ? language_written(p->g, l, false) : EXPR_NEVER;
+    free(l);
+    if (!fits)
+        FAIL(p->err, DREY_ERR_USAGE,
+             "the regular expression is too large with its look-around and boundaries: shorten it");
+    return DREY_OK;
 }
 
 drey_status regex_read(grammar_rules *g, const char *text, size_t n, int32_t *root, drey_error *err)
 {
-    expr body;
-    regex p = {.g = g, .text = text, .n = n, .err = err};
-    TRY(read_whole(&p, &body));
+    regex_pattern out = {.n_around = 0};
+    regex p = {.g = g, .text = text, .n = n, .out = &out, .err = err};
+    TRY(read_whole(&p));
+    if (out.loose)
+        FAIL(err, DREY_ERR_USAGE, "the regular expression cannot be held: %s", out.why);
+    expr body = out.texts;
+    if (out.marked || out.n_around > 0)
+        TRY(text_matching(&p, &body));
     *root = rule_new(g, "regular expression");
     if (!g->full)
         g->rules[*root].body = body;

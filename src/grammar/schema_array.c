@@ -6,7 +6,8 @@
 
 typedef struct array_shape {
     int32_t n_first, least, most;
-    bool closed; /* nothing after the first ones */
+    bool closed;                         /* nothing after the first ones */
+    const json_value *unique, *contains; /* schemas that say so; NULL: none */
 } array_shape;
 
 /* The schemas of the first items, and of the others; NULL: there are none. */
@@ -26,7 +27,7 @@ static void items_of(const json_value *schema, const json_value **first, const j
 
 static drey_status shape_of(schema_reader *r, const schema_set *set, array_shape *a)
 {
-    bool any_others = false, closed = false, unique = false, x;
+    bool any_others = false, closed = false, x;
     *a = (array_shape){.n_first = 0};
     TRY(schema_counts(r, set, "minItems", "maxItems", &a->least, &a->most));
     for (int32_t i = 0; i < set->n; i++) {
@@ -37,28 +38,30 @@ static drey_status shape_of(schema_reader *r, const schema_set *set, array_shape
         if (first)
             a->n_first = max_i32(a->n_first, (int32_t)first->n);
         any_others = any_others || others;
-        unique = unique || (json_member_bool(set->of[i], "uniqueItems", &x) && x);
+        if (json_member_bool(set->of[i], "uniqueItems", &x) && x && !a->unique)
+            a->unique = set->of[i];
+        if (schema_word(set->of[i], "contains") && a->contains)
+            schema_leave_out(r, set->of[i], "contains");
+        else if (schema_word(set->of[i], "contains"))
+            a->contains = set->of[i];
+        const json_value *rest = schema_word(set->of[i], "unevaluatedItems");
+        if (rest && rest->type != JSON_TRUE && (i > 0 || !set->of_one || rest->type == JSON_OBJECT))
+            schema_leave_out(r, set->of[i], "unevaluatedItems");
         if (!json_member_bool(set->of[i], "unevaluatedItems", &x))
             continue;
-        if (!x && (i > 0 || !set->of_one))
-            SCHEMA_FAIL(r, "\"unevaluatedItems\" within another schema is not supported");
         closed = closed || !x;
         any_others = any_others || x;
     }
-    bool may_be_many = a->most == REPEAT_FOREVER || a->most > 1;
-    if (unique && may_be_many && (any_others || a->n_first != 1))
-        SCHEMA_FAIL(r, "\"uniqueItems\" is not supported; leave it out");
     a->closed = !any_others && (closed || a->n_first > 0);
+    if (a->most == 0 || a->most == 1 || (a->closed && a->n_first <= 1))
+        a->unique = NULL;
     return DREY_OK;
 }
 
 /* What all schemas say about item i; -1: about the others. */
-static drey_status item_of(schema_reader *r, const schema_set *set, int32_t i, expr *out)
+static drey_status said_of(schema_reader *r, const schema_set *set, int32_t i, schema_set *item)
 {
-    schema_set item = {.n = 0};
-    size_t above = schema_enter(r, i < 0 ? "items" : "prefixItems", 0);
-    if (i >= 0)
-        schema_enter(r, NULL, i);
+    *item = (schema_set){.n = 0};
     for (int32_t k = 0; k < set->n; k++) {
         const json_value *first, *others;
         items_of(set->of[k], &first, &others);
@@ -67,10 +70,45 @@ static drey_status item_of(schema_reader *r, const schema_set *set, int32_t i, e
             v = v->next;
         v = v ? v : others;
         if (v)
-            TRY(schema_set_add(r, &item, v));
+            TRY(schema_set_add(r, item, v));
     }
+    return DREY_OK;
+}
+
+static drey_status item_of(schema_reader *r, const schema_set *set, int32_t i, expr *out)
+{
+    schema_set item;
+    size_t above = schema_enter(r, i < 0 ? "items" : "prefixItems", 0);
+    if (i >= 0)
+        schema_enter(r, NULL, i);
+    TRY(said_of(r, set, i, &item));
     TRY(schema_set_expr(r, &item, out));
     schema_leave(r, above);
+    return DREY_OK;
+}
+
+/* Items that differ, or of which some satisfy another schema; *held is false where that is not
+ * said, or left out. */
+static drey_status more_of(schema_reader *r, const schema_set *set, const array_shape *a,
+                           expr *inside, bool *held)
+{
+    schema_set items;
+    TRY(said_of(r, set, -1, &items));
+    const schema_list list = {.least = a->least,
+                              .most = a->most,
+                              .items = &items,
+                              .unique = a->unique,
+                              .contains = a->contains};
+    const bool alone = a->n_first == 0 && !a->closed;
+    *held = false;
+    if (a->unique && alone)
+        TRY(schema_unique(r, &list, inside, held));
+    else if (a->unique)
+        schema_leave_out(r, a->unique, "uniqueItems");
+    if (a->contains && alone && !*held)
+        return schema_containing(r, &list, inside, held);
+    if (a->contains)
+        schema_leave_out(r, a->contains, "contains");
     return DREY_OK;
 }
 
@@ -109,6 +147,14 @@ drey_status schema_array(schema_reader *r, const schema_set *set, expr *out)
     TRY(shape_of(r, set, &a));
     if (a.most != REPEAT_FOREVER && a.most < a.least)
         return DREY_OK;
+    if (a.unique || a.contains) {
+        bool held;
+        TRY(more_of(r, set, &a, &inside, &held));
+        if (held && inside != EXPR_NEVER)
+            *out = written_between(g, &r->json, "[", inside, "]");
+        if (held)
+            return DREY_OK;
+    }
     while (n < a.n_first && n != a.most) {
         TRY(item_of(r, set, n, &item));
         if (item == EXPR_NEVER)

@@ -16,9 +16,11 @@ typedef struct object_shape {
     int32_t first; /* of its members */
     name_pattern patterns[SCHEMA_MOST_PATTERNS];
     int32_t n_patterns, least, most;
-    bool open;   /* something is said about other members */
-    bool closed; /* there are none but what is said */
-    bool names;  /* something is said about names */
+    int32_t n_said;         /* members that may be there */
+    const json_value *rest; /* a schema of "unevaluatedProperties"; NULL: none */
+    bool open;              /* something is said about other members */
+    bool closed;            /* there are none but what is said */
+    bool names;             /* something is said about names */
 } object_shape;
 
 /* ---- Which members an object has ---- */
@@ -86,15 +88,33 @@ static drey_status gather_required(schema_reader *r, object_shape *o, const json
     return DREY_OK;
 }
 
-static drey_status gather_patterns(schema_reader *r, object_shape *o, int32_t by)
+/* names is used. */
+static drey_status gather_patterns(schema_reader *r, object_shape *o, int32_t by, language *names)
 {
     const json_value *patterns = json_member(o->set->of[by], "patternProperties");
     if (patterns && patterns->type != JSON_OBJECT)
         SCHEMA_FAIL(r, "\"patternProperties\" is an object");
     for (const json_value *v = patterns ? patterns->first : NULL; v; v = v->next) {
-        if (o->n_patterns == SCHEMA_MOST_PATTERNS)
-            SCHEMA_FAIL(r, "\"patternProperties\" may have %d patterns", SCHEMA_MOST_PATTERNS);
-        o->patterns[o->n_patterns++] = (name_pattern){v, by};
+        bool held = o->n_patterns < SCHEMA_MOST_PATTERNS;
+        if (held)
+            TRY(schema_pattern(r, v->key, v->n_key, names, &held));
+        if (held)
+            o->patterns[o->n_patterns++] = (name_pattern){v, by};
+        else
+            schema_leave_out(r, patterns, v->key);
+    }
+    return DREY_OK;
+}
+
+/* Names that no member has. */
+static drey_status gather_absent(schema_reader *r, object_shape *o, int32_t by)
+{
+    static const json_value never = {.type = JSON_FALSE};
+    const json_value *names = schema_word(o->set->of[by], SCHEMA_ABSENT);
+    schema_member *m;
+    for (const json_value *v = names ? names->first : NULL; v; v = v->next) {
+        TRY(member_named(r, o->first, v->text, v->n, &m));
+        TRY(add_schema(r, m, &never, by));
     }
     return DREY_OK;
 }
@@ -105,59 +125,100 @@ static drey_status gather_others(schema_reader *r, object_shape *o, int32_t by)
     const json_value *schema = o->set->of[by];
     o->open = o->open || json_member(schema, "additionalProperties");
     o->names = o->names || json_member(schema, "propertyNames");
+    const json_value *rest = json_member(schema, "unevaluatedProperties");
+    if (rest && rest->type != JSON_TRUE && (by > 0 || !o->set->of_one))
+        schema_leave_out(r, schema, "unevaluatedProperties");
+    else if (rest && rest->type == JSON_OBJECT)
+        o->rest = rest;
+    o->open = o->open || o->rest;
     if (!json_member_bool(schema, "unevaluatedProperties", &x))
         return DREY_OK;
-    if (!x && (by > 0 || !o->set->of_one))
-        SCHEMA_FAIL(r, "\"unevaluatedProperties\" within another schema is not supported");
     o->open = o->open || x;
     o->closed = o->closed || !x;
     return DREY_OK;
 }
 
-static drey_status gather(schema_reader *r, object_shape *o)
+static drey_status gather(schema_reader *r, object_shape *o, schema_languages *l)
 {
     for (int32_t i = 0; i < o->set->n; i++) {
         TRY(gather_properties(r, o, i));
-        TRY(gather_patterns(r, o, i));
+        TRY(gather_patterns(r, o, i, l->now));
         TRY(gather_others(r, o, i));
     }
     for (int32_t i = 0; i < o->set->n; i++)
         TRY(gather_required(r, o, o->set->of[i]));
+    o->n_said = r->n_members - o->first;
+    for (int32_t i = 0; i < o->set->n; i++)
+        TRY(gather_absent(r, o, i));
     return schema_counts(r, o->set, "minProperties", "maxProperties", &o->least, &o->most);
 }
 
 /* ---- What is said about names ---- */
 
-static drey_status pattern_language(schema_reader *r, const json_value *schema, language *out)
+/* It was held when it was gathered. */
+static bool pattern_names(schema_reader *r, const json_value *schema, language *out)
 {
-    expr e;
-    TRY(regex_part(r->g, schema->key, schema->n_key, false, &e, r->err));
-    return language_of(out, r->g, e) ? DREY_OK : schema_too_large(r, "patternProperties");
+    bool held;
+    return schema_pattern(r, schema->key, schema->n_key, out, &held) == DREY_OK && held;
 }
 
-/* l->now: the names that "propertyNames" of the schema allows; *any: all. */
+/* Names that are listed. */
+static bool listed_names(schema_reader *r, const json_value *list, language *out)
+{
+    expr all = EXPR_NEVER;
+    for (const json_value *v = list->type == JSON_ARRAY ? list->first : list; v;
+         v = list->type == JSON_ARRAY ? v->next : NULL)
+        if (v->type == JSON_STRING)
+            all = expr_alt(r->g, all, expr_bytes(r->g, v->text, v->n));
+    return language_of(out, r->g, all);
+}
+
+/* The schema of names itself, of which a reference may be all. */
+static drey_status names_schema(schema_reader *r, const json_value *schema, const json_value **out)
+{
+    const json_value *names = json_member(schema, "propertyNames");
+    const char *reference = json_member_text(names, "$ref");
+    *out = names;
+    if (!reference || names->n != 1)
+        return DREY_OK;
+    TRY(schema_target(r, reference, out));
+    if (!*out)
+        schema_leave_out(r, names, "$ref");
+    return DREY_OK;
+}
+
+/* l->now: the names that "propertyNames" of the schema allows; *any: all. What it says apart from
+ * words of texts is left out. */
 static drey_status names_allowed(schema_reader *r, const json_value *schema, schema_languages *l,
                                  bool *any)
 {
-    static const char *const known[] = {"type",      "pattern", "format",     "minLength",
-                                        "maxLength", "title",   "description"};
-    const json_value *names = json_member(schema, "propertyNames");
+    static const char known[] = " type pattern format minLength maxLength enum const title "
+                                "description ";
+    const json_value *names;
+    char word[32];
+    TRY(names_schema(r, schema, &names));
     *any = !names || names->type == JSON_TRUE;
     if (*any)
         return DREY_OK;
-    if (names->type == JSON_FALSE)
-        return language_of(l->now, r->g, EXPR_NEVER) ? DREY_OK
-                                                     : schema_too_large(r, "propertyNames");
-    bool right = names->type == JSON_OBJECT;
-    for (const json_value *v = right ? names->first : NULL; v; v = v->next) {
-        bool is_known = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            is_known = is_known || strcmp(v->key, known[i]) == 0;
-        right = right && is_known;
+    if (names->type == JSON_FALSE ||
+        (json_member_text(names, "type") && !json_member_is(names, "type", "string")))
+        return language_of(l->now, r->g, EXPR_NEVER) ? DREY_OK : (*any = true, DREY_OK);
+    for (const json_value *v = names->type == JSON_OBJECT ? names->first : NULL; v; v = v->next) {
+        snprintf(word, sizeof word, " %.24s ", v->key);
+        if (!strstr(known, word) && v->key[0] != '$')
+            schema_leave_out(r, names, v->key);
     }
-    if (!right || (json_member(names, "type") && !json_member_is(names, "type", "string")))
-        SCHEMA_FAIL(r, "\"propertyNames\" is supported with a pattern, a format and lengths alone");
-    return schema_texts(r, names, l, any);
+    const json_value *list = schema_word(names, "enum");
+    if (!list)
+        list = schema_word(names, "const");
+    TRY(schema_texts(r, names, l, any));
+    if (!list)
+        return DREY_OK;
+    if (*any)
+        *any = !listed_names(r, list, l->now);
+    else if (!listed_names(r, list, l->other) || !schema_languages_both(l, false))
+        schema_leave_out(r, names, list->key);
+    return DREY_OK;
 }
 
 /* Members get what patterns say of their names, then what is said of other members. */
@@ -165,7 +226,8 @@ static drey_status match_members(schema_reader *r, const object_shape *o, schema
 {
     static const json_value never = {.type = JSON_FALSE};
     for (int32_t k = 0; k < o->n_patterns; k++) {
-        TRY(pattern_language(r, o->patterns[k].schema, l->now));
+        if (!pattern_names(r, o->patterns[k].schema, l->now))
+            continue;
         for (int32_t i = o->first; i < r->n_members; i++)
             if (language_has(l->now, r->members[i].key, r->members[i].n_key))
                 TRY(add_schema(r, &r->members[i], o->patterns[k].schema, o->patterns[k].by));
@@ -242,16 +304,15 @@ static drey_status names_matching(schema_reader *r, const object_shape *o, uint3
     expr members = EXPR_NEVER;
     bool any;
     if (!language_of_length(l->now, 0, REPEAT_FOREVER))
-        return schema_too_large(r, "patternProperties");
-    for (int32_t k = 0; k < o->n_patterns; k++) {
-        TRY(pattern_language(r, o->patterns[k].schema, l->other));
-        TRY(schema_languages_both(r, l, !(matched >> k & 1), "patternProperties"));
-    }
+        SCHEMA_FAIL(r, "it has no names");
+    for (int32_t k = 0; k < o->n_patterns; k++)
+        if (!pattern_names(r, o->patterns[k].schema, l->other) ||
+            !schema_languages_both(l, !(matched >> k & 1)))
+            schema_leave_out(r, o->patterns[k].schema, "");
     for (int32_t i = o->first; i < r->n_members; i++)
         members = expr_alt(r->g, members, expr_bytes(r->g, r->members[i].key, r->members[i].n_key));
-    if (!language_of(l->other, r->g, members))
-        return schema_too_large(r, "properties");
-    TRY(schema_languages_both(r, l, true, "properties"));
+    if (!language_of(l->other, r->g, members) || !schema_languages_both(l, true))
+        schema_leave_out(r, o->set->of[0], "properties");
     for (int32_t k = 0; k < o->set->n; k++) {
         schema_languages names = {NULL, NULL, NULL};
         if (!json_member(o->set->of[k], "propertyNames"))
@@ -262,8 +323,8 @@ static drey_status names_matching(schema_reader *r, const object_shape *o, uint3
             memcpy(l->other, names.now, sizeof *l->other);
         schema_languages_free(&names);
         TRY(status);
-        if (!any)
-            TRY(schema_languages_both(r, l, false, "propertyNames"));
+        if (!any && !schema_languages_both(l, false))
+            schema_leave_out(r, o->set->of[k], "propertyNames");
     }
     return DREY_OK;
 }
@@ -274,6 +335,7 @@ static drey_status value_matching(schema_reader *r, const object_shape *o, uint3
 {
     schema_set set = {.n = 0};
     uint32_t by = 0;
+    bool evaluated = matched;
     for (int32_t k = 0; k < o->n_patterns; k++)
         if (matched >> k & 1) {
             TRY(schema_set_add(r, &set, o->patterns[k].schema));
@@ -283,7 +345,10 @@ static drey_status value_matching(schema_reader *r, const object_shape *o, uint3
         const json_value *others = json_member(o->set->of[k], "additionalProperties");
         if (others && !(by >> k & 1))
             TRY(schema_set_add(r, &set, others));
+        evaluated = evaluated || others;
     }
+    if (o->rest && !evaluated)
+        TRY(schema_set_add(r, &set, o->rest));
     size_t before = schema_enter(r, matched ? "patternProperties" : "additionalProperties", 0);
     TRY(schema_set_expr(r, &set, out));
     schema_leave(r, before);
@@ -300,7 +365,7 @@ static drey_status others_matching(schema_reader *r, const object_shape *o, uint
         return DREY_OK;
     if (o->n_patterns > 0 || o->names) {
         TRY(names_matching(r, o, matched, l));
-        name = language_written(g, l->now);
+        name = language_written(g, l->now, true);
     } else {
         TRY(plain_names(r, o, &name));
     }
@@ -316,7 +381,7 @@ static drey_status other_member(schema_reader *r, const object_shape *o, schema_
 {
     *out = EXPR_NEVER;
     for (uint32_t matched = 0; matched < UINT32_C(1) << o->n_patterns; matched++)
-        if (matched || o->open || (o->first == r->n_members && o->n_patterns == 0 && !o->closed))
+        if (matched || o->open || (o->n_said == 0 && o->n_patterns == 0 && !o->closed))
             TRY(others_matching(r, o, matched, l, out));
     return DREY_OK;
 }
@@ -378,23 +443,55 @@ static expr others_after(schema_reader *r, const object_shape *o, const members 
     return expr_repeat(g, expr_seq(g, other, m->rest[m->most > 0]), least, 1);
 }
 
-static drey_status begin_members(schema_reader *r, const object_shape *o, expr other, members *m)
+static void leave_out_count(schema_reader *r, const object_shape *o, const char *word)
+{
+    for (int32_t i = 0; i < o->set->n; i++)
+        if (json_member(o->set->of[i], word))
+            schema_leave_out(r, o->set->of[i], word);
+}
+
+/* Leaves out what is not counted: which names that no schema names were written is not known,
+ * so that several of them may be one member. */
+static void limit_counts(schema_reader *r, object_shape *o, expr other)
+{
+    const int32_t named = r->n_members - o->first;
+    if (o->most >= named && other == EXPR_NEVER)
+        o->most = REPEAT_FOREVER;
+    if (other != EXPR_NEVER && o->least > 1 + named) {
+        leave_out_count(r, o, "minProperties");
+        o->least = 1 + named;
+    }
+    if (o->least > MOST_COUNTED && o->least <= named) {
+        leave_out_count(r, o, "minProperties");
+        o->least = MOST_COUNTED;
+    }
+    if (o->most > MOST_COUNTED && named > 0) {
+        leave_out_count(r, o, "maxProperties");
+        o->most = REPEAT_FOREVER;
+    }
+}
+
+static void begin_members(schema_reader *r, const object_shape *o, expr other, members *m)
 {
     m->limited = o->most != REPEAT_FOREVER;
     m->counted = m->limited || o->least > 0;
     m->most = m->limited ? o->most : o->least;
-    if (m->most > MOST_COUNTED)
-        SCHEMA_FAIL(r, "\"%s\" is supported up to %d",
-                    m->limited ? "maxProperties" : "minProperties", MOST_COUNTED);
-    if (other != EXPR_NEVER && o->least > 1 + r->n_members - o->first)
-        SCHEMA_FAIL(r, "\"minProperties\" of more than 1 is not supported for members without "
-                       "names; leave it out");
     for (int32_t c = m->most; c >= 0; c--)
         m->rest[c] = others_after(r, o, m, other, c);
     m->begun = m->rest[0];
     if (!m->counted && other != EXPR_NEVER)
         m->begun = expr_repeat(r->g, expr_seq(r->g, other, m->rest[0]), 0, 1);
-    return DREY_OK;
+}
+
+/* Members none of which is named: each may be any, as many as one likes. */
+static expr all_others(schema_reader *r, const object_shape *o, expr other)
+{
+    grammar_rules *g = r->g;
+    if (other == EXPR_NEVER || o->most == 0)
+        return o->least > 0 ? EXPR_NEVER : EXPR_EMPTY;
+    expr more = expr_seq(g, written_comma(g, &r->json), other);
+    const int32_t most = o->most == REPEAT_FOREVER ? REPEAT_FOREVER : o->most - 1;
+    return expr_repeat(g, expr_seq(g, other, expr_repeat(g, more, 0, most)), o->least > 0, 1);
 }
 
 /* One more member in front of the others. */
@@ -420,14 +517,19 @@ static void put_member(schema_reader *r, members *m, expr one, bool required)
     }
 }
 
-static drey_status members_of(schema_reader *r, const object_shape *o, expr other, expr *out)
+static drey_status members_of(schema_reader *r, object_shape *o, expr other, expr *out)
 {
     grammar_rules *g = r->g;
     const int32_t n_members = r->n_members; /* schemas of members use what comes after */
     members m = {.begun = EXPR_NEVER};
     if (other != EXPR_NEVER)
         other = as_rule(g, "another member", other);
-    TRY(begin_members(r, o, other, &m));
+    limit_counts(r, o, other);
+    if (n_members == o->first) {
+        *out = all_others(r, o, other);
+        return DREY_OK;
+    }
+    begin_members(r, o, other, &m);
     for (int32_t i = n_members - 1; i >= o->first; i--) {
         const schema_member member = r->members[i];
         expr one;
@@ -441,23 +543,33 @@ static drey_status members_of(schema_reader *r, const object_shape *o, expr othe
     return DREY_OK;
 }
 
+/* What is said of it; *any: nothing. *other: a member that is not named. */
+static drey_status object_shape_of(schema_reader *r, object_shape *o, schema_languages *l,
+                                   bool *any, expr *other)
+{
+    TRY(gather(r, o, l));
+    *any = o->first == r->n_members && !o->open && !o->closed && !o->names && !o->n_patterns &&
+           o->least == 0 && o->most == REPEAT_FOREVER;
+    if (*any)
+        return DREY_OK;
+    TRY(match_members(r, o, l));
+    return other_member(r, o, l, other);
+}
+
 drey_status schema_object(schema_reader *r, const schema_set *set, expr *out)
 {
     object_shape o = {.set = set, .first = r->n_members};
     schema_languages l = {NULL, NULL, NULL};
     expr inside = EXPR_NEVER, other = EXPR_NEVER;
-    TRY(gather(r, &o));
-    bool counted = o.least > 0 || o.most != REPEAT_FOREVER;
-    if (o.first == r->n_members && !o.open && !o.closed && !o.names && !o.n_patterns && !counted) {
+    bool any = false;
+    TRY(schema_languages_init(r, &l));
+    drey_status status = object_shape_of(r, &o, &l, &any, &other);
+    schema_languages_free(&l); /* before members are read, which may have their own */
+    TRY(status);
+    if (any) {
         *out = written_object(r->g, &r->json);
         return DREY_OK;
     }
-    TRY(schema_languages_init(r, &l));
-    drey_status status = match_members(r, &o, &l);
-    if (status == DREY_OK)
-        status = other_member(r, &o, &l, &other);
-    schema_languages_free(&l);
-    TRY(status);
     TRY(members_of(r, &o, other, &inside));
     r->n_members = o.first;
     *out = inside == EXPR_NEVER ? EXPR_NEVER : written_between(r->g, &r->json, "{", inside, "}");

@@ -1,10 +1,11 @@
 /* Inside of the reader of JSON Schema.
  *
  *   json_schema.c      which schemas a value satisfies together, references, choices, types
- *   schema_words.c     the words of JSON Schema, and which are refused
+ *   schema_words.c     the words of JSON Schema
  *   schema_values.c    "const" and "enum": values that are known
  *   schema_scalars.c   texts and numbers
- *   schema_object.c, schema_array.c */
+ *   schema_object.c, schema_array.c
+ *   schema/            conditions, schemas made of others, lists of which more is said */
 #pragma once
 
 #include "grammar/json_text.h"
@@ -16,9 +17,17 @@ enum {
     SCHEMA_MOST_TOGETHER = 16,
     SCHEMA_MOST_PATTERNS = 4, /* of names */
     SCHEMA_MOST_STEPS = 64 << 10,
-    SCHEMA_FORMATS = 10,
+    SCHEMA_FORMATS = 12,
+    SCHEMA_MOST_MADE = 4096,
+    SCHEMA_MOST_KNOWN = 512,
     SCHEMA_PATH = 200
 };
+
+/* Words of our own, in schemas that are made of others. */
+#define SCHEMA_BUT      "\001but"      /* a list: none of these texts or numbers */
+#define SCHEMA_UNLIKE   "\001unlike"   /* texts that do not match the pattern */
+#define SCHEMA_FRACTION "\001fraction" /* true: no whole number */
+#define SCHEMA_ABSENT   "\001absent"   /* a list of names: no such members */
 
 /* What a schema says, apart from these words. */
 typedef enum schema_taken { TAKEN_ANY_OF = 1, TAKEN_ONE_OF = 2, TAKEN_PARTS = 4 } schema_taken;
@@ -61,6 +70,16 @@ typedef struct schema_reader {
     int32_t format_rule[SCHEMA_FORMATS]; /* 0: not made yet; rule 0 is the root */
     char path[SCHEMA_PATH];              /* of what is being read, for messages */
     size_t n_path;
+    /* Schemas that were made, and of which one that is in the document. */
+    json_value made[SCHEMA_MOST_MADE];
+    const json_value *made_of[SCHEMA_MOST_MADE];
+    int32_t n_made;
+    struct {
+        const json_value *of, *is; /* is NULL: it is being made, or cannot be held */
+        bool negated;              /* else what is to be true because of the word `of` */
+    } known[SCHEMA_MOST_KNOWN];
+    int32_t n_known;
+    int32_t most_choices; /* that are made for one value; 0: none, so that all has room */
 } schema_reader;
 
 /* Fails with the place in the schema. */
@@ -75,6 +94,9 @@ typedef struct schema_reader {
 size_t schema_enter(schema_reader *r, const char *part, int32_t index);
 void schema_leave(schema_reader *r, size_t n_path);
 
+/* A word of the schema is not held: its place is noted (grammar_rules_leave_out). */
+void schema_leave_out(schema_reader *r, const json_value *schema, const char *word);
+
 /* ---- Words ---- */
 
 enum { /* bits of types */
@@ -88,8 +110,6 @@ enum { /* bits of types */
        TYPE_ANY = 127
 };
 
-/* What drey cannot enforce is refused by its name. */
-drey_status schema_check_words(schema_reader *r, const json_value *schema);
 /* Whether it says anything about values, but for what was taken. */
 bool schema_says(const json_value *schema, uint8_t taken);
 /* The types that its words are about; 0: none. */
@@ -114,7 +134,12 @@ drey_status schema_set_add(schema_reader *r, schema_set *set, const json_value *
 drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out);
 drey_status schema_expr(schema_reader *r, const json_value *schema, expr *out);
 /* The schema that "$ref" names. */
+/* *out is NULL where it is in another document. */
 drey_status schema_target(schema_reader *r, const char *reference, const json_value **out);
+/* The values that satisfy the schemas, each once, as they are written: texts[*n]. *n is -1 where
+ * they are not known, or more than `most`. */
+drey_status schema_finite(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
+                          int32_t *n);
 
 drey_status schema_object(schema_reader *r, const schema_set *set, expr *out);
 drey_status schema_array(schema_reader *r, const schema_set *set, expr *out);
@@ -126,6 +151,42 @@ const json_value *schema_known_values(const schema_set *set, bool *is_list);
 /* Those of them that satisfy all schemas. */
 drey_status schema_values(schema_reader *r, const schema_set *set, expr *out);
 
+/* The values of a list, of "const" or "enum", that satisfy all schemas: texts[*n]. */
+drey_status schema_values_kept(schema_reader *r, const schema_set *set, expr *texts, int32_t *n);
+
+/* The same of whole numbers between bounds, without such a list; *n is -1 where there are more than
+ * `most`. */
+drey_status schema_integers(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
+                            int32_t *n);
+
+/* ---- Schemas that are made of others (schema/) ---- */
+
+/* A value for a schema that is made of `of`; NULL: there is no more room. key may be NULL. */
+json_value *schema_make(schema_reader *r, const json_value *of, json_event type, const char *key);
+/* Puts it at the end of an object or array; NULL as either does nothing. Returns the value. */
+json_value *schema_put(json_value *to, json_value *value);
+/* The same value for another place, with the key; NULL: there is no more room. */
+json_value *schema_copy(schema_reader *r, const json_value *value, const char *key);
+/* The schema of values that do not satisfy it: of all of them, but for some that are other ways to
+ * do so (json_schema.c). NULL: it cannot be held. */
+const json_value *schema_negated(schema_reader *r, const json_value *schema);
+/* What "not", "if" and the words of dependence of a schema ask for becomes schemas of the set, or
+ * is left out. */
+drey_status schema_conditions(schema_reader *r, schema_set *set, const json_value *schema);
+
+/* What is between the brackets of an array. */
+typedef struct schema_list {
+    expr item;
+    int32_t least, most;
+    const schema_set *items;    /* what is said of each item */
+    const json_value *unique;   /* the schema that says so; NULL: none */
+    const json_value *contains; /* the schema that has it; NULL: none */
+} schema_list;
+/* The items of a list that says more of them than each item does; *held is false where it cannot be
+ * held, and is left out. */
+drey_status schema_unique(schema_reader *r, const schema_list *list, expr *inside, bool *held);
+drey_status schema_containing(schema_reader *r, const schema_list *list, expr *inside, bool *held);
+
 /* ---- Languages ---- */
 
 /* Languages for a while, which may be made of each other. */
@@ -134,13 +195,11 @@ typedef struct schema_languages {
 } schema_languages;
 drey_status schema_languages_init(schema_reader *r, schema_languages *l);
 void schema_languages_free(schema_languages *l);
-/* now becomes what it has in common with `other`, or what other does not have. word: what it is
- * about, for a message. */
-drey_status schema_languages_both(schema_reader *r, schema_languages *l, bool but_not,
-                                  const char *word);
-/* The texts that match a pattern. */
-drey_status schema_pattern(schema_reader *r, const json_value *pattern, language *out);
-drey_status schema_too_large(schema_reader *r, const char *word);
+/* now becomes what it has in common with `other`, or what other does not have. False: there is no
+ * room, now is as it was. */
+bool schema_languages_both(schema_languages *l, bool but_not);
+/* The texts that match a pattern. *held: these are all, and no others. */
+drey_status schema_pattern(schema_reader *r, const char *text, size_t n, language *out, bool *held);
 /* now: the texts of "pattern", "format", "minLength" and "maxLength" of a schema; *any: all. */
 drey_status schema_texts(schema_reader *r, const json_value *schema, schema_languages *l,
                          bool *any);

@@ -25,29 +25,22 @@ void schema_languages_free(schema_languages *l)
     free(first < l->next ? first : l->next);
 }
 
-drey_status schema_too_large(schema_reader *r, const char *word)
-{
-    SCHEMA_FAIL(r, "\"%s\" is too large together with what else is said there: shorten it", word);
-}
-
-drey_status schema_languages_both(schema_reader *r, schema_languages *l, bool but_not,
-                                  const char *word)
+bool schema_languages_both(schema_languages *l, bool but_not)
 {
     if (!language_both(l->next, l->now, l->other, but_not))
-        return schema_too_large(r, word);
+        return false;
     language *now = l->now;
     l->now = l->next;
     l->next = now;
-    return DREY_OK;
+    return true;
 }
 
-drey_status schema_pattern(schema_reader *r, const json_value *pattern, language *out)
+drey_status schema_pattern(schema_reader *r, const char *text, size_t n, language *out, bool *held)
 {
-    expr e;
-    if (pattern->type != JSON_STRING)
-        SCHEMA_FAIL(r, "\"pattern\" is a regular expression");
-    TRY(regex_part(r->g, pattern->text, pattern->n, false, &e, r->err));
-    return language_of(out, r->g, e) ? DREY_OK : schema_too_large(r, "pattern");
+    regex_pattern p;
+    TRY(pattern_read(r->g, text, n, false, &p, r->err));
+    *held = !p.loose && !p.unknown && pattern_language(r->g, &p, out);
+    return DREY_OK;
 }
 
 /* ---- Texts ---- */
@@ -95,12 +88,24 @@ static const text_format formats[] = {
      "P(?:" N "W|(?:" N "Y(?:" N "M(?:" N "D)?)?|" N "M(?:" N "D)?|" N "D)(?:T(?:" N "H(?:" N
      "M(?:" N "S)?)?|" N "M(?:" N "S)?|" N "S))?|T(?:" N "H(?:" N "M(?:" N "S)?)?|" N "M(?:" N
      "S)?|" N "S))",
-     3, 62}};
+     3, 62},
+    {"json-pointer", "(?:/(?:[^/~\\x00-\\x1F]|~[01])*)*", 0, INT32_MAX},
+    {"relative-json-pointer", "(?:0|[1-9][0-9]{0,5})(?:#|(?:/(?:[^/~\\x00-\\x1F]|~[01])*)*)", 1,
+     INT32_MAX}};
+/* Of these names the texts of another are written, which are some of theirs. */
+static const char *const format_names[][2] = {{"idn-email", "email"},
+                                              {"idn-hostname", "hostname"},
+                                              {"iri", "uri"},
+                                              {"uri-reference", "uri"},
+                                              {"iri-reference", "uri"}};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 _Static_assert((int)N_FORMATS == (int)SCHEMA_FORMATS, "their rules");
 
 static const text_format *format_named(const char *name)
 {
+    for (size_t i = 0; name && i < sizeof format_names / sizeof *format_names; i++)
+        if (strcmp(name, format_names[i][0]) == 0)
+            return format_named(format_names[i][1]);
     for (int i = 0; i < N_FORMATS; i++)
         if (name && strcmp(name, formats[i].name) == 0)
             return &formats[i];
@@ -113,7 +118,7 @@ static expr written_format(schema_reader *r, const text_format *format)
     int32_t *rule = &r->format_rule[format - formats];
     if (*rule == 0) {
         *rule = rule_new(r->g, format->name);
-        expr body = regex_known(r->g, format->pattern);
+        expr body = regex_in_json(r->g, format->pattern);
         if (!r->g->full)
             r->g->rules[*rule].body = body;
     }
@@ -121,77 +126,191 @@ static expr written_format(schema_reader *r, const text_format *format)
 }
 
 /* What is said about texts: each of these alone, or the first with the others. */
+typedef struct text_rule {
+    const json_value *schema; /* which says it, by its */
+    const char *word;
+    const text_format *format;
+    regex_pattern pattern; /* of "pattern" and SCHEMA_UNLIKE */
+} text_rule;
+
 typedef struct text_rules {
-    const json_value *patterns[SCHEMA_MOST_TOGETHER];
-    const text_format *formats[SCHEMA_MOST_TOGETHER];
-    int32_t n_patterns, n_formats, least, most;
-    bool measured;
+    text_rule of[2 * SCHEMA_MOST_TOGETHER];
+    int32_t n, least, most;
+    const json_value *shortest, *longest; /* schemas that say `least` and `most` */
+    bool measured, simple;                /* simple: none needs a language */
 } text_rules;
+
+static text_rule *add_rule(text_rules *t, const json_value *schema, const char *word)
+{
+    text_rule *rule = &t->of[t->n++];
+    *rule = (text_rule){.schema = schema, .word = word};
+    return rule;
+}
+
+/* "pattern", or what texts must not match; inside of a JSON string, as long as that suffices. */
+static drey_status add_pattern(schema_reader *r, text_rules *t, const json_value *schema,
+                               const char *word)
+{
+    const json_value *text = json_member(schema, word);
+    if (!text || t->n == 2 * SCHEMA_MOST_TOGETHER)
+        return DREY_OK;
+    if (text->type != JSON_STRING)
+        SCHEMA_FAIL(r, "\"pattern\" is a regular expression");
+    text_rule *rule = add_rule(t, schema, word);
+    TRY(pattern_read(r->g, text->text, text->n, true, &rule->pattern, r->err));
+    if (rule->pattern.loose || rule->pattern.unknown)
+        schema_leave_out(r, schema, word);
+    t->n -= rule->pattern.unknown;
+    t->simple = t->simple && !rule->pattern.marked && rule->pattern.n_around == 0 &&
+                strcmp(word, "pattern") == 0;
+    return DREY_OK;
+}
+
+static void add_format(schema_reader *r, text_rules *t, const json_value *schema)
+{
+    /* Formats of JSON Schema that no expression here has; others are nobody's. */
+    static const char *const unheld[] = {"regex", "uri-template"};
+    const char *name = json_member_text(schema, "format");
+    const text_format *format = format_named(name);
+    for (size_t i = 0; name && i < sizeof unheld / sizeof *unheld; i++)
+        if (strcmp(name, unheld[i]) == 0)
+            schema_leave_out(r, schema, "format");
+    for (int32_t k = 0; k < t->n; k++)
+        if (format && t->of[k].format == format)
+            return;
+    if (format && t->n < 2 * SCHEMA_MOST_TOGETHER)
+        add_rule(t, schema, "format")->format = format;
+}
+
+static const json_value *who_says(const schema_set *set, const char *word, int32_t value)
+{
+    for (int32_t i = 0; i < set->n; i++)
+        if (json_member_number(set->of[i], word) == value)
+            return set->of[i];
+    return set->of[0];
+}
 
 static drey_status text_rules_of(schema_reader *r, const schema_set *set, text_rules *t)
 {
-    *t = (text_rules){.n_patterns = 0};
+    t->n = 0;
+    t->simple = true;
     TRY(schema_counts(r, set, "minLength", "maxLength", &t->least, &t->most));
+    t->shortest = who_says(set, "minLength", t->least);
+    t->longest = who_says(set, "maxLength", t->most);
     for (int32_t i = 0; i < set->n; i++) {
-        const json_value *pattern = json_member(set->of[i], "pattern");
-        const text_format *format = format_named(json_member_text(set->of[i], "format"));
-        bool known = false;
-        if (pattern && pattern->type != JSON_STRING)
-            SCHEMA_FAIL(r, "\"pattern\" is a regular expression");
-        if (pattern)
-            t->patterns[t->n_patterns++] = pattern;
-        for (int32_t k = 0; k < t->n_formats; k++)
-            known = known || t->formats[k] == format;
-        if (format && !known)
-            t->formats[t->n_formats++] = format;
+        TRY(add_pattern(r, t, set->of[i], "pattern"));
+        TRY(add_pattern(r, t, set->of[i], SCHEMA_UNLIKE));
+        add_format(r, t, set->of[i]);
+        if (schema_word(set->of[i], SCHEMA_BUT) && t->n < 2 * SCHEMA_MOST_TOGETHER) {
+            add_rule(t, set->of[i], SCHEMA_BUT);
+            t->simple = false;
+        }
     }
-    for (int32_t k = 0; k < t->n_formats; k++) {
-        if (t->least <= t->formats[k]->shortest)
+    for (int32_t k = 0; k < t->n; k++) {
+        if (t->of[k].format && t->least <= t->of[k].format->shortest)
             t->least = 0;
-        if (t->most >= t->formats[k]->longest)
+        if (t->of[k].format && t->most >= t->of[k].format->longest)
             t->most = REPEAT_FOREVER;
     }
     t->measured = t->least > 0 || t->most != REPEAT_FOREVER;
     return DREY_OK;
 }
 
-/* All of them together, in l->now. */
-static drey_status together(schema_reader *r, const text_rules *t, schema_languages *l)
+/* The texts of a list of values. */
+static bool language_of_values(const schema_reader *r, const json_value *list, language *out)
 {
-    int32_t n = 0;
-    for (int32_t i = 0; i < t->n_patterns; i++, n++) {
-        TRY(schema_pattern(r, t->patterns[i], n ? l->other : l->now));
-        if (n)
-            TRY(schema_languages_both(r, l, false, "pattern"));
+    expr all = EXPR_NEVER;
+    for (const json_value *v = list->first; v; v = v->next)
+        if (v->type == JSON_STRING)
+            all = expr_alt(r->g, all, expr_bytes(r->g, v->text, v->n));
+    return language_of(out, r->g, all);
+}
+
+/* *held: there was room for it, in `out`. *but_not: texts must not be of it. */
+static drey_status rule_language(schema_reader *r, const text_rule *rule, language *out,
+                                 bool *but_not, bool *held)
+{
+    bool exact;
+    *but_not = strcmp(rule->word, SCHEMA_BUT) == 0 || strcmp(rule->word, SCHEMA_UNLIKE) == 0;
+    *held = true;
+    if (rule->format)
+        *held = language_of(out, r->g, regex_known(r->g, rule->format->pattern));
+    else if (strcmp(rule->word, SCHEMA_BUT) == 0)
+        *held = language_of_values(r, schema_word(rule->schema, SCHEMA_BUT), out);
+    else {
+        const json_value *text = json_member(rule->schema, rule->word);
+        regex_pattern p;
+        TRY(pattern_read(r->g, text->text, text->n, false, &p, r->err));
+        exact = !p.loose && !p.unknown;
+        *held = (exact || (!*but_not && !p.unknown)) && pattern_language(r->g, &p, out);
     }
-    for (int32_t i = 0; i < t->n_formats; i++, n++) {
-        if (!language_of(n ? l->other : l->now, r->g, regex_known(r->g, t->formats[i]->pattern)))
-            return schema_too_large(r, "format");
-        if (n)
-            TRY(schema_languages_both(r, l, false, "format"));
+    return DREY_OK;
+}
+
+/* All rules together, in l->now, as far as there is room; the others are left out. */
+static drey_status rules_together(schema_reader *r, const text_rules *t, schema_languages *l)
+{
+    if (!language_of_length(l->now, 0, REPEAT_FOREVER))
+        SCHEMA_FAIL(r, "it has no texts");
+    for (int32_t i = 0; i < t->n; i++) {
+        bool but_not, held;
+        TRY(rule_language(r, &t->of[i], l->other, &but_not, &held));
+        if (!held || !schema_languages_both(l, but_not))
+            schema_leave_out(r, t->of[i].schema, t->of[i].word);
     }
-    if (!t->measured && n > 0)
-        return DREY_OK;
-    if (!language_of_length(n ? l->other : l->now, t->least, t->most))
-        return schema_too_large(r, "maxLength");
-    return n ? schema_languages_both(r, l, false, "maxLength") : DREY_OK;
+    return DREY_OK;
+}
+
+/* Texts of l->now that are as long as they should be, where that fits. */
+static bool measure(schema_languages *l, int32_t least, int32_t most)
+{
+    return language_of_length(l->other, least, most) && schema_languages_both(l, false);
+}
+
+static expr measured(schema_reader *r, const text_rules *t, schema_languages *l)
+{
+    int32_t least, of = t->least;
+    if (!t->measured)
+        return language_written(r->g, l->now, true);
+    expr one = language_repeated(r->g, l->now, true, &least);
+    if (one != EXPR_NEVER) { /* counted, however long */
+        of = max_i32(of, least);
+        return t->most == REPEAT_FOREVER || of <= t->most ? expr_repeat(r->g, one, of, t->most)
+                                                          : EXPR_NEVER;
+    }
+    if (!measure(l, t->least, t->most)) {
+        if (t->most != REPEAT_FOREVER && !measure(l, 0, t->most))
+            schema_leave_out(r, t->longest, "maxLength");
+        if (t->least > 0 && !measure(l, t->least, REPEAT_FOREVER))
+            schema_leave_out(r, t->shortest, "minLength");
+    }
+    return language_written(r->g, l->now, true);
 }
 
 drey_status schema_texts(schema_reader *r, const json_value *schema, schema_languages *l, bool *any)
 {
     schema_set set = {.of = {schema}, .n = 1};
-    text_rules t;
-    TRY(text_rules_of(r, &set, &t));
-    *any = t.n_patterns + t.n_formats + t.measured == 0;
-    return *any ? DREY_OK : together(r, &t, l);
+    text_rules *t = malloc(sizeof *t);
+    *any = true;
+    if (!t)
+        FAIL(r->err, DREY_ERR_MEMORY, "not enough memory for the rules of a text");
+    drey_status status = text_rules_of(r, &set, t);
+    *any = status == DREY_OK && t->n + t->measured == 0;
+    if (status == DREY_OK && !*any) {
+        status = rules_together(r, t, l);
+        if (status == DREY_OK && t->measured && !measure(l, t->least, t->most))
+            schema_leave_out(r, schema, t->most == REPEAT_FOREVER ? "minLength" : "maxLength");
+    }
+    free(t);
+    return status;
 }
 
 static drey_status written_together(schema_reader *r, const text_rules *t, bool alone, expr *out)
 {
     schema_languages l = {NULL, NULL, NULL};
     TRY(schema_languages_init(r, &l));
-    drey_status status = together(r, t, &l);
-    *out = status == DREY_OK ? language_written(r->g, l.now) : EXPR_NEVER;
+    drey_status status = rules_together(r, t, &l);
+    *out = status == DREY_OK ? measured(r, t, &l) : EXPR_NEVER;
     schema_languages_free(&l);
     TRY(status);
     if (*out == EXPR_NEVER && alone && !r->g->full)
@@ -199,28 +318,37 @@ static drey_status written_together(schema_reader *r, const text_rules *t, bool 
     return DREY_OK;
 }
 
-drey_status schema_string(schema_reader *r, const schema_set *set, expr *out)
+static drey_status string_of(schema_reader *r, const schema_set *set, text_rules *t, expr *out)
 {
     grammar_rules *g = r->g;
-    text_rules t;
     expr inside = EXPR_EMPTY;
-    TRY(text_rules_of(r, set, &t));
-    if (t.n_patterns + t.n_formats + t.measured == 0) {
+    TRY(text_rules_of(r, set, t));
+    if (t->n + t->measured == 0) {
         *out = written_string(g, &r->json);
         return DREY_OK;
     }
-    if (t.n_patterns + t.n_formats + t.measured > 1)
-        TRY(written_together(r, &t, set->n == 1, &inside));
-    else if (t.n_patterns)
-        TRY(regex_part(g, t.patterns[0]->text, t.patterns[0]->n, true, &inside, r->err));
-    else if (t.n_formats)
-        inside = written_format(r, t.formats[0]);
-    else if (t.most == REPEAT_FOREVER || t.least <= t.most)
-        inside = expr_repeat(g, written_character(g, &r->json), t.least, t.most);
+    if (t->n + t->measured > 1 || !t->simple)
+        TRY(written_together(r, t, set->n == 1, &inside));
+    else if (t->n && t->of[0].format)
+        inside = written_format(r, t->of[0].format);
+    else if (t->n)
+        inside = t->of[0].pattern.texts;
+    else if (t->most == REPEAT_FOREVER || t->least <= t->most)
+        inside = expr_repeat(g, written_character(g, &r->json), t->least, t->most);
     else
         inside = EXPR_NEVER;
     *out = expr_seq(g, expr_seq(g, expr_text(g, "\""), inside), expr_text(g, "\""));
     return DREY_OK;
+}
+
+drey_status schema_string(schema_reader *r, const schema_set *set, expr *out)
+{
+    text_rules *t = malloc(sizeof *t);
+    if (!t)
+        FAIL(r->err, DREY_ERR_MEMORY, "not enough memory for the rules of a text");
+    drey_status status = string_of(r, set, t, out);
+    free(t);
+    return status;
 }
 
 /* ---- Numbers ---- */
@@ -240,8 +368,10 @@ static drey_status bound(schema_reader *r, const json_value *schema, bool low, j
         if (v->type != JSON_NUMBER)
             SCHEMA_FAIL(r, "\"%s\" is a number", keys[i]);
         bool beyond = fabs(v->number) > most;
-        if (beyond && low == (v->number > 0))
-            SCHEMA_FAIL(r, "the bound %g is not supported: numbers have 15 digits", v->number);
+        if (beyond && low == (v->number > 0)) { /* no number that is written is beyond it */
+            schema_leave_out(r, schema, keys[i]);
+            continue;
+        }
         bool exclusive = !beyond && (i == 1 || (strict && strict->type == JSON_TRUE));
         double value = beyond ? copysign(most, v->number) : v->number;
         if (out->set && value == out->value)
@@ -252,60 +382,88 @@ static drey_status bound(schema_reader *r, const json_value *schema, bool low, j
     return DREY_OK;
 }
 
-/* multipleOf as step / 10^digits. */
-static drey_status step_of(schema_reader *r, const json_value *v, int32_t *step, int32_t *digits)
+/* multipleOf as step / 10^digits. False: it is too fine, or too large. */
+static bool step_of(const json_value *v, int32_t *step, int32_t *digits)
 {
     enum { MOST_DIGITS = 9, MOST_STEP = 1500 };
     char text[40];
-    if (v->type != JSON_NUMBER || !(v->number > 0))
-        SCHEMA_FAIL(r, "\"multipleOf\" is a number that is more than 0");
-    snprintf(text, sizeof text, "%.*f", MOST_DIGITS, v->number);
+    snprintf(text, sizeof text, "%.*f", MOST_DIGITS, v->number < 1e9 ? v->number : 1e9);
     size_t n = strlen(text);
     char *point = strchr(text, '.');
-    if (v->number < 1e9 && strtod(text, NULL) == v->number) {
-        while (text[n - 1] == '0')
-            text[--n] = 0;
-        *digits = (int32_t)(text + n - point - 1);
-        memmove(point, point + 1, strlen(point));
-        double whole = strtod(text, NULL);
-        *step = whole <= MOST_STEP ? (int32_t)whole : 0;
-        if (*step > 0)
-            return DREY_OK;
-    }
-    SCHEMA_FAIL(r,
-                "\"multipleOf\" %g is not supported: it may be a whole number up to %d, or that "
-                "with a point in it",
-                v->number, MOST_STEP);
+    if (v->number >= 1e9 || strtod(text, NULL) != v->number)
+        return false;
+    while (text[n - 1] == '0')
+        text[--n] = 0;
+    *digits = (int32_t)(text + n - point - 1);
+    memmove(point, point + 1, strlen(point));
+    double whole = strtod(text, NULL);
+    *step = whole <= MOST_STEP ? (int32_t)whole : 0;
+    return *step > 0;
 }
 
-/* The numbers of `in` that are multiples. */
-static drey_status multiples(schema_reader *r, const schema_set *set, expr in, schema_languages *l)
+/* A number as it may be written, with zeros after it: in l->other. */
+static bool language_of_number(const schema_reader *r, double x, language *out)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.15f", x);
+    size_t n = strlen(text);
+    while (text[n - 1] == '0')
+        n--;
+    const bool whole = text[n - 1] == '.';
+    expr zeros = expr_repeat(r->g, expr_text(r->g, "0"), whole, REPEAT_FOREVER);
+    expr all = expr_seq(r->g, expr_bytes(r->g, text, n), zeros);
+    if (whole)
+        all = expr_alt(r->g, all, expr_bytes(r->g, text, n - 1));
+    if (x == 0)
+        all = expr_seq(r->g, expr_repeat(r->g, expr_text(r->g, "-"), 0, 1), all);
+    return language_of(out, r->g, all);
+}
+
+/* l->now without the numbers of a list. */
+static bool without_numbers(const schema_reader *r, const json_value *list, schema_languages *l)
+{
+    bool fits = true;
+    for (const json_value *v = list->first; v && fits; v = v->next)
+        if (v->type == JSON_NUMBER)
+            fits = language_of_number(r, v->number, l->other) && schema_languages_both(l, true);
+    return fits;
+}
+
+/* The numbers of `in` of which all is true that needs a language. */
+static drey_status narrowed(schema_reader *r, const schema_set *set, expr in, schema_languages *l)
 {
     int32_t step = 0, digits = 0;
-    if (!language_of(l->now, r->g, in))
-        return schema_too_large(r, "multipleOf");
+    bool fits = language_of(l->now, r->g, in);
     for (int32_t i = 0; i < set->n; i++) {
         const json_value *v = json_member(set->of[i], "multipleOf");
-        if (!v)
-            continue;
-        TRY(step_of(r, v, &step, &digits));
-        if (!language_of_multiples(l->other, step, digits))
-            return schema_too_large(r, "multipleOf");
-        TRY(schema_languages_both(r, l, false, "multipleOf"));
+        const json_value *but = schema_word(set->of[i], SCHEMA_BUT);
+        if (v && (v->type != JSON_NUMBER || !(v->number > 0)))
+            SCHEMA_FAIL(r, "\"multipleOf\" is a number that is more than 0");
+        if (v &&
+            !(fits && step_of(v, &step, &digits) && language_of_multiples(l->other, step, digits) &&
+              schema_languages_both(l, false)))
+            schema_leave_out(r, set->of[i], "multipleOf");
+        if (but && !(fits && without_numbers(r, but, l)))
+            schema_leave_out(r, set->of[i], SCHEMA_BUT);
+        if (schema_word(set->of[i], SCHEMA_FRACTION) &&
+            !(fits &&
+              language_of(l->other, r->g, regex_known(r->g, "-?[0-9]+\\.[0-9]*[1-9][0-9]*")) &&
+              schema_languages_both(l, false)))
+            schema_leave_out(r, set->of[i], SCHEMA_FRACTION);
     }
     return DREY_OK;
 }
 
-static drey_status multiples_of(schema_reader *r, const schema_set *set, bool whole, bool bounded,
-                                expr *out)
+static drey_status narrow(schema_reader *r, const schema_set *set, bool whole, bool bounded,
+                          expr *out)
 {
     schema_languages l = {NULL, NULL, NULL};
     if (!bounded) /* few digits, so that their number times the step stays small */
         *out = regex_known(r->g, whole ? "-?(?:0|[1-9][0-9]*)"
                                        : "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]{1,16})?");
     TRY(schema_languages_init(r, &l));
-    drey_status status = multiples(r, set, *out, &l);
-    *out = status == DREY_OK ? language_written(r->g, l.now) : EXPR_NEVER;
+    drey_status status = narrowed(r, set, *out, &l);
+    *out = status == DREY_OK ? language_written(r->g, l.now, true) : EXPR_NEVER;
     schema_languages_free(&l);
     return status;
 }
@@ -313,20 +471,21 @@ static drey_status multiples_of(schema_reader *r, const schema_set *set, bool wh
 drey_status schema_number(schema_reader *r, const schema_set *set, bool whole, expr *out)
 {
     json_bound low = {.set = false}, high = {.set = false};
-    bool has_multiples = false;
+    bool more = false;
     for (int32_t i = 0; i < set->n; i++) {
         TRY(bound(r, set->of[i], true, &low));
         TRY(bound(r, set->of[i], false, &high));
-        has_multiples = has_multiples || json_member(set->of[i], "multipleOf");
+        more = more || json_member(set->of[i], "multipleOf") ||
+               schema_word(set->of[i], SCHEMA_BUT) || schema_word(set->of[i], SCHEMA_FRACTION);
     }
     bool bounded = low.set || high.set;
     *out = EXPR_EMPTY;
     if (bounded)
         *out = json_number_between(r->g, whole, low, high);
-    else if (!has_multiples)
+    else if (!more)
         *out = whole ? written_integer(r->g, &r->json) : written_number(r->g, &r->json);
-    if (has_multiples && *out != EXPR_NEVER)
-        TRY(multiples_of(r, set, whole, bounded, out));
+    if (more && *out != EXPR_NEVER)
+        TRY(narrow(r, set, whole, bounded, out));
     if (*out == EXPR_NEVER && set->n == 1 && !r->g->full)
         SCHEMA_FAIL(r, "no number is within its bounds");
     return DREY_OK;

@@ -1,4 +1,4 @@
-/* The words of JSON Schema: what each is about, and what drey does not enforce. */
+/* The words of JSON Schema: what each is about. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +13,23 @@ typedef struct schema_word_row {
 } schema_word_row;
 
 static const schema_word_row words[] = {{"$ref", 0, TAKEN_PARTS},
+                                        {"$dynamicRef", 0, TAKEN_PARTS},
+                                        {"$recursiveRef", 0, TAKEN_PARTS},
                                         {"allOf", 0, TAKEN_PARTS},
                                         {"anyOf", 0, TAKEN_ANY_OF},
                                         {"oneOf", 0, TAKEN_ONE_OF},
                                         {"type", 0, 0},
                                         {"const", 0, 0},
                                         {"enum", 0, 0},
-                                        {"not", 0, 0},
+                                        {"not", 0, TAKEN_PARTS},
+                                        {"if", 0, TAKEN_PARTS},
+                                        {"dependentRequired", TYPE_OBJECT, TAKEN_PARTS},
+                                        {"dependentSchemas", TYPE_OBJECT, TAKEN_PARTS},
+                                        {"dependencies", TYPE_OBJECT, TAKEN_PARTS},
+                                        {SCHEMA_BUT, 0, 0},
+                                        {SCHEMA_UNLIKE, 0, 0},
+                                        {SCHEMA_FRACTION, 0, 0},
+                                        {SCHEMA_ABSENT, 0, 0},
                                         {"properties", TYPE_OBJECT, 0},
                                         {"required", TYPE_OBJECT, 0},
                                         {"additionalProperties", TYPE_OBJECT, 0},
@@ -35,6 +45,7 @@ static const schema_word_row words[] = {{"$ref", 0, TAKEN_PARTS},
                                         {"minItems", TYPE_ARRAY, 0},
                                         {"maxItems", TYPE_ARRAY, 0},
                                         {"uniqueItems", TYPE_ARRAY, 0},
+                                        {"contains", TYPE_ARRAY, 0},
                                         {"pattern", TYPE_STRING, 0},
                                         {"format", TYPE_STRING, 0},
                                         {"minLength", TYPE_STRING, 0},
@@ -70,60 +81,6 @@ int32_t schema_types_meant(const json_value *schema)
         if (words[i].about && schema_word(schema, words[i].word))
             types |= words[i].about;
     return types;
-}
-
-/* ---- What is refused ---- */
-
-/* Words that say nothing as they stand. */
-static bool says_nothing(const json_value *schema, const json_value *v)
-{
-    static const char *const parts_of_if[] = {"if", "then", "else"};
-    bool empty = (v->type == JSON_OBJECT || v->type == JSON_ARRAY) && v->n == 0;
-    for (int i = 0; i < 3; i++)
-        if (strcmp(v->key, parts_of_if[i]) == 0)
-            return !schema_word(schema, "if") ||
-                   (!schema_word(schema, "then") && !schema_word(schema, "else"));
-    if (strcmp(v->key, "minContains") == 0 || strcmp(v->key, "maxContains") == 0)
-        return !schema_word(schema, "contains");
-    return empty && strncmp(v->key, "dependen", 8) == 0;
-}
-
-/* Words that are understood in some forms: a sentence about the others, or NULL. */
-static const char *refused_form(const json_value *v)
-{
-    bool is_bool = v->type == JSON_TRUE || v->type == JSON_FALSE;
-    if (strcmp(v->key, "unevaluatedProperties") == 0 || strcmp(v->key, "unevaluatedItems") == 0)
-        return is_bool ? NULL : "is supported as true or false alone";
-    if (strcmp(v->key, "not") == 0)
-        return is_bool || (v->type == JSON_OBJECT && v->n == 0) ||
-                       (v->type == JSON_OBJECT && v->n == 1 && schema_word(v, "type"))
-                   ? NULL
-                   : "is supported for types alone";
-    return NULL;
-}
-
-drey_status schema_check_words(schema_reader *r, const json_value *schema)
-{
-    static const char *const refused[] = {"if",
-                                          "then",
-                                          "else",
-                                          "contains",
-                                          "minContains",
-                                          "maxContains",
-                                          "dependentRequired",
-                                          "dependentSchemas",
-                                          "dependencies",
-                                          "$dynamicRef",
-                                          "$recursiveRef"};
-    for (const json_value *v = schema->first; v; v = v->next) {
-        const char *form = refused_form(v);
-        if (form)
-            SCHEMA_FAIL(r, "\"%s\" %s; leave it out", v->key, form);
-        for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-            if (strcmp(v->key, refused[i]) == 0 && !says_nothing(schema, v))
-                SCHEMA_FAIL(r, "\"%s\" is not supported; leave it out", refused[i]);
-    }
-    return DREY_OK;
 }
 
 /* ---- Types ---- */
@@ -162,22 +119,13 @@ static drey_status types_of(schema_reader *r, const json_value *types, int32_t *
 
 drey_status schema_types(schema_reader *r, const json_value *schema, int32_t *out)
 {
-    const json_value *types = schema_word(schema, "type"), *none = schema_word(schema, "not");
+    const json_value *types = schema_word(schema, "type");
     bool nullable = false;
     *out = TYPE_ANY;
     if (types)
         TRY(types_of(r, types, out));
     if (types && json_member_bool(schema, "nullable", &nullable) && nullable)
         *out |= TYPE_NULL;
-    if (!none || none->type == JSON_FALSE)
-        return DREY_OK;
-    const json_value *but = schema_word(none, "type");
-    int32_t others = TYPE_ANY;
-    if (but)
-        TRY(types_of(r, but, &others));
-    if (others & TYPE_INTEGER && !(others & TYPE_NUMBER) && *out & TYPE_NUMBER)
-        SCHEMA_FAIL(r, "\"not\" a whole number is not supported; leave it out");
-    *out &= ~others;
     return DREY_OK;
 }
 

@@ -22,33 +22,34 @@ void states_init(states *s, const automaton *a, int32_t *rows)
     s->n_cells = s->n = 1;
     s->n_configs = 0;
     s->cells[0] = (state_cell){.node = -1, .below = -1};
-    s->all[0] = (grammar_state){.mask = -1, .plain = GRAMMAR_NOWHERE};
+    s->all[0] = (grammar_state){.mask = -1, .plain = GRAMMAR_NOWHERE, .coarse = GRAMMAR_NOWHERE};
     memset(rows, 0, (size_t)a->n_classes * sizeof *rows);
     clear(s);
 }
 
 /* ---- Cells ---- */
 
-static int32_t *cell_bucket(states *s, int32_t node, int32_t below)
+static int32_t *cell_bucket(states *s, int32_t node, int32_t count, int32_t below)
 {
     uint64_t key = (uint64_t)(uint32_t)node << 32 | (uint32_t)below;
+    key ^= (uint64_t)(uint32_t)count << 16;
     return &s->cell_buckets[key * UINT64_C(0x9E3779B97F4A7C15) >> 50];
 }
 _Static_assert(STATES_BUCKETS == 1 << 14, "the shift above");
 
 /* -1: the stack would be too deep, or there is no room. */
-static int32_t cell_of(states *s, int32_t node, int32_t below)
+static int32_t cell_of(states *s, int32_t node, int32_t count, int32_t below)
 {
-    int32_t *bucket = cell_bucket(s, node, below);
+    int32_t *bucket = cell_bucket(s, node, count, below);
     for (int32_t i = *bucket; i >= 0; i = s->cells[i].next)
-        if (s->cells[i].node == node && s->cells[i].below == below)
+        if (s->cells[i].node == node && s->cells[i].count == count && s->cells[i].below == below)
             return i;
     int32_t depth = s->cells[below].depth + 1;
     if (depth > GRAMMAR_MOST_DEPTH || s->n_cells == STATES_MOST_CELLS) {
         s->narrowed = true;
         return -1;
     }
-    s->cells[s->n_cells] = (state_cell){node, below, depth, *bucket};
+    s->cells[s->n_cells] = (state_cell){node, count, below, depth, *bucket};
     *bucket = s->n_cells;
     return s->n_cells++;
 }
@@ -90,19 +91,40 @@ static void call(states *s, const automaton_edge *edge, int32_t cell)
 {
     const automaton *a = s->a;
     if (!a->is_end[edge->to])
-        cell = cell_of(s, edge->to, cell);
+        cell = cell_of(s, edge->to, 0, cell);
     if (cell >= 0)
         visit(s, a->rules[edge->rule].start, cell);
+}
+
+/* What was written `times` times: once more, or what comes after it. */
+static void repeat(states *s, int32_t which, int32_t times, int32_t below)
+{
+    const automaton_count *count = &s->a->counts[which];
+    if (times >= count->least)
+        visit(s, count->to, below);
+    if (times >= count->most)
+        return;
+    int32_t cell = cell_of(s, which, times + 1, below);
+    if (cell >= 0)
+        visit(s, s->a->rules[count->rule].start, cell);
+}
+
+static void leave(states *s, int32_t id)
+{
+    const state_cell cell = s->cells[id];
+    if (id == 0)
+        s->found_end = true;
+    else if (cell.count > 0)
+        repeat(s, cell.node, cell.count, cell.below);
+    else
+        visit(s, cell.node, cell.below);
 }
 
 static void look_at(states *s, state_config c)
 {
     bool takes_bytes = false;
     if (s->a->is_end[c.node]) {
-        if (c.cell == 0)
-            s->found_end = true;
-        else
-            visit(s, s->cells[c.cell].node, s->cells[c.cell].below);
+        leave(s, c.cell);
         return;
     }
     for (int32_t e = s->a->first[c.node]; e >= 0; e = s->a->edges[e].next) {
@@ -111,6 +133,8 @@ static void look_at(states *s, state_config c)
             visit(s, edge->to, c.cell);
         else if (edge->kind == EDGE_RULE)
             call(s, edge, c.cell);
+        else if (edge->kind == EDGE_COUNT)
+            repeat(s, edge->rule, 0, c.cell);
         else
             takes_bytes = true;
     }
@@ -143,6 +167,7 @@ static int32_t add_state(states *s, int32_t first, int32_t n, bool ends)
                                  .next = *bucket,
                                  .mask = -1,
                                  .plain = STATE_PLAIN_UNKNOWN,
+                                 .coarse = -1,
                                  .ends = ends};
     *bucket = id;
     memset(row, -1, (size_t)s->a->n_classes * sizeof *row);
@@ -200,8 +225,8 @@ static void keep_cells(states *s, const bool *keeps)
         if (!s->moved[i])
             continue;
         state_cell c = s->cells[i];
-        int32_t *bucket = cell_bucket(s, c.node, s->moved[c.below]);
-        s->cells[n] = (state_cell){c.node, s->moved[c.below], c.depth, *bucket};
+        int32_t *bucket = cell_bucket(s, c.node, c.count, s->moved[c.below]);
+        s->cells[n] = (state_cell){c.node, c.count, s->moved[c.below], c.depth, *bucket};
         *bucket = n;
         s->moved[i] = n++;
     }
@@ -279,6 +304,88 @@ int32_t states_step(states *s, const int32_t *place, uint8_t byte)
     int32_t to = state_found(s);
     s->rows[(int64_t)*place * a->n_classes + class] = to;
     return to;
+}
+
+/* ---- States that stand for others ---- */
+
+/* How often each count was written, in all stacks of a state. Returns whether any was. */
+static bool find_counts(states *s, const grammar_state *x)
+{
+    bool any = false;
+    for (int32_t k = 0; k < s->a->n_counts; k++) {
+        s->counted[k] = (count_range){.low = INT32_MAX};
+    }
+    for (int32_t i = 0; i < x->n; i++)
+        for (int32_t id = s->configs[x->first + i].cell; id > 0; id = s->cells[id].below) {
+            const state_cell *cell = &s->cells[id];
+            if (cell->count == 0)
+                continue;
+            count_range *range = &s->counted[cell->node];
+            range->low = min_i32(range->low, cell->count);
+            range->high = max_i32(range->high, cell->count);
+            any = true;
+        }
+    return any;
+}
+
+/* What can be left out of all numbers of a count: no bound of it is nearer than a token is long,
+ * before or after that, and new ones of the same count, which begin at 1, stay less than these. */
+static int32_t left_out(const states *s, int32_t which)
+{
+    enum { FAR = VOCAB_TRIE_LONGEST + 1 };
+    const automaton_count *count = &s->a->counts[which];
+    const int32_t low = s->counted[which].low, high = s->counted[which].high;
+    if (high == 0)
+        return 0;
+    if (low >= count->least + FAR && high <= count->most - FAR)
+        return low - count->least - FAR;
+    return low >= FAR && high <= count->least - FAR ? low - FAR : 0;
+}
+
+/* The same stack with less of the counts. */
+static int32_t coarse_cell(states *s, int32_t id)
+{
+    int32_t path[GRAMMAR_MOST_DEPTH + 1], n = 0, out = 0;
+    for (; id > 0; id = s->cells[id].below)
+        path[n++] = id;
+    while (n > 0 && out >= 0) {
+        const state_cell cell = s->cells[path[--n]];
+        out = cell_of(s, cell.node, cell.count ? cell.count - s->counted[cell.node].less : 0, out);
+    }
+    return out;
+}
+
+static int32_t find_coarse(states *s, int32_t id)
+{
+    const grammar_state x = s->all[id];
+    bool any = false;
+    for (int32_t k = 0; k < s->a->n_counts; k++) {
+        s->counted[k].less = left_out(s, k);
+        any = any || s->counted[k].less > 0;
+    }
+    s->n_found = 0;
+    s->found_end = x.ends;
+    for (int32_t i = 0; i < x.n && any; i++) {
+        const state_config c = s->configs[x.first + i];
+        int32_t cell = coarse_cell(s, c.cell);
+        any = cell >= 0 && s->n_cells < STATES_MOST_CELLS;
+        s->found[s->n_found++] = (state_config){c.node, cell};
+    }
+    int32_t coarse = any ? state_found(s) : id;
+    return coarse == GRAMMAR_NOWHERE ? id : coarse; /* no room: it stands for itself */
+}
+
+int32_t states_coarse(states *s, const int32_t *place)
+{
+    if (s->a->n_counts == 0 || s->all[*place].coarse >= 0)
+        return s->a->n_counts == 0 ? *place : s->all[*place].coarse;
+    if (is_full(s))
+        forget(s);
+    const bool narrowed = s->narrowed;
+    int32_t coarse = find_counts(s, &s->all[*place]) ? find_coarse(s, *place) : *place;
+    s->narrowed = narrowed; /* nothing is left out where there is no room */
+    s->all[*place].coarse = coarse;
+    return coarse;
 }
 
 int states_only_byte(const states *s, int32_t id)

@@ -1,6 +1,9 @@
 /* Where a text is in a grammar: states of the automaton with its stacks.
  *
- * A *cell* is a node to return to, and the cell below it: the same cells are the same stack. A
+ * A *cell* is a node to return to, and the cell below it: the same cells are the same stack. A cell
+ * of a repetition has the number of the one that is being written instead, so that places in a long
+ * repetition differ although they have the same node. What follows them in the next bytes does not,
+ * but near the repetition's bounds: states_coarse is the state that stands for all of those. A
  * state is a list of (node, stack), in the order in which they were found, which depends on the
  * text's bytes alone. States and cells are found once and kept with what follows them by class of
  * byte, so that most bytes cost a look-up. If a table is full, all that is not held is forgotten.
@@ -28,7 +31,9 @@ enum {
 typedef enum state_plain { STATE_PLAIN_UNKNOWN = -1, STATE_PLAIN_DIFFERS = -2 } state_plain;
 
 typedef struct state_cell {
-    int32_t node, below, depth, next;
+    int32_t node;  /* to return to; of a repetition: which of the automaton's counts */
+    int32_t count; /* which time it is, from 1; 0: it is no repetition */
+    int32_t below, depth, next;
 } state_cell;
 
 typedef struct state_config {
@@ -40,6 +45,7 @@ typedef struct grammar_state {
     int32_t next;     /* in its bucket */
     int32_t mask;     /* which one is its own; -1: none */
     int32_t plain;    /* the state after any plain character, or a state_plain */
+    int32_t coarse;   /* see states_coarse; -1: not known yet */
     bool ends;        /* the text may end here */
 } grammar_state;
 
@@ -47,6 +53,11 @@ typedef struct held_places {
     int32_t *places;
     int32_t n;
 } held_places;
+
+/* How often a count was written, in all stacks of a state, and what of that is left out. */
+typedef struct count_range {
+    int32_t low, high, less;
+} count_range;
 
 typedef struct states {
     const automaton *a;
@@ -67,6 +78,7 @@ typedef struct states {
     bool found_end;
     bool narrowed;                    /* a limit has left something out since it was reset */
     int32_t moved[STATES_MOST_CELLS]; /* while states are forgotten */
+    count_range counted[AUTOMATON_MOST_COUNTS]; /* while a coarse state is found */
 } states;
 
 /* rows: STATES_ROW_BYTES. */
@@ -79,6 +91,9 @@ static inline int32_t states_known(const states *s, int32_t id, uint8_t byte)
 {
     return s->rows[(int64_t)id * s->a->n_classes + s->a->class_of[byte]];
 }
+/* The state of which the same is true for the next VOCAB_TRIE_LONGEST bytes, and which many states
+ * in long repetitions share: often the one in the held place itself. It is not held. */
+int32_t states_coarse(states *s, const int32_t *place);
 /* Whether a token usually ends before what comes, inside of a text that is certain. */
 bool states_is_cut(const states *s, int32_t id);
 /* The only byte that can come; -1: there are several, or the text may end. */

@@ -98,6 +98,10 @@ def forms():
                               (model.grammar(choices=["left", "right"]), lambda t: t in ("left", "right"))):
             text = "".join(model.generate(PROMPT, max_tokens=400, grammar=grammar))
             assert good(text), text
+            assert grammar.not_held == [], grammar.not_held
+        unique = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+        grammar = model.grammar(json_schema={"type": "object", "properties": {"a": unique, "b": unique}})
+        assert grammar.not_held == ["/properties/a/uniqueItems", "/properties/b/uniqueItems"], grammar.not_held
         text = "".join(model.chat([{"role": "user", "content": "<|im_end|> is text"}], max_tokens=4)) \
             if model_has_template(model) else ""
         assert isinstance(text, str)
@@ -115,6 +119,7 @@ def errors():
     with drey.Model(target, draft=None, **common) as model:
         for call, kind in ((lambda: model.grammar(regex="("), drey.UsageError),
                            (lambda: model.grammar(), drey.UsageError),
+                           (lambda: model.grammar(json_schema={"not": {"format": "date"}}, strict=True), drey.UsageError),
                            (lambda: list(model.generate("a " * 2000)), drey.ContextError),
                            (lambda: list(model.generate([1 << 30])), drey.UsageError),
                            (lambda: drey.Model(folder + "/none"), drey.IOFailure),

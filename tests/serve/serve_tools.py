@@ -75,6 +75,35 @@ def odd_schemas(s):
     odd = {"type": "function", "function": {"name": "odd", "parameters": {"type": "object", "not": {"required": ["x"]}}}}
     got = ask(s, tools=[odd, WEATHER], tool_choice={"type": "function", "function": {"name": "odd"}}, max_tokens=40)
     check(got["message"].get("tool_calls", [{}])[0].get("function", {}).get("name") == "odd", f"odd: {got}")
+    # What is not held has its place in the answer's head; a strict tool is refused with it.
+    unique = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "maxItems": 2}
+    tool = {"name": "ids", "parameters": {"type": "object", "properties": {"ids": unique}, "required": ["ids"]}}
+    body = {"messages": asked, "temperature": 0, "max_tokens": 100, "tools": [{"type": "function", "function": tool}], "tool_choice": "required"}
+    place = "/tools/ids/parameters/properties/ids/uniqueItems"
+    for more in ({}, {"stream": True}):
+        status, headers, _ = s.request("POST", chat, {**body, **more})
+        check(status == 200 and headers["X-Drey-Not-Held"] == place, f"{status} {headers}")
+    status, answer = s.post(chat, {**body, "tools": [{"type": "function", "function": {**tool, "strict": True}}]})
+    check(status == 400 and "/properties/ids/uniqueItems" in answer["error"]["message"], f"{answer}")
+    status, headers, _ = s.request("POST", chat, {**body, "tools": [WEATHER]})
+    check(status == 200 and "X-Drey-Not-Held" not in headers, f"{status} {headers}")
+    # The same of a format, in each interface.
+    schema = {"type": "object", "properties": {"ids": unique}, "required": ["ids"]}
+    hello = {"messages": asked, "max_tokens": 60}
+    for path, fields, strict in (
+            (chat, {**hello, "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}, ("response_format", "json_schema")),
+            (chat, {**hello, "json_schema": schema}, None), ("/completion", {"prompt": "a", "n_predict": 40, "json_schema": schema}, None),
+            ("/v1/responses", {"input": "Hello", "max_output_tokens": 60, "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}}, ("text", "format")),
+            ("/v1/messages", {**hello, "output_format": {"type": "json_schema", "schema": schema}}, ("output_format",)), ("/api/chat", {**hello, "stream": False, "format": schema}, None)):
+        status, headers, text = s.request("POST", path, fields)
+        check(status == 200 and headers["X-Drey-Not-Held"] == "/properties/ids/uniqueItems", f"{path}: {status} {headers} {text}")
+        if strict:
+            at = fields
+            for name in strict:
+                at = at[name]
+            at["strict"] = True
+            status, _, text = s.request("POST", path, fields)
+            check(status == 400 and b"/properties/ids/uniqueItems" in text, f"{path}, strict: {status} {text}")
     many = [{"type": "function", "function": {"name": f"tool_{i}", "parameters": WEATHER["function"]["parameters"]}} for i in range(20)]
     got = ask(s, tools=many, tool_choice="required", parallel_tool_calls=False)
     check(len(got["message"].get("tool_calls", [])) == 1, f"many tools: {got}")

@@ -25,6 +25,7 @@ test_grammar *test_grammar_open(drey_grammar_kind kind, const char *text, drey_e
     drey_status status = readers[kind](rules, text, strlen(text), &root, err);
     if (status == DREY_OK)
         status = automaton_build(&g->automaton, rules, root, scratch, err);
+    memcpy(g->not_held, rules->left_out, sizeof g->not_held);
     free(rules);
     free(scratch);
     if (status != DREY_OK) {

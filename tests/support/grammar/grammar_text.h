@@ -7,6 +7,7 @@ typedef struct test_grammar {
     automaton automaton;
     states states;
     int32_t rows[STATES_ROW_BYTES / 4];
+    char not_held[RULES_LEFT_OUT_BYTES]; /* places of its schema */
 } test_grammar;
 
 /* NULL: it is refused, see err. The caller frees with free(). */

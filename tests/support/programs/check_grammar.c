@@ -2,7 +2,7 @@
  * the input is a case, each line of the output its result:
  *
  *     {"kind": "schema", "grammar": "{\"type\": ...}", "texts": ["1", "[]"]}     or gbnf, regex
- *     {"takes": [true, false]}     or     {"refused": "the schema at #/a: ..."} */
+ *     {"takes": [true, false]}     with "not_held", or     {"refused": "the schema at #/a: ..."} */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,8 @@ static void check(const json_value *v)
     }
     if (g)
         json_close(&w, ']');
+    if (g && g->not_held[0])
+        json_put_text(&w, "not_held", g->not_held);
     json_close(&w, '}');
     putchar('\n');
     free(g);

@@ -31,8 +31,21 @@ ends 0 "$drey" chat -m "$tmp/toy.gguf" -t 1 -q -n 50 --grammar "$tmp/g.gbnf" <<<
 # 2. What is wrong.
 printf 'root ::= x' >"$tmp/bad.gbnf"
 refused 2 'bad.gbnf: the grammar uses the rule "x"' "${run[@]}" --grammar "$tmp/bad.gbnf"
-printf '{"contains": {"type": "null"}}' >"$tmp/bad.json"
-refused 2 'the schema at #: "contains" is not supported' "${run[@]}" --json-schema "$tmp/bad.json"
+printf '{"type": "string", "minLength": 3, "maxLength": 2}' >"$tmp/bad.json"
+refused 2 'the schema at #: "maxLength" is less' "${run[@]}" --json-schema "$tmp/bad.json"
+refused 2 '\-\-strict is about --json-schema' "${run[@]}" --strict
+
+# 3. What no grammar can hold is said, or refused; the rest holds.
+cat >"$tmp/set.json" <<'JSON'
+{"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "integer", "maximum": 9, "minimum": 0},
+ "uniqueItems": true, "maxItems": 3}}, "required": ["ids"]}
+JSON
+ends 0 "${run[@]}" -n 60 --json-schema "$tmp/set.json"
+holds "a set" "$tmp/out" 'set(whole) == {"ids"} and len(ids) <= 3'
+has "$tmp/err" 'warning: .*violate it: /properties/ids/uniqueItems'
+refused 2 'hold this of the schema: /properties/ids/uniqueItems' "${run[@]}" --strict --json-schema "$tmp/set.json"
+printf '{"type": "string", "minLength": 1, "maxLength": 32768, "pattern": "^\\\\p{L}+$"}' >"$tmp/long.json"
+ends 0 "${run[@]}" -n 6 --strict --json-schema "$tmp/long.json"
 refused 1 'nowhere' "${run[@]}" --grammar "$tmp/nowhere"
 refused 2 'contradict each other' "${run[@]}" --grammar "$tmp/g.gbnf" --json-schema "$tmp/s.json"
 exit $failed

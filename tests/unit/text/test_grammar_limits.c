@@ -125,4 +125,57 @@ TEST(patterns_that_others_try_for_ever)
     }
 }
 
+/* So many copies have no room: they are counted. */
+static void count(drey_grammar_kind kind, const char *grammar, const char *begin, const char *part,
+                  const char *end, const int32_t *good, const int32_t *bad)
+{
+    test_grammar *g = test_grammar_of(kind, grammar);
+    for (int bads = 0; bads < 2; bads++)
+        for (const int32_t *n = bads ? bad : good; *n >= 0; n++) {
+            writer w = with(begin, part, *n, end);
+            bool whole = test_grammar_matches(g, w.text);
+            if (whole != !bads)
+                fail_msg("%s %s %d times", grammar, whole ? "takes" : "refuses", *n);
+            free(w.text);
+        }
+    free(g);
+}
+#define TIMES(...) ((const int32_t[]){__VA_ARGS__, -1})
+
+TEST(large_counts_are_held)
+{
+    count(DREY_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"maxLength\":32768}", "\"", "a", "\"",
+          TIMES(0, 1, 32767, 32768), TIMES(32769, 40000));
+    count(DREY_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"string\",\"minLength\":10000,\"maxLength\":100000}", "\"", "\xc3\xa9", "\"",
+          TIMES(10000, 99999, 100000), TIMES(0, 9999, 100001));
+    count(DREY_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"array\",\"minItems\":10001,\"maxItems\":20001,\"items\":{\"type\":"
+          "\"integer\"}}",
+          "[1", ",2", "]", TIMES(10000, 20000), TIMES(1, 9999, 20001));
+    count(DREY_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"^a{0,100000}$\"}", "\"",
+          "a", "\"", TIMES(0, 100000), TIMES(100001));
+    count(DREY_GRAMMAR_REGEX, "(ab|c){100000}", "", "ab", "", TIMES(100000), TIMES(99999, 100001));
+    count(DREY_GRAMMAR_REGEX, "x{20000,}", "", "x", "", TIMES(20000, 60000), TIMES(0, 19999));
+    count(DREY_GRAMMAR_GBNF, "root ::= (\"a\" b){1000,30000} \"!\"\nb ::= \"b\"?", "", "ab", "!",
+          TIMES(1000, 30000), TIMES(999, 30001));
+    count(DREY_GRAMMAR_REGEX, "[é-ü]{2,10000}", "", "\xc3\xa9", "", TIMES(2, 10000),
+          TIMES(1, 10001));
+    /* Within each other. */
+    count(DREY_GRAMMAR_REGEX, "(((a{99}){99}){99}){99}", "", "a", "b", TIMES(-1), TIMES(98, 9900));
+    count(DREY_GRAMMAR_REGEX, "((x{300}|y){300},){2,400}", "", "yxxx", ",", TIMES(-1), TIMES(150));
+    count(DREY_GRAMMAR_REGEX, "((a{3}|b){2,3}c){1000}", "", "aaabc", "", TIMES(1000),
+          TIMES(999, 1001));
+}
+
+/* How often nothing was written is not counted. */
+TEST(large_counts_of_what_may_be_empty)
+{
+    count(DREY_GRAMMAR_REGEX, "(a?b?){1000,2000}c", "", "ab", "c", TIMES(0, 1, 2000), TIMES(2001));
+    count(DREY_GRAMMAR_REGEX, "((a*)?(b?|c){0,3}){1000}", "", "abb", "c", TIMES(0, 1, 999, 1000),
+          TIMES(1002));
+    count(DREY_GRAMMAR_GBNF, "root ::= x{0,100000} \"!\"\nx ::= y?\ny ::= z | \"\"\nz ::= \"ba\"",
+          "", "ba", "!", TIMES(0, 100000), TIMES(100001));
+}
+
 TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

@@ -116,6 +116,44 @@ TEST(masks_inside_of_strings)
     walk(DREY_GRAMMAR_GBNF, "root ::= .{3} [a-z]+", "gpt-2", 4, 43);
 }
 
+/* Places of a long repetition share masks, but near its bounds: there as well each is what each
+ * token's bytes say. */
+TEST(masks_in_long_repetitions)
+{
+    static const char *const texts[] = {
+        "root ::= \"<\" ([a-z] | \"th\" | \"é\"){700,1500} \">\"",
+        "root ::= \"<\" ([a-z]{0,600} \",\" | \"x\"){0,900} \">\"",
+        "root ::= \"<\" [a-z]{800} \">\" | \"<a\" ([a-z] [a-z]){400,} \".\""};
+    test_vocab v = vocab_open("gpt-2");
+    vocab_trie *trie;
+    MUST(vocab_trie_open, &trie, v.tokenizer);
+    for (int i = 0; i < 3; i++) {
+        drey_grammar *g;
+        int32_t place, n_vocab = tokenizer_n_vocab(v.tokenizer), a, begin;
+        size_t n;
+        MUST(grammar_open, &g, trie, DREY_GRAMMAR_GBNF, texts[i], strlen(texts[i]));
+        MUST(tokenizer_encode, v.tokenizer, "a", 1, 0, &a, 1, &n);
+        MUST(tokenizer_encode, v.tokenizer, "<", 1, 0, &begin, 1, &n);
+        grammar_hold(g, &place, 1);
+        grammar_advance(g, begin);
+        for (int k = 0; k < 1502 && grammar_now(g) != GRAMMAR_NOWHERE; k++) {
+            place = grammar_now(g);
+            const uint64_t *mask = grammar_mask(g, &place);
+            const bool checked = k % 97 == 0 || (k > 440 && k < 448) || k > 1490 ||
+                                 (k > 690 && k < 702) || (k > 796 && k < 802);
+            for (int32_t id = 0; id < n_vocab && checked; id++)
+                if (!tokenizer_is_end(v.tokenizer, id) &&
+                    (mask[id / 64] >> (id % 64) & 1) !=
+                        (grammar_follow(g, &place, id) != GRAMMAR_NOWHERE))
+                    fail_msg("%s: token %d after %d", texts[i], id, k);
+            grammar_advance(g, a);
+        }
+        grammar_close(&g);
+    }
+    vocab_trie_close(&trie);
+    vocab_close(&v);
+}
+
 /* A grammar at random, in GBNF; most of them are refused or can be walked. */
 static void random_grammar(rng *r, char *out, size_t size)
 {
