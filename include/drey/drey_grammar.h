@@ -26,7 +26,8 @@ typedef struct drey_grammar drey_grammar;
 DREY_API drey_status drey_grammar_open(drey_grammar **out, drey_model *model,
                                        drey_grammar_kind kind, const char *text, size_t n_bytes,
                                        drey_error *err);
-/* After the text that it was given to has ended. */
+/* After the text that it was given to has ended. Accepts NULL; nulls the pointer, which as
+ * drey_generate_options.grammar would be any text. */
 DREY_API void drey_grammar_close(drey_grammar **grammar);
 /* What n grammars of this model take in all, at most, with its vocabulary: add it to the engine's
  * held_bytes. */
