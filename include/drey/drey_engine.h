@@ -456,6 +456,7 @@ typedef struct drey_engine drey_engine;
  * weights. DREY_ERR_MISMATCH if the draft's tokens differ from the target's (it says which). */
 DREY_API drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options,
                                       drey_error *err);
+/* Accepts NULL; nulls the pointer. Close its sessions first. */
 DREY_API void drey_engine_close(drey_engine **engine);
 DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
 

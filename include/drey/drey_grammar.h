@@ -31,7 +31,8 @@ DREY_API drey_status drey_grammar_open(drey_grammar **out, drey_model *model,
  * by their places, with ", " between them ("/properties/ids/uniqueItems"); texts may violate those.
  * "": it holds all. Bytes that an HTTP field cannot have are written as %41. The grammar's. */
 DREY_API const char *drey_grammar_not_held(const drey_grammar *grammar);
-/* After the text that it was given to has ended. */
+/* After the text that it was given to has ended. Accepts NULL; nulls the pointer, which as
+ * drey_generate_options.grammar would be any text. */
 DREY_API void drey_grammar_close(drey_grammar **grammar);
 /* What n grammars of this model take in all, at most, with its vocabulary: add it to the engine's
  * held_bytes. */

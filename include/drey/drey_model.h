@@ -63,7 +63,8 @@ typedef struct drey_model drey_model;
  * DREY_ERR_FORMAT when they are read: norms and biases in drey_engine_open, matrices when they are
  * loaded or streamed, or in drey_prepare. */
 DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
-/* Accepts NULL; sets the pointer to NULL. Close the engines that borrow the model first. */
+/* Accepts NULL; sets the pointer to NULL. Close the engines and grammars that borrow the model
+ * first. */
 DREY_API void drey_model_close(drey_model **model);
 
 typedef struct drey_model_info {

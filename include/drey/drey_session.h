@@ -16,6 +16,7 @@ typedef struct drey_session drey_session;
 /* An engine has at most as many open sessions as its options say. A session borrows the engine. An
  * engine and its sessions are used by one thread at a time, like one object. */
 DREY_API drey_status drey_session_open(drey_session **out, drey_engine *engine, drey_error *err);
+/* Accepts NULL; nulls the pointer. A text that is being written ends without on_end. */
 DREY_API void drey_session_close(drey_session **session);
 
 /* Stops the text that is being written, or the scoring. Any thread and any signal handler may call
@@ -57,6 +58,9 @@ typedef struct drey_sampling {
     const drey_penalties *penalties;
     uint64_t reserved[3]; /* zero */
 } drey_sampling;
+
+/* The functions below, which are called while a text is written, may call drey_session_cancel, and
+ * otherwise nothing of the session's engine; drey_end_fn says what it may in addition. */
 
 /* bytes[n]: whole UTF-8 characters, or bytes that can never become one; borrowed for the call. Only
  * verified text is delivered. Return false to stop (finish reason "stop"). */

@@ -5,7 +5,7 @@
     with drey.Model("big.gguf", draft="small.gguf", memory="2G") as model:
         for piece in model.generate("The sky is blue because", max_tokens=64):
             print(piece, end="", flush=True)
-        print(model.statistics.tokens_per_s)
+        print("\\n%.1f tokens/s" % model.statistics.tokens_per_s)
 
 A Model is a file with its draft in one memory budget. A Session is one text or conversation; those of
 a model share its weights and write in turns. The text is the one that the model alone would write:
@@ -13,9 +13,11 @@ draft, budget and threads change how long it takes.
 """
 from ._errors import (CancelledError, ContextError, Error, FormatError, IOFailure, MemoryBudgetError,
                       MismatchError, UnsupportedError, UsageError)
-from ._model import Grammar, Model, Session
+from ._grammar import Grammar
+from ._model import Model
 from ._plan import Plan, plan
 from ._sampling import Sampling
+from ._session import Session
 from ._statistics import Statistics
 from ._library import version
 

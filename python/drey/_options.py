@@ -2,6 +2,7 @@
 import os
 from typing import Any, Optional, Union
 
+from ._arguments import numbers, path, terminated
 from ._errors import UsageError, check, new_error
 from ._library import ffi, lib
 
@@ -10,24 +11,27 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 def memory_bytes(memory: Union[str, int]) -> int:
     """A budget in bytes: a number, "2G", "800M", "auto" or "unlimited"."""
-    if isinstance(memory, int):
-        return memory
     if memory == "auto":
         return 0
     if memory == "unlimited":
         return (1 << 64) - 1
-    unit = memory[-1:].upper() if memory[-1:].isalpha() else ""
-    number = memory[:-1] if unit else memory
     try:
-        return int(float(number) * _UNITS[unit])
-    except (KeyError, ValueError):
+        if isinstance(memory, str):
+            unit = memory[-1:].upper() if memory[-1:].isalpha() else ""
+            memory = int(float(memory[:-1] if unit else memory) * _UNITS[unit])
+        return int(ffi.new("uint64_t *", memory)[0])
+    except (KeyError, ValueError, TypeError, OverflowError):
         raise UsageError('memory takes a size as "2G" or "800M", a number of bytes, "auto" or '
-                         '"unlimited", not %r' % memory) from None
+                         '"unlimited", not %r' % (memory,)) from None
 
 
 def _cache_folder() -> bytes:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.fsencode(os.path.join(base, "drey"))
+
+
+def _count(value: int, what: str) -> int:
+    return int(numbers("int32_t *", value, "%s is a whole number" % what)[0])
 
 
 class Opened:
@@ -39,7 +43,7 @@ class Opened:
         self._target = ffi.new("drey_model **")
         self._draft = ffi.new("drey_model **")
         self._choice = ffi.new("drey_draft_choice *")
-        self._tier = ffi.new("char[]", cpu.encode()) if cpu else ffi.NULL
+        self._tier = ffi.new("char[]", terminated(cpu, "cpu")) if cpu else ffi.NULL
         self.options = ffi.new("drey_engine_options *")
         lib.drey_engine_options_init(self.options)
         try:
@@ -51,12 +55,12 @@ class Opened:
     def _open(self, target: str, draft: Optional[str], context: int, threads: int, sessions: int,
               memory: Union[str, int], policy: str, kv: str) -> None:
         o, err = self.options, new_error()
-        check(lib.drey_model_open(self._target, os.fsencode(target), err), err)
+        check(lib.drey_model_open(self._target, path(target, "the model"), err), err)
         o.target = self._target[0]
         o.memory_bytes = memory_bytes(memory)
         o.n_context = self._context(context)
-        o.n_threads = threads
-        o.n_sessions = sessions
+        o.n_threads = _count(threads, "threads")
+        o.n_sessions = _count(sessions, "sessions")
         o.cpu_tier = self._tier
         o.policy = self._named("policy", policy)
         o.kv = self._named("kv", kv)
@@ -69,12 +73,13 @@ class Opened:
         info = ffi.new("drey_model_info *")
         lib.drey_model_describe(self._target[0], info)
         trained = info.n_context_train
-        return min(context, trained) if trained > 1 else context
+        asked = _count(context, "context")
+        return min(asked, trained) if trained > 1 else asked
 
     @staticmethod
     def _named(what: str, name: str) -> int:
         out = ffi.new("drey_%s *" % what)
-        if not getattr(lib, "drey_%s_parse" % what)(name.encode(), out):
+        if not getattr(lib, "drey_%s_parse" % what)(terminated(name, what), out):
             raise UsageError("there is no %s %r" % (what, name))
         return int(out[0])
 
@@ -87,7 +92,7 @@ class Opened:
                 o.drafter = i
                 return
             i += 1
-        check(lib.drey_model_open(self._draft, os.fsencode(draft), err), err)
+        check(lib.drey_model_open(self._draft, path(draft, "the draft"), err), err)
         o.draft = self._draft[0]
         o.drafter = lib.DREY_DRAFTER_MODEL
 

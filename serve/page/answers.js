@@ -1,19 +1,21 @@
 /* ---- The server ---- */
 
 class server_error extends Error {
-    constructor(message, status) {
-        super(message);
-        this.status = status;
+    /* found: the error as the server gives it. */
+    constructor({ message, n_prompt_tokens, n_ctx }, status) {
+        super(message || "The server failed.");
+        Object.assign(this, { status, n_prompt_tokens, n_ctx });
     }
 }
 
 const headers = () => settings.key ? { Authorization: `Bearer ${settings.key}` } : {};
 
-async function sentence_of(reply) {
+async function error_of(reply) {
     try {
-        return (await reply.json()).error.message;
+        const { error } = await reply.json();
+        return new server_error(error, reply.status);
     } catch {
-        return `The server answered with status ${reply.status}.`;
+        return new server_error({ message: `The server answered with status ${reply.status}.` }, reply.status);
     }
 }
 
@@ -111,6 +113,7 @@ async function answer_to(chat, node = add_node(chat, chat.leaf, "assistant", "")
     draw();
     if (models.length) greet(); /* which are loaded has changed */
     else measure();
+    send_queued();
 }
 
 function end_badly(answer, error) {
@@ -118,7 +121,10 @@ function end_badly(answer, error) {
     if (leaving) return;
     stop_stream(node);
     if (error.name === "AbortError") node.end = ENDS.stopped;
-    else if (error instanceof server_error) node.end = error.message;
+    else if (is_number(error.n_prompt_tokens)) {
+        node.tokens = error.n_prompt_tokens;
+        node.end = too_long_words(error.n_prompt_tokens, error.n_ctx);
+    } else if (error instanceof server_error) node.end = error.message;
     else if (answer.phase === "waiting")
         node.end = "The server cannot be reached. Is it still running?";
     else node.end = "The connection ended before the answer did.";
@@ -137,11 +143,11 @@ async function ask(answer) {
                 if (!await read_events(reply.body, answer)) throw new TypeError("no end");
             });
         }
-        const message = await sentence_of(reply);
+        const error = await error_of(reply);
         answer.abort.signal.throwIfAborted();
         const seconds = reply.status === 503 ? Number(reply.headers.get("Retry-After")) : 0;
-        if (!(seconds > 0)) throw new server_error(message, reply.status);
-        await wait_for_room(answer, message, seconds);
+        if (!(seconds > 0)) throw error;
+        await wait_for_room(answer, error.message, seconds);
     }
 }
 
@@ -169,12 +175,21 @@ function wait_for_room(answer, message, seconds) {
     });
 }
 
-const ENDS = { stopped: "Stopped.",
-    length: "Cut here: it has as many tokens as it may, or the context is full.",
+const ENDS = { stopped: "Stopped.", length: "Cut here: it has as many tokens as it may.",
     interrupted: "The server stopped here." };
+const is_calm = (end) => end === ENDS.stopped || end?.startsWith("Cut here");
+
+/* Which of both has cut an answer. */
+function cut_words(answer, { prompt_tokens, completion_tokens }) {
+    const has = `Cut here: it has ${count_of(completion_tokens, "token")}, as many as`;
+    if (completion_tokens >= (answer.sampling.max_tokens ?? settings.max_tokens)) return `${has} the settings allow.`;
+    if (answer.chat !== current || !facts.n_ctx) return ENDS.length;
+    return prompt_tokens + completion_tokens < facts.n_ctx ? `${has} the server allows.`
+        : `Cut here: the context is full, with ${count_of(facts.n_ctx, "token")}. ${CONTEXT_WAYS}`;
+}
 
 function take_event(answer, event) {
-    if (event.error) throw new server_error(event.error.message || "The server failed.");
+    if (event.error) throw new server_error(event.error);
     const { node } = answer;
     const choice = event.choices?.[0];
     const { content, reasoning_content, tool_calls } = choice?.delta || {};
@@ -206,7 +221,10 @@ function take_event(answer, event) {
     }
     if (event.drey?.finish === "interrupted") node.end = ENDS.interrupted;
     node.figures = figures_of(answer);
-    if (event.usage) node.tokens = event.usage.prompt_tokens + event.usage.completion_tokens;
+    if (event.usage) {
+        node.tokens = event.usage.prompt_tokens + event.usage.completion_tokens;
+        if (node.end === ENDS.length) node.end = cut_words(answer, event.usage);
+    }
     save_growing(answer);
     draw_soon();
 }
@@ -261,4 +279,8 @@ function save_answers() {
     }
 }
 
-const stop_answer = (chat) => answers.get(chat?.id)?.abort.abort();
+/* Here, or in the page that writes it. */
+function stop_answer(chat) {
+    if (answers.has(chat?.id)) answers.get(chat.id).abort.abort();
+    else if (is_busy(chat)) write_store(STOP, { chat: chat.id, at: Date.now() });
+}

@@ -2,14 +2,17 @@
  * As CommonMark has it: line by line, with the containers that are open (quotes, lists, items) and
  * the leaf that still grows. A line first says which containers it continues, then what it begins.
  *
- *   {type, children}: document, quote, list, item      {type, lines}: all others */
+ *   {type, children}: document, quote, list, item, details      {type, lines}: all others */
 
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})[ \t]*(.*)$/;
 const HEADING = /^(#{1,6})(?:[ \t]+(.*))?$/;
 const RULE = /^([-*_])([ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^([-*+]|\d{1,9}[.)])(?=[ \t]|$)/;
 const TABLE_RULE = /^\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?$/;
-const TEX = /^(\\\[|\$\$)/; /* formulas on their own lines */
+const TEX = /^(\\\[|\$\$|\\begin\{[a-zA-Z]+\*?\})/; /* formulas on their own lines */
+const DETAILS = /^<details(?:[ \t]+open(?:=""|="open")?)?[ \t]*>[ \t]*/i;
+const DETAILS_END = /^(.*?)<\/details>[ \t]*$/i;
+const SUMMARY = /^<summary>(.*?)<\/summary>[ \t]*/i;
 const UNDERLINE = /^(=+|-+)[ \t]*$/; /* of a heading, below its words */
 const FOOTNOTE = /^\[\^([^\s\]]{1,40})\]:[ \t]*/;
 const TASK = /^\[([ xX])\][ \t]+/;
@@ -79,9 +82,20 @@ class block_reader {
         this.whole = depth === this.open.length; /* it continues all */
         if (this.whole && this.leaf && this.grow_leaf(line)) return;
         while (this.begin_container(line));
+        const folds = this.open.findLastIndex(({ type }) => type === "details");
+        const ends = folds >= 0 && DETAILS_END.exec(line.rest);
+        if (ends) line.rest = ends[1];
         if (is_blank(line.rest)) this.take_blank();
         else if (this.begin_leaf(line)) this.was_blank = false;
         else this.take_words(line);
+        if (ends) this.end_details(folds);
+    }
+
+    end_details(at) {
+        this.end_leaf();
+        this.open[at].closed = true;
+        this.open.length = at;
+        this.was_blank = false;
     }
 
     /* Leaves that take lines as they are. */
@@ -127,12 +141,28 @@ class block_reader {
             take_quote(line);
             return true;
         }
+        if (text[0] === "<") return this.begin_details(line, text);
         const found = ITEM.exec(text);
         const is_words = this.whole && this.leaf?.type === "words";
         if (!found || RULE.test(text) || (is_words && (UNDERLINE.test(text) || this.begins_table(text) ||
             !/^([-*+]|1[.)])[ \t]+\S/.test(text)))) return false;
         this.add_item(line, indent, found[1]);
         return true;
+    }
+
+    /* <details>, or its <summary>. */
+    begin_details(line, text) {
+        const found = DETAILS.exec(text);
+        if (found) this.add({ type: "details", children: [], shows: /open/i.test(found[0]) });
+        const inner = this.open.at(-1);
+        line.rest = text.slice(found ? found[0].length : 0);
+        const summary = this.depth === this.open.length && inner.type === "details" && !inner.summary &&
+            !inner.children.length && SUMMARY.exec(line.rest);
+        if (summary) {
+            inner.summary = summary[1];
+            line.rest = line.rest.slice(summary[0].length);
+        }
+        return Boolean(found || summary);
     }
 
     add_item(line, indent, mark) {
@@ -218,6 +248,7 @@ class block_reader {
     begin_tex(text) {
         const found = TEX.exec(text);
         if (!found) return false;
+        if (found[1].length > 2) return this.begin_environment(text);
         const close = found[1] === "$$" ? "$$" : "\\]";
         for (let at = this.at, from = this.lines[at].indexOf(found[1]) + 2;
             !is_blank(this.lines[at]) && at < this.at + MOST_TEX_LINES; at++, from = 0) {
@@ -229,6 +260,17 @@ class block_reader {
             return true;
         }
         return false;
+    }
+
+    /* \begin{align} and others, without marks around them. */
+    begin_environment(text) {
+        const rest = this.lines.slice(this.at, this.at + MOST_TEX_LINES).join("\n");
+        const end = environment_end(rest, rest.indexOf(text));
+        if (end < 0 || /^[ \t]*[^ \t\n]/.test(rest.slice(end))) return false;
+        const last = this.at + rest.slice(0, end).split("\n").length - 1;
+        this.add({ type: "tex", lines: [text], last });
+        if (last === this.at) this.leaf = null;
+        return true;
     }
 
     /* Of a paragraph, which also continues where its containers do not. */
@@ -280,7 +322,7 @@ function take_quote(line) {
 function continues(block, line) {
     const indent = line.indent();
     switch (block.type) {
-    case "list": return true;
+    case "list": case "details": return true;
     case "quote":
         if (indent >= 4 || line.rest.trimStart()[0] !== ">") return false;
         take_quote(line);
@@ -315,6 +357,8 @@ function element_of(block, links) {
     case "tex": return formula(text.trim(), true, "p");
     case "quote": return into(make("blockquote"), children, links);
     case "list": return list_of(block, links);
+    case "details": return into(make("details", { class: "fold", open: block.shows || !block.closed },
+        inline(make("summary"), block.summary || "Details", links)), children, links);
     case "nothing": return document.createTextNode("");
     }
     const note = FOOTNOTE.exec(text);
@@ -337,8 +381,8 @@ const code_block = (code, name, is_open) => make("div", { class: is_open ? "fenc
 
 /* A formula with its marks: as MathML, or as it is written where it cannot be read. */
 const formula = (text, display, tag) => {
-    const n = text[0] === "$" && text[1] !== "$" ? 1 : 2;
-    const drawn = formula_of(text.slice(n, -n), display);
+    const n = text.startsWith("\\begin") ? 0 : text[0] === "$" && text[1] !== "$" ? 1 : 2;
+    const drawn = formula_of(text.slice(n, text.length - n), display);
     return drawn ? make(tag, { class: "formula" }, drawn) : make(tag, { class: "tex", text });
 };
 

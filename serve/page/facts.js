@@ -65,7 +65,7 @@ function draw_models() {
         box.replaceChildren(...models.map(({ id }, i) => make("option", { value: id, text: words[i] })));
     box.drawn = words.join("\n");
     box.value = model_of(current || next_chat);
-    box.disabled = answers.has(current?.id);
+    box.disabled = is_busy(current);
 }
 
 const waiting_words = (chat) => models.length &&
@@ -110,26 +110,41 @@ function draw_facts() {
         [make("dt", { text: name }), make("dd", { text: value })]));
 }
 
-/* Tokens of the branch that is shown, as far as the server has said. */
+/* Tokens of the branch that is shown, as far as the server has said; about: and of the rest, with
+ * what is typed, as many as such texts usually have. */
 function context_used() {
     const answer = answers.get(current?.id);
     if (answer?.progress || answer?.timings) {
         const { cache_n = 0, prompt_n, predicted_n = 0 } = answer.timings || {};
         const prompt = is_number(prompt_n) ? cache_n + prompt_n : answer.progress?.total || 0;
-        return prompt + predicted_n;
+        return { used: prompt + predicted_n, about: false };
     }
-    return current ? path_of(current).findLast((node) => is_number(node.tokens))?.tokens : undefined;
+    const path = current ? path_of(current) : [];
+    const known = path.findLastIndex((node) => is_number(node.tokens));
+    const rest = [...path.slice(known + 1).map(with_files), with_files(message_of(current))];
+    if (known < 0 && current) rest.push(current.system);
+    const more = Math.ceil(rest.reduce((sum, text) => sum + size_of(text), 0) / BYTES_A_TOKEN);
+    if (known < 0 && !more) return { used: undefined, about: false };
+    return { used: (path[known]?.tokens || 0) + more, about: more > 0 };
 }
 
 const NEARLY_FULL = 0.85;
+const CONTEXT_WAYS = "Edit an earlier message to continue from there, begin a new conversation, or start " +
+    "the server with a larger context (-c).";
+
+/* One token at least is the answer's. */
+const too_long_words = (used, all, about = "") => `This conversation has ${about}${used} tokens, and the ` +
+    `context has room for ${all}, with the answer. ${CONTEXT_WAYS}`;
 
 function draw_context() {
-    const used = context_used(), all = facts.n_ctx;
-    const full = used / all > NEARLY_FULL;
-    draw_meter("context", "Context", is_number(used) ? `${used}${all ? ` of ${all}` : ""}`
+    const { used, about } = context_used(), all = facts.n_ctx;
+    const full = used / all > NEARLY_FULL, sign = about ? "about " : "";
+    draw_meter("context", "Context", is_number(used) ? `${about ? "≈" : ""}${used}${all ? ` of ${all}` : ""}`
         : all ? `– of ${all}` : "–", [[used / all, full ? "bad" : "accent"]]);
-    by_id("full").hidden = !full;
-    const words = full ? `The context is nearly full: ${used} of ${all} tokens. Begin a new ` +
-        "conversation, or start the server with a larger context (-c)." : "";
+    const last = current?.nodes[current.leaf];
+    const says_so = /^This conversation has|the context is full/.test(last?.end);
+    by_id("full").hidden = !full || says_so;
+    const words = !full ? "" : used >= all ? too_long_words(used, all, sign)
+        : `The context is nearly full: ${sign}${used} of ${all} tokens. ${CONTEXT_WAYS}`;
     if (by_id("full").textContent !== words) by_id("full").textContent = words;
 }

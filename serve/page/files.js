@@ -8,9 +8,11 @@ const waiting_files = new Map(); /* conversation's id -> [{name, text}] */
 
 const files_here = () => waiting_files.get(current?.id ?? "") || [];
 
-function keep_files(files) {
-    waiting_files.set(current?.id ?? "", files);
+function keep_files(files, chat = current) {
+    waiting_files.set(chat?.id ?? "", files);
+    if (chat !== current) return;
     draw_files();
+    draw_context();
 }
 
 const utf8 = new TextEncoder();
@@ -20,8 +22,7 @@ const short_memory = (bytes) => bytes < 1024 ? `${bytes} B`
 
 /* Bytes of text that the context may have room for. */
 function room_for_files() {
-    const all = facts.n_ctx ? facts.n_ctx - (context_used() || 0) : 2 ** 18;
-    return BYTES_A_TOKEN * all - files_here().reduce((sum, { text }) => sum + size_of(text), 0);
+    return BYTES_A_TOKEN * ((facts.n_ctx || 2 ** 18) - (context_used().used || 0));
 }
 
 /* The text of a file; throws a sentence. */

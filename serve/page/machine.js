@@ -16,9 +16,9 @@ let rates = {};     /* disk (bytes), stall: per second; experts */
 let measuring = false;
 
 async function read_machine() {
-    if (models.length && facts.status !== "loaded" && !answers.size) throw new server_error("not loaded");
+    if (models.length && facts.status !== "loaded" && !answers.size) throw new server_error({ message: "not loaded" });
     const reply = await fetch(`metrics${model_query()}`, { headers: headers(), cache: "no-store" });
-    if (!reply.ok) throw new server_error("no metrics", reply.status);
+    if (!reply.ok) throw new server_error({ message: "no metrics" }, reply.status);
     const values = new Map(), parts = [];
     for (const [name, labels, value] of metrics_of(await reply.text())) {
         const part = /part="([^"]*)"/.exec(labels);

@@ -5,7 +5,7 @@
 
 const PUNCTUATION = /[!-\/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
-const SMALL = /<(?:br\s*\/?|(su[bp]|kbd)>([^<>\n]{1,100})<\/\1)>/iy;
+const SMALL = /<(?:br\s*\/?|(su[bp]|kbd|b|strong|i|em|u)>([^<>\n]{1,100})<\/\1)>/iy;
 
 /* Spans of a line: code, emphasis, links. What is none is text as it stands. links: what labels
  * stand for. */
@@ -15,7 +15,7 @@ function inline(box, text, links, depth = 0) {
     let plain = "", found_formula, found_entity;
     for (let at = 0; at < text.length;) {
         if ((found_formula = formula_at(text, at, missing))) {
-            const display = /^(\\\[|\$\$)/.test(found_formula);
+            const display = ON_ITS_OWN.test(found_formula);
             box.append(plain, formula(found_formula, display, "span"));
             plain = "";
             at += found_formula.length;
@@ -133,16 +133,24 @@ function put_between(opener, closer) {
     }
 }
 
+/* Formulas that are blocks, also in the middle of a line. */
+const ON_ITS_OWN = /^(\\\[|\$\$|\\begin\{(align(at)?|flalign|gather|equation|eqnarray|multline|displaymath)\*?\})/;
+
 /* Between dollars there may be prices: no blank inside of them, and no digit after them. */
 const DOLLARS = /\$\$[^$\n]+\$\$|\$(?=\S)(?:\\.|[^\\$\n]){1,400}(?<!\s)\$(?!\d)/y;
 
-/* \( ... \), \[ ... \], $$ ... $$ and $ ... $ with their marks; "" for others. */
+/* \( ... \), \[ ... \], $$ ... $$, $ ... $ and \begin ... \end with their marks; "" for others. */
 function formula_at(text, at, missing) {
     if (text[at] === "$") {
         DOLLARS.lastIndex = at;
         return text[at - 1] === "$" || WORD.test(text[at - 1] || "") ? "" : DOLLARS.exec(text)?.[0] || "";
     }
     if (text[at] !== "\\") return "";
+    if (text[at + 1] === "b" && !missing.has("\\end")) {
+        const end = environment_end(text, at);
+        if (end < 0 && text.indexOf("\\end", at) < 0) missing.add("\\end");
+        if (end >= 0) return text.slice(at, end);
+    }
     const close = { "(": "\\)", "[": "\\]" }[text[at + 1]];
     if (!close || missing.has(close)) return "";
     const end = text.indexOf(close, at + 2);
@@ -194,7 +202,7 @@ function struck_at(text, at, missing, depth, links) {
     return { end: end + 2, element: inline(make("del"), text.slice(begin, end), links, depth + 1) };
 }
 
-/* <sub>, <sup> and <kbd> around a few words, and <br>. */
+/* <sub>, <b> and their like around a few words, and <br>. */
 function small_at(text, at, missing, depth, links) {
     SMALL.lastIndex = at;
     const found = SMALL.exec(text);

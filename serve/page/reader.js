@@ -4,9 +4,9 @@
  * is loaded again. */
 const unsent = new Map();
 
-function keep_unsent(text) {
-    if (text) unsent.set(current?.id ?? "", text);
-    else unsent.delete(current?.id ?? "");
+function keep_unsent(text, chat = current) {
+    if (text) unsent.set(chat?.id ?? "", text);
+    else unsent.delete(chat?.id ?? "");
     try {
         sessionStorage.setItem("drey.unsent", JSON.stringify([...unsent]));
     } catch { /* no room, or none at all: it is here as long as the page is */ }
@@ -24,6 +24,7 @@ let next_chat = {}; /* what has been set for a conversation that has not begun *
 function show(chat) {
     current = chat;
     next_chat = {};
+    notice("");
     write_store("drey.current", chat ? chat.id : null);
     by_id("text").value = unsent.get(chat?.id ?? "") ?? "";
     fit_text();
@@ -34,15 +35,15 @@ function show(chat) {
     draw();
 }
 
-function send(text, files) {
-    if (!current) {
-        current = { ...new_chat(), ...next_chat };
+function send(chat, text, files) {
+    if (!chat) {
+        chat = current = { ...new_chat(), ...next_chat };
         next_chat = {};
         write_store("drey.current", current.id);
     }
-    add_node(current, current.leaf, "user", text, files);
-    follows = true;
-    answer_to(current);
+    add_node(chat, chat.leaf, "user", text, files);
+    if (chat === current) follows = true;
+    answer_to(chat);
 }
 
 function retry(node, sampling) {
@@ -143,6 +144,7 @@ function rename(chat, row) {
     });
     box.addEventListener("blur", () => keep(true));
     renaming = box;
+    by_id("chats").state = undefined; /* it is drawn again */
     row.replaceChildren(box);
     box.select();
 }
@@ -252,26 +254,19 @@ function offer_program() {
 function listen() {
     by_id("composer").addEventListener("submit", (event) => {
         event.preventDefault();
-        if (answers.has(current?.id)) {
-            stop_answer(current);
-            return;
-        }
-        const text = by_id("text").value.trim(), files = files_here();
-        if (!text && !files.length) return;
-        by_id("text").value = "";
-        keep_unsent("");
-        keep_files([]);
-        fit_text();
-        send(text, files);
+        if (is_busy(current)) stop_answer(current);
+        else send_message();
     });
     by_id("text").addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
         event.preventDefault();
-        if (!answers.has(current?.id)) by_id("composer").requestSubmit();
+        send_message();
     });
     by_id("text").addEventListener("input", () => {
         fit_text();
         keep_unsent(by_id("text").value);
+        take_back_queued();
+        draw_context();
     });
     document.addEventListener("keydown", (event) => {
         if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
@@ -321,13 +316,15 @@ function listen() {
     setInterval(() => { /* the time that has gone by */
         answers.forEach(save_growing);
         if (answers.size) draw_soon();
-        if ([...shown.values()].some((parts) => parts.elsewhere)) draw_log();
+        if ([...shown.values()].some((parts) => parts.elsewhere)) draw();
         resume_answers(); /* what another page has left unread */
+        send_queued();
     }, 1000);
 }
 
 /* Another page of this browser has changed something. */
 function take_from_other_page({ key }) {
+    if (key === STOP) answers.get(read_store(STOP)?.chat)?.abort.abort();
     const [, kind, id] = KEY.exec(key ?? "") || [];
     const chat = chats.get(id);
     if (!kind) return;
@@ -342,6 +339,7 @@ function take_from_other_page({ key }) {
     const found = read_chats(id).get(id);
     if (found) merge(found);
     draw();
+    send_queued();
 }
 
 function start() {

@@ -7,6 +7,7 @@
  * mark, so that a page that has not heard of it does not bring it back. */
 
 const CHAT = "drey.chat.", NODE = "drey.node.", GONE = "drey.gone.";
+const STOP = "drey.stop"; /* {chat, at}: the page that writes its answer is to stop */
 const KEY = /^drey\.(chat|node|gone)\.([\w-]+)(?:\.[\w-]+)?$/;
 const GONE_MS = 30 * 24 * 3600 * 1000; /* a mark is kept this long */
 const chats = new Map(); /* id -> {id, title, changed, leaf, nodes: {id: message}} */

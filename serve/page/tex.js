@@ -42,7 +42,10 @@ const TEX_TABLES = new Map([["matrix", ["", ""]], ["smallmatrix", ["", ""]], ["p
     ["bmatrix", ["[", "]"]], ["Bmatrix", ["{", "}"]], ["vmatrix", ["|", "|"]], ["Vmatrix", ["‖", "‖"]],
     ["cases", ["{", ""]], ["array", ["", ""]], ["aligned", ["", ""]], ["align", ["", ""]], ["align*", ["", ""]],
     ["split", ["", ""]], ["gathered", ["", ""]], ["gather", ["", ""]], ["gather*", ["", ""]],
-    ["equation", ["", ""]], ["equation*", ["", ""]]]);
+    ["equation", ["", ""]], ["equation*", ["", ""]], ["alignat", ["", ""]], ["alignat*", ["", ""]],
+    ["alignedat", ["", ""]], ["flalign", ["", ""]], ["flalign*", ["", ""]], ["eqnarray", ["", ""]],
+    ["eqnarray*", ["", ""]], ["multline", ["", ""]], ["multline*", ["", ""]], ["dcases", ["{", ""]],
+    ["rcases", ["", "}"]], ["displaymath", ["", ""]], ["math", ["", ""]]]);
 /* Where the letters of an alphabet begin, and those that are elsewhere. */
 const TEX_ALPHABETS = { mathbb: [0x1D538, 0x1D552, 0x1D7D8, "C=ℂ H=ℍ N=ℕ P=ℙ Q=ℚ R=ℝ Z=ℤ"],
     mathcal: [0x1D49C, 0x1D4B6, 0, "B=ℬ E=ℰ F=ℱ H=ℋ I=ℐ L=ℒ M=ℳ R=ℛ e=ℯ g=ℊ o=ℴ"],
@@ -52,6 +55,27 @@ Object.assign(TEX_ALPHABETS, { mathscr: TEX_ALPHABETS.mathcal, boldsymbol: TEX_A
     bm: TEX_ALPHABETS.mathbf });
 const TEX_TEXT = new Set(["text", "textrm", "textbf", "textit", "textsf", "texttt", "mbox", "mathrm",
     "operatorname", "mathit", "operatorname*"]);
+
+/* Where a formula that is between \begin{name} and \end{name} ends; -1: `at` begins none, or it has
+ * no end before an empty line. */
+const BEGIN = /\\begin\{([a-zA-Z]+\*?)\}/y;
+function environment_end(text, at) {
+    BEGIN.lastIndex = at;
+    const found = BEGIN.exec(text);
+    if (!found) return -1;
+    const begin = found[0], end = begin.replace("begin", "end");
+    const blank = /\n[ \t]*(\n|$)/g;
+    blank.lastIndex = at;
+    const last = blank.exec(text)?.index ?? text.length;
+    for (let open = 1, from = at + begin.length; ;) {
+        const close = text.indexOf(end, from), inner = text.indexOf(begin, from);
+        if (close < 0 || close > last) return -1;
+        const opens = inner >= 0 && inner < close;
+        from = opens ? inner + begin.length : close + end.length;
+        open += opens ? 1 : -1;
+        if (!open) return from;
+    }
+}
 
 function math(tag, properties = {}, ...children) {
     const element = document.createElementNS(MATHML, tag);
@@ -196,6 +220,10 @@ function read_command(reader, name) {
     if (TEX_LIMITS.has(name)) return limits_of(math("mi", {}, name), reader.display);
     if (TEX_SPACES.has(name)) return math("mspace", { width: `${TEX_SPACES.get(name)}em` });
     if (TEX_NOTHING.has(name)) return null;
+    if (name === "label") {
+        read_text(reader);
+        return null;
+    }
     if (TEX_TEXT.has(name)) return math(/^(mathrm|mathit|op)/.test(name) ? "mi" : "mtext",
         name === "mathit" ? {} : { mathvariant: "normal" }, read_text(reader).replace(/^ | $/g, "\u00A0"));
     if (TEX_ACCENTS.has(name)) return math("mover", { accent: "true" }, read_argument(reader),
@@ -274,8 +302,9 @@ function read_table(reader) {
     const name = read_text(reader), fences = TEX_TABLES.get(name);
     if (!fences) throw `${name} is not known`;
     const columns = name === "array" ? read_text(reader).replace(/[^lcr]/g, "") : "";
-    const is_left = (i) => columns ? columns[i] === "l" : name === "cases";
-    const sides = /^(align|split)/.test(name) ? (i) => i % 2 ? "left" : "right"
+    if (/^align(ed)?at/.test(name)) read_text(reader); /* how many columns */
+    const is_left = (i) => columns ? columns[i] === "l" : /cases$/.test(name);
+    const sides = /^(align|split|flalign)/.test(name) ? (i) => i % 2 ? "left" : "right"
         : (i) => columns[i] === "r" ? "right" : is_left(i) ? "left" : "centre";
     const rows = [[]];
     for (;;) {
@@ -283,12 +312,22 @@ function read_table(reader) {
         rows.at(-1).push(math("mtd", { class: sides(rows.at(-1).length) }, ...cell));
         const word = next_word(reader);
         if (word === "\\end") break;
-        if (word === "\\\\") rows.push([]);
+        if (word === "\\\\") {
+            skip_distance(reader);
+            rows.push([]);
+        }
     }
     if (read_text(reader) !== name) throw "another end";
     if (rows.length > 1 && rows.at(-1).length === 1 && !rows.at(-1)[0].childNodes.length) rows.pop();
-    const display = /^(align|split|gather|equation|cases)/.test(name) ? { displaystyle: name !== "cases" } : {};
+    const display = /^(align|split|gather|equation|flalign|eqnarray|multline|display|.*cases)/.test(name)
+        ? { displaystyle: !/^r?cases/.test(name) } : {};
     const table = math("mtable", display, ...rows.map((cells) => math("mtr", {}, ...cells)));
     const [open, close] = fences;
-    return open ? math("mrow", {}, fence(open), table, fence(close)) : table;
+    return open || close ? math("mrow", {}, fence(open), table, fence(close)) : table;
+}
+
+/* [2pt] after the end of a row. */
+function skip_distance(reader) {
+    if (peek(reader) !== "[" || !/^-?\d/.test(reader.words[reader.at + 1])) return;
+    while (next_word(reader) !== "]");
 }

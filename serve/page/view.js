@@ -9,7 +9,8 @@ function draw() {
     draw_strip();
     by_id("title").textContent = current?.title || "New conversation";
     document.title = current?.title ? `${current.title} – drey` : "drey";
-    const busy = answers.has(current?.id);
+    const busy = is_busy(current);
+    draw_queued();
     set_icon(by_id("send"), busy ? "stop" : "send", busy ? "Stop" : "Send");
     by_id("export-one").hidden = !current?.leaf;
     draw_models();
@@ -22,6 +23,9 @@ function draw_list() {
     const sorted = [...chats.values()].filter((chat) => !wanted || has_words(chat, wanted))
         .sort((a, b) => b.changed - a.changed);
     by_id("none").hidden = !wanted || sorted.length > 0;
+    const state = JSON.stringify(sorted.map((chat) => [chat.id, chat.title, chat === current, is_busy(chat)]));
+    if (by_id("chats").state === state) return; /* a name that has the focus stays */
+    by_id("chats").state = state;
     by_id("chats").replaceChildren(...sorted.map((chat) => {
         const title = chat.title || "Untitled";
         const tool = (sign, does, click) =>
@@ -30,7 +34,7 @@ function draw_list() {
             dir: "auto",
             "aria-current": chat === current ? "true" : undefined, click: () => show(chat) });
         const row = make("li", { class: (chat === current ? "current " : "") +
-            (answers.has(chat.id) ? "busy" : "") }, name,
+            (is_busy(chat) ? "busy" : "") }, name,
             tool("edit", "Rename", () => rename(chat, row)),
             tool("delete", "Delete", () => remove(chat)));
         return row;
@@ -87,7 +91,7 @@ function draw_message(node, parts) {
     parts.problem.hidden = !node.end || Boolean(answer);
     parts.problem.textContent = elsewhere ? "Being written in another page." : node.end || "";
     parts.problem.classList.toggle("calm",
-        elsewhere || [ENDS.stopped, ENDS.length].includes(node.end));
+        elsewhere || is_calm(node.end));
     parts.elsewhere = elsewhere;
     draw_tools(node, parts, answer);
     draw_status(parts.status, answer);

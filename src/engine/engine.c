@@ -1,6 +1,7 @@
 /* Opening and closing an engine: options, inputs, plan, memory, threads, in this order. */
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +374,7 @@ void drey_engine_close(drey_engine **engine)
 {
     if (!engine || !*engine)
         return;
+    assert((*engine)->n_sessions == 0);
     engine_release(*engine);
     free(*engine);
     *engine = NULL;

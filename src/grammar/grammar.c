@@ -192,6 +192,7 @@ void grammar_close(drey_grammar **g)
 {
     if (!g || !*g)
         return;
+    assert(!(*g)->in_use);
     arena_free(&(*g)->memory);
     free(*g);
     *g = NULL;

@@ -66,7 +66,9 @@ class Turn:
         self.out.put(None)
 
     def refuse(self, status, message, *headers):
-        body = json.dumps({"error": {"code": status, "message": message, "type": "x"}})
+        """message: a sentence, or the whole error."""
+        error = message if isinstance(message, dict) else {"code": status, "message": message, "type": "x"}
+        body = json.dumps({"error": error})
         self.out.put("\r\n".join([f"HTTP/1.1 {status} x", *headers, "Content-Type: application/json",
                                   f"Content-Length: {len(body)}", "Connection: close", "", body]))
         self.out.put(None)
@@ -299,6 +301,8 @@ safe, [not](javascript:alert(1)), https://example.org/, https://example.org/x.
         })(box)""")
         assert got == wanted, (text, got, wanted)
     for hostile in "[a][" * 9000, "[x]: " * 9000, "[" * 3000 + "](https://e.org)", "- > " * 9000, "> a\nb\n" * 9000, "[a\n" * 9000 + "]: https://e.org", \
+            "<details>" * 9000, "<details>\n" * 9000, "</details>" * 9000, "<details>\n" * 3000 + "</details>\n" * 3000, \
+            "\\begin{a}" * 9000, "\\begin{align}\n" * 9000, "\\begin{align}\n" * 2000 + "\\end{align}\n" * 2000, \
             "$$\n" * 9000, "\t- " * 9000, "<a@" * 9000, "[^a]: b\n" * 5000 + "[^a]" * 5000, "[x]: https://e.org\n" * 3000 + "[" * 3000, "1. " * 9000:
         assert browser.js("(draw_markdown(document.createElement('div'), %s), true)" % json.dumps(hostile + "\nx"))
     for hostile in "*" * 20000, "\\(" * 20000, "$$" * 20000, "<sub>" * 9000, "[" * 20000, "`" * 20000 + " x", "> " * 20000, "- " * 20000, "a_" * 20000, \
@@ -335,6 +339,13 @@ def test_formulas(browser, stub):
     turn.say("So \\(\\frac{a}{b}\\) and \\(a\\), $5 and $6.\n\n$$\\sum_{i=1}^n i$$")
     turn.end()
     browser.wait("idle() && document.querySelectorAll('math').length === 3")
+    # Columns of equations meet at their signs.
+    turn = ask(browser, stub, "Lines?").begin()
+    turn.say("\\begin{align}\nx &= 1 \\\\\nx + y + z &= 2\n\\end{align}")
+    turn.end()
+    browser.wait("idle() && document.querySelectorAll('math').length === 4")
+    ends = browser.js("[...document.querySelectorAll('mtr')].map((row) => row.firstChild.lastChild.getBoundingClientRect().right)")
+    assert abs(ends[0] - ends[1]) < 1, ends
     heights = browser.js("[...document.querySelectorAll('math')].map((x) => x.getBoundingClientRect().height)")
     assert heights[0] > 1.3 * heights[1] and heights[2] > heights[1], heights
 
@@ -520,6 +531,47 @@ def test_models(browser, stub):
     stub.models = one
 
 
+def test_queue(browser, stub):
+    """Enter while an answer is written: the message goes when that has ended, in its own
+    conversation, and stays in its box if the answer was stopped."""
+    fresh(browser, stub.url)
+    waits, typed = "!document.getElementById('queued').hidden", "document.getElementById('text').value"
+    turn = ask(browser, stub, "A?").begin()
+    turn.say("a")
+    is_solid(browser, "a")
+    browser.press("Enter")
+    assert not browser.js(waits)  # nothing is typed
+    browser.write("B?")
+    browser.press("Enter")
+    assert browser.js(waits) and browser.js(typed) == "B?" and not unnamed(browser)
+    browser.js("document.querySelector('#queued button').click()")
+    assert not browser.js(waits) and browser.js("document.activeElement.id") == "text"
+    browser.press("Enter")
+    browser.js("document.getElementById('new').click()")
+    assert not browser.js(waits) and browser.js(typed) == ""
+    turn.say(".")
+    turn.end()
+    turn = stub.turn().begin()  # it goes also where its conversation is not shown
+    assert messages(turn) == [("user", "A?"), ("assistant", "a."), ("user", "B?")], messages(turn)
+    assert browser.js("current") is None
+    browser.js("document.querySelector('#chats .name').click()")
+    assert browser.js(typed) == ""
+    turn.say("b")
+    is_solid(browser, "b")
+    browser.js("document.getElementById('text').focus()")
+    browser.write("C?")
+    browser.press("Enter")
+    browser.js("document.getElementById('send').click()")  # which stops
+    assert turn.gone.wait(chromium.PATIENCE_S)
+    browser.wait("idle() && /your message was not sent/.test(document.getElementById('notice').textContent)")
+    assert browser.js(typed) == "C?" and browser.js("path_of(current).length") == 4
+    browser.press("Enter")
+    turn = stub.turn().begin()
+    assert messages(turn)[-1] == ("user", "C?")
+    turn.end()
+    browser.wait("idle()")
+
+
 def test_edit_and_retry(browser, stub):
     fresh(browser, stub.url)
     for question, answer in ("A?", "a."), ("B?", "b."):
@@ -690,20 +742,35 @@ def test_two_pages(browser, stub):
     browser.js("Date.now = ((now) => () => now() + 1e6)(Date.now)")
     browser.wait(f"{ends} === 'The answer was cut short.' && tool('Continue', 'assistant').isConnected")
     load(browser, stub.url)
-    two = ask(browser, stub, "Second?").begin()
-    one.say("two, ")
-    browser.session = first
-    is_solid(browser, "One, two,")
-    browser.js("answers.get(current.id).saved = -1e9")
-    one.say("three.")
-    is_solid(browser, "One, two, three.")
+    browser.wait("!idle() && tool('Copy', 'assistant') === undefined")
+    # A message waits there until the answer is whole; what is typed takes it back.
+    browser.js("document.getElementById('text').focus()")
+    browser.write("Second")
+    waits = "!document.getElementById('queued').hidden"
+    browser.press("Enter")
+    assert browser.js(waits) and "sent when the answer has ended" in browser.js("document.getElementById('queued').textContent")
+    browser.write("?")
+    assert not browser.js(waits)
+    browser.press("Enter")
+    assert browser.js(waits) and browser.js("document.getElementById('text').value") == "Second?"
+    for text, session in ("two, ", first), ("three.", second):
+        one.say(text)
+        browser.session = first
+        browser.wait(f"solid_now().endsWith({json.dumps(text.strip())})")
+        browser.js("answers.get(current.id).saved = -1e9")
+        browser.session = session
+        browser.wait("!idle() && solid_now().startsWith('One, two,')")
+    assert browser.js(waits) and stub.turns.empty()
+    one.say(" Four.")
+    one.end()
+    two = stub.turn().begin()
+    assert messages(two) == [("user", "First?"), ("assistant", "One, two, three. Four."), ("user", "Second?")], messages(two)
+    assert not browser.js(waits) and browser.js("document.getElementById('text').value") == ""
+    browser.session = first  # where nothing was typed, the message appears
+    browser.wait("path_of(current).length === 4 && !idle()")
     browser.session = second
     two.say("Its answer.")
     two.end()
-    browser.wait("idle() && Object.values(current.nodes).some(({ text }) => text === 'One, two, three.')")
-    browser.session = first
-    one.say(" Four.")
-    one.end()
     browser.wait("idle() && path_of(current).length === 4")
     texts = "Object.values(current.nodes).map(({ text }) => text)"
     wanted = ["First?", "One, two, three. Four.", "Second?", "Its answer."]
@@ -715,8 +782,50 @@ def test_two_pages(browser, stub):
         load(browser, stub.url)
         assert browser.js(texts) == wanted, browser.js(texts)
         assert browser.js("path_of(current).length") == 4
+    # The other page can stop it, and then nothing that waits is sent.
+    browser.session = first
+    turn = ask(browser, stub, "Stop?").begin()
+    turn.say("On and ")
+    is_solid(browser, "On and")
+    browser.js("save_answers()")
+    browser.session = second
+    browser.wait("!idle() && solid_now() === 'On and'")
+    browser.js("document.getElementById('text').focus()")
+    browser.write("Not sent.")
+    browser.press("Enter")
+    assert browser.js(waits)
+    browser.press("Escape")
+    assert turn.gone.wait(chromium.PATIENCE_S), "the other page did not stop"
+    browser.wait("idle() && /your message was not sent/.test(document.getElementById('notice').textContent)")
+    assert browser.js("document.getElementById('text').value") == "Not sent." and not browser.js(waits)
+    browser.js("keep_unsent(document.getElementById('text').value = '')")
+    # A page that is left in the middle hands its answer over: it comes whole into what waits.
+    stub.keeps_streams = True
     browser.session = first
     turn = ask(browser, stub, "Third?").begin()
+    turn.say("Half ")
+    is_solid(browser, "Half")
+    browser.js("save_answers()")
+    browser.session = second
+    browser.wait("!idle() && solid_now() === 'Half'")
+    browser.js("document.getElementById('text').focus()")
+    browser.write("Fourth?")
+    browser.press("Enter")
+    assert browser.js(waits)
+    browser.session = first
+    browser.call("Page.navigate", url="about:blank")
+    again = stub.turn().begin_rest()
+    again.say("and half.")
+    again.end()
+    fourth = stub.turn().begin()
+    assert messages(fourth)[-2:] == [("assistant", "Half and half."), ("user", "Fourth?")], messages(fourth)
+    fourth.end()
+    stub.keeps_streams = False
+    browser.session = second
+    browser.wait("idle()")
+    browser.session = first
+    load(browser, stub.url)
+    turn = ask(browser, stub, "Fifth?").begin()
     turn.say("Never ")
     is_solid(browser, "Never")
     browser.session = second
@@ -899,6 +1008,48 @@ def test_context(browser, stub):
     browser.wait(f"{used} === '47 of 4096'")
     browser.js("document.getElementById('new').click()")
     browser.wait(f"{used} === '– of 4096'")
+    # Before it is refused that is said: of what the server has not counted, and of what is typed.
+    full = "document.getElementById('full')"
+    browser.js("document.getElementById('text').focus()")
+    browser.write("word " * 3000)
+    browser.wait(f"{used} === '≈3750 of 4096' && /^The context is nearly full: about 3750 of 4096/.test({full}.textContent)")
+    browser.write("word " * 1000)
+    browser.wait(f"{used} === '≈5000 of 4096' && !{full}.hidden")
+    said = browser.js(f"{full}.textContent")
+    assert said.startswith("This conversation has about 5000 tokens, and the context has room for 4096") and \
+        "Edit an earlier message" in said and "begin a new conversation" in said, said
+    browser.press("Enter")
+    refusal = {"code": 400, "message": "The prompt is too long.", "type": "exceed_context_size_error",
+               "n_prompt_tokens": 5123, "n_ctx": 4096}
+    stub.turn().refuse(400, refusal)
+    problem = "[...document.querySelectorAll('.problem')].at(-1).textContent"
+    browser.wait(f"idle() && {problem}.startsWith('This conversation has 5123 tokens, and the context has room for 4096')")
+    assert browser.js(f"{full}.hidden") and browser.js(used) == "5123 of 4096"
+    load(browser, stub.url)
+    browser.wait(f"{used} === '5123 of 4096'")
+    browser.js("document.getElementById('text').focus()")
+    browser.write("word")
+    browser.wait(f"{used} === '≈5124 of 4096'")
+    browser.js("keep_unsent(document.getElementById('text').value = '')")
+    put = {"format": "drey-conversations", "conversations": [{"id": "long", "nodes": {
+        "a": {"id": "a", "parent": None, "role": "user", "text": "word " * 4000}}}]}
+    browser.js("import_chats(new File([%s], 'f.json'))" % json.dumps(json.dumps(put)))
+    browser.wait("/^Imported 1 conversation/.test(document.getElementById('notice').textContent)")
+    browser.js("[...document.querySelectorAll('#chats .name')].find((b) => chats.get('long').title.startsWith(b.textContent.slice(0, 9)) "
+               "&& b.textContent.length > 150).click()")
+    browser.wait(f"current.id === 'long' && {used} === '≈5000 of 4096' && !{full}.hidden")
+    assert browser.js("document.getElementById('notice').textContent") == ""  # of what was shown before
+    # Which of both has cut an answer.
+    for settings, tokens, words in (("{ max_tokens: 7 }", 7, "7 tokens, as many as the settings allow."),
+                                    ("{}", 9, "9 tokens, as many as the server allows."),
+                                    ("{}", 4056, "the context is full, with 4096 tokens.")):
+        browser.js(f"settings = {settings}; document.getElementById('new').click()")
+        turn = ask(browser, stub, "Cut?").begin()
+        turn.say("Cu")
+        turn.end(tokens, finish="length")
+        browser.wait(f"idle() && {problem}.includes({json.dumps(words)})", words)
+        assert browser.js("[...document.querySelectorAll('.problem')].at(-1).matches('.calm')")
+    browser.js("settings = {}")
 
 
 def test_files(browser, stub):
@@ -917,7 +1068,7 @@ def test_files(browser, stub):
     browser.wait(f"{chips} === 'a.py13 B'")
     files("DragEvent('drop', { dataTransfer: data, cancelable: true })", ("b.txt", "two"), ("c.bin", "a\0b"), ("long", "x" * 17000))
     browser.wait(f"{chips} === 'a.py13 B,b.txt3 B' && /^c.bin is no text file/.test({notice})")
-    assert "long is too long: it has 16.6 KB, and the context has room for about 16.0 KB." in browser.js(notice)
+    assert "long is too long: it has 16.6 KB, and the context has room for about 15.9 KB." in browser.js(notice)
     browser.js("attach([new File([new Uint8Array([255, 254, 65])], 'd')])")
     browser.wait(f"/^d is no text file/.test({notice})")
     browser.js("document.querySelector('[aria-label=\"Remove b.txt\"]').click()")
@@ -1189,7 +1340,7 @@ def main():
             _, headers, page = server.wait_ready().request("GET", "/")
             stub = Stub(page, headers["Content-Security-Policy"])
             browser = chromium.Browser(folder)
-            for test in test_provisional, test_markdown, test_formulas, test_colours, test_reasoning, test_stop, test_resume, test_models, test_edit_and_retry, test_errors, \
+            for test in test_provisional, test_markdown, test_formulas, test_colours, test_reasoning, test_stop, test_resume, test_models, test_queue, test_edit_and_retry, test_errors, \
                     test_same_answer, test_slow_passes, test_directions, test_two_pages, test_no_storage, \
                     test_full_storage, test_keeping, test_start, test_context, \
                     test_files, test_settings, test_likely:

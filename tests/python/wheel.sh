@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python package: made, installed into a new environment, and tried on toys (try_wheel.py).
+# The Python package: made, installed into a new environment, and tried on toys (try_wheel.py,
+# try_closing.py).
 #   wheel.sh BUILD_DIR DREY MAKE_TOY
 set -euo pipefail
 usage="usage: wheel.sh BUILD_DIR DREY MAKE_TOY"
@@ -29,3 +30,5 @@ size=$(stat -c %s "$wheel")
 "$make_toy" "$tmp/draft.gguf" 2
 cd "$tmp" # the package that is installed, not the sources
 "$tmp/env/bin/python" -B "$OLDPWD/tests/python/try_wheel.py" "$drey" "$tmp"
+# Memory that is used after it was freed is seen.
+MALLOC_PERTURB_=165 "$tmp/env/bin/python" -B "$OLDPWD/tests/python/try_closing.py" "$tmp"

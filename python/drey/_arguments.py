@@ -1,0 +1,74 @@
+"""What Python programs give, as the library takes it; UsageError: it cannot be."""
+import json
+import os
+from typing import Any, Sequence
+
+from ._errors import UsageError
+from ._library import ffi
+
+
+def encoded(text: Any, what: str) -> bytes:
+    """UTF-8. `what` is the name for messages."""
+    if not isinstance(text, str):
+        raise UsageError("%s is a text, not %.60r" % (what, text))
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("%s has half a character (U+%04X) at place %d" % (
+            what, ord(text[error.start]), error.start)) from None
+
+
+def terminated(text: Any, what: str) -> bytes:
+    """UTF-8 for a function to which a NUL is the end."""
+    data = encoded(text, what)
+    if b"\0" in data:
+        raise UsageError("%s has a NUL, where it would end: %.60r" % (what, text))
+    return data
+
+
+def path(name: Any, what: str) -> bytes:
+    """A file's name."""
+    try:
+        data = os.fsencode(name)
+    except TypeError:
+        raise UsageError("%s is a file's name, not %.60r" % (what, name)) from None
+    if b"\0" in data:
+        raise UsageError("%s has a NUL, which no file's name has: %.60r" % (what, name))
+    return data
+
+
+def numbers(kind: str, value: Any, what: str) -> Any:
+    """New memory of a kind, as "int32_t *" or "int32_t[]", with whole numbers in it. `what` says what
+    they are."""
+    try:
+        return ffi.new(kind, list(value) if kind.endswith("[]") else value)
+    except (TypeError, OverflowError):
+        raise UsageError("%s, not %.60r" % (what, value)) from None
+
+
+def messages_json(messages: Any) -> bytes:
+    """A conversation, in which the content of a message may be a list of parts, as in OpenAI's
+    interface: texts, which are put together with a newline between them."""
+    if isinstance(messages, (str, bytes, dict)) or not all(isinstance(m, dict) for m in _listed(messages)):
+        raise UsageError('messages are a list of {"role": ..., "content": ...}, not %.60r' % (messages,))
+    return as_json([{**m, "content": _joined(m["content"])} if isinstance(m.get("content"), (list, tuple)) else m
+                    for m in messages], "messages")
+
+
+def _listed(messages: Any) -> Sequence[Any]:
+    return messages if isinstance(messages, (list, tuple)) else [None]
+
+
+def _joined(parts: Sequence[Any]) -> str:
+    for part in parts:
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            raise UsageError('parts of a message are {"type": "text", "text": ...}: models here read nothing else; '
+                             "not %.60r" % (part,))
+    return "\n".join(part["text"] for part in parts)
+
+
+def as_json(value: Any, what: str) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError("%s cannot be written as JSON: %s" % (what, error)) from None

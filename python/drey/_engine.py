@@ -1,0 +1,35 @@
+"""A model's files with an engine: what models, sessions and grammars use together."""
+import threading
+from typing import Any
+
+from ._errors import check, new_error
+from ._held import Held, Turns
+from ._library import ffi, lib
+from ._options import Opened
+
+
+class Engine(Held):
+    """Options as for Model."""
+    _name = "model"
+
+    def __init__(self, target: str, **options: Any) -> None:
+        self.turns = Turns()
+        self.opening_grammars = threading.RLock()  # one at a time: the first sorts the vocabulary
+        self.opened = Opened(target, **options)
+        self.engine = ffi.new("drey_engine **")
+        super().__init__()
+        err = new_error()
+        try:
+            with self._using():
+                check(lib.drey_engine_open(self.engine, self.opened.options, err), err)
+        except BaseException:
+            self._shut()
+            raise
+
+    def _free(self) -> None:
+        lib.drey_engine_close(self.engine)
+        self.opened.close()
+
+    @property
+    def target(self) -> Any:
+        return self.opened.target
