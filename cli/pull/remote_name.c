@@ -1,0 +1,91 @@
+/* Names of files on a hub: see remote_name.h. */
+#include "cli/pull/remote_name.h"
+
+#include "common/utf8.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NAME_BYTES = 240, MOST_PATH_BYTES = 2048 };
+
+/* Characters that steer a terminal, or turn the text around them to the left. */
+static bool is_hidden(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 ||
+           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* What keeps a part of a path on a hub from being a file's name here; NULL: nothing. */
+static const char *fault_of_part(const char *part, size_t n)
+{
+    if (n == 0)
+        return "a part of its path is empty";
+    if (n <= 2 && strncmp(part, "..", n) == 0)
+        return "its path has a part that is . or ..";
+    if (n > MOST_NAME_BYTES)
+        return "it is too long";
+    for (size_t i = 0; i < n;) {
+        int length = utf8_length((const uint8_t *)part + i, n - i);
+        if (length <= 0)
+            return "it is no UTF-8";
+        if (is_hidden(utf8_code_point((const uint8_t *)part + i, length)))
+            return "it has control characters";
+        if (strchr("?#\\", part[i]))
+            return "it has a ?, a # or a backslash";
+        i += (size_t)length;
+    }
+    return NULL;
+}
+
+const char *remote_name_fault(const char *path)
+{
+    if (strlen(path) > MOST_PATH_BYTES)
+        return "it is too long";
+    for (const char *part = path;; part++) {
+        size_t n = strcspn(part, "/");
+        const char *fault = fault_of_part(part, n);
+        part += n;
+        if (fault || !*part)
+            return fault;
+    }
+}
+
+char *remote_name_encode(const char *text, const char *plain)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *out = malloc(3 * strlen(text) + 1), *to = out;
+    for (const char *at = text; out && *at; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (isalnum(c) || strchr(plain, c)) {
+            *to++ = (char)c;
+        } else {
+            *to++ = '%';
+            *to++ = digits[c >> 4];
+            *to++ = digits[c & 15];
+        }
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+static int digit_of(char c)
+{
+    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, tolower(c)) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool remote_name_decode(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++) {
+        int high = *at == '%' ? digit_of(at[1]) : -1, low = high < 0 ? -1 : digit_of(at[2]);
+        *to = low < 0 ? *at : (char)(high << 4 | low);
+        if (!*to++)
+            return false;
+        at += low < 0 ? 0 : 2;
+    }
+    *to = '\0';
+    return true;
+}
