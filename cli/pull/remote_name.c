@@ -9,13 +9,6 @@
 
 enum { MOST_NAME_BYTES = 240, MOST_PATH_BYTES = 2048 };
 
-/* Characters that steer a terminal, or turn the text around them to the left. */
-static bool is_hidden(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 ||
-           (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 /* What keeps a part of a path on a hub from being a file's name here; NULL: nothing. */
 static const char *fault_of_part(const char *part, size_t n)
 {
@@ -26,14 +19,13 @@ static const char *fault_of_part(const char *part, size_t n)
     if (n > MOST_NAME_BYTES)
         return "it is too long";
     for (size_t i = 0; i < n;) {
-        int length = utf8_length((const uint8_t *)part + i, n - i);
-        if (length <= 0)
-            return "it is no UTF-8";
-        if (is_hidden(utf8_code_point((const uint8_t *)part + i, length)))
-            return "it has control characters";
+        bool plain;
+        size_t length = utf8_look(part + i, n - i, &plain);
+        if (!plain)
+            return "it has control characters or is no UTF-8";
         if (strchr("?#\\", part[i]))
             return "it has a ?, a # or a backslash";
-        i += (size_t)length;
+        i += length;
     }
     return NULL;
 }
