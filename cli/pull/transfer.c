@@ -191,6 +191,14 @@ static drey_status read_head(request *r, remote_file *file, drey_error *err)
     return DREY_OK;
 }
 
+/* Two versions of a file that are both known. A weak ETag differs by its mark alone. */
+static bool differ(const char *a, const char *b)
+{
+    a += strncmp(a, "W/", 2) == 0 ? 2 : 0;
+    b += strncmp(b, "W/", 2) == 0 ? 2 : 0;
+    return *a && *b && strcmp(a, b) != 0;
+}
+
 /* Before the body, or at the end of a reply without one. */
 static drey_status take_head(request *r, drey_error *err)
 {
@@ -204,7 +212,7 @@ static drey_status take_head(request *r, drey_error *err)
         r->is_enough = !file.in_parts;
     } else {
         if ((file.n_bytes && file.n_bytes != r->file.n_bytes) ||
-            (*r->file.version && *file.version && strcmp(file.version, r->file.version) != 0))
+            differ(file.version, r->file.version))
             FAIL(err, DREY_ERR_IO, "%.200s: the file on the server has just changed; try again",
                  r->url);
         if (!file.in_parts)
@@ -334,7 +342,8 @@ static drey_status take_text(const transfer *t, const char *url, new_file *to, c
 
 drey_status transfer_text(const transfer *t, const char *url, char **text, drey_error *err)
 {
-    new_file to = {.fd = memfd_create("list", MFD_CLOEXEC)};
+    char name[] = "the list";
+    new_file to = {.fd = memfd_create("list", MFD_CLOEXEC), .path = name};
     *text = NULL;
     if (to.fd < 0)
         FAIL(err, DREY_ERR_MEMORY, "no memory to read %.200s: %s", url, strerror(errno));

@@ -42,7 +42,7 @@ until_there() { # FILE
 }
 interrupted() { # leaves a part, and is ended by Ctrl-C
     local code=0 pull
-    faults stall
+    faults stall=60
     env --default-signal=INT "$drey" pull some/toy-GGUF >"$tmp/out" 2>"$tmp/err" &
     pull=$!
     until_there "$here.part"
@@ -93,7 +93,7 @@ ends 1 "$drey" pull some/toy-GGUF -q # the header is not asked for twice
 faults
 ends 0 "$drey" pull some/toy-GGUF -q
 pulled "a server that is busy"
-faults stall
+faults stall=60
 ends 1 "$drey" pull some/toy-GGUF -q --timeout 1
 nothing "a server that stands still"
 rm "$here".*
@@ -166,13 +166,12 @@ pulled "a hub with a slash at its end"
 mkdir "$tmp/victim"
 echo precious >"$tmp/victim/big-Q4_K_M.gguf"
 for name in 'real.gguf%3f{../victim/big}/%231-Q4_K_M.gguf' '../victim/big-Q4_K_M.gguf' '/etc/x-Q4_K_M.gguf' \
-    'a//b.gguf' './b.gguf' 'a%5cb.gguf' 'a%1b]0;b.gguf' 'a%0ab.gguf' 'a%c2%9b2Jb.gguf' 'a%e2%80%aefugg.gguf' \
-    "$(printf 'a%.0s' {1..250}).gguf" 'a%23b.gguf' 'a%3fb.gguf'; do
+    'a//b.gguf' 'a%5cb.gguf' 'a%1b]0;b.gguf' 'a%c2%9b2Jb.gguf' 'a%e2%80%aefugg.gguf' 'a%23b.gguf' 'a%3fb.gguf'; do
     faults "name=$name"
-    for more in --dry-run --force; do
-        refused 1 "which is not downloaded" "$drey" pull some/toy-GGUF -q $more
-    done
+    refused 1 "which is not downloaded" "$drey" pull some/toy-GGUF -q --force
 done
+faults 'name=real.gguf%3f{../victim/big}/%231-Q4_K_M.gguf'
+refused 1 "which is not downloaded" "$drey" pull some/toy-GGUF -q --dry-run
 [ "$(cat "$tmp/victim/big-Q4_K_M.gguf")" = precious ] || wrong "another file was written"
 [ -z "$(ls -A "$models")" ] || wrong "names that are refused left $(ls -A "$models")"
 refused 2 "cannot be downloaded" "$drey" pull some/toy-GGUF/../x.gguf -q
@@ -201,6 +200,10 @@ for fault in endless "endless nolength" "endless noparts nolength" "endless nopa
     faults "$fault"
     : >"$hub/log"
     refused 1 "more than the .* bytes that were expected" "$drey" pull some/toy-GGUF -q
+    for _ in $(seq 100); do # until the hub has noticed
+        grep -q "too many" "$hub/log" && break
+        sleep 0.1
+    done
     grep -qE "^([0-9]|[12][0-9]) MiB too many" "$hub/log" || wrong "$fault: $(cat "$hub/log")"
     [ -z "$(ls -A "$models")" ] || wrong "$fault left $(ls -A "$models")"
 done
@@ -221,7 +224,7 @@ nothing "a file that changes"
 rm -f "$here".*
 
 # 10. One process writes a file; what it starts ends with it; what it leaves is swept.
-faults stall
+faults stall=60
 "$drey" pull some/toy-GGUF -q 2>"$tmp/err1" &
 first=$!
 until_there "$here.part"
@@ -232,11 +235,14 @@ curl=$(cat "/proc/$first/task/$first/children")
 [ -n "$curl" ] || wrong "no curl was started"
 kill -KILL $first
 wait $first || true
-for _ in $(seq 20); do
-    [ -e "/proc/${curl% }" ] || break
+lives() { # PID: it may have ended and not been waited for
+    grep -qs "^State:.[^ZX]" "/proc/$1/status"
+}
+for _ in $(seq 100); do
+    lives "${curl% }" || break
     sleep 0.1
 done
-[ ! -e "/proc/${curl% }" ] || wrong "curl lives on"
+! lives "${curl% }" || wrong "curl lives on"
 [ -s "$here.part" ] || wrong "what had come is lost"
 mkdir "$models/.headers-locked"
 exec 9<"$models/.headers-locked" # as another process does

@@ -10,7 +10,7 @@ path. FOLDER/faults has words, read for each request:
     tries=N     the next N requests for files are answered with 503
     noparts     parts of files are not given
     nothead     only parts that do not begin at 0 are refused
-    stall       nothing comes after a file's first 1,000 bytes
+    stall=S     nothing comes for S seconds after a file's first 1,000 bytes
     wrongsum    the list has another sum
     private     only with the token "secret"
     nolength    no length is said, neither of a file nor of a part
@@ -134,7 +134,7 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if whole and "stall" in f:
             self.wfile.write(body[:max(1000 - first, 0)])
             self.wfile.flush()
-            time.sleep(8)
+            time.sleep(float(f["stall"]))
             self.close_connection = True
             return None
         if whole and "cut" in f and len(body) > int(f["cut"]):
