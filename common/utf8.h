@@ -43,8 +43,8 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
     return code;
 }
 
-/* Whether a character steers a terminal or turns the text around it to the left: control characters,
- * separators of lines, and marks of direction. None of them belongs into a name. */
+/* Returns whether a character steers a terminal or turns the text around it to the left: control
+ * characters, separators of lines, and marks of direction. None of them belongs into a name. */
 static inline bool utf8_is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
@@ -61,8 +61,8 @@ static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
     return length;
 }
 
-/* The bytes of the character at text[0..n), n > 0, or of its broken part. *plain: it is whole, and no
- * control character as above. */
+/* Returns the bytes of the character at text[0..n), n > 0, or of its broken part. *plain: it is
+ * whole, and no control character as above. */
 static inline size_t utf8_look(const char *text, size_t n, bool *plain)
 {
     const uint8_t *p = (const uint8_t *)text;

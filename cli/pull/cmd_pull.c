@@ -105,7 +105,7 @@ static drey_status name_files(pulling *p, drey_error *err)
     return DREY_OK;
 }
 
-/* A part without a byte is of no use. */
+/* Closes and unlocks the part; one without a byte is of no use. */
 static void close_part(pulled *f)
 {
     struct stat s;
@@ -233,7 +233,8 @@ static uint64_t usable_bytes(const pulled *f)
     return good ? n : 0;
 }
 
-/* Both are on the disk before a byte of the file comes: after a power failure it is continued. */
+/* Empties the part and says of which file it is, on the disk before a byte comes: after a power
+ * failure it is continued. */
 static drey_status begin_part(const pulled *f, drey_error *err)
 {
     char of[256];
@@ -245,7 +246,7 @@ static drey_status begin_part(const pulled *f, drey_error *err)
     return DREY_OK;
 }
 
-/* The file is here, whole. */
+/* Returns whether the file is here, whole. */
 static bool is_here(const pulling *p, const pulled *f)
 {
     uint64_t n;
@@ -289,6 +290,8 @@ static drey_status look_around(pulling *p, drey_error *err)
     for (int32_t i = 0; i < p->found.n; i++) {
         pulled *f = &p->files[i];
         f->is_here = is_here(p, f);
+        if (f->is_here && access(f->part, F_OK) != 0)
+            unlink(f->of); /* a process ended before it could */
         if (f->is_here)
             continue;
         TRY(check_free_name(p, f, err));
@@ -336,7 +339,8 @@ static drey_status sum_of(pulling *p, const pulled *f, char out[256], drey_error
     return DREY_OK;
 }
 
-/* Nobody else writes the part: its sum is the sum of what gets the name. */
+/* Compares the sum with the hub's. Nobody else writes the part: it is the sum of what gets the
+ * name. */
 static drey_status check_sum(pulling *p, const pulled *f, drey_error *err)
 {
     char sum[256];

@@ -15,7 +15,7 @@
 static const char name_begins[] = ".headers-";
 enum { NAME_BYTES = sizeof ".headers-XXXXXX" - 1, MOST_TRIES = 8 };
 
-/* Its files; folders within it are nobody's, and stay. */
+/* Removes its files; folders within it are nobody's, and stay. */
 static void empty(int folder)
 {
     int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -28,7 +28,7 @@ static void empty(int folder)
         closedir(dir);
 }
 
-/* Opens and locks it. -1: it is no folder, or another process has it. */
+/* Opens and locks a folder. -1: it is no folder, or another process has it. */
 static int lock(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

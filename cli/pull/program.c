@@ -42,7 +42,7 @@ static int open_pipes(pipes *p, bool with_input)
     return 0;
 }
 
-/* In the child. Files that have the numbers of standard ones are moved away first. */
+/* Runs the program in the child. Files with the numbers of standard ones are moved away first. */
 static void become(char *const *words, pid_t parent, int in, int out, int said, int report)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -9,7 +9,7 @@
 
 enum { MOST_NAME_BYTES = 240, MOST_PATH_BYTES = 2048 };
 
-/* What keeps a part of a path on a hub from being a file's name here; NULL: nothing. */
+/* Returns why a part of a path on a hub cannot be a file's name here; NULL: it can. */
 static const char *fault_of_part(const char *part, size_t n)
 {
     if (n == 0)

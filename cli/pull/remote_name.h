@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-/* What keeps a path on a hub from being downloaded, an end of a sentence; NULL: nothing. Its parts
- * are names of files everywhere: not empty, not "..", without control characters, ?, # and \. */
+/* Returns why a path on a hub cannot be one here, an end of a sentence; NULL: it can. Its parts are
+ * names of files everywhere: not empty, not "..", without control characters, ?, # and \. */
 const char *remote_name_fault(const char *path);
-/* The text with %XX for each byte that is neither a letter, a digit nor one of `plain`. The caller
- * frees; NULL: out of memory. */
+/* Returns the text with %XX for each byte that is neither a letter, a digit nor one of `plain`. The
+ * caller frees; NULL: out of memory. */
 char *remote_name_encode(const char *text, const char *plain);
 /* Replaces each %XX by its byte, in place. False: one is a NUL. */
 bool remote_name_decode(char *text);

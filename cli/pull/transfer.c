@@ -114,7 +114,7 @@ static drey_status start(program *c, request *r, drey_error *err)
 
 /* ---- Heads ---- */
 
-/* The status of the last reply; 0: there is none. */
+/* Returns the status of the last reply; 0: there is none. */
 static int status_of(const char *said)
 {
     int status = 0;
@@ -166,7 +166,7 @@ static bool read_range(const char *value, uint64_t *first, uint64_t *end, uint64
     return strcmp(at, "*") == 0 || (read_length(&at, n_bytes) && !*at && *end <= *n_bytes);
 }
 
-/* What the head says about the file, and which of its bytes follow. */
+/* Reads from the head what the file is, and which of its bytes follow. */
 static drey_status read_head(request *r, remote_file *file, drey_error *err)
 {
     char value[128];
@@ -191,7 +191,7 @@ static drey_status read_head(request *r, remote_file *file, drey_error *err)
     return DREY_OK;
 }
 
-/* Two versions of a file that are both known. A weak ETag differs by its mark alone. */
+/* Compares versions, of which none may be known. A weak ETag differs by its mark alone. */
 static bool differ(const char *a, const char *b)
 {
     a += strncmp(a, "W/", 2) == 0 ? 2 : 0;
@@ -199,7 +199,7 @@ static bool differ(const char *a, const char *b)
     return *a && *b && strcmp(a, b) != 0;
 }
 
-/* Before the body, or at the end of a reply without one. */
+/* Takes the head, before the body or at the end of a reply without one. */
 static drey_status take_head(request *r, drey_error *err)
 {
     remote_file file;
@@ -245,7 +245,7 @@ static drey_status take_said(request *r, program *c, drey_error *err)
     return DREY_OK;
 }
 
-/* Some of the body. What an answer that is too long has brought is removed. */
+/* Writes some of the body. What an answer that is too long has brought is removed. */
 static drey_status take_body(request *r, program *c, drey_error *err)
 {
     char piece[PIECE_BYTES];
@@ -296,7 +296,7 @@ static drey_status ask(request *r, drey_error *err)
     return r->code || r->has_head ? DREY_OK : take_head(r, err);
 }
 
-/* curl's own sentence. */
+/* Copies curl's own sentence. */
 static void find_sentence(const request *r, char *out, size_t room)
 {
     const char *why = NULL;

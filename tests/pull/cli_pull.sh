@@ -255,6 +255,8 @@ grep -qE "bytes=[1-9][0-9]*- " "$hub/log" || wrong "it was not continued: $(cat 
 exec 9<&-
 rm "$here"
 ends 0 "$drey" pull some/toy-GGUF -q
+echo x >"$here.part.of" # as if it had ended just before it removed that
+ends 0 "$drey" pull some/toy-GGUF -q
 pulled "after a kill"
 
 # 11. A program that is missing.

@@ -223,7 +223,7 @@ static void taken_back(size_t n)
     send(DREY_EVENT_TAKEN_BACK, w->provisional + w->n_provisional, n);
 }
 
-/* As the screen has it: a bell is shown. */
+/* Keeps text as the screen has it: a bell is shown. */
 static void keep_verified(const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++)
