@@ -43,7 +43,7 @@ static drey_status check_place(const new_file *f, drey_error *err)
 static int open_locked(new_file *f)
 {
     for (int i = 0; i < TAKE_OVERS; i++) {
-        f->fd = open(f->partial, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        f->fd = open(f->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (f->fd < 0)
             return errno;
         struct stat mine, there;
@@ -71,20 +71,26 @@ static char *real_path(const char *path)
     return real ? real : strdup(path);
 }
 
-char *new_file_partial(const char *path)
+static char *path_of_unfinished(const char *path, const char *ending)
 {
     char *real = real_path(path);
-    size_t n = real ? strlen(real) + sizeof ".partial" : 0;
-    char *partial = n ? malloc(n) : NULL;
-    if (partial)
-        snprintf(partial, n, "%s.partial", real);
+    char *unfinished = real ? path_with(real, ending) : NULL;
     free(real);
-    return partial;
+    return unfinished;
 }
 
-drey_status new_file_open(new_file *f, const char *path, drey_error *err)
+char *new_file_partial(const char *path)
 {
-    *f = (new_file){.fd = -1, .path = real_path(path), .partial = new_file_partial(path)};
+    return path_of_unfinished(path, ".partial");
+}
+
+static drey_status open_unfinished(new_file *f, const char *path, const char *ending, bool stays,
+                                   drey_error *err)
+{
+    *f = (new_file){.fd = -1,
+                    .stays = stays,
+                    .path = real_path(path),
+                    .partial = path_of_unfinished(path, ending)};
     if (!f->path || !f->partial) {
         new_file_discard(f);
         FAIL(err, DREY_ERR_MEMORY, "no memory to write %s", SHOWN_PATH(path));
@@ -95,7 +101,7 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err)
         return status;
     }
     int reason = open_locked(f);
-    if (reason == 0 && ftruncate(f->fd, 0) != 0)
+    if (reason == 0 && !stays && ftruncate(f->fd, 0) != 0)
         reason = errno;
     if (reason == 0)
         return DREY_OK;
@@ -106,6 +112,16 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err)
             : write_failed(f, reason, err);
     new_file_discard(f);
     return status;
+}
+
+drey_status new_file_open(new_file *f, const char *path, drey_error *err)
+{
+    return open_unfinished(f, path, ".partial", false, err);
+}
+
+drey_status new_file_resume(new_file *f, const char *path, const char *ending, drey_error *err)
+{
+    return open_unfinished(f, path, ending, true, err);
 }
 
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err)
@@ -220,7 +236,7 @@ drey_status new_file_commit(new_file *f, drey_error *err)
 
 void new_file_discard(new_file *f)
 {
-    if (f->fd >= 0)
+    if (f->fd >= 0 && !f->stays)
         unlink(f->partial);
     forget(f);
 }

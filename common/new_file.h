@@ -11,6 +11,7 @@
 
 typedef struct new_file {
     int fd;           /* -1 when closed */
+    bool stays;       /* an unfinished file is kept, for new_file_resume */
     char *path;       /* the final path, with links followed */
     char *partial;    /* the present path */
     uint64_t begun;   /* writing to disk has been started for all before this, */
@@ -23,6 +24,9 @@ char *new_file_partial(const char *path);
 /* Makes NAME.partial, empty. DREY_ERR_IO: no such folder, no permission, another writer, or NAME is
  * not a file. */
 drey_status new_file_open(new_file *f, const char *path, drey_error *err);
+/* The same, but the unfinished file is NAME and `ending`, has what an earlier writer left there,
+ * and stays when it is discarded. */
+drey_status new_file_resume(new_file *f, const char *path, const char *ending, drey_error *err);
 /* Free bytes of the file system for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
 /* That n_bytes are no more than that; both in the message. DREY_ERR_IO. */
@@ -36,8 +40,8 @@ drey_status new_file_write(new_file *f, uint64_t offset, const void *bytes, size
                            drey_error *err);
 /* Writes everything to the disk, including the name, and closes. Discards the file on failure. */
 drey_status new_file_commit(new_file *f, drey_error *err);
-/* Removes the .partial and closes. Does nothing for a file that is committed or was never open (all
- * zero with fd -1). */
+/* Removes the .partial, unless it stays, and closes. Does nothing for a file that is committed or
+ * was never open (all zero with fd -1). */
 void new_file_discard(new_file *f);
 
 /* Commits, or discards if status is a failure; returns the first failure. */

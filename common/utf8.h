@@ -43,6 +43,14 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
     return code;
 }
 
+/* Returns whether a character steers a terminal or turns the text around it to the left: control
+ * characters, separators of lines, and marks of direction. None of them belongs into a name. */
+static inline bool utf8_is_control(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||
+           (code >= 0x202A && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
 /* Bytes of the broken part at p[0..n), n > 0, which is no whole character: the longest part that
  * might have begun one, at least 1. It is replaced by one U+FFFD (Unicode 3.9). */
 static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
@@ -51,6 +59,16 @@ static inline size_t utf8_broken_length(const uint8_t *p, size_t n)
     while (length < n && utf8_length(p, length + 1) == UTF8_UNFINISHED)
         length++;
     return length;
+}
+
+/* Returns the bytes of the character at text[0..n), n > 0, or of its broken part. *plain: it is
+ * whole, and no control character as above. */
+static inline size_t utf8_look(const char *text, size_t n, bool *plain)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    int length = utf8_length(p, n);
+    *plain = length > 0 && !utf8_is_control(utf8_code_point(p, length));
+    return length > 0 ? (size_t)length : utf8_broken_length(p, n);
 }
 
 static inline bool utf8_is_whole(const char *text, size_t n)

@@ -65,12 +65,14 @@ typedef struct chat {
 static void say(const chat *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(const chat *c, const char *format, ...)
 {
+    char line[800];
     va_list arguments;
     if (c->settings.quiet)
         return;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    print_clean(stderr, line);
     fputc('\n', stderr);
 }
 

@@ -4,11 +4,13 @@
  *
  * A header has the sizes of all tensors, so the plan is the one of the whole model: the header's
  * bytes are put into a file that has the model's length and no more bytes. What has come of a model
- * is kept as NAME.part. NAME.part.of says of which file on the server that is. */
+ * is kept as NAME.part, which is locked as long as a process writes it. NAME.part.of says of which
+ * file on the server that is. */
 #include "cli/commands/commands.h"
 #include "cli/files/cache_folder.h"
-#include "cli/pull/program.h"
+#include "cli/pull/header_folder.h"
 #include "cli/pull/hub.h"
+#include "cli/pull/program.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
@@ -34,13 +36,15 @@ typedef struct pulled {
     const hub_file *from;
     remote_file about;
     char path[PATH_MAX], part[PATH_MAX], of[PATH_MAX], header[PATH_MAX];
+    new_file file; /* the part, locked */
     bool is_here;
 } pulled;
 
 typedef struct pulling {
     const cli_settings *settings;
     transfer transfer;
-    char folder[PATH_MAX], headers[PATH_MAX]; /* headers: removed at the end */
+    char folder[PATH_MAX];
+    header_folder headers;
     hub_files found;
     pulled *files; /* [found.n] */
     progress progress;
@@ -81,13 +85,7 @@ static drey_status find_folder(pulling *p, drey_error *err)
     struct stat s;
     if (stat(p->folder, &s) != 0 || !S_ISDIR(s.st_mode))
         FAIL(err, DREY_ERR_IO, "%s is no folder and cannot be made one", SHOWN_PATH(p->folder));
-    TRY(join(p->headers, p->folder, ".headers-XXXXXX", "", err));
-    if (!mkdtemp(p->headers)) {
-        p->headers[0] = '\0';
-        FAIL(err, DREY_ERR_IO, "nothing can be written to %s: %s", SHOWN_PATH(p->folder),
-             strerror(errno));
-    }
-    return DREY_OK;
+    return header_folder_open(&p->headers, p->folder, err);
 }
 
 static drey_status name_files(pulling *p, drey_error *err)
@@ -95,23 +93,34 @@ static drey_status name_files(pulling *p, drey_error *err)
     p->files = calloc((size_t)p->found.n, sizeof *p->files);
     if (!p->files)
         FAIL(err, DREY_ERR_MEMORY, "out of memory");
+    for (int32_t i = 0; i < p->found.n; i++)
+        p->files[i] = (pulled){.from = &p->found.file[i], .file.fd = -1};
     for (int32_t i = 0; i < p->found.n; i++) {
         pulled *f = &p->files[i];
-        f->from = &p->found.file[i];
         TRY(join(f->path, p->folder, f->from->name, "", err));
         TRY(join(f->part, p->folder, f->from->name, ".part", err));
         TRY(join(f->of, p->folder, f->from->name, ".part.of", err));
-        TRY(join(f->header, p->headers, f->from->name, "", err));
+        TRY(join(f->header, p->headers.path, f->from->name, "", err));
     }
     return DREY_OK;
+}
+
+/* Closes and unlocks the part; one without a byte is of no use. */
+static void close_part(pulled *f)
+{
+    struct stat s;
+    if (f->file.fd >= 0 && fstat(f->file.fd, &s) == 0 && s.st_size == 0) {
+        unlink(f->of);
+        unlink(f->file.partial);
+    }
+    new_file_discard(&f->file);
 }
 
 static void clean_up(pulling *p)
 {
     for (int32_t i = 0; p->files && i < p->found.n; i++)
-        unlink(p->files[i].header);
-    if (p->headers[0])
-        rmdir(p->headers);
+        close_part(&p->files[i]);
+    header_folder_close(&p->headers);
     free(p->files);
     hub_release(&p->found);
 }
@@ -121,24 +130,38 @@ static void clean_up(pulling *p)
 /* Its first n bytes, and holes up to its length. */
 static drey_status take_header(pulling *p, pulled *f, uint64_t n, drey_error *err)
 {
-    unlink(f->header);
-    TRY(transfer_beginning(&p->transfer, f->from->url, f->header, n, &f->about, err));
+    new_file header = {.fd = open(f->header, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
+                       .path = p->folder};
+    if (header.fd < 0)
+        FAIL(err, DREY_ERR_IO, "cannot write to %s: %s", SHOWN_PATH(p->folder), strerror(errno));
+    drey_status status = transfer_beginning(&p->transfer, f->from->url, &header, n, &f->about, err);
+    if (status == DREY_OK && f->about.in_parts &&
+        ftruncate(header.fd, (off_t)(f->about.n_bytes ? f->about.n_bytes : f->from->n_bytes)) != 0)
+        status = error_set(err, DREY_ERR_IO, "cannot write to %s: %s", SHOWN_PATH(p->folder),
+                           strerror(errno));
+    close(header.fd);
+    TRY(status);
+    if (f->about.n_bytes == 0)
+        f->about.n_bytes = f->from->n_bytes;
+    if (f->about.n_bytes == 0)
+        FAIL(err, DREY_ERR_IO, "%.200s: the server does not say how long it is", f->from->url);
     if (f->from->n_bytes && f->from->n_bytes != f->about.n_bytes)
         FAIL(err, DREY_ERR_IO, "%s: the hub lists %llu bytes, and its server has %llu",
-             f->from->name, (unsigned long long)f->from->n_bytes,
+             SHOWN_PATH(f->from->name), (unsigned long long)f->from->n_bytes,
              (unsigned long long)f->about.n_bytes);
-    if (f->about.in_parts && truncate(f->header, (off_t)f->about.n_bytes) != 0)
-        FAIL(err, DREY_ERR_IO, "cannot write to %s: %s", SHOWN_PATH(p->folder), strerror(errno));
     return DREY_OK;
 }
 
+/* p->n_bytes: 0 until all are there. */
 static drey_status take_headers(pulling *p, uint64_t n, drey_error *err)
 {
+    uint64_t n_bytes = 0;
     p->n_bytes = 0;
     for (int32_t i = 0; i < p->found.n; i++) {
         TRY(take_header(p, &p->files[i], n, err));
-        p->n_bytes += p->files[i].about.n_bytes;
+        n_bytes += p->files[i].about.n_bytes;
     }
+    p->n_bytes = n_bytes;
     return DREY_OK;
 }
 
@@ -194,8 +217,8 @@ static void version_of(const pulled *f, char out[256])
              f->from->sha256);
 }
 
-/* A part of another file on the server is of no use. */
-static drey_status look_at_part(const pulled *f, drey_error *err)
+/* Bytes of the part that can be continued. */
+static uint64_t usable_bytes(const pulled *f)
 {
     char want[256], has[256] = "";
     version_of(f, want);
@@ -207,41 +230,76 @@ static drey_status look_at_part(const pulled *f, drey_error *err)
     }
     uint64_t n;
     bool good = bytes_at(f->part, &n) && n <= f->about.n_bytes && strcmp(want, has) == 0;
-    if (good)
-        return DREY_OK;
-    unlink(f->part);
-    of = fopen(f->of, "w");
-    if (!of || fputs(want, of) < 0 || fclose(of) != 0)
+    return good ? n : 0;
+}
+
+/* Empties the part and says of which file it is, on the disk before a byte comes: after a power
+ * failure it is continued. */
+static drey_status begin_part(const pulled *f, drey_error *err)
+{
+    char of[256];
+    version_of(f, of);
+    FILE *file = ftruncate(f->file.fd, 0) == 0 && fsync(f->file.fd) == 0 ? fopen(f->of, "w") : NULL;
+    bool written = file && fputs(of, file) >= 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if ((file && fclose(file) != 0) || !written)
         FAIL(err, DREY_ERR_IO, "cannot write %s: %s", SHOWN_PATH(f->of), strerror(errno));
+    return DREY_OK;
+}
+
+/* Returns whether the file is here, whole. */
+static bool is_here(const pulling *p, const pulled *f)
+{
+    uint64_t n;
+    return bytes_at(f->path, &n) && n == f->about.n_bytes && !p->settings->prepare.force;
+}
+
+/* Opens and locks the part of a file that is not here; DREY_ERR_IO: another process writes it. */
+static drey_status open_part(pulling *p, pulled *f, drey_error *err)
+{
+    TRY(new_file_resume(&f->file, f->path, ".part", err));
+    f->is_here = is_here(p, f); /* another process may just have finished it */
+    return f->is_here || usable_bytes(f) > 0 ? DREY_OK : begin_part(f, err);
+}
+
+static drey_status check_room(const pulling *p, uint64_t n_bytes, drey_error *err)
+{
+    struct statvfs disk;
+    char need[16], has[16];
+    if (statvfs(p->folder, &disk) != 0)
+        return DREY_OK;
+    uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (n_bytes > room)
+        FAIL(err, DREY_ERR_IO, "the download needs %s of disk space, and %s has %s free",
+             format_bytes(need, (double)n_bytes), SHOWN_PATH(p->folder),
+             format_bytes(has, (double)room));
+    return DREY_OK;
+}
+
+static drey_status check_free_name(const pulling *p, const pulled *f, drey_error *err)
+{
+    if (access(f->path, F_OK) == 0 && !p->settings->prepare.force)
+        FAIL(err, DREY_ERR_USAGE, "%s is there and is another file; --force replaces it",
+             SHOWN_PATH(f->path));
     return DREY_OK;
 }
 
 /* Which files are here, and whether there is room for the others. */
 static drey_status look_around(pulling *p, drey_error *err)
 {
-    uint64_t missing = 0, n;
-    struct statvfs disk;
+    uint64_t missing = 0;
     for (int32_t i = 0; i < p->found.n; i++) {
         pulled *f = &p->files[i];
-        f->is_here = bytes_at(f->path, &n) && n == f->about.n_bytes && !p->settings->prepare.force;
+        f->is_here = is_here(p, f);
+        if (f->is_here && access(f->part, F_OK) != 0)
+            unlink(f->of); /* a process ended before it could */
         if (f->is_here)
             continue;
-        if (access(f->path, F_OK) == 0 && !p->settings->prepare.force)
-            FAIL(err, DREY_ERR_USAGE, "%s is there and is another file; --force replaces it",
-                 SHOWN_PATH(f->path));
-        TRY(look_at_part(f, err));
-        bytes_at(f->part, &n);
-        missing += f->about.n_bytes - n;
+        TRY(check_free_name(p, f, err));
+        if (!p->settings->prepare.dry_run)
+            TRY(open_part(p, f, err));
+        missing += f->is_here ? 0 : f->about.n_bytes - usable_bytes(f);
     }
-    if (statvfs(p->folder, &disk) == 0) {
-        uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
-        char need[16], has[16];
-        if (missing > room)
-            FAIL(err, DREY_ERR_IO, "the download needs %s of disk space, and %s has %s free",
-                 format_bytes(need, (double)missing), SHOWN_PATH(p->folder),
-                 format_bytes(has, (double)room));
-    }
-    return DREY_OK;
+    return check_room(p, missing, err);
 }
 
 /* ---- The rest ---- */
@@ -256,69 +314,105 @@ static void on_bytes(void *user, uint64_t n)
 /* By sha256sum, which reads from a file that is shared with it: its place shows how far it is. */
 static drey_status sum_of(pulling *p, const pulled *f, char out[256], drey_error *err)
 {
-    char *words[] = {"sha256sum", NULL};
+    char *words[] = {"sha256sum", NULL}, said[256];
     program c;
-    size_t n = 0;
-    int file = open(f->part, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
+    size_t n = 0, n_said = 0;
+    bool has_out;
+    int file = f->file.fd;
+    if (lseek(file, 0, SEEK_SET) != 0)
         FAIL(err, DREY_ERR_IO, "cannot read %s: %s", SHOWN_PATH(f->part), strerror(errno));
-    drey_status status = program_start(&c, words, file, err);
-    out[0] = '\0';
-    while (status == DREY_OK && program_read(&c, out, 256, &n)) {
+    TRY(program_start(&c, words, file, err));
+    while (program_wait(&c, &has_out)) {
+        n += program_read(&c.out, out + n, 255 - n);
+        n_said += program_read(&c.said, said + n_said, sizeof said - 1 - n_said);
         off_t at = lseek(file, 0, SEEK_CUR);
         if (signals_exit_code()) {
             program_stop(&c);
-            status = DREY_ERR_CANCELLED;
-        } else if ((uint64_t)at < f->about.n_bytes) {
-            progress_report(&p->progress, DREY_PROGRESS_CHECK, (uint64_t)at, f->about.n_bytes);
+            return DREY_ERR_CANCELLED;
         }
+        if ((uint64_t)at < f->about.n_bytes)
+            progress_report(&p->progress, DREY_PROGRESS_CHECK, (uint64_t)at, f->about.n_bytes);
     }
-    progress_clear(&p->progress);
-    close(file);
-    if (status == DREY_OK && program_end(&c) != 0)
-        status = error_set(err, DREY_ERR_IO, "sha256sum failed: %.200s", out);
-    return status;
+    out[n] = said[n_said] = '\0';
+    if (program_end(&c) != 0)
+        FAIL(err, DREY_ERR_IO, "sha256sum failed: %.200s", said);
+    return DREY_OK;
 }
 
+/* Compares the sum with the hub's. Nobody else writes the part: it is the sum of what gets the
+ * name. */
 static drey_status check_sum(pulling *p, const pulled *f, drey_error *err)
 {
     char sum[256];
     if (!f->from->sha256[0])
         return DREY_OK;
-    TRY(sum_of(p, f, sum, err));
+    drey_status status = sum_of(p, f, sum, err);
+    progress_clear(&p->progress);
+    TRY(status);
     if (strncmp(sum, f->from->sha256, 64) == 0)
         return DREY_OK;
-    unlink(f->part);
+    if (ftruncate(f->file.fd, 0) != 0)
+        FAIL(err, DREY_ERR_IO, "cannot write %s: %s", SHOWN_PATH(f->part), strerror(errno));
     FAIL(err, DREY_ERR_IO,
          "%s is not what the hub describes (its SHA-256 is another); it was removed: try again",
-         f->from->name);
+         SHOWN_PATH(f->from->name));
 }
 
-static drey_status pull_file(pulling *p, const pulled *f, drey_error *err)
+static drey_status pull_file(pulling *p, pulled *f, drey_error *err)
 {
     p->progress.label = "downloading";
     drey_status status =
-        transfer_rest(&p->transfer, f->from->url, f->part, &f->about, on_bytes, p, err);
+        transfer_rest(&p->transfer, f->from->url, &f->file, &f->about, on_bytes, p, err);
     progress_clear(&p->progress);
     TRY(status);
-    uint64_t n;
-    if (bytes_at(f->part, &n) && n != f->about.n_bytes) {
-        unlink(f->part);
-        FAIL(err, DREY_ERR_IO, "%s: the server sent more than the file's %llu bytes; try again",
-             f->from->name, (unsigned long long)f->about.n_bytes);
-    }
     TRY(check_sum(p, f, err));
-    if (rename(f->part, f->path) != 0)
-        FAIL(err, DREY_ERR_IO, "cannot write %s: %s", SHOWN_PATH(f->path), strerror(errno));
+    TRY(check_free_name(p, f, err));
+    TRY(new_file_commit(&f->file, err));
     unlink(f->of);
     return DREY_OK;
+}
+
+/* Returns $HF_ENDPOINT without a slash at its end, or Hugging Face. */
+static drey_status find_hub(char out[PATH_MAX], drey_error *err)
+{
+    const char *hub = getenv("HF_ENDPOINT");
+    hub = hub && *hub ? hub : "https://huggingface.co";
+    size_t n = strlen(hub);
+    while (n > 0 && hub[n - 1] == '/')
+        n--;
+    bool good = hub_is_url(hub) && n < PATH_MAX;
+    for (size_t i = 0; i < n; i++)
+        good &= hub[i] > ' ' && hub[i] < 0x7f && !strchr("?#\\\"", hub[i]);
+    if (!good)
+        FAIL(err, DREY_ERR_USAGE,
+             "HF_ENDPOINT is no address of a hub, such as https://huggingface.co: %.200s", hub);
+    snprintf(out, PATH_MAX, "%.*s", (int)n, hub);
+    return DREY_OK;
+}
+
+/* A token goes into a line of settings: characters that could end it are not accepted. */
+static drey_status check_token(const char *token, drey_error *err)
+{
+    for (const char *at = token; at && *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("_-.", *at))
+            FAIL(err, DREY_ERR_USAGE,
+                 "HF_TOKEN has characters that no token has; give letters, digits, _, - and .");
+    return DREY_OK;
+}
+
+/* Returns $HF_TOKEN, for the hub alone; NULL: it is not set. */
+static const char *find_token(const char *word)
+{
+    const char *token = hub_is_url(word) ? NULL : getenv("HF_TOKEN");
+    return token && *token ? token : NULL;
 }
 
 static drey_status pull_all(pulling *p, drey_error *err)
 {
     const cli_settings *s = p->settings;
-    const char *hub = getenv("HF_ENDPOINT");
-    hub = hub && *hub ? hub : "https://huggingface.co";
+    char hub[PATH_MAX];
+    TRY(find_hub(hub, err));
+    TRY(check_token(p->transfer.token, err));
     TRY(hub_find(&p->found, &p->transfer, hub, s->operand, err));
     TRY(find_folder(p, err));
     TRY(name_files(p, err));
@@ -334,24 +428,15 @@ static drey_status pull_all(pulling *p, drey_error *err)
     return DREY_OK;
 }
 
-/* A token goes into a line of settings: characters that could end it are not accepted. */
-static const char *token_for(const char *word)
-{
-    const char *token = hub_is_url(word) ? NULL : getenv("HF_TOKEN");
-    for (const char *at = token; at && *at; at++)
-        if (!isalnum((unsigned char)*at) && !strchr("_-.", *at))
-            return NULL;
-    return token && *token ? token : NULL;
-}
-
 int pull_main(const cli_settings *settings)
 {
     pulling p = {.settings = settings,
-                 .transfer = {.token = token_for(settings->operand),
+                 .transfer = {.token = find_token(settings->operand),
                               .timeout_s = option_given(settings, "timeout")
                                                ? settings->serve.timeout_s
                                                : USUAL_TIMEOUT_S},
-                 .progress.quiet = settings->quiet};
+                 .progress.quiet = settings->quiet,
+                 .headers.fd = -1};
     drey_error err = {0};
     signals_note();
     drey_status status = pull_all(&p, &err);

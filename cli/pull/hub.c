@@ -1,6 +1,7 @@
 /* Names of models: see hub.h. */
 #include "cli/pull/hub.h"
 
+#include "cli/pull/remote_name.h"
 #include "common/json_value.h"
 #include "common/path.h"
 
@@ -83,31 +84,53 @@ static char *of_page(const char *url)
     return blob ? text_of("%.*s/resolve/%s", (int)(blob - url), url, blob + 6) : text_of("%s", url);
 }
 
+/* The file's own name; DREY_ERR_USAGE: it is none. */
+static drey_status name_in_url(const char *url, char **name, drey_error *err)
+{
+    *name = text_of("%s", path_name(url));
+    if (!*name)
+        FAIL(err, DREY_ERR_MEMORY, "out of memory");
+    bool whole = remote_name_decode(*name);
+    const char *fault =
+        whole && !strchr(*name, '/') ? remote_name_fault(*name) : "it has an encoded slash or NUL";
+    if (fault)
+        FAIL(err, DREY_ERR_USAGE, "%s cannot be the name of a file: %s", SHOWN_PATH(*name), fault);
+    if (!ends_in_gguf(*name, strlen(*name)))
+        FAIL(err, DREY_ERR_USAGE, "%.200s does not end in .gguf: give the URL of a model's file",
+             url);
+    return DREY_OK;
+}
+
+/* url: without its query, which begins with a "?" or is empty. */
+static drey_status put_url(hub_files *files, const char *url, const char *query, const char *name,
+                           drey_error *err)
+{
+    int32_t n_parts = 0, as_many = 0;
+    size_t before = before_part(path_name(url), &n_parts), named = before_part(name, &as_many);
+    if (before == 0 || named == 0 || n_parts != as_many)
+        return put(files, text_of("%s%s", url, query), text_of("%s", name), err);
+    before += path_folder_bytes(url);
+    for (int32_t i = 1; i <= n_parts; i++)
+        TRY(put(files, text_of("%.*s-%05d-of-%05d.gguf%s", (int)before, url, i, n_parts, query),
+                text_of("%.*s-%05d-of-%05d.gguf", (int)named, name, i, n_parts), err));
+    return DREY_OK;
+}
+
 static drey_status find_url(hub_files *files, const char *word, drey_error *err)
 {
-    size_t n = strcspn(word, "?#");
-    const char *rest = word + n;
-    int32_t n_parts = 0;
-    char *plain = text_of("%.*s", (int)n, word);
-    char *url = plain ? of_page(plain) : NULL;
-    free(plain);
-    if (!url)
-        FAIL(err, DREY_ERR_MEMORY, "out of memory");
-    drey_status status = DREY_OK;
-    const char *name = path_name(url);
-    size_t before = before_part(name, &n_parts), folder = path_folder_bytes(url);
-    if (!ends_in_gguf(name, strlen(name)))
-        status = error_set(err, DREY_ERR_USAGE,
-                           "%.200s does not end in .gguf: give the URL of a model's file", word);
-    else if (before == 0)
-        status =
-            put(files, text_of("%s%s", url, *rest == '?' ? rest : ""), text_of("%s", name), err);
-    for (int32_t i = 1; before && status == DREY_OK && i <= n_parts; i++)
-        status = put(files,
-                     text_of("%.*s-%05d-of-%05d.gguf%s", (int)(folder + before), url, i, n_parts,
-                             *rest == '?' ? rest : ""),
-                     text_of("%.*s-%05d-of-%05d.gguf", (int)before, name, i, n_parts), err);
-    free(url);
+    static const char plain[] = "-._~:/@!$&'()*+,;=%[]?"; /* what a URL is made of */
+    size_t n = strcspn(word, "?#"), n_query = word[n] == '?' ? strcspn(word + n, "#") : 0;
+    char *address = text_of("%.*s", (int)n, word), *file = address ? of_page(address) : NULL;
+    char *asked = text_of("%.*s", (int)n_query, word + n), *name = NULL;
+    char *url = file ? remote_name_encode(file, plain) : NULL;
+    char *query = asked ? remote_name_encode(asked, plain) : NULL;
+    drey_status status = url && query ? name_in_url(url, &name, err)
+                                      : error_set(err, DREY_ERR_MEMORY, "out of memory");
+    if (status == DREY_OK)
+        status = put_url(files, url, query, name, err);
+    char *const all[] = {address, file, asked, name, url, query};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
     return status;
 }
 
@@ -159,14 +182,12 @@ static bool has_word(const char *name, const char *word)
 static bool is_model(const json_value *file, const char **path)
 {
     *path = json_member_text(file, "path");
-    if (!*path || !json_member_is(file, "type", "file") || !ends_in_gguf(*path, strlen(*path)))
+    if (!*path || !json_member_is(file, "type", "file") || !ends_in_gguf(*path, strlen(*path)) ||
+        json_member(file, "path")->n != strlen(*path)) /* it has a NUL */
         return false;
     const char *name = path_name(*path);
     int32_t n_parts;
     size_t before = before_part(name, &n_parts);
-    for (const char *at = *path; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 127) /* it would steer the terminal */
-            return false;
     return !has_word(name, "mmproj") && !has_word(name, "imatrix") &&
            (before == 0 || strncmp(name + before, "-00001-", 7) == 0);
 }
@@ -178,15 +199,22 @@ static void list_name(char *out, size_t room, const char *path)
     snprintf(out + n, room - n, "%s%s", n ? ", " : "", path);
 }
 
-/* The first part of the model that is meant; NULL: none, or more than one. */
-static const char *choose(const json_value *list, const hub_name *name, char *known, size_t room)
+/* The first part of the model that is meant; NULL: none, or more than one. *refused: a model whose
+ * name cannot be one here. */
+static const char *choose(const json_value *list, const hub_name *name, char *known, size_t room,
+                          const char **refused)
 {
     const char *path, *found = NULL, *alone = NULL;
     int n_found = 0, n = 0;
     *known = '\0';
+    *refused = NULL;
     for (const json_value *f = list->first; f; f = f->next) {
         if (!is_model(f, &path))
             continue;
+        if (remote_name_fault(path)) {
+            *refused = path;
+            continue;
+        }
         list_name(known, room, path);
         alone = path;
         n++;
@@ -228,11 +256,15 @@ static drey_status take_parts(hub_files *files, const json_value *list, const ch
                             : text_of("%s", path);
         if (!part)
             FAIL(err, DREY_ERR_MEMORY, "out of memory");
-        drey_status status = put(files, text_of("%s/%s/resolve/main/%s", hub, name->model, part),
-                                 text_of("%s", path_name(part)), err);
+        char *encoded = remote_name_encode(part, "-._~/");
+        drey_status status =
+            encoded ? put(files, text_of("%s/%s/resolve/main/%s", hub, name->model, encoded),
+                          text_of("%s", path_name(part)), err)
+                    : error_set(err, DREY_ERR_MEMORY, "out of memory");
         if (status == DREY_OK)
             take_facts(list, part, &files->file[files->n - 1]);
         free(part);
+        free(encoded);
         TRY(status);
     }
     return DREY_OK;
@@ -242,9 +274,12 @@ static drey_status find_in(hub_files *files, const json_value *list, const char 
                            const hub_name *name, drey_error *err)
 {
     char known[400];
-    const char *path = choose(list, name, known, sizeof known);
+    const char *refused, *path = choose(list, name, known, sizeof known, &refused);
     if (path)
         return take_parts(files, list, hub, name, path, err);
+    if (refused && !*known)
+        FAIL(err, DREY_ERR_IO, "%s has a file %s, which is not downloaded: %s", name->model,
+             SHOWN_PATH(refused), remote_name_fault(refused));
     if (!*known)
         FAIL(err, DREY_ERR_USAGE, "%s has no GGUF file", name->model);
     FAIL(err, DREY_ERR_USAGE, "name one of %s's files, as %s:%s or %s/FILE: %s", name->model,
@@ -262,6 +297,9 @@ drey_status hub_find(hub_files *files, const transfer *t, const char *hub, const
     if (!read_name(word, &name))
         FAIL(err, DREY_ERR_USAGE,
              "%.200s is no OWNER/NAME, OWNER/NAME:QUANT, OWNER/NAME/FILE.gguf or URL", word);
+    if (name.path && remote_name_fault(name.path))
+        FAIL(err, DREY_ERR_USAGE, "%s cannot be downloaded: %s", SHOWN_PATH(name.path),
+             remote_name_fault(name.path));
     char *url = text_of("%s/api/models/%s/tree/main?recursive=true", hub, name.model), *text = NULL;
     if (!url)
         FAIL(err, DREY_ERR_MEMORY, "out of memory");

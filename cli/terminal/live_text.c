@@ -1,6 +1,7 @@
 /* Drawing what has changed: see live_text.h. */
 #include "cli/terminal/live_text.h"
 
+#include "cli/terminal/terminal.h"
 #include "common/utf8.h"
 
 #include <stdarg.h>
@@ -422,10 +423,16 @@ static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
     return true;
 }
 
-/* As the terminal takes it. */
+/* As the terminal takes it, but for characters that would steer it. */
 static void put_line(live_text *t, const char *bytes, size_t n)
 {
-    put(t, bytes, n);
+    char piece[256];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < sizeof piece ? n - at : sizeof piece;
+        memcpy(piece, bytes + at, some);
+        terminal_clean_text(piece, some, &t->last);
+        put(t, piece, some);
+    }
     join_line(t, bytes, n);
     for (size_t at = 0; at < n;) {
         character c = character_at(bytes + at, n - at);

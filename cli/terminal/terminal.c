@@ -3,6 +3,7 @@
 #include "cli/terminal/terminal.h"
 
 #include "cli/terminal/signals.h"
+#include "common/utf8.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -17,9 +18,25 @@
 
 void print_clean(FILE *out, const char *text)
 {
-    for (const char *p = text; *p; p++) {
-        unsigned char c = (unsigned char)*p;
-        putc(c < 0x20 || c == 0x7f ? '?' : c, out);
+    bool plain;
+    for (size_t n = strlen(text), length; n > 0; text += length, n -= length) {
+        length = utf8_look(text, n, &plain);
+        if (plain)
+            fwrite(text, 1, length, out);
+        else
+            putc('?', out);
+    }
+}
+
+void terminal_clean_text(char *text, size_t n, char *last)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool plain = c >= 0x20 || c == '\n' || c == '\t' || c == '\r';
+        bool late = *last == '\xC2' && c >= 0x80 && c < 0xA0; /* of U+0080 to U+009F */
+        *last = text[i];
+        if (!plain || c == 0x7F || late)
+            text[i] = '?';
     }
 }
 

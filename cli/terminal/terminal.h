@@ -17,6 +17,10 @@ const char *hint_words(drey_hint hint);
 /* Writes text with control characters replaced as above. */
 void print_clean(FILE *out, const char *text);
 
+/* Puts "?" in the place of what would steer a terminal in text[0..n) of a model; line ends and tabs
+ * stay. *last: the byte before it, 0 at first. */
+void terminal_clean_text(char *text, size_t n, char *last);
+
 /* Standard error is a terminal. */
 bool terminal_attended(void);
 

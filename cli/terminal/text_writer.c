@@ -54,6 +54,19 @@ static void keep(text_writer *t, const char *bytes, size_t n)
     t->kept[t->n_kept] = 0;
 }
 
+static int write_clean(text_writer *t, const char *bytes, size_t n)
+{
+    char piece[256];
+    int error = 0;
+    for (size_t at = 0, some; at < n && !error; at += some) {
+        some = n - at < sizeof piece ? n - at : sizeof piece;
+        memcpy(piece, bytes + at, some);
+        terminal_clean_text(piece, some, &t->last_shown);
+        error = text_writer_write(piece, some);
+    }
+    return error;
+}
+
 /* False ends the text. */
 static bool put(text_writer *t, const char *bytes, size_t n)
 {
@@ -61,7 +74,7 @@ static bool put(text_writer *t, const char *bytes, size_t n)
     if (n == 0 || t->error)
         return !t->error;
     end_progress(t);
-    t->error = text_writer_write(bytes, n);
+    t->error = t->is_terminal ? write_clean(t, bytes, n) : text_writer_write(bytes, n);
     t->last_byte = bytes[n - 1];
     return !t->error;
 }
@@ -114,7 +127,8 @@ void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *opt
     t->progress = bar;
     t->shows_drafts = drafts;
     t->is_live = (drafts || wraps) && terminal_shows_drafts();
-    t->error = t->last_byte = 0;
+    t->is_terminal = isatty(STDOUT_FILENO) == 1;
+    t->error = t->last_byte = t->last_shown = 0;
     t->n_kept = 0;
     options->user = t;
     options->on_text = on_text;

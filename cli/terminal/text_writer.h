@@ -9,10 +9,12 @@ typedef struct text_writer {
     progress *progress; /* borrowed: cleared before something is written */
     live_text live;     /* where the terminal can show text that changes */
     bool is_live, shows_drafts;
-    int error;      /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
-    char last_byte; /* of the text; 0: none yet */
-    bool keeps;     /* `kept` is wanted */
-    char *kept;     /* [n_kept]: the text, NUL after it */
+    bool is_terminal; /* standard output: nothing in the text may steer it */
+    char last_shown;  /* for terminal_clean_text */
+    int error;        /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
+    char last_byte;   /* of the text; 0: none yet */
+    bool keeps;       /* `kept` is wanted */
+    char *kept;       /* [n_kept]: the text, NUL after it */
     size_t n_kept, capacity;
 } text_writer;
 

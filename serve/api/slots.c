@@ -22,15 +22,20 @@ static int32_t slot_of(http_part id, int32_t n_sessions)
     return slot < n_sessions ? slot : -1;
 }
 
-/* A name in the folder, and nothing else. */
+/* A name in the folder, and nothing else: nor one that an unfinished file may have. */
 static bool is_name(const json_value *v)
 {
-    if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= TASK_FILE_BYTES || v->text[0] == '.')
+    static const char unfinished[] = ".partial";
+    size_t n_end = sizeof unfinished - 1;
+    if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= TASK_FILE_BYTES || v->text[0] == '.' ||
+        (v->n >= n_end && memcmp(v->text + v->n - n_end, unfinished, n_end) == 0))
         return false;
-    for (size_t i = 0; i < v->n; i++) {
-        unsigned char c = (unsigned char)v->text[i];
-        if (c < 0x20 || c == 0x7F || strchr("/\\:*?\"<>|", c))
+    for (size_t i = 0; i < v->n;) {
+        bool plain;
+        size_t length = utf8_look(v->text + i, v->n - i, &plain);
+        if (!plain || strchr("/\\:*?\"<>|", v->text[i]))
             return false;
+        i += length;
     }
     return true;
 }
@@ -41,7 +46,8 @@ static bool get_file(task *t, const json_value *body, refusal *r)
     if (!is_name(name))
         return refuse_with(r, 400,
                            "Field 'filename' takes the name of a file in the server's folder of "
-                           "saved sessions: up to %d bytes without a slash, and not hidden.",
+                           "saved sessions: up to %d bytes without a slash, not hidden, and not "
+                           "ending in .partial.",
                            TASK_FILE_BYTES - 1);
     memcpy(t->chore.file, name->text, name->n + 1);
     return true;

@@ -45,17 +45,17 @@ static bool has_key(const access_rules *rules, const http_head *h)
     return given.text && in_list(rules->api_keys, given, true);
 }
 
-/* Without the port. */
+/* Without the port. All of it if what follows the name is no port: then it is no name of ours. */
 static http_part host_name(http_part host)
 {
-    size_t n = host.n;
-    const char *end = n && host.text[0] == '[' ? memchr(host.text, ']', n) : NULL;
-    if (end)
-        n = (size_t)(end - host.text) + 1;
-    else
-        for (size_t i = 0; i < host.n; i++)
-            if (host.text[i] == ':')
-                n = i;
+    bool brackets = host.n && host.text[0] == '[';
+    const char *end = host.n ? memchr(host.text, brackets ? ']' : ':', host.n) : NULL;
+    if (!end)
+        return host;
+    size_t n = (size_t)(end - host.text) + brackets;
+    for (size_t i = n; i < host.n; i++)
+        if (i == n ? host.text[i] != ':' : host.text[i] < '0' || host.text[i] > '9')
+            return host;
     return (http_part){host.text, n};
 }
 
@@ -68,16 +68,20 @@ static bool is_local_name(http_part name)
             strncasecmp(name.text + name.n - n, local, n) == 0);
 }
 
-/* Four numbers between dots. */
+/* Four numbers between dots; or, in brackets, an address of IPv6, with a zone after a "%". */
 static bool is_address(http_part name)
 {
     char text[64];
-    struct in_addr v4;
-    if (name.n >= sizeof text)
+    struct in6_addr address;
+    bool brackets = name.n > 2 && name.text[0] == '[' && name.text[name.n - 1] == ']';
+    size_t n = brackets ? name.n - 2 : name.n;
+    if (n >= sizeof text)
         return false;
-    memcpy(text, name.text, name.n);
-    text[name.n] = '\0';
-    return inet_pton(AF_INET, text, &v4) == 1;
+    memcpy(text, name.text + brackets, n);
+    text[n] = '\0';
+    if (brackets)
+        text[strcspn(text, "%")] = '\0';
+    return inet_pton(brackets ? AF_INET6 : AF_INET, text, &address) == 1;
 }
 
 /* A page from elsewhere can have its own name point to this machine; it cannot make its name
@@ -85,10 +89,8 @@ static bool is_address(http_part name)
 static bool is_our_name(const access_rules *rules, http_part host)
 {
     http_part name = host_name(host);
-    if (name.n == 0 || name.text[0] == '[' || is_local_name(name) ||
-        http_part_is(name, rules->host))
-        return true;
-    return is_address(name);
+    return name.n == 0 || is_local_name(name) || http_part_is(name, rules->host) ||
+           is_address(name);
 }
 
 /* A page that this server itself has sent. */

@@ -12,7 +12,7 @@ import termios
 import time
 
 sys.dont_write_bytecode = True  # the tree is not the test's to write to
-from terminal import Screen, read_some, set_size
+from terminal import Screen, as_shown, read_some, set_size
 
 COLUMNS = 60
 drey = sys.argv[1]
@@ -144,7 +144,7 @@ def test_history():
 
 def drafted(draft, message):
     """An answer's screen, drafted by a policy that asks no clock; blanks and rows do not count."""
-    wanted = Screen(1000).feed(answer_to(message, 60).replace(b"\n", b"\r\n")).text()
+    wanted = Screen(1000).feed(as_shown(answer_to(message, 60)).replace(b"\n", b"\r\n")).text()
     shown, code = run([(b"> ", message + b"\n"), (b"\x1b[?2004l", b""), (b"\x1b[?2004h", b"/quit\n")],
                       "-q", "-n", "60", "-d", draft, "--policy", "sequence", "--without", "provisional")
     check(code == 0, f"an answer drafted by {draft}", shown)

@@ -1,7 +1,8 @@
 """A terminal for tests: what its screen shows of the bytes that a program wrote, and what became of
 dim text.
     terminal.py OUT COMMAND...      runs it on one of 20 columns: what it wrote goes to OUT, the
-                                    screen as it is in the end to standard output"""
+                                    screen as it is in the end to standard output
+    terminal.py --text FILE         the same screen of a model's text that is written at once"""
 import fcntl
 import os
 import pty
@@ -22,6 +23,11 @@ def read_some(terminal):
         return os.read(terminal, 65536)
     except OSError:
         return b""
+
+
+def as_shown(text):
+    """Text of a model as it is written to a terminal, which nothing in it may steer."""
+    return re.sub(rb"(?<=\xc2)[\x80-\x9f]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", b"?", text)
 
 
 class Screen:
@@ -92,6 +98,10 @@ class Screen:
 
 def main():
     columns = 20
+    if sys.argv[1] == "--text":
+        with open(sys.argv[2], "rb") as f:
+            print(Screen(columns).feed(as_shown(f.read()).replace(b"\n", b"\r\n")).text())
+        return
     pid, terminal = pty.fork()
     if pid == 0:
         set_size(0, 30, columns)

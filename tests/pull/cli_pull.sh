@@ -34,15 +34,18 @@ nothing() { # WHAT: no model under its name, no headers
     [ ! -e "$here" ] || wrong "$1: a model is there"
     [ -z "$(find "$models" -name '.headers*')" ] || wrong "$1 left headers"
 }
-interrupted() { # leaves a part, and is ended by Ctrl-C
-    local code=0 pull
-    faults stall
-    env --default-signal=INT "$drey" pull some/toy-GGUF >"$tmp/out" 2>"$tmp/err" &
-    pull=$!
+until_there() { # FILE
     for _ in $(seq 200); do
-        [ -s "$here.part" ] && break
+        [ -s "$1" ] && break
         sleep 0.1
     done
+}
+interrupted() { # leaves a part, and is ended by Ctrl-C
+    local code=0 pull
+    faults stall=60
+    env --default-signal=INT "$drey" pull some/toy-GGUF >"$tmp/out" 2>"$tmp/err" &
+    pull=$!
+    until_there "$here.part"
     kill -INT $pull
     wait $pull || code=$?
     [ $code = 130 ] || wrong "Ctrl-C: exit code $code: $(cat "$tmp/err")"
@@ -90,7 +93,7 @@ ends 1 "$drey" pull some/toy-GGUF -q # the header is not asked for twice
 faults
 ends 0 "$drey" pull some/toy-GGUF -q
 pulled "a server that is busy"
-faults stall
+faults stall=60
 ends 1 "$drey" pull some/toy-GGUF -q --timeout 1
 nothing "a server that stands still"
 rm "$here".*
@@ -144,7 +147,119 @@ pulled "a private model"
 ends 1 env HF_TOKEN=secret "$drey" pull "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" -q
 ! grep -q secret "$hub/log" || wrong "the token went to a URL"
 
-# 8. A program that is missing.
+faults elsewhere
+: >"$hub/log"
+ends 0 env HF_TOKEN=secret "$drey" pull some/toy-GGUF -q
+grep -q "/cdn/.* -$" "$hub/log" || wrong "no other host was asked"
+! grep -q "/cdn/.* Bearer" "$hub/log" || wrong "the token went to another host"
+pulled "another host"
+faults
+refused 2 "HF_TOKEN has characters" env HF_TOKEN=$'a"\nurl = "http://127.0.0.1:1' "$drey" pull some/toy-GGUF -q
+for other in file:///etc huggingface.co "-K/etc/passwd" "$url/?x"; do
+    refused 2 "HF_ENDPOINT is no address" env HF_ENDPOINT="$other" "$drey" pull some/toy-GGUF -q
+done
+ends 0 env HF_ENDPOINT="$url/" "$drey" pull some/toy-GGUF -q
+pulled "a hub with a slash at its end"
+
+# 8. Names are strangers' words: none leads out of the folder, means other files, or steers a
+# terminal. Usual ones are kept as they are.
+mkdir "$tmp/victim"
+echo precious >"$tmp/victim/big-Q4_K_M.gguf"
+for name in 'real.gguf%3f{../victim/big}/%231-Q4_K_M.gguf' '../victim/big-Q4_K_M.gguf' '/etc/x-Q4_K_M.gguf' \
+    'a//b.gguf' 'a%5cb.gguf' 'a%1b]0;b.gguf' 'a%c2%9b2Jb.gguf' 'a%e2%80%aefugg.gguf' 'a%23b.gguf' 'a%3fb.gguf'; do
+    faults "name=$name"
+    refused 1 "which is not downloaded" "$drey" pull some/toy-GGUF -q --force
+done
+faults 'name=real.gguf%3f{../victim/big}/%231-Q4_K_M.gguf'
+refused 1 "which is not downloaded" "$drey" pull some/toy-GGUF -q --dry-run
+[ "$(cat "$tmp/victim/big-Q4_K_M.gguf")" = precious ] || wrong "another file was written"
+[ -z "$(ls -A "$models")" ] || wrong "names that are refused left $(ls -A "$models")"
+refused 2 "cannot be downloaded" "$drey" pull some/toy-GGUF/../x.gguf -q
+refused 2 "cannot be the name of a file" "$drey" pull "$url/some/toy-GGUF/resolve/main/..%2fx.gguf" -q
+refused 2 "cannot be the name of a file" "$drey" pull "$url/some/toy-GGUF/resolve/main/%1bx.gguf" -q
+for name in 'my model [v1] Q4_K_M.gguf' 'x[1-5]{a,b}-100%25 %c3%bc.gguf' "~it's+&=;@!\$,(1).gguf" 'deep/er/a%2520b.gguf'; do
+    odd=$(printf '%b' "${name//%/\\x}")
+    faults "name=${name// /%20}"
+    : >"$hub/log"
+    ends 0 "$drey" pull some/toy-GGUF -q
+    same "$odd" "$toy" "$models/${odd##*/}"
+    [ "$(grep -c "GET\|/cdn/" "$hub/log")" = 2 ] || wrong "$odd: $(cat "$hub/log")"
+    rm "$models/${odd##*/}"
+    [ -z "$(ls -A "$models")" ] || wrong "$odd left $(ls -A "$models")"
+done
+cp "$toy" "$hub/some/none-GGUF/an [odd] one.gguf"
+faults
+for name in 'an [odd] one.gguf' 'an%20%5bodd%5d%20one.gguf'; do
+    ends 0 "$drey" pull "$url/some/none-GGUF/resolve/main/$name" -q
+    same "$name" "$toy" "$models/an [odd] one.gguf"
+    rm "$models"/*
+done
+
+# 9. No more comes than the server or the hub has said.
+for fault in endless "endless nolength" "endless noparts nolength" "endless noparts"; do
+    faults "$fault"
+    : >"$hub/log"
+    refused 1 "more than the .* bytes that were expected" "$drey" pull some/toy-GGUF -q
+    for _ in $(seq 100); do # until the hub has noticed
+        grep -q "too many" "$hub/log" && break
+        sleep 0.1
+    done
+    grep -qE "^([0-9]|[12][0-9]) MiB too many" "$hub/log" || wrong "$fault: $(cat "$hub/log")"
+    [ -z "$(ls -A "$models")" ] || wrong "$fault left $(ls -A "$models")"
+done
+interrupted
+bytes=$(stat -c %s "$here.part")
+faults endlessrest
+refused 1 "more than the .* bytes that were expected" "$drey" pull some/toy-GGUF -q
+[ "$(stat -c %s "$here.part")" = "$bytes" ] || wrong "an endless rest changed what was there"
+for fault in nolength "nolength noparts"; do
+    faults "$fault"
+    ends 0 "$drey" pull some/toy-GGUF -q
+    pulled "$fault"
+done
+refused 1 "does not say how long" "$drey" pull "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" -q
+faults changes
+refused 1 "has just changed" "$drey" pull some/toy-GGUF -q
+nothing "a file that changes"
+rm -f "$here".*
+
+# 10. One process writes a file; what it starts ends with it; what it leaves is swept.
+faults stall=60
+"$drey" pull some/toy-GGUF -q 2>"$tmp/err1" &
+first=$!
+until_there "$here.part"
+refused 1 "another process; wait" "$drey" pull some/toy-GGUF -q
+refused 1 "another process; wait" "$drey" pull some/toy-GGUF -q --force
+ends 0 "$drey" pull some/toy-GGUF -q --dry-run
+curl=$(cat "/proc/$first/task/$first/children")
+[ -n "$curl" ] || wrong "no curl was started"
+kill -KILL $first
+wait $first || true
+lives() { # PID: it may have ended and not been waited for
+    grep -qs "^State:.[^ZX]" "/proc/$1/status"
+}
+for _ in $(seq 100); do
+    lives "${curl% }" || break
+    sleep 0.1
+done
+! lives "${curl% }" || wrong "curl lives on"
+[ -s "$here.part" ] || wrong "what had come is lost"
+mkdir "$models/.headers-locked"
+exec 9<"$models/.headers-locked" # as another process does
+flock 9
+faults
+: >"$hub/log"
+ends 0 "$drey" pull some/toy-GGUF -q
+grep -qE "bytes=[1-9][0-9]*- " "$hub/log" || wrong "it was not continued: $(cat "$hub/log")"
+[ -d "$models/.headers-locked" ] || wrong "another process's headers were removed"
+exec 9<&-
+rm "$here"
+ends 0 "$drey" pull some/toy-GGUF -q
+echo x >"$here.part.of" # as if it had ended just before it removed that
+ends 0 "$drey" pull some/toy-GGUF -q
+pulled "after a kill"
+
+# 11. A program that is missing.
 faults
 mkdir "$tmp/bin"
 refused 1 "curl is not installed" env PATH="$tmp/bin" "$drey" pull some/toy-GGUF -q

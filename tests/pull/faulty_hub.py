@@ -10,10 +10,17 @@ path. FOLDER/faults has words, read for each request:
     tries=N     the next N requests for files are answered with 503
     noparts     parts of files are not given
     nothead     only parts that do not begin at 0 are refused
-    stall       nothing comes after a file's first 1,000 bytes
+    stall=S     nothing comes for S seconds after a file's first 1,000 bytes
     wrongsum    the list has another sum
     private     only with the token "secret"
-    endless     more bytes than the file has come
+    nolength    no length is said, neither of a file nor of a part
+    endless     a reply has 64 MiB more than it says
+    endlessrest the same for replies that are no file's beginning
+    changes     what follows the beginning is of another version
+    elsewhere   files are at another host
+    name=PATH   the list has this path for each file, whose bytes any path has; %XX is a byte
+
+FOLDER/log has a line for each request, and how many bytes of an endless one could be sent.
 """
 import hashlib
 import http.server
@@ -23,6 +30,7 @@ import re
 import sys
 import threading
 import time
+import urllib.parse
 
 ROOT = sys.argv[1]
 lock = threading.Lock()
@@ -31,7 +39,7 @@ lock = threading.Lock()
 def faults():
     try:
         with open(f"{ROOT}/faults") as f:
-            return dict((w.split("=") + ["1"])[:2] for w in f.read().split())
+            return dict((w.split("=", 1) + ["1"])[:2] for w in f.read().split())
     except OSError:
         return {}
 
@@ -73,9 +81,10 @@ class Hub(http.server.BaseHTTPRequestHandler):
             return self.list(found.group(1))
         found = re.fullmatch(r"/([^/]+/[^/]+)/resolve/main/(.+)", path)
         if found:
-            return self.answer(302, Location=f"/cdn/{found.group(1)}/{found.group(2)}")
+            host = f"http://localhost:{server.server_address[1]}" if "elsewhere" in faults() else ""
+            return self.answer(302, Location=f"{host}/cdn/{found.group(1)}/{found.group(2)}")
         if path.startswith("/cdn/"):
-            return self.file(f"{ROOT}/{path[5:]}")
+            return self.file(f"{ROOT}/{urllib.parse.unquote(path[5:])}")
         return self.answer(404)
 
     def list(self, model):
@@ -86,11 +95,14 @@ class Hub(http.server.BaseHTTPRequestHandler):
             with open(f"{folder}/{name}", "rb") as f:
                 data = f.read()
             sum_ = hashlib.sha256(data + b"x" * ("wrongsum" in faults())).hexdigest()
-            out.append({"type": "file", "path": name, "size": len(data), "lfs": {"oid": sum_, "size": len(data)}})
+            path = urllib.parse.unquote(faults().get("name", "")) or name
+            out.append({"type": "file", "path": path, "size": len(data), "lfs": {"oid": sum_, "size": len(data)}})
         return self.answer(200, json.dumps(out).encode(), Content_Type="application/json")
 
     def file(self, path):
         f = faults()
+        if "name" in f:
+            path = f"{ROOT}/some/toy-GGUF/toy-Q4_K_M.gguf"
         if not os.path.isfile(path):
             return self.answer(404)
         if take_try():
@@ -103,18 +115,26 @@ class Hub(http.server.BaseHTTPRequestHandler):
         if parts:
             first = int(asked.group(1))
             last = min(int(asked.group(2) or last), last)
-        body = data[first:last + 1] + b"z" * (100 if "endless" in f and not parts else 0)
-        self.send_response(206 if parts else 200)
-        self.send_header("ETag", f'"{hashlib.md5(data).hexdigest()}"')
-        if parts:
-            self.send_header("Content-Range", f"bytes {first}-{last}/{n}")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
+        body = data[first:last + 1]
         whole = not parts or not asked.group(2)
+        endless = "endless" in f or ("endlessrest" in f and whole)
+        other = "changes" in f and whole
+        self.send_response(206 if parts else 200)
+        self.send_header("ETag", f'"{hashlib.md5(data).hexdigest()}{"-2" * other}"')
+        if parts:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{'*' if 'nolength' in f else n}")
+        if "nolength" in f or endless:
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if "nolength" in f or endless:
+            self.close_connection = True
+            return self.endless(body) if endless else self.wfile.write(body)
         if whole and "stall" in f:
             self.wfile.write(body[:max(1000 - first, 0)])
             self.wfile.flush()
-            time.sleep(8)
+            time.sleep(float(f["stall"]))
             self.close_connection = True
             return None
         if whole and "cut" in f and len(body) > int(f["cut"]):
@@ -124,6 +144,17 @@ class Hub(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
         return None
 
+    def endless(self, body):
+        n, zeros = 0, bytes(1 << 20)
+        try:
+            self.wfile.write(body)
+            while n < 64:
+                self.wfile.write(zeros)
+                n += 1
+        except OSError:
+            pass
+        with lock, open(f"{ROOT}/log", "a") as f:
+            f.write(f"{n} MiB too many\n")
 
     def handle_one_request(self):
         try:

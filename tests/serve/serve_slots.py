@@ -40,7 +40,7 @@ def saved_and_restored(s):
 
 def refused(s):
     wanted = ask(s, 0)
-    for name in ("", ".", "..", ".hidden", "a/b", "../one.bin", "/etc/passwd", "a\\b", "a\nb", "x" * 256, 7, None, "a\0b", ["a"]):
+    for name in ("", ".", "..", ".hidden", "a/b", "../one.bin", "/etc/passwd", "a\\b", "a\nb", "x" * 256, 7, None, "a\0b", ["a"], "one.bin.partial", "a\u009b2J", "a\u202eb"):
         status, answer = s.post("/slots/0?action=save", {"filename": name})
         check(status == 400 and "name of a file" in answer["error"]["message"], f"the name {name!r}: {status} {answer}")
     check(os.listdir(kept) == ["one.bin"], f"files: {os.listdir(kept)}")

@@ -139,7 +139,6 @@ static void feed(void *user, const char *bytes, size_t n)
         } else if (code == '\t') {
             int32_t stop = (s->column / 8 + 1) * 8;
             s->column = stop < s->columns ? stop : s->columns - 1;
-        } else if (code == 7) { /* a bell */
         } else {
             print(s, code);
         }
@@ -224,14 +223,22 @@ static void taken_back(size_t n)
     send(DREY_EVENT_TAKEN_BACK, w->provisional + w->n_provisional, n);
 }
 
+/* Keeps text as the screen has it: a bell is shown. */
+static void keep_verified(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        w->verified[w->n_verified++] = text[i] == '\a' ? '?' : text[i];
+}
+
 static void verified(const char *text, size_t n)
 {
+    static char sent[sizeof w->verified]; /* text may be provisional so far */
+    memcpy(sent, text, n);
     size_t stood = n < w->n_provisional ? n : w->n_provisional;
-    memcpy(w->verified + w->n_verified, text, n);
-    w->n_verified += n;
+    keep_verified(text, n);
     w->n_provisional -= stood;
     memmove(w->provisional, w->provisional + stood, w->n_provisional);
-    send(DREY_EVENT_VERIFIED, w->verified + w->n_verified - n, n);
+    send(DREY_EVENT_VERIFIED, sent, n);
     check();
 }
 
@@ -333,6 +340,25 @@ TEST(what_nobody_knows)
     assert_int_equal(w->live.n_drawn, 5);
     taken_back(9);
     verified_text("e\xCC\x81t\n");
+}
+
+static char captured[256];
+
+static void capture(void *user, const char *bytes, size_t n)
+{
+    strncat(captured, bytes, n);
+}
+
+TEST(no_text_steers_the_terminal)
+{
+    begin(20, 6, 1);
+    w->live.write = capture;
+    static const char *const pieces[] = {"a\033]0;", "name\a\b",  "\033[2J\x7F", "\xC2",
+                                         "\x9B",     "\tz\r\xC2", "\n\xC2"};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        send(DREY_EVENT_VERIFIED, pieces[i], strlen(pieces[i]));
+    live_text_end(&w->live);
+    assert_string_equal(captured, "a?]0;name???[2J?\xC2?\tz\r\xC2\n\xC2");
 }
 
 /* ---- At random ---- */
@@ -468,11 +494,10 @@ static void is_set(void)
 static void send_verified(const char *text, size_t n)
 {
     size_t stood = n < w->n_provisional ? n : w->n_provisional;
-    memcpy(w->verified + w->n_verified, text, n);
-    w->n_verified += n;
+    keep_verified(text, n);
     w->n_provisional -= stood;
     memmove(w->provisional, w->provisional + stood, w->n_provisional);
-    send(DREY_EVENT_VERIFIED, w->verified + w->n_verified - n, n);
+    send(DREY_EVENT_VERIFIED, text, n);
 }
 
 /* However a text comes, in pieces and with guesses before it, its words are set as they would be at
