@@ -424,6 +424,9 @@ TEST(what_is_not)
          LIST("{}", "{\"a\":1}", "{\"b\":1}"), LIST("{\"a\":1,\"b\":1}"));
     held("{\"type\":\"object\",\"not\":{\"required\":[\"a\"]}}", LIST("{}", "{\"b\":1}"),
          LIST("{\"a\":1}"));
+    held("{\"$ref\":\"#/$defs/"
+         "s\",\"not\":{\"const\":\"a\"},\"$defs\":{\"s\":{\"type\":\"string\"}}}",
+         LIST("\"b\""), LIST("\"a\"", "1"));
     held("{\"not\":{\"anyOf\":[{\"type\":\"string\"},{\"not\":{\"type\":\"array\"}}]}}", LIST("[]"),
          LIST("1", "\"a\""));
 }
