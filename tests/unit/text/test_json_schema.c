@@ -511,6 +511,8 @@ TEST(what_cannot_be_held_is_left_out_and_its_place_is_noted)
          "/patternProperties/^e"},
         {"{\"patternProperties\":{\"(?i)x\":{}}}", "/patternProperties/(?i)x"},
         {"{\"propertyNames\":{\"not\":{\"const\":\"a\"}}}", "/propertyNames/not"},
+        {"{\"propertyNames\":{\"$ref\":\"#/$defs/n\",\"maxLength\":2},\"$defs\":{\"n\":{}}}",
+         "/propertyNames/$ref"},
         {"{\"allOf\":[{\"properties\":{\"a\":{}}},{\"unevaluatedProperties\":false}]}",
          "/allOf/1/unevaluatedProperties"},
         {"{\"unevaluatedItems\":{}}", "/unevaluatedItems"},
