@@ -237,12 +237,23 @@ drey_status schema_set_add(schema_reader *r, schema_set *set, const json_value *
     return set_put(r, set, schema, 0);
 }
 
+/* Words that take_parts takes. */
+static int32_t n_parts(const json_value *schema)
+{
+    static const char *const parts[] = {
+        "$ref", "$dynamicRef",       "$recursiveRef",    "allOf",       "not",
+        "if",   "dependentRequired", "dependentSchemas", "dependencies"};
+    int32_t n = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        n += schema_word(schema, parts[i]) != NULL;
+    return n;
+}
+
 /* Only a reference: others that are the same share its rule. */
 static const char *only_reference(const json_value *schema)
 {
     const json_value *v = schema_word(schema, "$ref");
-    return v && v->type == JSON_STRING && !schema_word(schema, "allOf") &&
-                   !schema_says(schema, TAKEN_PARTS)
+    return v && v->type == JSON_STRING && n_parts(schema) == 1 && !schema_says(schema, TAKEN_PARTS)
                ? v->text
                : NULL;
 }

@@ -193,7 +193,7 @@ static drey_status names_allowed(schema_reader *r, const json_value *schema, sch
                                  bool *any)
 {
     static const char known[] = " type pattern format minLength maxLength enum const title "
-                                "description ";
+                                "description $defs $id $schema $comment $anchor ";
     const json_value *names;
     char word[32];
     TRY(names_schema(r, schema, &names));
@@ -205,7 +205,7 @@ static drey_status names_allowed(schema_reader *r, const json_value *schema, sch
         return language_of(l->now, r->g, EXPR_NEVER) ? DREY_OK : (*any = true, DREY_OK);
     for (const json_value *v = names->type == JSON_OBJECT ? names->first : NULL; v; v = v->next) {
         snprintf(word, sizeof word, " %.24s ", v->key);
-        if (!strstr(known, word) && v->key[0] != '$')
+        if (!strstr(known, word))
             schema_leave_out(r, names, v->key);
     }
     const json_value *list = schema_word(names, "enum");

@@ -37,7 +37,7 @@ refused 2 '\-\-strict is about --json-schema' "${run[@]}" --strict
 
 # 3. What no grammar can hold is said, or refused; the rest holds.
 cat >"$tmp/set.json" <<'JSON'
-{"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "integer", "maximum": 9, "minimum": 0},
+{"type": "object", "properties": {"ids": {"type": "array", "items": {"type": "string", "maxLength": 2},
  "uniqueItems": true, "maxItems": 3}}, "required": ["ids"]}
 JSON
 ends 0 "${run[@]}" -n 60 --json-schema "$tmp/set.json"

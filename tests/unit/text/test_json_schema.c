@@ -424,6 +424,9 @@ TEST(what_is_not)
          LIST("{}", "{\"a\":1}", "{\"b\":1}"), LIST("{\"a\":1,\"b\":1}"));
     held("{\"type\":\"object\",\"not\":{\"required\":[\"a\"]}}", LIST("{}", "{\"b\":1}"),
          LIST("{\"a\":1}"));
+    held("{\"$ref\":\"#/$defs/"
+         "s\",\"not\":{\"const\":\"a\"},\"$defs\":{\"s\":{\"type\":\"string\"}}}",
+         LIST("\"b\""), LIST("\"a\"", "1"));
     held("{\"not\":{\"anyOf\":[{\"type\":\"string\"},{\"not\":{\"type\":\"array\"}}]}}", LIST("[]"),
          LIST("1", "\"a\""));
 }
@@ -508,6 +511,8 @@ TEST(what_cannot_be_held_is_left_out_and_its_place_is_noted)
          "/patternProperties/^e"},
         {"{\"patternProperties\":{\"(?i)x\":{}}}", "/patternProperties/(?i)x"},
         {"{\"propertyNames\":{\"not\":{\"const\":\"a\"}}}", "/propertyNames/not"},
+        {"{\"propertyNames\":{\"$ref\":\"#/$defs/n\",\"maxLength\":2},\"$defs\":{\"n\":{}}}",
+         "/propertyNames/$ref"},
         {"{\"allOf\":[{\"properties\":{\"a\":{}}},{\"unevaluatedProperties\":false}]}",
          "/allOf/1/unevaluatedProperties"},
         {"{\"unevaluatedItems\":{}}", "/unevaluatedItems"},
