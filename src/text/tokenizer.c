@@ -151,8 +151,8 @@ static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
         TRY(unigram_init(&t->unigram, &t->sentencepiece, g, err));
     TRY(read_ends(t, g, err));
     t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
-    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
-                                            llama || t->bpe.pretokenizer.wants_bos);
+    bool wants_bos = llama || (t->byte_level && t->bpe.pretokenizer.family->wants_bos);
+    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token", wants_bos);
     bool reads_end = t->by_score || gguf_is_text(gguf_text(g, "general.architecture"), "bart");
     t->wants_eos = reads_end && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
     return DREY_OK;
