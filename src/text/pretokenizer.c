@@ -121,7 +121,7 @@ void splitter_begin(splitter *s, const char *text, size_t n)
     s->text = text;
     s->at = 0;
     for (int k = 0; k <= PRETOKENIZER_STEPS; k++)
-        s->piece[k] = (struct split_piece){0, 0, 0, 0};
+        s->piece[k] = (struct piece_of_text){0, 0, 0, 0};
     s->piece[0].end = n;
 }
 
@@ -132,7 +132,7 @@ static size_t character(const splitter *s, size_t at, size_t end)
 }
 
 /* Finds the next match of a step in a piece; the piece's end where there is none. */
-static void find(splitter *s, const pcre2_code *code, struct split_piece *piece)
+static void find(splitter *s, const pcre2_code *code, struct piece_of_text *piece)
 {
     const PCRE2_SPTR text = (PCRE2_SPTR)s->text + piece->begin;
     size_t n = piece->end - piece->begin, at = s->at - piece->begin;
@@ -156,7 +156,7 @@ static void find(splitter *s, const pcre2_code *code, struct split_piece *piece)
 
 /* The end of the first part of a match that is cut into threes from its end. What was cut off
  * before leaves a multiple of three. */
-static size_t first_third(const splitter *s, const struct split_piece *piece)
+static size_t first_third(const splitter *s, const struct piece_of_text *piece)
 {
     size_t n = 3, end = s->at;
     if (piece->found == s->at) {
@@ -173,13 +173,13 @@ static size_t first_third(const splitter *s, const struct split_piece *piece)
 /* Makes piece[k + 1], which begins at `at`. */
 static void divide(splitter *s, int k)
 {
-    struct split_piece *whole = &s->piece[k], *part = &s->piece[k + 1];
+    struct piece_of_text *whole = &s->piece[k], *part = &s->piece[k + 1];
     if (whole->found_end <= s->at)
         find(s, s->pretokenizer->codes[k], whole);
     size_t end = s->at < whole->found ? whole->found : whole->found_end;
     if (s->at >= whole->found && s->pretokenizer->family->steps[k].thirds)
         end = first_third(s, whole);
-    *part = (struct split_piece){.begin = s->at, .end = end};
+    *part = (struct piece_of_text){.begin = s->at, .end = end};
 }
 
 size_t splitter_next(splitter *s)

@@ -26,7 +26,7 @@ typedef struct splitter {
     pcre2_match_context *context;
     const char *text;
     size_t at; /* where the next word begins */
-    struct split_piece {
+    struct piece_of_text {
         size_t begin, end;
         size_t found, found_end; /* the next match of step k inside it, if it ends after `at` */
     } piece[PRETOKENIZER_STEPS + 1];

@@ -249,6 +249,32 @@ def pre_tokenizers(good):
         wrong("only", n, "pre-tokenizers")
 
 
+def several_ends(good):
+    """A list of ends, here or there: the first is EOS if none has a name, all of them are kept."""
+    folder, out = os.path.join(tmp, "ends"), os.path.join(tmp, "out.gguf")
+    shutil.copytree(good, folder)
+    for name in ("generation_config.json", "config.json"):
+        for file in ("config.json", "tokenizer_config.json", name):
+            path = os.path.join(folder, file)
+            value = {}
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as f:
+                    value = json.load(f)
+            if file == "tokenizer_config.json":
+                value.pop("eos_token", None)
+            if file != "tokenizer_config.json":
+                value["eos_token_id"] = [2, 1, 3, 1] if file == name else None
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump({k: v for k, v in value.items() if v is not None}, f)
+        convert(folder, out, "--force", "-q")
+        keys = {key.decode(): value for key, kind, value in Gguf(out).keys}
+        got = [keys.get(f"tokenizer.ggml.{end}_token_id") for end in ("eos", "eot", "eom")]
+        if got != [2, 1, 3]:
+            wrong("ends of", name, "are", got)
+        if name == "generation_config.json":
+            os.remove(os.path.join(folder, name))
+
+
 def faults(good):
     name = "model.norm.weight"
     head, config, vocab = "model.safetensors", "config.json", "tokenizer.json"
@@ -431,6 +457,7 @@ toys()
 usual = os.path.join(tmp, "usual")
 make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
 pre_tokenizers(usual)
+several_ends(usual)
 faults(usual)
 fused_faults()
 places(usual)

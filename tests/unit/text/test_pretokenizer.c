@@ -203,6 +203,18 @@ TEST(unknown_names)
     pretokenizer_free(&p);
 }
 
+TEST(other_kinds_of_tokenizers)
+{
+    static const char *const kinds[][2] = {{"bert", "WordPiece"},        {"rwkv", "RWKV"},
+                                           {"plamo2", "PLaMo"},          {"gemma4", "characters"},
+                                           {"whitespace", "characters"}, {"none", "no vocabulary"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        test_vocab v;
+        const vocab_keys keys = {.model = kinds[i][0]};
+        REFUSED(DREY_ERR_UNSUPPORTED, kinds[i][1], vocab_make, &v, &keys);
+    }
+}
+
 /* From a file's key to tokens: the rules differ in which of these merges can happen. */
 TEST(rules_in_files)
 {
