@@ -8,12 +8,13 @@
 
 #include "convert/vocabulary.h"
 
-enum { BOS, EOS, UNK, SEP, PAD, EOT, N_SPECIAL };
+enum { BOS, EOS, UNK, SEP, PAD, EOT, EOM, N_SPECIAL };
 static const struct {
     const char *name, *key;
 } special[N_SPECIAL] = {{"bos", "bos_token_id"},     {"eos", "eos_token_id"},
                         {"unk", "unknown_token_id"}, {"sep", "seperator_token_id"},
-                        {"pad", "padding_token_id"}, {"eot", "eot_token_id"}};
+                        {"pad", "padding_token_id"}, {"eot", "eot_token_id"},
+                        {"eom", "eom_token_id"}};
 
 typedef struct around {
     const char *texts[N_SPECIAL]; /* NULL: not said */
@@ -111,12 +112,23 @@ static int64_t usual_id(const family *a, int which)
     return !bart ? -1 : which == BOS ? 0 : which == EOS ? 2 : which == PAD ? 1 : -1;
 }
 
-/* generation_config.json may list several tokens that end a text: the first that is not `eos`. */
-static int64_t other_end(const hub_folder *f, int64_t eos)
+static bool is_among(int64_t id, const int64_t *ids, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* generation_config.json, or config.json, may list several tokens that end a text: the first that
+ * is not among ids[0..n). */
+static int64_t other_end(const hub_folder *f, const int64_t *ids, int n)
 {
     const json_value *list = json_member_array(f->generation.root, "eos_token_id");
+    if (!list)
+        list = json_member_array(f->config.root, "eos_token_id");
     for (const json_value *v = list ? list->first : NULL; v; v = v->next)
-        if (v->type == JSON_NUMBER && v->is_integer && v->integer != eos)
+        if (v->type == JSON_NUMBER && v->is_integer && !is_among(v->integer, ids, n))
             return v->integer;
     return -1;
 }
@@ -159,9 +171,10 @@ drey_status special_keys(const family *of, const hub_folder *f, new_gguf *g, int
     for (int i = 0; i < N_SPECIAL; i++) {
         int64_t id = id_of(f, a.texts[i]);
         if (id < 0)
-            id = i == EOT ? other_end(f, ids[EOS]) : config_id(f, special[i].name);
+            id = i >= EOT ? other_end(f, (int64_t[]){ids[EOS], i > EOT ? ids[EOT] : -1}, 2)
+                          : config_id(f, special[i].name);
         if (id < 0)
-            id = usual_id(of, i);
+            id = i == EOS && other_end(f, NULL, 0) >= 0 ? other_end(f, NULL, 0) : usual_id(of, i);
         ids[i] = id;
         if (id >= n_tokens)
             FAIL(err, DREY_ERR_FORMAT, "the %s token is %lld, and there are %d tokens",

@@ -78,6 +78,49 @@ drey_status drey_chat_encode(const drey_model *m, const drey_chat_request *reque
     return status;
 }
 
+/* The last token of text[0..n), if nothing but special tokens and blanks is there. -1: none. */
+static int32_t last_special(const tokenizer *t, const char *text, size_t n)
+{
+    enum { MOST = 16 };
+    int32_t ids[MOST], last = -1;
+    size_t n_ids = 0;
+    if (tokenizer_encode(t, text, n, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, ids, MOST, &n_ids,
+                         NULL) != DREY_OK)
+        return -1;
+    for (size_t i = 0; i < n_ids; i++) {
+        char piece[9] = "";
+        size_t n_piece = tokenizer_piece(t, ids[i], true, false, piece, sizeof piece - 1);
+        if (tokenizer_is_special(t, ids[i]))
+            last = ids[i];
+        else if (strspn(piece, " \n\r\t") < n_piece)
+            return -1;
+    }
+    return last;
+}
+
+void model_learn_end(drey_model *m)
+{
+    static const char answer[] = "Yes.";
+    const drey_chat_message messages[] = {{"user", "Hello", 5}, {"assistant", answer, 4}};
+    const drey_chat_request request = {
+        .messages = messages, .n_messages = 2, .no_generation_prompt = true};
+    chat_text x;
+    if (!gguf_text(m->file, "tokenizer.chat_template").text ||
+        render(m, &request, &x, NULL) != DREY_OK)
+        return;
+    for (size_t i = x.n_plain; i-- > 0;) {
+        const text_range *r = &x.plain[i];
+        if (r->end - r->begin != sizeof answer - 1 ||
+            memcmp(x.text + r->begin, answer, sizeof answer - 1) != 0)
+            continue;
+        int32_t id = last_special(m->tokenizer, x.text + r->end, x.n_bytes - r->end);
+        if (id >= 0)
+            tokenizer_add_end(m->tokenizer, id);
+        break;
+    }
+    chat_text_free(&x);
+}
+
 /* One turn as a request; messages[2] is its room. */
 static drey_chat_request one_turn(const char *system, const char *user,
                                   drey_chat_message messages[static 2])

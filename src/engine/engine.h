@@ -133,6 +133,9 @@ drey_status engine_open(drey_engine **out, const drey_engine_options *options,
 /* The chat template of the model's file, with an end; the caller frees. DREY_ERR_UNSUPPORTED: there
  * is none. */
 drey_status model_chat_template(const drey_model *m, char **out, drey_error *err);
+/* Makes the token by which the chat template ends an answer one that ends texts. Keys often name
+ * the base model's end alone. */
+void model_learn_end(drey_model *m);
 
 /* Memory of a session besides its caches. */
 size_t engine_session_state_bytes(const drey_engine *e);

@@ -37,6 +37,7 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
     gguf_string name = gguf_text(m->file, "general.name");
     if (name.text)
         gguf_printable(m->name, sizeof m->name, name.text, name.n_bytes);
+    model_learn_end(m);
     *out = m;
     return DREY_OK;
 }

@@ -98,6 +98,7 @@ drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64
 gguf_string gguf_text_of(const gguf_key *key); /* {NULL, 0} for other kinds */
 
 /* Items of an array key. Strings can only be read in order, with a cursor. */
+bool gguf_is_int_array(const gguf_key *key);
 int64_t gguf_item_int(const gguf_key *key, uint64_t i);
 double gguf_item_number(const gguf_key *key, uint64_t i);
 typedef struct gguf_cursor {

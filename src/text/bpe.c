@@ -198,7 +198,7 @@ static int32_t find_word(const bpe *b, const uint8_t *word, size_t n)
 static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, size_t n,
                                id_sink *sink, drey_error *err)
 {
-    if (b->pretokenizer.ignore_merges) {
+    if (b->pretokenizer.family->ignore_merges) {
         int32_t id = find_word(b, word, n);
         if (id >= 0) {
             id_push(sink, id);
@@ -250,11 +250,9 @@ drey_status bpe_encode(const bpe *b, const char *text, size_t n, id_sink *sink, 
             status = encode_word(b, &m, bytes + at, broken, sink, err);
         at += broken;
         size_t whole = run_length(bytes + at, n - at, true);
-        for (size_t i = 0; i < whole && status == DREY_OK;) {
-            size_t word = splitter_next(&s, text + at, whole, i);
+        splitter_begin(&s, text + at, whole);
+        for (size_t i = 0, word; status == DREY_OK && (word = splitter_next(&s)) > 0; i += word)
             status = encode_word(b, &m, bytes + at + i, word, sink, err);
-            i += word;
-        }
         at += whole;
     }
     merge_free(&m);

@@ -8,6 +8,7 @@
 #include "text/bpe.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"
+#include "text/token_marks.h"
 #include "text/unigram.h"
 
 enum { END_TOKENS = 32 };
@@ -28,11 +29,9 @@ struct tokenizer {
     size_t longest_piece;
 };
 
-/* fallback: where the file does not say; -1: none. */
-static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, int32_t fallback,
-                           int32_t *id, drey_error *err)
+static drey_status check_id(const tokenizer *t, const char *key, int64_t value, int32_t *id,
+                            drey_error *err)
 {
-    int64_t value = gguf_int(g, key, fallback);
     *id = -1;
     if (value < 0 || value == UINT32_MAX) /* some converters write "none" so */
         return DREY_OK;
@@ -41,6 +40,30 @@ static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, i
              (long long)value, t->vocab.n_tokens);
     *id = (int32_t)value;
     return DREY_OK;
+}
+
+/* fallback: where the file does not say; -1: none. */
+static drey_status read_id(const tokenizer *t, const gguf *g, const char *key, int32_t fallback,
+                           int32_t *id, drey_error *err)
+{
+    return check_id(t, key, gguf_int(g, key, fallback), id, err);
+}
+
+static int32_t find_text(const tokenizer *t, const char *text)
+{
+    return vocab_find(&t->vocab, text, strlen(text));
+}
+
+/* In OpenAI's harmony <|end|> ends a message and not the answer, which may have several: an answer
+ * ends with <|return|>, or with <|call|>, which is no such token elsewhere. Solar's are <|flush|>
+ * and <|calls|>. */
+static bool ends_nothing(const tokenizer *t, const char *name)
+{
+    bool harmony = find_text(t, "<|return|>") >= 0 && find_text(t, "<|call|>") >= 0;
+    bool solar = find_text(t, "<|flush|>") >= 0 && find_text(t, "<|calls|>") >= 0;
+    if (strcmp(name, "<|end|>") == 0)
+        return harmony || solar;
+    return strcmp(name, "<|call|>") == 0 && !harmony;
 }
 
 static void add_end(tokenizer *t, int32_t id)
@@ -56,14 +79,7 @@ static int32_t usual_id(const tokenizer *t, int32_t id)
     return !t->byte_level && is_control ? id : -1;
 }
 
-static int32_t find_text(const tokenizer *t, const char *text)
-{
-    return vocab_find(&t->vocab, text, strlen(text));
-}
-
-/* In OpenAI's harmony <|end|> ends a message and not the answer, which may have several: an answer
- * ends with <|return|>, or with <|call|>, which is no such token elsewhere. */
-static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
+static void add_named_ends(tokenizer *t)
 {
     static const char *const names[] = {
         "<|im_end|>",
@@ -76,37 +92,75 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
         "<eos>",
         "<end_of_turn>",
         "<EOT>",
+        "_<EOT>",
         "<|return|>",
         "<|call|>",
+        "<|calls|>",
+        "<|flush|>",
         "<|end_of_turn|>",
         "[EOT]",
+        "[EOS]",
         "<end_of_utterance>",
+        "<turn|>",
+        "[e~[",
+        "<|EOT|>",
+        "<|eot|>",
+        "<|eom|>",
+        "<|END_OF_TURN_TOKEN|>",
+        "<|role_end|>",
+        "[|endofturn|]",
         "<|fim_pad|>",
         "<|repo_name|>",
         "<|file_sep|>",
         "<｜end▁of▁sentence｜>",
     };
-    int32_t eot, eom;
-    int32_t bos = t->by_score ? -1 : usual_id(t, 1), eos = usual_id(t, t->by_score ? 1 : 2);
-    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", bos, &t->bos, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eos_token_id", eos, &t->eos, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eot_token_id", -1, &eot, err));
-    TRY(read_id(t, g, "tokenizer.ggml.eom_token_id", -1, &eom, err));
-    add_end(t, t->eos);
-    add_end(t, eot);
-    add_end(t, eom);
-    bool harmony = find_text(t, "<|return|>") >= 0 && find_text(t, "<|call|>") >= 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t id = find_text(t, names[i]);
-        if (id < 0 || (harmony && strcmp(names[i], "<|end|>") == 0) ||
-            (!harmony && strcmp(names[i], "<|call|>") == 0))
+        if (id < 0 || ends_nothing(t, names[i]))
             continue;
         token_type type = vocab_type(&t->vocab, id);
         bool markup = strcmp(names[i], "</s>") == 0; /* a tag of HTML, to Gemma */
         if (type == TOKEN_CONTROL || (type == TOKEN_USER_DEFINED && !markup))
             add_end(t, id);
     }
+}
+
+static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
+{
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                       "tokenizer.ggml.eom_token_id"};
+    int32_t bos = t->by_score ? -1 : usual_id(t, 1), eos = usual_id(t, t->by_score ? 1 : 2), id;
+    TRY(read_id(t, g, "tokenizer.ggml.bos_token_id", bos, &t->bos, err));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const gguf_key *key = gguf_find_key(g, keys[i]);
+        bool is_list = key && gguf_is_int_array(key);
+        for (uint64_t k = 0; k < (is_list ? key->n_items : 1); k++) {
+            if (is_list)
+                TRY(check_id(t, keys[i], gguf_item_int(key, k), &id, err));
+            else
+                TRY(read_id(t, g, keys[i], i == 0 ? eos : -1, &id, err));
+            if (i == 0 && t->eos < 0)
+                t->eos = id;
+            add_end(t, id);
+        }
+    }
+    static const char *const holes[] = {"tokenizer.ggml.fim_pad_token_id",
+                                        "tokenizer.ggml.fim_rep_token_id",
+                                        "tokenizer.ggml.fim_sep_token_id"};
+    for (size_t i = 0; i < sizeof holes / sizeof *holes; i++) {
+        int64_t hole = gguf_int(g, holes[i], -1);
+        if (hole >= 0 && hole < t->vocab.n_tokens)
+            add_end(t, (int32_t)hole);
+    }
+    add_named_ends(t);
     return DREY_OK;
+}
+
+void tokenizer_add_end(tokenizer *t, int32_t id)
+{
+    gguf_string text = vocab_text(&t->vocab, id);
+    if (!gguf_is_text(text, "<|end|>") || !ends_nothing(t, "<|end|>"))
+        add_end(t, id);
 }
 
 /* How many blanks at the beginning of text[0..n) belong to the special token before it. Phi 3's
@@ -123,36 +177,79 @@ static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *te
     return taken;
 }
 
-/* The tokenizer model that the file names, and its tables. */
-static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
+static drey_status settle_marks(tokenizer *t, const gguf *g, drey_error *err)
+{
+    bool *from_merges = NULL;
+    if (t->byte_level) {
+        from_merges = calloc((size_t)t->vocab.n_tokens, sizeof *from_merges);
+        if (!from_merges)
+            FAIL(err, DREY_ERR_MEMORY, "no memory for %d tokens", t->vocab.n_tokens);
+        for (uint32_t i = 0; i < t->bpe.n_merges; i++)
+            from_merges[t->bpe.merges[i].merged] = true;
+    }
+    marks_settle(&t->vocab, g, from_merges);
+    free(from_merges);
+    return DREY_OK;
+}
+
+/* Other kinds of tokenizers, by the names that files have for them. */
+static const char *kind_of(gguf_string model)
+{
+    static const struct {
+        const char *name, *kind;
+    } kinds[] = {{"bert", "WordPiece"},
+                 {"rwkv", "RWKV's longest match"},
+                 {"plamo2", "PLaMo's table of suffixes"},
+                 {"gemma4", "BPE over characters"},
+                 {"whitespace", "BPE over characters"},
+                 {"hybriddna", "BPE with parts for DNA"},
+                 {"none", "the file has no vocabulary"},
+                 {"no_vocab", "the file has no vocabulary"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (gguf_is_text(model, kinds[i].name))
+            return kinds[i].kind;
+    return NULL;
+}
+
+/* The tokenizer model that the file names. */
+static drey_status read_kind(tokenizer *t, const gguf *g, drey_error *err)
 {
     gguf_string model = gguf_text(g, "tokenizer.ggml.model");
+    const char *kind = kind_of(model);
     if (!model.text)
         FAIL(err, DREY_ERR_FORMAT,
              "the file has no tokenizer (tokenizer.ggml.model); use a GGUF file that carries its "
              "tokenizer");
     t->byte_level = gguf_is_text(model, "gpt2");
     t->by_score = gguf_is_text(model, "t5");
-    bool llama = gguf_is_text(model, "llama");
-    if (!t->byte_level && !t->by_score && !llama)
+    if (!t->byte_level && !t->by_score && !gguf_is_text(model, "llama"))
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "the tokenizer model \"%s\" is not supported; use a model with \"gpt2\" (byte-level "
-             "BPE), \"llama\" (SentencePiece BPE) or \"t5\" (unigram)",
-             gguf_printable((char[64]){0}, 64, model.text, model.n_bytes));
+             "the tokenizer model \"%s\" is not supported%s%s%s; use a model with \"gpt2\" "
+             "(byte-level BPE), \"llama\" (SentencePiece BPE) or \"t5\" (unigram)",
+             gguf_printable((char[64]){0}, 64, model.text, model.n_bytes), kind ? " (" : "",
+             kind ? kind : "", kind ? ")" : "");
+    return DREY_OK;
+}
+
+static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
+{
+    TRY(read_kind(t, g, err));
+    bool llama = !t->byte_level && !t->by_score;
     hash_key key;
     hash_key_draw(&key);
     TRY(vocab_init(&t->vocab, g, &key, err));
-    TRY(special_init(&t->special, &t->vocab, err));
     if (t->byte_level)
         TRY(bpe_init(&t->bpe, &t->vocab, g, err));
-    else
+    TRY(settle_marks(t, g, err));
+    TRY(special_init(&t->special, &t->vocab, err));
+    if (!t->byte_level)
         TRY(sentencepiece_init(&t->sentencepiece, &t->vocab, g, err));
     if (t->by_score)
         TRY(unigram_init(&t->unigram, &t->sentencepiece, g, err));
     TRY(read_ends(t, g, err));
     t->takes_blanks = llama && gguf_is_text(gguf_text(g, "general.architecture"), "phi3");
-    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token",
-                                            llama || t->bpe.pretokenizer.wants_bos);
+    bool wants_bos = llama || (t->byte_level && t->bpe.pretokenizer.family->wants_bos);
+    t->wants_bos = t->bos >= 0 && gguf_bool(g, "tokenizer.ggml.add_bos_token", wants_bos);
     bool reads_end = t->by_score || gguf_is_text(gguf_text(g, "general.architecture"), "bart");
     t->wants_eos = reads_end && t->eos >= 0 && gguf_bool(g, "tokenizer.ggml.add_eos_token", true);
     return DREY_OK;

@@ -23,10 +23,13 @@ int32_t tokenizer_n_vocab(const tokenizer *t);
 int32_t tokenizer_bos(const tokenizer *t); /* -1: none */
 int32_t tokenizer_eos(const tokenizer *t);
 bool tokenizer_wants_bos(const tokenizer *t);
-/* Whether the token ends a text: eos, eot, eom and similar tokens by name (<|im_end|>,
- * <|endoftext|>, <|eot_id|>, </s>, <end_of_turn>, ...). A name counts only for a control or
- * user-defined token: Qwen has a </s> that is plain text. */
+/* Whether the token ends a text: eos (one or a list), eot, eom and similar tokens by name
+ * (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>, <end_of_turn>, ...). A name counts only for a
+ * control or user-defined token, which token_marks.h corrects: Qwen has a </s> that is text. */
 bool tokenizer_is_end(const tokenizer *t, int32_t id);
+/* Makes it one, after opening and before any text. <|end|>, where it ends only messages, stays
+ * none. */
+void tokenizer_add_end(tokenizer *t, int32_t id);
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
 
 /* As drey_tokenize in drey.h. User-defined tokens are always tokens, whatever the flags. */

@@ -32,29 +32,29 @@ int32_t vocab_find(const vocab *v, const char *text, size_t n_bytes)
     return vocab_find_joined(v, (gguf_string){text, n_bytes}, (gguf_string){"", 0});
 }
 
-static drey_status check_types(vocab *v, const gguf *g, drey_error *err)
+/* Types that are none are those of text. */
+static drey_status read_types(vocab *v, const gguf *g, drey_error *err)
 {
-    v->types = gguf_find_key(g, "tokenizer.ggml.token_type");
-    if (!v->types)
+    const gguf_key *types = gguf_find_key(g, "tokenizer.ggml.token_type");
+    memset(v->types, TOKEN_NORMAL, (size_t)v->n_tokens);
+    if (!types)
         return DREY_OK;
-    if (v->types->kind != GGUF_ARRAY || v->types->n_items != (uint64_t)v->n_tokens)
+    if (types->kind != GGUF_ARRAY || types->n_items != (uint64_t)v->n_tokens)
         FAIL(err, DREY_ERR_FORMAT,
              "tokenizer.ggml.token_type does not have one item for each of the %d tokens; the file "
              "is broken, fetch it again",
              v->n_tokens);
-    switch (v->types->item_kind) {
-    case GGUF_U8:
-    case GGUF_I8:
-    case GGUF_U16:
-    case GGUF_I16:
-    case GGUF_U32:
-    case GGUF_I32:
-        return DREY_OK;
-    default:
+    if (!gguf_is_int_array(types))
         FAIL(err, DREY_ERR_FORMAT,
              "tokenizer.ggml.token_type is not an array of integers; the file is broken, fetch it "
              "again");
+    v->has_types = true;
+    for (int32_t id = 0; id < v->n_tokens; id++) {
+        int64_t type = gguf_item_int(types, (uint64_t)id);
+        if (type >= TOKEN_NORMAL && type <= TOKEN_BYTE)
+            v->types[id] = (uint8_t)type;
     }
+    return DREY_OK;
 }
 
 static drey_status fill(vocab *v, gguf_cursor cursor, drey_error *err)
@@ -101,13 +101,14 @@ drey_status vocab_init(vocab *v, const gguf *g, const hash_key *key, drey_error 
     uint32_t n_slots = hash_slots((size_t)v->n_tokens);
     v->slot_mask = n_slots - 1;
     v->texts = malloc((size_t)v->n_tokens * sizeof *v->texts);
+    v->types = malloc((size_t)v->n_tokens);
     v->slots = calloc(n_slots, sizeof *v->slots);
     drey_status status = DREY_ERR_MEMORY;
-    if (!v->texts || !v->slots) {
+    if (!v->texts || !v->types || !v->slots) {
         error_set(err, status, "no memory for a table of %d tokens", v->n_tokens);
         goto fail;
     }
-    status = check_types(v, g, err);
+    status = read_types(v, g, err);
     if (status != DREY_OK)
         goto fail;
     status = fill(v, gguf_strings(tokens), err);
@@ -122,11 +123,13 @@ fail:
 void vocab_free(vocab *v)
 {
     free(v->texts);
+    free(v->types);
     free(v->slots);
     *v = (vocab){0};
 }
 
 size_t vocab_bytes(const vocab *v)
 {
-    return (size_t)v->n_tokens * sizeof *v->texts + (v->slot_mask + (size_t)1) * sizeof *v->slots;
+    return (size_t)v->n_tokens * (sizeof *v->texts + 1) +
+           (v->slot_mask + (size_t)1) * sizeof *v->slots;
 }

@@ -1,6 +1,6 @@
 /* The token table of a GGUF file: id to text and type, text to id.
  *
- * Texts stay in the GGUF header; the table keeps 8 bytes per token and a hash table of 4 to 8. */
+ * Texts stay in the GGUF header; the table keeps 9 bytes per token and a hash table of 4 to 8. */
 #pragma once
 
 #include "common/error.h"
@@ -27,7 +27,8 @@ typedef struct vocab {
     struct vocab_text {
         uint32_t offset, n_bytes; /* from base */
     } * texts;                    /* [n_tokens] */
-    const gguf_key *types;        /* borrowed; NULL: all are normal */
+    uint8_t *types;               /* [n_tokens], of token_type; see token_marks.h */
+    bool has_types;               /* the file says them; otherwise all are normal at first */
     uint32_t *slots;              /* [slot_mask + 1], id + 1; open addressing */
     uint32_t slot_mask;
     hash_key key;      /* of this table and of those that are built on it */
@@ -45,7 +46,7 @@ static inline gguf_string vocab_text(const vocab *v, int32_t id)
 }
 static inline token_type vocab_type(const vocab *v, int32_t id)
 {
-    return v->types ? (token_type)gguf_item_int(v->types, (uint64_t)id) : TOKEN_NORMAL;
+    return (token_type)v->types[id];
 }
 
 /* The id of a text (the lowest, if the file has it twice); -1: none. */

@@ -10,11 +10,12 @@ import struct
 import subprocess
 import sys
 
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("../cli", "../../scripts")]
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in ("../cli", "../../scripts", "../../scripts/pretokenizers")]
 import command  # noqa: E402
 from command import drey, make_toy, tmp, wrong  # noqa: E402
 from gguf_file import Gguf  # noqa: E402
 from hub_folder import MXFP4, TYPES, make_folder  # noqa: E402
+from pretokenizer_chains import CHAINS  # noqa: E402
 
 TOYS = ["biases", "linear", "qwen2-biases", "qwen3", "granite", "mistral", "gemma2", "gemma3", "phi3", "phi3-long",
         "gpt2", "yarn", "qwen3moe", "olmoe", "granitemoe", "granitemoe-shared", "gpt-oss", "mxfp4", "gpt-oss-yarn", "t5",
@@ -219,6 +220,61 @@ def changed(good, what, pattern, file, change):
     refused(what, folder, pattern)
 
 
+def pre_tokenizers(good):
+    """The name of each chain of steps that published models have."""
+    folder, out = os.path.join(tmp, "chain"), os.path.join(tmp, "out.gguf")
+    path = os.path.join(folder, "tokenizer.json")
+    shutil.copytree(good, folder)
+    with open(path, encoding="utf-8") as f:
+        tokenizer = json.load(f)
+    level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    tokenizer["normalizer"] = {"type": "Sequence", "normalizers": []}
+    n = 0
+    for name, chain in CHAINS.items():
+        if name == "afmoe":  # its file is not at hand
+            continue
+        steps = [step if isinstance(step, tuple) else (step, "isolated") for step in chain]
+        steps = [{"type": "Split", "pattern": {"Regex": expression}, "invert": False,
+                  "behavior": "".join(word.capitalize() for word in behavior.split("_"))} for expression, behavior in steps]
+        tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps + [level]}
+        tokenizer["model"]["ignore_merges"] = name in ("llama-bpe", "tekken", "youtu", "minicpm5")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(tokenizer, f)
+        convert(folder, out, "--force", "-q")
+        got = next(value for key, kind, value in Gguf(out).keys if key == b"tokenizer.ggml.pre").decode()
+        if got != name:
+            wrong("the pre-tokenizer of", name, "is", got)
+        n += 1
+    if n < 20:
+        wrong("only", n, "pre-tokenizers")
+
+
+def several_ends(good):
+    """A list of ends, here or there: the first is EOS if none has a name, all of them are kept."""
+    folder, out = os.path.join(tmp, "ends"), os.path.join(tmp, "out.gguf")
+    shutil.copytree(good, folder)
+    for name in ("generation_config.json", "config.json"):
+        for file in ("config.json", "tokenizer_config.json", name):
+            path = os.path.join(folder, file)
+            value = {}
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as f:
+                    value = json.load(f)
+            if file == "tokenizer_config.json":
+                value.pop("eos_token", None)
+            if file != "tokenizer_config.json":
+                value["eos_token_id"] = [2, 1, 3, 1] if file == name else None
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump({k: v for k, v in value.items() if v is not None}, f)
+        convert(folder, out, "--force", "-q")
+        keys = {key.decode(): value for key, kind, value in Gguf(out).keys}
+        got = [keys.get(f"tokenizer.ggml.{end}_token_id") for end in ("eos", "eot", "eom")]
+        if got != [2, 1, 3]:
+            wrong("ends of", name, "are", got)
+        if name == "generation_config.json":
+            os.remove(os.path.join(folder, name))
+
+
 def faults(good):
     name = "model.norm.weight"
     head, config, vocab = "model.safetensors", "config.json", "tokenizer.json"
@@ -400,6 +456,8 @@ def sentencepiece():
 toys()
 usual = os.path.join(tmp, "usual")
 make_folder(os.path.join(tmp, "golden", "toy-biases.gguf"), usual)
+pre_tokenizers(usual)
+several_ends(usual)
 faults(usual)
 fused_faults()
 places(usual)

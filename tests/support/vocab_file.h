@@ -20,6 +20,10 @@ typedef struct vocab_keys {
     const float *scores;                    /* one for each token */
     const char *const *merges;              /* up to NULL */
     int64_t eos_plus_1, bos_plus_1;
+    const char *id_key; /* a further key, and its value */
+    uint32_t id;
+    const int32_t *eos_list; /* [n_eos]: the key of EOS as a list */
+    uint64_t n_eos;
     int n_types_wrong_by, n_scores_wrong_by; /* for broken files */
 } vocab_keys;
 

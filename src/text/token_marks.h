@@ -1,0 +1,15 @@
+/* Marks are tokens that are no text: ends of texts and turns, roles, holes to fill. Converters
+ * sometimes give them the type of text, or give no types at all. Then they would be read, and
+ * shown, as the characters they are spelled with. */
+#pragma once
+
+#include "text/vocab.h"
+
+/* Corrects the types of tokens that have to be marks:
+ *   - those that a key names as an end, a beginning, padding or a hole, if they look like a mark
+ *   - those that families name so; <|...|> and <｜...｜>
+ *   - of byte-level BPE, what looks like a mark and is no merge's result: it was added. It becomes
+ *     a user-defined token.
+ * </s>, which is a tag of HTML as well, stays text if no key names it. from_merges: [n_tokens],
+ * which tokens are the result of a merge; NULL: there are no merges. */
+void marks_settle(vocab *v, const gguf *g, const bool *from_merges);
