@@ -229,13 +229,16 @@ class Model:
 
     def tokenize_chat(self, messages: Messages,
                       tools: Optional[Sequence[Dict[str, Any]]] = None) -> List[int]:
-        """A conversation by the model's template, up to where the answer begins."""
+        """A conversation by the model's template, up to where the answer begins, or to the end of a
+        last message of the assistant, which the answer continues."""
         request = ffi.new("drey_chat_request *")
         lib.drey_chat_request_init(request)
         texts = [ffi.new("char[]", json.dumps(part).encode()) for part in (messages, tools or [])]
         request.messages_json = texts[0]
         if tools:
             request.tools_json = texts[1]
+        last = messages[-1] if messages else {}
+        request.continues = last.get("role") == "assistant" and not last.get("tool_calls")
         return _ids(len(texts[0]) + len(texts[1]) + 256, lambda ids, n, n_ids, err: lib.drey_chat_encode(
             self._opened.target, request, lib.DREY_TOKENIZE_BOS, ids, n, n_ids, err))
 

@@ -188,8 +188,16 @@ static const char *token_bytes(const drey_model *m, int32_t id, char bytes[1024]
     return bytes;
 }
 
-/* Its text without the parts of characters that other tokens have the rest of; "bytes" has them. */
 void part_token_text(const drey_model *m, int32_t id, text_out *out)
+{
+    char bytes[1024];
+    size_t n;
+    token_bytes(m, id, bytes, &n);
+    out_string(out, bytes, n);
+}
+
+/* Its text without the parts of characters that other tokens have the rest of: "bytes" has them. */
+static void put_whole_characters(const drey_model *m, int32_t id, text_out *out)
 {
     char bytes[1024];
     size_t n, from = 0, cut = 0;
@@ -217,7 +225,7 @@ static void put_token_bytes(const drey_model *m, int32_t id, text_out *out)
 static void put_token(const drey_model *m, const drey_logprob *token, bool shares, text_out *out)
 {
     out_format(out, "{\"id\":%d,\"token\":", token->id);
-    part_token_text(m, token->id, out);
+    put_whole_characters(m, token->id, out);
     out_text(out, ",\"bytes\":");
     put_token_bytes(m, token->id, out);
     if (shares) {

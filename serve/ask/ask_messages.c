@@ -125,12 +125,12 @@ static bool is_role(const json_value *message, const char *role)
 }
 
 /* What tools returned, one after the other, in one message of the user's. */
-static bool describe_results(const asking *a, json_value **at, const json_value *end, text_out *out)
+static bool describe_results(const asking *a, json_value **at, text_out *out)
 {
     const char *text = "";
     json_value *m = *at;
     out_text(out, "{\"role\":\"user\",\"content\":\"");
-    for (; m && m != end && is_role(m, "tool"); *at = m, m = m->next) {
+    for (; m && is_role(m, "tool"); *at = m, m = m->next) {
         if (!ask_message_text(a, m, &text))
             return false;
         out_text(out, "<tool_response>\\n");
@@ -184,8 +184,8 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
     return true;
 }
 
-static bool write_all(const asking *a, const conversation *c, json_value *first,
-                      const json_value *end, const char *tools, text_out *out)
+static bool write_all(const asking *a, const conversation *c, json_value *first, const char *tools,
+                      text_out *out)
 {
     const char *comma = "";
     if (*tools && !is_role(first, "system")) {
@@ -194,14 +194,14 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
         out_text(out, "}");
         comma = ",";
     }
-    for (json_value *m = first; m && m != end; m = m->next, comma = ",") {
+    for (json_value *m = first; m; m = m->next, comma = ",") {
         const json_value *role = json_member(m, "role");
         if (!role || role->type != JSON_STRING)
             return BAD(a, "A message is an object with a 'role'.");
         out_text(out, comma);
         bool good =
             c->form.in_words && is_role(m, "tool")
-                ? describe_results(a, &m, end, out)
+                ? describe_results(a, &m, out)
                 : write_message(a, c, m, m == first && is_role(m, "system") ? tools : "", out);
         if (!good)
             return false;
@@ -209,8 +209,7 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
     return true;
 }
 
-bool ask_messages(const asking *a, conversation *c, json_value *first, const json_value *end,
-                  text_out *out)
+bool ask_messages(const asking *a, conversation *c, json_value *first, text_out *out)
 {
     drey_error err = {0};
     char *tools = NULL;
@@ -219,7 +218,7 @@ bool ask_messages(const asking *a, conversation *c, json_value *first, const jso
         drey_reply_tools_text(&c->form, c->tools_json, &tools, &n, &err) != DREY_OK)
         return refuse_error(a->refusal, &err);
     out_text(out, "[");
-    bool good = write_all(a, c, first, end, tools ? tools : "", out);
+    bool good = write_all(a, c, first, tools ? tools : "", out);
     out_text(out, "]");
     c->request.messages_json = ask_text_end(out, from);
     drey_free(tools);

@@ -59,7 +59,6 @@ static bool get_tools(const asking *a, conversation *c, text_out *out)
 bool ask_tools(const asking *a, conversation *c, text_out *out)
 {
     drey_error err = {0};
-    drey_reply_options_init(&c->reply);
     if (!get_tools(a, c, out) || !get_choice(a, &c->reply) || !get_reasoning(a, &c->reply))
         return false;
     c->request.tools_json = c->tools_json;
@@ -114,7 +113,7 @@ static bool take_grammar(const asking *a, task *t, conversation *c)
 bool ask_answer(const asking *a, task *t, conversation *c)
 {
     take_prompt_end(a, t, c);
-    if (c->begun) {
+    if (c->reply.begun == DREY_BEGUN_CONTENT) {
         if (c->form.required)
             return BAD(a, "Field 'tool_choice' asks for a call, but the last message is the "
                           "beginning of the answer.");
@@ -127,7 +126,7 @@ bool ask_answer(const asking *a, task *t, conversation *c)
                       "of the two, or a JSON Schema.");
     if (c->form.calls && t->ignore_eos)
         return BAD(a, "Field 'ignore_eos' contradicts 'tools': calls end the answer.");
-    bool marked = c->form.thinking || c->form.special;
+    bool marked = (c->form.thinking || c->form.special) && c->reply.begun != DREY_BEGUN_CONTENT;
     if (!c->form.calls && !(marked && schema && t->grammar.text[0] == '{'))
         return true;
     return take_grammar(a, t, c);

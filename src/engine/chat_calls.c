@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "template/conversation.h"
+#include "engine/continued.h"
 #include "engine/engine.h"
 
 void drey_chat_request_init(drey_chat_request *request)
@@ -42,7 +43,9 @@ static drey_status render(const drey_model *m, const drey_chat_request *request,
         TRY(model_chat_template(m, &own, err));
         filled.chat_template = own;
     }
-    drey_status status = chat_render_for(m->tokenizer, &filled, out, err);
+    drey_status status = filled.continues
+                             ? continued_render(m->tokenizer, &filled, out, err)
+                             : chat_render_for(m->tokenizer, &filled, out, err);
     if (status == DREY_ERR_UNSUPPORTED && err)
         err->hint = DREY_HINT_CHAT;
     free(own);
