@@ -131,13 +131,28 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     return server_open(&v->server, &options, err);
 }
 
+/* One that the model has under that name, a usual one, or a file. */
+static drey_status choose_template(serving *v, drey_error *err)
+{
+    const char *name = v->settings.serve.chat_template, *text;
+    size_t n = 0;
+    if (!name)
+        return DREY_OK;
+    drey_model_named_template(v->models.target, name, &text, &n);
+    if (n == 0)
+        return chat_template_read(name, &v->chat_template, err);
+    v->chat_template = strndup(text, n);
+    if (!v->chat_template)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a chat template");
+    return DREY_OK;
+}
+
 /* With the models, the server's memory, which is a part of their budget. */
 static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 {
     *n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
     name_model(v);
-    if (v->settings.serve.chat_template)
-        TRY(chat_template_read(v->settings.serve.chat_template, &v->chat_template, err));
+    TRY(choose_template(v, err));
     TRY(open_server(v, *n_context, err));
     v->models.held_bytes = server_bytes(v->server);
     return DREY_OK;
