@@ -55,32 +55,88 @@ static void listen_on(front *r, bool wanted)
     r->listening = wanted;
 }
 
+static place_use use_of(const front *r, const relay *c)
+{
+    double age = serve_clock_s() - c->since_s;
+    bool idle = c->state == RELAY_HEAD && c->n_in == 0;
+    bool reads_not = c->state >= RELAY_ANSWER && (c->n_sent < c->n_out || c->n_more > 0) &&
+                     places_is_unread(r->options.timeout_s, age);
+    bool sends = c->state == RELAY_HEAD || c->state == RELAY_BODY;
+    if (c->state == RELAY_FREE)
+        return PLACE_FREE;
+    if ((c->state == RELAY_DRAIN && c->shown) || (idle && !r->options.api_keys))
+        return PLACE_IDLE;
+    if (!c->shown)
+        return PLACE_UNSHOWN;
+    return reads_not || (sends && places_is_slow(r->options.timeout_s, age, c->n_body))
+               ? PLACE_STUCK
+               : PLACE_BUSY;
+}
+
 static client_place place_of(const void *user, int32_t i)
 {
-    const relay *c = &((const front *)user)->loop.relays[i];
-    return (client_place){.free = c->state == RELAY_FREE,
-                          .idle = c->state == RELAY_HEAD && c->n_in == 0,
+    const front *r = user;
+    const relay *c = &r->loop.relays[i];
+    return (client_place){.use = use_of(r, c),
+                          .admitted = c->admitted && c->state != RELAY_FREE,
+                          .silent = c->state == RELAY_HEAD && c->n_in == 0,
                           .fd = c->client,
                           .since_s = c->since_s};
+}
+
+static places places_in(const front *r)
+{
+    return (places){place_of, r, r->options.n_connections, r->loop.n_relays};
+}
+
+static void turn_out(front *r, relay *c)
+{
+    bool idle = c->admitted && c->state == RELAY_HEAD && c->n_in == 0;
+    if (!idle)
+        places_refuse(c->client, c->state < RELAY_ANSWER);
+    relay_close(&r->loop, c);
+    front_give_large(r, c);
+}
+
+void front_let_in(front *r, relay *c)
+{
+    const places p = places_in(r);
+    int32_t i = places_make_room(&p);
+    c->waits = i == p.n && places_settle(&p);
+    if (i >= 0 && i < p.n)
+        turn_out(r, &r->loop.relays[i]);
+    c->admitted = i < p.n;
+}
+
+bool front_free_large(front *r)
+{
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        relay *c = &r->loop.relays[i];
+        place_use use = c->large ? use_of(r, c) : PLACE_BUSY;
+        if (use == PLACE_STUCK || use == PLACE_UNSHOWN) {
+            turn_out(r, c);
+            return true;
+        }
+    }
+    return false;
 }
 
 static void accept_all(front *r)
 {
     for (int i = 0; i < MOST_EVENTS; i++) {
-        bool exhausted, taken;
+        bool exhausted, admitted, taken;
+        const places p = places_in(r);
         int fd = listen_accept(&r->place, &exhausted);
         if (exhausted)
             listen_on(r, false); /* until the next tick */
         if (fd < 0)
             return;
-        relay *c = &r->loop.relays[places_choose(place_of, r, r->options.n_connections,
-                                                 r->loop.n_relays, &taken)];
-        if (taken && front_is_turned_away(r, c))
-            places_refuse(c->client, c->state == RELAY_HEAD);
+        relay *c = &r->loop.relays[places_choose(&p, &admitted, &taken)];
         if (taken)
-            relay_close(&r->loop, c);
+            turn_out(r, c);
         front_give_large(r, c); /* of the one before it */
         relay_begin(&r->loop, c, fd);
+        c->admitted = admitted;
     }
 }
 
@@ -103,11 +159,13 @@ static void begin_to_stop(front *r)
 static void tick_relay(front *r, relay *c, double now)
 {
     double age = now - c->since_s, timeout = r->options.timeout_s;
-    bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) && age > timeout;
+    /* What is large may take longer, as in network.c. */
+    bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) &&
+                age > timeout + (double)c->n_body / 16384;
     bool stuck = (c->n_sent < c->n_out || c->n_more > 0) && age > timeout;
     if (late && c->n_in > 0)
         front_refuse_now(r, c, 408, "The request took too long to arrive.");
-    else if (c->state == RELAY_HEAD && front_is_turned_away(r, c) && age > drain_s)
+    else if (c->state == RELAY_HEAD && !c->admitted && age > drain_s)
         front_refuse_full(r, c);
     else if (late || (stuck && c->state != RELAY_SENDS) ||
              (c->state == RELAY_DRAIN && age > drain_s) ||
@@ -144,12 +202,27 @@ static bool tick(front *r)
     return r->stopping && n_live == 0 && (n_open == 0 || now > r->stop_s);
 }
 
+/* Requests that were read while others were about to be. Returns whether there are more. */
+static bool read_waiting(front *r)
+{
+    bool more = false;
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        relay *c = &r->loop.relays[i];
+        if (c->state != RELAY_HEAD || !c->waits)
+            continue;
+        c->waits = false;
+        front_read_again(r, c);
+        more = more || (c->state == RELAY_HEAD && c->waits);
+    }
+    return more;
+}
+
 void front_run(front *r)
 {
     struct epoll_event events[MOST_EVENTS];
     double next_tick = 0;
-    for (bool over = false; !over;) {
-        int n = epoll_wait(r->loop.epoll, events, MOST_EVENTS, (int)(1000 * tick_s));
+    for (bool over = false, waiting = false; !over;) {
+        int n = epoll_wait(r->loop.epoll, events, MOST_EVENTS, waiting ? 0 : (int)(1000 * tick_s));
         bool accepts = false;
         for (int i = 0; i < n; i++) {
             uint64_t of = events[i].data.u64;
@@ -167,6 +240,7 @@ void front_run(front *r)
         }
         if (accepts)
             accept_all(r); /* last: an event of one that has gone is not its successor's */
+        waiting = read_waiting(r);
         double now = serve_clock_s();
         if (n < 0 || now >= next_tick) {
             next_tick = now + tick_s / 2;

@@ -30,6 +30,7 @@ typedef enum relay_state {
 
 typedef struct relay {
     relay_state state;
+    bool admitted, shown, waits;           /* as in serve/net/connection.h */
     int client, server;                    /* sockets; -1: closed */
     uint32_t client_events, server_events; /* that epoll watches */
     char *in;                              /* [RELAY_IN_BYTES], n_in of which have come */

@@ -28,6 +28,8 @@ typedef enum connection_state {
 
 typedef struct connection {
     connection_state state;
+    bool admitted; /* it is let in; else it is there to hear why not */
+    bool shown;    /* its key; where none is needed, that it sends a whole request */
     int fd;
     struct {
         uint32_t events; /* that epoll looks for */

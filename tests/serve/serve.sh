@@ -13,6 +13,7 @@ trap 'rm -rf "$tmp"' EXIT
 "$make_toy" --sentencepiece "$tmp/words.gguf" 2
 python3 -B tests/serve/serve_api.py "$drey" "$tmp"
 python3 -B tests/serve/serve_bad.py "$drey" "$tmp"
+python3 -B tests/serve/serve_crowd.py "$drey" "$tmp"
 python3 -B tests/serve/serve_sampling.py "$drey" "$tmp"
 python3 -B tests/serve/serve_anthropic.py "$drey" "$tmp"
 python3 -B tests/serve/serve_tools.py "$drey" "$tmp/toy.gguf"
