@@ -118,6 +118,8 @@ const cli_option cli_options[] = {
           "of them loaded at once, 0 for any (0)"),
     TEXT("slot-save-path", 0, CLI_SERVE, serve.slot_folder, "FOLDER",
          "where clients may save sessions"),
+    SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, "SIZE", 1,
+         (double)(UINT64_C(1) << 50), "the most that these sessions take (1G)"),
     TEXT("host", 0, CLI_SERVE, serve.host, "ADDRESS|PATH.sock", "where it listens (127.0.0.1)"),
     COUNT("port", 0, CLI_SERVE, serve.port, "N", 0, 65535, "its port, 0 for any (8080)"),
     TEXT("alias", 0, CLI_SERVE, serve.alias, "NAME", "the name that the model has for clients"),

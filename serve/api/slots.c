@@ -27,6 +27,10 @@ static bool is_name(const json_value *v)
 {
     if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= TASK_FILE_BYTES || v->text[0] == '.')
         return false;
+    static const char unfinished[] = ".partial"; /* of a file that is being written */
+    size_t n_end = sizeof unfinished - 1;
+    if (v->n >= n_end && memcmp(v->text + v->n - n_end, unfinished, n_end) == 0)
+        return false;
     for (size_t i = 0; i < v->n; i++) {
         unsigned char c = (unsigned char)v->text[i];
         if (c < 0x20 || c == 0x7F || strchr("/\\:*?\"<>|", c))
@@ -41,7 +45,8 @@ static bool get_file(task *t, const json_value *body, refusal *r)
     if (!is_name(name))
         return refuse_with(r, 400,
                            "Field 'filename' takes the name of a file in the server's folder of "
-                           "saved sessions: up to %d bytes without a slash, and not hidden.",
+                           "saved sessions: up to %d bytes without a slash, not hidden, and "
+                           "not ending in \".partial\".",
                            TASK_FILE_BYTES - 1);
     memcpy(t->chore.file, name->text, name->n + 1);
     return true;
