@@ -15,8 +15,11 @@
 #include "serve/jobs.h"
 #include "serve/net/places.h"
 
-enum { MOST_EVENTS = 64 };
+enum { MOST_EVENTS = 64, MOST_BROKEN = 20 };
 static const double tick_s = 0.2, drain_s = 2;
+/* A process that was asked to end has so much longer than texts have; and in units of the time-out:
+ * one that a signal has stopped, and a request that waits for its model. */
+static const double end_s = 5, frozen_part = 1.0 / 3, wait_part = 20;
 
 /* ---- Events ---- */
 
@@ -34,17 +37,28 @@ static void client_event(front *r, relay *c, uint32_t events)
         front_read_client(r, c);
 }
 
+/* Its process ended before it answered, perhaps by another's request, or by a signal; if another
+ * one does, it may be this request's fault. A process that ends may take connections for a moment
+ * still. */
+static void ask_again(front *r, relay *c)
+{
+    bool same = c->again && c->ended == c->met && c->n_broken < MOST_BROKEN;
+    if ((c->again && !same) || r->stopping) {
+        front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
+        return;
+    }
+    c->ended = c->met;
+    c->n_broken++;
+    c->child->life.broken_s = serve_clock_s();
+    relay_wait_again(&r->loop, c);
+}
+
 static void server_event(front *r, relay *c, uint32_t events)
 {
     bool broken;
     relay_server_event(&r->loop, c, events, &broken);
-    if (!broken)
-        return;
-    /* Perhaps by another's request, or by a signal; twice, it may be this one's. */
-    if (c->again || r->stopping)
-        front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
-    else
-        relay_wait_again(&r->loop, c);
+    if (broken)
+        ask_again(r, c);
 }
 
 static void listen_on(front *r, bool wanted)
@@ -156,6 +170,16 @@ static void begin_to_stop(front *r)
                              "The server is being stopped: ask again in a moment.");
 }
 
+static void kill_model(const front *r, child *m, const char *why)
+{
+    char line[120];
+    if (m->life.killed)
+        return;
+    snprintf(line, sizeof line, "%s, and is killed", why);
+    front_note(r, m, line);
+    child_kill(m);
+}
+
 static void tick_relay(front *r, relay *c, double now)
 {
     double age = now - c->since_s, timeout = r->options.timeout_s;
@@ -163,6 +187,18 @@ static void tick_relay(front *r, relay *c, double now)
     bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) &&
                 age > timeout + (double)c->n_body / 16384;
     bool stuck = (c->n_sent < c->n_out || c->n_more > 0) && age > timeout;
+    bool untaken = c->state == RELAY_SENDS && age > timeout &&
+                   (c->n_sent < c->n_out || c->n_body_sent < c->n_body);
+    if (untaken) { /* its process does nothing: another one may */
+        kill_model(r, c->child, "takes no requests");
+        return;
+    }
+    if (c->state == RELAY_WAITS && age > wait_part * timeout) {
+        front_refuse_now(r, c, 503,
+                         "The model could not be used for too long: others have the memory that it "
+                         "needs, or it is still being loaded. Ask again later.");
+        return;
+    }
     if (late && c->n_in > 0)
         front_refuse_now(r, c, 408, "The request took too long to arrive.");
     else if (c->state == RELAY_HEAD && !c->admitted && age > drain_s)
@@ -171,6 +207,33 @@ static void tick_relay(front *r, relay *c, double now)
              (c->state == RELAY_DRAIN && age > drain_s) ||
              (c->state == RELAY_HEAD && c->n_in == 0 && r->stopping))
         relay_close(&r->loop, c);
+}
+
+/* Whether somebody waits for it, or for its memory. */
+static bool holds_up(const front *r, const child *m)
+{
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        const relay *c = &r->loop.relays[i];
+        bool asks = c->state == RELAY_SENDS || c->state == RELAY_ANSWER;
+        if (c->state == RELAY_WAITS || (asks && c->child == m))
+            return true;
+    }
+    return false;
+}
+
+/* A process that does not end, or that a signal has stopped, has memory that others wait for. */
+static void tick_model(front *r, child *m, double now)
+{
+    if (m->pid <= 0)
+        return;
+    if (m->state == CHILD_STOPPING && now - m->life.stop_s > r->options.grace_s + end_s)
+        kill_model(r, m, "does not end");
+    if (!child_is_frozen(m))
+        m->life.frozen_s = 0;
+    else if (m->life.frozen_s == 0)
+        m->life.frozen_s = now;
+    else if (now - m->life.frozen_s > r->options.timeout_s * frozen_part && holds_up(r, m))
+        kill_model(r, m, "was stopped by a signal");
 }
 
 /* True: it is over. */
@@ -190,6 +253,7 @@ static bool tick(front *r)
         child *m = &r->models[i];
         if (child_ended(m) && m->why[0])
             front_note(r, m, m->why);
+        tick_model(r, m, now);
         if (r->stopping && now > r->stop_s && m->pid > 0)
             kill(m->pid, SIGKILL);
         n_live += m->pid > 0;

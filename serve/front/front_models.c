@@ -8,6 +8,9 @@
 
 #include "serve/front/forwarded.h"
 #include "serve/front/model_room.h"
+#include "serve/jobs.h"
+
+static const double doubt_s = 0.3;
 
 /* ---- Which model ---- */
 
@@ -248,6 +251,23 @@ static relay *next_waiting(const front *r, int64_t after)
     return next;
 }
 
+/* A process that was killed while it was loaded is no fault of the model: once it is loaded
+ * again. */
+static bool may_again(relay *c)
+{
+    if (c->again || !c->child->life.by_signal)
+        return false;
+    c->again = true;
+    c->n_failures = c->child->n_failures;
+    return true;
+}
+
+/* It may be ending: until that is seen, it is asked now and then. */
+static bool is_doubtful(const child *m)
+{
+    return m->life.broken_s > 0 && serve_clock_s() - m->life.broken_s < doubt_s;
+}
+
 /* Requests proceed in the order in which they came. While one needs memory that others use, those
  * after it wait too, so that the others come to an end. */
 void front_advance(front *r)
@@ -256,13 +276,13 @@ void front_advance(front *r)
     int64_t after = 0;
     for (relay *c = next_waiting(r, after); c && !blocked; c = next_waiting(r, after)) {
         after = c->number;
-        if (c->child->n_failures != c->n_failures)
+        if (c->child->n_failures != c->n_failures && !may_again(c))
             refuse_failed(r, c);
         else if (c->child->state != CHILD_READY)
             blocked = load(r, c);
         else if (http_path_is(c->head.path, "/models/load"))
             front_answer_model(r, c, c->child, true);
-        else if (relay_forward(&r->loop, c))
+        else if (!is_doubtful(c->child) && relay_forward(&r->loop, c))
             c->child->used = ++r->n_requests;
     }
 }

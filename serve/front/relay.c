@@ -171,6 +171,7 @@ bool relay_forward(relay_loop *l, relay *r)
         return false;
     }
     r->server = fd;
+    r->met = r->child->pid;
     r->child->n_users++;
     put_head(r);
     relay_enter(r, RELAY_SENDS);

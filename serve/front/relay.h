@@ -48,7 +48,9 @@ typedef struct relay {
     int32_t n_failures; /* of the child when it began to wait */
     int64_t number;     /* requests are served in this order */
     bool silent;        /* the client sends no more */
-    bool again;         /* its process has ended once before it answered */
+    bool again;         /* its process has ended once before it answered: */
+    pid_t met, ended;   /* the one that it was sent to last; that one */
+    int32_t n_broken;   /* connections that ended without an answer */
     double since_s;     /* when the state began, or bytes last went */
 } relay;
 

@@ -227,6 +227,55 @@ def dies_while_it_answers():
     check(s.stop() == 0 and "process ended" in s.errors(), f"the server's owner: {s.errors()}")
 
 
+def killed_again_and_again():
+    """However its process ends before the answer, the request is asked once more of another one."""
+    s = serve()
+    long = {"max_tokens": 1500}
+    status, whole = ask(s, "a", **long)
+    check(status == 200, f"a long text: {whole}")
+    for round in range(8):
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(ask(s, "a", **long))) for _ in range(2)]
+        for t in threads:
+            t.start()
+        while model(s, "a")["drey"]["requests"] < 2 or model(s, "a")["status"]["value"] != "loaded":
+            time.sleep(0.005)
+        time.sleep(0.01 * round)
+        for pid in children(s.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for t in threads:
+            t.join()
+        texts = [a["choices"][0]["text"] if code == 200 else f"{code} {a}" for code, a in answers]
+        check(texts == [whole["choices"][0]["text"]] * 2, f"killed in round {round}: {[t[:200] for t in texts]}")
+    check(s.stop() == 0, f"the end: {s.errors()}")
+
+
+def stopped():
+    """A process that a signal has stopped does not hold up others, nor its own clients, for ever."""
+    s = serve("--models-max", "1", "--timeout", "6", "--grace", "2")
+    check(text(s, "a") == wanted, "before its process is stopped")
+    (pid,) = children(s.process.pid)
+    os.kill(pid, signal.SIGSTOP)
+    since = time.monotonic()
+    check(text(s, "a b") == wanted, "another model, while an idle one is stopped")
+    check(time.monotonic() < since + 60 and "and is killed" in s.errors(), f"the stopped process: {s.errors()}")
+    (pid,) = children(s.process.pid)
+    os.kill(pid, signal.SIGSTOP)
+    own, others = [], []
+    threads = [threading.Thread(target=lambda: own.append(text(s, "a b"))), threading.Thread(target=lambda: others.append(text(s, "a")))]
+    threads[0].start()
+    while model(s, "a b")["drey"]["requests"] < 1:
+        time.sleep(0.01)
+    threads[1].start()
+    for t in threads:
+        t.join()
+    check(own == others == [wanted], f"a stopped model's client, and another's: {own} {others}")
+    check(s.stop() == 0, f"the end: {s.errors()}")
+
+
 def full_house():
     s = serve("--connections", "4", "--timeout", "600")
     idle, since = [s.connect() for _ in range(4)], time.monotonic()
@@ -305,6 +354,8 @@ leaves_while_loading(s)
 dies_before_it_answers(s)
 check(s.stop() == 0, f"the server's end: {s.errors()}")
 dies_while_it_answers()
+killed_again_and_again()
+stopped()
 full_house()
 kept_beginnings()
 at_most_one()
