@@ -2,6 +2,7 @@
  * with their arguments as objects, and all in words where the template knows no tools. */
 #include "serve/ask/ask_conversation.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *ask_text_end(text_out *out, size_t from)
@@ -184,6 +185,55 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
     return true;
 }
 
+/* The template mentions it, as a text between quotes. */
+static bool knows_role(const asking *a, const conversation *c, const char *role)
+{
+    const char *chat = a->options->chat_template;
+    size_t n = chat ? strlen(chat) : 0;
+    char quoted[64];
+    bool tools = !chat && c->tools_json;
+    if (tools)
+        drey_model_named_template(a->options->model, "tool_use", &chat, &n);
+    if (!chat || (tools && n == 0))
+        drey_model_chat_template(a->options->model, &chat, &n);
+    for (const char *quote = "'\""; *quote; quote++) {
+        int length = snprintf(quoted, sizeof quoted, "%c%s%c", *quote, role, *quote);
+        if ((size_t)length < sizeof quoted && memmem(chat, n, quoted, (size_t)length))
+            return true;
+    }
+    return false;
+}
+
+/* A role that no template could write is refused; instructions of the developer are the system's
+ * where the template has no other place for them. */
+static bool check_role(const asking *a, const conversation *c, json_value *message)
+{
+    static const char *const usual[] = {"user", "assistant", "tool", "function"};
+    static const char system[] = "system", developer[] = "developer";
+    json_value *role = json_member(message, "role");
+    if (!role || role->type != JSON_STRING)
+        return BAD(a, "A message is an object with a 'role'.");
+    bool known = strcmp(role->text, system) == 0 || knows_role(a, c, role->text);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        known = known || strcmp(role->text, usual[i]) == 0;
+    if (!known && strcmp(role->text, developer) == 0) {
+        role->text = system;
+        role->n = sizeof system - 1;
+        known = true;
+    }
+    bool wants = strcmp(role->text, "user") == 0 || strcmp(role->text, developer) == 0 ||
+                 strcmp(role->text, system) == 0;
+    if (known && wants && !json_member(message, "content"))
+        return BAD(a,
+                   "A message with the role \"%s\" needs a 'content': a text or an array of parts.",
+                   role->text);
+    return known || BAD(a,
+                        "A message's 'role' is \"system\", \"developer\", \"user\", \"assistant\" "
+                        "or \"tool\", or another one that the model's template knows; it is not "
+                        "\"%.40s\".",
+                        role->text);
+}
+
 static bool write_all(const asking *a, const conversation *c, json_value *first, const char *tools,
                       text_out *out)
 {
@@ -195,9 +245,6 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
         comma = ",";
     }
     for (json_value *m = first; m; m = m->next, comma = ",") {
-        const json_value *role = json_member(m, "role");
-        if (!role || role->type != JSON_STRING)
-            return BAD(a, "A message is an object with a 'role'.");
         out_text(out, comma);
         bool good =
             c->form.in_words && is_role(m, "tool")
@@ -214,6 +261,9 @@ bool ask_messages(const asking *a, conversation *c, json_value *first, text_out 
     drey_error err = {0};
     char *tools = NULL;
     size_t n, from = out->n;
+    for (json_value *m = first; m; m = m->next)
+        if (!check_role(a, c, m))
+            return false;
     if (c->form.described &&
         drey_reply_tools_text(&c->form, c->tools_json, &tools, &n, &err) != DREY_OK)
         return refuse_error(a->refusal, &err);

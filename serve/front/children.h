@@ -60,6 +60,7 @@ typedef struct child {
     int64_t used;              /* when the last of them came */
     char why[CHILD_WHY_BYTES]; /* it could not be loaded, or ended; "": it did not fail */
     int32_t n_failures;        /* to be measured or loaded, so far */
+    int32_t n_checks;          /* of its file, that `why` is of */
 } child;
 
 /* What runs in a model's process. */

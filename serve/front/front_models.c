@@ -22,11 +22,21 @@ static bool is_name(const void *asked, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ":latest") == 0);
 }
 
+/* What a look at its file says, where that is news. */
+static void take_check(child *m, const front_model *of)
+{
+    if (m->state != CHILD_NONE || m->n_checks == of->n_checks)
+        return;
+    m->n_checks = of->n_checks;
+    snprintf(m->why, sizeof m->why, "%s", of->why);
+}
+
 bool front_name_model(front *r, int32_t i)
 {
     const front_model *named = &r->options.models[i];
     child *m = &r->models[i];
     *m = (child){.name = named->name, .path = named->path, .pipe = -1};
+    take_check(m, named);
     int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
     return n >= 0 && (size_t)n < sizeof m->socket;
 }
@@ -37,6 +47,8 @@ void front_look(front *r)
     for (int32_t n = o->look ? o->look(o->user) : 0;
          o->n_models < n && front_name_model(r, o->n_models);)
         o->n_models++;
+    for (int32_t i = 0; i < o->n_models; i++)
+        take_check(&r->models[i], &o->models[i]);
 }
 
 typedef bool name_test(const void *asked, const char *name);
@@ -78,14 +90,18 @@ child *front_loaded_model(const front *r)
     return last;
 }
 
-/* A request that names no model means the one that was used last, and the first before any was. */
+/* A request that names no model means the one that was used last; before any was, the first that
+ * can be run. */
 static child *usual_model(const front *r)
 {
-    child *last = &r->models[0];
-    for (int32_t i = 1; i < r->options.n_models; i++)
-        if (r->models[i].used > last->used)
-            last = &r->models[i];
-    return last;
+    child *last = NULL;
+    for (int32_t i = 0; i < r->options.n_models; i++) {
+        child *m = &r->models[i];
+        bool can = m->used > 0 || !m->why[0];
+        if (can && (!last || m->used > last->used))
+            last = m;
+    }
+    return last ? last : &r->models[0];
 }
 
 static child *refuse_unknown(front *r, relay *c, http_part name)

@@ -18,7 +18,9 @@ os.symlink("nowhere", f"{models}/dangling.gguf")
 open(f"{models}/empty.gguf", "w").close()
 with open(f"{models}/a.gguf", "rb") as whole:
     open(f"{models}/cut.gguf", "wb").write(whole.read()[:40000])
-BROKEN = ["a-00001-of-00002", "cut", "empty"]
+with open(f"{models}/a.gguf", "rb") as whole:  # which comes first
+    open(f"{models}/0.gguf", "wb").write(whole.read().replace(b"llama", b"lxama", 1))
+BROKEN = ["0", "a-00001-of-00002", "cut", "empty"]
 OPTIONS = ["-d", "none", "-c", "4000"]
 wanted = run(drey, f"{models}/a.gguf", "a tree", 8, "--ignore-eos")
 writes = json.dumps({"model": "a", "prompt": "a tree", "max_tokens": 8, "ignore_eos": True}).encode()
@@ -57,13 +59,19 @@ def post(body, more=b"", path=b"/v1/completions", version=b"HTTP/1.1"):
 def names(s):
     listed = [m["id"] for m in json.loads(s.get("/v1/models")[1])["data"]]
     check(sorted(listed) == sorted(ODD + BROKEN), f"models: {listed}")
-    check(sorted(m["name"] for m in json.loads(s.get("/api/tags")[1])["models"]) == sorted(listed), "ollama's list")
+    check(sorted(m["name"] for m in json.loads(s.get("/api/tags")[1])["models"]) == sorted(ODD), "ollama's list")
+    for name in BROKEN:
+        check(model(s, name)["status"]["value"] == "failed" and model(s, name)["drey"]["failed"], f"{name} before anybody asks: {model(s, name)}")
+    check(model(s, "a")["status"]["value"] == "unloaded", f"a whole one: {model(s, 'a')}")
     check(json.loads(s.get("/api/ps")[1]) == {"models": []} and "version" in json.loads(s.get("/api/version")[1]), "ollama's questions")
     for path, part in (("/props", b"router"), ("/slots", b"[]"), ("/metrics", b"drey:models_loaded 0")):
         status, answer = s.get(path)
         check(status == 200 and part in answer, f"{path} while none is loaded: {status} {answer}")
     check(s.post("/v1/streams/lookup", {"conversation_ids": ["a"]})[0] == 404, "streams while no model is loaded")
     check(children(s.process.pid) == [], "who looks has a model loaded")
+    check("lxama" in model(s, "0")["drey"]["failed"], f"one that is not supported: {model(s, '0')}")
+    status, answer = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})
+    check(status == 200 and answer["model"] == min(ODD), f"without a name, the first that can be run: {status} {answer}")
     for name in ODD:
         check(text(s, name) == wanted, f"{name}: {text(s, name)!r}")
         status, answer = ask(s, name, stream=False)

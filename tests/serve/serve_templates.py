@@ -65,4 +65,45 @@ check("chat templates" not in shown, "inspect of a file without names")
 s = serve(model("default", "", {"default": TURNS, "tool_use": NAMED["tool_use"]}))
 check(prompt(s) == "[user]hi[assistant]" and prompt(s, tools=[NOW]) == wanted, f"a template named default: {prompt(s)!r}")
 check(s.stop() == 0, "the end")
+
+
+def roles(s, known):
+    """Roles that the template knows are taken, others refused, in each interface's words."""
+    for role in ("system", "user", "assistant", "tool", "function", "developer", *known, "foo", "User", "", "x" * 100):
+        good = role in ("system", "user", "assistant", "tool", "function", "developer", *known)
+        status, answer = s.post("/apply-template", {"messages": [{"role": role, "content": "a"}, *hi]})
+        check(status == (200 if good else 400) and (good or "'role'" in answer["error"]["message"]), f"the role {role!r}: {status} {answer}")
+    got = prompt(s, messages=[{"role": "developer", "content": "a"}, *hi])
+    check(got == ("[developer]" if "developer" in known else "[system]") + "a[user]hi[assistant]", f"the developer's instructions: {got!r}")
+    chat, ask = "/v1/chat/completions", {"max_tokens": 1}
+    for where, body in ((chat, {"messages": [{"role": "foo", "content": "a"}]}), ("/v1/messages", {"messages": [{"role": "foo", "content": "a"}]}),
+                        ("/v1/messages", {"messages": [{"role": "tool", "content": [{"type": "text", "text": "a"}]}]}),
+                        ("/v1/responses", {"input": [{"role": "foo", "content": "a"}]}), ("/api/chat", {"messages": [{"role": "foo", "content": "a"}]}),
+                        (chat, {"messages": [{"role": "user", "content": None}]}), (chat, {"messages": [{"role": "user"}]}),
+                        (chat, {"messages": [{"role": "system", "content": None}, *hi]}), (chat, {"messages": [{"role": "developer"}, *hi]}),
+                        ("/v1/messages", {"messages": [{"role": "user", "content": None}]}), ("/v1/responses", {"input": [{"role": "user", "content": None}]}),
+                        ("/v1/responses", {"input": [{"type": "message", "role": "system"}, *hi]}), ("/apply-template", {"messages": [{"role": "user", "content": None}]})):
+        status, answer = s.post(where, {**ask, **body})
+        check(status == 400 and answer.get("error"), f"{where} {body}: {status} {answer}")
+    for message in ({"role": "assistant", "content": None}, {"role": "assistant", "content": ""}, {"role": "user", "content": ""}, {"role": "user", "content": []}):
+        status, answer = s.post(chat, {**ask, "messages": [message, *hi]})
+        check(status == 200, f"{message}: {status} {answer}")
+
+
+def strict(s):
+    """Tools come from strangers; a strict one is held to its schema, or the answer is no."""
+    for schema, good in (({"type": "object", "properties": {"a": {"type": "string"}}}, True), ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, False)):
+        for more in {"strict": True}, {"strict": False}, {}:
+            status, answer = s.post("/v1/chat/completions", {"messages": hi, "max_tokens": 1, "tools": [{"type": "function", "function": {"name": "f", "parameters": schema, **more}}]})
+            wanted = 200 if good or not more.get("strict") else 400
+            check(status == wanted and (wanted == 200 or '"f" is strict' in answer["error"]["message"]), f"{more} {schema}: {status} {answer}")
+
+
+for known, front in (((), ""), (("ipython", "developer"), "{% if messages[0].role == 'ipython' or messages[0].role == \"developer\" %}{% endif %}")):
+    with open(f"{folder}/roles.jinja", "w") as f:
+        f.write(front + TURNS)
+    s = serve(path, "--chat-template", f"{folder}/roles.jinja")
+    roles(s, known)
+    strict(s)
+    check(s.stop() == 0, "the end")
 done()
