@@ -29,7 +29,7 @@ typedef struct drey_chat_request {
     const char *messages_json;
     const char *tools_json;     /* NULL, or a JSON array of tools */
     const char *variables_json; /* NULL, or a JSON object: more variables for the template */
-    const char *chat_template;  /* NULL: the model's own; with tools, the one that it has for them */
+    const char *chat_template;  /* NULL: the model's own; with tools, its own for tools */
     bool no_generation_prompt;  /* without the words that begin the assistant's answer */
     /* The time that the template sees, in seconds since 1970 (UTC). 0: none, so that the same
      * conversation gives the same text every day: a template that asks for the date uses its own

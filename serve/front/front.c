@@ -42,13 +42,13 @@ static void client_event(front *r, relay *c, uint32_t events)
  * still. */
 static void ask_again(front *r, relay *c)
 {
-    bool same = c->again && c->ended == c->met && c->n_broken < MOST_BROKEN;
-    if ((c->again && !same) || r->stopping) {
+    bool same = c->tries.again && c->tries.ended == c->tries.met && c->tries.n_broken < MOST_BROKEN;
+    if ((c->tries.again && !same) || r->stopping) {
         front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
         return;
     }
-    c->ended = c->met;
-    c->n_broken++;
+    c->tries.ended = c->tries.met;
+    c->tries.n_broken++;
     c->child->life.broken_s = serve_clock_s();
     relay_wait_again(&r->loop, c);
 }
@@ -78,9 +78,9 @@ static place_use use_of(const front *r, const relay *c)
     bool sends = c->state == RELAY_HEAD || c->state == RELAY_BODY;
     if (c->state == RELAY_FREE)
         return PLACE_FREE;
-    if ((c->state == RELAY_DRAIN && c->shown) || (idle && !r->options.api_keys))
+    if ((c->state == RELAY_DRAIN && c->place.shown) || (idle && !r->options.api_keys))
         return PLACE_IDLE;
-    if (!c->shown)
+    if (!c->place.shown)
         return PLACE_UNSHOWN;
     return reads_not || (sends && places_is_slow(r->options.timeout_s, age, c->n_body))
                ? PLACE_STUCK
@@ -92,7 +92,7 @@ static client_place place_of(const void *user, int32_t i)
     const front *r = user;
     const relay *c = &r->loop.relays[i];
     return (client_place){.use = use_of(r, c),
-                          .admitted = c->admitted && c->state != RELAY_FREE,
+                          .admitted = c->place.admitted && c->state != RELAY_FREE,
                           .silent = c->state == RELAY_HEAD && c->n_in == 0,
                           .fd = c->client,
                           .since_s = c->since_s};
@@ -105,7 +105,7 @@ static places places_in(const front *r)
 
 static void turn_out(front *r, relay *c)
 {
-    bool idle = c->admitted && c->state == RELAY_HEAD && c->n_in == 0;
+    bool idle = c->place.admitted && c->state == RELAY_HEAD && c->n_in == 0;
     if (!idle)
         places_refuse(c->client, c->state < RELAY_ANSWER);
     relay_close(&r->loop, c);
@@ -116,10 +116,10 @@ void front_let_in(front *r, relay *c)
 {
     const places p = places_in(r);
     int32_t i = places_make_room(&p);
-    c->waits = i == p.n && places_settle(&p);
+    c->place.waits = i == p.n && places_settle(&p);
     if (i >= 0 && i < p.n)
         turn_out(r, &r->loop.relays[i]);
-    c->admitted = i < p.n;
+    c->place.admitted = i < p.n;
 }
 
 bool front_free_large(front *r)
@@ -150,7 +150,7 @@ static void accept_all(front *r)
             turn_out(r, c);
         front_give_large(r, c); /* of the one before it */
         relay_begin(&r->loop, c, fd);
-        c->admitted = admitted;
+        c->place.admitted = admitted;
     }
 }
 
@@ -201,7 +201,7 @@ static void tick_relay(front *r, relay *c, double now)
     }
     if (late && c->n_in > 0)
         front_refuse_now(r, c, 408, "The request took too long to arrive.");
-    else if (c->state == RELAY_HEAD && !c->admitted && age > drain_s)
+    else if (c->state == RELAY_HEAD && !c->place.admitted && age > drain_s)
         front_refuse_full(r, c);
     else if (late || (stuck && c->state != RELAY_SENDS) ||
              (c->state == RELAY_DRAIN && age > drain_s) ||
@@ -272,11 +272,11 @@ static bool read_waiting(front *r)
     bool more = false;
     for (int32_t i = 0; i < r->loop.n_relays; i++) {
         relay *c = &r->loop.relays[i];
-        if (c->state != RELAY_HEAD || !c->waits)
+        if (c->state != RELAY_HEAD || !c->place.waits)
             continue;
-        c->waits = false;
+        c->place.waits = false;
         front_read_again(r, c);
-        more = more || (c->state == RELAY_HEAD && c->waits);
+        more = more || (c->state == RELAY_HEAD && c->place.waits);
     }
     return more;
 }

@@ -271,10 +271,10 @@ static relay *next_waiting(const front *r, int64_t after)
  * again. */
 static bool may_again(relay *c)
 {
-    if (c->again || !c->child->life.by_signal)
+    if (c->tries.again || !c->child->life.by_signal)
         return false;
-    c->again = true;
-    c->n_failures = c->child->n_failures;
+    c->tries.again = true;
+    c->tries.n_failures = c->child->n_failures;
     return true;
 }
 
@@ -292,7 +292,7 @@ void front_advance(front *r)
     int64_t after = 0;
     for (relay *c = next_waiting(r, after); c && !blocked; c = next_waiting(r, after)) {
         after = c->number;
-        if (c->child->n_failures != c->n_failures && !may_again(c))
+        if (c->child->n_failures != c->tries.n_failures && !may_again(c))
             refuse_failed(r, c);
         else if (c->child->state != CHILD_READY)
             blocked = load(r, c);
@@ -308,7 +308,7 @@ void front_advance(front *r)
 static void wait_for(front *r, relay *c, child *m)
 {
     c->child = m;
-    c->n_failures = m->n_failures;
+    c->tries.n_failures = m->n_failures;
     c->number = ++r->n_requests;
     relay_enter(c, RELAY_WAITS);
 }

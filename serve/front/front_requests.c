@@ -113,12 +113,12 @@ static void head_is_whole(front *r, relay *c)
     refusal why;
     bool asks_health = http_path_is(h->path, "/health") || http_path_is(h->path, "/v1/health");
     const access_rules rules = rules_of(r);
-    c->shown = access_shows_key(&rules, h);
-    if (!c->admitted && c->shown && !asks_health)
+    c->place.shown = access_shows_key(&rules, h);
+    if (!c->place.admitted && c->place.shown && !asks_health)
         front_let_in(r, c);
-    if (c->waits)
+    if (c->place.waits)
         return;
-    if (!c->admitted && !asks_health) {
+    if (!c->place.admitted && !asks_health) {
         front_refuse_full(r, c);
         return;
     }

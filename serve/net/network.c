@@ -100,7 +100,7 @@ static void close_connection(network *n, connection *c)
 /* A request may begin; bytes of it may be there. */
 static void begin_request(network *n, connection *c)
 {
-    c->shown = c->shown && n->options->api_keys; /* a key is known from now on */
+    c->place.shown = c->place.shown && n->options->api_keys; /* a key is known from now on */
     c->n_head = c->n_body = c->n_out = c->n_sent = c->n_more = c->n_drained = 0;
     c->more = NULL;
     c->body = NULL;
@@ -259,7 +259,7 @@ static void end_answer(network *n, connection *c)
         c->n_in -= used;
         begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
-        c->waits = c->n_in > 0;
+        c->place.waits = c->n_in > 0;
         return;
     }
     shutdown(c->fd, SHUT_WR);
@@ -367,9 +367,10 @@ static place_use use_of(const network *n, const connection *c)
     bool sends = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
     if (c->state == CONNECTION_FREE)
         return PLACE_FREE;
-    if ((c->state == CONNECTION_DRAIN && c->shown) || (idle && (c->shown || !n->options->api_keys)))
+    if ((c->state == CONNECTION_DRAIN && c->place.shown) ||
+        (idle && (c->place.shown || !n->options->api_keys)))
         return PLACE_IDLE;
-    if (!c->shown)
+    if (!c->place.shown)
         return PLACE_UNSHOWN;
     return reads_not || (sends && places_is_slow(n->options->timeout_s, age, c->n_body))
                ? PLACE_STUCK
@@ -381,7 +382,7 @@ static client_place place_of(const void *user, int32_t i)
     const network *n = user;
     const connection *c = &n->connections[i];
     return (client_place){.use = use_of(n, c),
-                          .admitted = c->admitted && c->state != CONNECTION_FREE,
+                          .admitted = c->place.admitted && c->state != CONNECTION_FREE,
                           .silent = c->state == CONNECTION_HEAD && c->n_in == 0,
                           .fd = c->fd,
                           .since_s = c->clock.since_s};
@@ -395,7 +396,7 @@ static places places_in(const network *n)
 /* It has to go, and hears why if nothing was sent to it yet. */
 static void turn_out(network *n, connection *c)
 {
-    bool idle = c->admitted && c->state == CONNECTION_HEAD && c->n_in == 0;
+    bool idle = c->place.admitted && c->state == CONNECTION_HEAD && c->n_in == 0;
     bool unanswered = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
     if (!idle)
         places_refuse(c->fd, unanswered);
@@ -407,10 +408,10 @@ static void let_in(network *n, connection *c)
 {
     const places p = places_in(n);
     int32_t i = places_make_room(&p);
-    c->waits = i == p.n && places_settle(&p);
+    c->place.waits = i == p.n && places_settle(&p);
     if (i >= 0 && i < p.n)
         turn_out(n, &n->connections[i]);
-    c->admitted = i < p.n;
+    c->place.admitted = i < p.n;
 }
 
 char *network_take_large(network *n)
@@ -441,16 +442,16 @@ static void refuse_full(network *n, connection *c)
 /* The head is there: what it says decides where the body goes. */
 static void head_is_whole(network *n, connection *c)
 {
-    c->shown = c->shown || respond_shows_key(n, c);
-    if (!c->admitted && c->shown && !route_is_health(c))
+    c->place.shown = c->place.shown || respond_shows_key(n, c);
+    if (!c->place.admitted && c->place.shown && !route_is_health(c))
         let_in(n, c);
-    if (c->waits)
+    if (c->place.waits)
         return;
-    if (!c->admitted && !route_is_health(c)) {
+    if (!c->place.admitted && !route_is_health(c)) {
         refuse_full(n, c);
         return;
     }
-    c->keeps = c->head.keep_alive && !n->stopping && c->admitted;
+    c->keeps = c->head.keep_alive && !n->stopping && c->place.admitted;
     if (c->head.n_body > n->n_large) {
         refuse_request(n, c, 413, "The request's body is larger than this server takes.", false);
         return;
@@ -545,7 +546,7 @@ static connection *take_place(network *n)
     connection *c = &n->connections[places_choose(&p, &admitted, &taken)];
     if (taken)
         turn_out(n, c);
-    c->admitted = admitted;
+    c->place.admitted = admitted;
     return c;
 }
 
@@ -569,7 +570,7 @@ static void accept_all(network *n)
         connection *c = take_place(n);
         c->fd = fd;
         c->n_in = 0;
-        c->watched.silent = c->shown = false;
+        c->watched.silent = c->place.shown = false;
         begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
     }
@@ -582,7 +583,7 @@ static void tick_connection(network *n, connection *c, double now)
     double timeout = n->options->timeout_s, age = now - c->clock.since_s;
     switch (c->state) {
     case CONNECTION_HEAD:
-        if (!c->admitted && age > drain_s)
+        if (!c->place.admitted && age > drain_s)
             refuse_full(n, c);
         else if (c->n_in == 0 ? age > idle_s || n->stopping : false)
             close_connection(n, c);
@@ -773,11 +774,11 @@ static bool read_waiting(network *n)
     bool more = false;
     for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
-        if (c->state != CONNECTION_HEAD || !c->waits)
+        if (c->state != CONNECTION_HEAD || !c->place.waits)
             continue;
-        c->waits = false;
+        c->place.waits = false;
         read_request(n, c);
-        more = more || (c->state == CONNECTION_HEAD && c->waits);
+        more = more || (c->state == CONNECTION_HEAD && c->place.waits);
     }
     return more;
 }

@@ -34,7 +34,7 @@ void detokenizer_follow(detokenizer *d, const detokenizer *other);
 /* Takes a token. *text, *n_bytes: what can be shown now, borrowed until the next call (n_bytes may
  * be 0). Bytes that can never become valid UTF-8 are passed on unchanged. */
 void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_bytes);
-/* Returns what was held back, at the end of a text. cut_off: more tokens might have followed, so the
- * first bytes of a character are left out; otherwise the model wrote no more of it, and they are
- * given out as they are. */
+/* Returns what was held back, at the end of a text. cut_off: more tokens might have followed, so
+ * the first bytes of a character are left out; otherwise the model wrote no more of it, and they
+ * are given out as they are. */
 void detokenizer_flush(detokenizer *d, bool cut_off, const char **text, size_t *n_bytes);

@@ -1,4 +1,4 @@
-"""The beginning of an answer, in every interface: with reasoning, and where the template opens that;
+"""The beginning of an answer, in every interface: with reasoning, and where the template opens it;
 reasoning that stays in the content; texts that are cut off in a character.
 serve_begun.py DREY FOLDER"""
 
@@ -10,7 +10,7 @@ ASKS = "<|im_start|>user\nSay hi<|im_end|>\n<|im_start|>assistant\n"
 KEEPS = ("{% for m in messages %}{% if m.role == 'assistant' and loop.last %}{% set r = m.reasoning_content or '' %}<|im_start|>assistant\n"
          "<think>\n{{ r.strip('\n') }}\n</think>\n{{ m.content }}<|im_end|>\n{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
          "{% if add_generation_prompt %}<|im_start|>assistant\n{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n{% endif %}{% endif %}")
-# Templates, and what the beginnings below have to become: with reasoning, without it, reasoning alone.
+# Templates, and what the beginnings below become: with reasoning, without it, reasoning alone.
 FORMS = {
     "opens": (TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}{# </think> #}",
               ASKS + "<think>\nI think\n</think>\n\nHello, ", ASKS + "<think>\n\n</think>\n\nHello, ", ASKS + "<think>\nI think"),

@@ -89,8 +89,8 @@ def with_no_key_at_all(many):
 
 
 def with_keys_and_slow(many):
-    """Bodies that drip and answers that nobody reads keep their places for some seconds; a text that
-    is being written keeps it."""
+    """Bodies that drip and answers that nobody reads keep their places for some seconds; a text
+    that is being written keeps it."""
     s = serve(many, "--api-key", "sekret", "--timeout", "12")
     served(s, "one alone", KEY, {"prompt": "a", "max_tokens": 1})
     text = json.dumps({"prompt": "a", "max_tokens": 3500, "ignore_eos": True, "stream": True}).encode()

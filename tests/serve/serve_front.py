@@ -262,7 +262,7 @@ def killed_again_and_again():
 
 
 def stopped():
-    """A process that a signal has stopped does not hold up others, nor its own clients, for ever."""
+    """A process that a signal has stopped does not hold up others, nor its own clients."""
     s = serve("--models-max", "1", "--timeout", "6", "--grace", "2")
     check(text(s, "a") == wanted, "before its process is stopped")
     (pid,) = children(s.process.pid)
