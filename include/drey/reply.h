@@ -24,7 +24,7 @@ typedef enum drey_tool_choice {
     DREY_TOOLS_REQUIRED = 2 /* one call or more, and no text */
 } drey_tool_choice;
 
-/* What the prompt holds of the answer itself: see `continues` of drey_chat_request. */
+/* The part of the answer that the prompt holds already: see `continues` of drey_chat_request. */
 typedef enum drey_reply_begun {
     DREY_BEGUN_NOTHING = 0,
     DREY_BEGUN_REASONING = 1, /* its reasoning, which is continued */

@@ -27,7 +27,7 @@ static bool get_continues(const asking *a, bool *continues, drey_reply_begun *pa
     return *part || ask_bool(a, field, continues);
 }
 
-/* What of the last message the answer continues. */
+/* Says which part of the last message the answer continues. */
 static bool take_parts(const asking *a, json_value *last, drey_reply_begun part, conversation *c)
 {
     const json_value *reasoning = reasoning_of(last);

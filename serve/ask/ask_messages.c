@@ -208,14 +208,15 @@ static bool knows_role(const asking *a, const conversation *c, const char *role)
  * where the template has no other place for them. */
 static bool check_role(const asking *a, const conversation *c, json_value *message)
 {
-    static const char *const usual[] = {"user", "assistant", "tool", "function"};
+    static const char *const usual[] = {"user", "assistant", "tool", "system", "function"};
     static const char system[] = "system", developer[] = "developer";
     json_value *role = json_member(message, "role");
     if (!role || role->type != JSON_STRING)
         return BAD(a, "A message is an object with a 'role'.");
-    bool known = strcmp(role->text, system) == 0 || knows_role(a, c, role->text);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        known = known || strcmp(role->text, usual[i]) == 0;
+    bool known = false;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !known; i++)
+        known = strcmp(role->text, usual[i]) == 0;
+    known = known || knows_role(a, c, role->text);
     if (!known && strcmp(role->text, developer) == 0) {
         role->text = system;
         role->n = sizeof system - 1;

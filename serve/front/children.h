@@ -82,7 +82,7 @@ void child_hear(child *c);
 void child_stop(child *c);
 /* Ends it at once. */
 void child_kill(child *c);
-/* Whether a signal has stopped its process, so that it does nothing until another one comes. */
+/* Returns whether a signal has stopped its process: it does nothing until another one comes. */
 bool child_is_frozen(const child *c);
 /* Whether its process has ended by now; what it was is forgotten then, but for its needs. */
 bool child_ended(child *c);

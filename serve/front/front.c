@@ -183,7 +183,7 @@ static void kill_model(const front *r, child *m, const char *why)
 static void tick_relay(front *r, relay *c, double now)
 {
     double age = now - c->since_s, timeout = r->options.timeout_s;
-    /* What is large may take longer, as in network.c. */
+    /* A large body may take longer, as in network.c. */
     bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) &&
                 age > timeout + (double)c->n_body / 16384;
     bool stuck = (c->n_sent < c->n_out || c->n_more > 0) && age > timeout;
@@ -209,7 +209,7 @@ static void tick_relay(front *r, relay *c, double now)
         relay_close(&r->loop, c);
 }
 
-/* Whether somebody waits for it, or for its memory. */
+/* Returns whether somebody waits for it, or for its memory. */
 static bool holds_up(const front *r, const child *m)
 {
     for (int32_t i = 0; i < r->loop.n_relays; i++) {

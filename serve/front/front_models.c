@@ -22,7 +22,7 @@ static bool is_name(const void *asked, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ":latest") == 0);
 }
 
-/* What a look at its file says, where that is news. */
+/* Takes over the result of a look at its file, where that is new. */
 static void take_check(child *m, const front_model *of)
 {
     if (m->state != CHILD_NONE || m->n_checks == of->n_checks)

@@ -56,7 +56,7 @@ bool front_free_large(front *r);
 
 /* The client has sent something. */
 void front_read_client(front *r, relay *c);
-/* What has been read of it is looked at once more. */
+/* Looks once more at what has been read of it. */
 void front_read_again(front *r, relay *c);
 void front_refuse_full(front *r, relay *c);
 /* The large buffer of a relay that needs it no more. */

@@ -12,7 +12,7 @@ typedef struct access_rules {
 
 /* May the client ask at all? */
 bool access_allows(const access_rules *rules, const http_head *h, bool needs_key, refusal *r);
-/* Whether it has shown a key; true where none is needed. */
+/* Returns whether it has shown a key; true where none is needed. */
 bool access_shows_key(const access_rules *rules, const http_head *h);
 /* Whether a list, of words between commas, has the word; NULL: an empty one. */
 bool access_lists(const char *list, const char *word);

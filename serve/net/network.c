@@ -570,7 +570,7 @@ static void accept_all(network *n)
         connection *c = take_place(n);
         c->fd = fd;
         c->n_in = 0;
-        c->watched.silent = c->place.shown = false;
+        c->watched.silent = c->place.shown = c->place.waits = false;
         begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
     }

@@ -36,8 +36,8 @@ static bool has_sent(const client_place *c)
     return c->silent && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Of the clients that are let in, or of the others, the one that is so longest, at least for so
- * long; PLACE_FREE: whatever it does. -1: there is none. */
+/* Finds, among the clients that are let in or the others, the one that is so longest, at least for
+ * so long; PLACE_FREE: whatever it does. -1: there is none. */
 static int32_t find_longest(const places *p, place_use use, bool admitted, double least_s)
 {
     const double now = serve_clock_s();

@@ -41,8 +41,8 @@ int32_t places_choose(const places *p, bool *admitted, bool *taken);
 /* For a client that was turned away, and has shown that it may ask: -1: there is room now. Else the
  * one that has to go first; p->n: none has to. */
 int32_t places_make_room(const places *p);
-/* Whether one that is let in has just sent something, which is read before it may have to go: ask
- * again after that. */
+/* Returns whether one that is let in has just sent something, which is read before it may have to
+ * go: ask again after that. */
 bool places_settle(const places *p);
 
 /* timeout_s is what a client may take where nobody waits for its place: a sixth of it is enough to

@@ -90,7 +90,7 @@ static void find_marks(continuing *c, const char *chat_template)
                                   : bare_mark(f->content_open, c->marks.of_content);
 }
 
-/* Whether the template writes the mark and then a newline. */
+/* Returns whether the template writes the mark and then a newline. */
 static bool ends_line(const char *chat_template, span mark)
 {
     for (const char *at = chat_template; mark.n > 0 && (at = strstr(at, mark.text)); at++)
@@ -196,7 +196,7 @@ static void put_close(writing *w, const continuing *c)
 {
     bool marks_content = c->marks.content.n > 0, shown = c->at_wonder != SIZE_MAX;
     size_t from = shown ? c->at_wonder + strlen(wonder) : 0;
-    span between = {c->shown.text + from, shown ? c->at_answer - from : 0};
+    span between = shown ? (span){c->shown.text + from, c->at_answer - from} : span_of("");
     if (shown && memmem(between.text, between.n, c->marks.close.text, c->marks.close.n)) {
         put(w, between, false);
         return;

@@ -57,7 +57,7 @@ static void check_messages(room *r, value messages)
 
 /* ---- The beginning of an answer ---- */
 
-/* What is done with a conversation whose last message an answer continues. */
+/* Says what happens to the last message of a conversation that an answer continues. */
 typedef struct ending {
     chat_begun *begun;               /* filled; NULL: nobody wants it */
     const char *reasoning, *content; /* of the message that takes its place; NULL: none does */
