@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/error.h"
+#include "serve/slot_folder.h"
 
 static int64_t n_tokens_of(const drey_session *session)
 {
@@ -32,6 +33,14 @@ static drey_status restore(drey_session *session, const char *path, drey_error *
     return status;
 }
 
+static drey_status save(const serve_options *o, const task *t, drey_session *session,
+                        const char *path, drey_error *err)
+{
+    TRY(slot_folder_room(o->slot_folder, t->chore.file, drey_session_save_bytes(session),
+                         o->slot_bytes, err));
+    return drey_session_save(session, path, NULL, 0, err);
+}
+
 static drey_status do_file(shared *s, job *j, drey_session *session, drey_error *err)
 {
     const task *t = j->task;
@@ -43,7 +52,7 @@ static drey_status do_file(shared *s, job *j, drey_session *session, drey_error 
     if (n < 0 || (size_t)n >= sizeof path)
         FAIL(err, DREY_ERR_USAGE, "the path of the file is too long");
     if (t->kind == TASK_SAVE)
-        status = drey_session_save(session, path, NULL, 0, err);
+        status = save(s->options, t, session, path, err);
     else if (t->kind == TASK_RESTORE)
         status = restore(session, path, err);
     else

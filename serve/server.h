@@ -22,6 +22,7 @@ typedef struct serve_options {
     listen_address at;
     const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
     const char *slot_folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
+    uint64_t slot_bytes;     /* that they may take there */
     const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
     const char *closed;   /* "page", "metrics", "slots", with commas: not answered; NULL: none */
     drey_pooling pooling; /* of vectors */

@@ -263,6 +263,8 @@ const cli_option cli_options[] = {
           "threads (the cores)"),
     TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, common.units, "UNITS|cpu|auto",
          "who computes, as in cpu:0-3=3+cpu:4-7=1"),
+    SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, "SIZE", 1, (double)(UINT64_C(1) << 50),
+         "the most that saved sessions take, usually 1G"),
     TEXT("cpu", 0, CORES, common.cpu_tier, "amx|avx512|avxvnni|avx2|i8mm|dotprod|neon|ref|float",
          "kernels (best)"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,

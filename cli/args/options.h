@@ -100,6 +100,7 @@ typedef struct cli_serve {
     drey_pooling pooling;
     int32_t port, n_queue, n_connections, timeout_s, grace_s, n_loaded;
     uint64_t body_bytes; /* 0: what is usual */
+    uint64_t slot_bytes; /* 0: what is usual */
 } cli_serve;
 
 /* chat, serve: what is kept of beginnings of texts. */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_TYPES = 48 };
+enum { MAX_TYPES = 48, MAX_TEMPLATES = 16 };
 
 /* Tensors and bytes of each type, for the summary; types beyond the last slot are not counted. */
 typedef struct inspection {
@@ -17,6 +17,8 @@ typedef struct inspection {
         bool runnable;
     } types[MAX_TYPES];
     int n_types;
+    char templates[MAX_TEMPLATES][64]; /* names; "" is the usual one's */
+    int n_templates;
     bool in_tensors;
 } inspection;
 
@@ -30,9 +32,37 @@ static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t 
     printf("keys\n");
 }
 
+static void note_template(inspection *in, const char *key)
+{
+    static const char front[] = "tokenizer.chat_template";
+    const char *name = key + sizeof front - 1;
+    if (strncmp(key, front, sizeof front - 1) != 0 || (*name && *name != '.') ||
+        in->n_templates == MAX_TEMPLATES)
+        return;
+    snprintf(in->templates[in->n_templates++], sizeof in->templates[0], "%s", name + (*name != 0));
+}
+
+/* Which there are besides the usual one, and what they are for. */
+static void show_templates(const inspection *in)
+{
+    bool any = false;
+    for (int i = 0; i < in->n_templates; i++) {
+        const char *name = in->templates[i];
+        if (!*name)
+            continue;
+        printf("%s  ", any ? "" : "chat templates\n");
+        print_clean(stdout, name);
+        if (strcmp(name, "tool_use") == 0)
+            printf(": for chats with tools\n");
+        else
+            printf(": with drey serve --chat-template NAME\n");
+        any = true;
+    }
+}
+
 static void show_key(void *user, const char *name, const char *type, const char *value)
 {
-    (void)user;
+    note_template(user, name);
     printf("  %-12s ", type);
     print_clean(stdout, name);
     fputs(" = ", stdout);
@@ -125,6 +155,7 @@ int inspect_main(const cli_settings *settings)
                format_bytes(size, (double)in.types[i].bytes),
                in.types[i].runnable ? "" : "  (drey cannot run this type)");
     }
+    show_templates(&in);
     show_experts(settings->operand);
     int n_missing = 0;
     status = drey_missing(settings->operand, show_missing, &n_missing, &err);

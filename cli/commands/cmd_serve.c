@@ -14,6 +14,7 @@
 #include "common/path.h"
 #include "serve/front/front.h"
 #include "serve/server.h"
+#include "serve/slot_folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ enum {
     LEAST_BODY = 128 << 10,
     MOST_BODY = 1 << 20,
     BODY_PER_TOKEN = 32,
+    USUAL_SLOT_BYTES = 1 << 30,
     USUAL_TIMEOUT_S = 30,
     USUAL_GRACE_S = 8 /* containers are killed after 10 */
 };
@@ -111,6 +113,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .chat_template = v->chat_template,
         .no_reasoning = s->serve.no_reasoning,
         .slot_folder = s->serve.slot_folder,
+        .slot_bytes = s->serve.slot_bytes ? s->serve.slot_bytes : USUAL_SLOT_BYTES,
         .pooling = s->serve.pooling,
         .origins = s->serve.cors_origin,
         .closed = s->serve.closed,
@@ -131,13 +134,28 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     return server_open(&v->server, &options, err);
 }
 
+/* One that the model has under that name, a usual one, or a file. */
+static drey_status choose_template(serving *v, drey_error *err)
+{
+    const char *name = v->settings.serve.chat_template, *text;
+    size_t n = 0;
+    if (!name)
+        return DREY_OK;
+    drey_model_named_template(v->models.target, name, &text, &n);
+    if (n == 0)
+        return chat_template_read(name, &v->chat_template, err);
+    v->chat_template = strndup(text, n);
+    if (!v->chat_template)
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a chat template");
+    return DREY_OK;
+}
+
 /* With the models, the server's memory, which is a part of their budget. */
 static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 {
     *n_context = models_context(&v->models, &v->settings, USUAL_CONTEXT);
     name_model(v);
-    if (v->settings.serve.chat_template)
-        TRY(chat_template_read(v->settings.serve.chat_template, &v->chat_template, err));
+    TRY(choose_template(v, err));
     TRY(open_server(v, *n_context, err));
     v->models.held_bytes = server_bytes(v->server);
     return DREY_OK;
@@ -299,9 +317,53 @@ static int serve_several(const cli_settings *settings)
     return exit_with(status, &err);
 }
 
+/* ---- What can be wrong before any model is looked at ---- */
+
+/* A key that no client can send would be a server that refuses everybody. */
+static drey_status check_keys(const char *keys, drey_error *err)
+{
+    for (const char *key = keys; key; key = *key ? key + 1 : NULL) {
+        size_t n = strcspn(key, ",");
+        if (n == 0)
+            FAIL(err, DREY_ERR_USAGE,
+                 "--api-key has an empty key, with which nobody could ask: give clients a key, or "
+                 "leave the option out");
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)key[i] <= ' ' || key[i] == 0x7F)
+                FAIL(err, DREY_ERR_USAGE,
+                     "--api-key has a key with a blank or a control character, which no client can "
+                     "send");
+        key += n;
+    }
+    return DREY_OK;
+}
+
+static bool is_local(const char *host)
+{
+    size_t n = host ? strlen(host) : 0;
+    return !host || strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
+           strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
+           (n > 5 && strcmp(host + n - 5, ".sock") == 0);
+}
+
+static drey_status check_options(const cli_settings *s, drey_error *err)
+{
+    TRY(check_keys(s->serve.api_key, err));
+    if (s->serve.slot_folder)
+        TRY(slot_folder_open(s->serve.slot_folder, err));
+    if (!s->serve.api_key && !is_local(s->serve.host) && !s->quiet)
+        complain("anybody who reaches %s can use this server: give clients a key (--api-key)",
+                 s->serve.host);
+    return DREY_OK;
+}
+
 int serve_main(const cli_settings *settings)
 {
     cli_settings s = *settings;
+    drey_error err = {0};
+    drey_status status = check_options(&s, &err);
+    if (status != DREY_OK)
+        return exit_with(status, &err);
     if (!s.n_sessions)
         s.n_sessions = USUAL_SESSIONS;
     return s.serve.models ? serve_several(&s) : serve_one(&s);

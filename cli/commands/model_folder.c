@@ -89,8 +89,53 @@ static drey_status add(model_folder *f, const char *file, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds more models than the %d of a server",
              f->path, FRONT_MAX_MODELS);
     }
-    f->models[f->n++] = (front_model){name, path};
+    f->models[f->n] = (front_model){name, path, f->checks[f->n].why, 0};
+    f->n++;
     return DREY_OK;
+}
+
+/* ---- What they hold ---- */
+
+/* Notes the first reason. */
+static void note_missing(void *user, const char *what)
+{
+    char *why = user;
+    if (!why[0])
+        snprintf(why, CHILD_WHY_BYTES, "%s", what);
+}
+
+static void note_side_file(void *user, const char *name, const char *type, const char *value)
+{
+    (void)type;
+    if (strcmp(name, "general.architecture") == 0 && strncmp(value, "drey-", 5) == 0)
+        note_missing(user, "it holds a model's heads or predictors, and no model");
+}
+
+/* By its header: what is missing or not supported is seen without loading it. */
+static void check(front_model *m, char *why)
+{
+    drey_error err = {0};
+    const drey_inspector inspector = {.key = note_side_file, .user = why};
+    why[0] = '\0';
+    m->n_checks++;
+    if (drey_missing(m->path, note_missing, why, &err) != DREY_OK ||
+        drey_inspect(m->path, &inspector, &err) != DREY_OK)
+        note_missing(why, err.message);
+}
+
+static void check_changed(model_folder *f)
+{
+    for (int32_t i = 0; i < f->n; i++) {
+        struct stat now = {0};
+        stat(f->models[i].path, &now);
+        bool same = f->models[i].n_checks > 0 && now.st_size == f->checks[i].n_bytes &&
+                    now.st_mtim.tv_sec == f->checks[i].changed.tv_sec &&
+                    now.st_mtim.tv_nsec == f->checks[i].changed.tv_nsec;
+        f->checks[i].changed = now.st_mtim;
+        f->checks[i].n_bytes = now.st_size;
+        if (!same)
+            check(&f->models[i], f->checks[i].why);
+    }
 }
 
 static drey_status add_all(model_folder *f, drey_error *err)
@@ -112,6 +157,7 @@ static drey_status add_all(model_folder *f, drey_error *err)
 void model_folder_look(model_folder *f)
 {
     add_all(f, NULL);
+    check_changed(f);
 }
 
 static drey_status make_sockets(model_folder *f, drey_error *err)
@@ -132,6 +178,7 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
     TRY(add_all(f, err));
     if (f->n == 0)
         FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds no *.gguf files", path);
+    check_changed(f);
     return make_sockets(f, err);
 }
 

@@ -3,10 +3,17 @@
  * file has that name. */
 #pragma once
 
+#include <time.h>
+
 #include "serve/front/front.h"
 
 typedef struct model_folder {
     front_model models[FRONT_MAX_MODELS]; /* [n], by name; then those that came later */
+    struct {
+        char why[CHILD_WHY_BYTES]; /* of models[i] */
+        struct timespec changed;   /* its file, when it was looked at */
+        int64_t n_bytes;
+    } checks[FRONT_MAX_MODELS];
     int32_t n;
     const char *path; /* borrowed */
     char sockets[64]; /* a folder for them, the user's own; "": not made */
@@ -14,7 +21,8 @@ typedef struct model_folder {
 
 /* DREY_ERR_IO: the folder cannot be read; DREY_ERR_USAGE: it has no models, or too many. */
 drey_status model_folder_open(model_folder *f, const char *path, drey_error *err);
-/* Adds the files that have come since, as far as there is room. Others keep their places. */
+/* Adds the files that have come since, as far as there is room, and looks at those that have
+ * changed. Others keep their places. */
 void model_folder_look(model_folder *f);
 /* Removes the folder of sockets. */
 void model_folder_close(model_folder *f);

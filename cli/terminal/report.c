@@ -265,6 +265,13 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
     fputc('\n', out);
 }
 
+/* In memory, packed for the kernels, a small model takes a little more than in its file. */
+static double whole_target(const drey_plan *plan)
+{
+    bool more = plan->pinned_bytes > plan->target_bytes;
+    return (double)(more ? plan->pinned_bytes : plan->target_bytes);
+}
+
 void report_plan_briefly(FILE *out, const drey_plan *plan)
 {
     char budget[16], target[16], pinned[16], draft[16], kv[16], rest[16];
@@ -275,7 +282,7 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
     fprintf(out, "%smemory plan%s %s: pinned %s of %s", strong, plain,
             unlimited ? "unlimited" : format_bytes(budget, (double)plan->budget_bytes),
             format_bytes(pinned, (double)plan->pinned_bytes),
-            format_bytes(target, (double)plan->target_bytes));
+            format_bytes(target, whole_target(plan)));
     if (plan->n_experts)
         fprintf(out, ", %d of %d experts in %s", plan->expert_slots, plan->n_experts,
                 format_bytes(draft, (double)plan->expert_bytes));

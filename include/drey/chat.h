@@ -29,13 +29,18 @@ typedef struct drey_chat_request {
     const char *messages_json;
     const char *tools_json;     /* NULL, or a JSON array of tools */
     const char *variables_json; /* NULL, or a JSON object: more variables for the template */
-    const char *chat_template;  /* NULL: the model's own */
+    const char *chat_template;  /* NULL: the model's own; with tools, its own for tools */
     bool no_generation_prompt;  /* without the words that begin the assistant's answer */
     /* The time that the template sees, in seconds since 1970 (UTC). 0: none, so that the same
      * conversation gives the same text every day: a template that asks for the date uses its own
      * default, or 1 January 2026. */
     int64_t now_s;
-    uint64_t reserved[8]; /* zero */
+    /* The last message is the assistant's, and the beginning of the answer: the text ends with it,
+     * and the answer continues there. Its "reasoning_content" goes into the reasoning, which ends
+     * before the content; without content the reasoning itself is continued. Content without
+     * reasoning does not begin within reasoning that the template opens. */
+    bool continues;
+    uint64_t reserved[7]; /* zero */
 } drey_chat_request;
 DREY_API void drey_chat_request_init(drey_chat_request *request);
 

@@ -89,6 +89,10 @@ typedef struct drey_model_info {
 DREY_API void drey_model_describe(const drey_model *model, drey_model_info *info);
 /* The chat template of the model's file: *text[*n], borrowed from the model; n 0: there is none. */
 DREY_API void drey_model_chat_template(const drey_model *model, const char **text, size_t *n);
+/* The same of a template that the file has under a name besides: "tool_use", which conversations
+ * with tools are written by (drey_chat_request without chat_template), "rag", or another one. */
+DREY_API void drey_model_named_template(const drey_model *model, const char *name,
+                                        const char **text, size_t *n);
 
 /* Tokens of models that were trained to fill in the middle of a text (FIM). */
 typedef struct drey_fim {

@@ -24,14 +24,23 @@ typedef enum drey_tool_choice {
     DREY_TOOLS_REQUIRED = 2 /* one call or more, and no text */
 } drey_tool_choice;
 
+/* The part of the answer that the prompt holds already: see `continues` of drey_chat_request. */
+typedef enum drey_reply_begun {
+    DREY_BEGUN_NOTHING = 0,
+    DREY_BEGUN_REASONING = 1, /* its reasoning, which is continued */
+    DREY_BEGUN_CONTENT = 2    /* its content */
+} drey_reply_begun;
+
 /* What is asked of an answer. Strings are borrowed for the call. The tools are the request's. */
 typedef struct drey_reply_options {
     drey_tool_choice choice;
     const char *tool;        /* the one that may be called; NULL: each of them */
     bool one_call;           /* at most one */
-    bool keep_reasoning;     /* it stays in the content, with its marks */
+    bool keep_reasoning;     /* it stays in the content, with its marks, also with the opening one
+                                if the template writes that */
     const char *schema_json; /* the JSON Schema of the content; NULL: any text */
-    uint64_t reserved[4];    /* zero */
+    int64_t begun;           /* a drey_reply_begun */
+    uint64_t reserved[3];    /* zero */
 } drey_reply_options;
 DREY_API void drey_reply_options_init(drey_reply_options *options);
 
@@ -53,7 +62,11 @@ typedef struct drey_reply_form {
     /* Private: the tools, and what the values of their parameters are. */
     int32_t n_values;
     uint32_t values[DREY_REPLY_MOST_VALUES];
-    uint64_t reserved[4];
+    /* Private: a drey_reply_begun; the form of reasoning that stays in the content, and its opening
+     * mark where the prompt ends with that. */
+    uint8_t begun, kept;
+    char opened[22];
+    uint64_t reserved[1];
 } drey_reply_form;
 
 /* Finds out from the template how reasoning and calls are written. DREY_ERR_USAGE: the tools are

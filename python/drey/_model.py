@@ -91,13 +91,16 @@ class Model:
                 self._engine.target, data, len(data), flags, ids, n, n_ids, err))
 
     def tokenize_chat(self, messages: Messages, tools: Optional[Sequence[Any]] = None) -> List[int]:
-        """A conversation by the model's template, up to where the answer begins."""
+        """A conversation by the model's template, up to where the answer begins, or to the end of a
+        last message of the assistant, which the answer continues."""
         request = ffi.new("drey_chat_request *")
         lib.drey_chat_request_init(request)
         texts = [ffi.new("char[]", text) for text in (messages_json(messages), as_json(tools or [], "tools"))]
         request.messages_json = texts[0]
         if tools:
             request.tools_json = texts[1]
+        last = messages[-1] if messages else {}
+        request.continues = last.get("role") == "assistant" and not last.get("tool_calls")
         with self._engine._using():
             return _ids(len(texts[0]) + len(texts[1]) + 256, lambda ids, n, n_ids, err: lib.drey_chat_encode(
                 self._engine.target, request, lib.DREY_TOKENIZE_BOS, ids, n, n_ids, err))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/utf8.h"
 #include "serve/ask/message_ends.h"
 
 static double per(double a, double b)
@@ -195,6 +196,20 @@ void part_token_text(const drey_model *m, int32_t id, text_out *out)
     out_string(out, bytes, n);
 }
 
+/* Its text without the parts of characters that other tokens have the rest of: "bytes" has them. */
+static void put_whole_characters(const drey_model *m, int32_t id, text_out *out)
+{
+    char bytes[1024];
+    size_t n, from = 0, cut = 0;
+    token_bytes(m, id, bytes, &n);
+    while (from < n && from < 3 && ((unsigned char)bytes[from] & 0xC0) == 0x80)
+        from++;
+    for (size_t k = 1; k <= 3 && k <= n - from; k++)
+        if (utf8_length((const uint8_t *)bytes + n - k, k) == UTF8_UNFINISHED)
+            cut = k;
+    out_string(out, bytes + from, n - from - cut);
+}
+
 /* Its bytes as array. */
 static void put_token_bytes(const drey_model *m, int32_t id, text_out *out)
 {
@@ -210,7 +225,7 @@ static void put_token_bytes(const drey_model *m, int32_t id, text_out *out)
 static void put_token(const drey_model *m, const drey_logprob *token, bool shares, text_out *out)
 {
     out_format(out, "{\"id\":%d,\"token\":", token->id);
-    part_token_text(m, token->id, out);
+    put_whole_characters(m, token->id, out);
     out_text(out, ",\"bytes\":");
     put_token_bytes(m, token->id, out);
     if (shares) {

@@ -208,6 +208,11 @@ static void put_template(const drey_model *m, text_out *out)
     drey_model_chat_template(m, &text, &n);
     out_text(out, ",\"chat_template\":");
     out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+    drey_model_named_template(m, "tool_use", &text, &n);
+    if (n == 0)
+        return;
+    out_text(out, ",\"chat_template_tool_use\":");
+    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
 }
 
 void report_props(network *n, text_out *out)

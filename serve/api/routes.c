@@ -250,16 +250,14 @@ static void apply_template(network *n, connection *c, json_value *body)
 {
     refusal r;
     char *text = NULL;
-    const char *begun;
     size_t n_text = 0;
-    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &begun, &r)) {
+    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     begin_scratch(n);
     out_text(&n->scratch, "{\"prompt\":\"");
     out_escaped(&n->scratch, text, n_text);
-    out_escaped(&n->scratch, begun, strlen(begun));
     out_text(&n->scratch, "\"}");
     drey_free(text);
     respond_json(n, c);

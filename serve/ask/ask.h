@@ -31,9 +31,8 @@ bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o,
  * the call. */
 bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
                        size_t capacity, size_t *n, refusal *r);
-/* The prompt that a chat's messages make: *text, which the caller frees with drey_free, and after
- * it *begun, what the messages hold of the answer itself, in the body's memory. */
+/* The prompt that a chat's messages make: *text, which the caller frees with drey_free. */
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, const char **begun, refusal *r);
+                  size_t *n_bytes, refusal *r);
 /* A member that is true or false; *out stays where there is none. */
 bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);

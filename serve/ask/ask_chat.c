@@ -5,32 +5,73 @@
 #include <string.h>
 #include <time.h>
 
+/* The first of its names that is a text with bytes; NULL: none is. */
+static const json_value *reasoning_of(const json_value *message)
+{
+    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (json_member_text(message, names[i]) && *json_member_text(message, names[i]))
+            return json_member(message, names[i]);
+    return NULL;
+}
+
+/* Field 'continue_final_message': a flag, or which part of the message is continued, as
+ * llama.cpp's server has it; *part is DREY_BEGUN_NOTHING where that depends on the message. */
+static bool get_continues(const asking *a, bool *continues, drey_reply_begun *part)
+{
+    static const char field[] = "continue_final_message";
+    *part = json_member_is(a->body, field, "content")             ? DREY_BEGUN_CONTENT
+            : json_member_is(a->body, field, "reasoning_content") ? DREY_BEGUN_REASONING
+                                                                  : DREY_BEGUN_NOTHING;
+    *continues = *continues || *part;
+    return *part || ask_bool(a, field, continues);
+}
+
+/* Says which part of the last message the answer continues. */
+static bool take_parts(const asking *a, json_value *last, drey_reply_begun part, conversation *c)
+{
+    const json_value *reasoning = reasoning_of(last);
+    json_value *whole = json_member(last, "content");
+    const char *content;
+    if (!ask_message_text(a, last, &content))
+        return false;
+    if (!*content && reasoning && part == DREY_BEGUN_CONTENT)
+        return BAD(a, "Field 'continue_final_message' is \"content\", and the last message has "
+                      "none: send its beginning.");
+    if (part == DREY_BEGUN_NOTHING)
+        part = !*content && reasoning ? DREY_BEGUN_REASONING : DREY_BEGUN_CONTENT;
+    if (part == DREY_BEGUN_REASONING && whole)
+        whole->type = JSON_NULL;
+    c->reply.begun = *content || reasoning ? part : DREY_BEGUN_NOTHING;
+    return true;
+}
+
 /* The last message is the beginning of the answer: if it is the assistant's, and nothing else is
  * asked for. */
-static bool take_begun(const asking *a, json_value *messages, conversation *c, json_value **last)
+static bool take_begun(const asking *a, json_value *messages, conversation *c)
 {
-    for (json_value *m = messages->first; m; m = m->next)
-        *last = m;
-    bool continues = json_member_is(*last, "role", "assistant") &&
+    json_value *last = NULL, *before = NULL;
+    drey_reply_begun part;
+    for (json_value *m = messages->first; m; before = last, last = m, m = m->next)
+        ;
+    bool continues = json_member_is(last, "role", "assistant") &&
                      !json_member(a->body, "add_generation_prompt") &&
-                     !json_member(*last, "tool_calls");
+                     !json_member(last, "tool_calls");
     const json_value *begins = json_member(a->body, "add_generation_prompt");
-    if (!ask_bool(a, "continue_final_message", &continues))
+    if (!get_continues(a, &continues, &part))
         return false;
-    if (!continues) {
-        *last = NULL;
+    c->request.continues = continues;
+    if (!continues)
         return true;
-    }
     if (begins && begins->type == JSON_TRUE)
         return BAD(a, "Fields 'continue_final_message' and 'add_generation_prompt' contradict each "
                       "other: an answer is continued, or another one begins.");
-    for (json_value *m = messages->first; m->next; m = m->next)
-        if (m->next == *last && json_member_is(m, "role", "assistant"))
-            return BAD(a, "The last two messages are the assistant's: it is not clear which of "
-                          "them the answer continues. Make one of them.");
-    if (!json_member_is(*last, "role", "assistant"))
+    if (before && json_member_is(before, "role", "assistant"))
+        return BAD(a, "The last two messages are the assistant's: it is not clear which of "
+                      "them the answer continues. Make one of them.");
+    if (!json_member_is(last, "role", "assistant"))
         return BAD(a, "Field 'continue_final_message' wants a last message of the assistant.");
-    return ask_message_text(a, *last, &c->begun);
+    return take_parts(a, last, part, c);
 }
 
 static void put_variable(text_out *out, const char *key, size_t n_key, const json_value *v)
@@ -71,39 +112,24 @@ static bool put_variables(const asking *a, conversation *c, text_out *out)
 
 static bool get_conversation(const asking *a, text_out *out, conversation *c)
 {
-    json_value *messages = json_member(a->body, "messages"), *last = NULL;
+    json_value *messages = json_member(a->body, "messages");
     bool answers = true;
-    *c = (conversation){.begun = NULL};
+    *c = (conversation){.tools_json = NULL};
+    drey_reply_options_init(&c->reply);
     drey_chat_request_init(&c->request);
     c->request.chat_template = a->options->chat_template;
     c->request.now_s = (int64_t)time(NULL);
     if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
         return BAD(a, "Field 'messages' takes an array of messages.");
-    if (!take_begun(a, messages, c, &last) || !ask_bool(a, "add_generation_prompt", &answers))
+    if (!take_begun(a, messages, c) || !ask_bool(a, "add_generation_prompt", &answers))
         return false;
-    c->request.no_generation_prompt = !answers && !c->begun; /* what is begun follows it */
+    c->request.no_generation_prompt = !answers;
     out->n = 0;
     out->full = false;
-    if (!ask_tools(a, c, out) || !ask_messages(a, c, messages->first, last, out) ||
+    if (!ask_tools(a, c, out) || !ask_messages(a, c, messages->first, out) ||
         !put_variables(a, c, out))
         return false;
     return !out->full || BAD(a, "The conversation is too long.");
-}
-
-/* What is begun continues the prompt as if both were one text: no blank comes between them, but
- * where SentencePiece puts one, after a control token. */
-static drey_status add_begun(const drey_model *m, const char *begun, int32_t *ids, size_t room,
-                             size_t *n_ids, drey_error *err)
-{
-    size_t n_last = 0, n_more = 0;
-    bool text = *n_ids > 0 && *n_ids <= room &&
-                drey_detokenize(m, ids + *n_ids - 1, 1, DREY_TOKENIZE_INNER, NULL, 0, &n_last,
-                                NULL) != DREY_OK;
-    size_t left = *n_ids < room ? room - *n_ids : 0;
-    drey_status status = drey_tokenize(m, begun, strlen(begun), text ? DREY_TOKENIZE_INNER : 0,
-                                       ids + (room - left), left, &n_more, err);
-    *n_ids += n_more;
-    return status;
 }
 
 bool ask_chat(const asking *a, task *t, text_out *scratch)
@@ -115,8 +141,6 @@ bool ask_chat(const asking *a, task *t, text_out *scratch)
         return false;
     drey_status status = drey_chat_encode(a->options->model, &c.request, DREY_TOKENIZE_BOS, t->ids,
                                           room, &t->n_ids, &err);
-    if (status == DREY_OK && c.begun)
-        status = add_begun(a->options->model, c.begun, t->ids, room, &t->n_ids, &err);
     if (t->n_ids > room)
         return refuse_too_long(a->refusal, t->n_ids, a->options->n_context);
     if (status == DREY_OK && !ask_answer(a, t, &c))
@@ -138,15 +162,11 @@ bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scrat
         return false;
     drey_status status =
         drey_chat_encode(o->model, &c.request, DREY_TOKENIZE_BOS, ids, capacity, n, &err);
-    if (status != DREY_OK && *n <= capacity)
-        return refuse_error(r, &err);
-    if (c.begun)
-        add_begun(o->model, c.begun, ids, capacity, n, NULL);
-    return true;
+    return status == DREY_OK || *n > capacity || refuse_error(r, &err);
 }
 
 bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, const char **begun, refusal *r)
+                  size_t *n_bytes, refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
     conversation c;
@@ -154,7 +174,6 @@ bool ask_template(json_value *body, const serve_options *o, text_out *scratch, c
     r->status = 0;
     if (!ask_supported(&a) || !get_conversation(&a, scratch, &c))
         return false;
-    *begun = c.begun ? c.begun : "";
     return drey_chat_render(o->model, &c.request, text, n_bytes, &err) == DREY_OK ||
            refuse_error(r, &err);
 }

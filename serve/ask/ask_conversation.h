@@ -10,7 +10,6 @@ typedef struct conversation {
     const char *tools_json;   /* NULL: there are none */
     drey_reply_options reply; /* what is asked of the answer */
     drey_reply_form form;     /* how it is written */
-    const char *begun;        /* of the answer, which continues from there; NULL: nothing is */
 } conversation;
 
 /* The text that was put out since `from`, with a NUL. */
@@ -23,6 +22,5 @@ bool ask_answer(const asking *a, task *t, conversation *c);
 
 /* ask_messages.c. A message's text. */
 bool ask_message_text(const asking *a, json_value *message, const char **text);
-/* The messages before `end` as the template takes them. */
-bool ask_messages(const asking *a, conversation *c, json_value *first, const json_value *end,
-                  text_out *out);
+/* The messages as the template takes them. */
+bool ask_messages(const asking *a, conversation *c, json_value *first, text_out *out);

@@ -2,6 +2,7 @@
  * with their arguments as objects, and all in words where the template knows no tools. */
 #include "serve/ask/ask_conversation.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *ask_text_end(text_out *out, size_t from)
@@ -125,12 +126,12 @@ static bool is_role(const json_value *message, const char *role)
 }
 
 /* What tools returned, one after the other, in one message of the user's. */
-static bool describe_results(const asking *a, json_value **at, const json_value *end, text_out *out)
+static bool describe_results(const asking *a, json_value **at, text_out *out)
 {
     const char *text = "";
     json_value *m = *at;
     out_text(out, "{\"role\":\"user\",\"content\":\"");
-    for (; m && m != end && is_role(m, "tool"); *at = m, m = m->next) {
+    for (; m && is_role(m, "tool"); *at = m, m = m->next) {
         if (!ask_message_text(a, m, &text))
             return false;
         out_text(out, "<tool_response>\\n");
@@ -184,8 +185,58 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
     return true;
 }
 
-static bool write_all(const asking *a, const conversation *c, json_value *first,
-                      const json_value *end, const char *tools, text_out *out)
+/* The template mentions it, as a text between quotes. */
+static bool knows_role(const asking *a, const conversation *c, const char *role)
+{
+    const char *chat = a->options->chat_template;
+    size_t n = chat ? strlen(chat) : 0;
+    char quoted[64];
+    bool tools = !chat && c->tools_json;
+    if (tools)
+        drey_model_named_template(a->options->model, "tool_use", &chat, &n);
+    if (!chat || (tools && n == 0))
+        drey_model_chat_template(a->options->model, &chat, &n);
+    for (const char *quote = "'\""; *quote; quote++) {
+        int length = snprintf(quoted, sizeof quoted, "%c%s%c", *quote, role, *quote);
+        if ((size_t)length < sizeof quoted && memmem(chat, n, quoted, (size_t)length))
+            return true;
+    }
+    return false;
+}
+
+/* A role that no template could write is refused; instructions of the developer are the system's
+ * where the template has no other place for them. */
+static bool check_role(const asking *a, const conversation *c, json_value *message)
+{
+    static const char *const usual[] = {"user", "assistant", "tool", "system", "function"};
+    static const char system[] = "system", developer[] = "developer";
+    json_value *role = json_member(message, "role");
+    if (!role || role->type != JSON_STRING)
+        return BAD(a, "A message is an object with a 'role'.");
+    bool known = false;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !known; i++)
+        known = strcmp(role->text, usual[i]) == 0;
+    known = known || knows_role(a, c, role->text);
+    if (!known && strcmp(role->text, developer) == 0) {
+        role->text = system;
+        role->n = sizeof system - 1;
+        known = true;
+    }
+    bool wants = strcmp(role->text, "user") == 0 || strcmp(role->text, developer) == 0 ||
+                 strcmp(role->text, system) == 0;
+    if (known && wants && !json_member(message, "content"))
+        return BAD(a,
+                   "A message with the role \"%s\" needs a 'content': a text or an array of parts.",
+                   role->text);
+    return known || BAD(a,
+                        "A message's 'role' is \"system\", \"developer\", \"user\", \"assistant\" "
+                        "or \"tool\", or another one that the model's template knows; it is not "
+                        "\"%.40s\".",
+                        role->text);
+}
+
+static bool write_all(const asking *a, const conversation *c, json_value *first, const char *tools,
+                      text_out *out)
 {
     const char *comma = "";
     if (*tools && !is_role(first, "system")) {
@@ -194,14 +245,11 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
         out_text(out, "}");
         comma = ",";
     }
-    for (json_value *m = first; m && m != end; m = m->next, comma = ",") {
-        const json_value *role = json_member(m, "role");
-        if (!role || role->type != JSON_STRING)
-            return BAD(a, "A message is an object with a 'role'.");
+    for (json_value *m = first; m; m = m->next, comma = ",") {
         out_text(out, comma);
         bool good =
             c->form.in_words && is_role(m, "tool")
-                ? describe_results(a, &m, end, out)
+                ? describe_results(a, &m, out)
                 : write_message(a, c, m, m == first && is_role(m, "system") ? tools : "", out);
         if (!good)
             return false;
@@ -209,17 +257,19 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
     return true;
 }
 
-bool ask_messages(const asking *a, conversation *c, json_value *first, const json_value *end,
-                  text_out *out)
+bool ask_messages(const asking *a, conversation *c, json_value *first, text_out *out)
 {
     drey_error err = {0};
     char *tools = NULL;
     size_t n, from = out->n;
+    for (json_value *m = first; m; m = m->next)
+        if (!check_role(a, c, m))
+            return false;
     if (c->form.described &&
         drey_reply_tools_text(&c->form, c->tools_json, &tools, &n, &err) != DREY_OK)
         return refuse_error(a->refusal, &err);
     out_text(out, "[");
-    bool good = write_all(a, c, first, end, tools ? tools : "", out);
+    bool good = write_all(a, c, first, tools ? tools : "", out);
     out_text(out, "]");
     c->request.messages_json = ask_text_end(out, from);
     drey_free(tools);

@@ -182,18 +182,18 @@ static bool put_assistant(writing *w, const json_value *content)
 static bool put_message(writing *w, const json_value *message)
 {
     const json_value *content = json_member(message, "content");
-    bool assistant = json_member_is(message, "role", "assistant");
+    bool assistant = json_member_is(message, "role", "assistant"),
+         system = json_member_is(message, "role", "system");
+    if (!assistant && !system && !json_member_is(message, "role", "user"))
+        return refuse_with(w->refusal, 400,
+                           "A message's 'role' is \"user\", \"assistant\" or \"system\".");
     if (!content || (content->type != JSON_STRING && content->type != JSON_ARRAY))
         return refuse_with(w->refusal, 400,
                            "A message is an object with a 'role' and a 'content', which takes a "
                            "text or an array of blocks.");
     if (assistant)
         return put_assistant(w, content);
-    if (json_member_is(message, "role", "system") || content->type == JSON_STRING) {
-        bool system = json_member_is(message, "role", "system");
-        if (!system && !json_member_is(message, "role", "user"))
-            return refuse_with(w->refusal, 400,
-                               "A message's 'role' is \"user\", \"assistant\" or \"system\".");
+    if (system || content->type == JSON_STRING) {
         begin_message(w, system ? "system" : "user");
         out_text(w->out, ",\"content\":");
         bool good = put_texts(content, true, w->out, w->refusal);

@@ -100,6 +100,10 @@ static bool put_message(writing *w, const json_value *item)
                            "An item of the type \"message\" has the 'role' "
                            "\"user\", \"assistant\", \"system\" or "
                            "\"developer\".");
+    if (!content)
+        return refuse_with(w->refusal, 400,
+                           "An item of the type \"message\" has a 'content', a text or an array of "
+                           "parts.");
     if (system && w->in_system)
         return put_parts(content, ",", w->out, w->refusal);
     close_message(w);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "serve/jobs.h"
+
 typedef struct report {
     bool good;
     child_needs needs; /* of a measuring process */
@@ -58,6 +60,8 @@ static bool split(child *c, int *to_parent, bool *in_child)
     c->pipe = ends[0];
     c->pid = pid;
     c->stopped = false;
+    c->life.frozen_s = c->life.broken_s = 0;
+    c->life.killed = c->life.by_signal = false;
     c->why[0] = '\0';
     return true;
 }
@@ -168,7 +172,28 @@ void child_stop(child *c)
         return;
     kill(c->pid, SIGTERM);
     c->stopped = true;
+    c->life.stop_s = serve_clock_s();
     c->state = CHILD_STOPPING;
+}
+
+void child_kill(child *c)
+{
+    if (is_live(c))
+        kill(c->pid, SIGKILL);
+    c->life.killed = true;
+}
+
+bool child_is_frozen(const child *c)
+{
+    char path[40], stat[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)c->pid);
+    FILE *f = is_live(c) ? fopen(path, "re") : NULL;
+    size_t n = f ? fread(stat, 1, sizeof stat - 1, f) : 0;
+    if (f)
+        fclose(f);
+    stat[n] = '\0';
+    const char *after = strrchr(stat, ')'); /* the state follows the program's name */
+    return after && (after[2] == 'T' || after[2] == 't');
 }
 
 bool child_ended(child *c)
@@ -179,6 +204,7 @@ bool child_ended(child *c)
     if (c->pipe >= 0)
         child_hear(c); /* what it said last */
     close_pipe(c);
+    c->life.by_signal = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     bool worked = c->state == CHILD_READY, failed = worked || c->state == CHILD_STARTING;
     if (failed && !c->why[0] && !c->stopped)
         snprintf(c->why, sizeof c->why, "its process ended: %s",

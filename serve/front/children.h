@@ -45,6 +45,13 @@ typedef struct child {
     int pipe;     /* what the process reports; -1: closed */
     int epoll;    /* waits for the pipe; set by the caller when there is one, borrowed */
     bool stopped; /* it was asked to end */
+    struct {
+        double stop_s;   /* when it was asked */
+        double frozen_s; /* since when it has been seen stopped by a signal; 0: it runs */
+        double broken_s; /* when it last closed a connection without an answer; 0: never */
+        bool killed;     /* because it did not end, or did nothing */
+        bool by_signal;  /* its last process ended so while it was loaded */
+    } life;
     char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
     bool measured;
     child_needs needs;
@@ -53,6 +60,7 @@ typedef struct child {
     int64_t used;              /* when the last of them came */
     char why[CHILD_WHY_BYTES]; /* it could not be loaded, or ended; "": it did not fail */
     int32_t n_failures;        /* to be measured or loaded, so far */
+    int32_t n_checks;          /* of its file, that `why` is of */
 } child;
 
 /* What runs in a model's process. */
@@ -72,5 +80,9 @@ bool child_start(child *c, const child_work *work, uint64_t memory_bytes);
 void child_hear(child *c);
 /* Asks it to end. */
 void child_stop(child *c);
+/* Ends it at once. */
+void child_kill(child *c);
+/* Returns whether a signal has stopped its process: it does nothing until another one comes. */
+bool child_is_frozen(const child *c);
 /* Whether its process has ended by now; what it was is forgotten then, but for its needs. */
 bool child_ended(child *c);

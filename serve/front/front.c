@@ -15,8 +15,11 @@
 #include "serve/jobs.h"
 #include "serve/net/places.h"
 
-enum { MOST_EVENTS = 64 };
+enum { MOST_EVENTS = 64, MOST_BROKEN = 20 };
 static const double tick_s = 0.2, drain_s = 2;
+/* A process that was asked to end has so much longer than texts have; and in units of the time-out:
+ * one that a signal has stopped, and a request that waits for its model. */
+static const double end_s = 5, frozen_part = 1.0 / 3, wait_part = 20;
 
 /* ---- Events ---- */
 
@@ -34,17 +37,28 @@ static void client_event(front *r, relay *c, uint32_t events)
         front_read_client(r, c);
 }
 
+/* Its process ended before it answered, perhaps by another's request, or by a signal; if another
+ * one does, it may be this request's fault. A process that ends may take connections for a moment
+ * still. */
+static void ask_again(front *r, relay *c)
+{
+    bool same = c->tries.again && c->tries.ended == c->tries.met && c->tries.n_broken < MOST_BROKEN;
+    if ((c->tries.again && !same) || r->stopping) {
+        front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
+        return;
+    }
+    c->tries.ended = c->tries.met;
+    c->tries.n_broken++;
+    c->child->life.broken_s = serve_clock_s();
+    relay_wait_again(&r->loop, c);
+}
+
 static void server_event(front *r, relay *c, uint32_t events)
 {
     bool broken;
     relay_server_event(&r->loop, c, events, &broken);
-    if (!broken)
-        return;
-    /* Perhaps by another's request, or by a signal; twice, it may be this one's. */
-    if (c->again || r->stopping)
-        front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
-    else
-        relay_wait_again(&r->loop, c);
+    if (broken)
+        ask_again(r, c);
 }
 
 static void listen_on(front *r, bool wanted)
@@ -55,32 +69,88 @@ static void listen_on(front *r, bool wanted)
     r->listening = wanted;
 }
 
+static place_use use_of(const front *r, const relay *c)
+{
+    double age = serve_clock_s() - c->since_s;
+    bool idle = c->state == RELAY_HEAD && c->n_in == 0;
+    bool reads_not = c->state >= RELAY_ANSWER && (c->n_sent < c->n_out || c->n_more > 0) &&
+                     places_is_unread(r->options.timeout_s, age);
+    bool sends = c->state == RELAY_HEAD || c->state == RELAY_BODY;
+    if (c->state == RELAY_FREE)
+        return PLACE_FREE;
+    if ((c->state == RELAY_DRAIN && c->place.shown) || (idle && !r->options.api_keys))
+        return PLACE_IDLE;
+    if (!c->place.shown)
+        return PLACE_UNSHOWN;
+    return reads_not || (sends && places_is_slow(r->options.timeout_s, age, c->n_body))
+               ? PLACE_STUCK
+               : PLACE_BUSY;
+}
+
 static client_place place_of(const void *user, int32_t i)
 {
-    const relay *c = &((const front *)user)->loop.relays[i];
-    return (client_place){.free = c->state == RELAY_FREE,
-                          .idle = c->state == RELAY_HEAD && c->n_in == 0,
+    const front *r = user;
+    const relay *c = &r->loop.relays[i];
+    return (client_place){.use = use_of(r, c),
+                          .admitted = c->place.admitted && c->state != RELAY_FREE,
+                          .silent = c->state == RELAY_HEAD && c->n_in == 0,
                           .fd = c->client,
                           .since_s = c->since_s};
+}
+
+static places places_in(const front *r)
+{
+    return (places){place_of, r, r->options.n_connections, r->loop.n_relays};
+}
+
+static void turn_out(front *r, relay *c)
+{
+    bool idle = c->place.admitted && c->state == RELAY_HEAD && c->n_in == 0;
+    if (!idle)
+        places_refuse(c->client, c->state < RELAY_ANSWER);
+    relay_close(&r->loop, c);
+    front_give_large(r, c);
+}
+
+void front_let_in(front *r, relay *c)
+{
+    const places p = places_in(r);
+    int32_t i = places_make_room(&p);
+    c->place.waits = i == p.n && places_settle(&p);
+    if (i >= 0 && i < p.n)
+        turn_out(r, &r->loop.relays[i]);
+    c->place.admitted = i < p.n;
+}
+
+bool front_free_large(front *r)
+{
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        relay *c = &r->loop.relays[i];
+        place_use use = c->large ? use_of(r, c) : PLACE_BUSY;
+        if (use == PLACE_STUCK || use == PLACE_UNSHOWN) {
+            turn_out(r, c);
+            return true;
+        }
+    }
+    return false;
 }
 
 static void accept_all(front *r)
 {
     for (int i = 0; i < MOST_EVENTS; i++) {
-        bool exhausted, taken;
+        bool exhausted, admitted, taken;
+        const places p = places_in(r);
         int fd = listen_accept(&r->place, &exhausted);
         if (exhausted)
             listen_on(r, false); /* until the next tick */
         if (fd < 0)
             return;
-        relay *c = &r->loop.relays[places_choose(place_of, r, r->options.n_connections,
-                                                 r->loop.n_relays, &taken)];
-        if (taken && front_is_turned_away(r, c))
-            places_refuse(c->client, c->state == RELAY_HEAD);
+        relay *c = &r->loop.relays[places_choose(&p, &admitted, &taken)];
         if (taken)
-            relay_close(&r->loop, c);
+            turn_out(r, c);
         front_give_large(r, c); /* of the one before it */
         relay_begin(&r->loop, c, fd);
+        c->place.admitted = admitted;
     }
 }
 
@@ -100,19 +170,70 @@ static void begin_to_stop(front *r)
                              "The server is being stopped: ask again in a moment.");
 }
 
+static void kill_model(const front *r, child *m, const char *why)
+{
+    char line[120];
+    if (m->life.killed)
+        return;
+    snprintf(line, sizeof line, "%s, and is killed", why);
+    front_note(r, m, line);
+    child_kill(m);
+}
+
 static void tick_relay(front *r, relay *c, double now)
 {
     double age = now - c->since_s, timeout = r->options.timeout_s;
-    bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) && age > timeout;
+    /* A large body may take longer, as in network.c. */
+    bool late = (c->state == RELAY_HEAD || c->state == RELAY_BODY) &&
+                age > timeout + (double)c->n_body / 16384;
     bool stuck = (c->n_sent < c->n_out || c->n_more > 0) && age > timeout;
+    bool untaken = c->state == RELAY_SENDS && age > timeout &&
+                   (c->n_sent < c->n_out || c->n_body_sent < c->n_body);
+    if (untaken) { /* its process does nothing: another one may */
+        kill_model(r, c->child, "takes no requests");
+        return;
+    }
+    if (c->state == RELAY_WAITS && age > wait_part * timeout) {
+        front_refuse_now(r, c, 503,
+                         "The model could not be used for too long: others have the memory that it "
+                         "needs, or it is still being loaded. Ask again later.");
+        return;
+    }
     if (late && c->n_in > 0)
         front_refuse_now(r, c, 408, "The request took too long to arrive.");
-    else if (c->state == RELAY_HEAD && front_is_turned_away(r, c) && age > drain_s)
+    else if (c->state == RELAY_HEAD && !c->place.admitted && age > drain_s)
         front_refuse_full(r, c);
     else if (late || (stuck && c->state != RELAY_SENDS) ||
              (c->state == RELAY_DRAIN && age > drain_s) ||
              (c->state == RELAY_HEAD && c->n_in == 0 && r->stopping))
         relay_close(&r->loop, c);
+}
+
+/* Returns whether somebody waits for it, or for its memory. */
+static bool holds_up(const front *r, const child *m)
+{
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        const relay *c = &r->loop.relays[i];
+        bool asks = c->state == RELAY_SENDS || c->state == RELAY_ANSWER;
+        if (c->state == RELAY_WAITS || (asks && c->child == m))
+            return true;
+    }
+    return false;
+}
+
+/* A process that does not end, or that a signal has stopped, has memory that others wait for. */
+static void tick_model(front *r, child *m, double now)
+{
+    if (m->pid <= 0)
+        return;
+    if (m->state == CHILD_STOPPING && now - m->life.stop_s > r->options.grace_s + end_s)
+        kill_model(r, m, "does not end");
+    if (!child_is_frozen(m))
+        m->life.frozen_s = 0;
+    else if (m->life.frozen_s == 0)
+        m->life.frozen_s = now;
+    else if (now - m->life.frozen_s > r->options.timeout_s * frozen_part && holds_up(r, m))
+        kill_model(r, m, "was stopped by a signal");
 }
 
 /* True: it is over. */
@@ -132,6 +253,7 @@ static bool tick(front *r)
         child *m = &r->models[i];
         if (child_ended(m) && m->why[0])
             front_note(r, m, m->why);
+        tick_model(r, m, now);
         if (r->stopping && now > r->stop_s && m->pid > 0)
             kill(m->pid, SIGKILL);
         n_live += m->pid > 0;
@@ -144,12 +266,27 @@ static bool tick(front *r)
     return r->stopping && n_live == 0 && (n_open == 0 || now > r->stop_s);
 }
 
+/* Requests that were read while others were about to be. Returns whether there are more. */
+static bool read_waiting(front *r)
+{
+    bool more = false;
+    for (int32_t i = 0; i < r->loop.n_relays; i++) {
+        relay *c = &r->loop.relays[i];
+        if (c->state != RELAY_HEAD || !c->place.waits)
+            continue;
+        c->place.waits = false;
+        front_read_again(r, c);
+        more = more || (c->state == RELAY_HEAD && c->place.waits);
+    }
+    return more;
+}
+
 void front_run(front *r)
 {
     struct epoll_event events[MOST_EVENTS];
     double next_tick = 0;
-    for (bool over = false; !over;) {
-        int n = epoll_wait(r->loop.epoll, events, MOST_EVENTS, (int)(1000 * tick_s));
+    for (bool over = false, waiting = false; !over;) {
+        int n = epoll_wait(r->loop.epoll, events, MOST_EVENTS, waiting ? 0 : (int)(1000 * tick_s));
         bool accepts = false;
         for (int i = 0; i < n; i++) {
             uint64_t of = events[i].data.u64;
@@ -167,6 +304,7 @@ void front_run(front *r)
         }
         if (accepts)
             accept_all(r); /* last: an event of one that has gone is not its successor's */
+        waiting = read_waiting(r);
         double now = serve_clock_s();
         if (n < 0 || now >= next_tick) {
             next_tick = now + tick_s / 2;

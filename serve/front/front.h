@@ -16,13 +16,16 @@ enum { FRONT_MAX_MODELS = 48, FRONT_NAME_BYTES = 128 };
 
 typedef struct front_model {
     const char *name, *path;
+    const char *why;  /* it cannot be run, by a look at its header; "": nothing was seen */
+    int32_t n_checks; /* how often it was looked at */
 } front_model;
 
 typedef struct front_options {
     const front_model *models; /* [FRONT_MAX_MODELS], of which n_models are there; names differ;
                                   borrowed, as all that is borrowed */
     int32_t n_models;
-    /* Adds models that have come since after these; returns how many there are. NULL: none come.
+    /* Adds models that have come since after these, and looks at those that have changed; returns
+     * how many there are. NULL: none come.
      * Called when a client lists models or names an unknown one. */
     int32_t (*look)(void *user);
     int32_t n_loaded;  /* of them at the same time; 0: as many as have room */

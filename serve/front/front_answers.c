@@ -132,7 +132,9 @@ static void answer_tags(front *r, relay *c, bool loaded)
     for (int32_t i = 0; i < r->options.n_models; i++) {
         const child *m = &r->models[i];
         struct stat file = {0};
-        if (loaded && m->state != CHILD_READY)
+        /* Its list has no place for what is wrong with one. */
+        bool broken = m->state == CHILD_NONE && m->used == 0 && m->why[0];
+        if (broken || (loaded && m->state != CHILD_READY))
             continue;
         stat(m->path, &file);
         out_format(&body, "%s{\"name\":", comma);

@@ -8,6 +8,9 @@
 
 #include "serve/front/forwarded.h"
 #include "serve/front/model_room.h"
+#include "serve/jobs.h"
+
+static const double doubt_s = 0.3;
 
 /* ---- Which model ---- */
 
@@ -19,11 +22,21 @@ static bool is_name(const void *asked, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ":latest") == 0);
 }
 
+/* Takes over the result of a look at its file, where that is new. */
+static void take_check(child *m, const front_model *of)
+{
+    if (m->state != CHILD_NONE || m->n_checks == of->n_checks)
+        return;
+    m->n_checks = of->n_checks;
+    snprintf(m->why, sizeof m->why, "%s", of->why);
+}
+
 bool front_name_model(front *r, int32_t i)
 {
     const front_model *named = &r->options.models[i];
     child *m = &r->models[i];
     *m = (child){.name = named->name, .path = named->path, .pipe = -1};
+    take_check(m, named);
     int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
     return n >= 0 && (size_t)n < sizeof m->socket;
 }
@@ -34,6 +47,8 @@ void front_look(front *r)
     for (int32_t n = o->look ? o->look(o->user) : 0;
          o->n_models < n && front_name_model(r, o->n_models);)
         o->n_models++;
+    for (int32_t i = 0; i < o->n_models; i++)
+        take_check(&r->models[i], &o->models[i]);
 }
 
 typedef bool name_test(const void *asked, const char *name);
@@ -75,14 +90,18 @@ child *front_loaded_model(const front *r)
     return last;
 }
 
-/* A request that names no model means the one that was used last, and the first before any was. */
+/* A request that names no model means the one that was used last; before any was, the first that
+ * can be run. */
 static child *usual_model(const front *r)
 {
-    child *last = &r->models[0];
-    for (int32_t i = 1; i < r->options.n_models; i++)
-        if (r->models[i].used > last->used)
-            last = &r->models[i];
-    return last;
+    child *last = NULL;
+    for (int32_t i = 0; i < r->options.n_models; i++) {
+        child *m = &r->models[i];
+        bool can = m->used > 0 || !m->why[0];
+        if (can && (!last || m->used > last->used))
+            last = m;
+    }
+    return last ? last : &r->models[0];
 }
 
 static child *refuse_unknown(front *r, relay *c, http_part name)
@@ -248,6 +267,23 @@ static relay *next_waiting(const front *r, int64_t after)
     return next;
 }
 
+/* A process that was killed while it was loaded is no fault of the model: once it is loaded
+ * again. */
+static bool may_again(relay *c)
+{
+    if (c->tries.again || !c->child->life.by_signal)
+        return false;
+    c->tries.again = true;
+    c->tries.n_failures = c->child->n_failures;
+    return true;
+}
+
+/* It may be ending: until that is seen, it is asked now and then. */
+static bool is_doubtful(const child *m)
+{
+    return m->life.broken_s > 0 && serve_clock_s() - m->life.broken_s < doubt_s;
+}
+
 /* Requests proceed in the order in which they came. While one needs memory that others use, those
  * after it wait too, so that the others come to an end. */
 void front_advance(front *r)
@@ -256,13 +292,13 @@ void front_advance(front *r)
     int64_t after = 0;
     for (relay *c = next_waiting(r, after); c && !blocked; c = next_waiting(r, after)) {
         after = c->number;
-        if (c->child->n_failures != c->n_failures)
+        if (c->child->n_failures != c->tries.n_failures && !may_again(c))
             refuse_failed(r, c);
         else if (c->child->state != CHILD_READY)
             blocked = load(r, c);
         else if (http_path_is(c->head.path, "/models/load"))
             front_answer_model(r, c, c->child, true);
-        else if (relay_forward(&r->loop, c))
+        else if (!is_doubtful(c->child) && relay_forward(&r->loop, c))
             c->child->used = ++r->n_requests;
     }
 }
@@ -272,7 +308,7 @@ void front_advance(front *r)
 static void wait_for(front *r, relay *c, child *m)
 {
     c->child = m;
-    c->n_failures = m->n_failures;
+    c->tries.n_failures = m->n_failures;
     c->number = ++r->n_requests;
     relay_enter(c, RELAY_WAITS);
 }

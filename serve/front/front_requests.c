@@ -10,7 +10,7 @@
 
 /* ---- Large bodies ---- */
 
-static bool take_large(front *r, relay *c)
+static bool take_free(front *r, relay *c)
 {
     for (int i = 0; i < LARGE_BODIES; i++)
         if (!r->large[i].taken) {
@@ -19,6 +19,11 @@ static bool take_large(front *r, relay *c)
             return true;
         }
     return false;
+}
+
+static bool take_large(front *r, relay *c)
+{
+    return take_free(r, c) || (front_free_large(r) && take_free(r, c));
 }
 
 void front_give_large(front *r, relay *c)
@@ -64,11 +69,6 @@ static void read_body(front *r, relay *c)
 
 /* ---- Heads ---- */
 
-bool front_is_turned_away(const front *r, const relay *c)
-{
-    return c - r->loop.relays >= r->options.n_connections;
-}
-
 void front_refuse_full(front *r, relay *c)
 {
     refusal why;
@@ -84,11 +84,16 @@ static bool is_action(http_part path)
     return http_path_is(path, "/models/load") || http_path_is(path, "/models/unload");
 }
 
+static access_rules rules_of(const front *r)
+{
+    return (access_rules){r->options.api_keys, r->options.origins, r->options.at.host,
+                          r->place.is_unix};
+}
+
 /* May the client ask this at all? */
 static bool allows(const front *r, const relay *c, refusal *why)
 {
-    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.at.host,
-                                r->place.is_unix};
+    const access_rules rules = rules_of(r);
     const http_head *h = &c->head;
     bool action = is_action(h->path), preflight = h->method == HTTP_OPTIONS;
     if (!access_allows(&rules, h, !preflight && !route_is_open(h->path), why))
@@ -107,7 +112,13 @@ static void head_is_whole(front *r, relay *c)
     const http_head *h = &c->head;
     refusal why;
     bool asks_health = http_path_is(h->path, "/health") || http_path_is(h->path, "/v1/health");
-    if (front_is_turned_away(r, c) && !asks_health) {
+    const access_rules rules = rules_of(r);
+    c->place.shown = access_shows_key(&rules, h);
+    if (!c->place.admitted && c->place.shown && !asks_health)
+        front_let_in(r, c);
+    if (c->place.waits)
+        return;
+    if (!c->place.admitted && !asks_health) {
         front_refuse_full(r, c);
         return;
     }
@@ -131,14 +142,25 @@ static void head_is_whole(front *r, relay *c)
     read_body(r, c);
 }
 
+void front_read_again(front *r, relay *c)
+{
+    int status;
+    const char *why;
+    http_result result = http_read_head(c->in, c->n_in, &c->head, &c->n_head, &status, &why);
+    if (result == HTTP_DONE)
+        head_is_whole(r, c);
+    else if (result == HTTP_BAD)
+        front_refuse_now(r, c, status, why);
+    else if (c->n_in == RELAY_IN_BYTES)
+        front_refuse_now(r, c, 431, "The request's head is larger than this server takes.");
+}
+
 void front_read_client(front *r, relay *c)
 {
     char nothing[4096];
     bool drains = c->state == RELAY_DRAIN;
     ssize_t got = drains ? recv(c->client, nothing, sizeof nothing, MSG_DONTWAIT)
                          : recv(c->client, c->in + c->n_in, RELAY_IN_BYTES - c->n_in, MSG_DONTWAIT);
-    int status;
-    const char *why;
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
         relay_close(&r->loop, c);
         return;
@@ -150,11 +172,5 @@ void front_read_client(front *r, relay *c)
         read_body(r, c);
         return;
     }
-    http_result result = http_read_head(c->in, c->n_in, &c->head, &c->n_head, &status, &why);
-    if (result == HTTP_DONE)
-        head_is_whole(r, c);
-    else if (result == HTTP_BAD)
-        front_refuse_now(r, c, status, why);
-    else if (c->n_in == RELAY_IN_BYTES)
-        front_refuse_now(r, c, 431, "The request's head is larger than this server takes.");
+    front_read_again(r, c);
 }

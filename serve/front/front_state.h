@@ -45,12 +45,19 @@ void front_answer_model(front *r, relay *c, const child *m, bool done);
 /* Answers what the head alone decides; false: it is for a model. */
 bool front_answer_head(front *r, relay *c);
 
+/* ---- Places (front.c) ---- */
+
+/* A client that was turned away has shown that it may ask: another may have to go. */
+void front_let_in(front *r, relay *c);
+/* Takes a large buffer from a client that keeps it for nothing. False: none does. */
+bool front_free_large(front *r);
+
 /* ---- Requests (front_requests.c) ---- */
 
 /* The client has sent something. */
 void front_read_client(front *r, relay *c);
-/* It holds a place that it had not been given. */
-bool front_is_turned_away(const front *r, const relay *c);
+/* Looks once more at what has been read of it. */
+void front_read_again(front *r, relay *c);
 void front_refuse_full(front *r, relay *c);
 /* The large buffer of a relay that needs it no more. */
 void front_give_large(front *r, relay *c);

@@ -171,6 +171,7 @@ bool relay_forward(relay_loop *l, relay *r)
         return false;
     }
     r->server = fd;
+    r->tries.met = r->child->pid;
     r->child->n_users++;
     put_head(r);
     relay_enter(r, RELAY_SENDS);
@@ -235,7 +236,7 @@ void relay_server_event(relay_loop *l, relay *r, uint32_t events, bool *broken)
 void relay_wait_again(relay_loop *l, relay *r)
 {
     close_server(l, r);
-    r->again = true;
+    r->tries.again = true;
     r->n_out = r->n_sent = 0;
     relay_enter(r, RELAY_WAITS);
 }

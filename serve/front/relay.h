@@ -30,6 +30,9 @@ typedef enum relay_state {
 
 typedef struct relay {
     relay_state state;
+    struct {
+        bool admitted, shown, waits; /* as in serve/net/connection.h */
+    } place;
     int client, server;                    /* sockets; -1: closed */
     uint32_t client_events, server_events; /* that epoll watches */
     char *in;                              /* [RELAY_IN_BYTES], n_in of which have come */
@@ -43,12 +46,16 @@ typedef struct relay {
     size_t n_out, n_sent;
     const char *more; /* [n_more], constant, after `out` */
     size_t n_more, n_body_sent;
-    child *child;       /* that it waits for, or that answers; NULL: none yet */
-    int32_t n_failures; /* of the child when it began to wait */
-    int64_t number;     /* requests are served in this order */
-    bool silent;        /* the client sends no more */
-    bool again;         /* its process has ended once before it answered */
-    double since_s;     /* when the state began, or bytes last went */
+    child *child;   /* that it waits for, or that answers; NULL: none yet */
+    int64_t number; /* requests are served in this order */
+    bool silent;    /* the client sends no more */
+    struct {
+        int32_t n_failures; /* of the child when it began to wait */
+        bool again;         /* its process has ended once before it answered: */
+        pid_t met, ended;   /* the one that it was sent to last; that one */
+        int32_t n_broken;   /* connections that ended without an answer */
+    } tries;
+    double since_s; /* when the state began, or bytes last went */
 } relay;
 
 typedef struct relay_loop {

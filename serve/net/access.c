@@ -45,6 +45,11 @@ static bool has_key(const access_rules *rules, const http_head *h)
     return given.text && in_list(rules->api_keys, given, true);
 }
 
+bool access_shows_key(const access_rules *rules, const http_head *h)
+{
+    return !rules->api_keys || has_key(rules, h);
+}
+
 /* Without the port. All of it if what follows the name is no port: then it is no name of ours. */
 static http_part host_name(http_part host)
 {
@@ -137,7 +142,7 @@ bool access_allows(const access_rules *rules, const http_head *h, bool needs_key
                            "Pages of \"%.*s\" may not ask this server: name them when it is "
                            "started.",
                            (int)(h->origin.n < 100 ? h->origin.n : 100), h->origin.text);
-    if (needs_key && rules->api_keys && !has_key(rules, h))
+    if (needs_key && !access_shows_key(rules, h))
         return refuse_with(r, 401, "Invalid API Key");
     return true;
 }

@@ -12,6 +12,8 @@ typedef struct access_rules {
 
 /* May the client ask at all? */
 bool access_allows(const access_rules *rules, const http_head *h, bool needs_key, refusal *r);
+/* Returns whether it has shown a key; true where none is needed. */
+bool access_shows_key(const access_rules *rules, const http_head *h);
 /* Whether a list, of words between commas, has the word; NULL: an empty one. */
 bool access_lists(const char *list, const char *word);
 /* What a browser has to hear before a page of another origin may read the answer. */

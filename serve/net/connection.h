@@ -28,6 +28,11 @@ typedef enum connection_state {
 
 typedef struct connection {
     connection_state state;
+    struct {
+        bool admitted; /* it is let in; else it is there to hear why not */
+        bool shown;    /* its key; where none is needed, that it sends a whole request */
+        bool waits;    /* what has come of it is read in the next round */
+    } place;
     int fd;
     struct {
         uint32_t events; /* that epoll looks for */
@@ -53,7 +58,6 @@ typedef struct connection {
     bool framed;         /* its body comes in chunks */
     bool all_out;        /* all of the answer has been put out */
     bool keeps;          /* another request may follow */
-    bool waits;          /* one has come already */
     struct {
         double since_s; /* when the state began */
         double moved_s; /* when bytes last went, or the answer began */

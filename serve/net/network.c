@@ -21,7 +21,7 @@ enum { OF_LISTENER = -1, OF_WORKER = -2 };
 
 /* ---- Large buffers ---- */
 
-char *network_take_large(network *n)
+static char *free_large(network *n)
 {
     for (int i = 0; i < NETWORK_LARGE; i++)
         if (!n->large_taken[i]) {
@@ -98,8 +98,9 @@ static void close_connection(network *n, connection *c)
 }
 
 /* A request may begin; bytes of it may be there. */
-static void begin_request(connection *c)
+static void begin_request(network *n, connection *c)
 {
+    c->place.shown = c->place.shown && n->options->api_keys; /* a key is known from now on */
     c->n_head = c->n_body = c->n_out = c->n_sent = c->n_more = c->n_drained = 0;
     c->more = NULL;
     c->body = NULL;
@@ -256,9 +257,9 @@ static void end_answer(network *n, connection *c)
         size_t used = c->n_head; /* and a body that was in `in` */
         memmove(c->in, c->in + used, c->n_in - used);
         c->n_in -= used;
-        begin_request(c);
+        begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
-        c->waits = c->n_in > 0;
+        c->place.waits = c->n_in > 0;
         return;
     }
     shutdown(c->fd, SHUT_WR);
@@ -355,10 +356,76 @@ static void read_body(network *n, connection *c)
     }
 }
 
-/* It has a place because there was none for it, and is refused. */
-static bool is_turned_away(const network *n, const connection *c)
+/* ---- Places ---- */
+
+static place_use use_of(const network *n, const connection *c)
 {
-    return c - n->connections >= n->options->n_connections;
+    double now = serve_clock_s(), age = now - c->clock.since_s;
+    bool idle = c->state == CONNECTION_HEAD && c->n_in == 0;
+    bool reads_not = c->state == CONNECTION_ANSWER && (c->n_out > 0 || c->n_more > 0) &&
+                     places_is_unread(n->options->timeout_s, now - c->clock.moved_s);
+    bool sends = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
+    if (c->state == CONNECTION_FREE)
+        return PLACE_FREE;
+    if ((c->state == CONNECTION_DRAIN && c->place.shown) ||
+        (idle && (c->place.shown || !n->options->api_keys)))
+        return PLACE_IDLE;
+    if (!c->place.shown)
+        return PLACE_UNSHOWN;
+    return reads_not || (sends && places_is_slow(n->options->timeout_s, age, c->n_body))
+               ? PLACE_STUCK
+               : PLACE_BUSY;
+}
+
+static client_place place_of(const void *user, int32_t i)
+{
+    const network *n = user;
+    const connection *c = &n->connections[i];
+    return (client_place){.use = use_of(n, c),
+                          .admitted = c->place.admitted && c->state != CONNECTION_FREE,
+                          .silent = c->state == CONNECTION_HEAD && c->n_in == 0,
+                          .fd = c->fd,
+                          .since_s = c->clock.since_s};
+}
+
+static places places_in(const network *n)
+{
+    return (places){place_of, n, n->options->n_connections, n->n_connections};
+}
+
+/* It has to go, and hears why if nothing was sent to it yet. */
+static void turn_out(network *n, connection *c)
+{
+    bool idle = c->place.admitted && c->state == CONNECTION_HEAD && c->n_in == 0;
+    bool unanswered = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
+    if (!idle)
+        places_refuse(c->fd, unanswered);
+    close_connection(n, c);
+}
+
+/* A client that has a place to hear why it has none has shown that it may ask. */
+static void let_in(network *n, connection *c)
+{
+    const places p = places_in(n);
+    int32_t i = places_make_room(&p);
+    c->place.waits = i == p.n && places_settle(&p);
+    if (i >= 0 && i < p.n)
+        turn_out(n, &n->connections[i]);
+    c->place.admitted = i < p.n;
+}
+
+char *network_take_large(network *n)
+{
+    char *large = free_large(n);
+    for (int32_t i = 0; i < n->n_connections && !large; i++) {
+        connection *c = &n->connections[i];
+        place_use use = c->large ? use_of(n, c) : PLACE_BUSY;
+        if (use != PLACE_STUCK && use != PLACE_UNSHOWN)
+            continue;
+        turn_out(n, c);
+        large = free_large(n);
+    }
+    return large;
 }
 
 static void refuse_full(network *n, connection *c)
@@ -375,11 +442,16 @@ static void refuse_full(network *n, connection *c)
 /* The head is there: what it says decides where the body goes. */
 static void head_is_whole(network *n, connection *c)
 {
-    if (is_turned_away(n, c) && !route_is_health(c)) {
+    c->place.shown = c->place.shown || respond_shows_key(n, c);
+    if (!c->place.admitted && c->place.shown && !route_is_health(c))
+        let_in(n, c);
+    if (c->place.waits)
+        return;
+    if (!c->place.admitted && !route_is_health(c)) {
         refuse_full(n, c);
         return;
     }
-    c->keeps = c->head.keep_alive && !n->stopping && !is_turned_away(n, c);
+    c->keeps = c->head.keep_alive && !n->stopping && c->place.admitted;
     if (c->head.n_body > n->n_large) {
         refuse_request(n, c, 413, "The request's body is larger than this server takes.", false);
         return;
@@ -466,25 +538,15 @@ static void readable(network *n, connection *c)
 
 /* ---- New connections ---- */
 
-static client_place place_of(const void *user, int32_t i)
-{
-    const connection *c = &((const network *)user)->connections[i];
-    return (client_place){.free = c->state == CONNECTION_FREE,
-                          .idle = c->state == CONNECTION_HEAD && c->n_in == 0,
-                          .fd = c->fd,
-                          .since_s = c->clock.since_s};
-}
-
 /* A free place, or one that is made free. */
 static connection *take_place(network *n)
 {
-    bool taken;
-    int32_t i = places_choose(place_of, n, n->options->n_connections, n->n_connections, &taken);
-    connection *c = &n->connections[i];
-    if (taken && is_turned_away(n, c))
-        places_refuse(c->fd, c->state == CONNECTION_HEAD);
+    const places p = places_in(n);
+    bool admitted, taken;
+    connection *c = &n->connections[places_choose(&p, &admitted, &taken)];
     if (taken)
-        close_connection(n, c);
+        turn_out(n, c);
+    c->place.admitted = admitted;
     return c;
 }
 
@@ -508,8 +570,8 @@ static void accept_all(network *n)
         connection *c = take_place(n);
         c->fd = fd;
         c->n_in = 0;
-        c->watched.silent = false;
-        begin_request(c);
+        c->watched.silent = c->place.shown = c->place.waits = false;
+        begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
     }
 }
@@ -521,7 +583,7 @@ static void tick_connection(network *n, connection *c, double now)
     double timeout = n->options->timeout_s, age = now - c->clock.since_s;
     switch (c->state) {
     case CONNECTION_HEAD:
-        if (is_turned_away(n, c) && age > drain_s)
+        if (!c->place.admitted && age > drain_s)
             refuse_full(n, c);
         else if (c->n_in == 0 ? age > idle_s || n->stopping : false)
             close_connection(n, c);
@@ -712,11 +774,11 @@ static bool read_waiting(network *n)
     bool more = false;
     for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
-        if (c->state != CONNECTION_HEAD || !c->waits)
+        if (c->state != CONNECTION_HEAD || !c->place.waits)
             continue;
-        c->waits = false;
+        c->place.waits = false;
         read_request(n, c);
-        more = more || (c->state == CONNECTION_HEAD && c->waits);
+        more = more || (c->state == CONNECTION_HEAD && c->place.waits);
     }
     return more;
 }

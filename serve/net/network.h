@@ -14,7 +14,7 @@ typedef struct network {
     const serve_options *options;
     int epoll;
     listen_place place;
-    connection *connections; /* [n_connections]: those that are let in, then the others */
+    connection *connections; /* [n_connections]: PLACES_TURNED_AWAY more than are let in */
     int32_t n_connections;
     char *large[NETWORK_LARGE]; /* [n_large + 1] bytes each */
     bool large_taken[NETWORK_LARGE];
@@ -52,6 +52,8 @@ bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r)
 bool route_head(network *n, connection *c);
 /* Answers the request, or begins a task for it. */
 void route_request(network *n, connection *c);
+/* Has the client shown a key, or is none needed? */
+bool respond_shows_key(const network *n, const connection *c);
 /* Does the head ask whether the server is well? */
 bool route_is_health(const connection *c);
 
@@ -70,5 +72,6 @@ void network_run(network *n);
 void network_stop_listening(network *n);
 /* Nobody wants the answer any more: its task is given back, or will be when its jobs are done. */
 void network_drop_task(network *n, answer *a);
-/* One of the large buffers; NULL: all are taken. */
+/* One of the large buffers, also if a client has it that keeps it for nothing; NULL: all are in
+ * use. */
 char *network_take_large(network *n);

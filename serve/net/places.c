@@ -8,57 +8,104 @@
 
 #include "serve/jobs.h"
 
-/* Idle for this long, a client may have to make room: one that has just come or just read an answer
- * is about to ask. */
-static const double spare_s = 1;
+/* So long it may keep its place: one that has just come or just read an answer is about to ask. */
+static const double spare_s = 1, least_bytes_per_s = 16384;
 
-static int32_t find_free(place_look_fn *look, const void *user, int32_t from, int32_t to)
+bool places_is_slow(double timeout_s, double age_s, size_t n_bytes)
 {
-    for (int32_t i = from; i < to; i++)
-        if (look(user, i).free)
+    return age_s > timeout_s / 6 + (double)n_bytes / least_bytes_per_s;
+}
+
+bool places_is_unread(double timeout_s, double age_s)
+{
+    return age_s > timeout_s / 6;
+}
+
+static int32_t find_free(const places *p)
+{
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->look(p->user, i).use == PLACE_FREE)
             return i;
     return -1;
 }
 
-/* The one that has been in its state longest; `idle`: of those that ask for nothing. -1: there is
- * none. */
-static int32_t find_longest(place_look_fn *look, const void *user, int32_t from, int32_t to,
-                            bool idle)
+/* A request of it has arrived, and is about to be read. */
+static bool has_sent(const client_place *c)
 {
+    char byte;
+    return c->silent && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Finds, among the clients that are let in or the others, the one that is so longest, at least for
+ * so long; PLACE_FREE: whatever it does. -1: there is none. */
+static int32_t find_longest(const places *p, place_use use, bool admitted, double least_s)
+{
+    const double now = serve_clock_s();
     int32_t longest = -1;
-    for (int32_t i = from; i < to; i++) {
-        client_place p = look(user, i);
-        if ((p.idle || !idle) && (longest < 0 || p.since_s < look(user, longest).since_s))
+    double since_s = now;
+    for (int32_t i = 0; i < p->n; i++) {
+        client_place c = p->look(p->user, i);
+        bool wanted = c.admitted == admitted && (c.use == use || use == PLACE_FREE);
+        if (wanted && c.since_s <= since_s && now - c.since_s >= least_s && !has_sent(&c)) {
             longest = i;
+            since_s = c.since_s;
+        }
     }
     return longest;
 }
 
-/* It has been idle for a while, and no request of it has arrived. */
-static bool can_go(const client_place *p)
+/* Who has to go; -1: nobody does. unshown_s: so long half a request may have its place. */
+static int32_t find_spare(const places *p, double unshown_s)
 {
-    char byte;
-    return serve_clock_s() - p->since_s >= spare_s &&
-           recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+    int32_t i = find_longest(p, PLACE_UNSHOWN, true, unshown_s);
+    if (i < 0)
+        i = find_longest(p, PLACE_IDLE, true, spare_s);
+    return i < 0 ? find_longest(p, PLACE_STUCK, true, 0) : i;
 }
 
-int32_t places_choose(place_look_fn *look, const void *user, int32_t n_in, int32_t n_all,
-                      bool *taken)
+static bool is_full(const places *p)
 {
-    int32_t i = find_free(look, user, 0, n_in);
-    *taken = false;
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n; i++) {
+        client_place c = p->look(p->user, i);
+        n += c.use != PLACE_FREE && c.admitted;
+    }
+    return n >= p->n_admitted;
+}
+
+int32_t places_choose(const places *p, bool *admitted, bool *taken)
+{
+    bool full = is_full(p);
+    int32_t i = full ? find_spare(p, spare_s) : find_free(p);
+    *admitted = i >= 0;
+    *taken = full;
     if (i >= 0)
         return i;
-    i = find_longest(look, user, 0, n_in, true);
-    if (i >= 0) {
-        const client_place p = look(user, i);
-        *taken = can_go(&p);
-        if (*taken)
-            return i;
-    }
-    i = find_free(look, user, n_in, n_all);
+    i = find_free(p);
     *taken = i < 0;
-    return *taken ? find_longest(look, user, n_in, n_all, false) : i;
+    if (i < 0)
+        i = find_longest(p, PLACE_FREE, false, 0);
+    while (i < 0 || p->look(p->user, i).admitted) /* all have just sent something */
+        i++;
+    return i;
+}
+
+int32_t places_make_room(const places *p)
+{
+    if (!is_full(p))
+        return -1;
+    int32_t i = find_spare(p, 0);
+    return i < 0 ? p->n : i;
+}
+
+bool places_settle(const places *p)
+{
+    for (int32_t i = 0; i < p->n; i++) {
+        client_place c = p->look(p->user, i);
+        if (c.admitted && c.use != PLACE_FREE && has_sent(&c))
+            return true;
+    }
+    return false;
 }
 
 /* What it has sent is read first, as closing a socket with unread bytes throws its answer away. If

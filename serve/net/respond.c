@@ -16,6 +16,12 @@ bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r)
     return access_allows(&rules, &c->head, needs_key, r);
 }
 
+bool respond_shows_key(const network *n, const connection *c)
+{
+    const access_rules rules = rules_of(n);
+    return access_shows_key(&rules, &c->head);
+}
+
 /* ---- Heads ---- */
 
 static void put_head(network *n, connection *c, int status, const char *content_type,

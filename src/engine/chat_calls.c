@@ -1,8 +1,10 @@
 /* The public functions of conversations: see drey/chat.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "template/conversation.h"
+#include "engine/continued.h"
 #include "engine/engine.h"
 
 void drey_chat_request_init(drey_chat_request *request)
@@ -10,9 +12,28 @@ void drey_chat_request_init(drey_chat_request *request)
     *request = (drey_chat_request){0};
 }
 
-drey_status model_chat_template(const drey_model *m, char **out, drey_error *err)
+static gguf_string named_template(const drey_model *m, const char *name)
+{
+    char key[128];
+    int n = snprintf(key, sizeof key, "tokenizer.chat_template.%s", name);
+    return n > 0 && (size_t)n < sizeof key ? gguf_text(m->file, key) : (gguf_string){NULL, 0};
+}
+
+/* The template of conversations without tools, and what takes its place. */
+static gguf_string usual_template(const drey_model *m)
 {
     gguf_string chat = gguf_text(m->file, "tokenizer.chat_template");
+    return chat.text ? chat : named_template(m, "default");
+}
+
+drey_status model_chat_template(const drey_model *m, const char *tools_json, char **out,
+                                drey_error *err)
+{
+    gguf_string chat = {NULL, 0};
+    if (tools_json && strchr(tools_json, '{'))
+        chat = named_template(m, "tool_use");
+    if (!chat.text)
+        chat = usual_template(m);
     if (!chat.text)
         FAIL_HINT(err, DREY_ERR_UNSUPPORTED, DREY_HINT_CHAT,
                   "the model has no chat template; write the prompt in the form it was made for");
@@ -27,7 +48,15 @@ drey_status model_chat_template(const drey_model *m, char **out, drey_error *err
 
 void drey_model_chat_template(const drey_model *model, const char **text, size_t *n)
 {
-    gguf_string chat = gguf_text(model->file, "tokenizer.chat_template");
+    gguf_string chat = usual_template(model);
+    *text = chat.text ? chat.text : "";
+    *n = chat.text ? chat.n_bytes : 0;
+}
+
+void drey_model_named_template(const drey_model *model, const char *name, const char **text,
+                               size_t *n)
+{
+    gguf_string chat = named_template(model, name);
     *text = chat.text ? chat.text : "";
     *n = chat.text ? chat.n_bytes : 0;
 }
@@ -39,10 +68,11 @@ static drey_status render(const drey_model *m, const drey_chat_request *request,
     char *own = NULL;
     *out = (chat_text){0};
     if (!filled.chat_template) {
-        TRY(model_chat_template(m, &own, err));
+        TRY(model_chat_template(m, filled.tools_json, &own, err));
         filled.chat_template = own;
     }
-    drey_status status = chat_render_for(m->tokenizer, &filled, out, err);
+    drey_status status = filled.continues ? continued_render(m->tokenizer, &filled, out, err)
+                                          : chat_render_for(m->tokenizer, &filled, out, err);
     if (status == DREY_ERR_UNSUPPORTED && err)
         err->hint = DREY_HINT_CHAT;
     free(own);

@@ -130,9 +130,10 @@ void engine_release(drey_engine *e);
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
                         const engine_tuning *tuning, drey_error *err);
 
-/* The chat template of the model's file, with an end; the caller frees. DREY_ERR_UNSUPPORTED: there
- * is none. */
-drey_status model_chat_template(const drey_model *m, char **out, drey_error *err);
+/* The chat template of the model's file, with an end; the caller frees. With tools, the one that it
+ * has for those, if it has one. DREY_ERR_UNSUPPORTED: there is none. */
+drey_status model_chat_template(const drey_model *m, const char *tools_json, char **out,
+                                drey_error *err);
 /* Makes the token by which the chat template ends an answer one that ends texts. Keys often name
  * the base model's end alone. */
 void model_learn_end(drey_model *m);

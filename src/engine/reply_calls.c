@@ -26,7 +26,7 @@ drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
     char *own = NULL;
     *form = (drey_reply_form){0};
     if (!request->chat_template)
-        TRY(model_chat_template(model, &own, err));
+        TRY(model_chat_template(model, request->tools_json, &own, err));
     drey_status status = reply_form_of(form, own ? own : request->chat_template,
                                        request->tools_json, options, is_hidden, model, err);
     free(own);

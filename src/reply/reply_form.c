@@ -176,6 +176,16 @@ static int32_t find_thinking(const char *text)
     return 0;
 }
 
+const reply_thinking *reply_thinking_of(const char *chat_template)
+{
+    return reply_thinking_at(find_thinking(chat_template));
+}
+
+const reply_family *reply_family_of(const char *chat_template)
+{
+    return reply_family_at(find_family(chat_template));
+}
+
 static bool knows_tools(const char *text, const reply_family *f)
 {
     return contains(text, "tools") || (f->variable && contains(text, f->variable));
@@ -222,6 +232,8 @@ static void find_form(drey_reply_form *form, const char *text, int32_t n_tools,
 {
     form->family = find_family(text);
     form->thinking = options->keep_reasoning ? 0 : find_thinking(text);
+    form->kept = options->keep_reasoning ? (uint8_t)find_thinking(text) : 0;
+    form->begun = (uint8_t)options->begun;
     form->calls = n_tools > 0 && options->choice != DREY_TOOLS_NONE;
     form->one_call = options->one_call;
     form->required = options->choice == DREY_TOOLS_REQUIRED;
@@ -267,25 +279,41 @@ drey_status reply_form_of(drey_reply_form *form, const char *chat_template, cons
     return DREY_OK;
 }
 
-/* Whether the text ends with the mark, blanks after it left aside. */
-static bool ends_with(const char *text, size_t n, const char *mark)
+/* Where the mark with which the text ends begins, blanks after it left aside; SIZE_MAX: it does not
+ * end with it. */
+static size_t ends_with(const char *text, size_t n, const char *mark)
 {
-    size_t n_mark = strlen(mark);
+    size_t n_mark = mark ? strlen(mark) : 0;
     while (n > 0 && strchr(" \n\t\r", text[n - 1]))
         n--;
     for (size_t i = n_mark; i > 0; i--) {
         if (mark[i - 1] == REPLY_TOKEN || mark[i - 1] == REPLY_TOKEN_END)
             continue;
         if (n == 0 || text[--n] != mark[i - 1])
-            return false;
+            return SIZE_MAX;
     }
-    return n_mark > 0;
+    return n_mark > 0 ? n : SIZE_MAX;
+}
+
+/* The opening mark of reasoning that stays in the content is a part of it. */
+static void take_opened(drey_reply_form *form, const char *text, size_t n)
+{
+    size_t at = ends_with(text, n, reply_thinking_at(form->kept)->open);
+    if (at < n && n - at < sizeof form->opened)
+        memcpy(form->opened, text + at, n - at);
 }
 
 void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes)
 {
     const reply_thinking *t = reply_thinking_at(form->thinking);
-    form->thinks = form->thinking > 0 && ends_with(text, n_bytes, t->open);
-    if (form->thinking > 0 && ends_with(text, n_bytes, t->close))
+    memset(form->opened, 0, sizeof form->opened);
+    if (form->begun != DREY_BEGUN_NOTHING) { /* the prompt ends with what is begun */
+        form->thinks = form->begun == DREY_BEGUN_REASONING && form->thinking > 0;
+        form->thinking = form->thinks ? form->thinking : 0;
+        return;
+    }
+    take_opened(form, text, n_bytes);
+    form->thinks = form->thinking > 0 && ends_with(text, n_bytes, t->open) < n_bytes;
+    if (form->thinking > 0 && ends_with(text, n_bytes, t->close) < n_bytes)
         form->thinking = 0; /* it was opened and closed: this answer has none */
 }

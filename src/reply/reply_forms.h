@@ -60,6 +60,10 @@ const reply_family *reply_family_at(int32_t i);
 /* 0: there is none. */
 const reply_thinking *reply_thinking_at(int32_t i);
 
+/* The reasoning and the family of a template; those at 0: it has none. */
+const reply_thinking *reply_thinking_of(const char *chat_template);
+const reply_family *reply_family_of(const char *chat_template);
+
 /* Says whether the text is a special token, which texts leave out. */
 typedef bool reply_hidden_fn(const void *user, const char *text, size_t n);
 

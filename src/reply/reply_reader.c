@@ -434,11 +434,24 @@ static reading reading_of(drey_reply_reader *r, drey_reply_fn *on_part, void *us
                      .user = user};
 }
 
+/* Once: the mark that the prompt ends with is the first of the content. */
+static void give_opened(reading *x)
+{
+    char *opened = x->r->form.opened;
+    if (*opened)
+        reading_give(x, DREY_REPLY_CONTENT, opened, strlen(opened));
+    *opened = 0;
+}
+
 void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form)
 {
     *reader = (drey_reply_reader){.form = *form, .wrote = true};
     reading x = reading_of(reader, NULL, NULL);
-    if (form->thinks)
+    if (form->begun == DREY_BEGUN_CONTENT)
+        reading_enter(&x, IN_CONTENT);
+    else if (form->thinks && form->begun)
+        reading_enter(&x, IN_REASONING); /* whose first blanks count */
+    else if (form->thinks)
         reading_enter_fresh(&x, IN_REASONING);
     else
         reading_enter(&x, form->calls || form->thinking || x.f->content_open || x.f->headers
@@ -451,6 +464,8 @@ void drey_reply_read(drey_reply_reader *reader, const char *bytes, size_t n_byte
 {
     reading x = reading_of(reader, on_part, user);
     const drey_reply_form *f = &reader->form;
+    if (n_bytes > 0)
+        give_opened(&x);
     if (reader->state == IN_CONTENT && !f->calls && !f->thinking && !x.f->content_open &&
         !x.f->headers) {
         if (n_bytes > 0)
@@ -466,6 +481,7 @@ void drey_reply_end(drey_reply_reader *reader, drey_reply_fn *on_part, void *use
 {
     reading x = reading_of(reader, on_part, user);
     int32_t n = reader->n_held;
+    give_opened(&x);
     bool text = reader->state == IN_CONTENT || reader->state == IN_REASONING ||
                 (!x.f->headers && (reader->state == AT_BEGIN || reader->state == AT_NEXT));
     if (reader->state == IN_CALL && reader->bare && reader->n_name == 0) {

@@ -853,6 +853,12 @@ static drey_status contents_of(const drey_session *s, session_contents *out, dre
     return engine_saved_origin(e, &out->origin, err);
 }
 
+uint64_t drey_session_save_bytes(const drey_session *s)
+{
+    session_contents contents;
+    return contents_of(s, &contents, NULL) == DREY_OK ? session_file_bytes(&contents) : 0;
+}
+
 drey_status drey_session_save(const drey_session *s, const char *path, const void *note,
                               size_t n_note_bytes, drey_error *err)
 {

@@ -91,7 +91,9 @@ void verified_text_flush(drey_session *s)
 {
     const char *text;
     size_t n_bytes;
-    detokenizer_flush(&s->text.detokenizer, &text, &n_bytes);
+    const drey_statistics *now = &s->text.stats;
+    bool by_itself = now->finish == DREY_FINISH_STOP && now->stop_text == BY_ITSELF;
+    detokenizer_flush(&s->text.detokenizer, !by_itself, &text, &n_bytes);
     deliver(s, text, n_bytes);
 }
 

@@ -104,6 +104,14 @@ static session_header make_header(const session_contents *s, const void *note, s
     return h;
 }
 
+uint64_t session_file_bytes(const session_contents *s)
+{
+    const session_header h = {.n_tokens = s->n_timeline,
+                              .n_committed = s->kv->n_committed,
+                              .n_input = (uint64_t)s->n_input};
+    return file_bytes(&h, s->kv);
+}
+
 drey_status session_file_write(const char *path, const session_contents *s, const void *note,
                                size_t n_note_bytes, drey_error *err)
 {

@@ -48,6 +48,8 @@ typedef struct session_file {
     uint8_t *buffer;
 } session_file;
 
+/* The size of a file without a note. */
+uint64_t session_file_bytes(const session_contents *s);
 /* Whole or not at all: DREY_ERR_IO. */
 drey_status session_file_write(const char *path, const session_contents *s, const void *note,
                                size_t n_note_bytes, drey_error *err);

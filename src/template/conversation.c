@@ -55,6 +55,78 @@ static void check_messages(room *r, value messages)
     }
 }
 
+/* ---- The beginning of an answer ---- */
+
+/* Says what happens to the last message of a conversation that an answer continues. */
+typedef struct ending {
+    chat_begun *begun;               /* filled; NULL: nobody wants it */
+    const char *reasoning, *content; /* of the message that takes its place; NULL: none does */
+} ending;
+
+/* A member that is a text; else of no bytes. */
+static value text_in(room *r, value message, const char *key)
+{
+    const value *v = map_get_text(r, message, key);
+    return v && v->kind == VALUE_STRING ? *v : string_of("");
+}
+
+static void keep_begun(room *r, value message, chat_begun *begun)
+{
+    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
+    value content = text_in(r, message, "content"), reasoning = string_of("");
+    for (int i = 0; i < 3 && reasoning.n == 0; i++)
+        reasoning = text_in(r, message, names[i]);
+    begun->text = malloc((size_t)reasoning.n + content.n + 1);
+    if (!begun->text) {
+        room_fail(r, DREY_ERR_MEMORY, "no memory for the beginning of an answer");
+        return;
+    }
+    memcpy(begun->text, reasoning.text, reasoning.n);
+    memcpy(begun->text + reasoning.n, content.text, content.n);
+    begun->n_reasoning = reasoning.n;
+    begun->n_content = content.n;
+}
+
+void chat_begun_free(chat_begun *b)
+{
+    free(b->text);
+    *b = (chat_begun){0};
+}
+
+static value answer_of(room *r, const ending *e)
+{
+    value message = map_new(r, 4);
+    map_set(r, message, string_of("role"), string_of("assistant"));
+    map_set(r, message, string_of("content"), string_of(e->content));
+    if (e->reasoning) {
+        map_set(r, message, string_of("reasoning_content"), string_of(e->reasoning));
+        map_set(r, message, string_of("thinking"), string_of(e->reasoning));
+    }
+    return message;
+}
+
+/* Takes the last message out. */
+static void take_last(room *r, value messages, const ending *e)
+{
+    uint32_t n = messages.list->n;
+    value last = n ? messages.list->items[n - 1] : value_none();
+    const value *role = n ? map_get_text(r, last, "role") : NULL;
+    const value *content = n ? map_get_text(r, last, "content") : NULL;
+    if (!role || !string_is(*role, "assistant"))
+        room_fail(r, DREY_ERR_USAGE, "an answer continues a last message of the assistant");
+    else if (content && content->kind != VALUE_STRING && content->kind != VALUE_NONE)
+        room_fail(r, DREY_ERR_USAGE, "the beginning of an answer has a text as its content");
+    if (!room_ok(r))
+        return;
+    messages.list->n--;
+    if (e->begun)
+        keep_begun(r, last, e->begun);
+    if (e->content)
+        list_add(r, messages, answer_of(r, e));
+}
+
+/* ---- Variables ---- */
+
 /* What a few templates read besides: tools as text, and the day. */
 static void add_usual(room *r, value map, const drey_chat_request *q)
 {
@@ -212,10 +284,12 @@ static outcome render_once(room *r, const drey_chat_request *q, const node *body
 
 /* In a room that exists; the error is the room's. */
 static void render_in(room *r, const drey_chat_request *q, const char *bos, const char *eos,
-                      capture *c)
+                      const ending *e, capture *c)
 {
     value messages = given_messages(r, q);
     check_messages(r, messages);
+    if (room_ok(r) && q->continues)
+        take_last(r, messages, e);
     value vars = variables(r, q, messages, bos, eos);
     const node *body =
         room_ok(r) ? jinja_parse(r, q->chat_template, strlen(q->chat_template)) : NULL;
@@ -263,8 +337,8 @@ static drey_status check_sizes(const drey_chat_request *q, size_t *n_input, drey
     return DREY_OK;
 }
 
-drey_status chat_render(const drey_chat_request *request, const char *bos, const char *eos,
-                        chat_text *out, drey_error *err)
+static drey_status render(const drey_chat_request *request, const char *bos, const char *eos,
+                          const ending *e, chat_text *out, drey_error *err)
 {
     room r;
     capture c;
@@ -275,7 +349,7 @@ drey_status chat_render(const drey_chat_request *request, const char *bos, const
     TRY(room_init(&r, chat_room_text(n_input), chat_room_objects(n_input), CHAT_STEPS, err));
     r.err = &own;
     r.where = "the chat template";
-    render_in(&r, request, bos, eos, &c);
+    render_in(&r, request, bos, eos, e, &c);
     drey_status status = r.status;
     if (status == DREY_OK)
         status = take_text(&r, &c, out, &own);
@@ -283,6 +357,12 @@ drey_status chat_render(const drey_chat_request *request, const char *bos, const
         *err = own;
     room_free(&r);
     return status;
+}
+
+drey_status chat_render(const drey_chat_request *request, const char *bos, const char *eos,
+                        chat_text *out, drey_error *err)
+{
+    return render(request, bos, eos, &(ending){.begun = NULL}, out, err);
 }
 
 void chat_text_free(chat_text *t)
@@ -312,16 +392,42 @@ static void drop_front(chat_text *t, size_t n)
     }
 }
 
-drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
-                            drey_error *err)
+static drey_status render_for(const tokenizer *t, const drey_chat_request *request, const ending *e,
+                              chat_text *out, drey_error *err)
 {
     char bos[256], eos[256];
     token_text(t, tokenizer_bos(t), bos);
     token_text(t, tokenizer_eos(t), eos);
-    TRY(chat_render(request, bos, eos, out, err));
+    TRY(render(request, bos, eos, e, out, err));
     size_t n = strlen(bos);
     if (tokenizer_wants_bos(t) && n > 0 && n <= out->n_bytes && memcmp(out->text, bos, n) == 0 &&
         (out->n_plain == 0 || out->plain[0].begin >= n))
         drop_front(out, n);
     return DREY_OK;
+}
+
+drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
+                            drey_error *err)
+{
+    return render_for(t, request, &(ending){.begun = NULL}, out, err);
+}
+
+drey_status chat_render_begun(const tokenizer *t, const drey_chat_request *request, chat_text *out,
+                              chat_begun *begun, drey_error *err)
+{
+    drey_chat_request asked = *request;
+    *begun = (chat_begun){0};
+    asked.no_generation_prompt = false; /* what is begun follows it */
+    drey_status status = render_for(t, &asked, &(ending){.begun = begun}, out, err);
+    if (status != DREY_OK)
+        chat_begun_free(begun);
+    return status;
+}
+
+drey_status chat_render_answer(const tokenizer *t, const drey_chat_request *request,
+                               const char *reasoning, const char *content, chat_text *out)
+{
+    drey_chat_request asked = *request;
+    asked.no_generation_prompt = true;
+    return render_for(t, &asked, &(ending){.reasoning = reasoning, .content = content}, out, NULL);
 }

@@ -50,7 +50,21 @@ drey_status chat_render(const drey_chat_request *request, const char *bos, const
                         chat_text *out, drey_error *err);
 void chat_text_free(chat_text *t);
 
+/* The last message of a request that `continues`, which chat_render leaves out. */
+typedef struct chat_begun {
+    char *text; /* [n_reasoning + n_content]; NULL: it has neither */
+    size_t n_reasoning, n_content;
+} chat_begun;
+void chat_begun_free(chat_begun *b);
+
 /* The same with the tokenizer's bos and eos. A BOS at the beginning is left out if the tokenizer
  * itself puts one before texts. */
 drey_status chat_render_for(const tokenizer *t, const drey_chat_request *request, chat_text *out,
                             drey_error *err);
+/* The same of a request that `continues`: up to where the answer begins, and what begins it. */
+drey_status chat_render_begun(const tokenizer *t, const drey_chat_request *request, chat_text *out,
+                              chat_begun *begun, drey_error *err);
+/* The same with an answer in its place that says these two, and nothing after it but what the
+ * template writes. reasoning NULL: it has none. */
+drey_status chat_render_answer(const tokenizer *t, const drey_chat_request *request,
+                               const char *reasoning, const char *content, chat_text *out);

@@ -110,9 +110,11 @@ void detokenizer_push(detokenizer *d, int32_t id, const char **text, size_t *n_b
         d->n_held = cut;
 }
 
-void detokenizer_flush(detokenizer *d, const char **text, size_t *n_bytes)
+void detokenizer_flush(detokenizer *d, bool cut_off, const char **text, size_t *n_bytes)
 {
     drop_given(d);
+    if (cut_off && !d->stopped)
+        d->n_held = whole_characters(d, d->n_held);
     *text = d->held;
     *n_bytes = d->n_given = d->n_held;
 }

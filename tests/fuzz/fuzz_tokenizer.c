@@ -37,7 +37,7 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n, const
         if (i < n)
             detokenizer_push(&d, ids[i], &part, &n_part);
         else
-            detokenizer_flush(&d, &part, &n_part);
+            detokenizer_flush(&d, false, &part, &n_part);
         FUZZ_CHECK(n_part <= n_bytes - at && memcmp(part, text + at, n_part) == 0);
         at += n_part;
     }

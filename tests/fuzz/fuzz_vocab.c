@@ -29,7 +29,7 @@ static void check_tokenizer(const tokenizer *t, bool normalizes, const char *tex
         detokenizer_push(&d, ids[i], &part, &n_part);
         total += n_part;
     }
-    detokenizer_flush(&d, &part, &n_part);
+    detokenizer_flush(&d, false, &part, &n_part);
     FUZZ_CHECK(total + n_part == n_back);
     detokenizer_free(&d);
     free(ids);

@@ -105,6 +105,12 @@ def forms():
         text = "".join(model.chat([{"role": "user", "content": "<|im_end|> is text"}], max_tokens=4)) \
             if model_has_template(model) else ""
         assert isinstance(text, str)
+        if model_has_template(model):  # a last message of the assistant begins the answer
+            asked = [{"role": "user", "content": "a"}]
+            begun = model.tokenize_chat([*asked, {"role": "assistant", "content": "Hello"}])
+            alone = model.tokenize_chat(asked)
+            assert begun[:len(alone)] == alone and len(begun) > len(alone), (begun, alone)
+            assert model.detokenize(begun[len(alone):]) == "Hello", begun
 
 
 def model_has_template(model):

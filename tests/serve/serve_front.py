@@ -18,7 +18,9 @@ os.symlink("nowhere", f"{models}/dangling.gguf")
 open(f"{models}/empty.gguf", "w").close()
 with open(f"{models}/a.gguf", "rb") as whole:
     open(f"{models}/cut.gguf", "wb").write(whole.read()[:40000])
-BROKEN = ["a-00001-of-00002", "cut", "empty"]
+with open(f"{models}/a.gguf", "rb") as whole:  # which comes first
+    open(f"{models}/0.gguf", "wb").write(whole.read().replace(b"llama", b"lxama", 1))
+BROKEN = ["0", "a-00001-of-00002", "cut", "empty"]
 OPTIONS = ["-d", "none", "-c", "4000"]
 wanted = run(drey, f"{models}/a.gguf", "a tree", 8, "--ignore-eos")
 writes = json.dumps({"model": "a", "prompt": "a tree", "max_tokens": 8, "ignore_eos": True}).encode()
@@ -57,13 +59,19 @@ def post(body, more=b"", path=b"/v1/completions", version=b"HTTP/1.1"):
 def names(s):
     listed = [m["id"] for m in json.loads(s.get("/v1/models")[1])["data"]]
     check(sorted(listed) == sorted(ODD + BROKEN), f"models: {listed}")
-    check(sorted(m["name"] for m in json.loads(s.get("/api/tags")[1])["models"]) == sorted(listed), "ollama's list")
+    check(sorted(m["name"] for m in json.loads(s.get("/api/tags")[1])["models"]) == sorted(ODD), "ollama's list")
+    for name in BROKEN:
+        check(model(s, name)["status"]["value"] == "failed" and model(s, name)["drey"]["failed"], f"{name} before anybody asks: {model(s, name)}")
+    check(model(s, "a")["status"]["value"] == "unloaded", f"a whole one: {model(s, 'a')}")
     check(json.loads(s.get("/api/ps")[1]) == {"models": []} and "version" in json.loads(s.get("/api/version")[1]), "ollama's questions")
     for path, part in (("/props", b"router"), ("/slots", b"[]"), ("/metrics", b"drey:models_loaded 0")):
         status, answer = s.get(path)
         check(status == 200 and part in answer, f"{path} while none is loaded: {status} {answer}")
     check(s.post("/v1/streams/lookup", {"conversation_ids": ["a"]})[0] == 404, "streams while no model is loaded")
     check(children(s.process.pid) == [], "who looks has a model loaded")
+    check("lxama" in model(s, "0")["drey"]["failed"], f"one that is not supported: {model(s, '0')}")
+    status, answer = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})
+    check(status == 200 and answer["model"] == min(ODD), f"without a name, the first that can be run: {status} {answer}")
     for name in ODD:
         check(text(s, name) == wanted, f"{name}: {text(s, name)!r}")
         status, answer = ask(s, name, stream=False)
@@ -227,6 +235,55 @@ def dies_while_it_answers():
     check(s.stop() == 0 and "process ended" in s.errors(), f"the server's owner: {s.errors()}")
 
 
+def killed_again_and_again():
+    """However its process ends before the answer, the request is asked once more of another one."""
+    s = serve()
+    long = {"max_tokens": 1500}
+    status, whole = ask(s, "a", **long)
+    check(status == 200, f"a long text: {whole}")
+    for round in range(8):
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(ask(s, "a", **long))) for _ in range(2)]
+        for t in threads:
+            t.start()
+        while model(s, "a")["drey"]["requests"] < 2 or model(s, "a")["status"]["value"] != "loaded":
+            time.sleep(0.005)
+        time.sleep(0.01 * round)
+        for pid in children(s.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for t in threads:
+            t.join()
+        texts = [a["choices"][0]["text"] if code == 200 else f"{code} {a}" for code, a in answers]
+        check(texts == [whole["choices"][0]["text"]] * 2, f"killed in round {round}: {[t[:200] for t in texts]}")
+    check(s.stop() == 0, f"the end: {s.errors()}")
+
+
+def stopped():
+    """A process that a signal has stopped does not hold up others, nor its own clients."""
+    s = serve("--models-max", "1", "--timeout", "6", "--grace", "2")
+    check(text(s, "a") == wanted, "before its process is stopped")
+    (pid,) = children(s.process.pid)
+    os.kill(pid, signal.SIGSTOP)
+    since = time.monotonic()
+    check(text(s, "a b") == wanted, "another model, while an idle one is stopped")
+    check(time.monotonic() < since + 60 and "and is killed" in s.errors(), f"the stopped process: {s.errors()}")
+    (pid,) = children(s.process.pid)
+    os.kill(pid, signal.SIGSTOP)
+    own, others = [], []
+    threads = [threading.Thread(target=lambda: own.append(text(s, "a b"))), threading.Thread(target=lambda: others.append(text(s, "a")))]
+    threads[0].start()
+    while model(s, "a b")["drey"]["requests"] < 1:
+        time.sleep(0.01)
+    threads[1].start()
+    for t in threads:
+        t.join()
+    check(own == others == [wanted], f"a stopped model's client, and another's: {own} {others}")
+    check(s.stop() == 0, f"the end: {s.errors()}")
+
+
 def full_house():
     s = serve("--connections", "4", "--timeout", "600")
     idle, since = [s.connect() for _ in range(4)], time.monotonic()
@@ -305,6 +362,8 @@ leaves_while_loading(s)
 dies_before_it_answers(s)
 check(s.stop() == 0, f"the server's end: {s.errors()}")
 dies_while_it_answers()
+killed_again_and_again()
+stopped()
 full_house()
 kept_beginnings()
 at_most_one()

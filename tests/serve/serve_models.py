@@ -40,7 +40,7 @@ def model(s, name):
 
 def all_fit():
     s = serve("unlimited").wait_ready()
-    check(states(s) == {"a": "unloaded", "b": "unloaded", "broken": "unloaded", "c": "unloaded"}, f"at first: {states(s)}")
+    check(states(s) == {"a": "unloaded", "b": "unloaded", "broken": "failed", "c": "unloaded"}, f"at first: {states(s)}")
     for name in "abc":
         check(text(s, name) == wanted[name], f"{name}: {text(s, name)!r}, not {wanted[name]!r}")
     check([states(s)[m] for m in "abc"] == ["loaded"] * 3, f"all have room: {states(s)}")

@@ -53,7 +53,7 @@ def echoed(server):
     check(whole["choices"][0]["text"] == TEXTS[0] + written["content"] + alone["choices"][0]["text"], f"echo: {whole}")
     check(logs["token_logprobs"][0] is None and logs["top_logprobs"][0] is None, f"the first token: {logs}")
     check(logs["token_logprobs"][len(ids):] == [t["logprob"] for t in after] + rest["token_logprobs"], f"log-probabilities: {logs}, not {after} {rest}")
-    check(logs["top_logprobs"][len(ids):len(prompt)] == [{t["token"]: t["logprob"] for t in a["top_logprobs"]} for a in after], f"likely ones: {logs}")
+    check(logs["top_logprobs"][len(ids):len(prompt)] == [{bytes(t["bytes"]).decode(errors="replace"): t["logprob"] for t in a["top_logprobs"]} for a in after], f"likely ones: {logs}")
     check("".join(logs["tokens"]) == whole["choices"][0]["text"] and len(logs["text_offset"]) == len(prompt) + 3, f"tokens: {logs}")
     usage = whole["usage"]
     check((usage["prompt_tokens"], usage["completion_tokens"], usage["prompt_tokens_details"]["cached_tokens"]) == (len(prompt), 3, 0), f"usage: {usage}")

@@ -80,6 +80,41 @@ def full_disk(s):
     check(text == wanted[0] and cached == n_prompt - 1, "a session was lost to a full disk")
 
 
+def bounded():
+    """What all saves take together, and what killed ones have left."""
+    os.mkdir(small := f"{folder}/small")
+    for name in "left.bin.partial", "kept.bin":
+        open(f"{small}/{name}", "w").write("x" * 1000)
+    size = os.path.getsize(f"{kept}/one.bin")
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "256", "--slot-save-path", small, "--slot-save-disk", str(3 * size)).wait_ready()
+    check(os.listdir(small) == ["kept.bin"], f"left by a save that was killed: {os.listdir(small)}")
+    ask(s, 0)
+    codes = [act(s, 0, "save", f"f{i}")[0] for i in range(5)]
+    check(codes == [200, 200, 400, 400, 400], f"saves: {codes}")
+    check(act(s, 0, "save", "f0")[0] == 200, "a file that takes the place of itself")
+    status, answer = act(s, 0, "save", "f9")
+    check(status == 400 and "--slot-save-disk" in answer["error"]["message"], f"too much: {answer}")
+    check(sorted(os.listdir(small)) == ["f0", "f1", "kept.bin"], f"files: {os.listdir(small)}")
+    check(act(s, 0, "save", "f.partial")[0] == 400, "the name of a file that is being written")
+    act(s, 0, "erase")
+    ask(s, 0, "A")
+    check(act(s, 0, "save", "short")[0] == 200, "a short one has room")
+    check(s.stop() == 0, "the end of a bounded server")
+
+
+def refused_at_the_start():
+    open(f"{folder}/file", "w").close()
+    for options, part in ((["--slot-save-path", f"{folder}/nothing"], "make it first"), (["--slot-save-path", f"{folder}/file"], "cannot be opened"),
+                          (["--api-key", ""], "empty key"), (["--api-key", "a,,b"], "empty key"), (["--api-key", "a,"], "empty key"), (["--api-key", " "], "blank"),
+                          (["--api-key", "a\n"], "blank")):
+        for what in ["-m", model], ["--models", folder]:
+            ran = subprocess.run([drey, "serve", *what, "--port", "0", "-d", "none", *options], capture_output=True, text=True, timeout=60)
+            check(ran.returncode == 2 and part in ran.stderr and not ran.stdout, f"{options}: {ran.returncode} {ran.stderr}")
+    for options, warns in ((["--host", "0.0.0.0"], True), (["--host", "0.0.0.0", "--api-key", "k"], False), (["--host", "127.0.0.1"], False), ([], False)):
+        s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", *options)
+        check(s.stop() == 0 and ("anybody who reaches" in s.errors()) == warns, f"{options}: {s.errors()}")
+
+
 os.mkdir(kept)
 s = Server(drey, model, "-d", "none", "--sessions", "2", "-c", "256", "--slot-save-path", kept).wait_ready()
 saved_and_restored(s)
@@ -90,4 +125,6 @@ s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "256").wait_ready
 status, answer = act(s, 0, "save", "one.bin")
 check(status == 501 and "--slot-save-path" in answer["error"]["message"], f"without a folder: {status} {answer}")
 check(s.stop() == 0, "the server's end without a folder")
+bounded()
+refused_at_the_start()
 done()

@@ -86,12 +86,12 @@ static void check_stream(const tokenizer *t, const int32_t *ids, size_t n_ids,
         if (stopped)
             assert_memory_equal(all + expected, stops[d.stop], strlen(stops[d.stop]));
     }
-    detokenizer_flush(&d, &text, &n_bytes);
+    detokenizer_flush(&d, false, &text, &n_bytes);
     memcpy(shown + n_shown, text, n_bytes);
     n_shown += n_bytes;
     assert_int_equal(n_shown, stopped ? expected : n_all);
     assert_memory_equal(shown, all, n_shown);
-    detokenizer_flush(&d, &text, &n_bytes);
+    detokenizer_flush(&d, false, &text, &n_bytes);
     assert_int_equal(n_bytes, 0);
     detokenizer_free(&d);
 }
@@ -130,6 +130,43 @@ TEST(any_tokens)
                 ids[i] = rng_below(&r, round % 2 ? 260 : tokenizer_n_vocab(v.tokenizer) + 2);
             check_stream(v.tokenizer, ids, 60, stops, round % 3 ? 5 : 0);
         }
+        vocab_close(&v);
+    }
+}
+
+/* A text that is cut off in a character ends before it; what is broken anyway stays. */
+TEST(cut_in_a_character)
+{
+    static const struct {
+        const char *text, *left, *stop;
+    } cases[] = {{"a\xF0\x9F\x98", "a", NULL},
+                 {"\xC3", "", NULL},
+                 {"\xE6\xBC", "", NULL},
+                 {"a\xF0\x9F\x98\x80", "a\xF0\x9F\x98\x80", NULL},
+                 {"a\x98", "a\x98", NULL},
+                 {"\xFF\xE6", "\xFF", NULL},
+                 {"so \xF0\x9F", "so ", "so \xF0\x9F\x98\x80"},
+                 {"b\xC3", "b", "\xC3\xA9x"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_vocab v = vocab_open("gpt-2");
+        const char *text, *const stops[] = {cases[i].stop};
+        char shown[64];
+        int32_t ids[16];
+        size_t n_bytes, n = 0,
+                        n_ids = encode(v.tokenizer, cases[i].text, strlen(cases[i].text), ids);
+        detokenizer d;
+        MUST(detokenizer_init, &d, v.tokenizer, stops, cases[i].stop ? 1 : 0, false);
+        for (size_t k = 0; k <= n_ids; k++) {
+            if (k < n_ids)
+                detokenizer_push(&d, ids[k], &text, &n_bytes);
+            else
+                detokenizer_flush(&d, true, &text, &n_bytes);
+            memcpy(shown + n, text, n_bytes);
+            n += n_bytes;
+        }
+        assert_int_equal(n, strlen(cases[i].left));
+        assert_memory_equal(shown, cases[i].left, n);
+        detokenizer_free(&d);
         vocab_close(&v);
     }
 }

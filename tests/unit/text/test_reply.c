@@ -386,6 +386,31 @@ TEST(reasoning_is_taken_apart)
     o.keep_reasoning = true;
     form = form_of("tools <tool_call> </think>", &o);
     check_parts(&form, "<think>A</think>B", "|C<think>A</think>B");
+    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    check_parts(&form, "A</think>B", "|C<think>\nA</think>B");
+    check_parts(&form, "", "|C<think>\n");
+}
+
+TEST(answers_that_have_begun)
+{
+    static const char prompt[] = "<|im_start|>assistant\n<think>\nOne";
+    drey_reply_options o = {.begun = DREY_BEGUN_REASONING};
+    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
+    drey_reply_form_prompt(&form, prompt, strlen(prompt));
+    check_parts(&form, " two.</think> Hi", "|R two.|CHi");
+    o.begun = DREY_BEGUN_CONTENT;
+    form = form_of("tools <tool_call> </think>", &o);
+    drey_reply_form_prompt(&form, prompt, strlen(prompt));
+    form.calls = false;
+    check_parts(&form, " <think>two", "|C <think>two");
+    o.keep_reasoning = true;
+    form = form_of("</think>", &o);
+    drey_reply_form_prompt(&form, "<think>\n", 8);
+    check_parts(&form, "A", "|CA");
+    o = (drey_reply_options){.begun = DREY_BEGUN_CONTENT};
+    form = form_of("tools <|channel|>analysis functions.", &o);
+    drey_reply_form_prompt(&form, "<|message|>Hel", 14);
+    check_parts(&form, "lo<|end|>", "|Clo");
 }
 
 #define ANALYSIS(text) "<|channel|>analysis<|message|>" text "<|end|><|start|>assistant"
