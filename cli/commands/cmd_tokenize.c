@@ -86,7 +86,9 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
 static drey_status tokenize(models *m, const cli_settings *s, char **input, drey_error *err)
 {
     size_t n = 0;
-    TRY(models_open(m, s, err));
+    *m = (models){0};
+    TRY(models_check_ranks(s, err));
+    TRY(drey_vocabulary_open(&m->target, s->common.model, err));
     input_limit limit =
         input_limit_memory(DREY_MEMORY_AUTO, s->tokens.ids ? INPUT_AS_JSON : INPUT_AS_IDS);
     TRY(input_read(NULL, s->tokens.ids ? "the list of ids" : "the text", &limit, input, &n, err));

@@ -63,6 +63,9 @@ typedef struct drey_model drey_model;
  * DREY_ERR_FORMAT when they are read: norms and biases in drey_engine_open, matrices when they are
  * loaded or streamed, or in drey_prepare. */
 DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
+/* Opens a file for drey_tokenize and drey_detokenize alone: of any architecture, and also one that has
+ * a vocabulary and no tensors. Other functions but drey_model_close must not be called with it. */
+DREY_API drey_status drey_vocabulary_open(drey_model **out, const char *path, drey_error *err);
 /* Accepts NULL; sets the pointer to NULL. Close the engines that borrow the model first. */
 DREY_API void drey_model_close(drey_model **model);
 

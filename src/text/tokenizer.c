@@ -126,6 +126,7 @@ static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *te
 /* The tokenizer model that the file names, and its tables. */
 static drey_status read_model(tokenizer *t, const gguf *g, drey_error *err)
 {
+    TRY(tokenizer_keys_check(g, err));
     gguf_string model = gguf_text(g, "tokenizer.ggml.model");
     if (!model.text)
         FAIL(err, DREY_ERR_FORMAT,
