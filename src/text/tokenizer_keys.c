@@ -1,5 +1,5 @@
-/* Kinds of the keys under "tokenizer." that decide a text: see tokenizer.h. Lists are checked by the
- * code that reads them. */
+/* Kinds of the keys under "tokenizer." that decide a text: see tokenizer.h. Lists are checked by
+ * the code that reads them. */
 #include <string.h>
 
 #include "text/tokenizer.h"
