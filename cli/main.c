@@ -8,6 +8,7 @@
 #include "cli/terminal/terminal.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static const struct {
 
 static bool is_help(const char *word)
 {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
 static void print_help(FILE *out, const cli_usage *usage)
@@ -58,6 +59,7 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
         print_help(stdout, usage);
         return 0;
     }
+    terminal_begin(usage->command);
     size_t i = 0;
     while (!(mains[i].commands & usage->command))
         i++;
@@ -85,7 +87,9 @@ static int dispatch(int argc, char **argv)
     const cli_usage *usage = argc < 2 ? NULL : usage_find(argc, argv, &n_words);
     if (usage && usage->command)
         return run_command(usage, argc - n_words, argv + n_words);
-    if (!usage && argc > 1 && strcmp(argv[1], "--version") == 0) {
+    if (!usage && argc > 1 &&
+        (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0 ||
+         strcmp(argv[1], "-v") == 0)) {
         printf("drey %s\n", drey_version());
         return 0;
     }
@@ -105,6 +109,10 @@ int main(int argc, char **argv)
     bool failed_before = ferror(stdout) && code != 0; /* run has said so itself */
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && !failed_before) {
+        if (terminal_pipe_is_broken()) { /* ends as other programs do, without a word */
+            signal(SIGPIPE, SIG_DFL);
+            raise(SIGPIPE);
+        }
         complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
         return code ? code : 1;
     }

@@ -3,14 +3,19 @@
 
 #include <stdlib.h>
 
+#include "common/text_encoding.h"
+
 json_value *json_load_file(json_document *d, const char *path, size_t most)
 {
     *d = (json_document){.root = NULL};
     FILE *file = fopen(path, "rb");
-    char *text = file ? malloc(most + 1) : NULL;
+    char *text = file ? malloc(most + 2) : NULL;
     size_t n = text ? fread(text, 1, most + 1, file) : 0;
-    if (n > 0 && n <= most && !ferror(file))
-        json_load(d, text, n);
+    if (n > 0 && n <= most && !ferror(file)) {
+        text[n] = '\0';
+        if (!text_to_utf8(&text, &n))
+            json_load(d, text, n);
+    }
     free(text);
     if (file)
         fclose(file);

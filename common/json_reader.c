@@ -204,7 +204,9 @@ static json_event read_number(json_reader *r)
         at += n;
     }
     if (!good)
-        return broken(r, r->at, "a number is written as JSON has none");
+        return broken(r, r->at,
+                      at < r->n && r->text[at] == 'I' ? "NaN and Infinity are no numbers of JSON"
+                                                      : "a number is written as JSON has none");
     r->begin = r->at;
     r->at = r->end = at;
     return JSON_NUMBER;
@@ -255,7 +257,9 @@ static json_event read_value(json_reader *r)
             return words[i].event;
         }
     }
-    return broken(r, r->at, "a value is missing");
+    return broken(r, r->at,
+                  c == 'N' || c == 'I' ? "NaN and Infinity are no numbers of JSON"
+                                       : "a value is missing");
 }
 
 json_event json_next(json_reader *r)

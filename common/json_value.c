@@ -126,20 +126,22 @@ json_value *json_parse(json_values *all, char *text, size_t n)
     return parse(all, text, n, false);
 }
 
-static size_t count_values(const char *text, size_t n)
+static size_t count_values(json_document *d, const char *text, size_t n)
 {
     json_reader r;
     size_t n_values = 0;
     begin(&r, text, n, true);
     for (json_event event; (event = json_next(&r)) < JSON_DONE;)
         n_values += event <= JSON_OBJECT;
+    d->why = r.why;
+    d->at = r.why_at;
     return r.why ? 0 : n_values;
 }
 
 json_value *json_load(json_document *d, const char *text, size_t n)
 {
-    json_values all = {.capacity = count_values(text, n)};
     *d = (json_document){.root = NULL};
+    json_values all = {.capacity = count_values(d, text, n)};
     if (all.capacity == 0)
         return NULL;
     d->text = malloc(n);
@@ -148,8 +150,11 @@ json_value *json_load(json_document *d, const char *text, size_t n)
         memcpy(d->text, text, n);
         d->root = parse(&all, d->text, n, true);
     }
-    if (!d->root)
+    if (!d->root) {
         json_free(d);
+        d->why = all.why;
+        d->at = all.at;
+    }
     return d->root;
 }
 
@@ -222,6 +227,42 @@ bool json_member_is(const json_value *object, const char *key, const char *text)
 {
     const char *found = json_member_text(object, key);
     return found && strcmp(found, text) == 0;
+}
+
+static bool same_lists(const json_value *a, const json_value *b)
+{
+    const json_value *y = b->first;
+    for (const json_value *x = a->first; x; x = x->next, y = y->next)
+        if (!json_same(x, y))
+            return false;
+    return true;
+}
+
+static const json_value *member_like(const json_value *object, const json_value *like)
+{
+    for (const json_value *v = object->first; v; v = v->next)
+        if (v->n_key == like->n_key && memcmp(v->key, like->key, v->n_key) == 0)
+            return v;
+    return NULL;
+}
+
+bool json_same(const json_value *a, const json_value *b)
+{
+    if (a->type != b->type || a->n != b->n)
+        return false;
+    if (a->type == JSON_NUMBER)
+        return a->number == b->number &&
+               (!a->is_integer || !b->is_integer || a->integer == b->integer);
+    if (a->type == JSON_STRING)
+        return memcmp(a->text, b->text, a->n) == 0;
+    if (a->type == JSON_ARRAY)
+        return same_lists(a, b);
+    for (const json_value *x = a->type == JSON_OBJECT ? a->first : NULL; x; x = x->next) {
+        const json_value *y = member_like(b, x);
+        if (!y || !json_same(x, y))
+            return false;
+    }
+    return true;
 }
 
 /* ---- Writing ---- */

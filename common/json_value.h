@@ -40,6 +40,8 @@ json_value *json_parse(json_values *v, char *text, size_t n);
 typedef struct json_document {
     json_value *root, *values;
     char *text;
+    const char *why; /* of json_load that failed: what was wrong, as in json_values; NULL: memory */
+    size_t at;
 } json_document;
 json_value *json_load(json_document *d, const char *text, size_t n);
 void json_free(json_document *d);
@@ -60,6 +62,9 @@ bool json_member_bool(const json_value *object, const char *key, bool *out);
 int json_member_numbers(const json_value *object, const char *key, double *out, int most);
 /* Whether it is this text. */
 bool json_member_is(const json_value *object, const char *key, const char *text);
+
+/* Whether both say the same: numbers by their values, members in any order. */
+bool json_same(const json_value *a, const json_value *b);
 
 /* Writes a value. */
 void json_raw_value(json_writer *w, const json_value *v);

@@ -60,6 +60,8 @@ bool size_parse(const char *text, uint64_t *bytes)
         p++;
         if (strcmp(p, "iB") == 0)
             p += 2;
+        else if (strcmp(p, "B") == 0)
+            p++;
     } else if (has_fraction) {
         return false;
     }
@@ -128,6 +130,11 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
         *bytes = DREY_MEMORY_UNLIMITED;
     else if (!size_parse(text, bytes) || *bytes == 0 || *bytes == DREY_MEMORY_UNLIMITED)
         return bad_value(option, text, "a size such as 800M or 2.5G, or auto", err);
+    if (*bytes < 1 << 20 && text[strspn(text, "0123456789")] == '\0') {
+        char name[40];
+        FAIL(err, DREY_ERR_USAGE, "%s %s is %s bytes: write %sM or %sG", spelled(option, name),
+             text, text, text, text);
+    }
     return DREY_OK;
 }
 

@@ -70,6 +70,11 @@ static drey_status take_operand(cli_settings *s, const char *word, drey_error *e
     size_t i = 0;
     while (i < n && *place[i])
         i++;
+    const cli_option *model = option_find("model");
+    size_t n_word = strlen(word);
+    bool is_model = n_word > 5 && strcmp(word + n_word - 5, ".gguf") == 0;
+    if (i == n && is_model && model->commands & s->command)
+        FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\": a model is named with -m", word);
     if (i == n)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
     *place[i] = word;

@@ -28,6 +28,18 @@ static const cli_option *find(const char *name)
     return NULL;
 }
 
+/* A message about an option's value becomes one about the setting. */
+static drey_status name_setting(const char *name, drey_status status, drey_error *err)
+{
+    char message[sizeof err->message];
+    const char *takes = status != DREY_OK && err ? strstr(err->message, " takes ") : NULL;
+    if (takes) {
+        snprintf(message, sizeof message, "%s", takes);
+        snprintf(err->message, sizeof err->message, "/set %.32s%.400s", name, message);
+    }
+    return status;
+}
+
 drey_status chat_set(cli_settings *settings, const char *words, drey_error *err)
 {
     char name[32], list[256] = "system";
@@ -36,7 +48,7 @@ drey_status chat_set(cli_settings *settings, const char *words, drey_error *err)
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), words);
     const cli_option *option = find(name);
     if (option && *value)
-        return option_store(settings, option, value, err);
+        return name_setting(name, option_store(settings, option, value, err), err);
     for (int i = 0; i < N_NAMES; i++) {
         size_t end = strlen(list);
         snprintf(list + end, sizeof list - end, ", %s", names[i].name);

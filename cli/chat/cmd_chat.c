@@ -12,6 +12,7 @@
 #include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/chat/talk.h"
@@ -72,8 +73,8 @@ static void say(const chat *c, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    print_clean(stderr, line);
-    fputc('\n', stderr);
+    print_clean(page_of(stderr), line);
+    fputc('\n', page_of(stderr));
 }
 
 /* ---- Engine and session ---- */
@@ -244,8 +245,7 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
     if (n_predict == 0)
         c->failed = true;
     if (status == DREY_OK && c->out.error && c->out.error != EINTR)
-        status = error_set(err, DREY_ERR_IO, "cannot write to standard output: %s",
-                           strerror(c->out.error));
+        status = text_writer_refuse(c->out.error, err);
     return status;
 }
 
@@ -424,8 +424,8 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     if (c->ended)
         return status;
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(stderr, &plan);
-    report_draft(stderr, c->models.why);
+    report_plan(page_of(stderr), &plan);
+    report_draft(page_of(stderr), c->models.why);
     return status;
 }
 
@@ -434,10 +434,10 @@ static drey_status do_stats(chat *c, const char *rest, drey_error *err)
     (void)rest;
     if (c->statistics.generated_tokens == 0)
         FAIL(err, DREY_ERR_USAGE, "there is no answer yet");
-    report_statistics(stderr, &c->statistics);
-    report_speculation(stderr, &c->speculation);
-    report_exits(stderr, &c->exits);
-    report_units(stderr, c->models.engine);
+    report_statistics(page_of(stderr), &c->statistics);
+    report_speculation(page_of(stderr), &c->speculation);
+    report_exits(page_of(stderr), &c->exits);
+    report_units(page_of(stderr), c->models.engine);
     return DREY_OK;
 }
 
@@ -469,21 +469,22 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
     char size[16];
     drey_plan plan;
     drey_model_info info;
+    FILE *out = page_of(stderr);
     drey_model_describe(c->models.target, &info);
-    fprintf(stderr, "%-18s ", "model");
-    print_clean(stderr, *info.name ? info.name : info.path);
-    fprintf(stderr, ", %s, %.3g billion parameters, %s\n", info.architecture,
+    fprintf(out, "%-18s ", "model");
+    print_clean(out, *info.name ? info.name : info.path);
+    fprintf(out, ", %s, %.3g billion parameters, %s\n", info.architecture,
             (double)info.n_parameters / 1e9, format_bytes(size, (double)info.weight_bytes));
-    fprintf(stderr, "%-18s %zu of %d tokens\n", "context", c->talk.n_ids, c->n_context);
+    fprintf(out, "%-18s %zu of %d tokens\n", "context", c->talk.n_ids, c->n_context);
     if (talk_system(&c->talk)) {
-        fprintf(stderr, "%-18s ", "system");
-        print_clean(stderr, talk_system(&c->talk));
-        fputc('\n', stderr);
+        fprintf(out, "%-18s ", "system");
+        print_clean(out, talk_system(&c->talk));
+        fputc('\n', out);
     }
     chat_show_settings(&c->settings);
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(stderr, &plan);
-    report_draft(stderr, c->models.why);
+    report_plan(page_of(stderr), &plan);
+    report_draft(page_of(stderr), c->models.why);
     return DREY_OK;
 }
 
@@ -570,10 +571,10 @@ static drey_status do_help(chat *c, const char *rest, drey_error *err)
     (void)rest;
     (void)err;
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(stderr, "%-16s %s\n", commands[i].usage, commands[i].does);
-    fputs("Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in\n"
-          "the next one, and \"\"\" begins and ends a message of several lines. Tab completes\n"
-          "commands and names of files. A message that begins with / is written with a blank in\n"
+        fprintf(page_of(stderr), "%-16s %s\n", commands[i].usage, commands[i].does);
+    fputs("Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in "
+          "the next one, and \"\"\" begins and ends a message of several lines. Tab completes "
+          "commands and names of files. A message that begins with / is written with a blank in "
           "front.\n",
           stderr);
     return DREY_OK;

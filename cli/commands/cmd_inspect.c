@@ -1,5 +1,6 @@
 /* drey inspect: what is in a GGUF file, of any architecture. */
 #include "cli/commands/commands.h"
+#include "cli/files/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 
@@ -145,7 +146,8 @@ int inspect_main(const cli_settings *settings)
     drey_error err = {0};
     const drey_inspector inspector = {
         .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
-    drey_status status = drey_inspect(settings->operand, &inspector, &err);
+    drey_status status = model_path_explain(
+        settings->operand, drey_inspect(settings->operand, &inspector, &err), &err);
     if (status != DREY_OK)
         return exit_with(status, &err);
     printf("types\n");

@@ -43,7 +43,10 @@ static drey_status take_text(scoring *p, drey_error *err)
                           p->settings->common.memory_bytes, DREY_TOKENIZE_BOS, &p->ids, &p->n_ids,
                           err));
     if (p->n_ids < 2)
-        FAIL(err, DREY_ERR_FORMAT, "the text has %zu tokens; perplexity needs two at least",
+        FAIL(err, DREY_ERR_FORMAT,
+             "the text has %zu tokens; perplexity needs two at least: give a longer one with -f "
+             "FILE, "
+             "or on standard input",
              p->n_ids);
     p->window = (size_t)p->settings->scoring.window;
     if (p->window > p->n_ids)
@@ -59,6 +62,7 @@ static drey_status take_text(scoring *p, drey_error *err)
 static void show_running(scoring *p, size_t done, size_t n_windows)
 {
     static const double interval_s = 5;
+    char line[96];
     bool attended = terminal_attended();
     double now_s = progress_clock_s();
     progress_clear(&p->progress);
@@ -66,8 +70,12 @@ static void show_running(scoring *p, size_t done, size_t n_windows)
     if (p->settings->quiet || (!attended && done < n_windows && now_s - p->told_s < interval_s))
         return;
     p->told_s = now_s;
-    fprintf(stderr, "%swindow %zu of %zu: perplexity %.4f%s", attended ? "\r\033[K" : "", done,
-            n_windows, perplexity(p), attended && done < n_windows ? "" : "\n");
+    snprintf(line, sizeof line, "window %zu of %zu: perplexity %.4f", done, n_windows,
+             perplexity(p));
+    if (attended && done < n_windows)
+        progress_line(&p->progress, line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 static int32_t n_layers(const scoring *p)

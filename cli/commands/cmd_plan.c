@@ -5,6 +5,7 @@
 #include "cli/files/json_file.h"
 #include "cli/files/ranks_file.h"
 #include "cli/commands/models.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
 
@@ -67,7 +68,7 @@ static drey_status write_json(const char *path, const prospect *p, drey_error *e
 static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
 {
     bool json_only = s->json && strcmp(s->json, "-") == 0;
-    FILE *out = json_only ? stderr : stdout;
+    FILE *out = page_of(json_only ? stderr : stdout);
     models_warn_of_plan(&p->plan);
     report_plan(out, &p->plan);
     report_draft(out, p->why);
@@ -165,7 +166,7 @@ static drey_status plan_ranks(const cli_settings *s, models *of, const drey_engi
     machines m = {.n = 0};
     drey_speeds speeds;
     bool json_only = s->json && strcmp(s->json, "-") == 0;
-    FILE *out = json_only ? stderr : stdout;
+    FILE *out = page_of(json_only ? stderr : stdout);
     TRY(ranks_file_read(s->plan.ranks, m.machine, &m.n, err));
     TRY(find_speeds(s, options, &m, &speeds, err));
     TRY(models_divide(of, s, err));

@@ -3,6 +3,7 @@
  * Ctrl-C and kill end it at the next MiB, so that what was written of a sidecar is removed; a
  * second one ends the process at once and leaves the .partial to the next prepare. */
 #include "cli/commands/commands.h"
+#include "cli/files/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/progress.h"
@@ -81,7 +82,7 @@ static drey_status prepare(preparing *p, drey_error *err)
     const cli_settings *s = p->settings;
     drey_prepare_report report = {0};
     TRY(json_check_path(s->json, err));
-    TRY(drey_model_open(&p->model, s->operand, err));
+    TRY(model_path_explain(s->operand, drey_model_open(&p->model, s->operand, err), err));
     drey_prepare_options options;
     drey_prepare_options_init(&options);
     options.model = p->model;

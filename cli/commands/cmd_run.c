@@ -8,6 +8,7 @@
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -135,7 +136,7 @@ static drey_status settle(const run *r, drey_status status, drey_statistics *sta
 {
     if (r->out.error && r->out.error != EINTR) {
         statistics->finish = DREY_FINISH_ERROR;
-        FAIL(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(r->out.error));
+        return text_writer_refuse(r->out.error, err);
     }
     if (signals_exit_code() && status == DREY_OK)
         statistics->finish = DREY_FINISH_INTERRUPTED;
@@ -162,11 +163,11 @@ static void report_all(const run *r, const drey_statistics *statistics)
     drey_exits exits;
     drey_session_speculation(r->models.session, &speculation);
     drey_session_exits(r->models.session, &exits);
-    report_statistics(stderr, statistics);
-    report_speculation(stderr, &speculation);
-    report_exits(stderr, &exits);
-    report_units(stderr, r->models.engine);
-    report_rank_reads(stderr, r->models.ranks);
+    report_statistics(page_of(stderr), statistics);
+    report_speculation(page_of(stderr), &speculation);
+    report_exits(page_of(stderr), &exits);
+    report_units(page_of(stderr), r->models.engine);
+    report_rank_reads(page_of(stderr), r->models.ranks);
 }
 
 static drey_status generate(run *r, drey_error *err)

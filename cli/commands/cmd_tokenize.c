@@ -1,5 +1,6 @@
 /* drey tokenize: text to a JSON array of token ids, and back. */
 #include "cli/commands/commands.h"
+#include "cli/files/model_path.h"
 #include "cli/files/input.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/terminal.h"
@@ -86,10 +87,18 @@ static drey_status print_text(const drey_model *model, const cli_settings *s, co
 static drey_status tokenize(models *m, const cli_settings *s, char **input, drey_error *err)
 {
     size_t n = 0;
-    TRY(models_open(m, s, err));
+    *m = (models){0};
+    TRY(models_check_ranks(s, err));
+    TRY(model_path_explain(s->common.model, drey_vocabulary_open(&m->target, s->common.model, err),
+                           err));
     input_limit limit =
         input_limit_memory(DREY_MEMORY_AUTO, s->tokens.ids ? INPUT_AS_JSON : INPUT_AS_IDS);
     TRY(input_read(NULL, s->tokens.ids ? "the list of ids" : "the text", &limit, input, &n, err));
+    if (n == 0 && !s->tokens.bos)
+        complain(
+            "the %s empty: give %s on standard input, as in echo %s | drey tokenize%s -m MODEL",
+            s->tokens.ids ? "list of ids is" : "text is", s->tokens.ids ? "a list" : "one",
+            s->tokens.ids ? "[1]" : "Hello", s->tokens.ids ? " --ids" : "");
     return s->tokens.ids ? print_text(m->target, s, *input, n, err)
                          : print_ids(m->target, s, *input, n, err);
 }

@@ -8,6 +8,7 @@
 #include "cli/commands/verify_ways.h"
 #include "cli/files/json_file.h"
 #include "cli/files/prompts.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -306,7 +307,7 @@ static drey_status prepare(verifier *v, drey_error *err)
     TRY(make_texts(v, err));
     TRY(models_choose_draft(&v->models, s, context_of(v), err));
     if (!s->quiet)
-        report_draft(stderr, v->models.why);
+        report_draft(page_of(stderr), v->models.why);
     v->n_ways = verify_ways(v->ways, &v->models, s);
     return DREY_OK;
 }
@@ -317,11 +318,13 @@ static drey_status run_ways(verifier *v, drey_error *err)
     for (int32_t i = 0; i < v->n_ways; i++) {
         outcome *out = &v->outcomes[i];
         drey_error why = {0};
+        progress shown = {.quiet = v->settings->quiet};
+        char line[128];
+        snprintf(line, sizeof line, "%s ...", v->ways[i].name);
         if (!v->settings->quiet && terminal_attended())
-            fprintf(stderr, "\r\033[K%s ...", v->ways[i].name);
+            progress_line(&shown, line);
         drey_status status = run_way(v, &v->ways[i], out, &why);
-        if (!v->settings->quiet && terminal_attended())
-            fprintf(stderr, "\r\033[K");
+        progress_clear(&shown);
         if (status != DREY_OK && (i == 0 || both(out->n_texts) || status == DREY_ERR_CANCELLED ||
                                   status == DREY_ERR_IO)) {
             if (err)

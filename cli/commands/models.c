@@ -1,9 +1,11 @@
 /* Models and engine options of a command line: see models.h. */
 #include "cli/commands/models.h"
 
+#include "cli/files/model_path.h"
 #include "cli/files/cache_folder.h"
 #include "cli/files/input.h"
 #include "cli/files/trace_file.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -134,7 +136,8 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     m->tuned = models_loaded(drey_tuning_load(settings->common.cpu_tier, folder, &m->tuning, &why),
                              &why, "drey tune");
     TRY(open_ranks(&m->ranks, settings, err));
-    TRY(drey_model_open(&m->target, settings->common.model, err));
+    TRY(model_path_explain(settings->common.model,
+                           drey_model_open(&m->target, settings->common.model, err), err));
     if (models_serve_rank(m)) {
         m->drafter = DREY_DRAFTER_NONE;
         return DREY_OK;
@@ -211,7 +214,7 @@ void models_close(models *m)
 void models_warn_of_plan(const drey_plan *plan)
 {
     if (plan->sidecar_refused[0])
-        complain("warning: %s%s", plan->sidecar_refused, hint_words(DREY_HINT_SIDECAR));
+        complain("warning: %s%s", plan->sidecar_refused, terminal_hint(DREY_HINT_SIDECAR));
     if (plan->budget_is_estimate)
         complain("warning: /proc does not say how much memory is available; --memory auto counts "
                  "only what is free");
@@ -367,9 +370,9 @@ void models_show_plan(const models *m, bool quiet)
     models_warn_of_plan(&plan);
     if (quiet)
         return;
-    report_plan_briefly(stderr, &plan);
-    report_ranks(stderr, m->ranks, plan.tree_rows > 1);
-    report_draft(stderr, m->why);
+    report_plan_briefly(page_of(stderr), &plan);
+    report_ranks(page_of(stderr), m->ranks, plan.tree_rows > 1);
+    report_draft(page_of(stderr), m->why);
 }
 
 drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,

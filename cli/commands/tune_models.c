@@ -6,6 +6,7 @@
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
 #include "cli/files/prompts.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
 #include "tune/measured.h"
@@ -37,7 +38,7 @@ static drey_status open_all(session *t, drey_error *err)
     TRY(models_open(&t->models, s, err));
     TRY(models_choose_draft(&t->models, s, CONTEXT, err));
     if (!s->quiet)
-        report_draft(stderr, t->models.why);
+        report_draft(page_of(stderr), t->models.why);
     return DREY_OK;
 }
 

@@ -21,15 +21,6 @@ static bool go_on(void *user)
     return signals_go_on(user);
 }
 
-/* What is written is an operand, and no option. */
-static void name_flags(drey_error *err)
-{
-    size_t n = strlen(err->message);
-    if (err->hint == DREY_HINT_FORCE)
-        snprintf(err->message + n, sizeof err->message - n, " (--force)");
-    err->hint = DREY_HINT_NONE;
-}
-
 static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
 {
     drey_convert_options options;
@@ -58,6 +49,5 @@ int convert_main(const cli_settings *settings)
     progress p = {.quiet = settings->quiet, .label = "converting"};
     drey_error err = {0};
     drey_status status = convert(settings, &p, &err);
-    name_flags(&err);
     return exit_with(status, &err);
 }

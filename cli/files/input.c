@@ -3,6 +3,7 @@
 
 #include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
+#include "common/text_encoding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -83,6 +84,7 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
 {
     size_t capacity = (size_t)64 << 10, n = 0;
     char *text = NULL;
+    const char *wrong;
     drey_status status;
     if (known_too_long(file, limit))
         return input_too_long(what, limit, err);
@@ -107,6 +109,10 @@ static drey_status read_all(FILE *file, const char *name, const char *what,
         goto failed;
     }
     text[n] = '\0';
+    if ((wrong = text_to_utf8(&text, &n))) {
+        status = error_set(err, DREY_ERR_FORMAT, "%s %s", name, wrong);
+        goto failed;
+    }
     *out = text;
     *n_bytes = n;
     return DREY_OK;
@@ -185,6 +191,9 @@ drey_status input_text_tokens(const drey_model *model, const char *path, uint64_
     size_t n_bytes = 0;
     input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_IDS);
     drey_status status = input_read(path, "the text", &limit, &text, &n_bytes, err);
+    if (status == DREY_OK && n_bytes == 0)
+        status = error_set(err, DREY_ERR_USAGE,
+                           "the text is empty: give one with -f FILE, or on standard input");
     if (status == DREY_OK)
         status = input_tokens(model, text, n_bytes, flags, 0, ids, n_ids, err);
     free(text);

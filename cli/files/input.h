@@ -30,9 +30,10 @@ void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_
 /* DREY_ERR_CONTEXT, with the sentence for a text beyond the limit. what names it: "the prompt". */
 drey_status input_too_long(const char *what, const input_limit *limit, drey_error *err);
 
-/* The whole of a file, or of standard input where path is NULL, as it is; DREY_ERR_CONTEXT beyond
- * the limit. *out has n bytes and a NUL after them; the caller frees it. what names the text in
- * messages and in the hint that a person at a terminal gets. */
+/* The whole of a file, or of standard input where path is NULL, in UTF-8 without a byte order mark
+ * (text_to_utf8), else as it is; DREY_ERR_CONTEXT beyond the limit. *out has n bytes and a NUL
+ * after them; the caller frees it. what names the text in messages and in the hint that a person at
+ * a terminal gets. */
 drey_status input_read(const char *path, const char *what, const input_limit *limit, char **out,
                        size_t *n_bytes, drey_error *err);
 

@@ -46,11 +46,13 @@ static bool add(asker *a, const char *text, size_t n)
 
 /* EOF with errno EINTR: a signal has come. One that comes just before a terminal would be read also
  * ends the wait; a pipe that is never empty has no wait to end. */
-static int next_byte(const asker *a)
+static int next_byte(asker *a)
 {
     errno = 0;
-    if (a->terminal ? signals_wait_readable(STDIN_FILENO) : !signals_exit_code())
+    if (a->terminal && signals_wait_readable(STDIN_FILENO))
         return getc(stdin);
+    if (!a->terminal && !signals_exit_code())
+        return piped_text_byte(&a->piped, stdin);
     errno = EINTR;
     return EOF;
 }

@@ -4,12 +4,14 @@
 #pragma once
 
 #include "cli/terminal/line_editor.h"
+#include "cli/terminal/piped_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct asker {
-    bool terminal; /* a person: there are prompts */
+    bool terminal;    /* a person: there are prompts */
+    piped_text piped; /* what comes from a pipe */
     line_editor *editor;
     char *entry; /* [n]: the last one, NUL after it */
     size_t n, capacity;

@@ -2,13 +2,14 @@
 #include "cli/terminal/report.h"
 
 #include "cli/terminal/format.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/terminal.h"
 
 #include <string.h>
 
 static const char *style(FILE *out, terminal_style which)
 {
-    return out == stderr ? terminal_style_text(which) : "";
+    return page_target(out) == stderr ? terminal_style_text(which) : "";
 }
 
 static void plan_row(FILE *out, const char *name, uint64_t bytes, const char *note)
@@ -22,14 +23,16 @@ static void plan_row(FILE *out, const char *name, uint64_t bytes, const char *no
  * mixture: what is in memory, what a token reads, all else. */
 static void plan_bar(FILE *out, const drey_plan *plan)
 {
-    enum { WIDTH = 60 };
+    enum { WIDTH = 60, AROUND = 4, NARROWEST = 10 };
     static const char *const words[2][2] = {{"pinned", "looked up"}, {"in memory", "on disk"}};
     const char *const *word = words[plan->n_experts > 0];
     static const char *const drawn[2][3] = {{"#", "-", "."}, {"\u2588", "\u2592", "\u00b7"}};
     const char *const *cell = drawn[terminal_utf8()];
     char bar[WIDTH + 1];
     double total = plan->target_bytes ? (double)plan->target_bytes : 1;
-    format_bar(bar, WIDTH, (double)(plan->pinned_bytes + plan->expert_bytes) / total,
+    const int32_t room = page_columns(out) - AROUND;
+    const int32_t width = room < NARROWEST || room > WIDTH ? WIDTH : room;
+    format_bar(bar, width, (double)(plan->pinned_bytes + plan->expert_bytes) / total,
                (double)plan->streamed_bytes_per_pass / total);
     const char *before = "";
     fputs("  [", out);

@@ -2,11 +2,14 @@
  * TERM are the environment variables that are looked at. */
 #include "cli/terminal/terminal.h"
 
+#include "cli/terminal/hints.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/terminal/signals.h"
 #include "common/utf8.h"
 
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -48,33 +51,29 @@ void complain(const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     fflush(stdout); /* the text first, where both go to one terminal */
-    fputs("drey: ", stderr);
-    print_clean(stderr, message);
-    putc('\n', stderr);
+    FILE *page = page_of(stderr);
+    fputs("drey: ", page);
+    print_clean(page, message);
+    putc('\n', page);
 }
 
-const char *hint_words(drey_hint hint)
+static cli_command running; /* the command, whose options are named */
+
+void terminal_begin(cli_command command)
 {
-    static const char *const words[] = {
-        [DREY_HINT_NONE] = "",
-        [DREY_HINT_N_CONTEXT] = " (-c)",
-        [DREY_HINT_MEMORY_BYTES] = " (--memory)",
-        [DREY_HINT_N_THREADS] = " (-t)",
-        [DREY_HINT_IO] = " (--io auto)",
-        [DREY_HINT_SIDECAR] = " (drey prepare, or --sidecar none)",
-        [DREY_HINT_OUTPUT] = " (--output)",
-        [DREY_HINT_FORCE] = " (--output, --force)",
-        [DREY_HINT_PREPARE] = " (drey prepare --force)",
-        [DREY_HINT_CHAT] = " (without --chat)",
-        [DREY_HINT_PLANES] = " (drey prepare --planes)",
-        [DREY_HINT_EXIT_FILE] = " (drey train exit, or --exit-file)",
-    };
-    return (size_t)hint < sizeof words / sizeof *words ? words[hint] : "";
+    running = command;
+}
+
+const char *terminal_hint(drey_hint hint)
+{
+    static char words[HINT_BYTES];
+    return hint_words(hint, running, words);
 }
 
 void complain_error(const drey_error *err)
 {
-    complain("%s%s", err->message, hint_words(err->hint));
+    if (err->message[0]) /* else there is nothing to say */
+        complain("%s%s", err->message, terminal_hint(err->hint));
 }
 
 bool terminal_attended(void)
@@ -89,6 +88,12 @@ bool terminal_shared(void)
         return terminal_attended();
     return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &err) == 0 &&
            out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
+bool terminal_pipe_is_broken(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
 const char *terminal_style_text(terminal_style style)

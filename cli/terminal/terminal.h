@@ -2,6 +2,7 @@
  * at a terminal to colour them for. */
 #pragma once
 
+#include "cli/args/options.h"
 #include "common/error.h"
 
 #include <stdio.h>
@@ -11,8 +12,12 @@
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
-/* What a hint is called here, with a blank in front; "" for none. */
-const char *hint_words(drey_hint hint);
+/* The command that runs: messages name its options. */
+void terminal_begin(cli_command command);
+/* What a hint is called here, with a blank in front; "" for none. Good until the next call. */
+const char *terminal_hint(drey_hint hint);
+/* Standard output is a pipe that nobody reads any more, as after "| head". */
+bool terminal_pipe_is_broken(void);
 
 /* Writes text with control characters replaced as above. */
 void print_clean(FILE *out, const char *text);

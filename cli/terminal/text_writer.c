@@ -79,6 +79,13 @@ static bool put(text_writer *t, const char *bytes, size_t n)
     return !t->error;
 }
 
+drey_status text_writer_refuse(int error, drey_error *err)
+{
+    if (error == EPIPE)
+        return error_set(err, DREY_ERR_IO, "%s", "");
+    FAIL(err, DREY_ERR_IO, "cannot write to standard output: %s", strerror(error));
+}
+
 static bool on_text(void *user, const char *bytes, size_t n_bytes)
 {
     text_writer *t = user;

@@ -4,6 +4,7 @@
 
 #include "cli/terminal/live_text.h"
 #include "cli/terminal/progress.h"
+#include "common/error.h"
 
 typedef struct text_writer {
     progress *progress; /* borrowed: cleared before something is written */
@@ -32,3 +33,5 @@ void text_writer_free(text_writer *t);
 /* Writes to standard output at once, not by stdio, whose writes no signal ends. 0, an errno, or
  * EINTR: it would block, and a signal has come. */
 int text_writer_write(const char *bytes, size_t n);
+/* DREY_ERR_IO with the sentence for an errno; without one where nobody reads the pipe any more. */
+drey_status text_writer_refuse(int error, drey_error *err);

@@ -40,7 +40,9 @@ typedef enum drey_hint {
     DREY_HINT_PREPARE = 8,      /* drey_prepare with force */
     DREY_HINT_CHAT = 9,         /* a prompt in the model's own format, without drey_chat_format */
     DREY_HINT_PLANES = 10,      /* drey_prepare with planes */
-    DREY_HINT_EXIT_FILE = 11    /* another exit_file, or predictors that are trained again */
+    DREY_HINT_EXIT_FILE = 11,   /* another exit_file, or predictors that are trained again */
+    DREY_HINT_REQUANTIZE = 12,  /* requantize of drey_quantize */
+    DREY_HINT_HEADS = 13        /* heads that are trained first */
 } drey_hint;
 
 /* A message ready for a terminal: what went wrong, and what to do about it. */
@@ -63,6 +65,10 @@ typedef struct drey_model drey_model;
  * DREY_ERR_FORMAT when they are read: norms and biases in drey_engine_open, matrices when they are
  * loaded or streamed, or in drey_prepare. */
 DREY_API drey_status drey_model_open(drey_model **out, const char *path, drey_error *err);
+/* Opens a file for drey_tokenize and drey_detokenize alone: of any architecture, and also one that
+ * has a vocabulary and no tensors. Other functions but drey_model_close must not be called with
+ * it. */
+DREY_API drey_status drey_vocabulary_open(drey_model **out, const char *path, drey_error *err);
 /* Accepts NULL; sets the pointer to NULL. Close the engines and grammars that borrow the model
  * first. */
 DREY_API void drey_model_close(drey_model **model);

@@ -111,7 +111,7 @@ drey_status family_find(const family **out, const hub_folder *f, drey_error *err
 {
     const json_value *list = json_member_array(f->config.root, "architectures");
     const json_value *first = list ? list->first : NULL;
-    if (!first || first->type != JSON_STRING)
+    if (!first)
         FAIL(err, DREY_ERR_FORMAT, "config.json names no architecture (architectures)");
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strcmp(families[i].name, first->text) == 0) {
@@ -168,8 +168,11 @@ static drey_status put_sizes(const keys *k, drey_error *err)
     }
     const char *norm = gpt2 ? "layer_norm_epsilon" : "rms_norm_eps";
     double eps = config_number(k->folder, norm);
-    if (!(eps > 0 && eps < 1))
+    if (isnan(eps))
         FAIL(err, DREY_ERR_FORMAT, "config.json has no %s", norm);
+    if (eps >= 1)
+        FAIL(err, DREY_ERR_FORMAT, "%s of config.json is %g, where less than 1 has to be", norm,
+             eps);
     keys_f32(k, gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", eps);
     return DREY_OK;
 }
@@ -256,24 +259,24 @@ static drey_status check_score_scale(const keys *k, drey_error *err)
 
 /* ---- Windows ---- */
 
-static bool is_local(const json_value *type)
-{
-    return type->type == JSON_STRING && strcmp(type->text, "full_attention") != 0;
-}
-
 /* layer_types, where config.json has it, has to be what the architecture computes. */
 static drey_status check_layer_types(const keys *k, bool window, drey_error *err)
 {
     const json_value *types = config_find(k->folder, "layer_types");
     int32_t period = k->family->local_period, i = 0;
+    int64_t n_layers;
     for (const json_value *v = types ? types->first : NULL; v; v = v->next, i++) {
         bool local = period ? i % period < period - 1 : window;
-        if (is_local(v) != local)
+        if (strcmp(v->text, local ? "sliding_attention" : "full_attention") != 0)
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "layer %d of the model is \"%.40s\", which drey does "
                  "not compute for architecture %s",
-                 i, v->type == JSON_STRING ? v->text : "?", k->family->arch);
+                 i, v->text, k->family->arch);
     }
+    TRY(config_require(k->folder, "num_hidden_layers|n_layer", 1, INT32_MAX, &n_layers, err));
+    if (types && i != n_layers)
+        FAIL(err, DREY_ERR_FORMAT, "layer_types of config.json has %d layers, and the model %lld",
+             i, (long long)n_layers);
     return DREY_OK;
 }
 
@@ -304,10 +307,18 @@ static drey_status put_window(const keys *k, drey_error *err)
 
 /* ---- All ---- */
 
+/* Two have another name as well. */
+static const char *usual_name(const char *activation)
+{
+    return strcmp(activation, "swish") == 0      ? "silu"
+           : strcmp(activation, "gelu_new") == 0 ? "gelu_pytorch_tanh"
+                                                 : activation;
+}
+
 static drey_status check_activation(const keys *k, drey_error *err)
 {
     const char *name = config_text(k->folder, "hidden_activation|hidden_act|activation_function");
-    if (name && strcmp(name, k->family->activation) != 0)
+    if (name && strcmp(usual_name(name), usual_name(k->family->activation)) != 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's activation is \"%.40s\", where drey computes "
              "such a model with \"%s\"",
@@ -322,6 +333,39 @@ static drey_status check_activation(const keys *k, drey_error *err)
     return DREY_OK;
 }
 
+/* What decides how scores are made, and is in no key. */
+static drey_status check_attention(const keys *k, drey_error *err)
+{
+    const bool gpt2 = k->family->naming == NAMING_GPT2;
+    if (config_bool(k->folder, "use_bidirectional_attention", false))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "config.json has use_bidirectional_attention, which drey does not compute");
+    if (gpt2 && (!config_bool(k->folder, "scale_attn_weights", true) ||
+                 config_bool(k->folder, "scale_attn_by_inverse_layer_idx", false)))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "config.json scales attention in another way than GPT-2 (scale_attn_weights, "
+             "scale_attn_by_inverse_layer_idx), which drey does not compute");
+    return DREY_OK;
+}
+
+/* Biases are used where the folder has them: config.json must not say otherwise. Qwen 2 has those
+ * of Q, K and V whatever it says. */
+static drey_status check_biases(const keys *k, drey_error *err)
+{
+    static const char *const biases[][2] = {
+        {"attention_bias", "model.layers.0.self_attn.q_proj.bias"},
+        {"mlp_bias", "model.layers.0.mlp.up_proj.bias"}};
+    const bool always = strncmp(k->family->arch, "qwen2", 5) == 0;
+    int32_t part;
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+        const bool there = folder_find(k->folder, biases[i][1], &part) != NULL;
+        if (config_bool(k->folder, biases[i][0], there) != there && !(i == 0 && always))
+            FAIL(err, DREY_ERR_FORMAT, "%s of config.json is %s, and the folder has %s tensor %s",
+                 biases[i][0], there ? "false" : "true", there ? "a" : "no", biases[i][1]);
+    }
+    return DREY_OK;
+}
+
 drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
                         rope_factors factors[MOST_ROPE_FACTORS], drey_error *err)
 {
@@ -329,6 +373,8 @@ drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
     if (a->encoder)
         return encoder_keys(&k, err);
     TRY(check_activation(&k, err));
+    TRY(check_attention(&k, err));
+    TRY(check_biases(&k, err));
     TRY(put_sizes(&k, err));
     TRY(put_window(&k, err));
     TRY(put_caps(&k, err));

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "common/path.h"
+#include "gguf/gguf.h"
+#include "common/text_encoding.h"
 
 enum { MOST_PARTS = 512 };
 static const uint64_t most_json = 256 << 20, most_config = 4 << 20;
@@ -65,22 +67,63 @@ static drey_status read_file(const hub_folder *f, const char *name, uint64_t mos
     return status;
 }
 
-static drey_status read_json(const hub_folder *f, const char *name, uint64_t most,
-                             json_document *out, drey_error *err)
+/* The same for a text: in UTF-8, without a byte order mark. */
+static drey_status read_text(const hub_folder *f, const char *name, uint64_t most, char **text,
+                             size_t *n, drey_error *err)
 {
     uint8_t *bytes;
-    size_t n;
-    TRY(read_file(f, name, most, &bytes, &n, err));
-    const json_value *root = bytes && n > 0 ? json_load(out, (const char *)bytes, n) : NULL;
-    bool there = bytes != NULL;
-    free(bytes);
-    if (there && !root)
-        FAIL(err, DREY_ERR_FORMAT, "%s/%s is no JSON, or too deep; fetch it again",
-             SHOWN_PATH(f->path), name);
-    if (root && root->type != JSON_OBJECT)
+    TRY(read_file(f, name, most, &bytes, n, err));
+    *text = (char *)bytes;
+    const char *wrong = *text ? text_to_utf8(text, n) : NULL;
+    if (wrong)
+        FAIL(err, DREY_ERR_FORMAT, "%s/%s %s", SHOWN_PATH(f->path), name, wrong);
+    return DREY_OK;
+}
+
+/* "line 3, after rope_theta: ": where the text is no JSON. */
+static void say_place(const char *text, size_t n, size_t at, char *out, size_t capacity)
+{
+    json_reader r;
+    char key[40] = "";
+    size_t line = 1;
+    json_reader_init(&r, text, n, JSON_MOST_DEPTH);
+    r.half_pairs = r.broken_utf8 = true;
+    for (json_event event; (event = json_next(&r)) < JSON_DONE && r.begin < at;)
+        if (event == JSON_KEY)
+            gguf_printable(key, sizeof key, text + r.begin, r.end - r.begin);
+    for (size_t i = 0; i < at && i < n; i++)
+        line += text[i] == '\n';
+    snprintf(out, capacity, "line %zu%s%s", line, *key ? ", after " : "", key);
+}
+
+static drey_status take_json(const hub_folder *f, const char *name, const char *text, size_t n,
+                             json_document *out, drey_error *err)
+{
+    char place[80];
+    const json_value *root = json_load(out, text, n);
+    if (!root && !out->why)
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %s", name);
+    if (!root) {
+        say_place(text, n, out->at, place, sizeof place);
+        FAIL(err, DREY_ERR_FORMAT, "%s/%s is no JSON (%s: %s); fetch it again", SHOWN_PATH(f->path),
+             name, place, out->why);
+    }
+    if (root->type != JSON_OBJECT)
         FAIL(err, DREY_ERR_FORMAT, "%s/%s is no JSON object; fetch it again", SHOWN_PATH(f->path),
              name);
     return DREY_OK;
+}
+
+static drey_status read_json(const hub_folder *f, const char *name, uint64_t most,
+                             json_document *out, drey_error *err)
+{
+    char *text;
+    size_t n;
+    drey_status status = read_text(f, name, most, &text, &n, err);
+    if (status == DREY_OK && text)
+        status = take_json(f, name, text, n, out, err);
+    free(text);
+    return status;
 }
 
 /* ---- Parts ---- */
@@ -198,15 +241,20 @@ static drey_status open_all(hub_folder *f, drey_error *err)
     TRY(read_json(f, "tokenizer.json", most_json, &f->tokenizer, err));
     TRY(read_json(f, "tokenizer_config.json", most_json, &f->tokenizer_config, err));
     TRY(read_json(f, "generation_config.json", most_config, &f->generation, err));
-    TRY(read_file(f, "chat_template.jinja", most_config, (uint8_t **)&f->chat_template, &n, err));
+    TRY(read_json(f, "special_tokens_map.json", most_config, &f->token_map, err));
+    TRY(read_text(f, "chat_template.jinja", most_config, &f->chat_template, &n, err));
+    if (f->chat_template && strlen(f->chat_template) != n)
+        FAIL(err, DREY_ERR_FORMAT, "%s/chat_template.jinja has a NUL byte: it is no text",
+             SHOWN_PATH(f->path));
     TRY(read_file(f, "tokenizer.model", most_json, &f->pieces, &f->n_pieces, err));
     if (!f->pieces)
         TRY(read_file(f, "spiece.model", most_json, &f->pieces, &f->n_pieces, err));
     TRY(read_json(f, "added_tokens.json", most_config, &f->added, err));
     if (!f->pieces && !f->tokenizer.root) {
         TRY(read_json(f, "vocab.json", most_json, &f->vocab, err));
-        TRY(read_file(f, "merges.txt", most_json, (uint8_t **)&f->merges, &f->n_merges, err));
+        TRY(read_text(f, "merges.txt", most_json, &f->merges, &f->n_merges, err));
     }
+    TRY(folder_check(f, err));
     return open_parts(f, err);
 }
 
@@ -237,6 +285,7 @@ void hub_folder_close(hub_folder *f)
     json_free(&f->generation);
     json_free(&f->vocab);
     json_free(&f->added);
+    json_free(&f->token_map);
     *f = (hub_folder){0};
 }
 

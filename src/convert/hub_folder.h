@@ -9,10 +9,12 @@
  *   vocab.json, merges.txt   byte-level BPE, where tokenizer.json is not there
  *   added_tokens.json        tokens that were added to one of these
  *   tokenizer_config.json    which tokens begin and end, the chat template
+ *   special_tokens_map.json  the same tokens, where tokenizer_config.json does not name them
  *   generation_config.json   which tokens end a text
  *   chat_template.jinja      the chat template, where tokenizer_config has none
  *
- * All of it is foreign: each file has a size that it may not exceed. */
+ * All of it is foreign: each file has a size that it may not exceed, and what is there and of
+ * another kind than it has to be is an error (json_types.h). */
 #pragma once
 
 #include "common/json_value.h"
@@ -28,10 +30,10 @@ typedef struct folder_part {
 typedef struct hub_folder {
     const char *path;                                              /* borrowed */
     json_document config, tokenizer, tokenizer_config, generation; /* root NULL: not there */
-    json_document vocab, added;
+    json_document vocab, added, token_map;
     char *merges; /* merges.txt, [n_merges] and a NUL; NULL: not there */
     size_t n_merges;
-    char *chat_template; /* chat_template.jinja; NULL: not there */
+    char *chat_template; /* chat_template.jinja, a NUL after it and none in it; NULL: not there */
     uint8_t *pieces;     /* tokenizer.model or spiece.model, [n_pieces]; NULL: not there */
     size_t n_pieces;
     folder_part *parts; /* [n_parts] */
@@ -41,6 +43,8 @@ typedef struct hub_folder {
 /* Opens everything and validates the headers. path is borrowed. DREY_ERR_IO, DREY_ERR_FORMAT,
  * DREY_ERR_MEMORY. */
 drey_status hub_folder_open(hub_folder *f, const char *path, drey_error *err);
+/* Kinds of what its JSON files have: folder_types.c. Part of hub_folder_open. */
+drey_status folder_check(const hub_folder *f, drey_error *err);
 /* Accepts one that is all zero or half-open. */
 void hub_folder_close(hub_folder *f);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "convert/json_types.h"
 #include "convert/keys.h"
 
 /* ---- Keys ---- */
@@ -48,11 +49,80 @@ typedef struct rotation {
     int64_t n_rot; /* of a head */
 } rotation;
 
+/* All that is known of them: another member might change the text. */
+static const member_kind rope_kinds[] = {{"rope_type", KIND_TEXT},
+                                         {"type", KIND_TEXT},
+                                         {"rope_theta", KIND_POSITIVE},
+                                         {"partial_rotary_factor", KIND_POSITIVE},
+                                         {"factor", KIND_POSITIVE},
+                                         {"original_max_position_embeddings", KIND_COUNT},
+                                         {"low_freq_factor", KIND_POSITIVE},
+                                         {"high_freq_factor", KIND_POSITIVE},
+                                         {"short_factor", KIND_NUMBERS},
+                                         {"long_factor", KIND_NUMBERS},
+                                         {"short_mscale", KIND_NUMBER},
+                                         {"long_mscale", KIND_NUMBER},
+                                         {"mscale", KIND_NUMBER},
+                                         {"mscale_all_dim", KIND_NUMBER},
+                                         {"attention_factor", KIND_POSITIVE},
+                                         {"attn_factor", KIND_POSITIVE},
+                                         {"extrapolation_factor", KIND_NUMBER},
+                                         {"beta_fast", KIND_POSITIVE},
+                                         {"beta_slow", KIND_POSITIVE},
+                                         {"truncate", KIND_BOOL},
+                                         {"finetuned", KIND_BOOL},
+                                         {"mrope_section", KIND_COUNTS},
+                                         {0}};
+static const member_kind layer_kinds[] = {
+    {"full_attention", KIND_OBJECT}, {"sliding_attention", KIND_OBJECT}, {0}};
+
 static const char *type_of(const json_value *rope)
 {
     const char *type = json_member_text(rope, "rope_type");
     type = type ? type : json_member_text(rope, "type");
     return !type || strcmp(type, "default") == 0 ? "" : type;
+}
+
+/* One object, or one for each kind of layers: *all, *local. */
+static drey_status find_objects(const keys *k, const json_value **all, const json_value **local,
+                                drey_error *err)
+{
+    const json_value *rope = config_find(k->folder, "rope_parameters|rope_scaling");
+    const json_value *other = config_find(k->folder, "rope_scaling");
+    static const char in[] = "rope_scaling or rope_parameters of config.json";
+    *all = rope;
+    *local = json_member(rope, "sliding_attention");
+    if (other && rope != other && !json_same(rope, other))
+        FAIL(err, DREY_ERR_FORMAT,
+             "config.json has rope_parameters and another rope_scaling; leave one");
+    if (!*local && !json_member(rope, "full_attention"))
+        return check_members(rope, rope_kinds, true, in, err);
+    TRY(check_members(rope, layer_kinds, true, in, err));
+    *all = json_member(rope, "full_attention");
+    if (!*all || (*local && k->family->local_period == 0))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "%s is for kinds of layers that architecture %s does not have", in, k->family->arch);
+    TRY(check_members(*all, rope_kinds, true, in, err));
+    TRY(check_members(*local, rope_kinds, true, in, err));
+    if (*type_of(*local))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "layers with a window have the RoPE scaling \"%.40s\", which is not converted",
+             type_of(*local));
+    return DREY_OK;
+}
+
+/* A scaling whose kind is not said. */
+static drey_status check_kind(const json_value *rope, drey_error *err)
+{
+    static const char *const scaling[] = {"factor", "short_factor", "long_factor",
+                                          "low_freq_factor", "high_freq_factor"};
+    if (json_member(rope, "rope_type") || json_member(rope, "type"))
+        return DREY_OK;
+    for (size_t i = 0; i < sizeof scaling / sizeof *scaling; i++)
+        if (json_member(rope, scaling[i]))
+            FAIL(err, DREY_ERR_FORMAT, "rope_scaling of config.json has %s, and no rope_type",
+                 scaling[i]);
+    return DREY_OK;
 }
 
 static double number_or(const json_value *rope, const char *name, double fallback)
@@ -64,14 +134,13 @@ static double number_or(const json_value *rope, const char *name, double fallbac
 static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
 {
     const hub_folder *f = k->folder;
-    const json_value *rope = config_find(f, "rope_parameters|rope_scaling");
-    const json_value *local = json_member(rope, "sliding_attention");
+    const json_value *local;
     int64_t n_embd, n_heads;
     bool there;
-    *r = (rotation){.all = rope};
-    if (json_member(rope, "full_attention"))
-        r->all = json_member(rope, "full_attention");
-    if (!rope && k->family->exact_yarn) /* whose default is not "none" */
+    *r = (rotation){0};
+    TRY(find_objects(k, &r->all, &local, err));
+    TRY(check_kind(r->all, err));
+    if (!r->all && k->family->exact_yarn) /* whose default is not "none" */
         FAIL(err, DREY_ERR_FORMAT, "config.json has no rope_scaling");
     r->type = type_of(r->all);
     r->base = number_or(r->all, "rope_theta", config_number(f, "rope_theta"));
@@ -81,11 +150,15 @@ static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
     TRY(config_require(f, "max_position_embeddings", 1, INT32_MAX, &r->n_context, err));
     double original = number_or(r->all, "original_max_position_embeddings",
                                 config_number(f, "original_max_position_embeddings"));
-    r->original_context = original >= 1 && original <= INT32_MAX ? (int64_t)original : r->n_context;
+    r->original_context = isnan(original) ? r->n_context : (int64_t)original;
     TRY(config_require(f, "hidden_size", 1, INT32_MAX, &n_embd, err));
     TRY(config_require(f, "num_attention_heads", 1, INT32_MAX, &n_heads, err));
     TRY(config_int(f, "head_dim", 1, 1 << 16, &r->n_rot, &there, err));
-    if (!there || k->family->scales)
+    if (there && k->family->scales && r->n_rot != n_embd / n_heads)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "head_dim is %lld, where drey computes architecture %s with %lld", (long long)r->n_rot,
+             k->family->arch, (long long)(n_embd / n_heads));
+    if (!there)
         r->n_rot = n_embd / n_heads;
     double part =
         number_or(r->all, "partial_rotary_factor", config_number(f, "partial_rotary_factor"));
@@ -143,8 +216,9 @@ static drey_status list_factors(const rotation *r, const char *member, const cha
     TRY(take_factors(out, name, r->n_rot / 2, err));
     int32_t i = 0;
     for (const json_value *v = list->first; v; v = v->next, i++) {
-        if (v->type != JSON_NUMBER)
-            FAIL(err, DREY_ERR_FORMAT, "%s of config.json has an item that is no number", member);
+        if (!(v->number > 0))
+            FAIL(err, DREY_ERR_FORMAT, "%s of config.json has %g, where numbers above 0 have to be",
+                 member, v->number);
         out->values[i] = (float)v->number;
     }
     return DREY_OK;
@@ -154,6 +228,9 @@ static drey_status put_longrope(const keys *k, const rotation *r,
                                 rope_factors out[MOST_ROPE_FACTORS], drey_error *err)
 {
     double scale = (double)r->n_context / (double)r->original_context;
+    if (json_member(r->all, "short_mscale") || json_member(r->all, "long_mscale"))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "rope_scaling has short_mscale or long_mscale, which drey does not compute");
     double magnitude =
         scale > 1 ? sqrt(1 + log_f64(scale) / log_f64((double)r->original_context)) : 1;
     keys_f32(k, "rope.scaling.attn_factor", number_or(r->all, "attention_factor", magnitude));

@@ -1,12 +1,14 @@
 /* Tokens with a meaning: see vocabulary.h.
  *
- * A token is named in tokenizer_config.json by its text, whose id tokenizer.json has, else in
- * config.json by its id. generation_config.json may list further ends. The post-processor of
- * tokenizer.json says which it puts around a text. */
+ * A token is named in tokenizer_config.json (else in special_tokens_map.json) by its text, whose id
+ * tokenizer.json has, else in config.json by its id. generation_config.json may list further ends,
+ * and where it is not there, config.json. The post-processor of tokenizer.json says which it puts
+ * around a text. */
 #include <stdio.h>
 #include <string.h>
 
 #include "convert/vocabulary.h"
+#include "template/conversation.h"
 
 enum { BOS, EOS, UNK, SEP, PAD, EOT, EOM, N_SPECIAL };
 static const struct {
@@ -22,9 +24,10 @@ typedef struct around {
 } around;
 
 /* "text", or an object that has it. */
-static const char *text_of(const json_value *config, const char *member)
+static const char *text_of(const hub_folder *f, const char *member)
 {
-    const json_value *v = json_member(config, member);
+    const json_value *v = json_member(f->tokenizer_config.root, member);
+    v = v ? v : json_member(f->token_map.root, member);
     return v && v->type == JSON_STRING ? v->text : json_member_text(v, "content");
 }
 
@@ -33,21 +36,30 @@ static const char *token_in(const json_value *step)
     return json_member_text(json_member(step, "SpecialToken"), "id");
 }
 
-/* A template such as [<s>, the text]. */
-static void read_template(around *a, const json_value *processor, bool has_config)
+/* A template such as [<s>, the text]: at most one token before it, and one after. */
+static drey_status read_template(around *a, const json_value *processor, bool has_config,
+                                 drey_error *err)
 {
     const json_value *list = json_member_array(processor, "single");
-    if (!list || list->n < 2)
-        return;
-    const json_value *last = list->first;
-    while (last->next)
-        last = last->next;
-    const char *first_text = token_in(list->first), *last_text = token_in(last);
+    const json_value *step = list ? list->first : NULL;
+    const char *first_text = token_in(step), *last_text;
+    step = first_text ? step->next : step;
+    bool known = json_member(step, "Sequence") != NULL;
+    step = known ? step->next : NULL;
+    last_text = token_in(step);
+    if (!known || (step && (!last_text || step->next)))
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "the post_processor of tokenizer.json puts more around a text than a token on each "
+             "side, which a GGUF file cannot say");
     if (first_text) {
         if (!a->texts[BOS])
             a->texts[BOS] = first_text;
-        a->said[BOS] = true;
-        a->added[BOS] = strcmp(first_text, a->texts[BOS]) == 0;
+        if (strcmp(first_text, a->texts[BOS]) != 0)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "the post_processor of tokenizer.json puts \"%.40s\" before a text, and bos_token "
+                 "is \"%.40s\"",
+                 first_text, a->texts[BOS]);
+        a->said[BOS] = a->added[BOS] = true;
     }
     if (last_text) {
         if (has_config && a->texts[EOS] && strcmp(last_text, a->texts[EOS]) != 0)
@@ -55,9 +67,26 @@ static void read_template(around *a, const json_value *processor, bool has_confi
         a->texts[EOS] = last_text;
         a->said[EOS] = a->added[EOS] = true;
     }
+    return DREY_OK;
 }
 
-static void read_around(around *a, const hub_folder *f)
+/* BERT's and RoBERTa's put ends around a text, as the family does, or the file cannot say it. */
+static drey_status read_processor(around *a, const family *of, const json_value *v, bool has_config,
+                                  drey_error *err)
+{
+    const char *type = json_member_text(v, "type");
+    bool ends =
+        type && (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0);
+    if (type && strcmp(type, "TemplateProcessing") == 0)
+        return read_template(a, v, has_config, err);
+    if (type && (strcmp(type, "ByteLevel") == 0 || (ends && of->adds_ends)))
+        return DREY_OK;
+    FAIL(err, DREY_ERR_UNSUPPORTED,
+         "tokenizer.json has the post_processor \"%.40s\", which drey does not know for %s",
+         type ? type : "?", of->name);
+}
+
+static drey_status read_around(around *a, const family *of, const hub_folder *f, drey_error *err)
 {
     const json_value *config = f->tokenizer_config.root;
     const json_value *post = json_member(f->tokenizer.root, "post_processor");
@@ -66,15 +95,14 @@ static void read_around(around *a, const hub_folder *f)
     *a = (around){0};
     for (int i = 0; i < EOT; i++) {
         snprintf(member, sizeof member, "%s_token", special[i].name);
-        a->texts[i] = text_of(config, member);
+        a->texts[i] = text_of(f, member);
     }
     if (!a->texts[BOS])
-        a->texts[BOS] = text_of(config, "cls_token");
+        a->texts[BOS] = text_of(f, "cls_token");
     if (!a->texts[EOS])
         a->texts[EOS] = a->texts[SEP];
     for (const json_value *v = list ? list->first : post; v; v = list ? v->next : NULL)
-        if (json_member_is(v, "type", "TemplateProcessing"))
-            read_template(a, v, config != NULL);
+        TRY(read_processor(a, of, v, config != NULL, err));
     for (int i = BOS; i <= EOS; i++) {
         bool value;
         snprintf(member, sizeof member, "add_%s_token", special[i].name);
@@ -83,6 +111,7 @@ static void read_around(around *a, const hub_folder *f)
             a->added[i] = value;
         }
     }
+    return DREY_OK;
 }
 
 /* -1: it has none. */
@@ -97,12 +126,23 @@ static int64_t id_of(const hub_folder *f, const char *text)
     return -1;
 }
 
+/* The first one of a list. -1: config.json has none. */
 static int64_t config_id(const hub_folder *f, const char *name)
 {
     char member[32];
     snprintf(member, sizeof member, "%s_token_id", name);
-    const json_value *v = json_member(f->config.root, member);
-    return v && v->type == JSON_NUMBER && v->is_integer ? v->integer : -1;
+    const json_value *v = config_find(f, member);
+    v = v && v->type == JSON_ARRAY ? v->first : v;
+    return v ? v->integer : -1;
+}
+
+/* Of a vocabulary that does not list it among its added tokens. */
+static int64_t vocabulary_id(const token_list *t, const char *text)
+{
+    for (int32_t i = 0; text && i < t->n; i++)
+        if (t->texts[i].text && gguf_is_text(t->texts[i], text))
+            return i;
+    return -1;
 }
 
 /* What BART's are where no file says so. */
@@ -112,82 +152,118 @@ static int64_t usual_id(const family *a, int which)
     return !bart ? -1 : which == BOS ? 0 : which == EOS ? 2 : which == PAD ? 1 : -1;
 }
 
-static bool is_among(int64_t id, const int64_t *ids, int n)
+static drey_status check_id(const char *name, int64_t id, int32_t n_tokens, drey_error *err)
 {
-    for (int i = 0; i < n; i++)
-        if (ids[i] == id)
-            return true;
-    return false;
+    if (id >= n_tokens)
+        FAIL(err, DREY_ERR_FORMAT, "the %s token is %lld, and there are %d tokens", name,
+             (long long)id, n_tokens);
+    return DREY_OK;
 }
 
-/* generation_config.json, or config.json, may list several tokens that end a text: the first that
- * is not among ids[0..n). */
-static int64_t other_end(const hub_folder *f, const int64_t *ids, int n)
+/* Several tokens may end a text: those that are not EOS become EOT and EOM. */
+static drey_status add_ends(const hub_folder *f, int32_t n_tokens, int64_t ids[N_SPECIAL],
+                            drey_error *err)
 {
-    const json_value *list = json_member_array(f->generation.root, "eos_token_id");
-    if (!list)
-        list = json_member_array(f->config.root, "eos_token_id");
-    for (const json_value *v = list ? list->first : NULL; v; v = v->next)
-        if (v->type == JSON_NUMBER && v->is_integer && !is_among(v->integer, ids, n))
-            return v->integer;
-    return -1;
+    const json_value *list = json_member(f->generation.root, "eos_token_id");
+    list = list ? list : config_find(f, "eos_token_id");
+    const json_value *v = list && list->type == JSON_ARRAY ? list->first : list;
+    for (; v; v = list->type == JSON_ARRAY ? v->next : NULL) {
+        const int64_t id = v->integer;
+        TRY(check_id("eos", id, n_tokens, err));
+        if (id == ids[EOS] || id == ids[EOT] || id == ids[EOM])
+            continue;
+        int free = ids[EOT] < 0 ? EOT : EOM;
+        if (ids[free] >= 0)
+            FAIL(err, DREY_ERR_UNSUPPORTED,
+                 "eos_token_id lists more than three tokens that end a text, which a GGUF file "
+                 "cannot say");
+        ids[free] = id;
+    }
+    return DREY_OK;
 }
 
 /* ---- The chat template ---- */
 
-/* A template by its name, of a list of them. */
-static void put_named(new_gguf *g, const json_value *list)
+static drey_status put_one(new_gguf *g, const char *key, const char *text, drey_error *err)
 {
+    if (strlen(text) > CHAT_TEMPLATE_BYTES)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the chat template has %zu bytes, and no more than %d are read; shorten it",
+             strlen(text), CHAT_TEMPLATE_BYTES);
+    new_gguf_text(g, key, text);
+    return DREY_OK;
+}
+
+/* A template by its name, of a list of them. */
+static drey_status put_named(new_gguf *g, const json_value *list, drey_error *err)
+{
+    static const member_kind kinds[] = {{"name", KIND_TEXT}, {"template", KIND_TEXT}, {0}};
     char key[96];
     for (const json_value *v = list->first; v; v = v->next) {
         const char *name = json_member_text(v, "name"), *text = json_member_text(v, "template");
-        if (!name || !text || strlen(name) > 40)
-            continue;
+        TRY(check_members(v->type == JSON_OBJECT ? v : NULL, kinds, false, "a chat_template", err));
+        if (!name || !*name || !text || strlen(name) > 40)
+            FAIL(err, DREY_ERR_FORMAT,
+                 "chat_template of tokenizer_config.json has an item that is no template with a "
+                 "name");
         bool usual = strcmp(name, "default") == 0;
         snprintf(key, sizeof key, "tokenizer.chat_template%s%s", usual ? "" : ".",
                  usual ? "" : name);
-        new_gguf_text(g, key, text);
+        TRY(put_one(g, key, text, err));
     }
+    return DREY_OK;
 }
 
-static void put_template(const hub_folder *f, new_gguf *g)
+static drey_status put_template(const hub_folder *f, new_gguf *g, drey_error *err)
 {
+    static const char key[] = "tokenizer.chat_template";
+    static const member_kind kinds[] = {{"chat_template", KIND_TEXT}, {0}};
     const json_value *v = json_member(f->tokenizer_config.root, "chat_template");
-    if (v && v->type == JSON_STRING)
-        new_gguf_text(g, "tokenizer.chat_template", v->text);
-    else if (v && v->type == JSON_ARRAY)
-        put_named(g, v);
-    else if (f->chat_template)
-        new_gguf_text(g, "tokenizer.chat_template", f->chat_template);
+    if (v && v->type == JSON_ARRAY)
+        return put_named(g, v, err);
+    TRY(check_members(f->tokenizer_config.root, kinds, false, "tokenizer_config.json", err));
+    const char *text = v ? v->text : f->chat_template;
+    return text ? put_one(g, key, text, err) : DREY_OK;
 }
 
-drey_status special_keys(const family *of, const hub_folder *f, new_gguf *g, int32_t n_tokens,
+/* -1: the model has no such token. */
+static drey_status find_id(const family *of, const hub_folder *f, const token_list *t,
+                           const char *text, int which, int64_t *id, drey_error *err)
+{
+    const int64_t stated = config_id(f, special[which].name);
+    TRY(check_id(special[which].name, stated, t->n, err));
+    *id = id_of(f, text);
+    if (*id < 0)
+        *id = stated;
+    if (*id < 0)
+        *id = vocabulary_id(t, text);
+    if (*id < 0 && text && which <= EOS)
+        FAIL(err, DREY_ERR_FORMAT, "the tokenizer has no token \"%.40s\", which is its %s_token",
+             text, special[which].name);
+    if (*id < 0)
+        *id = usual_id(of, which);
+    return check_id(special[which].name, *id, t->n, err);
+}
+
+drey_status special_keys(const family *of, const hub_folder *f, new_gguf *g, const token_list *t,
                          drey_error *err)
 {
     around a;
     char key[96];
     int64_t ids[N_SPECIAL];
-    read_around(&a, f);
+    TRY(read_around(&a, of, f, err));
+    for (int i = 0; i < N_SPECIAL; i++)
+        TRY(find_id(of, f, t, a.texts[i], i, &ids[i], err));
+    TRY(add_ends(f, t->n, ids, err));
     for (int i = 0; i < N_SPECIAL; i++) {
-        int64_t id = id_of(f, a.texts[i]);
-        if (id < 0)
-            id = i >= EOT ? other_end(f, (int64_t[]){ids[EOS], i > EOT ? ids[EOT] : -1}, 2)
-                          : config_id(f, special[i].name);
-        if (id < 0)
-            id = i == EOS && other_end(f, NULL, 0) >= 0 ? other_end(f, NULL, 0) : usual_id(of, i);
-        ids[i] = id;
-        if (id >= n_tokens)
-            FAIL(err, DREY_ERR_FORMAT, "the %s token is %lld, and there are %d tokens",
-                 special[i].name, (long long)id, n_tokens);
         snprintf(key, sizeof key, "tokenizer.ggml.%s", special[i].key);
-        if (id >= 0)
-            new_gguf_u32(g, key, (uint32_t)id);
+        if (ids[i] >= 0)
+            new_gguf_u32(g, key, (uint32_t)ids[i]);
     }
     for (int i = BOS; i <= EOS; i++) {
         snprintf(key, sizeof key, "tokenizer.ggml.add_%s_token", special[i].name);
         if (a.said[i] || of->adds_ends)
             new_gguf_bool(g, key, a.added[i] || of->adds_ends);
     }
-    put_template(f, g);
-    return DREY_OK;
+    return put_template(f, g, err);
 }

@@ -280,16 +280,17 @@ static drey_status plan_layer(const planner *p, const char *prefix, naming n, in
     return DREY_OK;
 }
 
-/* Whether the head is the embedding; what the folder has as one is then of no use. Gemma's, T5's
- * and BART's is, unless config.json says otherwise; of others a head that is there is used. A tied
- * head of T5 is one whose logits are scaled: a file without a head says so. */
+/* Whether the head is the embedding; what the folder has as one is then of no use. It is where
+ * config.json says so. Where it does not say, Gemma's, T5's and BART's is, and of others a head
+ * that is there is used. A tied head of T5 is one whose logits are scaled: a file without a head
+ * says so. */
 static bool is_tied(const planner *p)
 {
-    bool tied = config_bool(p->folder, "tie_word_embeddings", true);
+    bool usual = p->family->naming == NAMING_GEMMA || p->family->encoder;
+    bool tied = config_bool(p->folder, "tie_word_embeddings", usual);
     if (p->family->naming == NAMING_T5)
         return !p->family->plain_head && config_bool(p->folder, "scale_decoder_outputs", tied);
-    bool usual = p->family->naming == NAMING_GEMMA || p->family->encoder;
-    return usual && tied;
+    return tied;
 }
 
 /* Whether it is known to be of no use to a GGUF file. */

@@ -363,6 +363,8 @@ drey_status vocabulary_keys(const family *a, const hub_folder *f, new_gguf *g, d
                  : is_sentencepiece(f) ? sentencepiece_keys(a, &t, f, g, err)
                  : f->tokenizer.root   ? bpe_keys(&t, f, g, err)
                                        : pair_keys(a, &t, f, g, err);
+    if (status == DREY_OK)
+        status = special_keys(a, f, g, &t, err);
     tokens_free(&t);
-    return status == DREY_OK ? special_keys(a, f, g, (int32_t)n, err) : status;
+    return status;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "convert/family.h"
+#include "convert/json_types.h"
 #include "convert/pieces.h"
 
 /* Writes the keys under "tokenizer.". DREY_ERR_UNSUPPORTED: a tokenizer that drey does not know,
@@ -56,5 +57,5 @@ drey_status merged_pieces(token_list *t, const json_value *tokenizer, bool *in_f
 /* The name of the pre-tokenizer that tokenizer.json describes: pretokenizer_name.c. */
 drey_status pretokenizer_name(const json_value *tokenizer, const char **name, drey_error *err);
 /* Which tokens begin and end texts, whether they are added; the chat template: special_keys.c. */
-drey_status special_keys(const family *a, const hub_folder *f, new_gguf *g, int32_t n_tokens,
+drey_status special_keys(const family *a, const hub_folder *f, new_gguf *g, const token_list *t,
                          drey_error *err);

@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/num.h"
 #include "common/path.h"
@@ -109,10 +110,17 @@ static drey_status open_file(draft_source *src, drey_error *err)
                            : path_with(gguf_part_path(src->target, 0), MEDUSA_FILE_ENDING);
     drey_status status = DREY_OK;
     src->own = heads;
-    if (heads && path)
+    const bool missing = path && !src->path && access(path, F_OK) != 0;
+    if (missing)
+        status = error_set(err, DREY_ERR_IO,
+                           "heads are to guess, and there are none in %s; have them trained",
+                           SHOWN_PATH(path));
+    else if (heads && path)
         status = medusa_open(heads, path, src->target, &src->layout->shape, src->kernels, err);
     else
         status = error_set(err, DREY_ERR_MEMORY, "no memory for the name of a file of heads");
+    if (missing && err)
+        err->hint = DREY_HINT_HEADS;
     free(path);
     return status;
 }

@@ -87,6 +87,7 @@ static drey_status read_shape(medusa_shape *s, const gguf *g, const model_shape 
         FAIL(err, DREY_ERR_MISMATCH,
              "these heads are for a model of width %lld, and this one has %d; train others",
              (long long)n_embd, target->n_embd);
+    TRY(gguf_check_key(g, KEY("scale"), GGUF_WANT_NUMBER, err));
     *s = (medusa_shape){.n_heads = (int32_t)n_heads,
                         .n_embd = (int32_t)n_embd,
                         .scale = (float)gguf_number(g, KEY("scale"), 1)};

@@ -17,7 +17,8 @@ static drey_status open_tokenizer(drey_model *m, drey_error *err)
     return DREY_OK;
 }
 
-drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
+/* vocabulary: that alone. */
+static drey_status open_model(drey_model **out, const char *path, bool vocabulary, drey_error *err)
 {
     *out = NULL;
     if (!path)
@@ -26,7 +27,9 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
     if (!m)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory to open %s", SHOWN_PATH(path));
     drey_status status = gguf_open(&m->file, path, err);
-    if (status == DREY_OK)
+    if (status == DREY_OK && vocabulary)
+        m->shape.n_vocab = INT32_MAX;
+    else if (status == DREY_OK)
         status = model_shape_read(&m->shape, m->file, err);
     if (status == DREY_OK)
         status = error_in_file(err, path, open_tokenizer(m, err));
@@ -40,6 +43,16 @@ drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
     model_learn_end(m);
     *out = m;
     return DREY_OK;
+}
+
+drey_status drey_model_open(drey_model **out, const char *path, drey_error *err)
+{
+    return open_model(out, path, false, err);
+}
+
+drey_status drey_vocabulary_open(drey_model **out, const char *path, drey_error *err)
+{
+    return open_model(out, path, true, err);
 }
 
 void drey_model_close(drey_model **model)

@@ -323,22 +323,35 @@ const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name)
 
 /* ---- Typed reads of keys ---- */
 
+/* NULL: it is missing, empty or something else. */
+static const gguf_key *find_as(const gguf *g, const char *name, gguf_want want)
+{
+    const gguf_key *key = gguf_find_key(g, name);
+    return key && key->n_items > 0 && gguf_key_is(key, want) ? key : NULL;
+}
+
 int64_t gguf_int(const gguf *g, const char *name, int64_t fallback)
 {
-    return header_int(&g->front, name, fallback);
+    const gguf_key *key = find_as(g, name, GGUF_WANT_INT);
+    return key ? gguf_item_int(key, 0) : fallback;
 }
 
 double gguf_number(const gguf *g, const char *name, double fallback)
 {
-    const gguf_key *key = gguf_find_key(g, name);
-    bool fits = key && (gguf_is_int(key->kind) || key->kind == GGUF_F32 || key->kind == GGUF_F64);
-    return fits ? gguf_item_number(key, 0) : fallback;
+    const gguf_key *key = find_as(g, name, GGUF_WANT_NUMBER);
+    return key ? gguf_item_number(key, 0) : fallback;
 }
 
 bool gguf_bool(const gguf *g, const char *name, bool fallback)
 {
+    const gguf_key *key = find_as(g, name, GGUF_WANT_BOOL);
+    return key ? gguf_item_int(key, 0) != 0 : fallback;
+}
+
+drey_status gguf_check_key(const gguf *g, const char *name, gguf_want want, drey_error *err)
+{
     const gguf_key *key = gguf_find_key(g, name);
-    return key && key->kind == GGUF_BOOL ? key->value[0] != 0 : fallback;
+    return key ? gguf_check_kind(key, want, err) : DREY_OK;
 }
 
 gguf_string gguf_text(const gguf *g, const char *name)
@@ -356,10 +369,10 @@ drey_status gguf_require_int(const gguf *g, const char *name, int64_t low, int64
                              int64_t *value, drey_error *err)
 {
     const gguf_key *key = gguf_find_key(g, name);
-    if (!key)
+    if (!key || key->n_items == 0)
         FAIL(err, DREY_ERR_FORMAT,
              "the key %s is missing; convert the model again or fetch another file of it", name);
-    if (!gguf_is_int(key->kind))
+    if (!gguf_key_is(key, GGUF_WANT_INT))
         FAIL(err, DREY_ERR_FORMAT,
              "key %s is not a whole number; convert the model again or fetch another file of it",
              name);

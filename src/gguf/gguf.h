@@ -84,9 +84,23 @@ const gguf_tensor *gguf_tensor_at(const gguf *g, uint64_t i);
 const gguf_key *gguf_find_key(const gguf *g, const char *name);
 const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name);
 
-/* Typed reads: the key's value if it exists and has a fitting kind (any integer kind for integers;
- * a larger u64 becomes the largest int64; f32, f64 or integer for numbers), otherwise the fallback.
- * gguf_require_* fail with a message that names the key. */
+/* What a key is read as: any integer kind for integers, f32 and f64 as well for numbers. An array
+ * of numbers or of true and false that are all the same is one of them, as where a file states one
+ * for each layer; an empty array is as if the key were missing. */
+typedef enum gguf_want {
+    GGUF_WANT_INT,
+    GGUF_WANT_NUMBER,
+    GGUF_WANT_BOOL,
+    GGUF_WANT_TEXT
+} gguf_want;
+bool gguf_key_is(const gguf_key *key, gguf_want want);
+/* DREY_ERR_FORMAT, with the key's name, where it is something else: a fallback would be another
+ * model. gguf_check_key: of the key of that name, which may be missing. */
+drey_status gguf_check_kind(const gguf_key *key, gguf_want want, drey_error *err);
+drey_status gguf_check_key(const gguf *g, const char *name, gguf_want want, drey_error *err);
+
+/* Typed reads: the key's value if it is there and such (a larger u64 becomes the largest int64),
+ * otherwise the fallback. gguf_require_* fail with a message that names the key. */
 int64_t gguf_int(const gguf *g, const char *name, int64_t fallback);
 double gguf_number(const gguf *g, const char *name, double fallback);
 bool gguf_bool(const gguf *g, const char *name, bool fallback);

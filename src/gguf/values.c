@@ -20,6 +20,52 @@ bool gguf_is_int(gguf_kind kind)
            kind == GGUF_U32 || kind == GGUF_I32 || kind == GGUF_U64 || kind == GGUF_I64;
 }
 
+static bool is_wanted(gguf_kind kind, gguf_want want)
+{
+    switch (want) {
+    case GGUF_WANT_INT:
+        return gguf_is_int(kind);
+    case GGUF_WANT_NUMBER:
+        return gguf_is_int(kind) || kind == GGUF_F32 || kind == GGUF_F64;
+    case GGUF_WANT_BOOL:
+        return kind == GGUF_BOOL;
+    case GGUF_WANT_TEXT:
+        break;
+    }
+    return kind == GGUF_STRING;
+}
+
+bool gguf_key_is(const gguf_key *key, gguf_want want)
+{
+    if (key->kind != GGUF_ARRAY)
+        return is_wanted(key->kind, want);
+    if (key->n_items == 0)
+        return true;
+    size_t size = header_kind_bytes(key->item_kind);
+    if (want == GGUF_WANT_TEXT || !is_wanted(key->item_kind, want) || size == 0)
+        return false;
+    for (uint64_t i = 1; i < key->n_items; i++)
+        if (memcmp(key->value, key->value + i * size, size) != 0)
+            return false;
+    return true;
+}
+
+drey_status gguf_check_kind(const gguf_key *key, gguf_want want, drey_error *err)
+{
+    static const char *const words[] = {[GGUF_WANT_INT] = "a whole number",
+                                        [GGUF_WANT_NUMBER] = "a number",
+                                        [GGUF_WANT_BOOL] = "true or false",
+                                        [GGUF_WANT_TEXT] = "a text"};
+    char name[96];
+    if (gguf_key_is(key, want))
+        return DREY_OK;
+    FAIL(err, DREY_ERR_FORMAT,
+         "key %s is of kind %s, where %s has to be; convert the model again or fetch another file "
+         "of it",
+         gguf_printable(name, sizeof name, key->name.text, key->name.n_bytes),
+         gguf_kind_name(key->kind), words[want]);
+}
+
 /* The i-th value's bytes; NULL when there is no such value of a scalar kind. */
 static const uint8_t *item(const gguf_key *key, uint64_t i, gguf_kind *kind)
 {

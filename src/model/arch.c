@@ -131,10 +131,37 @@ static drey_status read_number(const gguf *g, const arch *a, const char *suffix,
     return DREY_OK;
 }
 
+static bool has_block(const gguf *g, int32_t block, const char *ending)
+{
+    char begin[48];
+    size_t n = (size_t)snprintf(begin, sizeof begin, "blk.%d.%s", block, ending);
+    for (uint64_t i = 0; i < gguf_n_tensors(g); i++)
+        if (strncmp(gguf_tensor_at(g, i)->name, begin, n) == 0)
+            return true;
+    return false;
+}
+
+int32_t arch_guessing_blocks(const arch *a, const gguf *g)
+{
+    char key[96];
+    int64_t n = gguf_int(g, arch_key(a, "nextn_predict_layers", key), 0);
+    return n > 0 && n <= 1024 ? (int32_t)n : 0;
+}
+
+/* block_count includes the blocks that guess, or files were written without them. */
+static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
+{
+    TRY(read_int(g, s->arch, "block_count", 1024, &s->n_layers, err));
+    const int32_t n = arch_guessing_blocks(s->arch, g), first = s->n_layers - n;
+    if (n > 0 && first > 0 && (has_block(g, first, "nextn.") || !has_block(g, s->n_layers - 1, "")))
+        s->n_layers = first;
+    return DREY_OK;
+}
+
 static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
-    TRY(read_int(g, a, "block_count", 1024, &s->n_layers, err));
+    TRY(read_layers(s, g, err));
     TRY(read_int(g, a, "embedding_length", 1 << 17, &s->n_embd, err));
     TRY(read_int(g, a, "attention.head_count", 1024, &s->n_heads, err));
     TRY(read_int(g, a, "feed_forward_length", 1 << 20, &s->n_ff, err));
@@ -403,6 +430,10 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
 {
     *s = (model_shape){0};
     gguf_string name = gguf_text(g, "general.architecture");
+    if (gguf_n_tensors(g) == 0 && gguf_find_key(g, "tokenizer.ggml.tokens"))
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file has a vocabulary and no tensors: texts become tokens with it, and no more; "
+             "fetch the model's own file");
     if (!name.text)
         FAIL(err, DREY_ERR_FORMAT,
              "the file names no architecture (general.architecture); it is not a model");

@@ -14,6 +14,7 @@ typedef enum key_use {
     KEY_INT,     /* read: a whole number */
     KEY_NUMBER,  /* read: any number */
     KEY_TEXT,    /* read: a text */
+    KEY_BOOL,    /* read: true or false */
     KEY_CHECKED, /* read, and checked by the code that reads it */
     KEY_WITHOUT, /* of no influence on the numbers, whatever its value */
     KEY_FACTOR,  /* what it multiplies with: neutral at 1 too */
@@ -41,7 +42,7 @@ static const known_key known[] = {
     {"rope.scaling.finetuned", KEY_SET, KEYS_SCALES}, /* granite: whether there is RoPE at all */
     {"extract_layers", KEY_CHECKED, KEYS_TAPS},
     {"target_hidden_size", KEY_CHECKED, KEYS_TAPS},
-    {"norm_before_residual", KEY_CHECKED, KEYS_TAPS},
+    {"norm_before_residual", KEY_BOOL, KEYS_TAPS},
     {"attention.relative_buckets_count", KEY_INT, KEYS_BUCKETS},
     {"decoder_block_count", KEY_INT, KEYS_ENCODER},
     {"decoder_start_token_id", KEY_INT, KEYS_ENCODER},
@@ -51,12 +52,13 @@ static const known_key known[] = {
     {"expert_feed_forward_length", KEY_INT, KEYS_EXPERTS},
     {"expert_shared_feed_forward_length", KEY_INT, KEYS_EXPERTS},
     {"expert_gating_func", KEY_INT, KEYS_EXPERTS},
-    {"expert_weights_norm", KEY_CHECKED, KEYS_EXPERTS},
+    {"expert_weights_norm", KEY_BOOL, KEYS_EXPERTS},
     {"expert_weights_scale", KEY_NUMBER, KEYS_EXPERTS},
     {"expert_group_count", KEY_INT, KEYS_EXPERTS},
     {"expert_group_used_count", KEY_INT, KEYS_EXPERTS},
     {"leading_dense_block_count", KEY_INT, KEYS_EXPERTS},
     {"block_count", KEY_INT, 0},
+    {"nextn_predict_layers", KEY_INT, 0},
     {"context_length", KEY_INT, 0},
     {"embedding_length", KEY_INT, 0},
     {"feed_forward_length", KEY_INT, 0},
@@ -101,11 +103,6 @@ static const known_key *find_known(gguf_string suffix, const arch *a)
     return NULL;
 }
 
-static bool is_number(const gguf_key *key)
-{
-    return gguf_is_int(key->kind) || key->kind == GGUF_F32 || key->kind == GGUF_F64;
-}
-
 static bool is_zero(const gguf_key *key)
 {
     if (key->kind == GGUF_STRING)
@@ -122,7 +119,8 @@ static bool is_zero(const gguf_key *key)
 static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key *k,
                        const model_shape *s)
 {
-    double number = is_number(key) ? gguf_item_number(key, 0) : NAN;
+    double number =
+        key->n_items > 0 && gguf_key_is(key, GGUF_WANT_NUMBER) ? gguf_item_number(key, 0) : NAN;
     if (gguf_is_text(suffix, "attention.causal") || (k && k->use == KEY_SET))
         return key->kind == GGUF_BOOL && !is_zero(key);
     if (gguf_is_text(suffix, "attention.sliding_window") && number >= s->n_context_train)
@@ -136,9 +134,23 @@ static bool is_neutral(const gguf_key *key, gguf_string suffix, const known_key 
 
 static bool has_kind(const gguf_key *key, key_use use)
 {
-    return use == KEY_INT      ? gguf_is_int(key->kind)
-           : use == KEY_NUMBER ? is_number(key)
-                               : key->kind == GGUF_STRING;
+    return gguf_key_is(key, use == KEY_INT      ? GGUF_WANT_INT
+                            : use == KEY_NUMBER ? GGUF_WANT_NUMBER
+                            : use == KEY_BOOL   ? GGUF_WANT_BOOL
+                                                : GGUF_WANT_TEXT);
+}
+
+/* Which layers are local, as an array with one item for each, and as the architecture has them. */
+static bool is_usual_pattern(const gguf_key *key, const model_shape *s)
+{
+    const int32_t period = s->arch->window_period;
+    if (key->kind != GGUF_ARRAY || key->n_items < (uint64_t)s->n_layers ||
+        (key->item_kind != GGUF_BOOL && !gguf_is_int(key->item_kind)))
+        return false;
+    for (int32_t i = 0; i < s->n_layers; i++)
+        if ((gguf_item_int(key, (uint64_t)i) != 0) != (period == 0 || i % period < period - 1))
+            return false;
+    return true;
 }
 
 /* A key's value for a message. */
@@ -167,10 +179,14 @@ static drey_status check_key(const gguf_key *key, gguf_string suffix, const mode
     if (k && (k->use == KEY_WITHOUT || k->use == KEY_CHECKED))
         return DREY_OK;
     if (k && k->use != KEY_FACTOR && k->use != KEY_SET) {
-        if (!has_kind(key, k->use))
+        bool pattern = gguf_is_text(suffix, "attention.sliding_window_pattern");
+        if (!has_kind(key, k->use) && !(pattern && is_usual_pattern(key, s)))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "key %s is %s, where drey computes models with one %s only", name,
-                 show_value(key, value), k->use == KEY_TEXT ? "text" : "number");
+                 show_value(key, value),
+                 k->use == KEY_TEXT   ? "text"
+                 : k->use == KEY_BOOL ? "true or false"
+                                      : "number");
         return DREY_OK;
     }
     if (is_neutral(key, suffix, k, s))

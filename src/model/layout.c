@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fmath.h"
@@ -564,11 +565,30 @@ static bool is_elsewhere(const model_shape *s, const char *name)
     return of_encoder != shape_encodes(s) || strstr(name, ".cross_attn_rel_b.");
 }
 
+/* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
+ * and blocks that guess tokens. */
+static bool is_needless(const binder *b, const char *name)
+{
+    static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight"};
+    const model_shape *s = &b->l->shape;
+    const int32_t n_guessing = arch_guessing_blocks(s->arch, b->g);
+    const size_t n = strlen(name);
+    char *end;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
+            return true;
+    if (n_guessing == 0 || strncmp(name, "blk.", 4) != 0)
+        return false;
+    long block = strtol(name + 4, &end, 10);
+    return *end == '.' && block >= s->n_layers && block < (long)s->n_layers + n_guessing;
+}
+
 /* A tensor that is not used would be a wrong text without a message. */
 static drey_status refuse_unbound(const binder *b)
 {
     for (uint64_t i = 0; i < gguf_n_tensors(b->g); i++)
-        if (!b->bound[i] && !is_elsewhere(&b->l->shape, gguf_tensor_at(b->g, i)->name))
+        if (!b->bound[i] && !is_elsewhere(&b->l->shape, gguf_tensor_at(b->g, i)->name) &&
+            !is_needless(b, gguf_tensor_at(b->g, i)->name))
             FAIL(b->err, DREY_ERR_UNSUPPORTED,
                  "tensor %s is not supported by drey for architecture %s: a text computed without "
                  "it would be wrong",

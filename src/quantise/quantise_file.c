@@ -115,8 +115,8 @@ static drey_status choose(quantising *q, job_tensor *j, drey_error *err)
              "another file of the model",
              t->name, from->name);
     if (!is_float(t->type) && !q->o->requantize)
-        FAIL(
-            err, DREY_ERR_UNSUPPORTED,
+        FAIL_HINT(
+            err, DREY_ERR_UNSUPPORTED, DREY_HINT_REQUANTIZE,
             "%s is quantised already (%s), and would lose more than from F16; begin with an F16 or "
             "BF16 file, or allow it to be quantised again",
             t->name, from->name);

@@ -92,24 +92,84 @@ static void pair_by_rank(const void *rules, symbol *left, const symbol *right)
     left->priority = entry - 1;
 }
 
+/* ---- Reading merges ---- */
+
+/* Room for the texts of all merges, at the first one that is no token. */
+static bool absent_init(absent_texts *a, uint32_t n_merges)
+{
+    const size_t n = 3 * (size_t)n_merges; /* of each two parts and what they make */
+    a->slot_mask = hash_slots(n) - 1;
+    a->texts = malloc(n * sizeof *a->texts);
+    a->slots = calloc((size_t)a->slot_mask + 1, sizeof *a->slots);
+    return a->texts && a->slots;
+}
+
+static bool is_joined(const struct absent_text *x, gguf_string head, gguf_string tail)
+{
+    const gguf_string parts[] = {x->head, x->tail, head, tail};
+    size_t n = head.n_bytes + tail.n_bytes;
+    if (x->head.n_bytes + x->tail.n_bytes != n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char a = i < parts[0].n_bytes ? parts[0].text[i] : parts[1].text[i - parts[0].n_bytes];
+        char b = i < parts[2].n_bytes ? parts[2].text[i] : parts[3].text[i - parts[2].n_bytes];
+        if (a != b)
+            return false;
+    }
+    return true;
+}
+
+/* The slot of a text that is no token: its own, or the empty one; NULL: too many were looked at. */
+static uint32_t *find_absent(const bpe *b, gguf_string head, gguf_string tail)
+{
+    const hash_key *key = &b->vocab->key;
+    uint64_t hash = text_hash(key, 0, head.text, head.n_bytes);
+    uint32_t at = text_hash_slot(key, text_hash(key, hash, tail.text, tail.n_bytes));
+    for (uint32_t n_probes = 0; n_probes < HASH_MOST_PROBES; n_probes++, at++) {
+        uint32_t *slot = &b->absent.slots[at & b->absent.slot_mask];
+        if (*slot == 0 || is_joined(&b->absent.texts[*slot - 1], head, tail))
+            return slot;
+    }
+    return NULL;
+}
+
+/* The id of a text: a token's, or one after them. */
+static drey_status find_id(bpe *b, gguf_string head, gguf_string tail, int32_t *id, drey_error *err)
+{
+    absent_texts *a = &b->absent;
+    *id = vocab_find_joined(b->vocab, head, tail);
+    if (*id >= 0)
+        return DREY_OK;
+    if (!a->slots && !absent_init(a, b->n_merges))
+        FAIL(err, DREY_ERR_MEMORY, "no memory for the texts of %u merges", b->n_merges);
+    uint32_t *slot = find_absent(b, head, tail);
+    if (!slot)
+        FAIL(err, DREY_ERR_FORMAT,
+             "the file's merge list is made to slow its reader down; fetch the model from another "
+             "source");
+    if (*slot == 0) {
+        a->texts[a->n++] = (struct absent_text){head, tail};
+        *slot = a->n;
+    }
+    *id = b->vocab->n_tokens + (int32_t)(*slot - 1);
+    return DREY_OK;
+}
+
 /* One line of the merge list: "left right", no blanks inside either. */
 static drey_status add_merge(bpe *b, gguf_string line, uint32_t rank, drey_error *err)
 {
     const char *gap = line.n_bytes > 2 ? memchr(line.text + 1, ' ', line.n_bytes - 2) : NULL;
     struct bpe_merge *m = &b->merges[rank];
-    *m = (struct bpe_merge){-1, -1, -1};
-    if (gap) {
-        gguf_string head = {line.text, (size_t)(gap - line.text)};
-        gguf_string tail = {gap + 1, line.n_bytes - head.n_bytes - 1};
-        m->left = vocab_find(b->vocab, head.text, head.n_bytes);
-        m->right = vocab_find(b->vocab, tail.text, tail.n_bytes);
-        m->merged = vocab_find_joined(b->vocab, head, tail);
-    }
-    if (m->left < 0 || m->right < 0 || m->merged < 0)
+    if (!gap)
         FAIL(err, DREY_ERR_FORMAT,
-             "merge %u of the tokenizer (\"%s\") does not join two tokens to a third; the file "
-             "is broken, fetch it again",
+             "merge %u of the tokenizer (\"%s\") is no pair of texts; the file is broken, fetch it "
+             "again",
              rank, gguf_printable((char[80]){0}, 80, line.text, line.n_bytes));
+    const gguf_string none = {"", 0}, head = {line.text, (size_t)(gap - line.text)};
+    const gguf_string tail = {gap + 1, line.n_bytes - head.n_bytes - 1};
+    TRY(find_id(b, head, none, &m->left, err));
+    TRY(find_id(b, tail, none, &m->right, err));
+    TRY(find_id(b, head, tail, &m->merged, err));
     uint32_t n_probes;
     uint32_t *slot = find_pair(b, m->left, m->right, &n_probes);
     b->n_probes += n_probes;
@@ -164,7 +224,13 @@ drey_status bpe_init(bpe *b, const vocab *v, const gguf *g, drey_error *err)
     }
     for (int byte = 0; byte < 256; byte++) {
         char text[2];
-        b->byte_id[byte] = vocab_find(v, text, alphabet_spell((uint8_t)byte, text));
+        const gguf_string spelled = {text, alphabet_spell((uint8_t)byte, text)};
+        b->byte_id[byte] = vocab_find(v, text, spelled.n_bytes);
+        const uint32_t *slot = b->byte_id[byte] < 0 && b->absent.slots
+                                   ? find_absent(b, spelled, (gguf_string){"", 0})
+                                   : NULL;
+        if (slot && *slot)
+            b->byte_id[byte] = v->n_tokens + (int32_t)(*slot - 1);
     }
     return DREY_OK;
 }
@@ -174,12 +240,19 @@ void bpe_free(bpe *b)
     pretokenizer_free(&b->pretokenizer);
     free(b->merges);
     free(b->slots);
+    free(b->absent.texts);
+    free(b->absent.slots);
     *b = (bpe){0};
 }
 
 size_t bpe_bytes(const bpe *b)
 {
-    return b->n_merges * sizeof *b->merges + (b->slot_mask + (size_t)1) * sizeof *b->slots;
+    const absent_texts *a = &b->absent;
+    size_t of_absent = a->slots ? 3 * (size_t)b->n_merges * sizeof *a->texts +
+                                      (a->slot_mask + (size_t)1) * sizeof *a->slots
+                                : 0;
+    return b->n_merges * sizeof *b->merges + (b->slot_mask + (size_t)1) * sizeof *b->slots +
+           of_absent;
 }
 
 /* The token that spells a whole word; -1: none. */
@@ -193,6 +266,31 @@ static int32_t find_word(const bpe *b, const uint8_t *word, size_t n)
         n_spelled += alphabet_spell(word[i], spelled + n_spelled);
     int32_t id = vocab_find(b->vocab, spelled, n_spelled);
     return id >= 0 && vocab_type(b->vocab, id) == TOKEN_NORMAL ? id : -1;
+}
+
+/* A text that is no token is its bytes, as far as those are tokens. */
+static void push_bytes(const bpe *b, gguf_string text, id_sink *sink)
+{
+    const uint8_t *p = (const uint8_t *)text.text;
+    for (size_t i = 0; i < text.n_bytes;) {
+        int length = utf8_length(p + i, text.n_bytes - i);
+        int byte = length > 0 ? alphabet_byte(utf8_code_point(p + i, length)) : -1;
+        int32_t id = byte >= 0 ? b->byte_id[byte] : -1;
+        if (id >= 0 && id < b->vocab->n_tokens)
+            id_push(sink, id);
+        i += length > 0 ? (size_t)length : 1;
+    }
+}
+
+static void push_symbol(const bpe *b, int32_t id, id_sink *sink)
+{
+    const int32_t n_tokens = b->vocab->n_tokens;
+    if (id < n_tokens) {
+        id_push(sink, id);
+        return;
+    }
+    push_bytes(b, b->absent.texts[id - n_tokens].head, sink);
+    push_bytes(b, b->absent.texts[id - n_tokens].tail, sink);
 }
 
 static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, size_t n,
@@ -214,7 +312,7 @@ static drey_status encode_word(const bpe *b, merger *m, const uint8_t *word, siz
         if (m->n_symbols > 0) {
             merge_run(m);
             for (int32_t i = 0; i >= 0; i = m->symbols[i].next)
-                id_push(sink, m->symbols[i].id);
+                push_symbol(b, m->symbols[i].id, sink);
         }
         word += part;
         n -= part;

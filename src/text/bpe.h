@@ -10,10 +10,22 @@
 #include "text/pretokenizer.h"
 #include "text/vocab.h"
 
+/* Texts of merges that are no tokens, as in vocabularies that were cut down: they are merged like
+ * others, and what is left of them is bytes. Their ids follow those of the tokens. */
+typedef struct absent_texts {
+    struct absent_text {
+        gguf_string head, tail; /* one after the other; borrowed */
+    } * texts;                  /* [n] */
+    uint32_t *slots;            /* [slot_mask + 1], index + 1; NULL: there is no such text */
+    uint32_t slot_mask, n;
+} absent_texts;
+
 typedef struct bpe {
     const vocab *vocab; /* borrowed */
     pretokenizer pretokenizer;
-    int32_t byte_id[256]; /* -1: the vocabulary lacks that byte; texts are encoded without it */
+    int32_t byte_id[256]; /* -1: neither the vocabulary nor a merge has that byte; texts are encoded
+                             without it */
+    absent_texts absent;
     struct bpe_merge {
         int32_t left, right, merged;
     } * merges;      /* [n_merges], the index is the rank */

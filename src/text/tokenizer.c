@@ -214,6 +214,7 @@ static const char *kind_of(gguf_string model)
 /* The tokenizer model that the file names. */
 static drey_status read_kind(tokenizer *t, const gguf *g, drey_error *err)
 {
+    TRY(tokenizer_keys_check(g, err));
     gguf_string model = gguf_text(g, "tokenizer.ggml.model");
     const char *kind = kind_of(model);
     if (!model.text)

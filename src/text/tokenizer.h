@@ -17,6 +17,8 @@ typedef struct tokenizer tokenizer;
  * model or pre-tokenizer and lists what is supported. */
 drey_status tokenizer_open(tokenizer **out, const gguf *g, drey_error *err);
 void tokenizer_close(tokenizer **t);
+/* The keys that a tokenizer and chats read are of their kinds; part of tokenizer_open. */
+drey_status tokenizer_keys_check(const gguf *g, drey_error *err);
 size_t tokenizer_bytes(const tokenizer *t); /* its memory, without the gguf's header */
 
 int32_t tokenizer_n_vocab(const tokenizer *t);

@@ -191,7 +191,7 @@ static drey_status check_all(unit_words *w, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "all units have a share of 0; one of them has to do the work");
     if (w->n_clusters == 0)
         FAIL(err, DREY_ERR_USAGE,
-             "a CPU cluster has to be among the units: it does what devices cannot");
+             "a CPU cluster has to be among the units, as it does what devices cannot; add cpu");
     return DREY_OK;
 }
 

@@ -21,7 +21,7 @@ says 2 "bench what.* machine, disk, kernels, model" bench
 says 2 "unknown option --fast; see drey run --help" run -m "$toy" --fast
 says 2 "-m MODEL.gguf" run -p hello
 says 2 "-p and -f contradict" run -m "$toy" -p hello -f "$toy"
-says 2 "--memory takes a size" run -m "$toy" -p hello --memory 2GB
+says 2 "--memory takes a size" run -m "$toy" -p hello --memory 2GX
 says 2 "--cpu takes .*ref.* not \"abacus\"" run -m "$toy" -p hello --cpu abacus
 says 2 "\"gpu\" is no unit; there are cpu" run -m "$toy" -p hello --units gpu
 says 2 "have 2 threads together, not 1; .* \\(-t\\)" run -m "$toy" -p hello --units cpu+cpu -t 1

@@ -146,7 +146,7 @@ def encoder_faults():
              lambda c: c.update(static_position_embeddings=True)),
             ("another activation", "activation is \"relu\"", config, lambda c: c.update(activation_function="relu")),
             ("other heads in the decoder", "the same in both", config, lambda c: c.update(decoder_attention_heads=1)),
-            ("a first token that is none", "is no token", config, lambda c: c.update(decoder_start_token_id=-3)),
+            ("a first token that is none", "decoder_start_token_id of config.json is -3", config, lambda c: c.update(decoder_start_token_id=-3)),
             ("too few positions", "position_embd.weight has shape", config, lambda c: c.update(max_position_embeddings=3)),
             ("no head", "lm_head.weight is missing", config, lambda c: c.update(tie_word_embeddings=False)),
     ]:

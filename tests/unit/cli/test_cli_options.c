@@ -5,6 +5,7 @@
 #include "cli/args/completion.h"
 #include "cli/args/help.h"
 #include "cli/args/options.h"
+#include "cli/terminal/hints.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,7 @@ TEST(sizes)
         {"800M", 800ull << 20},
         {"800m", 800ull << 20},
         {"800MiB", 800ull << 20},
+        {"2GB", 2ull << 30},
         {"2.5G", 2684354560},
         {"0.1K", 102},
         {"1.000001T", 1099512727287},
@@ -80,7 +82,7 @@ TEST(sizes)
         {"16777215T", 16777215ull << 40},
     };
     const char *bad = "| 1|1 "
-                      "|-1|+1|M|1.5|1.|.5G|1.G|1MB|1B|1KK|1.1234567G|0x10|1e3|1Mi|1,5G|G1|1iB|"
+                      "|-1|+1|M|1.5|1.|.5G|1.G|1MBB|1B|1KK|1.1234567G|0x10|1e3|1Mi|1,5G|G1|1iB|"
                       "16777216T|18446744073709551616|99999999999G|";
     char word[32];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -306,8 +308,10 @@ TEST(faults)
     refuses(CLI_RUN, "-m a --temp 1 --seed -1", "--seed takes");
     refuses(CLI_RUN, "-m a --temp 1 --seed 18446744073709551616", "--seed takes");
     refuses(CLI_RUN, "-m a --memory 0", "--memory takes a size");
-    refuses(CLI_RUN, "-m a --memory 2GB", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 2GX", "--memory takes a size");
     refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
+    refuses(CLI_RUN, "-m a --memory 2", "--memory 2 is 2 bytes: write 2M or 2G");
+    refuses(CLI_RUN, "x.gguf -p hi", "named with -m");
     refuses(CLI_PLAN, "-m a --disk fast", "--disk takes a speed");
     refuses(CLI_PLAN, "-m a --disk 0/s", "--disk takes a speed");
     refuses(
@@ -621,6 +625,42 @@ TEST(manual_and_completions_are_complete)
 }
 
 /* An option is found by its name or letter alone. */
+/* What hints name are options of the command that runs, or other commands. */
+TEST(hints_name_options_of_their_commands)
+{
+    char words[HINT_BYTES], word[HINT_BYTES];
+    for (size_t u = 0; u < cli_n_usages; u++)
+        for (int hint = 0; hint <= DREY_HINT_HEADS; hint++) {
+            const cli_command command = cli_usages[u].command;
+            bool other = false; /* the words are about another command */
+            hint_words((drey_hint)hint, command, words);
+            for (const char *at = words; command && *at; at += strspn(at, " (),")) {
+                size_t n = strcspn(at, " (),");
+                snprintf(word, sizeof word, "%.*s", (int)n, at);
+                other = strcmp(word, "drey") == 0 || (other && strcmp(word, "or") != 0);
+                at += n;
+                if (other || word[0] != '-')
+                    continue;
+                const cli_option *option = NULL;
+                for (size_t i = 0; i < cli_n_options; i++)
+                    if (strcmp(word + 2 * (word[1] == '-'), cli_options[i].name) == 0 ||
+                        (word[1] == cli_options[i].letter && word[2] == '\0'))
+                        option = &cli_options[i];
+                if (!option || !(option->commands & command))
+                    fail_msg("drey %s has no %s, of the hint%s", cli_usages[u].name, word, words);
+            }
+        }
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_QUANTIZE, words), " (--force)");
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_CONVERT, words), " (--force)");
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_PREPARE, words), " (--output, --force)");
+    assert_string_equal(hint_words(DREY_HINT_OUTPUT, CLI_QUANTIZE, words), "");
+    assert_string_equal(hint_words(DREY_HINT_REQUANTIZE, CLI_QUANTIZE, words),
+                        " (--allow-requantize)");
+    assert_string_equal(hint_words(DREY_HINT_SIDECAR, CLI_RUN, words),
+                        " (drey prepare, or --sidecar none)");
+    assert_string_equal(hint_words(DREY_HINT_N_CONTEXT, CLI_PERPLEXITY, words), "");
+}
+
 TEST(table_is_sound)
 {
     for (size_t i = 0; i < cli_n_options; i++) {

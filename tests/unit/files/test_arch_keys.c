@@ -1,5 +1,6 @@
 /* What a file asks for and drey does not compute is refused by name; what says "not used"
  * is not. */
+#include <stdio.h>
 #include <string.h>
 
 #include "support/scene.h"
@@ -76,7 +77,6 @@ TEST(refuses_keys_that_change_the_arithmetic)
         {"rope.scaling.alpha", GGUF_F32, 1000, NULL},
         {"rope.scaling.yarn_log_multiplier", GGUF_F32, 0.1, NULL},
         {"expert_used_count", GGUF_U32, 2, NULL},
-        {"attention.key_length", GGUF_ARRAY, 16, NULL}, /* one number for each layer */
         {"not.known.to.anybody", GGUF_F32, 1, NULL},
         {"not.known.to.anybody", GGUF_BOOL, 1, NULL},
         {"not.known.to.anybody", GGUF_STRING, 0, "x"},
@@ -125,6 +125,68 @@ TEST(takes_neutral_keys)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         MUST(open_with, "qwen3", keys[i]);
         MUST(open_with, "llama", keys[i]);
+    }
+}
+
+/* An array that has the same number for each layer is that number. */
+TEST(takes_arrays_of_one_number)
+{
+    static const toy_key keys[] = {
+        {"attention.key_length", GGUF_ARRAY, 16, NULL},
+        {"attention.value_length", GGUF_ARRAY, 16, NULL},
+        {"rope.scaling.factor", GGUF_ARRAY, 2, NULL},
+        {"rope.scaling.original_context_length", GGUF_ARRAY, 512, NULL},
+        {"attention.sliding_window", GGUF_ARRAY, 2048, NULL},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        MUST(open_with, "llama", keys[i]);
+    REFUSED(DREY_ERR_UNSUPPORTED, "keys and values of different sizes", open_with, "llama",
+            ((toy_key){"attention.value_length", GGUF_ARRAY, 8, NULL}));
+    MUST(open_with, "gemma3",
+         ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 1, NULL})); /* one layer */
+    REFUSED(DREY_ERR_UNSUPPORTED, "expert_weights_norm is 1", open_with, "qwen3moe",
+            ((toy_key){"expert_weights_norm", GGUF_U32, 1, NULL}));
+}
+
+/* Frequencies of the rotation, and blocks that guess tokens after the next one. */
+TEST(takes_tensors_without_an_effect)
+{
+    static const char *const names[] = {"blk.0.attn_rot_embd.weight", "blk.0.attn_rot_embd",
+                                        "blk.0.attn_rotary_emb.inv_freq"};
+    static const toy_key guessing[] = {{"nextn_predict_layers", GGUF_U32, 1, NULL}, {0}};
+    drey_error err;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        toy_options toy = toy_usual();
+        toy.n_layers = 1;
+        toy.more_tensor = names[i];
+        MUST(open_toy, &toy);
+    }
+    for (int32_t block = 1; block < 4; block++) {
+        char name[64];
+        toy_options toy = toy_usual();
+        toy.n_layers = 2;
+        toy.keys = guessing;
+        snprintf(name, sizeof name, "blk.%d.nextn.enorm.weight", block);
+        toy.more_tensor = name;
+        assert_int_equal(open_toy(&toy, &err), block < 3 ? DREY_OK : DREY_ERR_UNSUPPORTED);
+        toy.keys = NULL;
+        REFUSED(DREY_ERR_UNSUPPORTED, name, open_toy, &toy);
+    }
+}
+
+TEST(layers_before_guessing_blocks)
+{
+    static const toy_key guessing[] = {{"nextn_predict_layers", GGUF_U32, 1, NULL}, {0}};
+    for (int32_t block = 1; block < 3; block++) {
+        char name[64];
+        toy_options toy = toy_usual();
+        toy.n_layers = 2;
+        toy.keys = guessing;
+        snprintf(name, sizeof name, "blk.%d.nextn.enorm.weight", block);
+        toy.more_tensor = name;
+        drey_model *m = toy_open("model.gguf", &toy);
+        assert_int_equal(m->shape.n_layers, block);
+        drey_model_close(&m);
     }
 }
 

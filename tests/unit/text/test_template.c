@@ -348,7 +348,7 @@ TEST(broken_requests)
         {"[-]", "a number is"},
         {"[1e]", "a number is"},
         {"[nul]", "a value is missing"},
-        {"[NaN]", "a value is missing"},
+        {"[NaN]", "NaN and Infinity are no numbers"},
         {"[{\"a\" 1}]", "\":\" is missing"},
         {"[{a: 1}]", "key"},
         {"[1,]", "a value is missing"},

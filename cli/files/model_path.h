@@ -1,0 +1,8 @@
+/* What to do about a model that is not a file that drey reads. */
+#pragma once
+
+#include "common/error.h"
+
+/* After a model could not be opened: where its path is a folder or file as hubs publish models, or
+ * a name on a hub, *err says which command makes or fetches the file. Returns status. */
+drey_status model_path_explain(const char *path, drey_status status, drey_error *err);

@@ -1,0 +1,45 @@
+/* Hints in words: see hints.h. */
+#include "cli/terminal/hints.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of each hint what may help, in order; a command shows those that it has. */
+static const struct {
+    drey_hint hint;
+    const char *option; /* of the command; NULL: the words are about another command */
+    const char *words, *between;
+} ways[] = {
+    {DREY_HINT_N_CONTEXT, "context", "-c", ", "},
+    {DREY_HINT_MEMORY_BYTES, "memory", "--memory", ", "},
+    {DREY_HINT_N_THREADS, "threads", "-t", ", "},
+    {DREY_HINT_IO, "io", "--io auto", ", "},
+    {DREY_HINT_SIDECAR, NULL, "drey prepare", ", "},
+    {DREY_HINT_SIDECAR, "sidecar", "--sidecar none", ", or "},
+    {DREY_HINT_OUTPUT, "output", "--output", ", "},
+    {DREY_HINT_FORCE, "output", "--output", ", "},
+    {DREY_HINT_FORCE, "force", "--force", ", "},
+    {DREY_HINT_PREPARE, NULL, "drey prepare --force", ", "},
+    {DREY_HINT_CHAT, "chat", "without --chat", ", "},
+    {DREY_HINT_PLANES, NULL, "drey prepare --planes", ", "},
+    {DREY_HINT_EXIT_FILE, NULL, "drey train exit", ", "},
+    {DREY_HINT_EXIT_FILE, "exit-file", "--exit-file", ", or "},
+    {DREY_HINT_REQUANTIZE, "allow-requantize", "--allow-requantize", ", "},
+    {DREY_HINT_HEADS, NULL, "drey train medusa -m MODEL", ", "},
+};
+
+const char *hint_words(drey_hint hint, cli_command command, char out[HINT_BYTES])
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && n < HINT_BYTES; i++) {
+        const cli_option *option = ways[i].option ? option_find(ways[i].option) : NULL;
+        if (ways[i].hint != hint || (ways[i].option && !(option && option->commands & command)))
+            continue;
+        n += (size_t)snprintf(out + n, HINT_BYTES - n, "%s%s", n ? ways[i].between : " (",
+                              ways[i].words);
+    }
+    if (n > 0 && n + 1 < HINT_BYTES)
+        snprintf(out + n, HINT_BYTES - n, ")");
+    return out;
+}

@@ -1,0 +1,69 @@
+/* Texts from pipes: see piped_text.h. */
+#include "cli/terminal/piped_text.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "common/utf8.h"
+
+/* UINT32_MAX: the end. A single byte there is half a character. */
+static uint32_t next_unit(const piped_text *t, FILE *in)
+{
+    int first = getc(in), second = first == EOF ? EOF : getc(in);
+    if (first == EOF)
+        return UINT32_MAX;
+    if (second == EOF)
+        return 0xFFFD;
+    return t->big ? (uint32_t)first << 8 | (uint32_t)second
+                  : (uint32_t)second << 8 | (uint32_t)first;
+}
+
+static bool read_wide(piped_text *t, FILE *in)
+{
+    uint32_t code = next_unit(t, in);
+    if (code == UINT32_MAX)
+        return false;
+    if (code >= 0xD800 && code < 0xDC00) {
+        uint32_t low = next_unit(t, in);
+        bool pair = low >= 0xDC00 && low < 0xE000;
+        code = pair ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00) : 0xFFFD;
+    } else if (code >= 0xDC00 && code < 0xE000) {
+        code = 0xFFFD;
+    }
+    t->n_ahead = utf8_write(code, t->ahead);
+    t->taken = 0;
+    return true;
+}
+
+/* Reads no more than may belong to a mark: a person may be typing. */
+static void begin(piped_text *t, FILE *in)
+{
+    static const char *const marks[] = {"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"};
+    t->begun = true;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks;) {
+        size_t n = strlen(marks[i]);
+        if (memcmp(t->ahead, marks[i], t->n_ahead < n ? t->n_ahead : n) != 0) {
+            i++;
+            continue;
+        }
+        if (t->n_ahead == n) {
+            t->wide = i > 0;
+            t->big = i == 2;
+            t->n_ahead = 0;
+            return;
+        }
+        int c = getc(in);
+        if (c == EOF)
+            return;
+        t->ahead[t->n_ahead++] = (char)c;
+    }
+}
+
+int piped_text_byte(piped_text *t, FILE *in)
+{
+    if (!t->begun)
+        begin(t, in);
+    if (t->taken == t->n_ahead && t->wide && !read_wide(t, in))
+        return EOF;
+    return t->taken < t->n_ahead ? (uint8_t)t->ahead[t->taken++] : getc(in);
+}
