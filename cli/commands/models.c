@@ -122,7 +122,11 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     *m = (models){.drafter = settings->drafting.drafter,
                   .prefixes = prefixes_of(settings),
                   .more = {.kv_folder = settings->common.kv_folder,
-                           .kv_memory_bytes = settings->common.kv_memory}};
+                           .kv_memory_bytes = settings->common.kv_memory,
+                           .fallback_step = settings->drafting.fallback_step,
+                           .ahead = settings->drafting.ahead,
+                           .bld_fallback = settings->drafting.bld_fallback,
+                           .bld_rollback = settings->drafting.bld_rollback}};
     char place[PATH_MAX];
     const char *folder = cache_folder(place);
     drey_error why;

@@ -159,18 +159,21 @@ class Model:
                 memory of the time when it opens included
     context     most tokens of prompt and text; threads: 0 for one per core
     sessions    how many may be open at the same time
+    ahead, alpha, fallback_step, bld_fallback, bld_rollback
+                numbers of drafting, as the options of `drey run`; 0 or left out: as is usual
     """
 
     def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
                  context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
-                 kv: str = "f16", cpu: Optional[str] = None) -> None:
+                 kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
+                 **numbers: float) -> None:
         err = new_error()
         self._lock = threading.RLock()
         self._sessions: List[Session] = []
         self._usual: Optional[Session] = None
         self._engine = ffi.new("drey_engine **")
         self._opened = Opened(target, draft=draft, memory=memory, context=context, threads=threads,
-                              sessions=sessions, policy=policy, kv=kv, cpu=cpu)
+                              sessions=sessions, policy=policy, kv=kv, cpu=cpu, fallback=fallback, **numbers)
         try:
             check(lib.drey_engine_open(self._engine, self._opened.options, err), err)
         except Error:

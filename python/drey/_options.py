@@ -1,6 +1,6 @@
 """Options of an engine, from what Python programs give."""
 import os
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from ._errors import UsageError, check, new_error
 from ._library import ffi, lib
@@ -35,14 +35,17 @@ class Opened:
 
     def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
                  context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
-                 kv: str = "f16", cpu: Optional[str] = None) -> None:
+                 kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
+                 **numbers: float) -> None:
         self._target = ffi.new("drey_model **")
         self._draft = ffi.new("drey_model **")
         self._choice = ffi.new("drey_draft_choice *")
         self._tier = ffi.new("char[]", cpu.encode()) if cpu else ffi.NULL
         self.options = ffi.new("drey_engine_options *")
+        self._more = ffi.new("drey_more_options *")
         lib.drey_engine_options_init(self.options)
         try:
+            self._take_drafting(fallback, numbers)
             self._open(target, draft, context, threads, sessions, memory, policy, kv)
         except BaseException:
             self.close()
@@ -64,6 +67,18 @@ class Opened:
             check(lib.drey_choose_draft(o, _cache_folder(), self._choice, err), err)
         elif draft is not None:
             self._take_draft(draft)
+
+    def _take_drafting(self, fallback: str, numbers: Dict[str, float]) -> None:
+        """The numbers of policies; 0: as is usual."""
+        self.options.fallback = self._named("fallback", fallback)
+        self.options.more = self._more
+        for name, value in numbers.items():
+            if name == "alpha":
+                self.options.alpha = value
+            elif name in ("fallback_step", "ahead", "bld_fallback", "bld_rollback"):
+                setattr(self._more, name, value)
+            else:
+                raise TypeError("there is no option %r" % name)
 
     def _context(self, context: int) -> int:
         info = ffi.new("drey_model_info *")

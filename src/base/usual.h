@@ -98,6 +98,14 @@
  * `optimal` used one in 29, of those that were worth a tenth every second one
  * (docs/lab/2026-11-papers.md). */
 #define USUAL_LEAST_AHEAD 0.1f
+/* The papers name no such number: a policy that follows them to the letter drafts whatever the text
+ * may reach at all. */
+#define USUAL_LEAST_AHEAD_PAPERS 0.001f
+/* `bld`: below this confidence the draft hands over, and the target accepts a token whose
+ * probability is above exp(-2) = 0.14. Big Little Decoder (arXiv:2302.07863) tunes both per task;
+ * the other points of its curve are in docs/lab/2026-11-thresholds.md. */
+#define USUAL_BLD_FALLBACK 0.6f
+#define USUAL_BLD_ROLLBACK 2
 /* Provisional text that is less likely than this to stay would only flicker. Chosen by eye. */
 #define USUAL_LEAST_SHOWN 0.25f
 /* How many plain turns drafting may lose before it pauses: at first, after a pause, and at most,
