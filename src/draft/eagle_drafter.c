@@ -194,6 +194,7 @@ static void give(eagle_drafter *d, token_tree *tree, int32_t i, int32_t row, con
 static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *err)
 {
     int32_t path[EAGLE_ROWS];
+    d->base.n_caught_up = d->n_tapped - 1;
     TRY(compute_until(d, d->chunk, err));
     int32_t n = d->n_tapped, root = n - 1;
     pass_tap tap = last_layer(d, 1, &root);
@@ -249,6 +250,7 @@ static drey_status eagle_expand(drafter *base, token_tree *tree, const int32_t *
                                 drey_error *err)
 {
     eagle_drafter *d = self_of(base);
+    d->base.n_caught_up = 0;
     if (nodes[0] != 0)
         TRY(expand_below(d, tree, nodes, n, err));
     else if (knows_root(d)) /* it is alone in its step: all others are below it */
@@ -420,7 +422,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     return &d->base;
 }
 
-static const tree_yield usual[DRAFT_YIELDS] = USUAL_MODEL_YIELDS;
+static const tree_yield usual[DRAFT_YIELDS] = USUAL_EAGLE_YIELDS;
 
 const drafter_kind drafter_eagle = {
     .name = "eagle",
