@@ -10,6 +10,10 @@
  * What was guessed is computed again once it has been accepted, from the target's states. So
  * nothing stays of a tree whose root is left, and a step takes no part of a pass's waits.
  *
+ * A pass that stops early has no states after later layers: there the one of the layer where it
+ * stopped serves for them, as it does for the target's own head. The row is not computed again when
+ * the pass is completed later: its guesses are a little worse, and the text is the same.
+ *
  * Positions whose states never came (they were restored, not computed) are not in the cache: it
  * begins after them. Where a text was cut, a single one is missing, and the next one's states serve
  * for it: guesses lose little. */
@@ -428,7 +432,6 @@ const drafter_kind drafter_eagle = {
     .name = "eagle",
     .with = "the layer after it",
     .side = DRAFT_SIDE_MODEL,
-    .exit_conflict = "it guesses from the last layers, which a pass that ended early lacks",
     .usual = usual,
     .open = eagle_open,
     .load = eagle_load,
