@@ -92,6 +92,8 @@ static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int3
 typedef struct computed_row {
     int32_t row, top[HEARD], n_top;
     const float *hidden;
+    const pass_group *group; /* whose row it is, */
+    int32_t place;           /* this one */
 } computed_row;
 
 /* The drafter's guesses after timeline[0..row + 1), then the tokens of the text and of the
@@ -115,6 +117,7 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, const compute
         d->class->take_target_top(d, tree, 0, done->top, done->n_top);
     if (d->class->take_hidden)
         d->class->take_hidden(d, row, done->hidden);
+    probe_take_taps(g->session, done->group, done->place, row, t->ids[row + 1]);
     tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
     d->class->reroot(d, tree, NULL, 0, t->ids[row + 1], moved);
     tree_reroot(tree, t->ids[row + 1], moved);
@@ -128,11 +131,12 @@ static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from
     int64_t ld = pass_logits_stride(target);
     computed_row done[EXIT_LOOK_ROWS];
     pass_group group = chunk_of(g->session, t, from, n, HEAD_ALL);
+    probe_offer_taps(g->session, &group);
     TRY(check_go_on(g, err));
     TRY(pass_run(target, &group, 1, err));
     for (int32_t i = 0; i < n; i++) {
         computed_row *r = &done[i];
-        r->row = from + i;
+        *r = (computed_row){.row = from + i, .group = &group, .place = i};
         r->hidden = group.hidden + i * pass_hidden_stride(target);
         r->n_top = sampler_top(probe_sampler(g->session), group.logits + i * ld, r->top, HEARD);
         g->samples->position[t->at + r->row - t->first].final = r->n_top > 0 ? r->top[0] : 0;
@@ -234,12 +238,29 @@ static drey_status each_chunk(exit_gatherer *g, const written *t, chunk_fn *fn, 
     return DREY_OK;
 }
 
+/* The rows before t->first, for a drafter that reads states of all of them. */
+static drey_status read_tapped(exit_gatherer *g, const written *t, drey_error *err)
+{
+    for (int32_t from = 0, n; from < t->first; from += n) {
+        n = min_i32(EXIT_LOOK_ROWS, t->first - from);
+        pass_group group = chunk_of(g->session, t, from, n, HEAD_NONE);
+        probe_offer_taps(g->session, &group);
+        TRY(pass_run(probe_target(g->session), &group, 1, err));
+        kv_commit(probe_target(g->session)->kv, NULL, n);
+        for (int32_t i = 0; i < n; i++)
+            probe_take_taps(g->session, &group, i, from + i, t->ids[from + i + 1]);
+    }
+    return DREY_OK;
+}
+
 /* The rows before t->first. */
 static drey_status read_prompt(exit_gatherer *g, const written *t, drey_error *err)
 {
     runner *target = probe_target(g->session);
     drafter *d = probe_drafter(g->session);
     bool shown = d && d->class->take_hidden && t->first > 0;
+    if (d && d->class->take_taps)
+        return read_tapped(g, t, err);
     TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk,
                     shown ? HEAD_LAST : HEAD_NONE, NULL, NULL, err));
     if (shown) /* the state of the one row with logits */

@@ -77,6 +77,7 @@ typedef struct way {
     bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
     double promised; /* tokens per second; 0: it is not possible */
+    bool streams;    /* its passes read */
 } way;
 
 typedef struct ways {
@@ -109,15 +110,13 @@ static bool has_file(const drey_model *target, const char *ending)
     return draft_file_path(path, target, ending) && access(path, F_OK) == 0;
 }
 
-/* A policy that was named and that drafts needs a draft. */
 static void list_ways(ways *all, const drey_engine_options *o)
 {
     drey_drafter_info info;
     for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
         bool there = !info.file_ending || (has_file(o->target, info.file_ending) &&
                                            (info.exits || o->exit == DREY_EXIT_OFF));
-        bool wanted = (drey_drafter)i != DREY_DRAFTER_NONE || !policy_class_of(o->policy);
-        if (!info.takes_model && there && wanted && all->n < MOST_WAYS - MOST_OPENED)
+        if (!info.takes_model && there && all->n < MOST_WAYS - MOST_OPENED)
             add_way(all, (drey_drafter)i);
     }
     add_siblings(all, o->target);
@@ -171,19 +170,31 @@ static void look_up_profiles(ways *all, const drey_engine_options *options, cons
     same_passes(all);
 }
 
+typedef struct prospect {
+    drey_planner *planner;
+    const drey_engine_options *options;
+    drey_speeds *speeds; /* NULL: not known */
+    bool measures;       /* those that are 0 */
+} prospect;
+
+static drey_status plan_way(const prospect *p, const way *w, drey_plan *plan, drey_error *err)
+{
+    drey_engine_options with = options_with(p->options, w);
+    if (w->drafter == DREY_DRAFTER_NONE)
+        with.policy = DREY_POLICY_NONE;
+    TRY(planner_take_draft(p->planner, &with, err));
+    if (p->measures)
+        TRY(drey_planner_measure(p->planner, 0, p->speeds, err));
+    return drey_planner_make(p->planner, 0, p->speeds, plan, err);
+}
+
 /* What the plan promises. A drafter's file that is not good gives a warning. */
-static void promise(drey_planner *planner, const drey_engine_options *options, way *w,
-                    drey_draft_choice *choice)
+static void promise(const prospect *p, way *w, drey_draft_choice *choice)
 {
     drey_plan plan = {0};
     drey_error err = {0};
     drey_drafter_info info;
-    drey_engine_options with = options_with(options, w);
-    if (w->drafter == DREY_DRAFTER_NONE)
-        with.policy = DREY_POLICY_NONE;
-    drey_status status = planner_take_draft(planner, &with, &err);
-    if (status == DREY_OK)
-        status = drey_planner_make(planner, 0, NULL, &plan, &err);
+    drey_status status = plan_way(p, w, &plan, &err);
     drey_drafter_describe(w->drafter, &info);
     if (info.file_ending && status != DREY_OK && status != DREY_ERR_MEMORY)
         snprintf(choice->warning, sizeof choice->warning, "%s", err.message);
@@ -192,6 +203,7 @@ static void promise(drey_planner *planner, const drey_engine_options *options, w
     bool fits = status == DREY_OK && (w->drafter == DREY_DRAFTER_NONE ||
                                       plan.smallest_budget_bytes <= plan.budget_bytes);
     w->promised = fits ? plan.expected_tokens_per_s : 0;
+    w->streams = plan.streamed_bytes_per_pass > 0;
 }
 
 /* ---- The choice ---- */
@@ -205,14 +217,27 @@ static double best_of(const ways *all, drey_drafter which)
     return best;
 }
 
+/* Speeds are in tokens/s where they are this machine's, else in times of `of`. */
+typedef struct unit_of_speed {
+    double of; /* 1: tokens/s; 0: there is nothing to compare with */
+    bool usual_disk;
+} unit_of_speed;
+
+static unit_of_speed unit_of(const prospect *p, const ways *all, const way *taken)
+{
+    double none = best_of(all, DREY_DRAFTER_NONE);
+    bool known = p->speeds || (taken->has_passes && !taken->streams);
+    return (unit_of_speed){known ? 1 : none, taken->streams};
+}
+
 /* Those that compute, then those that look up, then none. */
-static void add_others(char *out, size_t capacity, const ways *all, const way *taken)
+static void add_others(char *out, size_t capacity, const ways *all, const way *taken, double of)
 {
     drey_drafter_info info;
     size_t n = 0;
-    for (int turn = 0; turn < 3; turn++)
+    for (int turn = 0; turn < (of == 1 ? 3 : 2); turn++)
         for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
-            double promised = best_of(all, (drey_drafter)i);
+            double promised = best_of(all, (drey_drafter)i) / of;
             int own_turn = (drey_drafter)i == DREY_DRAFTER_NONE ? 2 : info.looks_up;
             if (own_turn == turn && promised > 0 && (drey_drafter)i != taken->drafter &&
                 n < capacity)
@@ -220,30 +245,47 @@ static void add_others(char *out, size_t capacity, const ways *all, const way *t
         }
 }
 
-/* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
-static void say_why(drey_draft_choice *choice, const ways *all, const way *taken)
+/* "by what was measured about 12 tokens/s, lookup 10, no draft 9.8" */
+static void say_speeds(char *out, size_t capacity, const prospect *p, const ways *all,
+                       const way *taken)
 {
-    const char *says = taken->measured ? "by what was measured it promises" : "it promises";
-    char others[160] = "";
-    add_others(others, sizeof others, all, taken);
+    const unit_of_speed in = unit_of(p, all, taken);
+    const char *says = taken->measured ? ": by what was measured about" : ": about";
+    char others[200] = "";
+    *out = '\0';
+    if (in.of <= 0)
+        return;
+    add_others(others, sizeof others, all, taken, in.of);
+    if (in.of == 1)
+        snprintf(out, capacity, "%s %.3g tokens/s%s", says, taken->promised, others);
+    else if (taken->drafter == DREY_DRAFTER_NONE)
+        snprintf(out, capacity, ": nothing is faster%s%s", *others ? ", times as fast are" : "",
+                 *others ? others + 1 : "");
+    else
+        snprintf(out, capacity, "%s %.3g times as fast as no draft%s%s", says,
+                 taken->promised / in.of, in.usual_disk ? ", on a usual disk" : "", others);
+}
+
+/* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
+static void say_why(drey_draft_choice *choice, const prospect *p, const ways *all, const way *taken)
+{
+    char speeds[280];
     if (taken->promised <= 0)
         return;
+    say_speeds(speeds, sizeof speeds, p, all, taken);
     if (taken->draft)
-        snprintf(choice->why, sizeof choice->why,
-                 "%.200s, which is next to the target: %s %.3g tokens/s%s",
-                 path_name(gguf_part_path(taken->draft->file, 0)), says, taken->promised, others);
+        snprintf(choice->why, sizeof choice->why, "%.200s, which is next to the target%s",
+                 path_name(gguf_part_path(taken->draft->file, 0)), speeds);
     else
-        snprintf(choice->why, sizeof choice->why, "%s%s: %s %.3g tokens/s%s",
-                 drey_drafter_name(taken->drafter),
+        snprintf(choice->why, sizeof choice->why, "%s%s%s", drey_drafter_name(taken->drafter),
                  best_of(all, DREY_DRAFTER_MODEL) > 0
                      ? ""
                      : ", because no model next to the target fits",
-                 says, taken->promised, others);
+                 speeds);
 }
 
-static void take(drey_draft_choice *choice, drey_engine_options *options, ways *all, way *taken)
+static void take(drey_draft_choice *choice, drey_engine_options *options, way *taken)
 {
-    say_why(choice, all, taken);
     choice->expected_tokens_per_s = taken->promised;
     choice->draft = taken->draft;
     taken->draft = NULL;
@@ -253,24 +295,28 @@ static void take(drey_draft_choice *choice, drey_engine_options *options, ways *
     options->profile = NULL;
 }
 
-static void choose(ways *all, drey_planner *planner, drey_engine_options *options,
-                   const char *folder, drey_draft_choice *choice)
+/* A policy that was named and that drafts needs a draft: no draft only serves to compare with. */
+static void choose(ways *all, const prospect *p, drey_engine_options *options, const char *folder,
+                   drey_draft_choice *choice)
 {
+    way *best = NULL;
     list_ways(all, options);
     look_up_profiles(all, options, folder);
-    way *best = &all->of[0];
     for (int i = 0; i < all->n; i++) {
-        promise(planner, options, &all->of[i], choice);
-        if (all->of[i].promised > best->promised)
-            best = &all->of[i];
+        way *w = &all->of[i];
+        promise(p, w, choice);
+        bool wanted = w->drafter != DREY_DRAFTER_NONE || !policy_class_of(options->policy);
+        if (wanted && (!best || w->promised > best->promised))
+            best = w;
     }
-    take(choice, options, all, best);
+    say_why(choice, p, all, best);
+    take(choice, options, best);
     for (int i = 0; i < all->n; i++)
         drey_model_close(&all->of[i].draft);
 }
 
-drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
-                              drey_draft_choice *choice, drey_error *err)
+static drey_status choose_by(drey_engine_options *options, drey_speeds *speeds, bool measure,
+                             const char *folder, drey_draft_choice *choice, drey_error *err)
 {
     drey_planner *planner;
     const drey_engine_options alone = engine_options_alone(options);
@@ -278,12 +324,26 @@ drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
     if (options->policy == DREY_POLICY_DRAFT)
         FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
     TRY(planner_open_target(&planner, &alone, err));
+    const drey_engine_options asked = *options;
+    const prospect p = {planner, &asked, speeds, measure};
     ways *all = calloc(1, sizeof *all);
     if (all)
-        choose(all, planner, options, folder, choice);
+        choose(all, &p, options, folder, choice);
     drey_planner_close(&planner);
     free(all);
     return all ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "not enough memory to choose a draft");
+}
+
+drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
+                              drey_draft_choice *choice, drey_error *err)
+{
+    return choose_by(options, NULL, false, folder, choice, err);
+}
+
+drey_status drey_choose_draft_at(drey_engine_options *options, drey_speeds *speeds, bool measure,
+                                 const char *folder, drey_draft_choice *choice, drey_error *err)
+{
+    return choose_by(options, speeds, measure, folder, choice, err);
 }
 
 void drey_draft_choice_close(drey_draft_choice *choice)

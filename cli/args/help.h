@@ -24,7 +24,7 @@ const cli_usage *usage_find(int argc, char *const *argv, int *n_words);
 const char *usage_kinds(const cli_usage *usage, const char *between, char out[80]);
 
 typedef struct help_text {
-    char text[4096];
+    char text[8192];
     size_t n;
     int32_t n_lines;
 } help_text;

@@ -71,7 +71,7 @@ typedef struct cli_drafting {
     uint64_t with;    /* or asked for */
     int32_t draft_tokens, tree_nodes;
     drey_fallback fallback;
-    float alpha; /* 0: as is usual */
+    float alpha, fallback_step, ahead, bld_fallback, bld_rollback; /* 0: as is usual */
     drey_exit exit;
     const char *exit_file; /* NULL: next to the model */
     float exit_threshold;  /* 0: the file's; train exit: what is usual */

@@ -36,9 +36,11 @@ typedef struct prospect {
     const char *why; /* the draft was taken; "" */
 } prospect;
 
-static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
+static drey_status look_ahead(const cli_settings *s, drey_speeds speeds, prospect *p,
+                              drey_error *err)
 {
-    drey_speeds speeds = {.disk_bytes_per_s = s->plan.disk_bytes_per_s};
+    speeds.disk_bytes_per_s =
+        s->plan.disk_bytes_per_s > 0 ? s->plan.disk_bytes_per_s : speeds.disk_bytes_per_s;
     if (!s->plan.no_measure)
         TRY(drey_planner_measure(p->planner, 0, &speeds, err));
     p->disk = s->plan.disk_bytes_per_s > 0  ? REPORT_STATED
@@ -191,7 +193,7 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
         return plan_ranks(s, m, &options, err);
     p->why = m->why;
     TRY(drey_planner_open(&p->planner, &options, err));
-    TRY(look_ahead(s, p, err));
+    TRY(look_ahead(s, m->speeds, p, err));
     return show(s, p, err);
 }
 

@@ -128,7 +128,11 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     *m = (models){.drafter = settings->drafting.drafter,
                   .prefixes = prefixes_of(settings),
                   .more = {.kv_folder = settings->common.kv_folder,
-                           .kv_memory_bytes = settings->common.kv_memory}};
+                           .kv_memory_bytes = settings->common.kv_memory,
+                           .fallback_step = settings->drafting.fallback_step,
+                           .ahead = settings->drafting.ahead,
+                           .bld_fallback = settings->drafting.bld_fallback,
+                           .bld_rollback = settings->drafting.bld_rollback}};
     char place[PATH_MAX];
     const char *folder = cache_folder(place);
     drey_error why;
@@ -280,6 +284,17 @@ drey_status models_divide(models *m, const cli_settings *settings, drey_error *e
     return text ? rank_layers_read(text, m->rank_layers, &m->more.n_rank_layers, err) : DREY_OK;
 }
 
+/* A plan is made at this machine's speeds, or at the stated one, and so is its choice. */
+static drey_status choose_draft(models *m, const cli_settings *s, drey_engine_options *o,
+                                const char *folder, drey_draft_choice *choice, drey_error *err)
+{
+    bool states = s->plan.disk_bytes_per_s > 0, measures = !s->plan.no_measure;
+    if (s->command != CLI_PLAN || s->plan.ranks || !(states || measures))
+        return drey_choose_draft(o, folder, choice, err);
+    m->speeds.disk_bytes_per_s = s->plan.disk_bytes_per_s;
+    return drey_choose_draft_at(o, &m->speeds, measures, folder, choice, err);
+}
+
 drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
                                 drey_error *err)
 {
@@ -289,7 +304,7 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
         return DREY_OK;
     drey_model_close(&m->draft);
     drey_engine_options o = models_engine_options(m, s, n_context);
-    TRY(drey_choose_draft(&o, cache_folder(folder), &choice, err));
+    TRY(choose_draft(m, s, &o, cache_folder(folder), &choice, err));
     if (choice.warning[0])
         complain("warning: %s", choice.warning);
     m->drafter = o.drafter;

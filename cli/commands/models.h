@@ -10,9 +10,10 @@ typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
-    const char *heads; /* borrowed from the settings; NULL: those next to the target */
-    char why[512];     /* why -d auto took that; "" where it had not to choose */
-    bool tuned;        /* by drey tune, for this machine: */
+    const char *heads;  /* borrowed from the settings; NULL: those next to the target */
+    char why[512];      /* why -d auto took that; "" where it had not to choose */
+    drey_speeds speeds; /* by which a plan chose it; 0: not measured for that */
+    bool tuned;         /* by drey tune, for this machine: */
     drey_tuning tuning;
     bool divided; /* between its units, by drey tune: */
     drey_units_report units;

@@ -240,9 +240,11 @@ void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_
         fprintf(out, ", computes a row for %s", format_seconds(compute, plan->compute_s));
     fputc('\n', out);
     if (plan->ceiling_tokens_per_s > 0)
-        fprintf(out, "  %sceiling without a draft %.3g tokens/s%s, %s each\n",
-                has_draft ? "" : style(out, STYLE_STRONG), plan->ceiling_tokens_per_s,
-                has_draft ? "" : style(out, STYLE_PLAIN), format_seconds(pass, plan->alone_pass_s));
+        fprintf(out, "  %sceiling without %s %.3g tokens/s%s, %s each\n",
+                has_draft ? "" : style(out, STYLE_STRONG),
+                has_draft ? "guesses, in what the draft leaves," : "a draft",
+                plan->ceiling_tokens_per_s, has_draft ? "" : style(out, STYLE_PLAIN),
+                format_seconds(pass, plan->alone_pass_s));
     if (has_draft && plan->passes_per_s > 0)
         speed_of_drafting(out, plan);
 }

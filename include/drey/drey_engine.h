@@ -266,7 +266,17 @@ typedef struct drey_more_options {
      * the memory and the disk that each rank has. */
     const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
     uint64_t n_rank_layers;
-    uint64_t reserved[12]; /* zero */
+    /* Numbers of drafting; 0: as is usual. */
+    float ahead; /* nodes that the text reaches less often are not drafted during a pass, within
+                    (0, 1]; 0: 0.1, or 0.001 where a policy follows its paper to the letter:
+                    "llmcad", and "edgellm" with DREY_FALLBACK_PRINTED */
+    float fallback_step; /* alpha's factor after guesses that were all right, within (0, 1]; 0:
+                            0.5 */
+    float bld_fallback;  /* "bld" drafts while its guesses have this confidence, within (0, 1]; 0:
+                            0.6 */
+    float bld_rollback;  /* the target accepts its tokens of a probability above exp(-rollback); 0:
+                            2 */
+    uint64_t reserved[10]; /* zero */
 } drey_more_options;
 
 typedef struct drey_engine_options {
@@ -313,7 +323,9 @@ typedef struct drey_engine_options {
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
     uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
     drey_fallback fallback;
-    float alpha;               /* the fallback's first threshold, within (0, 1); 0: 0.01 */
+    float alpha; /* the fallback's first threshold, within (0, 1); 0: 0.01. It grows to 0.015 at
+                    most, or to this value if that is higher; to 0.99 where a policy follows its
+                    paper to the letter, as with drey_more_options.ahead */
     const drey_routes *routes; /* of the target, copied; NULL: not known */
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */

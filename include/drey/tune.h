@@ -300,7 +300,8 @@ DREY_API drey_status drey_units_store(const drey_engine_options *options, const 
 typedef struct drey_draft_choice {
     drey_model *draft;            /* that options.draft is; owned; NULL: another drafter, or none */
     double expected_tokens_per_s; /* 0: no plan can be made; drey_engine_open says why */
-    char why[512];                /* "lookup: it promises 12 tokens/s, no draft 9.8"; may be "" */
+    char why[512]; /* "lookup: about 12 tokens/s, no draft 9.8"; where speeds are not known
+                      "lookup: about 1.2 times as fast as no draft"; may be "" */
     char warning[500];            /* why a drafter's file cannot be used; "" */
     uint64_t reserved[4];         /* zero */
 } drey_draft_choice;
@@ -312,6 +313,12 @@ typedef struct drey_draft_choice {
  * it. */
 DREY_API drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
                                        drey_draft_choice *choice, drey_error *err);
+/* The same by the speeds of this machine, so that what is expected is what a plan at these speeds
+ * has. measure: what is 0 in *speeds and the plans need is measured first, as by
+ * drey_planner_measure, and left there. */
+DREY_API drey_status drey_choose_draft_at(drey_engine_options *options, drey_speeds *speeds,
+                                          bool measure, const char *folder,
+                                          drey_draft_choice *choice, drey_error *err);
 /* Closes the draft, once no engine borrows it. */
 DREY_API void drey_draft_choice_close(drey_draft_choice *choice);
 

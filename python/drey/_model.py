@@ -22,6 +22,8 @@ class Model:
                 memory of the time when it opens included
     context     most tokens of prompt and text; threads: 0 for one per core
     sessions    how many may be open at the same time
+    ahead, alpha, fallback_step, bld_fallback, bld_rollback
+                numbers of drafting, as the options of `drey run`; 0 or left out: as is usual
 
     Any thread may use it. After close(), and in a process that was forked from this one, every call
     is a UsageError; what was read before stays (why, statistics).
@@ -29,11 +31,12 @@ class Model:
 
     def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
                  context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
-                 kv: str = "f16", cpu: Optional[str] = None) -> None:
+                 kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
+                 **drafting: float) -> None:
         self._usual: Optional[Writer] = None
         self._making_usual = threading.RLock()
         self._engine = Engine(target, draft=draft, memory=memory, context=context, threads=threads,
-                              sessions=sessions, policy=policy, kv=kv, cpu=cpu)
+                              sessions=sessions, policy=policy, kv=kv, cpu=cpu, fallback=fallback, **drafting)
 
     @property
     def plan(self) -> Plan:

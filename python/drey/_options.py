@@ -1,6 +1,6 @@
 """Options of an engine, from what Python programs give."""
 import os
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from ._arguments import numbers, path, terminated
 from ._errors import UsageError, check, new_error
@@ -39,14 +39,17 @@ class Opened:
 
     def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
                  context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
-                 kv: str = "f16", cpu: Optional[str] = None) -> None:
+                 kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
+                 **drafting: float) -> None:
         self._target = ffi.new("drey_model **")
         self._draft = ffi.new("drey_model **")
         self._choice = ffi.new("drey_draft_choice *")
         self._tier = ffi.new("char[]", terminated(cpu, "cpu")) if cpu else ffi.NULL
         self.options = ffi.new("drey_engine_options *")
+        self._more = ffi.new("drey_more_options *")
         lib.drey_engine_options_init(self.options)
         try:
+            self._take_drafting(fallback, drafting)
             self._open(target, draft, context, threads, sessions, memory, policy, kv)
         except BaseException:
             self.close()
@@ -68,6 +71,18 @@ class Opened:
             check(lib.drey_choose_draft(o, _cache_folder(), self._choice, err), err)
         elif draft is not None:
             self._take_draft(draft)
+
+    def _take_drafting(self, fallback: str, drafting: Dict[str, float]) -> None:
+        """The numbers of policies; 0: as is usual."""
+        self.options.fallback = self._named("fallback", fallback)
+        self.options.more = self._more
+        for name, value in drafting.items():
+            if name not in ("alpha", "fallback_step", "ahead", "bld_fallback", "bld_rollback"):
+                raise TypeError("there is no option %r" % name)
+            try:
+                setattr(self.options if name == "alpha" else self._more, name, value)
+            except TypeError:
+                raise UsageError("%s is a number, not %.60r" % (name, value)) from None
 
     def _context(self, context: int) -> int:
         info = ffi.new("drey_model_info *")

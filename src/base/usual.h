@@ -20,13 +20,14 @@
 #define USUAL_STEP_SMALL_BYTES        0.3e9
 #define USUAL_STEP_BEYOND_BYTES_PER_S 55e9
 /* The time of a pass over n rows, in passes over one row: nearly flat up to a tile of 8 rows, then
- * proportional to the rows. Two threads of AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 for 2, 4, 8,
- * 16 and 64 rows: with fewer threads than this each row costs more in proportion. (tuned,
- * learnt) */
+ * proportional to the rows. With fewer threads than this each row costs more in proportion: two
+ * threads of AVX-512 took 1.03, 1.22, 1.5, 2.6, 5.3 and 10 for 2, 4, 8, 16, 32 and 64 rows (the
+ * middle of nine measurements of two models on Zen 4 and 5), where this gives 1.08, 1.23, 1.53,
+ * 2.6, 4.4 and 8. (tuned, learnt) */
 #define USUAL_ROW_WITHIN_TILE 0.05
 #define USUAL_TILE_ROWS       8
 #define USUAL_ROW_BEYOND_TILE 0.075
-#define USUAL_ROW_THREADS     5.0
+#define USUAL_ROW_THREADS     3.0
 /* The time of one more node in a draft's step, in steps over one node. (tuned, learnt) */
 #define USUAL_STEP_NODE 0.04
 
@@ -61,6 +62,12 @@
 /* Heads are judged by texts like those they were trained on. On what users ask for, a fifth fewer
  * of their best guesses were right. (learnt) */
 #define USUAL_HEADS_BEST 0.8f
+/* The same for plans, which tell drafters from each other: what a file of heads says of its best
+ * guesses, at any depth, times this. Heads of a 1.5B that learnt from answers were right for 0.66
+ * of the held-out first tokens and for 0.29 to 0.56 of those of five sets of questions; with this
+ * factor the expected tokens per pass are within a twentieth of what MT-Bench and code had, for
+ * trees of 2 to 64 rows, and up to a quarter below GSM8K's. */
+#define USUAL_HEADS_ELSEWHERE 0.6
 /* Shares of right guesses of lookup, by the length of the match (the classes of
  * draft/lookup_drafter.c), times factors by the share of the matches that continue in this way; and
  * of recycled guesses, by rank, after a match of two tokens and of one. From texts of several
@@ -81,10 +88,15 @@
 #define USUAL_AGREEMENT 3
 
 /* Tokens per pass by nodes of the tree and steps of the draft, for plans of drafts that were never
- * tuned: between code and chat, a 0.5B for a 1.5B, and lookup. (tuned) */
+ * tuned: between code and chat, a 0.5B for a 1.5B, an EAGLE layer that learnt from as much text as
+ * drey trains with, and lookup. In memory `optimal` submits five nodes, of 2.5 steps, and writes 3.6
+ * (code) and 2.5 (chat) tokens with the 0.5B; where passes read, 36 and 46 nodes, of seven steps,
+ * and 7.2 and 8.1 (docs/lab/2026-11-papers.md, 2026-11-zen5.md). (tuned) */
 /* clang-format off */
-#define USUAL_MODEL_YIELDS {{1, 1.8, 1}, {3, 2.9, 3}, {7, 4.7, 5}, {15, 6.7, 9}, \
-    {31, 8.8, 14}, {63, 10.3, 22}}
+#define USUAL_MODEL_YIELDS {{1, 1.75, 1}, {3, 2.6, 2}, {6, 3.4, 3}, {15, 5.0, 5}, \
+    {31, 6.7, 7}, {63, 8.6, 10}}
+#define USUAL_EAGLE_YIELDS {{1, 1.34, 1}, {3, 1.55, 2}, {7, 1.7, 3}, {15, 1.87, 4}, \
+    {31, 2.04, 5}, {63, 2.16, 6}}
 #define USUAL_LOOKUP_YIELDS {{1, 1.15, 0}, {3, 1.25, 0}, {7, 1.35, 0}, {15, 1.45, 0}, \
     {31, 1.5, 0}, {63, 1.55, 0}}
 /* clang-format on */
@@ -98,6 +110,14 @@
  * `optimal` used one in 29, of those that were worth a tenth every second one
  * (docs/lab/2026-11-papers.md). */
 #define USUAL_LEAST_AHEAD 0.1f
+/* The papers name no such number: a policy that follows them to the letter drafts whatever the text
+ * may reach at all. */
+#define USUAL_LEAST_AHEAD_PAPERS 0.001f
+/* `bld`: below this confidence the draft hands over, and the target accepts a token whose
+ * probability is above exp(-2) = 0.14. Big Little Decoder (arXiv:2302.07863) tunes both per task;
+ * the other points of its curve are in docs/lab/2026-11-thresholds.md. */
+#define USUAL_BLD_FALLBACK 0.6f
+#define USUAL_BLD_ROLLBACK 2
 /* Provisional text that is less likely than this to stay would only flicker. Chosen by eye. */
 #define USUAL_LEAST_SHOWN 0.25f
 /* How many plain turns drafting may lose before it pauses: at first, after a pause, and at most,

@@ -10,6 +10,10 @@
  * What was guessed is computed again once it has been accepted, from the target's states. So
  * nothing stays of a tree whose root is left, and a step takes no part of a pass's waits.
  *
+ * A pass that stops early has no states after later layers: there the one of the layer where it
+ * stopped serves for them, as it does for the target's own head. The row is not computed again when
+ * the pass is completed later: its guesses are a little worse, and the text is the same.
+ *
  * Positions whose states never came (they were restored, not computed) are not in the cache: it
  * begins after them. Where a text was cut, a single one is missing, and the next one's states serve
  * for it: guesses lose little. */
@@ -194,6 +198,7 @@ static void give(eagle_drafter *d, token_tree *tree, int32_t i, int32_t row, con
 static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *err)
 {
     int32_t path[EAGLE_ROWS];
+    d->base.n_caught_up = d->n_tapped - 1;
     TRY(compute_until(d, d->chunk, err));
     int32_t n = d->n_tapped, root = n - 1;
     pass_tap tap = last_layer(d, 1, &root);
@@ -249,6 +254,7 @@ static drey_status eagle_expand(drafter *base, token_tree *tree, const int32_t *
                                 drey_error *err)
 {
     eagle_drafter *d = self_of(base);
+    d->base.n_caught_up = 0;
     if (nodes[0] != 0)
         TRY(expand_below(d, tree, nodes, n, err));
     else if (knows_root(d)) /* it is alone in its step: all others are below it */
@@ -420,13 +426,12 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     return &d->base;
 }
 
-static const tree_yield usual[DRAFT_YIELDS] = USUAL_MODEL_YIELDS;
+static const tree_yield usual[DRAFT_YIELDS] = USUAL_EAGLE_YIELDS;
 
 const drafter_kind drafter_eagle = {
     .name = "eagle",
     .with = "the layer after it",
     .side = DRAFT_SIDE_MODEL,
-    .exit_conflict = "it guesses from the last layers, which a pass that ended early lacks",
     .usual = usual,
     .open = eagle_open,
     .load = eagle_load,

@@ -195,6 +195,7 @@ static void take_nodes(model_drafter *d, const int32_t *nodes, int32_t n)
     for (int32_t i = 0; i < n; i++)
         d->nodes[i] = nodes[i];
     d->n_nodes = n;
+    d->base.n_caught_up = nodes[0] == 0 ? d->n_timeline - d->run->kv->n_committed - 1 : 0;
     d->computed[0] = 0; /* if the step is the root's */
     d->n_computed = 1;
     d->n_chain = 0;

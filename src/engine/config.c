@@ -197,6 +197,29 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
     return o->more && o->more->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
+enum { MOST_ROLLBACK = 100 }; /* -log of the least probability of a float */
+
+static drey_status check_more_numbers(const drey_more_options *more, drey_error *err)
+{
+    if (!more)
+        return DREY_OK;
+    const struct {
+        float value;
+        const char *what;
+    } shares[] = {{more->ahead, "drafting ahead from"},
+                  {more->fallback_step, "an alpha that changes by"},
+                  {more->bld_fallback, "a bld that hands over below"}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        if (!(shares[i].value >= 0 && shares[i].value <= 1))
+            FAIL(err, DREY_ERR_USAGE, "%s %g is not possible (above 0, at most 1)", shares[i].what,
+                 (double)shares[i].value);
+    if (!(more->bld_rollback >= 0 && more->bld_rollback <= MOST_ROLLBACK))
+        FAIL(err, DREY_ERR_USAGE,
+             "a bld that takes tokens back from %g on is not possible (above 0, at most %d)",
+             (double)more->bld_rollback, MOST_ROLLBACK);
+    return DREY_OK;
+}
+
 static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
 {
     const struct {
@@ -219,6 +242,7 @@ static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
     if (!(o->alpha >= 0 && o->alpha < 1))
         FAIL(err, DREY_ERR_USAGE, "a first alpha of %g is not possible (above 0, below 1)",
              (double)o->alpha);
+    TRY(check_more_numbers(o->more, err));
     return stream_check_read_bytes(o->read_bytes, err);
 }
 
@@ -352,6 +376,18 @@ static config_lookup lookup_of(const engine_config *c, const choice *chosen)
     return exits_of_trees ? LOOKUP_PEEKS : LOOKUP_OFF;
 }
 
+static policy_numbers numbers_of(const drey_engine_options *o)
+{
+    policy_numbers n = {.fallback = o->fallback, .alpha = o->alpha};
+    if (o->more) {
+        n.fallback_step = o->more->fallback_step;
+        n.ahead = o->more->ahead;
+        n.bld_fallback = o->more->bld_fallback;
+        n.bld_rollback = o->more->bld_rollback;
+    }
+    return n;
+}
+
 static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
 {
     drey_engine_options o = *chosen->o;
@@ -362,7 +398,7 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->draft = c->drafter ? o.draft : NULL;
     c->without = o.without;
     c->lookup = lookup_of(c, chosen);
-    c->fallback = (fallback_rule){o.fallback, o.alpha};
+    c->numbers = numbers_of(&o);
     c->drafted.nodes = policy_size(&o);
     c->drafted.steps = policy_steps(&o);
     const drey_model *writer = chosen->policy == DREY_POLICY_DRAFT ? o.draft : c->draft;

@@ -116,7 +116,7 @@ typedef struct engine_config {
     drey_policy policy_id;
     config_lookup lookup;
     uint64_t without; /* DREY_WITHOUT of parts */
-    fallback_rule fallback;
+    policy_numbers numbers;
     int32_t n_context, n_threads, n_sessions;
     struct {
         int32_t nodes; /* most drafted nodes of a turn, */

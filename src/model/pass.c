@@ -579,6 +579,7 @@ drey_status pass_stop(model_pass *p, drey_error *err)
     if (status != DREY_OK)
         return status;
     p->stage = STOPPED;
+    pass_take_left_taps(p);
     pass_put_back(p);
     for (int32_t g = 0; g < p->n_groups; g++)
         p->groups[g].kv->n_pending += p->groups[g].n;

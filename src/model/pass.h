@@ -45,7 +45,8 @@ typedef struct pass_tap {
     const int32_t *rows; /* [n], of the group: borrowed until the pass is over. NULL: the first n */
     int32_t n;
     /* Set when the layer is complete: [n][pass_hidden_stride], in the workspace until its next
-     * pass. NULL: the pass was stopped before that layer, or the group was dropped. */
+     * pass. Of a pass that was stopped before that layer: after the layer where it stopped. NULL:
+     * the group was dropped. */
     const float *out;
 } pass_tap;
 

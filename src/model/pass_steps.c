@@ -367,12 +367,24 @@ static void take_tap(model_pass *p, const pass_group *group, pass_tap *tap)
     }
 }
 
-void pass_take_taps(model_pass *p)
+static void take_taps(model_pass *p, int32_t first, int32_t last)
 {
     for (int32_t g = 0; g < p->n_groups && p->n_tap_rows > 0; g++)
-        for (int32_t t = 0; t < p->groups[g].n_taps; t++)
-            if (p->groups[g].taps[t].layer == p->layer)
-                take_tap(p, &p->groups[g], &p->groups[g].taps[t]);
+        for (int32_t t = 0; t < p->groups[g].n_taps; t++) {
+            pass_tap *tap = &p->groups[g].taps[t];
+            if (tap->layer >= first && tap->layer <= last)
+                take_tap(p, &p->groups[g], tap);
+        }
+}
+
+void pass_take_taps(model_pass *p)
+{
+    take_taps(p, p->layer, p->layer);
+}
+
+void pass_take_left_taps(model_pass *p)
+{
+    take_taps(p, p->layer + 1, p->r->layout->shape.n_layers);
 }
 
 /* ---- The head ---- */

@@ -36,6 +36,8 @@ void pass_away_next(model_pass *p);
 drey_status pass_embed(model_pass *p, drey_error *err);
 /* Copies out the rows of taps at the layers that are complete. */
 void pass_take_taps(model_pass *p);
+/* The pass stops here: fills the taps of later layers with what its rows are now. */
+void pass_take_left_taps(model_pass *p);
 /* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
  * they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);

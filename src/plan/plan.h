@@ -203,6 +203,9 @@ typedef double expect_turn_fn(const void *user, int32_t n_nodes, int32_t n_steps
 double expect_best(const plan_inputs *in, expect_turn_fn *turn_s, const void *user);
 /* The same on a usual machine and disk, before anything is measured. */
 double plan_expect(const plan_inputs *in, const plan_result *r);
+/* The factor of what further rows add to a pass: rows add computing, which all threads share, while
+ * one or two threads fill the memory bus. Three and more threads are as usual: 1. */
+double plan_row_price(int32_t n_threads);
 
 /* Seconds of a pass over n rows, at the speeds of plan_predict; 0: not known. (plan_predict.c) */
 double plan_rows_s(const plan_inputs *in, const plan_result *r, int32_t n_rows);

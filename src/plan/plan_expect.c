@@ -29,6 +29,18 @@ static void add(tree_yields *y, const plan_inputs *in, const static_tree *shape,
     y->of[y->n++] = (tree_yield){shape->n - 1, tokens, steps};
 }
 
+/* What a file of heads says is of texts like those that it learnt from. */
+static bool heads_shares(rank_shares *shares, const plan_inputs *in)
+{
+    const drey_profile *profile = in->draft.profile;
+    if (!static_shares(shares, in->draft.trees, STATIC_RANKS))
+        return false;
+    bool measured = profile && profile->trees == in->draft.trees;
+    for (int32_t d = 0; d < shares->n_depths && !measured; d++)
+        shares->share[d][0] *= (float)USUAL_HEADS_ELSEWHERE;
+    return true;
+}
+
 /* By tune's own count of tokens; else by the heads' shares. */
 static tree_yields known_yields(const plan_inputs *in)
 {
@@ -38,7 +50,7 @@ static tree_yields known_yields(const plan_inputs *in)
     for (int32_t i = 0; i < in->draft.trees->n_trees; i++)
         if (static_tree_take(&shape, &in->draft.trees->tree[i]))
             add(&y, in, &shape, in->draft.trees->tree[i].measured_tokens);
-    bool grown = y.n == 0 && static_shares(&shares, in->draft.trees, STATIC_RANKS);
+    bool grown = y.n == 0 && heads_shares(&shares, in);
     for (int32_t width = 2; grown && width <= STATIC_WIDEST; width *= 2) {
         shape = static_tree_grow(&shares, width);
         add(&y, in, &shape, static_tree_expected(&shape, &shares));
@@ -87,12 +99,14 @@ static double usual_turn(const void *user, int32_t n_nodes, int32_t n_steps)
     return cost_turn(cost, n_nodes, draft_s);
 }
 
-/* Rows add computing to a pass, which all threads share, while one or two threads fill the memory
- * bus: two threads with AVX-512 took 1.08, 1.28, 1.84, 3.5 and 12.7 passes over one row for 2, 4,
- * 8, 16 and 64 rows. Five and more threads are as usual. */
+double plan_row_price(int32_t n_threads)
+{
+    return n_threads > 0 ? max_f64(USUAL_ROW_THREADS / n_threads, 1) : 1;
+}
+
 static void share_rows(turn_cost *c, int32_t n_threads)
 {
-    double dearer = n_threads > 0 ? max_f64(USUAL_ROW_THREADS / n_threads, 1) : 1;
+    double dearer = plan_row_price(n_threads);
     for (int32_t n = 1; n <= DREY_PROFILE_ROWS; n++)
         c->shape[n - 1] = 1 + (c->shape[n - 1] - 1) * dearer;
 }

@@ -3,10 +3,11 @@
  *   pass = max(read, compute) + drafting beyond what the ring reads meanwhile
  *
  * read: streamed bytes at the disk's speed. compute, in memory: matrices and keys and values once
- * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer. The
- * In a mixture of experts both add up. The
+ * through the memory bus, or their multiply-adds at the kernel's speed, whichever takes longer;
+ * each other row of a tile adds a usual part to the first. In a mixture of experts both add up. The
  * draft's steps read the draft once each; lookup takes no time that matters. Passes and steps that
  * were measured count as measured. */
+#include "base/usual.h"
 #include "common/num.h"
 #include "plan/plan.h"
 
@@ -30,12 +31,13 @@ static pass_work work_of(const plan_model *model, uint64_t cache_bytes)
     return work;
 }
 
-static double seconds(pass_work work, int32_t n_rows, const drey_speeds *s)
+/* row_share: what each other row of a tile adds to what is moved. */
+static double seconds(pass_work work, int32_t n_rows, double row_share, const drey_speeds *s)
 {
     double ops_per_s = n_rows > 1 ? s->tree_ops_per_s : s->one_ops_per_s;
     double moved = s->memory_bytes_per_s > 0 ? work.bytes / s->memory_bytes_per_s : 0;
     double computed = ops_per_s > 0 ? 2 * n_rows * work.numbers / ops_per_s : 0;
-    return max_f64(moved, computed);
+    return max_f64(moved * (1 + row_share * (min_i32(n_rows, USUAL_TILE_ROWS) - 1)), computed);
 }
 
 /* Of a pass that computes for so long if it goes to its end, if passes may be stopped. */
@@ -65,14 +67,15 @@ static double pass_seconds(const turn_work *w, int32_t n_rows)
     const drey_profile *p = w->in->draft.profile;
     int32_t rows = min_i32(n_rows, DREY_PROFILE_ROWS);
     double known = p ? p->pass_s[rows - 1] * n_rows / rows : 0;
-    return known > 0 ? known : seconds(w->target, n_rows, &w->r->report.speeds);
+    const double row = USUAL_ROW_WITHIN_TILE * plan_row_price(w->in->n_threads);
+    return known > 0 ? known : seconds(w->target, n_rows, row, &w->r->report.speeds);
 }
 
 static double step_seconds(const turn_work *w, int32_t n_nodes)
 {
     const drey_profile *p = w->in->draft.profile;
     double known = p ? p->step_s[min_i32(n_nodes, DREY_PROFILE_NODES) - 1] : 0;
-    return known > 0 ? known : seconds(w->step, n_nodes, &w->r->report.speeds);
+    return known > 0 ? known : seconds(w->step, n_nodes, USUAL_STEP_NODE, &w->r->report.speeds);
 }
 
 static double own_pass_over(const turn_work *w, int32_t n_rows)

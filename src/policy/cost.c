@@ -138,6 +138,11 @@ void cost_saw_step(turn_cost *c, int32_t n, double seconds)
     c->step_measured = true;
 }
 
+void cost_saw_catching_up(turn_cost *c, double seconds)
+{
+    c->draft_s += seconds;
+}
+
 /* Of the latest number of rows in a range that was measured. */
 static double seen_s(const turn_cost *c, int32_t range)
 {

@@ -60,6 +60,8 @@ void cost_seed(turn_cost *c, const drey_profile *known);
  * measured at a bad moment would be avoided and never measured again. The first step also shows how
  * fast memory is, by which the assumed time of a pass changes. */
 void cost_saw_step(turn_cost *c, int32_t n, double seconds);
+/* Drafting took so much of the turn, and was no usual step. */
+void cost_saw_catching_up(turn_cost *c, double seconds);
 /* A pass over n_rows took wall_s, of which it had nothing to compute for wait_s. It ends the turn:
  * draft_s is the time of its steps. During turns without steps, the measured time of steps is
  * slowly forgotten in favour of the usual part of a pass, so that steps are tried again. */

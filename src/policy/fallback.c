@@ -17,17 +17,18 @@ static double above_0(float confidence)
     return confidence > FLT_MIN ? confidence : FLT_MIN;
 }
 
-float fallback_printed(float alpha, float confidence, int32_t n_all, int32_t n_correct)
+float fallback_printed(const fallback_state *f, float confidence, int32_t n_all, int32_t n_correct)
 {
-    double next = alpha * 0.5;
+    double next = (double)f->alpha * (double)f->step;
     if (n_correct < n_all)
-        next = alpha / pow_f64(above_0(confidence), (double)(n_all - n_correct) / n_all);
-    return bounded(next, fallback_most_printed);
+        next = f->alpha / pow_f64(above_0(confidence), (double)(n_all - n_correct) / n_all);
+    return bounded(next, f->most);
 }
 
-float fallback_mean(float alpha, float mean, int32_t n_all, int32_t n_correct)
+float fallback_mean(const fallback_state *f, float mean, int32_t n_all, int32_t n_correct)
 {
-    return bounded(n_correct < n_all ? alpha / above_0(mean) : alpha * 0.5, fallback_most);
+    double alpha = f->alpha;
+    return bounded(n_correct < n_all ? alpha / above_0(mean) : alpha * (double)f->step, f->most);
 }
 
 static bool is_submitted_leaf(const token_tree *tree, int32_t node)
@@ -63,8 +64,7 @@ static float mean_after_wrong(const token_tree *tree, const tree_node *leaf, int
     return (float)(mean / above_0(tree->nodes[at->parent].cumulative));
 }
 
-float fallback_learn(drey_fallback rule, float alpha, const token_tree *tree, const int32_t *path,
-                     int32_t n_path)
+void fallback_learn(fallback_state *f, const token_tree *tree, const int32_t *path, int32_t n_path)
 {
     const tree_node *matching = NULL;
     float tc = 0;
@@ -83,9 +83,9 @@ float fallback_learn(drey_fallback rule, float alpha, const token_tree *tree, co
             tc = leaf->cumulative;
     }
     if (!matching)
-        return alpha;
-    if (rule == DREY_FALLBACK_PRINTED)
-        return fallback_printed(alpha, tc, matching->depth, n_correct);
+        return;
     float mean = n_correct < matching->depth ? mean_after_wrong(tree, matching, n_correct) : 1;
-    return fallback_mean(alpha, mean, matching->depth, n_correct);
+    f->alpha = f->rule == DREY_FALLBACK_PRINTED
+                   ? fallback_printed(f, tc, matching->depth, n_correct)
+                   : fallback_mean(f, mean, matching->depth, n_correct);
 }

@@ -1,5 +1,6 @@
 /* The table of policies, and the loop that they share: see policy.h. */
 #include "policy/policy.h"
+#include "base/usual.h"
 
 #include <assert.h>
 #include <string.h>
@@ -90,14 +91,32 @@ draft_policy *policy_init(void *memory, const policy_class *class, int32_t size,
         (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED), .without = without};
     if (class->init)
         class->init(p);
+    policy_set_numbers(p, &(policy_numbers){.alpha = 0});
     return p;
 }
 
-void policy_set_fallback(draft_policy *p, fallback_rule fallback)
+static float given_or(float given, float usual)
 {
-    if (p->alpha > 0 && fallback.alpha > 0)
-        p->alpha = fallback.alpha;
-    p->fallback = fallback.rule;
+    return given > 0 ? given : usual;
+}
+
+void policy_set_numbers(draft_policy *p, const policy_numbers *given)
+{
+    bool falls_back = p->fallback.alpha > 0;
+    bool literal = p->class->literal || (falls_back && given->fallback == DREY_FALLBACK_PRINTED);
+    fallback_state *f = &p->fallback;
+    f->rule = given->fallback;
+    f->step = given_or(given->fallback_step, fallback_step);
+    f->most = literal ? fallback_most_printed : fallback_most;
+    if (falls_back && given->alpha > 0) {
+        f->alpha = given->alpha;
+        if (f->alpha > f->most)
+            f->most = f->alpha;
+    }
+    p->ahead = given_or(given->ahead, literal ? USUAL_LEAST_AHEAD_PAPERS : USUAL_LEAST_AHEAD);
+    p->sure = given_or(given->bld_fallback, USUAL_BLD_FALLBACK);
+    if (p->class->rollback > 0)
+        p->rollback = given_or(given->bld_rollback, p->class->rollback);
 }
 
 void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence)

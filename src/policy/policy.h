@@ -15,6 +15,7 @@
 #pragma once
 
 #include "policy/cost.h"
+#include "policy/fallback.h"
 
 /* Value in drey_policy, name. */
 #define POLICIES(POLICY)                                                                           \
@@ -48,7 +49,8 @@ typedef struct policy_class {
     int32_t standard; /* its value if none is given; possible: 1 to TREE_MAX_DRAFTED */
     int32_t step;     /* about how many nodes one step adds to the tree; 0: 1 */
     size_t bytes;     /* of the policy's state, `draft_policy` first */
-    float rollback;   /* above 0: accept_path's, and the text is not the target's own */
+    float rollback;   /* above 0: accept_path's as is usual, and the text is not the target's own */
+    bool literal;     /* has its paper's numbers, also where others are faster */
     bool alone; /* submits only the root: guesses are for others, and may be made at any time */
     void (*init)(draft_policy *p); /* of the state after `draft_policy`; NULL: there is none */
     /* Begins with what is known of this pair of models. NULL: not used. */
@@ -83,8 +85,10 @@ typedef struct policy_class {
 struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
     int32_t size; /* most drafted nodes of a verification */
-    float alpha;  /* the fallback's current threshold; 0: there is none */
-    drey_fallback fallback;
+    fallback_state fallback;
+    float ahead;      /* nodes that the text reaches less often are not drafted during a pass */
+    float sure;       /* of bld: below this confidence the draft hands over, */
+    float rollback;   /* and accept_path's number; 0: the text is the target's own */
     uint64_t without; /* DREY_WITHOUT of parts that are left out */
     turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and only `size` decides */
     int64_t (*now_ns)(void); /* times steps for it; NULL: steps are not timed */
@@ -112,14 +116,16 @@ int32_t policy_steps(const drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 
-/* How a policy's fallback moves, and where it begins; 0: as is usual. */
-typedef struct fallback_rule {
-    drey_fallback rule;
-    float alpha;
-} fallback_rule;
+/* A policy's numbers, as in drey_engine_options and drey_more_options; 0: as is usual. */
+typedef struct policy_numbers {
+    drey_fallback fallback;
+    float alpha, fallback_step;
+    float ahead;
+    float bld_fallback, bld_rollback;
+} policy_numbers;
 
-/* Before the first turn. Not used by policies without a fallback. */
-void policy_set_fallback(draft_policy *p, fallback_rule fallback);
+/* Before the first turn. A policy takes those that it has. */
+void policy_set_numbers(draft_policy *p, const policy_numbers *numbers);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)
 {

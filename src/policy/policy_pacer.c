@@ -8,7 +8,6 @@
  * LLMCad (3.2, Eq. 1-2): it is the branch's share of all branches' cumulative confidence. The paper
  * prints the branch with the least f = M * C / sum(C) - T as the next one, which is the one that is
  * furthest ahead. Max-min fairness, which it means, takes the greatest. */
-#include "policy/fallback.h"
 #include "policy/policy.h"
 
 /* Other guesses than the best open a branch from here on: LLMCad's example (3.2). EdgeLLM gives no
@@ -17,7 +16,7 @@ static const float llmcad_branch = 0.30f, edgellm_branch = 0.10f;
 
 static void pacer_init(draft_policy *p)
 {
-    p->alpha = fallback_first;
+    p->fallback.alpha = fallback_first;
 }
 
 static bool is_branch(const tree_node *node, int32_t max_depth)
@@ -57,7 +56,7 @@ static int32_t pacer_next(draft_policy *p, const token_tree *tree, int32_t max_d
             tree_confidence = branch->cumulative;
     }
     nodes[0] = chosen;
-    return chosen >= 0 && tree_confidence >= p->alpha;
+    return chosen >= 0 && tree_confidence >= p->fallback.alpha;
 }
 
 static void pacer_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -71,12 +70,13 @@ static void pacer_observe(draft_policy *p, const token_tree *tree, const int32_t
 {
     (void)next;
     if (policy_has(p, DREY_PART_FALLBACK))
-        p->alpha = fallback_learn(p->fallback, p->alpha, tree, path, n_path);
+        fallback_learn(&p->fallback, tree, path, n_path);
 }
 
-#define PACER                                                                                      \
+#define PACER(to_the_letter)                                                                       \
     {                                                                                              \
-        .option = POLICY_TREE_NODES, .standard = 32, .bytes = sizeof(draft_policy),                \
-        .init = pacer_init, .next = pacer_next, .push = pacer_push, .observe = pacer_observe       \
+        .literal = (to_the_letter), .option = POLICY_TREE_NODES, .standard = 32,                   \
+        .bytes = sizeof(draft_policy), .init = pacer_init, .next = pacer_next, .push = pacer_push, \
+        .observe = pacer_observe                                                                   \
     }
-const policy_class policy_edgellm = PACER, policy_llmcad = PACER;
+const policy_class policy_edgellm = PACER(false), policy_llmcad = PACER(true);

@@ -1,11 +1,7 @@
 /* Chains of best candidates: of a fixed length (sp), as long as the draft is sure (bld: Big Little
  * Decoder, arXiv:2302.07863), or only a guess at what follows the root (single). */
 #include "policy/policy.h"
-
-/* Of bld: below it the draft hands over (EdgeLLM compares with about this value); and what the
- * target accepts, a probability of at least 0.14. */
-static const float fallback = 0.6f;
-#define ROLLBACK 2
+#include "base/usual.h"
 
 /* The chain's next node: the drafter's best guess, whatever else was drafted below the node. */
 static int32_t next_of_chain(const token_tree *tree, int32_t node)
@@ -69,26 +65,25 @@ const policy_class policy_sequence = {.option = POLICY_DRAFT_TOKENS,
 /* Up to where the draft was unsure: other chains may have continued from there. */
 static int32_t bld_next(draft_policy *p, const token_tree *tree, int32_t max_depth, int32_t *nodes)
 {
-    return go_on(p, tree, end_of_chain(tree, fallback), max_depth, nodes);
+    return go_on(p, tree, end_of_chain(tree, p->sure), max_depth, nodes);
 }
 
 static void bld_push(draft_policy *p, token_tree *tree, int32_t node)
 {
     const tree_node *end = &tree->nodes[node];
-    if (end->n_guesses && end->guess[0].confidence >= fallback)
+    if (end->n_guesses && end->guess[0].confidence >= p->sure)
         sequence_push(p, tree, node);
 }
 
 static void bld_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
-    (void)p;
-    submit_path(tree, end_of_chain(tree, fallback), most);
+    submit_path(tree, end_of_chain(tree, p->sure), most);
 }
 
 const policy_class policy_bld = {.option = POLICY_DRAFT_TOKENS,
                                  .standard = 32,
                                  .bytes = sizeof(draft_policy),
-                                 .rollback = ROLLBACK,
+                                 .rollback = USUAL_BLD_ROLLBACK,
                                  .next = bld_next,
                                  .push = bld_push,
                                  .submit = bld_submit};

@@ -60,6 +60,20 @@ static drey_status expand(const draft_step *parts, int32_t n, drey_error *err)
     return DREY_OK;
 }
 
+/* A step that also computes what was written since the draft's last one, which may be a prompt, says
+ * nothing about the price of a step. */
+static void saw_step(turn_cost *cost, const draft_step *parts, int32_t n, int32_t n_nodes,
+                     double seconds)
+{
+    int32_t n_caught_up = 0;
+    for (int32_t i = 0; i < n; i++)
+        n_caught_up += parts[i].drafter->n_caught_up;
+    if (n_caught_up > DRAFT_MAX_BATCH)
+        cost_saw_catching_up(cost, seconds);
+    else
+        cost_saw_step(cost, n_nodes, seconds);
+}
+
 static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error *err)
 {
     draft_step parts[DRAFT_MAX_BATCH];
@@ -70,7 +84,7 @@ static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error
         parts[i].drafter->n_steps++;
     TRY(expand(parts, n, err));
     if (p->cost && p->now_ns)
-        cost_saw_step(p->cost, s->n, (double)(p->now_ns() - start) * 1e-9);
+        saw_step(p->cost, parts, n, s->n, (double)(p->now_ns() - start) * 1e-9);
     for (int32_t i = 0; i < s->n; i++) {
         shared_tree *t = &c->trees[s->tree_of[i]];
         assert(t->tree->nodes[s->nodes[i]].expanded);

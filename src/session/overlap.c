@@ -7,8 +7,8 @@
 #include "session/turn.h"
 #include "os/clock.h"
 
-/* Drafting a node that the text reaches less often would delay the pass more than it helps. */
-static const float least_worth = USUAL_LEAST_AHEAD;
+/* Masks are made in time for places that the text reaches at least this often. */
+static const float least_bound = USUAL_LEAST_AHEAD;
 
 /* ---- A session ---- */
 
@@ -35,7 +35,7 @@ static drey_status start(drey_session *s, bool *done)
     const provisional_rules rules = {.max_depth = turn_depth_left(s),
                                      .batch = policy_batch(s->policy),
                                      .ranks = tree ? TREE_MAX_GUESSES : 1,
-                                     .least = least_worth,
+                                     .least = s->policy->ahead,
                                      .calibrate = policy_calibrate,
                                      .calibrate_user = s->policy,
                                      .is_end = is_end,
@@ -123,7 +123,7 @@ static bool prepare_mask(overlap_work *w)
         drey_session *s = w->bound[w->n_bound - 1];
         for (; w->next_node < s->tree.n_nodes; w->next_node++) {
             const tree_node *node = &s->tree.nodes[w->next_node];
-            bool likely = node->submitted && node->cumulative >= least_worth;
+            bool likely = node->submitted && node->cumulative >= least_bound;
             if (likely && sampler_prepare_at(&s->sampler, tree_place(&s->tree, w->next_node)))
                 return true;
         }

@@ -91,7 +91,7 @@ static void make_policy(drey_session *s, const policy_class *c)
     bool measures = sharing_measures(e);
     s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.drafted.nodes,
                             e->config.without);
-    policy_set_fallback(s->policy, e->config.fallback);
+    policy_set_numbers(s->policy, &e->config.numbers);
     if (e->source.has_trees && c->expect)
         c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.lookup == LOOKUP_BLENDS);
     bool timed = drafting_may_be_timed(e->config.exit);

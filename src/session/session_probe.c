@@ -2,6 +2,7 @@
 #include "session/session_probe.h"
 
 #include "session/session.h"
+#include "session/tapped.h"
 
 drey_engine *probe_engine(const drey_session *s)
 {
@@ -26,6 +27,17 @@ sampler *probe_sampler(drey_session *s)
 drafter *probe_drafter(const drey_session *s)
 {
     return s->drafter;
+}
+
+void probe_offer_taps(drey_session *s, pass_group *group)
+{
+    tapped_offer(s, group);
+}
+
+void probe_take_taps(drey_session *s, const pass_group *group, int32_t row, int32_t position,
+                     int32_t next)
+{
+    tapped_take(s, group, row, position, next);
 }
 
 drey_status probe_redraft(drey_session *s, drey_error *err)

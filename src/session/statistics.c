@@ -158,7 +158,7 @@ static void end_speculation(drey_session *s, const statistics_mark *end)
     c->draft_s = (double)(between + during) * 1e-9;
     c->hidden_share = during > 0 ? (double)during / (double)(between + during) : 0;
     c->draft_steps = s->drafter ? s->drafter->n_steps - s->text.marks.n_steps : 0;
-    c->alpha = s->policy ? (double)s->policy->alpha : 0;
+    c->alpha = s->policy ? (double)s->policy->fallback.alpha : 0;
     c->lossy = drey_policy_is_lossy(s->engine->config.policy_id);
     if (s->engine->config.policy_id == DREY_POLICY_DRAFT)
         c->differed = -1;

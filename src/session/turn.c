@@ -96,7 +96,7 @@ void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
 void turn_choose(drey_session *s, const pass_group *group)
 {
     const node_logits at = {group->logits, pass_logits_stride(&s->target), s->row_of};
-    float rollback = s->policy ? s->policy->class->rollback : 0;
+    float rollback = s->policy ? s->policy->rollback : 0;
     s->text.speculation.differed +=
         accept_path(&s->accepted, &s->tree, &at, &s->sampler, s->n_timeline - 1, rollback);
 }

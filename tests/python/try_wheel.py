@@ -41,6 +41,23 @@ def same_text():
             assert sampled == run("-n", "24", "--temp", "0.8", "--top-k", "40", "--seed", "5")
 
 
+def numbers():
+    """Of drafting: the text is the same, but what bld lets pass."""
+    expected = run("-n", "24")
+    for options in ({"policy": "edgellm", "alpha": 0.3, "fallback": "printed", "fallback_step": 0.2},
+                    {"policy": "llmcad", "ahead": 1.0}, {"policy": "bld", "bld_rollback": 0.001}):
+        with drey.Model(target, draft=draft, **options, **common) as model:
+            assert "".join(model.generate(PROMPT, max_tokens=24, ignore_eos=True)) == expected, options
+    for options, kind in (({"ahead": 2.0}, drey.UsageError), ({"fallback": "none"}, drey.UsageError),
+                          ({"draughts": 1.0}, TypeError)):
+        try:
+            drey.Model(target, draft=draft, **options, **common)
+        except kind as error:
+            assert str(error)
+        else:
+            raise AssertionError(options)
+
+
 def endings():
     text = run("-n", "24")
     stop = text[6:9]
@@ -150,6 +167,6 @@ def structures():
     assert drey.plan(target, draft=None, **common).target_bytes > 0
 
 
-for test in (structures, same_text, endings, sessions, asynchronous, forms, errors):
+for test in (structures, same_text, numbers, endings, sessions, asynchronous, forms, errors):
     test()
 assert threading.active_count() < 8

@@ -232,7 +232,7 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_POLICY] = POLICY_OPTIMAL;
     if (at[AXIS_WITHOUT] > N_PARTS)
         at[AXIS_LOOKUP] = 0;
-    if (who == DREY_DRAFTER_SELF || who == DREY_DRAFTER_EAGLE || at[AXIS_POLICY] == POLICY_STD)
+    if (who == DREY_DRAFTER_SELF || at[AXIS_POLICY] == POLICY_STD)
         at[AXIS_EXIT] = 0;
     if (who == DREY_DRAFTER_SELF)
         at[AXIS_SIDECAR] = 0; /* it has one with planes */

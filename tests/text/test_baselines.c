@@ -155,6 +155,36 @@ TEST(bld_counts_what_it_let_pass)
     assert_in_range(c.differed, differed, differed + 1);
 }
 
+static writing with_numbers(float bld_fallback, float bld_rollback)
+{
+    const drey_more_options more = {.bld_fallback = bld_fallback, .bld_rollback = bld_rollback};
+    drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
+    o.policy = DREY_POLICY_BLD;
+    o.more = &more;
+    writing w = {.n_ids = 0};
+    write_text(&w, &o, -1);
+    return w;
+}
+
+/* The strict end of its curve is the target's text; towards the other end it takes fewer passes and
+ * lets more pass. */
+TEST(bld_has_a_curve)
+{
+    static writing of_target, usual, strict, loose;
+    const drey_engine_options o = options_of(target, DREY_POLICY_NONE);
+    write_text(&of_target, &o, -1);
+    usual = with_numbers(0, 0);
+    strict = with_numbers(0.6f, 0.001f);
+    loose = with_numbers(0.01f, 20);
+    assert_true(same(&of_target, &strict) && !same(&of_target, &usual));
+    assert_int_equal(strict.speculation.differed, 0);
+    assert_true(loose.speculation.differed > usual.speculation.differed);
+    assert_true(loose.stats.n_passes < usual.stats.n_passes);
+    assert_true(usual.stats.n_passes < strict.stats.n_passes);
+    const writing given = with_numbers(0.6f, 2);
+    assert_true(same(&given, &usual));
+}
+
 /* ---- Reads and use in turns ---- */
 
 enum { PIECES = 40, PIECE = 8192 };

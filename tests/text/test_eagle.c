@@ -276,9 +276,6 @@ TEST(refused)
     o = options_of(target, layer);
     o.policy = DREY_POLICY_DRAFT;
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "cannot write alone");
-    o = options_of(target, layer);
-    o.exit = DREY_EXIT_EXACT;
-    must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "it guesses from the last layers");
     drey_model_close(&layer);
     drey_model_close(&target);
     temp_dir_remove();

@@ -8,6 +8,7 @@
 #include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
+#include "support/drafts/eagle_file.h"
 #include "support/faults/disk.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"
@@ -28,6 +29,7 @@ enum { N_TEXT = 24, N_PROMPT = 12, N_LAYERS = 6 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101, 32, 116, 104};
 static drey_model *shallow; /* the target's first layers: guesses what its head says after them */
+static drey_model *eagle;   /* after the target, whose middle and last layers it reads */
 
 /* ---- Made up predictors ---- */
 
@@ -62,6 +64,10 @@ static int open_models(void **state)
     t.noise = 0.01f;
     t.noise_seed = 3;
     draft = toy_open("draft.gguf", &t);
+    eagle_file e;
+    eagle_file_init_knowing(&e, &t, target->file, &target->shape);
+    eagle_file_write(temp_path("layer.gguf"), &e);
+    MUST(drey_model_open, &eagle, temp_path("layer.gguf"));
     heads_file h;
     heads_file_init(&h, target->file, &target->shape);
     h.spread = 0.002f;
@@ -72,6 +78,7 @@ static int open_models(void **state)
 static int close_models(void **state)
 {
     drey_model_close(&shallow);
+    drey_model_close(&eagle);
     return toys_close(state);
 }
 
@@ -94,6 +101,7 @@ static const guesser guessers[] = {
     {DREY_DRAFTER_MODEL, DREY_POLICY_SPECINFER}, {DREY_DRAFTER_MODEL, DREY_POLICY_LLMCAD},
     {DREY_DRAFTER_MODEL, DREY_POLICY_EDGELLM},   {DREY_DRAFTER_LOOKUP, DREY_POLICY_EDGELLM},
     {DREY_DRAFTER_MEDUSA, DREY_POLICY_SINGLE},   {DREY_DRAFTER_MEDUSA, DREY_POLICY_OPTIMAL},
+    {DREY_DRAFTER_EAGLE, DREY_POLICY_SINGLE},    {DREY_DRAFTER_EAGLE, DREY_POLICY_SPECINFER},
 };
 enum { N_GUESSERS = sizeof guessers / sizeof *guessers };
 
@@ -101,6 +109,8 @@ enum { N_GUESSERS = sizeof guessers / sizeof *guessers };
 static drey_engine_options with_exits(const guesser *g, drey_exit exit)
 {
     drey_engine_options o = toys_options(g->drafter, 96, 1);
+    if (g->drafter == DREY_DRAFTER_EAGLE)
+        o.draft = eagle;
     o.policy = g->policy;
     o.exit = exit;
     return o;
@@ -183,6 +193,8 @@ static const judged files[] = {
     {DREY_EXIT_FROM_TEXT, 2, 16, false, {DREY_DRAFTER_LOOKUP, DREY_POLICY_SINGLE}},
     {DREY_EXIT_FROM_TARGET, 4, 12, true, {DREY_DRAFTER_NONE, DREY_POLICY_NONE}},
     {DREY_EXIT_FROM_HEADS, 2, 16, true, {DREY_DRAFTER_MEDUSA, DREY_POLICY_SINGLE}},
+    {DREY_EXIT_FROM_DRAFT, 2, 16, true, {DREY_DRAFTER_EAGLE, DREY_POLICY_SINGLE}},
+    {DREY_EXIT_FROM_DRAFT, 2, 12, false, {DREY_DRAFTER_EAGLE, DREY_POLICY_OPTIMAL}},
 };
 
 static drey_engine_options with_file(const judged *j, const char *path, drey_exit exit)
@@ -194,14 +206,15 @@ static drey_engine_options with_file(const judged *j, const char *path, drey_exi
     for (int32_t layer = j->first; layer < N_LAYERS; layer++)
         p.offline[layer] = true;
     p.drafter_identity = 0;
+    const drey_model *guesses = j->by.drafter == DREY_DRAFTER_EAGLE ? eagle : shallow;
     if (j->source == DREY_EXIT_FROM_DRAFT)
-        MUST(model_identity, shallow->file, &p.drafter_identity);
+        MUST(model_identity, guesses->file, &p.drafter_identity);
     else
         p.drafter[0] = 0;
     MUST(exit_write, &p, path, target->file);
     exit_close(&p);
     drey_engine_options o = with_exits(&j->by, exit);
-    o.draft = o.draft ? shallow : NULL;
+    o.draft = o.draft ? guesses : NULL;
     o.exit_file = path;
     o.exit_threshold = 0.02f;
     return o;

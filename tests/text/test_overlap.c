@@ -87,6 +87,7 @@ typedef struct setting {
     uint64_t without;
     int32_t n_threads, n_sessions;
     drey_policy policy;
+    float ahead; /* 0: as is usual */
 } setting;
 
 /* The first calibrates, so that little is worth drafting ahead; the other finds much to do. */
@@ -103,6 +104,8 @@ static drey_engine *open_engine(const setting *s, trouble *t)
     o.n_sessions = s->n_sessions;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD; /* each read is delayed by itself */
+    const drey_more_options more = {.ahead = s->ahead};
+    o.more = &more;
     o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
     const engine_tuning tuning = {
         .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &t->disk};
@@ -192,7 +195,7 @@ TEST(sessions_in_turn)
     for (int round = 0; round < 20 * N_POLICIES && (round < N_POLICIES || kept == 0 || lost == 0);
          round++) {
         trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER * (round / N_POLICIES + 1)}};
-        const setting how = {0, 2, MOST_SESSIONS, policies[round % N_POLICIES]};
+        const setting how = {0, 2, MOST_SESSIONS, policies[round % N_POLICIES], 0};
         write_texts(&how, &slow, got);
         same_ids(got, want, MOST_SESSIONS);
         for (int i = 0; i < MOST_SESSIONS; i++) {
@@ -209,7 +212,7 @@ TEST(failing_reads)
     static writing want, got;
     plain(1, &want);
     for (int i = 0; i < N_POLICIES; i++) {
-        const setting how = {0, 1, 1, policies[i]};
+        const setting how = {0, 1, 1, policies[i], 0};
         trouble fails = {.disk = {.slow_of = 1, .slow_us = 300 * SLOWER, .fail_of = 499}};
         write_texts(&how, &fails, &got);
         same_ids(&got, &want, 1);
@@ -222,13 +225,41 @@ TEST(a_failing_draft)
 {
     static writing want, got;
     trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
-    const setting how = {0, 1, 1, DREY_POLICY_SPECINFER};
+    const setting how = {0, 1, 1, DREY_POLICY_SPECINFER, 0};
     plain(1, &want);
     fails_every = 7;
     write_texts(&how, &slow, &got);
     fails_every = 0;
     same_ids(&got, &want, 1);
     assert_true(slow.n_slices > 2 * 7 && slow.n_failed == 0);
+}
+
+/* What the text may hardly reach is drafted if asked for, and what is not certain is left if asked
+ * for. The papers' own policy asks for the first. */
+TEST(as_far_ahead_as_asked)
+{
+    static const struct {
+        drey_policy policy;
+        float ahead;
+        bool drafts;
+    } cases[] = {{DREY_POLICY_EDGELLM, 0.001f, true},
+                 {DREY_POLICY_LLMCAD, 0, true},
+                 {DREY_POLICY_LLMCAD, 1, false},
+                 {DREY_POLICY_SPECINFER, 1, false}};
+    static writing want, got;
+    plain(1, &want);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t ahead = 0;
+        for (int round = 1; round <= 20 && (round == 1 || (ahead == 0 && cases[i].drafts));
+             round++) {
+            trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER * round}};
+            const setting how = {0, 1, 1, cases[i].policy, cases[i].ahead};
+            write_texts(&how, &slow, &got);
+            same_ids(&got, &want, 1);
+            ahead += got.speculation.provisional_kept + got.speculation.provisional_lost;
+        }
+        assert_int_equal(ahead > 0, cases[i].drafts);
+    }
 }
 
 /* The draft reads the prompt while the target waits for weights to read it. */
@@ -239,7 +270,7 @@ TEST(the_prompt)
         trouble slow = {.disk = {.slow_of = 1, .slow_us = 600 * SLOWER}};
         static writing t;
         const setting how = {without ? DREY_WITHOUT(DREY_PART_PROVISIONAL) : 0, 1 + without, 1,
-                             DREY_POLICY_OPTIMAL};
+                             DREY_POLICY_OPTIMAL, 0};
         drey_engine *e = open_engine(&how, &slow);
         drey_session *s = open_session(e, &slow);
         int32_t ids[N_LONG];

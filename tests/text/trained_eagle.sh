@@ -3,7 +3,7 @@
 # layer and without, and that -d auto finds it.
 #   trained_eagle.sh DREY MAKE_TOY
 . "$(dirname "$0")/../cli/shell.sh"
-"$make_toy" "$tmp/m.gguf" 3
+"$make_toy" "$tmp/m.gguf" 5
 layer=$tmp/m.gguf.eagle.gguf
 
 write -d none
@@ -31,10 +31,18 @@ for draft in "$layer" lookup; do
 done
 ends 2 "$drey" run -m "$layer" -d none -p x
 has "$tmp/err" "is a layer after another model and cannot write alone"
-ends 2 "$drey" run -m "$tmp/m.gguf" -d "$layer" --exit exact -p x
-has "$tmp/err" "do not go together: it guesses from the last layers"
-ends 2 "$drey" train exit -m "$tmp/m.gguf" -d "$layer" -q
-has "$tmp/err" "cannot be trained with the drafter .eagle.: it guesses from the last layers"
+# SpecEE's own setting: the layer names the candidates of early exits, which read what left early.
+printf '{"prompt": "%s"}\n' "Reverse a list" "int main(void)" "Write a letter" >"$tmp/prompts"
+ends 0 "$drey" train exit -m "$tmp/m.gguf" -d "$layer" --prompts "$tmp/prompts" -t 2 -n 24 -q
+for policy in single optimal specinfer; do
+    ends 0 "$drey" run -m "$tmp/m.gguf" -d "$layer" --exit exact --exit-threshold 0.3 --policy $policy -t 2 -n 60 --ignore-eos \
+        -p "The quick brown" --raw-ids -q --stats "$tmp/stats"
+    [ $policy = single ] && mv "$tmp/out" "$tmp/single"
+    [ $policy = single ] || same "exits with $policy: another text" "$tmp/out" "$tmp/single"
+    holds "exits with $policy" "$tmp/stats" "exits['looks'] > 0"
+done
+ends 0 "$drey" run -m "$tmp/m.gguf" -d none -t 2 -n 60 --ignore-eos -p "The quick brown" --raw-ids -q
+same "exits: another text than the target's" "$tmp/single" "$tmp/out"
 ends 2 "$drey" train eagle -m "$tmp/m.gguf" -o "$tmp/m.gguf" -q
 has "$tmp/err" "m.gguf(, which is read| is there and is no layer)"
 exit $failed

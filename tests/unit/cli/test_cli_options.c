@@ -387,6 +387,19 @@ TEST(contradictions)
     refuses(CLI_BENCH_KERNELS, "--list --json x", "--list takes no --type");
 }
 
+TEST(numbers_of_drafting)
+{
+    cli_settings s;
+    accepts(&s, CLI_RUN, "-m t");
+    assert_true(s.drafting.ahead == 0 && s.drafting.fallback_step == 0);
+    accepts(&s, CLI_SERVE, "-m t --ahead 0.001 --alpha 0.3 --fallback-step .25");
+    assert_true(s.drafting.ahead == 0.001f && s.drafting.fallback_step == 0.25f);
+    accepts(&s, CLI_RUN, "-m t --policy bld --bld-fallback 0.3 --bld-rollback 5");
+    assert_true(s.drafting.bld_fallback == 0.3f && s.drafting.bld_rollback == 5);
+    refuses(CLI_RUN, "-m t --ahead 0", "--ahead");
+    refuses(CLI_RUN, "-m t --fallback-step 2", "--fallback-step");
+}
+
 /* What the library takes, and nothing else: the CLI, its help and the library have one bound. */
 TEST(bounds_are_the_librarys)
 {

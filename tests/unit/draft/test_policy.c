@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tree/calibration.h"
-#include "policy/fallback.h"
 #include "policy/policy.h"
 #include "policy/provisional.h"
 #include "support/policy_memory.h"
@@ -475,69 +474,182 @@ static void five_guesses(token_tree *t)
 enum { A = 1, B, AA, AAA, BB };
 static const int32_t a_to_aaa[] = {A, AA, AAA}, b_to_bb[] = {B, BB};
 
+static float printed(float alpha, float confidence, int32_t n_all, int32_t n_correct)
+{
+    const fallback_state f = {DREY_FALLBACK_PRINTED, alpha, fallback_most_printed, fallback_step};
+    return fallback_printed(&f, confidence, n_all, n_correct);
+}
+
+static float mean(float alpha, float of, int32_t n_all, int32_t n_correct)
+{
+    const fallback_state f = {DREY_FALLBACK_MEAN, alpha, fallback_most, fallback_step};
+    return fallback_mean(&f, of, n_all, n_correct);
+}
+
+static float learnt(drey_fallback rule, float alpha, const token_tree *tree, const int32_t *path,
+                    int32_t n_path)
+{
+    fallback_state f = {rule, alpha, fallback_most_printed, fallback_step};
+    fallback_learn(&f, tree, path, n_path);
+    return f.alpha;
+}
+
 /* EdgeLLM Eq. 3. */
 TEST(printed_fallback_by_hand)
 {
-    near(fallback_printed(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
-    near(fallback_printed(0.01f, 0.008f, 8, 8), 0.005);
-    near(fallback_printed(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
-    near(fallback_printed(1.5e-6f, 0.5f, 1, 1), 1e-6);
-    near(fallback_printed(0.01f, 0, 2, 1), 0.99);
+    near(printed(0.01f, 0.008f, 8, 6), 0.033437); /* 0.01 / 0.008^(2/8) */
+    near(printed(0.01f, 0.008f, 8, 8), 0.005);
+    near(printed(0.5f, 0.01f, 4, 0), 0.99); /* 50, which no confidence reaches */
+    near(printed(1.5e-6f, 0.5f, 1, 1), 1e-6);
+    near(printed(0.01f, 0, 2, 1), 0.99);
     token_tree t;
     five_guesses(&t);
     const drey_fallback rule = DREY_FALLBACK_PRINTED;
-    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
+    near(learnt(rule, 0.01f, &t, NULL, 0), 0.01); /* nothing was verified */
     tree_submit(&t, 5);
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.01305); /* / .45^(1/3) */
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.01703); /* / .45^(2/3) */
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 3), 0.005);   /* all of it */
-    near(fallback_learn(rule, 0.01f, &t, b_to_bb, 2), 0.005);    /* of the shorter branch */
-    near(fallback_learn(rule, 0.01f, &t, NULL, 0), 0.0222222);   /* / .45: both are wrong */
+    near(learnt(rule, 0.01f, &t, a_to_aaa, 2), 0.01305); /* / .45^(1/3) */
+    near(learnt(rule, 0.01f, &t, a_to_aaa, 1), 0.01703); /* / .45^(2/3) */
+    near(learnt(rule, 0.01f, &t, a_to_aaa, 3), 0.005);   /* all of it */
+    near(learnt(rule, 0.01f, &t, b_to_bb, 2), 0.005);    /* of the shorter branch */
+    near(learnt(rule, 0.01f, &t, NULL, 0), 0.0222222);   /* / .45: both are wrong */
     tree_submit(&t, 4); /* AAA is not verified: AA is a leaf, and Tc */
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 2), 0.005);
-    near(fallback_learn(rule, 0.01f, &t, a_to_aaa, 1), 0.0117851); /* / .72^(1/2) */
+    near(learnt(rule, 0.01f, &t, a_to_aaa, 2), 0.005);
+    near(learnt(rule, 0.01f, &t, a_to_aaa, 1), 0.0117851); /* / .72^(1/2) */
 }
 
 /* EdgeLLM's text. */
 TEST(mean_fallback_by_hand)
 {
-    near(fallback_mean(0.004f, 0.4f, 8, 6), 0.01);
-    near(fallback_mean(0.004f, 0.4f, 8, 8), 0.002);
-    near(fallback_mean(0.01f, 0.2f, 8, 0), 0.015); /* .05, where trees would be small for long */
-    near(fallback_mean(1.5e-6f, 0.5f, 1, 1), 1e-6);
-    near(fallback_mean(0.01f, 0, 2, 1), 0.015);
+    near(mean(0.004f, 0.4f, 8, 6), 0.01);
+    near(mean(0.004f, 0.4f, 8, 8), 0.002);
+    near(mean(0.01f, 0.2f, 8, 0), 0.015); /* .05, where trees would be small for long */
+    near(mean(1.5e-6f, 0.5f, 1, 1), 1e-6);
+    near(mean(0.01f, 0, 2, 1), 0.015);
     token_tree t;
     five_guesses(&t);
     const drey_fallback rule = DREY_FALLBACK_MEAN;
-    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.002); /* nothing was verified */
+    near(learnt(rule, 0.002f, &t, NULL, 0), 0.002); /* nothing was verified */
     tree_submit(&t, 5);
-    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 2), 0.004); /* AAA itself: .36 / .72 */
-    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 1), 0.005); /* AAA, seen from A: .36 / .9 */
-    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 3), 0.001);
-    near(fallback_learn(rule, 0.002f, &t, b_to_bb, 2), 0.001);
-    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.00444444); /* BB, of the surer leaf: .45 */
+    near(learnt(rule, 0.002f, &t, a_to_aaa, 2), 0.004); /* AAA itself: .36 / .72 */
+    near(learnt(rule, 0.002f, &t, a_to_aaa, 1), 0.005); /* AAA, seen from A: .36 / .9 */
+    near(learnt(rule, 0.002f, &t, a_to_aaa, 3), 0.001);
+    near(learnt(rule, 0.002f, &t, b_to_bb, 2), 0.001);
+    near(learnt(rule, 0.002f, &t, NULL, 0), 0.00444444); /* BB, of the surer leaf: .45 */
     tree_submit(&t, 4);
-    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 1), 0.0025); /* AA itself: .72 / .9 */
-    near(fallback_learn(rule, 0.002f, &t, NULL, 0), 0.00277778); /* AA, from the root: .72 */
+    near(learnt(rule, 0.002f, &t, a_to_aaa, 1), 0.0025); /* AA itself: .72 / .9 */
+    near(learnt(rule, 0.002f, &t, NULL, 0), 0.00277778); /* AA, from the root: .72 */
     int32_t last = AAA;
     for (int i = 0; i < 2; i++)
         last = tree_push(&t, last, 1, 0.5f); /* .18 and .09 */
     tree_submit(&t, 7);
-    near(fallback_learn(rule, 0.002f, &t, a_to_aaa, 2), 0.0106667); /* (.18 + .09) / 2 / .72 */
+    near(learnt(rule, 0.002f, &t, a_to_aaa, 2), 0.0106667); /* (.18 + .09) / 2 / .72 */
 }
 
 TEST(first_alpha_is_the_users)
 {
     draft_policy p;
     policy_init(&p, &policy_edgellm, 8, 0);
-    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_PRINTED, 0});
-    near(p.alpha, 0.01);
-    assert_int_equal(p.fallback, DREY_FALLBACK_PRINTED);
-    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_MEAN, 0.2f});
-    near(p.alpha, 0.2);
+    policy_set_numbers(&p, &(policy_numbers){.fallback = DREY_FALLBACK_PRINTED});
+    near(p.fallback.alpha, 0.01);
+    assert_int_equal(p.fallback.rule, DREY_FALLBACK_PRINTED);
+    policy_set_numbers(&p, &(policy_numbers){.alpha = 0.2f});
+    near(p.fallback.alpha, 0.2);
     policy_init(&p, &policy_sequence, 8, 0);
-    policy_set_fallback(&p, (fallback_rule){DREY_FALLBACK_MEAN, 0.2f});
-    assert_true(p.alpha == 0); /* it has no fallback */
+    policy_set_numbers(&p, &(policy_numbers){.alpha = 0.2f});
+    assert_true(p.fallback.alpha == 0); /* it has no fallback */
+}
+
+/* Alpha after each of several turns. A letter is a turn, of a guess of confidence 0.5: r for right,
+ * w for wrong. */
+TEST(alpha_over_several_turns)
+{
+    const drey_fallback formula = DREY_FALLBACK_PRINTED;
+    static const struct {
+        const policy_class *class;
+        policy_numbers numbers;
+        const char *turns;
+        double alpha[5];
+    } cases[] = {
+        {&policy_edgellm, {.alpha = 0}, "wwrw", {0.015, 0.015, 0.0075, 0.015}},
+        {&policy_edgellm, {.alpha = 0.3f}, "wrrww", {0.3, 0.15, 0.075, 0.15, 0.3}}, /* the user's */
+        {&policy_edgellm, {.alpha = 0.001f}, "wwww", {0.002, 0.004, 0.008, 0.015}},
+        {&policy_edgellm, {.alpha = 0.3f, .fallback_step = 0.1f}, "rrw", {0.03, 0.003, 0.006}},
+        {&policy_edgellm, {.fallback_step = 1}, "rrr", {0.01, 0.01, 0.01}},
+        {&policy_edgellm,
+         {.fallback = formula},
+         "wwwr",
+         {0.02, 0.04, 0.08, 0.04}}, /* the papers' bound */
+        {&policy_edgellm, {.fallback = formula, .alpha = 0.3f}, "wwwr", {0.6, 0.99, 0.99, 0.495}},
+        {&policy_llmcad, {.alpha = 0}, "wwwr", {0.02, 0.04, 0.08, 0.04}},
+        {&policy_llmcad, {.alpha = 0.3f}, "wwwr", {0.6, 0.99, 0.99, 0.495}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        draft_policy p;
+        policy_init(&p, cases[i].class, 8, 0);
+        policy_set_numbers(&p, &cases[i].numbers);
+        for (int turn = 0; cases[i].turns[turn]; turn++) {
+            token_tree t;
+            tree_reset(&t, 0);
+            const int32_t path[] = {tree_push(&t, 0, 1, 0.5f)};
+            draft_submit(&p, &t, 8);
+            draft_observe(&p, &t, path, cases[i].turns[turn] == 'r', 5);
+            near(p.fallback.alpha, cases[i].alpha[turn]);
+        }
+    }
+}
+
+/* The papers' numbers only where a policy follows them to the letter, and the user's always. */
+TEST(numbers_of_policies)
+{
+    const drey_fallback formula = DREY_FALLBACK_PRINTED;
+    static const struct {
+        const policy_class *class;
+        policy_numbers numbers;
+        double ahead, sure, rollback;
+    } cases[] = {
+        {&policy_optimal, {.alpha = 0}, 0.1, 0.6, 0},
+        {&policy_optimal, {.fallback = formula}, 0.1, 0.6, 0},
+        {&policy_optimal, {.ahead = 0.001f}, 0.001, 0.6, 0},
+        {&policy_edgellm, {.alpha = 0}, 0.1, 0.6, 0},
+        {&policy_edgellm, {.fallback = formula}, 0.001, 0.6, 0},
+        {&policy_edgellm, {.fallback = formula, .ahead = 0.2f}, 0.2, 0.6, 0},
+        {&policy_llmcad, {.alpha = 0}, 0.001, 0.6, 0},
+        {&policy_llmcad, {.ahead = 1}, 1, 0.6, 0},
+        {&policy_bld, {.alpha = 0}, 0.1, 0.6, 2},
+        {&policy_bld, {.bld_fallback = 0.3f, .bld_rollback = 5}, 0.1, 0.3, 5},
+        {&policy_sequence, {.bld_fallback = 0.3f, .bld_rollback = 5}, 0.1, 0.3, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        draft_policy *p = policy_init(&memory, cases[i].class, 8, 0);
+        policy_set_numbers(p, &cases[i].numbers);
+        near(p->ahead, cases[i].ahead);
+        near(p->sure, cases[i].sure);
+        near(p->rollback, cases[i].rollback);
+    }
+}
+
+/* The chain that bld submits follows its number. */
+TEST(bld_is_as_sure_as_asked)
+{
+    static const float sure[] = {0.9f, 0.5f, 0.25f};
+    static const int32_t n_submitted[] = {0, 1, 3};
+    for (int i = 0; i < 3; i++) {
+        static token_tree t;
+        scripted s = {.base.class = &scripted_class};
+        draft_policy *p = policy_init(&memory, &policy_bld, 3, 0);
+        policy_set_numbers(p, &(policy_numbers){.bld_fallback = sure[i]});
+        tree_reset(&t, 99);
+        const float confidence[] = {0.7f, 0.4f, 0.3f};
+        for (int32_t node = 0; node < 3; node++) {
+            tree_guess(&t, node, (candidate[]){{5 + node, confidence[node]}}, 1);
+            tree_push(&t, node, 5 + node, confidence[node]);
+        }
+        tree_guess(&t, 3, NULL, 0);
+        MUST(draft_grow, &s.base, p, &t, MAX_DEPTH);
+        draft_submit(p, &t, 8);
+        for (int32_t node = 1; node <= 3; node++)
+            assert_int_equal(t.nodes[node].submitted, node <= n_submitted[i]);
+    }
 }
 
 /* A draft that is right is trusted longer, and "fallback" off changes nothing. */
@@ -547,13 +659,13 @@ TEST(alpha_follows_the_outcome)
         uint64_t without = i % 2 ? DREY_WITHOUT(DREY_PART_FALLBACK) : 0;
         draft_policy p;
         policy_init(&p, i < 2 ? &policy_llmcad : &policy_edgellm, 8, without);
-        assert_true(p.alpha == 0.01f);
+        assert_true(p.fallback.alpha == 0.01f);
         token_tree t;
         tree_reset(&t, 0);
         const int32_t path[] = {tree_push(&t, 0, 1, 0.9f)};
         draft_submit(&p, &t, 8);
         draft_observe(&p, &t, path, 1, 5);
-        near(p.alpha, without ? 0.01 : 0.005);
+        near(p.fallback.alpha, without ? 0.01 : 0.005);
     }
 }
 

@@ -23,6 +23,7 @@ typedef struct guesser {
     drafter base;
     int32_t wrong_each;
     int32_t n_unread, n_read; /* tokens of the prompt */
+    int32_t n_behind;         /* rows that its next step computes as well, a millisecond each */
 } guesser;
 
 static int64_t clock_now_ns;
@@ -37,7 +38,10 @@ static int64_t now_ns(void)
 static drey_status guess_all(const draft_step *steps, int32_t n, drey_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
-        const guesser *g = (const guesser *)steps[i].drafter;
+        guesser *g = (guesser *)steps[i].drafter;
+        clock_now_ns += g->n_behind * INT64_C(1000000);
+        g->base.n_caught_up = g->n_behind;
+        g->n_behind = 0;
         for (int32_t k = 0; k < steps[i].n; k++) {
             int32_t token = steps[i].tree->nodes[steps[i].nodes[k]].token;
             bool wrong = g->wrong_each > 0 && token % g->wrong_each == 0;
@@ -208,6 +212,26 @@ TEST(it_stops_and_comes_back)
     for (int i = 0; i < 100; i++)
         turn(&w, 2);
     gains(&w, 2, 1.3);
+}
+
+/* A step that computes a prompt or what was written during a pause says nothing about the others:
+ * drafting continues, of one text (an EAGLE layer stopped after its first step) and of two. */
+TEST(catching_up_is_no_step)
+{
+    for (int32_t n = 1; n <= 2; n++) {
+        static world w;
+        int32_t drafted = 0;
+        open_world(&w, 4, 0);
+        step_s = 0.0008;
+        w.guesser[0].n_behind = w.guesser[1].n_behind = 64;
+        for (int i = 0; i < 100; i++) {
+            drafted += turn(&w, n) > 0;
+            if (i == 50)
+                w.guesser[0].n_behind = 300;
+        }
+        assert_true(drafted > 90 && w.cost.step < 0.0015);
+        gains(&w, n, 1.3);
+    }
 }
 
 /* ---- Promises ---- */

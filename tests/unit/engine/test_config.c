@@ -1,5 +1,6 @@
 /* From public options to a configuration: each contradiction with its sentence, what is taken where
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/config.h"
@@ -144,6 +145,14 @@ TEST(numbers_have_bounds)
         {{.n_sessions = DREY_MAX_SESSIONS + 1}, " sessions are not possible (1 to "},
         {{.trace_spans = -1}, "a trace of -1 spans is not possible (0 to "},
         {{.n_threads = 1, .n_sessions = 1, .prompt_chunk = 1, .trace_spans = 1}, NULL},
+        {{.alpha = 1}, "a first alpha of 1 is not possible (above 0, below 1)"},
+        {{.more = &(drey_more_options){.ahead = 2}}, "drafting ahead from 2 is not possible"},
+        {{.more = &(drey_more_options){.fallback_step = -1}},
+         "an alpha that changes by -1 is not possible"},
+        {{.more = &(drey_more_options){.bld_fallback = 1.5f}},
+         "a bld that hands over below 1.5 is not possible"},
+        {{.more = &(drey_more_options){.bld_rollback = NAN}}, "a bld that takes tokens back from"},
+        {{.more = &(drey_more_options){.ahead = 1, .fallback_step = 1, .bld_fallback = 1}}, NULL},
     };
     CHECK(rows);
 }

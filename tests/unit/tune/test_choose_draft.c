@@ -106,9 +106,9 @@ TEST(choices)
     MUST(drey_profile_store, &lookup, folder, &good);
     expect_choice(
         DREY_POLICY_AUTO, DREY_DRAFTER_LOOKUP,
-        "lookup: by what was measured it promises 150 tokens/s, the model next to it 100");
+        "lookup: by what was measured about 150 tokens/s, the model next to it 100");
     MUST(drey_profile_store, &lookup, folder, &bad);
-    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, "none: it promises 100");
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, "none: about 100 tokens/s");
     expect_choice(DREY_POLICY_SPECINFER, DREY_DRAFTER_LOOKUP, "lookup: by what was measured");
 
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);

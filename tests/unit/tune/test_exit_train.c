@@ -433,8 +433,6 @@ TEST(wrong_options_are_refused)
     BROKEN_BY(o.engine = NULL, "no target");
     engine.drafter = DREY_DRAFTER_SELF;
     BROKEN_BY(o.seed = 0, "with the drafter \"self\": it would draft with");
-    engine.drafter = DREY_DRAFTER_EAGLE;
-    BROKEN_BY(o.seed = 0, "with the drafter \"eagle\": it guesses from the last layers");
 #undef BROKEN_BY
     drey_model_close(&m);
 }
