@@ -18,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Promise; file; what stands there once; what the mutant has instead; the tests, as ctest -R takes them.
+# Promise; file; what is there once; what the mutant has instead; the tests, as ctest -R takes them.
 MUTANTS = [
     # The same text.
     ("the target alone decides", "src/tree/accept.c", "child < 0 || at->row_of[child] < 0", "child < 0 && (child = node + 1 < tree->n_nodes ? node + 1 : -1) < 0", "^test_accept$"),
@@ -68,7 +68,7 @@ def run(*command, **how):
 
 
 def programs(build, pattern):
-    """The targets behind the tests: programs of the same name, and for scripts all that they run."""
+    """The targets of these tests: programs of the same name, and for scripts all that they run."""
     names = re.findall(r"Test +#\d+: (\S+)", run("ctest", "--test-dir", build, "-N", "-R", pattern).stdout)
     if not names:
         sys.exit(f"no test is called {pattern}")

@@ -14,11 +14,21 @@ typedef struct form {
     bool strict; /* what cannot be held is refused */
 } form;
 
+/* Programs that speak to old and new servers give one form in two fields. */
+static bool is_said(const form *f, const json_value *v, drey_grammar_kind kind)
+{
+    const json_value *is = f->value;
+    return is && f->kind == kind && is->type == JSON_STRING && v->type == JSON_STRING &&
+           is->n == v->n && memcmp(is->text, v->text, v->n) == 0;
+}
+
 static void offer(form *f, const json_value *v, const char *field, drey_grammar_kind kind)
 {
     bool list = kind == DREY_GRAMMAR_CHOICES, text = !list && kind != DREY_GRAMMAR_JSON_SCHEMA;
     if (!v || (v->n == 0 && ((list && v->type == JSON_ARRAY) || (text && v->type == JSON_STRING))))
         return; /* it asks for nothing */
+    if (is_said(f, v, kind))
+        return;
     f->n++;
     *f = (form){v, field, kind, f->n, f->strict};
 }

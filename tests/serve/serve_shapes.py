@@ -24,6 +24,8 @@ OLD = {**TAVERN, "samplers": ["top_k", "tfs_z", "typical_p", "top_p", "min_p", "
        "grammar_string": "", "legacy_api": False}
 NEW = {**TAVERN, "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature", "adaptive_p"],
        "include_reasoning": True, "nsigma": 0, "top_n_sigma": 0, "min_keep": 0, "adaptive_target": -0.01, "adaptive_decay": 0.9, "n_probs": 10}
+TWICE = {"prompt": "Once", "max_tokens": 4, "guided_decoding_backend": "guidance", "guided_grammar": 'root ::= "yes"',
+         "structured_outputs": {"grammar": 'root ::= "yes"'}}  # guidance, to vLLM of any age
 GRAMMAR = {**NEW, "grammar": 'root ::= "yes"', "grammar_string": 'root ::= "yes"', "ban_eos_token": False}
 BANS = {**NEW, "custom_token_bans": "5,6", "logit_bias": [[5, False], [6, False]], "dry_multiplier": 0.8, "dry_sequence_breakers": ["\n", ":"]}
 # Cline 3.0.56: what its own schemas have.
@@ -37,7 +39,7 @@ called = [{"role": "assistant", "content": "", "tool_calls": [{"id": "call_1", "
           {"role": "tool", "tool_call_id": "call_1", "content": "[]"}]
 
 ASKED = {
-    "SillyTavern, 2024": (native, OLD), "SillyTavern": (native, NEW), "SillyTavern, a grammar": (native, GRAMMAR), "SillyTavern, bans": (native, BANS),
+    "SillyTavern, 2024": (native, OLD), "SillyTavern": (native, NEW), "SillyTavern, a grammar": (native, GRAMMAR), "guidance": (text, TWICE), "SillyTavern, bans": (native, BANS),
     "Open WebUI": (chat, {"stream": True, "model": "toy", "messages": hello, "stream_options": {"include_usage": True}, "temperature": None, "max_tokens": 4,
                           "stop": None, "seed": None, "metadata": {"chat_id": "a", "features": {}}}),
     "Roo Code": (chat, {"model": "drey", "temperature": 0, "messages": [hello[0], {"role": "user", "content": [{"type": "text", "text": "<user_message>a</user_message>"}]}],
