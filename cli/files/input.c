@@ -191,9 +191,6 @@ drey_status input_text_tokens(const drey_model *model, const char *path, uint64_
     size_t n_bytes = 0;
     input_limit limit = input_limit_memory(memory_bytes, INPUT_AS_IDS);
     drey_status status = input_read(path, "the text", &limit, &text, &n_bytes, err);
-    if (status == DREY_OK && n_bytes == 0)
-        status = error_set(err, DREY_ERR_USAGE,
-                           "the text is empty: give one with -f FILE, or on standard input");
     if (status == DREY_OK)
         status = input_tokens(model, text, n_bytes, flags, 0, ids, n_ids, err);
     free(text);

@@ -47,6 +47,8 @@ static drey_status measure(measuring *m, drey_error *err)
     TRY(models_open(&m->models, s, err));
     TRY(input_text_tokens(m->models.target, s->text.file, s->common.memory_bytes, 0, &m->ids,
                           &m->n_ids, err));
+    if (m->n_ids == 0)
+        FAIL(err, DREY_ERR_USAGE, "the text is empty: give one with -f FILE, or on standard input");
     const drey_engine_options engine = models_engine_options(&m->models, s, 0);
     drey_imatrix_options_init(&o);
     o.engine = &engine;

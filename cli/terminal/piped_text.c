@@ -35,11 +35,11 @@ static bool read_wide(piped_text *t, FILE *in)
     return true;
 }
 
-/* Reads no more than may belong to a mark: a person may be typing. */
-static void begin(piped_text *t, FILE *in)
+/* Reads no more than may belong to a mark: a person may be typing. false: the text ends here, or a
+ * signal has come, after which it begins once more. */
+static bool begin(piped_text *t, FILE *in)
 {
     static const char *const marks[] = {"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"};
-    t->begun = true;
     for (size_t i = 0; i < sizeof marks / sizeof *marks;) {
         size_t n = strlen(marks[i]);
         if (memcmp(t->ahead, marks[i], t->n_ahead < n ? t->n_ahead : n) != 0) {
@@ -50,19 +50,23 @@ static void begin(piped_text *t, FILE *in)
             t->wide = i > 0;
             t->big = i == 2;
             t->n_ahead = 0;
-            return;
+            break;
         }
         int c = getc(in);
+        if (c == EOF && (t->n_ahead == 0 || ferror(in)))
+            return false;
         if (c == EOF)
-            return;
+            break;
         t->ahead[t->n_ahead++] = (char)c;
     }
+    return true;
 }
 
 int piped_text_byte(piped_text *t, FILE *in)
 {
-    if (!t->begun)
-        begin(t, in);
+    if (!t->begun && !begin(t, in))
+        return EOF;
+    t->begun = true;
     if (t->taken == t->n_ahead && t->wide && !read_wide(t, in))
         return EOF;
     return t->taken < t->n_ahead ? (uint8_t)t->ahead[t->taken++] : getc(in);

@@ -125,7 +125,7 @@ def hints():
             ("(--allow-requantize)", 1, ["quantize", toy, os.path.join(tmp, "new.gguf"), "Q4_0"]),
             ("(drey train medusa -m MODEL)", 1, ["run", "-m", toy, "-d", "medusa", "-p", "x", "-n", "1"]),
             ("with -f FILE, or on standard input", 2, ["imatrix", "-m", toy, "-o", os.path.join(tmp, "none")]),
-            ("with -f FILE, or on standard input", 2, ["perplexity", "-m", toy]),
+            ("with -f FILE, or on standard input", 1, ["perplexity", "-m", toy]),
             ("on standard input, as in echo", 0, ["tokenize", "-m", toy]),
             ("drey pull OWNER/NAME fetches it", 1, ["run", "-m", "hf.co/OWNER/NAME", "-p", "x"]),
             ("named with -m", 2, ["run", toy, "-p", "x"])]:
