@@ -300,10 +300,10 @@ DREY_API drey_status drey_units_store(const drey_engine_options *options, const 
 typedef struct drey_draft_choice {
     drey_model *draft;            /* that options.draft is; owned; NULL: another drafter, or none */
     double expected_tokens_per_s; /* 0: no plan can be made; drey_engine_open says why */
-    char why[512]; /* "lookup: about 12 tokens/s, no draft 9.8"; where speeds are not known
+    char why[512];        /* "lookup: about 12 tokens/s, no draft 9.8"; where speeds are not known
                       "lookup: about 1.2 times as fast as no draft"; may be "" */
-    char warning[500];            /* why a drafter's file cannot be used; "" */
-    uint64_t reserved[4];         /* zero */
+    char warning[500];    /* why a drafter's file cannot be used; "" */
+    uint64_t reserved[4]; /* zero */
 } drey_draft_choice;
 /* Sets drafter and draft in options: of a model in the target's folder that has its tokens and
  * fits, of the target's own planes, of the heads next to it, of lookup and of none the one whose

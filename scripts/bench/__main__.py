@@ -16,6 +16,7 @@
               threads, batches and speculation
     exits     early exits, their parts, and an oracle
     units     dividing passes between units
+    thresholds  the papers' alpha, its factor, drafting ahead and bld, by counts
     waits     from traces: when tokens were there, useless verifications, passes by rows
     forms     JSON of a schema against free text
     replay    mixtures of experts that are routed as published traces were
@@ -42,6 +43,7 @@ import packing
 import replay
 import sessions
 import stream
+import thresholds
 import units
 import versus
 import waits
@@ -49,7 +51,7 @@ from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
 COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, equal,
-                                      exits, units, waits, gsm8k, forms, replay)}
+                                      exits, units, thresholds, waits, gsm8k, forms, replay)}
 
 
 def parser():

@@ -62,7 +62,7 @@
 /* Heads are judged by texts like those they were trained on. On what users ask for, a fifth fewer
  * of their best guesses were right. (learnt) */
 #define USUAL_HEADS_BEST 0.8f
-/* The same for plans, which tell drafters from each other: what a file of heads says of its best
+/* The same for plans, by which drafters are chosen: what a file of heads says of its best
  * guesses, at any depth, times this. Heads of a 1.5B that learnt from answers were right for 0.66
  * of the held-out first tokens and for 0.29 to 0.56 of those of five sets of questions; with this
  * factor the expected tokens per pass are within a twentieth of what MT-Bench and code had, for
@@ -89,9 +89,9 @@
 
 /* Tokens per pass by nodes of the tree and steps of the draft, for plans of drafts that were never
  * tuned: between code and chat, a 0.5B for a 1.5B, an EAGLE layer that learnt from as much text as
- * drey trains with, and lookup. In memory `optimal` submits five nodes, of 2.5 steps, and writes 3.6
- * (code) and 2.5 (chat) tokens with the 0.5B; where passes read, 36 and 46 nodes, of seven steps,
- * and 7.2 and 8.1 (docs/lab/2026-11-papers.md, 2026-11-zen5.md). (tuned) */
+ * drey trains with, and lookup. In memory `optimal` submits five nodes, of 2.5 steps, and writes
+ * 3.6 (code) and 2.5 (chat) tokens with the 0.5B; where passes read, 36 and 46 nodes, of seven
+ * steps, and 7.2 and 8.1 (docs/lab/2026-11-papers.md, 2026-11-zen5.md). (tuned) */
 /* clang-format off */
 #define USUAL_MODEL_YIELDS {{1, 1.75, 1}, {3, 2.6, 2}, {6, 3.4, 3}, {15, 5.0, 5}, \
     {31, 6.7, 7}, {63, 8.6, 10}}

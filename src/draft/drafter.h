@@ -99,7 +99,7 @@ extern const drafter_class drafter_model_class, drafter_lookup_class;
 struct drafter { /* first member of every drafter */
     const drafter_class *class;
     int64_t n_steps;       /* ever begun; counted by the code that begins them */
-    int32_t n_caught_up;   /* rows of accepted tokens that the latest step computed before the root */
+    int32_t n_caught_up;   /* rows of accepted tokens that the latest step computed as well */
     bool wants_target_top; /* take_target_top is called */
     /* Set by the session: decoding has begun although tokens are unread, and a step must not read
      * them. */

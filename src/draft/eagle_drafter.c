@@ -428,12 +428,11 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 
 static const tree_yield usual[DRAFT_YIELDS] = USUAL_EAGLE_YIELDS;
 
-const drafter_kind drafter_eagle = {
-    .name = "eagle",
-    .with = "the layer after it",
-    .side = DRAFT_SIDE_MODEL,
-    .usual = usual,
-    .open = eagle_open,
-    .load = eagle_load,
-    .session_bytes = session_bytes,
-    .make = make};
+const drafter_kind drafter_eagle = {.name = "eagle",
+                                    .with = "the layer after it",
+                                    .side = DRAFT_SIDE_MODEL,
+                                    .usual = usual,
+                                    .open = eagle_open,
+                                    .load = eagle_load,
+                                    .session_bytes = session_bytes,
+                                    .make = make};

@@ -60,8 +60,8 @@ static drey_status expand(const draft_step *parts, int32_t n, drey_error *err)
     return DREY_OK;
 }
 
-/* A step that also computes what was written since the draft's last one, which may be a prompt, says
- * nothing about the price of a step. */
+/* A step that also computes what was written since the draft's last one, which may be a prompt,
+ * says nothing about the price of a step. */
 static void saw_step(turn_cost *cost, const draft_step *parts, int32_t n, int32_t n_nodes,
                      double seconds)
 {

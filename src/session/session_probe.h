@@ -18,8 +18,8 @@ sampler *probe_sampler(drey_session *s);
 /* NULL: there is none. The caller may run its steps between texts, and between two turns of a text
  * if it then calls probe_redraft. */
 drafter *probe_drafter(const drey_session *s);
-/* For such passes of the target: lets one keep the states that the drafter reads, and hands those of
- * a row, whose token is at `position`, to it. Without such a drafter nothing. */
+/* For such passes of the target: lets one keep the states that the drafter reads, and hands those
+ * of a row, whose token is at `position`, to it. Without such a drafter nothing. */
 void probe_offer_taps(drey_session *s, pass_group *group);
 void probe_take_taps(drey_session *s, const pass_group *group, int32_t row, int32_t position,
                      int32_t next);

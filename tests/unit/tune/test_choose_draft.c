@@ -104,9 +104,8 @@ TEST(choices)
     expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, "draft.gguf, which is next to the target");
     MUST(drey_profile_store, &model, folder, &bad);
     MUST(drey_profile_store, &lookup, folder, &good);
-    expect_choice(
-        DREY_POLICY_AUTO, DREY_DRAFTER_LOOKUP,
-        "lookup: by what was measured about 150 tokens/s, the model next to it 100");
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_LOOKUP,
+                  "lookup: by what was measured about 150 tokens/s, the model next to it 100");
     MUST(drey_profile_store, &lookup, folder, &bad);
     expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, "none: about 100 tokens/s");
     expect_choice(DREY_POLICY_SPECINFER, DREY_DRAFTER_LOOKUP, "lookup: by what was measured");
