@@ -160,7 +160,8 @@ static drey_status check_id(const char *name, int64_t id, int32_t n_tokens, drey
     return DREY_OK;
 }
 
-/* Several tokens may end a text: those that are not EOS become EOT and EOM. */
+/* Several tokens may end a text: those that are not EOS, or the first if none is, become EOT and
+ * EOM. */
 static drey_status add_ends(const hub_folder *f, int32_t n_tokens, int64_t ids[N_SPECIAL],
                             drey_error *err)
 {
@@ -172,7 +173,7 @@ static drey_status add_ends(const hub_folder *f, int32_t n_tokens, int64_t ids[N
         TRY(check_id("eos", id, n_tokens, err));
         if (id == ids[EOS] || id == ids[EOT] || id == ids[EOM])
             continue;
-        int free = ids[EOT] < 0 ? EOT : EOM;
+        int free = ids[EOS] < 0 ? EOS : ids[EOT] < 0 ? EOT : EOM;
         if (ids[free] >= 0)
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "eos_token_id lists more than three tokens that end a text, which a GGUF file "
