@@ -59,8 +59,22 @@ static int32_t new_rule(builder *b)
         return 0;
     int32_t start = new_node(b), end = new_node(b);
     a->is_end[end] = true;
-    a->rules[a->n_rules] = (automaton_rule){start, end};
+    a->rules[a->n_rules] = (automaton_rule){start, end, -1};
     return a->n_rules++;
+}
+
+/* A rule with a note. */
+static int32_t new_noted(builder *b, automaton_note note)
+{
+    automaton *a = b->a;
+    int32_t rule = new_rule(b);
+    if (a->n_notes == AUTOMATON_MOST_NOTES)
+        b->full = true;
+    if (b->full)
+        return 0;
+    a->rules[rule].note = a->n_notes;
+    a->notes[a->n_notes++] = note;
+    return rule;
 }
 
 /* The characters from..to, all of which have n bytes that differ by whole ranges. */
@@ -175,6 +189,79 @@ static void lay_text(builder *b, const expr_node *e, int32_t from, int32_t to)
     }
 }
 
+static int32_t rule_of_item(builder *b, expr item)
+{
+    const expr_node *node = &b->g->exprs[item];
+    if (node->kind == EXPR_IS_RULE)
+        return node->a;
+    int32_t rule = new_rule(b);
+    if (!b->full)
+        lay(b, item, b->a->rules[rule].start, b->a->rules[rule].end);
+    return rule;
+}
+
+/* The shadow is the members that have to come, in a row. */
+static void lay_shadow(builder *b, const each_set *set, const int32_t *rules, int32_t rule,
+                       const int32_t *hubs)
+{
+    int32_t at = new_node(b), end = b->a->rules[rule].end;
+    for (int i = 0; i < 3; i++)
+        add_edge(b, hubs[i], (automaton_edge){.to = at, .kind = EDGE_SHADOW});
+    for (int32_t i = 0; i < set->n && !b->full; i++) {
+        if (!(set->required >> i & 1))
+            continue;
+        int32_t next = new_node(b);
+        add_edge(b, at, (automaton_edge){.to = next, .kind = EDGE_RULE, .rule = rules[i]});
+        at = next;
+    }
+    add_nothing(b, at, end);
+}
+
+/* hubs: at the beginning, after a member, after a separator.
+ *
+ *     hub 0 ==member==> hub 1 --more--> . ==separator==> hub 2 ==member==> hub 1
+ *       +-----leave----> end <--leave--+ */
+static void lay_each(builder *b, const each_set *set, int32_t from, int32_t to)
+{
+    int32_t rules[EACH_MOST + 1], n = set->n;
+    automaton_note note = {.required = set->required, .others = set->other != EXPR_NEVER};
+    for (int32_t i = 0; i < n; i++) {
+        rules[i] = rule_of_item(b, b->g->items[set->first + i]);
+        note.all |= UINT64_C(1) << i;
+    }
+    if (note.others)
+        rules[n++] = rule_of_item(b, set->other);
+    int32_t hubs[3] = {0, new_node(b), new_node(b)}, between = new_node(b);
+    note.hub = hubs[1];
+    int32_t rule = new_noted(b, note);
+    if (b->full)
+        return;
+    hubs[0] = b->a->rules[rule].start;
+    for (int32_t i = 0; i < n; i++)
+        for (int k = 0; k < 3; k += 2)
+            add_edge(b, hubs[k],
+                     (automaton_edge){.to = hubs[1],
+                                      .kind = EDGE_MEMBER,
+                                      .rule = rules[i],
+                                      .low = (uint8_t)(i < set->n ? i : EACH_MOST)});
+    add_edge(b, hubs[1], (automaton_edge){.to = between, .kind = EDGE_MORE});
+    lay(b, set->separator, between, hubs[2]);
+    for (int k = 0; k < 2; k++)
+        add_edge(b, hubs[k], (automaton_edge){.to = b->a->rules[rule].end, .kind = EDGE_LEAVE});
+    lay_shadow(b, set, rules, rule, hubs);
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule});
+}
+
+static void lay_counted(builder *b, const expr_node *e, int32_t from, int32_t to)
+{
+    int32_t rule =
+        new_noted(b, (automaton_note){.counts = true, .least = e->least, .most = e->most});
+    if (b->full)
+        return;
+    lay(b, e->a, b->a->rules[rule].start, b->a->rules[rule].end);
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule});
+}
+
 /* Sequences and alternatives are built from the left, so that their first part is the long one:
  * recursion is as deep as the readers' brackets. */
 static void lay(builder *b, expr e, int32_t from, int32_t to)
@@ -199,6 +286,15 @@ static void lay(builder *b, expr e, int32_t from, int32_t to)
             return;
         case EXPR_IS_RULE:
             add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = node->a});
+            return;
+        case EXPR_IS_EACH:
+            lay_each(b, &b->g->sets[node->a], from, to);
+            return;
+        case EXPR_IS_COUNTED:
+            lay_counted(b, node, from, to);
+            return;
+        case EXPR_IS_TICK:
+            add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_TICK});
             return;
         case EXPR_IS_SEQ:
             between = new_node(b);
@@ -253,6 +349,18 @@ static void mark(backwards *w, bool *ends, int32_t node, int32_t *n)
     }
 }
 
+/* A set is left where its shadow says that it can be. */
+static bool is_nothing(const automaton_edge *edge)
+{
+    return edge->kind == EDGE_NOTHING || edge->kind == EDGE_MORE || edge->kind == EDGE_SHADOW ||
+           edge->kind == EDGE_TICK;
+}
+
+static bool is_call(const automaton_edge *edge)
+{
+    return edge->kind == EDGE_RULE || edge->kind == EDGE_MEMBER;
+}
+
 /* ends[node]: the end of its rule can be reached; by_bytes: also by edges that take bytes. */
 static void find_ends(const automaton *a, backwards *w, bool by_bytes, bool *ends)
 {
@@ -264,7 +372,7 @@ static void find_ends(const automaton *a, backwards *w, bool by_bytes, bool *end
         int32_t node = w->queue[--n];
         for (int32_t e = w->first_in[node]; e >= 0; e = w->next_in[e]) {
             const automaton_edge *edge = &a->edges[e];
-            bool can = edge->kind == EDGE_NOTHING || (edge->kind == EDGE_BYTES && by_bytes) ||
+            bool can = is_nothing(edge) || (edge->kind == EDGE_BYTES && by_bytes) ||
                        (edge->kind == EDGE_RULE && ends[a->rules[edge->rule].start]);
             if (can)
                 mark(w, ends, w->from[e], &n);
@@ -277,14 +385,26 @@ static void find_ends(const automaton *a, backwards *w, bool by_bytes, bool *end
     }
 }
 
+/* A member that never ends is none. */
+static void forget_member(automaton *a, const automaton_edge *edge)
+{
+    for (int32_t i = 0; i < a->n_notes; i++)
+        if (!a->notes[i].counts && a->notes[i].hub == edge->to) {
+            a->notes[i].others = a->notes[i].others && edge->low < EACH_MOST;
+            if (edge->low < EACH_MOST)
+                a->notes[i].all &= ~(UINT64_C(1) << edge->low);
+        }
+}
+
 /* Removes edges that lead to no end. */
 static void trim(automaton *a, const bool *ends)
 {
     for (int32_t n = 0; n < a->n_nodes; n++)
         for (int32_t *link = &a->first[n]; *link >= 0;) {
             const automaton_edge *edge = &a->edges[*link];
-            bool stays =
-                ends[edge->to] && (edge->kind != EDGE_RULE || ends[a->rules[edge->rule].start]);
+            bool stays = ends[edge->to] && (!is_call(edge) || ends[a->rules[edge->rule].start]);
+            if (!stays && edge->kind == EDGE_MEMBER)
+                forget_member(a, edge);
             if (stays)
                 link = &a->edges[*link].next;
             else
@@ -320,12 +440,11 @@ static void find_first_calls(const automaton *a, first_calls *f, const bool *end
     while (n > 0)
         for (int32_t e = a->first[f->queue[--n]]; e >= 0; e = a->edges[e].next) {
             const automaton_edge *edge = &a->edges[e];
-            if (edge->kind == EDGE_RULE) {
+            if (is_call(edge)) {
                 f->next[e] = f->first[rule];
                 f->first[rule] = e;
             }
-            if (edge->kind == EDGE_NOTHING ||
-                (edge->kind == EDGE_RULE && ends_empty[a->rules[edge->rule].start]))
+            if (is_nothing(edge) || (is_call(edge) && ends_empty[a->rules[edge->rule].start]))
                 see(f, edge->to, &n);
         }
 }
@@ -429,7 +548,7 @@ drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, 
 {
     scratch *s = memory;
     char name[64];
-    a->n_nodes = a->n_edges = a->n_rules = 0;
+    a->n_nodes = a->n_edges = a->n_rules = a->n_notes = 0;
     a->root = root;
     TRY(grammar_rules_check(g, err));
     TRY(lay_rules(a, g, s->class_rule, err));

@@ -182,6 +182,7 @@ typedef struct maker {
     int32_t sets[MOST_SETS], at[LANGUAGE_MOST_STATES + 1];
     int32_t next[LANGUAGE_MOST_STATES], buckets[BUCKETS];
     int32_t marks[MOST_NODES], mark;
+    bool shortest; /* nothing follows what matches */
 } maker;
 
 static int32_t new_node(maker *m)
@@ -279,6 +280,9 @@ static void lay(maker *m, expr e, int32_t from, int32_t to)
             lay_repeat(m, node, from, to);
             return;
         case EXPR_IS_RULE: /* it may be recursive */
+        case EXPR_IS_EACH:
+        case EXPR_IS_COUNTED:
+        case EXPR_IS_TICK:
             m->full = true;
             return;
         case EXPR_IS_SEQ:
@@ -361,7 +365,7 @@ static void find_states(maker *m, language *l, int32_t start, int32_t end)
     put_node(m, start, 0, &n);
     state_of(m, l, n, end);
     for (int32_t s = 1; s < l->n_states; s++)
-        for (int32_t k = 0; k < l->n_classes && !m->full; k++) {
+        for (int32_t k = 0; k < l->n_classes && !m->full && !(m->shortest && l->ends[s]); k++) {
             uint32_t c = l->first[k];
             n = 0;
             m->mark++;
@@ -374,7 +378,7 @@ static void find_states(maker *m, language *l, int32_t start, int32_t end)
         }
 }
 
-bool language_of(language *out, const grammar_rules *g, expr e)
+static bool make(language *out, const grammar_rules *g, expr e, bool shortest)
 {
     maker *m = calloc(1, sizeof *m);
     if (!m || g->full) {
@@ -382,6 +386,7 @@ bool language_of(language *out, const grammar_rules *g, expr e)
         return false;
     }
     m->g = g;
+    m->shortest = shortest;
     int32_t start = new_node(m), end = new_node(m);
     lay(m, e, start, end);
     bool fits = !m->full && set_classes(out, m->begins, m->n_begins);
@@ -392,6 +397,27 @@ bool language_of(language *out, const grammar_rules *g, expr e)
     if (fits)
         trim(out);
     return fits;
+}
+
+bool language_of(language *out, const grammar_rules *g, expr e)
+{
+    return make(out, g, e, false);
+}
+
+/* What matches becomes nowhere, and what can match no more a state of its own. */
+bool language_unlike(language *out, const grammar_rules *g, expr e)
+{
+    if (!make(out, g, e, true))
+        return false;
+    int32_t any = add_state(out, true);
+    for (int32_t s = 1; s < out->n_states; s++)
+        for (int32_t k = 0; k < out->n_classes && any >= 0; k++) {
+            int16_t *to = &row(out, s)[k];
+            *to = (int16_t)(*to == 0 ? any : out->ends[*to] && *to != any ? 0 : *to);
+        }
+    for (int32_t s = 1; s < out->n_states; s++)
+        out->ends[s] = true;
+    return any >= 0;
 }
 
 /* ---- Of two languages ---- */

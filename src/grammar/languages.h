@@ -28,6 +28,8 @@ typedef struct language {
 
 /* What the expression matches. It is over characters and has no rules. */
 bool language_of(language *out, const grammar_rules *g, expr e);
+/* The texts of which no beginning is what the expression matches, which is not the empty text. */
+bool language_unlike(language *out, const grammar_rules *g, expr e);
 /* What both match; but_not: what a matches and b does not. out is neither of them. */
 bool language_both(language *out, const language *a, const language *b, bool but_not);
 /* All texts of at least `least` characters, and at most `most` (REPEAT_FOREVER: of any number). */
@@ -40,3 +42,6 @@ bool language_is_empty(const language *l);
 /* The same as an expression: what is written for the texts in a JSON string. EXPR_NEVER: there are
  * none. */
 expr language_written(grammar_rules *g, const language *l);
+/* The same of the characters themselves, in rules that end with each other; ticks: each character
+ * ticks (expr_counted). */
+expr language_raw(grammar_rules *g, const language *l, bool ticks);

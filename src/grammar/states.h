@@ -1,6 +1,7 @@
 /* Where a text is in a grammar: states of the automaton with its stacks.
  *
- * A *cell* is a node to return to, and the cell below it: the same cells are the same stack. A
+ * A *cell* is a node to return to, what is noted of the rule that returns there, and the cell below
+ * it: the same cells are the same stack. A
  * state is a list of (node, stack), in the order in which they were found, which depends on the
  * text's bytes alone. States and cells are found once and kept with what follows them by class of
  * byte, so that most bytes cost a look-up. If a table is full, all that is not held is forgotten.
@@ -29,6 +30,8 @@ typedef enum state_plain { STATE_PLAIN_UNKNOWN = -1, STATE_PLAIN_DIFFERS = -2 } 
 
 typedef struct state_cell {
     int32_t node, below, depth, next;
+    int32_t note; /* of the rule that returns there (automaton_note); -1: none */
+    uint64_t noted;
 } state_cell;
 
 typedef struct state_config {

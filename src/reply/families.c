@@ -10,14 +10,14 @@
 #define LONG_ID                 "[a-zA-Z0-9]{9}"
 #define SHORT_ID                "[0-9]{1,3}"
 #define OBJECT(name, arguments) "{\"" name "\": \"" NAME "\", \"" arguments "\": " ARGUMENTS "}"
+#define FENCED(arguments)       "```json\n" OBJECT("name", arguments) "\n```"
 
 static const reply_family families[] = {
     {.name = "described",
      .begin = "<tool_call>",
      .call = "\n" OBJECT("name", "arguments") "\n</tool_call>",
      .next = "\n<tool_call>",
-     .object = OBJECT("name", "arguments"),
-     .fenced = "```json\n" OBJECT("name", "arguments") "\n```"},
+     .bare = {OBJECT("name", "arguments"), FENCED("arguments")}},
     {.name = "gpt-oss",
      .signs = {"<|channel|>", "functions."},
      .begin = SPECIAL("<|channel|>"),
@@ -29,7 +29,7 @@ static const reply_family families[] = {
      .call = NAME "\n" ARGUMENTS,
      .next = ">>>",
      .content_open = "all\n",
-     .object = NAME "\n" ARGUMENTS,
+     .bare = {NAME "\n" ARGUMENTS},
      .as_text = true},
     {.name = "functionary-3.1",
      .signs = {"start_tag => `<function`"},
@@ -46,6 +46,8 @@ static const reply_family families[] = {
     {.name = "deepseek-r1",
      .signs = {"<｜tool▁calls▁begin｜>", "```json"},
      .begin = SPECIAL("<｜tool▁calls▁begin｜>"),
+     .others = {"<｜tool_calls_begin｜>", "<｜tool calls begin｜>", "<｜tool▁calls｜>"},
+     .unmarked = SPECIAL("<｜tool▁call▁begin｜>"),
      .open = SPECIAL("<｜tool▁call▁begin｜>") "function" SPECIAL("<｜tool▁sep｜>"),
      .call = NAME "\n```json\n" ARGUMENTS "\n```" SPECIAL("<｜tool▁call▁end｜>"),
      .next = "\n" SPECIAL("<｜tool▁call▁begin｜>") "function" SPECIAL("<｜tool▁sep｜>"),
@@ -53,6 +55,8 @@ static const reply_family families[] = {
     {.name = "deepseek-v3.1",
      .signs = {"<｜tool▁calls▁begin｜>"},
      .begin = SPECIAL("<｜tool▁calls▁begin｜>"),
+     .others = {"<｜tool_calls_begin｜>", "<｜tool calls begin｜>", "<｜tool▁calls｜>"},
+     .unmarked = SPECIAL("<｜tool▁call▁begin｜>"),
      .open = SPECIAL("<｜tool▁call▁begin｜>"),
      .call = NAME SPECIAL("<｜tool▁sep｜>") ARGUMENTS SPECIAL("<｜tool▁call▁end｜>"),
      .next = SPECIAL("<｜tool▁call▁begin｜>"),
@@ -97,6 +101,7 @@ static const reply_family families[] = {
     {.name = "granite",
      .signs = {"<|tool_call|>", "<|end_of_role|>"},
      .begin = SPECIAL("<|tool_call|>"),
+     .others = {"<tool_call>"},
      .open = "[",
      .call = OBJECT("name", "arguments"),
      .next = ", ",
@@ -107,6 +112,7 @@ static const reply_family families[] = {
     {.name = "phi-4-mini",
      .signs = {"<|/tool|>"},
      .begin = SPECIAL("<|tool_call|>"),
+     .others = {"functools", "<tool_call>"},
      .open = "[",
      .call = OBJECT("name", "arguments"),
      .next = ", ",
@@ -114,14 +120,17 @@ static const reply_family families[] = {
     {.name = "llama-3",
      .signs = {"<|python_tag|>", "\"parameters\": dictionary"},
      .call = OBJECT("name", "parameters"),
-     .object = OBJECT("name", "parameters")},
+     .bare = {OBJECT("name", "parameters"), FENCED("parameters"),
+              SPECIAL("<|python_tag|>") OBJECT("name", "parameters")}},
     {.name = "llama-3",
      .signs = {"<|start_header_id|>", "\"parameters\": dictionary"},
      .call = OBJECT("name", "parameters"),
-     .object = OBJECT("name", "parameters")},
+     .bare = {OBJECT("name", "parameters"), FENCED("parameters"),
+              SPECIAL("<|python_tag|>") OBJECT("name", "parameters")}},
     {.name = "kimi-k2",
      .signs = {"<|tool_calls_section_begin|>"},
      .begin = SPECIAL("<|tool_calls_section_begin|>"),
+     .unmarked = SPECIAL("<|tool_call_begin|>"),
      .open = SPECIAL("<|tool_call_begin|>") "functions.",
      .call =
          NAME ":" ID SPECIAL("<|tool_call_argument_begin|>") ARGUMENTS SPECIAL("<|tool_call_end|>"),
@@ -154,6 +163,7 @@ static const reply_family families[] = {
      .begin = "<seed:tool_call>",
      .call = "\n<function=" NAME ">" ARGUMENTS "\n</function>\n</seed:tool_call>",
      .next = "\n<seed:tool_call>",
+     .unmarked = "<function=",
      .parameter = "\n<parameter=" KEY ">" VALUE "</parameter>"},
     {.name = "glm-4.5",
      .signs = {"<tool_call>", "<arg_key>"},
@@ -167,6 +177,7 @@ static const reply_family families[] = {
      .open = "\n<invoke name=\"",
      .call = NAME "\">" ARGUMENTS "\n</invoke>",
      .next = "\n<invoke name=\"",
+     .unmarked = "<invoke name=\"",
      .close = "\n</minimax:tool_call>",
      .parameter = "\n<parameter name=\"" KEY "\">" VALUE "</parameter>"},
     {.name = "hermes",
@@ -174,8 +185,7 @@ static const reply_family families[] = {
      .begin = "<tool_call>",
      .call = "\n" OBJECT("name", "arguments") "\n</tool_call>",
      .next = "\n<tool_call>",
-     .object = OBJECT("name", "arguments"),
-     .fenced = "```json\n" OBJECT("name", "arguments") "\n```"}};
+     .bare = {OBJECT("name", "arguments"), FENCED("arguments")}}};
 
 static const reply_thinking thinking[] = {
     {.sign = NULL},

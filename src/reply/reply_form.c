@@ -234,7 +234,7 @@ static void find_form(drey_reply_form *form, const char *text, int32_t n_tools,
         f = reply_family_at(form->family = 0);
     if (!form->calls && !f->content_open && !f->headers)
         f = reply_family_at(form->family = 0);
-    form->bare = form->calls && f->object && !(f->begin && options->schema_json);
+    form->bare = form->calls && f->bare[0] && !(f->begin && options->schema_json);
 }
 
 drey_status reply_form_of(drey_reply_form *form, const char *chat_template, const char *tools_json,
@@ -260,6 +260,7 @@ drey_status reply_form_of(drey_reply_form *form, const char *chat_template, cons
                                  f->close,
                                  f->content_open,
                                  f->content_close,
+                                 f->bare[2],
                                  reply_thinking_at(form->thinking)->open,
                                  reply_thinking_at(form->thinking)->close};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
@@ -286,6 +287,8 @@ void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_by
 {
     const reply_thinking *t = reply_thinking_at(form->thinking);
     form->thinks = form->thinking > 0 && ends_with(text, n_bytes, t->open);
-    if (form->thinking > 0 && ends_with(text, n_bytes, t->close))
-        form->thinking = 0; /* it was opened and closed: this answer has none */
+    if (form->thinking > 0 && ends_with(text, n_bytes, t->close)) {
+        form->closed = (uint8_t)form->thinking; /* this answer has none, unless it writes one */
+        form->thinking = 0;
+    }
 }

@@ -29,8 +29,7 @@ static int of_data(const json_value *v)
     return v->type == JSON_STRING ? MAY_BE_TEXT : v->type == JSON_NULL ? MAY_BE_NULL : MAY_BE_OTHER;
 }
 
-/* "#/$defs/NAME" */
-static const json_value *find_reference(const json_value *root, const char *text)
+const json_value *reply_schema_target(const json_value *root, const char *text)
 {
     static const char *const places[] = {"$defs", "definitions"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -78,7 +77,7 @@ static int kinds_of(const json_value *root, const json_value *schema, int *left)
         if ((v = json_member_array(schema, alternatives[i])))
             return of_each(root, v, left);
     if ((v = json_member(schema, "$ref")) && v->type == JSON_STRING)
-        return kinds_of(root, find_reference(root, v->text), left);
+        return kinds_of(root, reply_schema_target(root, v->text), left);
     return MAY_BE_ALL;
 }
 
@@ -97,6 +96,22 @@ reply_value_kind reply_value_kind_of(const json_value *parameters, const json_va
     default:
         return VALUE_OF_EITHER;
     }
+}
+
+/* ---- What comes after them ---- */
+
+int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS])
+{
+    const char *const texts[] = {strchr(f->call, REPLY_ARGUMENTS) + 1, f->close ? f->close : ""};
+    int32_t n = 0;
+    for (int i = 0; i < 2; i++)
+        for (const char *p = texts[i] + strspn(texts[i], "\n"); *p; p += strspn(p, "\n")) {
+            size_t length = strcspn(p, "\n");
+            if (n < REPLY_MOST_ENDS)
+                out[n++] = (reply_mark){p, length};
+            p += length;
+        }
+    return n;
 }
 
 /* ---- In the form ---- */
@@ -139,14 +154,20 @@ void reply_values_take(drey_reply_form *form, const reply_tools *tools)
     }
 }
 
-reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
-                                   size_t n)
+int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n)
 {
     uint32_t hash = hash_of(tool, key, n);
     for (int32_t i = 0; i < form->n_values; i++)
         if ((form->values[i] & ~3u) == hash)
-            return form->values[i] & 3u;
-    return VALUE_OF_EITHER;
+            return i;
+    return -1;
+}
+
+reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
+                                   size_t n)
+{
+    int32_t i = reply_values_index(form, tool, key, n);
+    return i < 0 ? VALUE_OF_EITHER : form->values[i] & 3u;
 }
 
 bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n)
