@@ -106,7 +106,7 @@ typedef struct drey_reply_reader {
     int32_t state, at, levels, n_name, n_held, value;
     uint32_t tool;
     bool in_string, escaped, trims, wrote, bare, raw, had_text, had_reasoning;
-    bool in_code, at_line, in_thought, quoted, known;
+    bool in_code, at_line, in_thought, in_line, quoted, known;
     uint8_t spelling, detour;
     char name[128], held[192];
     uint64_t came;

@@ -15,13 +15,29 @@ void drey_reply_options_init(drey_reply_options *options)
 
 /* ---- Tools ---- */
 
+bool reply_in_name(char c)
+{
+    return isalnum((unsigned char)c) || (c && strchr("_-.:/@+", c));
+}
+
+/* Where the name comes first, and where marks are special tokens that are spelled out, unless JSON
+ * follows. */
+bool reply_decides_by_name(const reply_family *f)
+{
+    const char *next = f->open ? f->open : f->call;
+    bool token = f->begin && *f->begin == REPLY_TOKEN;
+    while (*next == '\n')
+        next++;
+    return *next == REPLY_NAME || (token && *next != '[' && *next != '{');
+}
+
 /* What all forms can write, and what no form ends a name with. */
 static bool good_name(const json_value *name)
 {
     if (!name || name->type != JSON_STRING || name->n == 0 || name->n >= REPLY_NAME_BYTES)
         return false;
     for (uint32_t i = 0; i < name->n; i++)
-        if (!isalnum((unsigned char)name->text[i]) && !strchr("_-.:/@+", name->text[i]))
+        if (!reply_in_name(name->text[i]))
             return false;
     return true;
 }

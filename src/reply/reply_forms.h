@@ -39,7 +39,7 @@ enum {
  *
  * One rule says whether a mark begins a call, for readers and grammars. It does if what follows it
  * is written as a call is: a grammar lets a text go on otherwise up to the second character of
- * that, or, where a name comes first, up to the end of a tool's name. In a text a mark that is no
+ * that, or up to the end of a tool's name (reply_decides_by_name). In a text a mark that is no
  * special token begins none within code in a line (after an odd number of backticks); in reasoning
  * it does at a line's beginning alone, and ends the reasoning. Special tokens do anywhere. */
 typedef struct reply_family {
@@ -83,6 +83,11 @@ drey_status reply_grammar_of(const drey_reply_form *form, const char *tools_json
                              const drey_reply_options *options, const bool *loose, char **gbnf,
                              size_t *n_bytes, drey_error *err);
 
+/* Whether only a tool's name shows that a mark begins a call. */
+bool reply_decides_by_name(const reply_family *f);
+/* A character that names of tools have. */
+bool reply_in_name(char c);
+
 /* Tools as requests have them. Names are checked: NULL and an error if one is not right. */
 enum { REPLY_MOST_TOOLS = 512, REPLY_NAME_BYTES = 128 };
 typedef struct reply_tools {
@@ -103,6 +108,8 @@ typedef struct reply_mark {
     size_t n;
 } reply_mark;
 enum { REPLY_MOST_ENDS = 4 };
+/* A parameter's name and value have marks of their own. */
+bool reply_values_apart(const reply_family *f);
 int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS]);
 
 /* What the value of a parameter is, where it is not written as JSON. */
@@ -123,6 +130,9 @@ reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, c
                                    size_t n);
 /* Which parameter of the tools it is; -1: none. */
 int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n);
+/* Whether the tool may have other parameters than those that are known. */
+bool reply_values_open(const drey_reply_form *form, uint32_t tool);
+bool reply_tool_is_open(const json_value *function);
 /* Whether it is one of the tools; true if there are more than the form has room for. */
 bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n);
 /* The schema of a parameter as JSON; NULL: no memory. */

@@ -166,7 +166,7 @@ static void put_objects(const writing *w, const reply_tools *tools, const drey_r
         writing_quoted(w->out, "%token ", bare[2] + 1, (size_t)(end - bare[2] - 1));
         fputs(" blanks bare", w->out);
     }
-    fputs(")\n", w->out);
+    fputs(") blanks\n", w->out);
 }
 
 /* ---- Calls ---- */
@@ -207,44 +207,90 @@ static void put_begins(const writing *w)
     fputs("\n", w->out);
 }
 
+/* Blanks may be after the mark, where the form has none. */
+static bool begins_loosely(const reply_family *f)
+{
+    const char *next = f->open ? f->open : f->call;
+    return *next == '[' || *next == '{' || (*next == REPLY_NAME && f->parameter);
+}
+
+/* ` (next call)*` */
+static void put_next(const writing *w)
+{
+    if (!w->f->next || w->form->one_call)
+        return;
+    fputs(" (", w->out);
+    writing_pattern(w, w->f->next, "", 0);
+    fputs(*w->f->next == ',' ? " blanks call)*" : " call)*", w->out);
+}
+
+/* Where values have marks, one of the last two may be missing. */
+static void put_values_list(const writing *w)
+{
+    fputs(" call", w->out);
+    put_next(w);
+    fputs(" (", w->out);
+    writing_pattern(w, w->f->close, "", 0);
+    fputs(" )? |", w->out);
+    writing_pattern(w, w->f->open, "", 0);
+    if (!w->form->one_call) {
+        fputs(" (call", w->out);
+        writing_pattern(w, w->f->next, "", 0);
+        fputs(" )*", w->out);
+    }
+    fputs(" half", w->out);
+    writing_pattern(w, w->f->close, "", 0);
+}
+
 static void put_list(const writing *w)
 {
     const reply_family *f = w->f;
+    const char *front = f->unmarked ? "begins?" : begins_loosely(f) ? "begins blanks" : "begins";
     fputs("list ::=", w->out);
     writing_pattern(w, f->open, "", 0);
-    fputs(" call", w->out);
-    if (f->next && !w->form->one_call) {
-        fputs(" (", w->out);
-        writing_pattern(w, f->next, "", 0);
-        fputs(" call)*", w->out);
+    if (f->parameter && f->close) {
+        put_values_list(w);
+    } else {
+        fputs(" call", w->out);
+        put_next(w);
+        writing_pattern(w, f->close, "", 0);
     }
-    fputs(f->close && f->parameter ? " (" : "", w->out);
-    writing_pattern(w, f->close, "", 0);
-    fputs(f->close && f->parameter ? " )?" : "", w->out);
     if (f->open && *f->open == '[') /* the brackets are missing */
         fputs(" | call", w->out);
     fputs("\n", w->out);
-    if (f->begin && !f->headers)
-        put_begins(w);
-    fputs("calls ::=", w->out);
-    if (f->begin && !f->headers)
-        fputs(f->unmarked ? " begins?" : " begins", w->out);
-    fputs(" list\n", w->out);
+    if (!f->begin || f->headers) {
+        fputs("calls ::= list\n", w->out);
+        return;
+    }
+    put_begins(w);
+    fprintf(w->out, "calls ::= %s list", front);
+    if (f->close && !w->form->one_call)
+        fprintf(w->out, " (blanks %s list)*", front);
+    fputs(" blanks\n", w->out);
+}
+
+/* The rule that is one of the tools' rules. */
+static void put_one_of(const writing *w, const reply_tools *tools, const drey_reply_options *o,
+                       const char *name)
+{
+    const char *bar = " ::=";
+    fputs(name, w->out);
+    for (int32_t i = 0; i < tools->n; i++)
+        if (writing_allows(o, tools->functions[i])) {
+            fprintf(w->out, "%s %s-%d", bar, name, (int)i);
+            bar = " |";
+        }
+    fputs("\n", w->out);
 }
 
 static drey_status put_calls(const writing *w, const reply_tools *tools,
                              const drey_reply_options *o, const bool *loose, drey_error *err)
 {
-    const char *bar = "call ::=";
-    fputs("blanks ::= [ \\t\\r\\n]{0,6}\n"
+    fputs("blanks ::= [ \\t\\r\\n]{0,24}\n"
           "key ::= \"\\\"arguments\\\"\" | \"\\\"parameters\\\"\"\n",
           w->out);
-    for (int32_t i = 0; i < tools->n; i++)
-        if (writing_allows(o, tools->functions[i])) {
-            fprintf(w->out, "%s call-%d", bar, (int)i);
-            bar = " |";
-        }
-    fprintf(w->out, "\nid ::= %s\n", w->f->id ? w->f->id : "\"\"");
+    put_one_of(w, tools, o, "call");
+    fprintf(w->out, "id ::= %s\n", w->f->id ? w->f->id : "\"\"");
     if (w->f->parameter)
         writing_value_text(w, tools);
     for (int32_t i = 0; i < tools->n && !writing_full(w); i++) {
@@ -254,6 +300,8 @@ static drey_status put_calls(const writing *w, const reply_tools *tools,
         TRY(put_arguments(w, function, i, loose && loose[i], err));
         put_call(w, tools->names[i]->text, i);
     }
+    if (w->f->parameter && w->f->close)
+        put_one_of(w, tools, o, "half");
     put_objects(w, tools, o);
     put_list(w);
     return DREY_OK;

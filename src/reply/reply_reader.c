@@ -83,7 +83,7 @@ static void begin_call(reading *x, bool first)
     x->r->n_name = x->r->detour = 0;
     x->r->in_thought = in_thought;
     x->r->bare = x->r->quoted = false;
-    x->r->known = !x->f->open && *x->f->call == REPLY_NAME && *x->f->begin != REPLY_TOKEN;
+    x->r->known = reply_decides_by_name(x->f);
     x->r->n_held = n;
 }
 
@@ -125,6 +125,11 @@ fit reading_fits(const char *mark, const char *text, size_t n)
     while (reading_blank(*mark))
         mark++;
     for (; i < n; mark++) {
+        if (*mark == '\n' && mark[1]) {
+            while (i < n && reading_blank(text[i]))
+                i++;
+            continue;
+        }
         if (reading_frame(*mark))
             continue;
         if (is_part(*mark) || *mark != text[i])
@@ -277,6 +282,7 @@ static bool look(reading *x)
     const char *text = r->held + blanks;
     size_t n_text = (size_t)(r->n_held - blanks);
     bool part = false;
+    r->in_line = !l.line;
     for (int32_t i = 0; i < l.n; i++) {
         const waited *m = &l.of[i];
         fit f =
@@ -377,7 +383,7 @@ static void read_name(reading *x, char c, char end)
 {
     drey_reply_reader *r = x->r;
     bool ends = end == REPLY_ARGUMENTS ? c == '<' || reading_blank(c) : c == end;
-    if (!ends && r->n_name < (int32_t)sizeof r->name) {
+    if (!ends && reply_in_name(c) && r->n_name < (int32_t)sizeof r->name) {
         r->name[r->n_name++] = c;
         return;
     }
@@ -528,6 +534,8 @@ static void follow_form(reading *x, const char *start, const char *p, char c, bo
     for (p++; reading_frame(*p) || (reading_blank(*p) && !p[1]);)
         p++;
     r->at = (int32_t)(p - start);
+    if (r->state == IN_REST && (*p == '\n' || c == '}')) /* a part that is whole */
+        r->n_held = 0;
     if (!*p)
         end_pattern(x);
 }
@@ -665,6 +673,14 @@ void drey_reply_read(drey_reply_reader *reader, const char *bytes, size_t n_byte
     reading_flush(&x);
 }
 
+/* What was held of a call is text after all: a bracket or a block of code that was no call's, or a
+ * mark that was named within a line. */
+static bool broken_off(const drey_reply_reader *r)
+{
+    return (r->state == IN_CALL || r->state == IN_OPEN) && r->n_held > 0 &&
+           (r->bare ? r->n_name == 0 : r->in_line && r->at <= 2);
+}
+
 /* How much of what is held is left of a text that ends with the mark of the content's end. */
 static int32_t text_left(const reading *x)
 {
@@ -687,9 +703,9 @@ void drey_reply_end(drey_reply_reader *reader, drey_reply_fn *on_part, void *use
     int32_t n = text_left(&x);
     bool text = reader->state == IN_CONTENT || reader->state == IN_REASONING ||
                 (!x.f->headers && (reader->state == AT_BEGIN || reader->state == AT_NEXT));
-    if (reader->state == IN_CALL && reader->bare && reader->n_name == 0) {
-        text = true; /* a bracket, or a block of code, that was no call's */
-        reading_enter(&x, IN_CONTENT);
+    if (broken_off(reader) && !x.f->headers) {
+        text = true;
+        reading_enter(&x, reader->in_thought ? IN_REASONING : IN_CONTENT);
     }
     if (reader->state == IN_REASONING || reader->state == AT_NEXT)
         while (n > 0 && reading_blank(reader->held[n - 1]))

@@ -100,6 +100,12 @@ reply_value_kind reply_value_kind_of(const json_value *parameters, const json_va
 
 /* ---- What comes after them ---- */
 
+bool reply_values_apart(const reply_family *f)
+{
+    const char *key = strchr(f->parameter, REPLY_KEY);
+    return memchr(key, '<', (size_t)(strchr(key, REPLY_VALUE) - key)) != NULL;
+}
+
 int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS])
 {
     const char *const texts[] = {strchr(f->call, REPLY_ARGUMENTS) + 1, f->close ? f->close : ""};
@@ -137,11 +143,21 @@ static void take(drey_reply_form *form, uint32_t value)
         form->values[form->n_values++] = value;
 }
 
+bool reply_tool_is_open(const json_value *function)
+{
+    const json_value *parameters = json_member(function, "parameters");
+    const json_value *all = json_member(parameters, "properties");
+    const json_value *others = json_member(parameters, "additionalProperties");
+    bool none = !all || all->type != JSON_OBJECT;
+    return (parameters && none) || (others && others->type != JSON_FALSE);
+}
+
 /* A tool itself is the parameter without a name. */
 void reply_values_take(drey_reply_form *form, const reply_tools *tools)
 {
     for (int32_t i = 0; i < tools->n; i++)
-        take(form, hash_of(reply_values_tool(tools->names[i]->text, tools->names[i]->n), "", 0));
+        take(form, hash_of(reply_values_tool(tools->names[i]->text, tools->names[i]->n), "", 0) |
+                       reply_tool_is_open(tools->functions[i]));
     for (int32_t i = 0; i < tools->n; i++) {
         const json_value *name = tools->names[i];
         const json_value *parameters = json_member(tools->functions[i], "parameters");
@@ -170,11 +186,17 @@ reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, c
     return i < 0 ? VALUE_OF_EITHER : form->values[i] & 3u;
 }
 
+bool reply_values_open(const drey_reply_form *form, uint32_t tool)
+{
+    int32_t i = reply_values_index(form, tool, "", 0);
+    return form->n_values == DREY_REPLY_MOST_VALUES || (i >= 0 && form->values[i] & 1);
+}
+
 bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n)
 {
     uint32_t hash = hash_of(reply_values_tool(name, n), "", 0);
     for (int32_t i = 0; i < form->n_values; i++)
-        if (form->values[i] == hash)
+        if ((form->values[i] & ~3u) == hash)
             return true;
     return form->n_values == DREY_REPLY_MOST_VALUES;
 }

@@ -66,9 +66,10 @@ static void put_mark(const writing *w, const char *mark)
 static void put_deciding(const writing *w, const char *const parts[2], size_t skip,
                          const reply_tools *tools, const drey_reply_options *o)
 {
+    const int32_t most = reply_decides_by_name(w->f) ? INT32_MAX : MOST_DECIDING;
     int32_t n = 0;
     for (int i = 0; i < 2; i++)
-        for (const char *p = parts[i] ? parts[i] : ""; *p && n < MOST_DECIDING; p++) {
+        for (const char *p = parts[i] ? parts[i] : ""; *p && n < most; p++) {
             if (is_frame(*p) || is_blank(*p))
                 continue;
             if (skip > 0) {

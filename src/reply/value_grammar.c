@@ -22,10 +22,17 @@ static const char *part_of(const writing *w, char from, char to, size_t *n)
     return begin;
 }
 
+/* Line breaks between marks may be missing. */
 static void put_part(const writing *w, char from, char to)
 {
     size_t n;
-    const char *text = part_of(w, from, to, &n);
+    const char *text = part_of(w, from, to, &n), *line = memchr(text, '\n', n);
+    if (line && from == REPLY_KEY && line + 1 < text + n) {
+        writing_quoted(w->out, "", text, (size_t)(line - text));
+        fputs(" blanks", w->out);
+        n -= (size_t)(line + 1 - text);
+        text = line + 1;
+    }
     writing_quoted(w->out, "", text, n);
 }
 
@@ -51,7 +58,7 @@ static void put_parameters(const writing *w, const reply_tools *tools, bool any)
                 names.of[names.n] = p->key;
                 names.n_of[names.n++] = p->n_key;
             }
-        any = any || names.n == 2 * REPLY_MOST_TOOLS;
+        any = any || names.n == 2 * REPLY_MOST_TOOLS || reply_tool_is_open(tools->functions[i]);
     }
     put_after_key(w, rest);
     if (!any && names.n > 0)
@@ -71,7 +78,7 @@ void writing_value_text(const writing *w, const reply_tools *tools)
 {
     static const char blanks[] = " [ \\t\\r\\n]*";
     const bool lines = strchr(w->f->parameter, REPLY_VALUE)[1] == '\n';
-    const char *front = lines ? " | (.* \"\\n\")? [ \\t\\r]* (" : " | .* (";
+    const char *front = !reply_values_apart(w->f) ? " | (.* \"\\n\")? [ \\t\\r]* (" : " | .* (";
     size_t n_mark;
     const char *mark = part_of(w, REPLY_VALUE, 0, &n_mark);
     reply_mark ends[REPLY_MOST_ENDS];
@@ -82,10 +89,13 @@ void writing_value_text(const writing *w, const reply_tools *tools)
     put_ends(w, ends, 0, n);
     fputs(" |", w->out);
     put_parameters(w, tools, false);
-    fputs(" ) | .*", w->out);
-    writing_quoted(w->out, "", mark, n_mark);
-    fputs(" \"\\n\"", w->out);
-    put_parameters(w, tools, true);
+    fputs(" )", w->out);
+    if (lines) { /* as the form has it */
+        fputs(" | .*", w->out);
+        writing_quoted(w->out, "", mark, n_mark);
+        fputs(" \"\\n\"", w->out);
+        put_parameters(w, tools, true);
+    }
     fputs(front, w->out);
     put_parameters(w, tools, false);
     for (int32_t i = 0; i < n; i++) {
@@ -288,6 +298,8 @@ void writing_value_call(const writing *w, const char *name, int32_t tool)
     fputs(" blanks", w->out);
     if (n == 1 || w->f->close) {
         writing_quoted(w->out, "", ends[0].text, ends[0].n);
+        fprintf(w->out, "\nhalf-%d ::=", (int)tool);
+        writing_pattern(w, front, name, tool);
         return;
     }
     fputs(" (", w->out);

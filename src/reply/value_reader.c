@@ -259,8 +259,7 @@ static fit find_parameter(const reading *x, look l, bool any, bool again)
     if (l.text[l.at] == '\n')
         return NO_FIT;
     int32_t i = reply_values_index(&r->form, r->tool, l.text + from, n);
-    bool known =
-        i >= 0 ? again || !(r->came >> i % 64 & 1) : r->form.n_values == DREY_REPLY_MOST_VALUES;
+    bool known = i >= 0 ? again || !(r->came >> i % 64 & 1) : reply_values_open(&r->form, r->tool);
     return known ? WHOLE_FIT : NO_FIT;
 }
 
@@ -298,7 +297,7 @@ static void find_own_end(const reading *x, look *l)
         note(l, l->at_end ? WHOLE_FIT : PART_FIT);
     note(l, find_end(x, next, 0));
     note(l, find_parameter(x, next, false, true));
-    bool written = next.at == at.at + 1 && at.text[at.at] == '\n' && (own || !line);
+    bool written = next.at == at.at + 1 && at.text[at.at] == '\n' && own;
     if (written) /* as the form has it */
         note(l, find_parameter(x, next, true, true));
 }
@@ -323,11 +322,11 @@ static void find_call_end(const reading *x, look l, look *out)
     }
 }
 
-/* What comes after the value, without its mark: at a line's beginning, or anywhere if values are
- * not on lines of their own. */
+/* What comes after the value, without its mark: at a line's beginning, or anywhere if names and
+ * values have marks of their own. */
 static void find_next(const reading *x, look *l)
 {
-    bool lines = *after(x, REPLY_VALUE) == '\n';
+    bool lines = !reply_values_apart(x->f);
     bool begins = l->text[0] == '\n';
     if (!begins && lines && x->r->at > 0)
         return;
