@@ -49,10 +49,11 @@ static const char *after_arguments(const char *p)
     return NULL;
 }
 
-static void put_argument_member(const writing *w, int32_t tool)
+/* after: what comes next. */
+static void put_argument_member(const writing *w, int32_t tool, char after)
 {
     fprintf(w->out, " (\",\" blanks key \":\" blanks arguments-%d)%s", (int)tool,
-            w->optional[tool] ? "?" : "");
+            w->optional[tool] && after == '}' ? "?" : "");
 }
 
 /* A part of a form's text that is not written as it stands. Returns what comes after it. */
@@ -74,7 +75,7 @@ static const char *put_special(const writing *w, const char *p, const char *name
         writing_quoted(w->out, "%token ", p + 1, (size_t)(end - p - 1));
         break;
     case '\n':
-        fputs(" blanks", w->out);
+        fputs(p[-1] == REPLY_NAME ? " \"\\n\" blanks" : " blanks", w->out);
         break;
     case ' ':
         fputs(p[-1] == ':' || p[-1] == ',' ? " \" \"?" : " \" \"", w->out);
@@ -82,7 +83,7 @@ static const char *put_special(const writing *w, const char *p, const char *name
     default: /* ',' */
         end = after_arguments(p);
         if (end)
-            put_argument_member(w, tool);
+            put_argument_member(w, tool, *end);
         else
             fputs(" \",\"", w->out);
         return end ? end : p + 1;
@@ -95,7 +96,12 @@ void writing_pattern(const writing *w, const char *pattern, const char *name, in
 {
     static const char stops[] = {REPLY_NAME, REPLY_ARGUMENTS, REPLY_ID, REPLY_TOKEN, '\n', ' ', ',',
                                  0};
-    for (const char *p = pattern ? pattern : ""; *p;) {
+    const char *p = pattern ? pattern : "";
+    if (*p == '\n') {
+        fputs(" blanks", w->out);
+        p++;
+    }
+    while (*p) {
         size_t n = strcspn(p, stops);
         writing_quoted(w->out, "", p, n);
         p += n;
@@ -128,7 +134,7 @@ static void put_loosely(const writing *w, const char *pattern, const char *name,
     for (const char *p = pattern, *end; *p; p++) {
         quoted = quoted != (*p == '"');
         if ((end = after_arguments(p))) {
-            put_argument_member(w, tool);
+            put_argument_member(w, tool, *end);
             fputs(" blanks", w->out);
             p = end - 1;
         } else if (*p == REPLY_NAME) {

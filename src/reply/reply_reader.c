@@ -83,6 +83,7 @@ static void begin_call(reading *x, bool first)
     x->r->n_name = x->r->detour = 0;
     x->r->in_thought = in_thought;
     x->r->bare = x->r->quoted = false;
+    x->r->spelling = 0;
     x->r->known = reply_decides_by_name(x->f);
     x->r->n_held = n;
 }
@@ -392,24 +393,67 @@ static void read_name(reading *x, char c, char end)
         give_up(x);
         return;
     }
-    reading_give_call(x, r->name, (size_t)r->n_name);
-    r->n_held = 0;
     r->at++;
-    reading_step(x, c);
+    if (end == REPLY_ARGUMENTS) {
+        r->n_held--;
+        reading_step(x, c);
+        return;
+    }
+    for (const char *p = pattern_of(x) + r->at; *p != end; p++)
+        r->at++;
+    r->at++;
+}
+
+/* The form has come to its arguments, or the call is too long to be anything else. */
+static void give_call(reading *x)
+{
+    drey_reply_reader *r = x->r;
+    if (r->n_name > 0)
+        reading_give_call(x, r->name, (size_t)r->n_name);
+    r->n_name = r->n_held = 0;
+}
+
+/* The name was read. */
+static bool is_named(const reading *x)
+{
+    const char *start = pattern_of(x), *name = strchr(start, REPLY_NAME);
+    return x->r->state == IN_CALL && name && x->r->at > name - start;
+}
+
+/* The first parameter begins, or the call ends without one: what is held since then shows it. */
+static void read_first_value(reading *x, char c)
+{
+    drey_reply_reader *r = x->r;
+    char held[sizeof r->held];
+    if (r->spelling == 0)
+        r->spelling = (uint8_t)r->n_held;
+    const int32_t from = r->spelling;
+    if (r->n_held < (int32_t)sizeof r->held)
+        r->held[r->n_held++] = c;
+    fit f = values_fit_first(x, r->held + from, (size_t)(r->n_held - from));
+    if (f == NO_FIT) {
+        give_up(x);
+        return;
+    }
+    const int32_t n = r->n_held;
+    if (f == PART_FIT && n < (int32_t)sizeof r->held)
+        return;
+    memcpy(held, r->held, (size_t)n);
+    give_call(x);
+    values_begin(x);
+    for (int32_t i = from; i < n; i++)
+        reading_step(x, held[i]);
 }
 
 static void begin_arguments(reading *x, char c)
 {
     drey_reply_reader *r = x->r;
-    if (x->f->parameter) {
-        values_begin(x, c);
-        return;
-    }
     if (c != '{' && c != '"') {
         give_up(x);
         reading_step(x, c);
         return;
     }
+    give_call(x);
     reading_enter(x, IN_ARGUMENTS);
     r->levels = 0;
     r->in_string = r->escaped = false;
@@ -421,6 +465,7 @@ static void begin_arguments(reading *x, char c)
 /* There are no arguments. */
 static void end_empty(reading *x, char c)
 {
+    give_call(x);
     reading_put(x, DREY_REPLY_ARGUMENTS, '{');
     reading_put(x, DREY_REPLY_ARGUMENTS, '}');
     reading_flush(x);
@@ -479,8 +524,6 @@ static void read_otherwise(reading *x, const char *start, const char *p, char c)
             r->levels = 1;
             return;
         }
-    const char *name = strchr(start, REPLY_NAME);
-    bool named = r->state == IN_CALL && name && name < p;
     if (strncmp(p, "json\n", 5) == 0 && p[5] == c && r->bare) {
         r->n_held--;
         r->at += 5;
@@ -490,7 +533,7 @@ static void read_otherwise(reading *x, const char *start, const char *p, char c)
         r->state = IN_CALL;
         r->at = 0;
         reading_step(x, c);
-    } else if (named && *p == ',' && c == '}' && strchr(p, REPLY_ARGUMENTS)) {
+    } else if (is_named(x) && *p == ',' && c == '}' && strchr(p, REPLY_ARGUMENTS)) {
         end_empty(x, c);
     } else if (r->state != IN_REST || !find_later(x, start)) {
         give_up(x);
@@ -519,7 +562,7 @@ static void follow_form(reading *x, const char *start, const char *p, char c, bo
     r->at = (int32_t)(p - start);
     if (*p == REPLY_ARGUMENTS) {
         r->n_held -= held;
-        begin_arguments(x, c);
+        x->f->parameter ? read_first_value(x, c) : begin_arguments(x, c);
         return;
     }
     if (*p == REPLY_NAME) {
@@ -548,11 +591,17 @@ static void read_call(reading *x, char c)
         p++;
     r->at = (int32_t)(p - start);
     const bool held = *p != REPLY_ARGUMENTS;
+    if (!held && x->f->parameter) {
+        read_first_value(x, c);
+        return;
+    }
     if (r->state == IN_REST && r->quoted && c == '"') {
         r->quoted = false;
         return;
     }
-    if (held && r->n_held == (int32_t)sizeof r->held) {
+    if (held && r->n_held == (int32_t)sizeof r->held && is_named(x)) {
+        give_call(x);
+    } else if (held && r->n_held == (int32_t)sizeof r->held) {
         give_up(x);
         reading_step(x, c);
         return;

@@ -72,8 +72,9 @@ fit reading_fits(const char *mark, const char *text, size_t n);
 
 /* ---- value_reader.c: arguments that are values between marks ---- */
 
-/* The first byte after the pattern in front of them comes. */
-void values_begin(reading *x, char c);
+/* Whether the text begins with a parameter, or with what comes after the last. */
+fit values_fit_first(const reading *x, const char *text, size_t n);
+void values_begin(reading *x);
 /* Of the states AT_PARAMETER to IN_VALUE. */
 void values_read(reading *x, char c);
 /* The text has ended in one of them. */

@@ -78,7 +78,7 @@ static void put_deciding(const writing *w, const char *const parts[2], size_t sk
             }
             fputs(BLANKS, w->out);
             if (*p == REPLY_NAME) {
-                char rest[20] = " [ \\t\\r\\n<]";
+                char rest[60] = BLANKS " (\"<a\" | \"</\")";
                 for (p++; is_frame(*p);)
                     p++;
                 if (*p != REPLY_ARGUMENTS)

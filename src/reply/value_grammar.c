@@ -109,7 +109,7 @@ void writing_value_text(const writing *w, const reply_tools *tools)
     }
     fputs(" ) )\nvalue-end ::= (", w->out);
     writing_quoted(w->out, "", mark, n_mark);
-    fputs(" )?\n", w->out);
+    fputs(reply_values_apart(w->f) ? " )?\n" : " | \"\\n\" )\n", w->out);
 }
 
 /* ---- Texts of a schema ---- */

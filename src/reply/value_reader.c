@@ -60,12 +60,28 @@ static void enter(reading *x, int32_t state)
     x->r->at = x->r->n_held = 0;
 }
 
-void values_begin(reading *x, char c)
+fit values_fit_first(const reading *x, const char *text, size_t n)
+{
+    reply_mark ends[REPLY_MOST_ENDS];
+    int32_t n_ends = reply_value_ends(x->f, ends);
+    while (n > 0 && reading_blank(*text)) {
+        text++;
+        n--;
+    }
+    fit best = reading_fits(x->f->parameter, text, n);
+    for (int32_t i = 0; i < n_ends && best != WHOLE_FIT; i++) {
+        bool same = memcmp(ends[i].text, text, n < ends[i].n ? n : ends[i].n) == 0;
+        fit f = !same ? NO_FIT : n >= ends[i].n ? WHOLE_FIT : PART_FIT;
+        best = f > best ? f : best;
+    }
+    return best;
+}
+
+void values_begin(reading *x)
 {
     enter(x, AT_PARAMETER);
     x->r->levels = 0; /* 1: there are parameters */
     x->r->came = 0;
-    values_read(x, c);
 }
 
 /* No parameter follows: the rest of the call does. */
@@ -161,6 +177,8 @@ static void read_value_mark(reading *x, char c)
         r->at++;
         return;
     }
+    if (reading_blank(c) && *p != REPLY_VALUE) /* between two marks */
+        return;
     enter(x, IN_VALUE);
     values_read(x, c);
 }
@@ -252,7 +270,7 @@ static fit find_parameter(const reading *x, look l, bool any, bool again)
     while (l.at < l.n && l.text[l.at] != key[1] && l.text[l.at] != '\n')
         l.at++;
     n = l.at - from;
-    if (n >= sizeof r->name)
+    if (n >= sizeof r->name || (n == 0 && l.at < l.n))
         return NO_FIT;
     if (l.at == l.n)
         return PART_FIT;
@@ -382,11 +400,26 @@ static void read_value(reading *x, char c)
     }
 }
 
+/* What looked like a parameter's beginning may have its end behind it. */
 void values_end(reading *x)
 {
-    int32_t n_end = 0;
-    if (x->r->state == IN_VALUE && x->r->n_held > 0 && fits_end(x, true, &n_end) == WHOLE_FIT)
-        leave_value(x, n_end);
+    drey_reply_reader *r = x->r;
+    char held[sizeof r->held];
+    int32_t n = r->n_held, n_end = 0;
+    memcpy(held, r->held, (size_t)n);
+    for (int32_t i = 0; i < n && r->state == IN_VALUE; i++) {
+        if (fits_end(x, true, &n_end) == WHOLE_FIT) {
+            memcpy(r->held, held, (size_t)n);
+            r->n_held = n;
+            for (; i > 0; i--) {
+                put_value(x, r->held[0]);
+                reading_drop_held(x, 1);
+            }
+            leave_value(x, n_end);
+            return;
+        }
+        reading_drop_held(x, 1);
+    }
 }
 
 void values_read(reading *x, char c)
