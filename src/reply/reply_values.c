@@ -76,6 +76,12 @@ static int kinds_of(const json_value *root, const json_value *schema, int *left)
     for (size_t i = 0; i < sizeof alternatives / sizeof *alternatives; i++)
         if ((v = json_member_array(schema, alternatives[i])))
             return of_each(root, v, left);
+    if ((v = json_member_array(schema, "allOf")) && v->first) {
+        kinds = MAY_BE_ALL;
+        for (const json_value *one = v->first; one; one = one->next)
+            kinds &= kinds_of(root, one, left);
+        return kinds;
+    }
     if ((v = json_member(schema, "$ref")) && v->type == JSON_STRING)
         return kinds_of(root, reply_schema_target(root, v->text), left);
     return MAY_BE_ALL;

@@ -107,7 +107,9 @@ void writing_value_text(const writing *w, const reply_tools *tools)
         put_ends(w, ends, i + 1, n);
         fputs(" )", w->out);
     }
-    fputs(" ) )\nvalue-end ::= (", w->out);
+    fputs(" ) )\nvalue-close ::=", w->out);
+    writing_quoted(w->out, "", mark, n_mark);
+    fputs("\nvalue-end ::= (", w->out);
     writing_quoted(w->out, "", mark, n_mark);
     fputs(reply_values_apart(w->f) ? " )?\n" : " | \"\\n\" )\n", w->out);
 }
@@ -160,7 +162,7 @@ static void put_alternatives(const writing *w, const json_value *parameters, con
         put_texts(w, parameters, one, depth);
         bar = " |";
     }
-    fputs(bar[1] == '|' ? " )" : " value-text", w->out);
+    fputs(bar[1] == '|' ? " )" : " value-text value-end", w->out);
 }
 
 static void put_text_schema(const writing *w, const json_value *schema)
@@ -179,6 +181,7 @@ static void put_text_schema(const writing *w, const json_value *schema)
         json_raw_value(&out, v);
     }
     json_close(&out, '}');
+    fputs(" value-close", w->out);
 }
 
 static void put_texts(const writing *w, const json_value *parameters, const json_value *schema,
@@ -186,8 +189,10 @@ static void put_texts(const writing *w, const json_value *parameters, const json
 {
     static const char *const lists[] = {"anyOf", "oneOf", "allOf"};
     const json_value *target = json_member(schema, "$ref"), *list = NULL;
-    if (put_choices(w, schema))
+    if (put_choices(w, schema)) {
+        fputs(" value-end", w->out);
         return;
+    }
     if (says_texts(schema)) {
         put_text_schema(w, schema);
         return;
@@ -201,9 +206,11 @@ static void put_texts(const writing *w, const json_value *parameters, const json
     else if (list && list->first && depth < MOST_DEPTH)
         put_alternatives(w, parameters, list, depth + 1);
     else
-        fputs(" value-text", w->out);
+        fputs(" value-text value-end", w->out);
 }
 
+/* A value with its end. That of a text of a schema is always there: without it, the text could be
+ * longer than it is read. */
 static drey_status put_value(const writing *w, const json_value *parameters,
                              const json_value *schema, drey_error *err)
 {
@@ -211,7 +218,7 @@ static drey_status put_value(const writing *w, const json_value *parameters,
     if (kind == VALUE_OF_TEXT || kind == VALUE_OF_TEXT_OR_NULL) {
         fputs(" (", w->out);
         put_texts(w, parameters, schema, 0);
-        fputs(kind == VALUE_OF_TEXT ? " )" : " | \"null\" )", w->out);
+        fputs(kind == VALUE_OF_TEXT ? " )\n" : " | \"null\" value-end )\n", w->out);
         return DREY_OK;
     }
     char *text = reply_parameter_schema(parameters, schema);
@@ -224,7 +231,7 @@ static drey_status put_value(const writing *w, const json_value *parameters,
         if (!put_choices(w, schema))
             fputs(" ([^{[] value-text)?", w->out);
     }
-    fputs(" )", w->out);
+    fputs(" ) value-end\n", w->out);
     return DREY_OK;
 }
 
@@ -280,7 +287,6 @@ drey_status writing_values(const writing *w, const json_value *function, int32_t
         writing_quoted(w->out, "", p->key, p->n_key);
         put_part(w, REPLY_KEY, REPLY_VALUE);
         TRY(put_value(w, parameters, p, err));
-        fputs(" value-end\n", w->out);
     }
     put_order(w, parameters, all, tool);
     return DREY_OK;

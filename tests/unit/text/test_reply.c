@@ -595,7 +595,7 @@ TEST(what_is_broken_off_is_no_text)
     check_parts(&form, "Yes <tool_", "|CYes <tool_");
     check_parts(&form, "<tool_call>no call</tool_call>", "|C<tool_call>no call</tool_call>");
     form = form_of("tools >>>all >>>${recipient}", &o);
-    check_parts(&form, "weather\nno", "|Kweather|C\nno");
+    check_parts(&form, "weather\nno", "|Cweather\nno");
 }
 
 TEST(no_calls_are_read_where_there_are_none)
