@@ -248,6 +248,20 @@ static void put_values_list(const writing *w)
     writing_pattern(w, w->f->close, "", 0);
 }
 
+/* Where the first mark may be a text, the last one may be missing. */
+static void put_close(const writing *w)
+{
+    const char *close = w->f->close ? w->f->close : "";
+    const char *token = w->f->others[0] ? strchr(close, REPLY_TOKEN) : NULL;
+    char front[40];
+    snprintf(front, sizeof front, "%.*s", (int)(token ? (size_t)(token - close) : strlen(close)),
+             close);
+    writing_pattern(w, token ? front : close, "", 0);
+    fputs(token ? " (" : "", w->out);
+    writing_pattern(w, token, "", 0);
+    fputs(token ? " )?" : "", w->out);
+}
+
 static void put_list(const writing *w)
 {
     const reply_family *f = w->f;
@@ -259,7 +273,7 @@ static void put_list(const writing *w)
     } else {
         fputs(" call", w->out);
         put_next(w);
-        writing_pattern(w, f->close, "", 0);
+        put_close(w);
     }
     if (f->open && *f->open == '[') /* the brackets are missing */
         fputs(" | call", w->out);

@@ -223,7 +223,7 @@ static void waits_for(const reading *x, mark_list *l)
     if (may_think(r) && r->state == AT_BEGIN)
         wait_for(l, x->t->open, IN_REASONING);
     if (may_think(r) && l->line) /* it ends nothing */
-        wait_for(l, x->t->close, TO_NOTHING);
+        wait_for(l, x->t->close, r->state == AT_BEGIN ? IN_CONTENT : TO_NOTHING);
     if (r->state != IN_CONTENT || !r->wrote || token)
         wait_for(l, f->content_open, IN_CONTENT);
     wait_for(l, f->content_close, token ? TO_NOTHING : TO_END);
@@ -741,6 +741,9 @@ static int32_t text_left(const reading *x)
     size_t n = (size_t)(r->n_held - blanks), n_mark = mark ? strlen(mark) : 0;
     bool ends = mark && r->state != IN_REASONING && n >= n_mark &&
                 fits_end(mark, r->held + blanks, n) != NO_FIT;
+    if (r->state == AT_NEXT && n > 0 && x->f->close &&
+        reading_fits(x->f->close, r->held + blanks, n) == PART_FIT)
+        return 0;
     return ends ? 0 : r->n_held;
 }
 
