@@ -24,7 +24,7 @@ typedef enum edge_kind {
     EDGE_NOTHING,
     EDGE_RULE,
     /* In rules with a note: */
-    EDGE_MEMBER, /* a whole rule that is member `low` of a set and has not come; EACH_MOST: others */
+    EDGE_MEMBER, /* a whole rule: member `low` of a set, which has not come; EACH_MOST: others */
     EDGE_MORE,   /* nothing, if there are members that have not come */
     EDGE_LEAVE,  /* nothing, to the rule's end */
     EDGE_SHADOW, /* what has to come at least: says that the rule can end, and is never taken */

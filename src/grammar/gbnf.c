@@ -23,9 +23,10 @@
 
 #include "common/num.h"
 #include "common/utf8.h"
-#include "grammar/vocab_trie.h"
+#include "grammar/grammar.h"
 
 enum { MOST_CLASS_RANGES = 1024 };
+_Static_assert((int)EACH_MOST == (int)GRAMMAR_MOST_EACH, "a set's bits");
 
 typedef struct gbnf {
     grammar_rules *g;

@@ -404,7 +404,7 @@ bool language_of(language *out, const grammar_rules *g, expr e)
     return make(out, g, e, false);
 }
 
-/* What matches becomes nowhere, and what can match no more a state of its own. */
+/* What matches becomes nowhere, and what can match no more one further state. */
 bool language_unlike(language *out, const grammar_rules *g, expr e)
 {
     if (!make(out, g, e, true))

@@ -38,7 +38,7 @@ enum {
  * and what is around the text: content_open ... content_close, which may be missing.
  *
  * One rule says whether a mark begins a call, for readers and grammars. It does if what follows it
- * is written as a call is: a grammar lets a text go on otherwise up to the second character of
+ * is written as a call is: a grammar lets a text continue otherwise up to the second character of
  * that, or up to the end of a tool's name (reply_decides_by_name). In a text a mark that is no
  * special token begins none within code in a line (after an odd number of backticks); in reasoning
  * it does at a line's beginning alone, and ends the reasoning. Special tokens do anywhere. */

@@ -65,9 +65,8 @@ void reading_drop_held(reading *x, int32_t n);
 void reading_step(reading *x, char c);
 
 typedef enum fit { NO_FIT, PART_FIT, WHOLE_FIT } fit;
-/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark are left aside, as those at
- * its line breaks. A
- * mark ends where a name, a value or arguments begin. */
+/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark and at its line
+ * breaks are left aside. A mark ends where a name, a value or arguments begin. */
 fit reading_fits(const char *mark, const char *text, size_t n);
 
 /* ---- value_reader.c: arguments that are values between marks ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grammar/grammar_rules.h"
+#include "grammar/grammar.h"
 
 enum { MOST_DEPTH = 8 };
 
@@ -262,7 +262,7 @@ static void put_any(const writing *w, int32_t tool)
 static void put_order(const writing *w, const json_value *parameters, const json_value *all,
                       int32_t tool)
 {
-    const bool each = !all || all->n <= EACH_MOST;
+    const bool each = !all || all->n <= GRAMMAR_MOST_EACH;
     int32_t k = 0;
     fprintf(w->out, "arguments-%d ::= %s(", (int)tool, each ? "%each " : "\"\" ");
     for (const json_value *p = all ? all->first : NULL; p; p = p->next, k++)

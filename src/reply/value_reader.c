@@ -400,7 +400,7 @@ static void read_value(reading *x, char c)
     }
 }
 
-/* What looked like a parameter's beginning may have its end behind it. */
+/* What looked like a parameter's beginning may have the value's end after it. */
 void values_end(reading *x)
 {
     drey_reply_reader *r = x->r;
