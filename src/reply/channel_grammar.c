@@ -22,7 +22,7 @@ void writing_channels(const writing *w)
     fputs(" reasoning* answer\n", w->out);
     put_rule(w, "channel", CHANNEL);
     put_rule(w, "message", MESSAGE);
-    fputs("next ::= (ended? begun)?\n", w->out);
+    fputs("next ::= ended? begun?\n", w->out);
     put_rule(w, "ended", END);
     put_rule(w, "begun", START "assistant");
     put_rule(w, "constrain", CONSTRAIN);

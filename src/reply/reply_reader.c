@@ -316,7 +316,7 @@ static bool take_call(reading *x)
     if (spelling < 0)
         return false;
     memcpy(held, r->held, (size_t)n);
-    r->n_held = 0;
+    r->n_held = blanks;
     begin_call(x, false);
     r->bare = r->known = true;
     r->spelling = (uint8_t)spelling;
