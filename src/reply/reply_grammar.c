@@ -49,11 +49,11 @@ static const char *after_arguments(const char *p)
     return NULL;
 }
 
-/* after: what comes next. */
-static void put_argument_member(const writing *w, int32_t tool, char after)
+/* lines: it can begin a line; after: what comes next. */
+static void put_argument_member(const writing *w, int32_t tool, bool lines, char after)
 {
-    fprintf(w->out, " (\",\" blanks key \":\" blanks arguments-%d)%s", (int)tool,
-            w->optional[tool] && after == '}' ? "?" : "");
+    fprintf(w->out, " (\",\" %s key \":\" \" \"? arguments-%d)%s", lines ? "blanks" : "\" \"?",
+            (int)tool, w->optional[tool] && after == '}' ? "?" : "");
 }
 
 /* A part of a form's text that is not written as it stands. Returns what comes after it. */
@@ -83,7 +83,7 @@ static const char *put_special(const writing *w, const char *p, const char *name
     default: /* ',' */
         end = after_arguments(p);
         if (end)
-            put_argument_member(w, tool, *end);
+            put_argument_member(w, tool, p[1] == '\n', *end);
         else
             fputs(" \",\"", w->out);
         return end ? end : p + 1;
@@ -134,7 +134,7 @@ static void put_loosely(const writing *w, const char *pattern, const char *name,
     for (const char *p = pattern, *end; *p; p++) {
         quoted = quoted != (*p == '"');
         if ((end = after_arguments(p))) {
-            put_argument_member(w, tool, *end);
+            put_argument_member(w, tool, true, *end);
             fputs(" blanks", w->out);
             p = end - 1;
         } else if (*p == REPLY_NAME) {
@@ -164,7 +164,7 @@ static void put_objects(const writing *w, const reply_tools *tools, const drey_r
         }
     fputs("\ntyped ::= (\"\\\"type\\\"\" blanks \":\" blanks \"\\\"function\\\"\" blanks \",\" "
           "blanks)?\n"
-          "object ::= blanks (bare | \"```\" \"json\"? blanks bare blanks \"```\"",
+          "object ::= [ \\t\\r\\n]{0,3} (bare | \"```\" \"json\"? blanks bare blanks \"```\"",
           w->out);
     if (bare[2]) {
         const char *end = strchr(bare[2], REPLY_TOKEN_END);
@@ -172,7 +172,7 @@ static void put_objects(const writing *w, const reply_tools *tools, const drey_r
         writing_quoted(w->out, "%token ", bare[2] + 1, (size_t)(end - bare[2] - 1));
         fputs(" blanks bare", w->out);
     }
-    fputs(") blanks\n", w->out);
+    fputs(") \"\\n\"?\n", w->out);
 }
 
 /* ---- Calls ---- */
@@ -286,7 +286,7 @@ static void put_list(const writing *w)
     fprintf(w->out, "calls ::= %s list", front);
     if (f->close && !w->form->one_call)
         fprintf(w->out, " (blanks %s list)*", front);
-    fputs(" blanks\n", w->out);
+    fputs(" \"\\n\"?\n", w->out);
 }
 
 /* The rule that is one of the tools' rules. */
@@ -306,7 +306,7 @@ static void put_one_of(const writing *w, const reply_tools *tools, const drey_re
 static drey_status put_calls(const writing *w, const reply_tools *tools,
                              const drey_reply_options *o, const bool *loose, drey_error *err)
 {
-    fputs("blanks ::= [ \\t\\r\\n]{0,24}\n"
+    fputs("blanks ::= (\" \" | \"\\n\"{1,2} \" \"{0,8})?\n"
           "key ::= \"\\\"arguments\\\"\" | \"\\\"parameters\\\"\"\n",
           w->out);
     put_one_of(w, tools, o, "call");

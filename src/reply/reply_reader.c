@@ -379,6 +379,15 @@ static void end_pattern(reading *x)
     }
 }
 
+/* It is a call for certain. */
+static void give_call(reading *x)
+{
+    drey_reply_reader *r = x->r;
+    if (r->n_name > 0)
+        reading_give_call(x, r->name, (size_t)r->n_name);
+    r->n_name = r->n_held = 0;
+}
+
 /* end: what comes after it; arguments begin with a mark or a blank. */
 static void read_name(reading *x, char c, char end)
 {
@@ -402,15 +411,8 @@ static void read_name(reading *x, char c, char end)
     for (const char *p = pattern_of(x) + r->at; *p != end; p++)
         r->at++;
     r->at++;
-}
-
-/* The form has come to its arguments, or the call is too long to be anything else. */
-static void give_call(reading *x)
-{
-    drey_reply_reader *r = x->r;
-    if (r->n_name > 0)
-        reading_give_call(x, r->name, (size_t)r->n_name);
-    r->n_name = r->n_held = 0;
+    if (!x->f->parameter && !reply_decides_by_name(x->f))
+        give_call(x);
 }
 
 /* The name was read. */
