@@ -59,6 +59,7 @@ typedef struct drey_reply_form {
     bool in_words;  /* it does not write calls: earlier ones are text as well */
     bool text_arguments; /* the template wants the arguments of earlier calls as JSON text, others
                             want objects */
+    uint8_t closed;      /* private: which reasoning the prompt has opened and closed */
     /* Private: the tools, and what the values of their parameters are. */
     int32_t n_values;
     uint32_t values[DREY_REPLY_MOST_VALUES];
@@ -126,9 +127,12 @@ typedef struct drey_reply_reader {
     /* Private: what is being read, how far, and bytes that may be the beginning of a mark. */
     int32_t state, at, levels, n_name, n_held, value;
     uint32_t tool;
-    bool in_string, escaped, trims, wrote, bare, fenced, raw, had_text, had_reasoning;
+    bool in_string, escaped, trims, wrote, bare, raw, had_text, had_reasoning;
+    bool in_code, at_line, in_thought, in_line, quoted, known;
+    uint8_t spelling, detour;
     char name[128], held[192];
-    uint64_t reserved[4];
+    uint64_t came;
+    uint64_t reserved[3];
 } drey_reply_reader;
 DREY_API void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form);
 /* on_part may be NULL. */

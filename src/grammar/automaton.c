@@ -14,7 +14,7 @@ typedef struct builder {
     /* [RULES_MOST_EXPRS]: the rule of a class of characters, or of what is repeated; -1: none */
     int32_t *class_rule;
     bool full;
-    expr counted[AUTOMATON_MOST_COUNTS]; /* what each repeats */
+    expr counted[AUTOMATON_MOST_NOTES]; /* what each repeats */
     /* The second round, see lay_some: which nodes are at their rule's end without a byte, and the
      * rule that a rule is without the empty text; -1: none. */
     const bool *ends_empty;
@@ -66,8 +66,29 @@ static int32_t new_rule(builder *b)
         return 0;
     int32_t start = new_node(b), end = new_node(b);
     a->is_end[end] = true;
-    a->rules[a->n_rules] = (automaton_rule){start, end};
+    a->rules[a->n_rules] = (automaton_rule){start, end, -1};
     return a->n_rules++;
+}
+
+static int32_t new_note(builder *b, automaton_note note)
+{
+    automaton *a = b->a;
+    if (a->n_notes == AUTOMATON_MOST_NOTES)
+        b->full = true;
+    if (b->full)
+        return 0;
+    a->notes[a->n_notes] = note;
+    return a->n_notes++;
+}
+
+/* A rule with a note. */
+static int32_t new_noted(builder *b, automaton_note note)
+{
+    int32_t rule = new_rule(b), id = new_note(b, note);
+    if (b->full)
+        return 0;
+    b->a->rules[rule].note = id;
+    return rule;
 }
 
 /* The way to the last characters that were laid out: the next ones share what has the same bytes,
@@ -181,6 +202,8 @@ static int32_t size_of(const builder *b, expr e, int32_t most)
         switch (node->kind) {
         case EXPR_IS_BYTES:
             return n + node->b;
+        case EXPR_IS_EACH:
+            return n + 2 * b->g->sets[node->a].n;
         case EXPR_IS_REPEAT: {
             int32_t times = node->most == REPEAT_FOREVER ? node->least : node->most;
             return times > most ? n + most : n + max_i32(times, 1) * size_of(b, node->a, most);
@@ -200,7 +223,7 @@ static int32_t size_of(const builder *b, expr e, int32_t most)
 static bool is_counted(const builder *b, expr e, int32_t times)
 {
     enum { MOST_COPIED = 256 }; /* nodes */
-    return times > 1 && b->a->n_counts < AUTOMATON_MOST_COUNTS &&
+    return times > 1 && b->a->n_notes < AUTOMATON_MOST_NOTES &&
            (times > MOST_COPIED || times * size_of(b, e, MOST_COPIED) > MOST_COPIED);
 }
 
@@ -219,31 +242,27 @@ static int32_t rule_repeated(builder *b, expr e)
     return *rule;
 }
 
-static void lay_counted(builder *b, const expr_node *e, int32_t from, int32_t to)
+static void lay_times(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
-    automaton *a = b->a;
-    int32_t rule = rule_repeated(b, e->a);
-    if (b->full || a->n_counts == AUTOMATON_MOST_COUNTS) { /* what it repeats has counts as well */
-        b->full = true;
-        return;
-    }
-    b->counted[a->n_counts] = e->a;
-    a->counts[a->n_counts] = (automaton_count){rule, to, e->least, e->most};
-    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_COUNT, .rule = a->n_counts++});
+    automaton_note note = {.kind = NOTE_TIMES, .least = e->least, .most = e->most, .to = to};
+    note.rule = rule_repeated(b, e->a);
+    const int32_t id = new_note(b, note);
+    b->counted[id] = e->a;
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_COUNT, .rule = id});
 }
 
 static void lay_repeat(builder *b, const expr_node *e, int32_t from, int32_t to)
 {
     int32_t at = from;
     if (e->most != REPEAT_FOREVER && is_counted(b, e->a, e->most)) {
-        lay_counted(b, e, from, to);
+        lay_times(b, e, from, to);
         return;
     }
     if (e->most == REPEAT_FOREVER && is_counted(b, e->a, e->least)) {
         const expr_node first = {.a = e->a, .least = e->least, .most = e->least};
         const expr_node more = {.a = e->a, .least = 0, .most = REPEAT_FOREVER};
         at = new_node(b);
-        lay_counted(b, &first, from, at);
+        lay_times(b, &first, from, at);
         lay_repeat(b, &more, at, to);
         return;
     }
@@ -279,6 +298,94 @@ static void lay_text(builder *b, const expr_node *e, int32_t from, int32_t to)
     }
 }
 
+/* Of a set: the rules of its members, and that of others. */
+typedef struct member_rules {
+    int32_t rules[EACH_MOST + 1], n;
+    uint64_t required;
+    bool some; /* one has to come */
+} member_rules;
+
+/* What has to come at least, in a row: from the node that is returned. */
+static int32_t lay_shadow(builder *b, const member_rules *m, int32_t end)
+{
+    const int32_t first = new_node(b);
+    int32_t at = first;
+    for (int32_t i = 0; i < m->n && !b->full; i++) {
+        if (i == EACH_MOST || !(m->required >> i & 1))
+            continue;
+        int32_t next = new_node(b);
+        add_edge(b, at, (automaton_edge){.to = next, .kind = EDGE_RULE, .rule = m->rules[i]});
+        at = next;
+    }
+    add_nothing(b, at, end);
+    return first;
+}
+
+/* One member at least, then the shadow. */
+static int32_t lay_one(builder *b, const member_rules *m, int32_t shadow)
+{
+    const int32_t first = new_node(b);
+    for (int32_t i = 0; i < m->n; i++)
+        add_edge(b, first, (automaton_edge){.to = shadow, .kind = EDGE_RULE, .rule = m->rules[i]});
+    return first;
+}
+
+/* hubs: at the beginning, after a member, after a separator.
+ *
+ *     hub 0 ==member==> hub 1 --more--> . ==separator==> hub 2 ==member==> hub 1
+ *       +-----leave----> end <--leave--+ */
+static void lay_members(builder *b, const each_set *set, const member_rules *m, int32_t from,
+                        int32_t to)
+{
+    automaton_note note = {.kind = NOTE_MEMBERS, .required = m->required, .others = m->n > set->n};
+    for (int32_t i = 0; i < set->n; i++)
+        note.all |= UINT64_C(1) << i;
+    int32_t hubs[3] = {0, new_node(b), new_node(b)}, between = new_node(b);
+    note.hub = hubs[1];
+    int32_t rule = new_noted(b, note);
+    if (b->full)
+        return;
+    const automaton_rule ends = b->a->rules[rule];
+    hubs[0] = ends.start;
+    for (int32_t i = 0; i < m->n; i++)
+        for (int k = 0; k < 3; k += 2)
+            add_edge(b, hubs[k],
+                     (automaton_edge){.to = hubs[1],
+                                      .kind = EDGE_MEMBER,
+                                      .rule = m->rules[i],
+                                      .low = (uint8_t)(i < set->n ? i : EACH_MOST)});
+    add_edge(b, hubs[1], (automaton_edge){.to = between, .kind = EDGE_MORE});
+    lay(b, set->separator, between, hubs[2]);
+    const int32_t shadow = lay_shadow(b, m, ends.end);
+    for (int k = 0; k < 3; k++)
+        add_edge(b, hubs[k],
+                 (automaton_edge){.to = k == 0 && m->some ? lay_one(b, m, shadow) : shadow,
+                                  .kind = EDGE_SHADOW});
+    for (int k = m->some; k < 2; k++)
+        add_edge(b, hubs[k], (automaton_edge){.to = ends.end, .kind = EDGE_LEAVE});
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule});
+}
+
+static void lay_each(builder *b, const each_set *set, int32_t from, int32_t to)
+{
+    member_rules m = {.n = set->n, .required = set->required};
+    for (int32_t i = 0; i < set->n; i++)
+        m.rules[i] = rule_repeated(b, b->g->items[set->first + i]);
+    if (set->other != EXPR_NEVER)
+        m.rules[m.n++] = rule_repeated(b, set->other);
+    lay_members(b, set, &m, from, to);
+}
+
+static void lay_ticking(builder *b, const expr_node *e, int32_t from, int32_t to)
+{
+    const automaton_note note = {.kind = NOTE_TICKS, .least = e->least, .most = e->most};
+    int32_t rule = new_noted(b, note);
+    if (b->full)
+        return;
+    lay(b, e->a, b->a->rules[rule].start, b->a->rules[rule].end);
+    add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = rule});
+}
+
 /* Sequences and alternatives are built from the left, so that their first part is the long one:
  * recursion is as deep as the readers' brackets. */
 static void lay(builder *b, expr e, int32_t from, int32_t to)
@@ -303,6 +410,15 @@ static void lay(builder *b, expr e, int32_t from, int32_t to)
             return;
         case EXPR_IS_RULE:
             add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_RULE, .rule = node->a});
+            return;
+        case EXPR_IS_EACH:
+            lay_each(b, &b->g->sets[node->a], from, to);
+            return;
+        case EXPR_IS_COUNTED:
+            lay_ticking(b, node, from, to);
+            return;
+        case EXPR_IS_TICK:
+            add_edge(b, from, (automaton_edge){.to = to, .kind = EDGE_TICK});
             return;
         case EXPR_IS_SEQ:
             between = new_node(b);
@@ -329,18 +445,19 @@ typedef struct backwards {
     bool ends[AUTOMATON_MOST_NODES], ends_empty[AUTOMATON_MOST_NODES];
 } backwards;
 
-/* -1: none. */
+/* -1: none. Members of a set are left to its shadow. */
 static int32_t rule_called(const automaton *a, const automaton_edge *edge)
 {
     return edge->kind == EDGE_RULE    ? edge->rule
-           : edge->kind == EDGE_COUNT ? a->counts[edge->rule].rule
+           : edge->kind == EDGE_COUNT ? a->notes[edge->rule].rule
                                       : -1;
 }
 
+/* A set is left where its shadow says that it can be. */
 static bool may_skip(const automaton *a, const automaton_edge *edge)
 {
-    return edge->kind == EDGE_NOTHING ||
-           (edge->kind == EDGE_COUNT && a->counts[edge->rule].least == 0);
+    return edge->kind == EDGE_NOTHING || edge->kind == EDGE_MORE || edge->kind == EDGE_SHADOW ||
+           edge->kind == EDGE_TICK || (edge->kind == EDGE_COUNT && a->notes[edge->rule].least == 0);
 }
 
 static void turn_round(const automaton *a, backwards *w)
@@ -397,14 +514,33 @@ static void find_ends(const automaton *a, backwards *w, bool by_bytes, bool *end
     }
 }
 
+/* The same, of members as well. */
+static int32_t rule_entered(const automaton *a, const automaton_edge *edge)
+{
+    return edge->kind == EDGE_MEMBER ? edge->rule : rule_called(a, edge);
+}
+
+/* A member that never ends is none. */
+static void forget_member(automaton *a, const automaton_edge *edge)
+{
+    for (int32_t i = 0; i < a->n_notes; i++)
+        if (a->notes[i].kind == NOTE_MEMBERS && a->notes[i].hub == edge->to) {
+            a->notes[i].others = a->notes[i].others && edge->low < EACH_MOST;
+            if (edge->low < EACH_MOST)
+                a->notes[i].all &= ~(UINT64_C(1) << edge->low);
+        }
+}
+
 /* Removes edges that lead to no end. */
 static void trim(automaton *a, const bool *ends)
 {
     for (int32_t n = 0; n < a->n_nodes; n++)
         for (int32_t *link = &a->first[n]; *link >= 0;) {
             automaton_edge *edge = &a->edges[*link];
-            const int32_t called = rule_called(a, edge);
+            const int32_t called = rule_entered(a, edge);
             bool stays = called < 0 || ends[a->rules[called].start];
+            if (!stays && edge->kind == EDGE_MEMBER)
+                forget_member(a, edge);
             if (!stays && may_skip(a, edge)) {
                 edge->kind = EDGE_NOTHING; /* none times */
                 stays = true;
@@ -444,7 +580,7 @@ static void find_first_calls(const automaton *a, first_calls *f, const bool *end
     while (n > 0)
         for (int32_t e = a->first[f->queue[--n]]; e >= 0; e = a->edges[e].next) {
             const automaton_edge *edge = &a->edges[e];
-            const int32_t called = rule_called(a, edge);
+            const int32_t called = rule_entered(a, edge);
             if (called >= 0) {
                 f->next[e] = f->first[rule];
                 f->first[rule] = e;
@@ -470,7 +606,7 @@ static bool begins_with_itself(const automaton *a, first_calls *f, int32_t rule)
             continue;
         }
         f->first[at] = f->next[e];
-        int32_t called = rule_called(a, &a->edges[e]);
+        int32_t called = rule_entered(a, &a->edges[e]);
         if (f->state[called] == ON_PATH)
             return true;
         if (f->state[called] == NOT_SEEN) {
@@ -516,12 +652,26 @@ static void find_classes(automaton *a)
 /* How often nothing was written cannot be counted: where what is repeated may be empty, its other
  * texts are repeated, and as seldom as one likes. These are another rule, laid out from the
  * expression once it is known which rules may be empty. */
+static bool may_be_empty(const builder *b, expr e);
+
+static bool set_may_be_empty(const builder *b, const each_set *set)
+{
+    bool empty = true;
+    for (int32_t i = 0; i < set->n && empty; i++)
+        empty = !(set->required >> i & 1) || may_be_empty(b, b->g->items[set->first + i]);
+    return empty;
+}
+
 static bool may_be_empty(const builder *b, expr e)
 {
     const expr_node *node = &b->g->exprs[e];
     switch (node->kind) {
     case EXPR_IS_EMPTY:
         return true;
+    case EXPR_IS_COUNTED:
+        return node->least == 0;
+    case EXPR_IS_EACH:
+        return set_may_be_empty(b, &b->g->sets[node->a]);
     case EXPR_IS_REPEAT:
         return node->least == 0 || may_be_empty(b, node->a);
     case EXPR_IS_RULE:
@@ -545,6 +695,33 @@ static int32_t some_of_rule(builder *b, int32_t rule)
         b->some[b->n_some++] = rule;
     }
     return *some;
+}
+
+/* What has to come and may be empty need not come. */
+static int32_t rule_of_some(builder *b, expr item)
+{
+    if (!may_be_empty(b, item))
+        return rule_repeated(b, item);
+    if (b->g->exprs[item].kind == EXPR_IS_RULE)
+        return some_of_rule(b, b->g->exprs[item].a);
+    int32_t rule = new_rule(b);
+    if (!b->full)
+        lay_some(b, item, b->a->rules[rule].start, b->a->rules[rule].end);
+    return rule;
+}
+
+static void lay_some_each(builder *b, const each_set *set, int32_t from, int32_t to)
+{
+    member_rules m = {.n = set->n, .required = set->required, .some = true};
+    for (int32_t i = 0; i < set->n; i++) {
+        const expr item = b->g->items[set->first + i];
+        if (may_be_empty(b, item))
+            m.required &= ~(UINT64_C(1) << i);
+        m.rules[i] = rule_of_some(b, item);
+    }
+    if (set->other != EXPR_NEVER)
+        m.rules[m.n++] = rule_of_some(b, set->other);
+    lay_members(b, set, &m, from, to);
 }
 
 static void lay_some_repeated(builder *b, const expr_node *e, int32_t from, int32_t to)
@@ -578,6 +755,16 @@ static void lay_some(builder *b, expr e, int32_t from, int32_t to)
         case EXPR_IS_REPEAT:
             lay_some_repeated(b, node, from, to);
             return;
+        case EXPR_IS_EACH:
+            lay_some_each(b, &b->g->sets[node->a], from, to);
+            return;
+        case EXPR_IS_COUNTED:
+            if (node->most != 0)
+                lay_ticking(b,
+                            &(expr_node){
+                                .a = node->a, .least = max_i32(node->least, 1), .most = node->most},
+                            from, to);
+            return;
         case EXPR_IS_RULE:
             add_edge(
                 b, from,
@@ -605,12 +792,12 @@ static void count_what_is_written(builder *b, const backwards *w)
     automaton *a = b->a;
     b->ends_empty = w->ends_empty;
     memset(b->some_rule, -1, RULES_MOST_RULES * sizeof *b->some_rule);
-    for (int32_t i = 0; i < a->n_counts && !b->full; i++) {
-        if (!may_be_empty(b, b->counted[i]))
+    for (int32_t i = 0; i < a->n_notes && !b->full; i++) {
+        if (a->notes[i].kind != NOTE_TIMES || !may_be_empty(b, b->counted[i]))
             continue;
         int32_t rule = new_rule(b);
-        a->counts[i].rule = rule;
-        a->counts[i].least = 0;
+        a->notes[i].rule = rule;
+        a->notes[i].least = 0;
         lay_some(b, b->counted[i], a->rules[rule].start, a->rules[rule].end);
         while (b->n_some > 0 && !b->full) {
             int32_t of = b->some[--b->n_some];
@@ -659,7 +846,7 @@ static drey_status lay_all(automaton *a, const grammar_rules *g, scratch *s, dre
     b->class_rule = s->class_rule;
     b->some_rule = s->some_rule;
     TRY(lay_rules(b, err));
-    if (a->n_counts > 0 && !b->full) {
+    if (a->n_notes > 0 && !b->full) {
         turn_round(a, &s->back);
         find_ends(a, &s->back, false, s->back.ends_empty);
         count_what_is_written(b, &s->back);
@@ -677,7 +864,7 @@ drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, 
 {
     scratch *s = memory;
     char name[64];
-    a->n_nodes = a->n_edges = a->n_rules = a->n_counts = 0;
+    a->n_nodes = a->n_edges = a->n_rules = a->n_notes = 0;
     a->root = root;
     TRY(grammar_rules_check(g, err));
     TRY(lay_all(a, g, s, err));

@@ -9,9 +9,10 @@
  * A call whose edge leads to its own rule's end needs no return: repetition by recursion at a
  * rule's end does not deepen the stack. A long repetition with bounds is one edge and a rule for
  * what it repeats: how often that was written is on the stack, so that {0,100000} has no more nodes
- * than {0,2}. Short ones are laid out as copies. Characters are their UTF-8 bytes. Nodes from which
- * no end can be reached have no edges that lead to them: each prefix that the automaton accepts is
- * the beginning of a text of the grammar. */
+ * than {0,2}. Short ones are laid out as copies. A rule may keep other notes as well, of what has
+ * come in it (automaton_note). Characters are their UTF-8 bytes. Nodes from which no end can be
+ * reached have no edges that lead to them: each prefix that the automaton accepts is the beginning
+ * of a text of the grammar. */
 #pragma once
 
 #include "grammar/grammar_rules.h"
@@ -19,25 +20,49 @@
 enum { AUTOMATON_MOST_NODES = 32 << 10, AUTOMATON_MOST_EDGES = 56 << 10 };
 enum { AUTOMATON_MOST_RULES = RULES_MOST_RULES + 4096 }; /* the grammar's, and character classes */
 
-enum { AUTOMATON_MOST_COUNTS = 1024 };
-
-typedef enum edge_kind { EDGE_BYTES, EDGE_NOTHING, EDGE_RULE, EDGE_COUNT } edge_kind;
+typedef enum edge_kind {
+    EDGE_BYTES,
+    EDGE_NOTHING,
+    EDGE_RULE,
+    EDGE_COUNT, /* a long repetition, of which a note says more (NOTE_TIMES) */
+    /* In rules with a note: */
+    EDGE_MEMBER, /* a whole rule: member `low` of a set, which has not come; EACH_MOST: others */
+    EDGE_MORE,   /* nothing, if there are members that have not come */
+    EDGE_LEAVE,  /* nothing, to the rule's end */
+    EDGE_SHADOW, /* what has to come at least: says that the rule can end, and is never taken */
+    EDGE_TICK    /* nothing; the note counts one more */
+} edge_kind;
 
 typedef struct automaton_edge {
     int32_t next; /* of the same node; -1: none */
     int32_t to;
-    int32_t rule; /* EDGE_RULE; EDGE_COUNT: which of counts */
+    int32_t rule; /* that is called; EDGE_COUNT: which of the notes */
     uint8_t kind, low, high;
 } automaton_edge;
 
+/* What is noted while a rule is read: how often it was written, how many ticks have come in it, or
+ * which members of a set. It is kept in the stack where the rule returns to, so that what follows
+ * is not laid out for each number or order. */
+typedef enum note_kind {
+    NOTE_TIMES,  /* `rule`, which is never empty, from `least` to `most` times; then node `to` */
+    NOTE_TICKS,  /* from `least` to `most` of them */
+    NOTE_MEMBERS /* those of `required`, each of `all` at most once, others as one likes */
+} note_kind;
+
+typedef struct automaton_note {
+    note_kind kind;
+    int32_t least, most; /* most: REPEAT_FOREVER for ticks alone */
+    int32_t rule, to;
+    uint64_t required, all; /* bits */
+    bool others;
+    int32_t hub; /* where members return to */
+} automaton_note;
+enum { AUTOMATON_MOST_NOTES = 4 << 10 };
+
 typedef struct automaton_rule {
     int32_t start, end;
+    int32_t note; /* of ticks or members; -1: none */
 } automaton_rule;
-
-/* `rule`, which never is empty, from `least` to `most` times; then the node `to`. */
-typedef struct automaton_count {
-    int32_t rule, to, least, most;
-} automaton_count;
 
 typedef struct automaton {
     automaton_edge edges[AUTOMATON_MOST_EDGES];
@@ -45,8 +70,8 @@ typedef struct automaton {
     bool is_end[AUTOMATON_MOST_NODES];   /* of a rule; it has no edges */
     bool is_cut[AUTOMATON_MOST_NODES];   /* a token usually ends there, inside of a text */
     automaton_rule rules[AUTOMATON_MOST_RULES];
-    automaton_count counts[AUTOMATON_MOST_COUNTS];
-    int32_t n_edges, n_nodes, n_rules, n_counts;
+    automaton_note notes[AUTOMATON_MOST_NOTES];
+    int32_t n_edges, n_nodes, n_rules, n_notes;
     int32_t root; /* the rule that a whole text matches */
     /* Bytes that no edge distinguishes have the same class. */
     uint8_t class_of[256];
@@ -58,9 +83,9 @@ typedef struct automaton {
 drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, void *scratch,
                             drey_error *err);
 size_t automaton_scratch_bytes(void);
-/* Whether the last one that was built had too many nodes or edges. */
+/* Whether the last one that was built had too many of something. */
 static inline bool automaton_is_full(const automaton *a)
 {
     return a->n_nodes == AUTOMATON_MOST_NODES || a->n_edges == AUTOMATON_MOST_EDGES ||
-           a->n_rules == AUTOMATON_MOST_RULES;
+           a->n_rules == AUTOMATON_MOST_RULES || a->n_notes == AUTOMATON_MOST_NOTES;
 }

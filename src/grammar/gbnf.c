@@ -5,12 +5,17 @@
  *
  * A rule ends with its line, except inside of brackets and after "::=" and "|". Characters are
  * Unicode code points; "." is any. <[1000]> is the token of that number, <think> the special token
- * of that name, and !<think> any character, as a special token is none. Three words are our own,
- * for answers with calls (src/reply):
+ * of that name, and !<think> any character, as a special token is none. Some words are our own, for
+ * answers with calls (src/reply):
  *
- *     %json {"type": "object"}     JSON of a schema
- *     %token "[TOOL_CALLS]"        the special token of that name, or its text
- *     %without "<call>" "[call]"   a text in which these do not occur */
+ *     %json {"type": "object"}        JSON of a schema
+ *     %unordered {"type": "object"}   the same, with the members of objects in any order
+ *     %each (a b? c)                  a, c and perhaps b, in any order
+ *     %token "[TOOL_CALLS]"           the special token of that name, or its text
+ *     %without "<call>" "[call]"      a text in which these do not occur
+ *     %unlike (.* "<call>" [a-z])     a text with no such beginning; this has no rules
+ *     %unlike (a) (b)                 the same, and the whole is not b
+ *     %text {"maxLength": 5}          such a text, of the last "%unlike", that is of a schema */
 #include "grammar/json_text.h"
 
 #include <stdio.h>
@@ -18,16 +23,18 @@
 
 #include "common/num.h"
 #include "common/utf8.h"
-#include "grammar/vocab_trie.h"
+#include "grammar/grammar.h"
 
 enum { MOST_CLASS_RANGES = 1024 };
+_Static_assert((int)EACH_MOST == (int)GRAMMAR_MOST_EACH, "a set's bits");
 
 typedef struct gbnf {
     grammar_rules *g;
     const char *text;
     size_t n, at;
     int depth;
-    json_rules json;
+    json_rules json, unordered;
+    raw_texts raw; /* of the last "%unlike" */
     drey_error *err;
     char_range ranges[MOST_CLASS_RANGES];
 } gbnf;
@@ -195,10 +202,10 @@ static drey_status read_class(gbnf *p, expr *out)
 
 /* ---- Words of our own ---- */
 
-static drey_status read_json(gbnf *p, expr *out)
+/* Over a schema; p->at is at its end then. */
+static drey_status skip_schema(gbnf *p, const char **schema, size_t *n_schema)
 {
     json_reader json;
-    int32_t rule = 0;
     skip_blanks(p, false);
     json_reader_init(&json, p->text + p->at, p->n - p->at, JSON_MOST_DEPTH);
     json_event e = json_next(&json);
@@ -208,11 +215,32 @@ static drey_status read_json(gbnf *p, expr *out)
         n = json.at;
     }
     if (e != JSON_OBJECT && e != JSON_CLOSE)
-        WRONG(p, "a schema, a JSON object, was expected after \"%%json\"");
-    TRY(json_schema_add(p->g, &p->json, p->text + p->at, n, &rule, p->err));
+        WRONG(p, "a schema, a JSON object, was expected after \"%%json\" and the like");
+    *schema = p->text + p->at;
+    *n_schema = n;
     p->at += n;
+    return DREY_OK;
+}
+
+static drey_status read_json(gbnf *p, json_rules *json, expr *out)
+{
+    const char *schema;
+    size_t n;
+    int32_t rule = 0;
+    TRY(skip_schema(p, &schema, &n));
+    TRY(json_schema_add(p->g, json, schema, n, &rule, p->err));
     *out = expr_rule(p->g, rule);
     return DREY_OK;
+}
+
+static drey_status read_text_of(gbnf *p, expr *out)
+{
+    const char *schema;
+    size_t n;
+    if (!p->raw.all)
+        WRONG(p, "\"%%text\" comes after an \"%%unlike\"");
+    TRY(skip_schema(p, &schema, &n));
+    return raw_texts_add(&p->raw, p->g, schema, n, out, p->err);
 }
 
 static drey_status read_token(gbnf *p, expr *out)
@@ -305,6 +333,42 @@ static drey_status read_reference(gbnf *p, bool but_not, expr *out)
 
 static drey_status read_alternatives(gbnf *p, bool nested, expr *out);
 
+static drey_status read_item(gbnf *p, expr *out);
+
+static drey_status read_unlike(gbnf *p, expr *out)
+{
+    expr begins, but_not = EXPR_NEVER;
+    skip_blanks(p, false);
+    TRY(read_item(p, &begins));
+    skip_blanks(p, false);
+    if (peek(p) == '(')
+        TRY(read_item(p, &but_not));
+    raw_texts_free(&p->raw);
+    TRY(grammar_rules_check(p->g, p->err));
+    TRY(raw_texts_init(&p->raw, p->g, begins, but_not, p->err));
+    *out = raw_texts_expr(p->g, &p->raw);
+    return DREY_OK;
+}
+
+static drey_status read_each(gbnf *p, expr *out)
+{
+    each_set set = {.separator = EXPR_EMPTY, .other = EXPR_NEVER};
+    expr items[EACH_MOST];
+    skip_blanks(p, false);
+    if (!takes(p, "("))
+        WRONG(p, "\"%%each\" takes a list in brackets");
+    for (skip_blanks(p, true); !takes(p, ")"); skip_blanks(p, true)) {
+        if (set.n == EACH_MOST)
+            WRONG(p, "\"%%each\" takes up to %d parts", EACH_MOST);
+        TRY(read_item(p, &items[set.n]));
+        if (!takes(p, "?"))
+            set.required |= UINT64_C(1) << set.n;
+        set.n++;
+    }
+    *out = expr_each(p->g, &set, items);
+    return DREY_OK;
+}
+
 static drey_status read_item(gbnf *p, expr *out)
 {
     if (takes(p, "\""))
@@ -326,7 +390,15 @@ static drey_status read_item(gbnf *p, expr *out)
         return DREY_OK;
     }
     if (takes(p, "%json"))
-        return read_json(p, out);
+        return read_json(p, &p->json, out);
+    if (takes(p, "%unordered"))
+        return read_json(p, &p->unordered, out);
+    if (takes(p, "%text"))
+        return read_text_of(p, out);
+    if (takes(p, "%unlike"))
+        return read_unlike(p, out);
+    if (takes(p, "%each"))
+        return read_each(p, out);
     if (takes(p, "%token"))
         return read_token(p, out);
     if (takes(p, "%without"))
@@ -443,14 +515,23 @@ static drey_status read_rule(gbnf *p)
     return DREY_OK;
 }
 
+static drey_status read_rules(gbnf *p)
+{
+    skip_blanks(p, true);
+    while (p->at < p->n && !p->g->full)
+        TRY(read_rule(p));
+    return grammar_rules_check(p->g, p->err);
+}
+
 drey_status gbnf_read(grammar_rules *g, const char *text, size_t n, int32_t *root, drey_error *err)
 {
-    gbnf p = {.g = g, .text = text, .n = n, .err = err};
+    gbnf p = {.g = g, .text = text, .n = n, .err = err, .raw = {.counting = -1}};
     json_rules_init(&p.json);
-    skip_blanks(&p, true);
-    while (p.at < n && !g->full)
-        TRY(read_rule(&p));
-    TRY(grammar_rules_check(g, err));
+    json_rules_init(&p.unordered);
+    p.unordered.unordered = true;
+    drey_status status = read_rules(&p);
+    raw_texts_free(&p.raw);
+    TRY(status);
     int32_t n_rules = g->n_rules;
     *root = rule_named(g, "root", 4);
     if (*root >= n_rules || g->rules[*root].body < 0)

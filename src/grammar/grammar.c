@@ -301,9 +301,8 @@ static bool walk(drey_grammar *g, const vocab_part *part, uint64_t *mask)
     for (int32_t i = 1; i < part->n_nodes;) {
         const vocab_trie_node *node = &part->nodes[i];
         int32_t *to = &at[node->depth];
-        *to = states_known(g->states, to[-1], node->byte);
-        if (*to < 0)
-            *to = states_step(g->states, &to[-1], node->byte);
+        const int32_t known = states_known(g->states, to[-1], node->byte);
+        *to = known >= 0 ? known : states_step(g->states, &to[-1], node->byte);
         if (*to == GRAMMAR_NOWHERE) {
             i = node->end;
         } else if (node->n_plain != VOCAB_NOT_PLAIN && node->end - i >= WORTH_A_RUN &&

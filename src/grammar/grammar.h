@@ -20,6 +20,7 @@
 
 enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };
 enum { GRAMMAR_MOST_BYTES = 64 << 10 }; /* of its text */
+enum { GRAMMAR_MOST_EACH = 64 };        /* parts of an "%each" (gbnf.c) */
 
 /* DREY_ERR_USAGE: what is wrong with the text, in one sentence. The trie is borrowed. */
 drey_status grammar_open(drey_grammar **out, const vocab_trie *trie, drey_grammar_kind kind,

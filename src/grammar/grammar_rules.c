@@ -13,7 +13,7 @@ void grammar_rules_init(grammar_rules *g)
     g->exprs[EXPR_EMPTY] = (expr_node){.kind = EXPR_IS_EMPTY};
     g->exprs[EXPR_NEVER] = (expr_node){.kind = EXPR_IS_NEVER};
     g->n_exprs = 2;
-    g->n_ranges = g->n_bytes = g->n_rules = 0;
+    g->n_ranges = g->n_bytes = g->n_rules = g->n_sets = g->n_items = 0;
     g->full = g->plainly = g->widened = false;
     g->n_left_out = 0;
     g->left_out[0] = 0;
@@ -162,6 +162,36 @@ expr expr_repeat(grammar_rules *g, expr a, int32_t least, int32_t most)
 expr expr_rule(grammar_rules *g, int32_t rule)
 {
     return add(g, (expr_node){.kind = EXPR_IS_RULE, .a = rule});
+}
+
+expr expr_each(grammar_rules *g, const each_set *set, const expr *items)
+{
+    for (int32_t i = 0; i < set->n; i++)
+        if (items[i] == EXPR_NEVER)
+            return EXPR_NEVER;
+    if (g->n_sets == RULES_MOST_SETS || set->n > RULES_MOST_ITEMS - g->n_items)
+        g->full = true;
+    if (g->full)
+        return EXPR_NEVER;
+    each_set *to = &g->sets[g->n_sets];
+    *to = *set;
+    to->first = g->n_items;
+    if (set->n > 0)
+        memcpy(g->items + g->n_items, items, (size_t)set->n * sizeof *items);
+    g->n_items += set->n;
+    return add(g, (expr_node){.kind = EXPR_IS_EACH, .a = g->n_sets++});
+}
+
+expr expr_counted(grammar_rules *g, expr a, int32_t least, int32_t most)
+{
+    if (a == EXPR_NEVER || (most != REPEAT_FOREVER && most < least))
+        return EXPR_NEVER;
+    return add(g, (expr_node){.kind = EXPR_IS_COUNTED, .a = a, .least = least, .most = most});
+}
+
+expr expr_tick(grammar_rules *g)
+{
+    return add(g, (expr_node){.kind = EXPR_IS_TICK});
 }
 
 /* ---- One of many texts ---- */

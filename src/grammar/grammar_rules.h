@@ -17,18 +17,30 @@ enum { EXPR_EMPTY = 0, EXPR_NEVER = 1, REPEAT_FOREVER = -1 };
 typedef enum expr_kind {
     EXPR_IS_EMPTY,
     EXPR_IS_NEVER,
-    EXPR_IS_BYTES,  /* bytes[a .. a + b) */
-    EXPR_IS_CLASS,  /* a character of ranges[a .. a + b) */
-    EXPR_IS_SEQ,    /* a, then b */
-    EXPR_IS_ALT,    /* a or b */
-    EXPR_IS_REPEAT, /* a, `least` to `most` times */
-    EXPR_IS_RULE    /* rule a */
+    EXPR_IS_BYTES,   /* bytes[a .. a + b) */
+    EXPR_IS_CLASS,   /* a character of ranges[a .. a + b) */
+    EXPR_IS_SEQ,     /* a, then b */
+    EXPR_IS_ALT,     /* a or b */
+    EXPR_IS_REPEAT,  /* a, `least` to `most` times */
+    EXPR_IS_RULE,    /* rule a */
+    EXPR_IS_EACH,    /* sets[a] */
+    EXPR_IS_COUNTED, /* a, in which `least` to `most` ticks come */
+    EXPR_IS_TICK     /* nothing: one more in what is counted */
 } expr_kind;
 
 typedef struct expr_node {
     expr_kind kind;
     int32_t a, b, least, most;
 } expr_node;
+
+/* Each of items[first .. first + n) once at most and in any order, those that are required always.
+ * Between them is the separator, and any number of others. */
+enum { EACH_MOST = 64 };
+typedef struct each_set {
+    expr separator, other; /* EXPR_EMPTY, EXPR_NEVER: there is none */
+    int32_t first, n;      /* n: at most EACH_MOST */
+    uint64_t required;     /* bits */
+} each_set;
 
 typedef struct char_range { /* code points, both included */
     uint32_t from, to;
@@ -45,6 +57,8 @@ enum {
     RULES_MOST_RANGES = 32 << 10,
     RULES_MOST_BYTES = 320 << 10,
     RULES_MOST_RULES = 12 << 10,
+    RULES_MOST_SETS = 2 << 10,
+    RULES_MOST_ITEMS = 8 << 10, /* of all sets */
     RULES_BUCKETS = 1 << 12,
     RULES_MOST_REPEATS = 1 << 29,
     RULES_LEFT_OUT_BYTES = 1024
@@ -57,7 +71,9 @@ typedef struct grammar_rules {
     bool cuts[RULES_MOST_BYTES]; /* the byte ends a token inside of its text (token_cuts.h) */
     grammar_rule rules[RULES_MOST_RULES];
     int32_t buckets[RULES_BUCKETS]; /* of rules by name; -1: none */
-    int32_t n_exprs, n_ranges, n_bytes, n_rules;
+    each_set sets[RULES_MOST_SETS];
+    expr items[RULES_MOST_ITEMS];
+    int32_t n_exprs, n_ranges, n_bytes, n_rules, n_sets, n_items;
     bool full;
     bool plainly; /* asked for: schemas are read so that they have few rules */
     bool widened; /* some were not */
@@ -87,6 +103,11 @@ expr expr_alt(grammar_rules *g, expr a, expr b);
 /* most: REPEAT_FOREVER, or at least `least`. */
 expr expr_repeat(grammar_rules *g, expr a, int32_t least, int32_t most);
 expr expr_rule(grammar_rules *g, int32_t rule);
+/* set->first is set here. Items that are EXPR_NEVER and not required are left out by the caller. */
+expr expr_each(grammar_rules *g, const each_set *set, const expr *items);
+/* What is counted ends `a`: nothing but rules' last parts may be between it and its ticks. */
+expr expr_counted(grammar_rules *g, expr a, int32_t least, int32_t most);
+expr expr_tick(grammar_rules *g);
 /* One of some texts, each an expr_bytes (or EXPR_EMPTY); they are sorted here. What they begin with
  * in common is there once. */
 expr expr_one_of(grammar_rules *g, expr *texts, int32_t n);

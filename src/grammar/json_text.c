@@ -7,7 +7,7 @@
 
 void json_rules_init(json_rules *j)
 {
-    memset(j, -1, sizeof *j);
+    *j = (json_rules){-1, -1, -1, -1, -1, -1, -1, -1, false};
 }
 
 /* The rule's body is set once, after its number is known: it may use itself. */

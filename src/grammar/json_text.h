@@ -6,6 +6,7 @@
 /* Rules that are made when they are first used; -1 before. */
 typedef struct json_rules {
     int32_t any, object, array, string, character, number, integer, space;
+    bool unordered; /* members of objects come in any order */
 } json_rules;
 void json_rules_init(json_rules *j);
 

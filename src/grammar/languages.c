@@ -208,6 +208,7 @@ typedef struct maker {
     int32_t sets[MOST_SETS], at[LANGUAGE_MOST_STATES + 1];
     int32_t next[LANGUAGE_MOST_STATES], buckets[BUCKETS];
     int32_t marks[MOST_NODES], mark;
+    bool shortest; /* nothing follows what matches */
 } maker;
 
 static int32_t new_node(maker *m)
@@ -308,6 +309,9 @@ static void lay(maker *m, expr e, int32_t from, int32_t to)
             lay_repeat(m, node, from, to);
             return;
         case EXPR_IS_RULE: /* it may be recursive */
+        case EXPR_IS_EACH:
+        case EXPR_IS_COUNTED:
+        case EXPR_IS_TICK:
             m->full = true;
             return;
         case EXPR_IS_SEQ:
@@ -390,7 +394,7 @@ static void find_states(maker *m, language *l, int32_t start, int32_t end)
     put_node(m, start, 0, &n);
     state_of(m, l, n, end);
     for (int32_t s = 1; s < l->n_states; s++)
-        for (int32_t k = 0; k < l->n_classes && !m->full; k++) {
+        for (int32_t k = 0; k < l->n_classes && !m->full && !(m->shortest && l->ends[s]); k++) {
             const uint64_t *in = m->in[m->like[k]];
             n = 0;
             m->mark++;
@@ -440,7 +444,7 @@ static bool classify(maker *m, language *l)
     return true;
 }
 
-bool language_of(language *out, const grammar_rules *g, expr e)
+static bool make(language *out, const grammar_rules *g, expr e, bool shortest)
 {
     maker *m = calloc(1, sizeof *m);
     if (!m || g->full) {
@@ -448,6 +452,7 @@ bool language_of(language *out, const grammar_rules *g, expr e)
         return false;
     }
     m->g = g;
+    m->shortest = shortest;
     int32_t start = new_node(m), end = new_node(m);
     lay(m, e, start, end);
     bool fits = !m->full && classify(m, out);
@@ -458,6 +463,27 @@ bool language_of(language *out, const grammar_rules *g, expr e)
     if (fits)
         trim(out);
     return fits;
+}
+
+bool language_of(language *out, const grammar_rules *g, expr e)
+{
+    return make(out, g, e, false);
+}
+
+/* What matches becomes nowhere, and what can match no more one further state. */
+bool language_unlike(language *out, const grammar_rules *g, expr e)
+{
+    if (!make(out, g, e, true))
+        return false;
+    int32_t any = add_state(out, true);
+    for (int32_t s = 1; s < out->n_states; s++)
+        for (int32_t k = 0; k < out->n_classes && any >= 0; k++) {
+            int16_t *to = &row(out, s)[k];
+            *to = (int16_t)(*to == 0 ? any : out->ends[*to] && *to != any ? 0 : *to);
+        }
+    for (int32_t s = 1; s < out->n_states; s++)
+        out->ends[s] = true;
+    return any >= 0;
 }
 
 /* ---- Of two languages ---- */
@@ -760,7 +786,7 @@ typedef struct class_set {
 typedef struct writer {
     grammar_rules *g;
     const language *l;
-    bool in_json;
+    bool in_json, ticks;
     char_range ranges[LANGUAGE_MOST_RANGES];
     class_set written[MOST_WRITTEN];
     int32_t n_written;
@@ -814,8 +840,10 @@ static expr write_state(writer *w, int32_t state)
         for (int32_t i = k; i < w->l->n_classes; i++)
             if (to[i] == to[k])
                 classes[i / 64] |= UINT64_C(1) << (i % 64);
-        expr rest = expr_rule(w->g, rule_of(w, to[k]));
-        all = expr_alt(w->g, all, expr_seq(w->g, write_classes(w, classes), rest));
+        expr one = write_classes(w, classes), rest = expr_rule(w->g, rule_of(w, to[k]));
+        if (w->ticks)
+            one = expr_seq(w->g, expr_tick(w->g), one);
+        all = expr_alt(w->g, all, expr_seq(w->g, one, rest));
     }
     return w->l->ends[state] ? expr_alt(w->g, all, EXPR_EMPTY) : all;
 }
@@ -847,7 +875,7 @@ expr language_repeated(grammar_rules *g, const language *l, bool in_json, int32_
     return out;
 }
 
-expr language_written(grammar_rules *g, const language *l, bool in_json)
+static expr write(grammar_rules *g, const language *l, bool in_json, bool ticks)
 {
     if (language_is_empty(l))
         return EXPR_NEVER;
@@ -859,6 +887,7 @@ expr language_written(grammar_rules *g, const language *l, bool in_json)
     w->g = g;
     w->l = l;
     w->in_json = in_json;
+    w->ticks = ticks;
     memset(w->rule, -1, sizeof w->rule);
     expr out = expr_rule(g, rule_of(w, 1));
     while (w->n_todo > 0 && !g->full) {
@@ -869,4 +898,14 @@ expr language_written(grammar_rules *g, const language *l, bool in_json)
     }
     free(w);
     return out;
+}
+
+expr language_written(grammar_rules *g, const language *l, bool in_json)
+{
+    return write(g, l, in_json, false);
+}
+
+expr language_ticking(grammar_rules *g, const language *l)
+{
+    return write(g, l, false, true);
 }

@@ -36,6 +36,8 @@ typedef struct language {
 
 /* What the expression matches. It is over characters and has no rules. */
 bool language_of(language *out, const grammar_rules *g, expr e);
+/* The texts of which no beginning is what the expression matches, which is not the empty text. */
+bool language_unlike(language *out, const grammar_rules *g, expr e);
 /* What both match; but_not: what a matches and b does not. out is neither of them. */
 bool language_both(language *out, const language *a, const language *b, bool but_not);
 /* The texts of l all of whose marks are true, without these. `other` is used. */
@@ -53,3 +55,6 @@ expr language_repeated(grammar_rules *g, const language *l, bool in_json, int32_
 /* The same as an expression; in_json: what is written for the texts in a JSON string. EXPR_NEVER:
  * there are none. */
 expr language_written(grammar_rules *g, const language *l, bool in_json);
+/* The same of the characters themselves, each of which ticks (expr_counted), in rules that end with
+ * each other. */
+expr language_ticking(grammar_rules *g, const language *l);

@@ -55,3 +55,18 @@ typedef struct grammar_word {
     size_t n;
 } grammar_word;
 expr text_without(grammar_rules *g, const grammar_word *words, int32_t n);
+
+/* Texts as they are, no JSON: of which no beginning is what one expression matches, and which
+ * another one (EXPR_NEVER: none) does not match. */
+typedef struct raw_texts {
+    struct language *all; /* NULL: any text */
+    int32_t counting;     /* the rule in which each character ticks; -1: not made yet */
+} raw_texts;
+/* They are the caller's, who frees them. The expressions are over characters and have no rules. */
+drey_status raw_texts_init(raw_texts *t, grammar_rules *g, expr begins, expr but_not,
+                           drey_error *err);
+void raw_texts_free(raw_texts *t);
+expr raw_texts_expr(grammar_rules *g, const raw_texts *t);
+/* Those of them that satisfy a schema of texts: its pattern, format and lengths. */
+drey_status raw_texts_add(raw_texts *t, grammar_rules *g, const char *schema, size_t n, expr *out,
+                          drey_error *err);

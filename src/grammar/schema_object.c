@@ -517,6 +517,28 @@ static void put_member(schema_reader *r, members *m, expr one, bool required)
     }
 }
 
+/* In any order, where they are few and not counted. */
+static drey_status members_unordered(schema_reader *r, const object_shape *o, expr other, expr *out)
+{
+    grammar_rules *g = r->g;
+    const int32_t n_members = r->n_members;
+    each_set set = {.separator = written_comma(g, &r->json), .other = other};
+    expr items[EACH_MOST];
+    for (int32_t i = o->first; i < n_members; i++) {
+        const schema_member member = r->members[i];
+        expr one;
+        TRY(member_of(r, &member, &one));
+        r->n_members = n_members;
+        if (one == EXPR_NEVER && !member.required)
+            continue;
+        if (member.required)
+            set.required |= UINT64_C(1) << set.n;
+        items[set.n++] = as_rule(g, member.key, one);
+    }
+    *out = set.n == 0 && other == EXPR_NEVER ? EXPR_EMPTY : expr_each(g, &set, items);
+    return DREY_OK;
+}
+
 static drey_status members_of(schema_reader *r, object_shape *o, expr other, expr *out)
 {
     grammar_rules *g = r->g;
@@ -529,6 +551,9 @@ static drey_status members_of(schema_reader *r, object_shape *o, expr other, exp
         *out = all_others(r, o, other);
         return DREY_OK;
     }
+    if (r->json.unordered && o->least == 0 && o->most == REPEAT_FOREVER &&
+        n_members - o->first <= EACH_MOST)
+        return members_unordered(r, o, other, out);
     begin_members(r, o, other, &m);
     for (int32_t i = n_members - 1; i >= o->first; i--) {
         const schema_member member = r->members[i];

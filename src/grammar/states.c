@@ -21,7 +21,7 @@ void states_init(states *s, const automaton *a, int32_t *rows)
     s->most = min_i32(STATES_MOST, STATES_ROW_BYTES / 4 / a->n_classes);
     s->n_cells = s->n = 1;
     s->n_configs = 0;
-    s->cells[0] = (state_cell){.node = -1, .below = -1};
+    s->cells[0] = (state_cell){.node = -1, .below = -1, .note = -1};
     s->all[0] = (grammar_state){.mask = -1, .plain = GRAMMAR_NOWHERE, .coarse = GRAMMAR_NOWHERE};
     memset(rows, 0, (size_t)a->n_classes * sizeof *rows);
     clear(s);
@@ -29,29 +29,40 @@ void states_init(states *s, const automaton *a, int32_t *rows)
 
 /* ---- Cells ---- */
 
-static int32_t *cell_bucket(states *s, int32_t node, int32_t count, int32_t below)
+static int32_t *cell_bucket(states *s, const state_cell *c)
 {
-    uint64_t key = (uint64_t)(uint32_t)node << 32 | (uint32_t)below;
-    key ^= (uint64_t)(uint32_t)count << 16;
+    uint64_t key = (uint64_t)(uint32_t)c->node << 32 | (uint32_t)c->below;
+    key ^= c->noted * UINT64_C(0xD6E8FEB86659FD93);
     return &s->cell_buckets[key * UINT64_C(0x9E3779B97F4A7C15) >> 50];
 }
 _Static_assert(STATES_BUCKETS == 1 << 14, "the shift above");
 
-/* -1: the stack would be too deep, or there is no room. */
-static int32_t cell_of(states *s, int32_t node, int32_t count, int32_t below)
+static bool is_same(const state_cell *a, const state_cell *b)
 {
-    int32_t *bucket = cell_bucket(s, node, count, below);
-    for (int32_t i = *bucket; i >= 0; i = s->cells[i].next)
-        if (s->cells[i].node == node && s->cells[i].count == count && s->cells[i].below == below)
+    return a->node == b->node && a->below == b->below && a->note == b->note && a->noted == b->noted;
+}
+
+static void add_cell(states *s, state_cell c)
+{
+    int32_t *bucket = cell_bucket(s, &c);
+    c.next = *bucket;
+    *bucket = s->n_cells;
+    s->cells[s->n_cells++] = c;
+}
+
+/* -1: the stack would be too deep, or there is no room. */
+static int32_t cell_of(states *s, state_cell c)
+{
+    for (int32_t i = *cell_bucket(s, &c); i >= 0; i = s->cells[i].next)
+        if (is_same(&s->cells[i], &c))
             return i;
-    int32_t depth = s->cells[below].depth + 1;
-    if (depth > GRAMMAR_MOST_DEPTH || s->n_cells == STATES_MOST_CELLS) {
+    c.depth = s->cells[c.below].depth + 1;
+    if (c.depth > GRAMMAR_MOST_DEPTH || s->n_cells == STATES_MOST_CELLS) {
         s->narrowed = true;
         return -1;
     }
-    s->cells[s->n_cells] = (state_cell){node, count, below, depth, *bucket};
-    *bucket = s->n_cells;
-    return s->n_cells++;
+    add_cell(s, c);
+    return s->n_cells - 1;
 }
 
 /* ---- What can be reached without a byte ---- */
@@ -90,53 +101,127 @@ static void visit(states *s, int32_t node, int32_t cell)
 static void call(states *s, const automaton_edge *edge, int32_t cell)
 {
     const automaton *a = s->a;
-    if (!a->is_end[edge->to])
-        cell = cell_of(s, edge->to, 0, cell);
+    const int32_t note = a->rules[edge->rule].note;
+    if (note >= 0 || !a->is_end[edge->to])
+        cell = cell_of(s, (state_cell){.node = edge->to, .below = cell, .note = note});
     if (cell >= 0)
         visit(s, a->rules[edge->rule].start, cell);
 }
 
-/* What was written `times` times: once more, or what comes after it. */
-static void repeat(states *s, int32_t which, int32_t times, int32_t below)
+/* The same cell with something else noted. */
+static int32_t noted_cell(states *s, int32_t cell, uint64_t noted)
 {
-    const automaton_count *count = &s->a->counts[which];
-    if (times >= count->least)
-        visit(s, count->to, below);
-    if (times >= count->most)
-        return;
-    int32_t cell = cell_of(s, which, times + 1, below);
-    if (cell >= 0)
-        visit(s, s->a->rules[count->rule].start, cell);
+    state_cell c = s->cells[cell];
+    c.noted = noted;
+    return cell_of(s, c);
 }
 
-static void leave(states *s, int32_t id)
+/* A member of a set that has not come. */
+static void member(states *s, const automaton_edge *edge, int32_t cell)
 {
-    const state_cell cell = s->cells[id];
-    if (id == 0)
+    uint64_t noted = s->cells[cell].noted;
+    uint64_t bit = edge->low < EACH_MOST ? UINT64_C(1) << edge->low : 0;
+    if (noted & bit)
+        return;
+    int32_t with = noted_cell(s, cell, noted | bit);
+    if (with >= 0)
+        with = cell_of(s, (state_cell){.node = edge->to, .below = with, .note = -1});
+    if (with >= 0)
+        visit(s, s->a->rules[edge->rule].start, with);
+}
+
+/* Where there is no upper limit, what is above the lower one is the same. */
+static void tick(states *s, const automaton_edge *edge, int32_t cell)
+{
+    assert(s->cells[cell].note >= 0);
+    const automaton_note *note = &s->a->notes[s->cells[cell].note];
+    int32_t n = (int32_t)s->cells[cell].noted;
+    if (note->most != REPEAT_FOREVER && n >= note->most)
+        return;
+    if (note->most != REPEAT_FOREVER || n < note->least)
+        cell = noted_cell(s, cell, (uint64_t)n + 1);
+    if (cell >= 0)
+        visit(s, edge->to, cell);
+}
+
+/* Whether the rule that returns to the cell has all that it needs. */
+static bool is_whole(const states *s, const state_cell *c)
+{
+    const automaton_note *note = &s->a->notes[c->note];
+    return note->kind == NOTE_TICKS ? (int32_t)c->noted >= note->least
+                                    : (c->noted & note->required) == note->required;
+}
+
+static bool has_more(const states *s, const state_cell *c)
+{
+    const automaton_note *note = &s->a->notes[c->note];
+    return note->others || (note->all & ~c->noted) != 0;
+}
+
+/* What was written `times` times: once more, or what comes after it. */
+static void repeat(states *s, int32_t note, int32_t times, int32_t below)
+{
+    const automaton_note *n = &s->a->notes[note];
+    if (times >= n->least)
+        visit(s, n->to, below);
+    if (times >= n->most)
+        return;
+    int32_t cell = cell_of(
+        s, (state_cell){.node = n->to, .below = below, .note = note, .noted = (uint64_t)times + 1});
+    if (cell >= 0)
+        visit(s, s->a->rules[n->rule].start, cell);
+}
+
+static void end_rule(states *s, int32_t cell)
+{
+    const state_cell *c = &s->cells[cell];
+    if (cell == 0)
         s->found_end = true;
-    else if (cell.count > 0)
-        repeat(s, cell.node, cell.count, cell.below);
-    else
-        visit(s, cell.node, cell.below);
+    else if (c->note >= 0 && s->a->notes[c->note].kind == NOTE_TIMES)
+        repeat(s, c->note, (int32_t)c->noted, c->below);
+    else if (c->note < 0 || is_whole(s, c))
+        visit(s, c->node, c->below);
+}
+
+static void take_edge(states *s, const automaton_edge *edge, int32_t cell)
+{
+    switch ((edge_kind)edge->kind) {
+    case EDGE_NOTHING:
+    case EDGE_LEAVE:
+        visit(s, edge->to, cell);
+        break;
+    case EDGE_RULE:
+        call(s, edge, cell);
+        break;
+    case EDGE_COUNT:
+        repeat(s, edge->rule, 0, cell);
+        break;
+    case EDGE_MEMBER:
+        member(s, edge, cell);
+        break;
+    case EDGE_MORE:
+        if (has_more(s, &s->cells[cell]))
+            visit(s, edge->to, cell);
+        break;
+    case EDGE_TICK:
+        tick(s, edge, cell);
+        break;
+    case EDGE_BYTES:
+    case EDGE_SHADOW:
+        break;
+    }
 }
 
 static void look_at(states *s, state_config c)
 {
     bool takes_bytes = false;
     if (s->a->is_end[c.node]) {
-        leave(s, c.cell);
+        end_rule(s, c.cell);
         return;
     }
     for (int32_t e = s->a->first[c.node]; e >= 0; e = s->a->edges[e].next) {
-        const automaton_edge *edge = &s->a->edges[e];
-        if (edge->kind == EDGE_NOTHING)
-            visit(s, edge->to, c.cell);
-        else if (edge->kind == EDGE_RULE)
-            call(s, edge, c.cell);
-        else if (edge->kind == EDGE_COUNT)
-            repeat(s, edge->rule, 0, c.cell);
-        else
-            takes_bytes = true;
+        takes_bytes = takes_bytes || s->a->edges[e].kind == EDGE_BYTES;
+        take_edge(s, &s->a->edges[e], c.cell);
     }
     if (takes_bytes && s->n_found < GRAMMAR_MOST_STACKS)
         s->found[s->n_found++] = c;
@@ -220,17 +305,16 @@ static void keep_cells(states *s, const bool *keeps)
         if (s->moved[i])
             s->moved[s->cells[i].below] = 1;
     s->moved[0] = 0;
-    int32_t n = 1;
-    for (int32_t i = 1; i < s->n_cells; i++) {
+    const int32_t n_before = s->n_cells;
+    s->n_cells = 1;
+    for (int32_t i = 1; i < n_before; i++) {
         if (!s->moved[i])
             continue;
         state_cell c = s->cells[i];
-        int32_t *bucket = cell_bucket(s, c.node, c.count, s->moved[c.below]);
-        s->cells[n] = (state_cell){c.node, c.count, s->moved[c.below], c.depth, *bucket};
-        *bucket = n;
-        s->moved[i] = n++;
+        c.below = s->moved[c.below];
+        s->moved[i] = s->n_cells;
+        add_cell(s, c);
     }
-    s->n_cells = n;
 }
 
 /* In their order, so that nothing is overwritten before it is moved. */
@@ -308,49 +392,57 @@ int32_t states_step(states *s, const int32_t *place, uint8_t byte)
 
 /* ---- States that stand for others ---- */
 
-/* How often each count was written, in all stacks of a state. Returns whether any was. */
+static bool counts(const states *s, const state_cell *c)
+{
+    return c->note >= 0 && s->a->notes[c->note].kind != NOTE_MEMBERS;
+}
+
+/* What each note counts, in all stacks of a state. Returns whether any does. */
 static bool find_counts(states *s, const grammar_state *x)
 {
     bool any = false;
-    for (int32_t k = 0; k < s->a->n_counts; k++) {
+    for (int32_t k = 0; k < s->a->n_notes; k++)
         s->counted[k] = (count_range){.low = INT32_MAX};
-    }
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t id = s->configs[x->first + i].cell; id > 0; id = s->cells[id].below) {
             const state_cell *cell = &s->cells[id];
-            if (cell->count == 0)
+            if (!counts(s, cell))
                 continue;
-            count_range *range = &s->counted[cell->node];
-            range->low = min_i32(range->low, cell->count);
-            range->high = max_i32(range->high, cell->count);
+            count_range *range = &s->counted[cell->note];
+            range->low = min_i32(range->low, (int32_t)cell->noted);
+            range->high = max_i32(range->high, (int32_t)cell->noted);
             any = true;
         }
     return any;
 }
 
-/* What can be left out of all numbers of a count: no bound of it is nearer than a token is long,
- * before or after that, and new ones of the same count, which begin at 1, stay less than these. */
+/* What can be left out of all numbers of a note: no bound of it is nearer than a token is long,
+ * before or after that, and new ones of the same note, which begin at 0 or 1, stay less than
+ * these. */
 static int32_t left_out(const states *s, int32_t which)
 {
     enum { FAR = VOCAB_TRIE_LONGEST + 1 };
-    const automaton_count *count = &s->a->counts[which];
+    const automaton_note *note = &s->a->notes[which];
     const int32_t low = s->counted[which].low, high = s->counted[which].high;
     if (high == 0)
         return 0;
-    if (low >= count->least + FAR && high <= count->most - FAR)
-        return low - count->least - FAR;
-    return low >= FAR && high <= count->least - FAR ? low - FAR : 0;
+    if (low >= note->least + FAR && high <= note->most - FAR)
+        return low - note->least - FAR;
+    return low >= FAR && high <= note->least - FAR ? low - FAR : 0;
 }
 
-/* The same stack with less of the counts. */
+/* The same stack with less of what is counted. */
 static int32_t coarse_cell(states *s, int32_t id)
 {
     int32_t path[GRAMMAR_MOST_DEPTH + 1], n = 0, out = 0;
     for (; id > 0; id = s->cells[id].below)
         path[n++] = id;
     while (n > 0 && out >= 0) {
-        const state_cell cell = s->cells[path[--n]];
-        out = cell_of(s, cell.node, cell.count ? cell.count - s->counted[cell.node].less : 0, out);
+        state_cell cell = s->cells[path[--n]];
+        cell.below = out;
+        if (counts(s, &cell))
+            cell.noted -= (uint64_t)s->counted[cell.note].less;
+        out = cell_of(s, cell);
     }
     return out;
 }
@@ -359,7 +451,7 @@ static int32_t find_coarse(states *s, int32_t id)
 {
     const grammar_state x = s->all[id];
     bool any = false;
-    for (int32_t k = 0; k < s->a->n_counts; k++) {
+    for (int32_t k = 0; k < s->a->n_notes; k++) {
         s->counted[k].less = left_out(s, k);
         any = any || s->counted[k].less > 0;
     }
@@ -377,8 +469,8 @@ static int32_t find_coarse(states *s, int32_t id)
 
 int32_t states_coarse(states *s, const int32_t *place)
 {
-    if (s->a->n_counts == 0 || s->all[*place].coarse >= 0)
-        return s->a->n_counts == 0 ? *place : s->all[*place].coarse;
+    if (s->a->n_notes == 0 || s->all[*place].coarse >= 0)
+        return s->a->n_notes == 0 ? *place : s->all[*place].coarse;
     if (is_full(s))
         forget(s);
     const bool narrowed = s->narrowed;

@@ -1,12 +1,12 @@
 /* Where a text is in a grammar: states of the automaton with its stacks.
  *
- * A *cell* is a node to return to, and the cell below it: the same cells are the same stack. A cell
- * of a repetition has the number of the one that is being written instead, so that places in a long
- * repetition differ although they have the same node. What follows them in the next bytes does not,
- * but near the repetition's bounds: states_coarse is the state that stands for all of those. A
- * state is a list of (node, stack), in the order in which they were found, which depends on the
- * text's bytes alone. States and cells are found once and kept with what follows them by class of
- * byte, so that most bytes cost a look-up. If a table is full, all that is not held is forgotten.
+ * A *cell* is a node to return to, what is noted of the rule that returns there, and the cell below
+ * it: the same cells are the same stack. Places in a long repetition differ by what is noted alone.
+ * What follows them in the next bytes does not, but near the repetition's bounds: states_coarse is
+ * the state that stands for all of those. A state is a list of (node, stack), in the order in which
+ * they were found, which depends on the text's bytes alone. States and cells are found once and
+ * kept with what follows them by class of byte, so that most bytes cost a look-up. If a table is
+ * full, all that is not held is forgotten.
  *
  *     state 7:  (node 12, cell 3) (node 40, cell 3)        row 7: class 0 -> 0, class 1 -> 9, ...
  *     cell 3:   returns to node 5, then cell 1 */
@@ -31,9 +31,9 @@ enum {
 typedef enum state_plain { STATE_PLAIN_UNKNOWN = -1, STATE_PLAIN_DIFFERS = -2 } state_plain;
 
 typedef struct state_cell {
-    int32_t node;  /* to return to; of a repetition: which of the automaton's counts */
-    int32_t count; /* which time it is, from 1; 0: it is no repetition */
-    int32_t below, depth, next;
+    int32_t node, below, depth, next;
+    int32_t note; /* of the rule that returns there (automaton_note); -1: none */
+    uint64_t noted;
 } state_cell;
 
 typedef struct state_config {
@@ -54,7 +54,7 @@ typedef struct held_places {
     int32_t n;
 } held_places;
 
-/* How often a count was written, in all stacks of a state, and what of that is left out. */
+/* What a note counts, in all stacks of a state, and what of that is left out. */
 typedef struct count_range {
     int32_t low, high, less;
 } count_range;
@@ -78,7 +78,7 @@ typedef struct states {
     bool found_end;
     bool narrowed;                    /* a limit has left something out since it was reset */
     int32_t moved[STATES_MOST_CELLS]; /* while states are forgotten */
-    count_range counted[AUTOMATON_MOST_COUNTS]; /* while a coarse state is found */
+    count_range counted[AUTOMATON_MOST_NOTES]; /* while a coarse state is found */
 } states;
 
 /* rows: STATES_ROW_BYTES. */

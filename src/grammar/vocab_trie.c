@@ -16,7 +16,8 @@ typedef struct piece {
 
 bool vocab_is_plain(uint32_t code)
 {
-    return code >= 0x20 && code != '"' && code != '\\' && code != 0x7F;
+    return code >= 0x20 && code != '"' && code != '\\' && code != '<' && code != '`' &&
+           code != 0x7F;
 }
 
 static int32_t plain_chars(const uint8_t *bytes, int32_t n)

@@ -22,14 +22,16 @@ void writing_channels(const writing *w)
     fputs(" reasoning* answer\n", w->out);
     put_rule(w, "channel", CHANNEL);
     put_rule(w, "message", MESSAGE);
-    put_rule(w, "next", END START "assistant");
+    fputs("next ::= ended? begun?\n", w->out);
+    put_rule(w, "ended", END);
+    put_rule(w, "begun", START "assistant");
     put_rule(w, "constrain", CONSTRAIN);
     fputs("body ::= %without \"<|end|>\" \"<|start|>\" \"<|channel|>\" \"<|message|>\" "
           "\"<|call|>\" \"<|return|>\"\n"
           "reasoning ::= channel \"analysis\" message body next\n"
           "remark ::= channel \"commentary\" message body next\n"
           "side ::= \"commentary\" | \"analysis\"\n"
-          "json ::= (\" \" constrain? \"json\")?\n",
+          "json ::= (\" \" (constrain? \"json\" | \"code\"))?\n",
           w->out);
 }
 

@@ -15,13 +15,29 @@ void drey_reply_options_init(drey_reply_options *options)
 
 /* ---- Tools ---- */
 
+bool reply_in_name(char c)
+{
+    return isalnum((unsigned char)c) || (c && strchr("_-.:/@+", c));
+}
+
+/* Where the name comes first, and where marks are special tokens that are spelled out, unless JSON
+ * follows. */
+bool reply_decides_by_name(const reply_family *f)
+{
+    const char *next = f->open ? f->open : f->call;
+    bool token = f->begin && *f->begin == REPLY_TOKEN;
+    while (*next == '\n')
+        next++;
+    return *next == REPLY_NAME || (token && *next != '[' && *next != '{');
+}
+
 /* What all forms can write, and what no form ends a name with. */
 static bool good_name(const json_value *name)
 {
     if (!name || name->type != JSON_STRING || name->n == 0 || name->n >= REPLY_NAME_BYTES)
         return false;
     for (uint32_t i = 0; i < name->n; i++)
-        if (!isalnum((unsigned char)name->text[i]) && !strchr("_-.:/@+", name->text[i]))
+        if (!reply_in_name(name->text[i]))
             return false;
     return true;
 }
@@ -246,7 +262,7 @@ static void find_form(drey_reply_form *form, const char *text, int32_t n_tools,
         f = reply_family_at(form->family = 0);
     if (!form->calls && !f->content_open && !f->headers)
         f = reply_family_at(form->family = 0);
-    form->bare = form->calls && f->object && !(f->begin && options->schema_json);
+    form->bare = form->calls && f->bare[0] && !(f->begin && options->schema_json);
 }
 
 drey_status reply_form_of(drey_reply_form *form, const char *chat_template, const char *tools_json,
@@ -272,6 +288,7 @@ drey_status reply_form_of(drey_reply_form *form, const char *chat_template, cons
                                  f->close,
                                  f->content_open,
                                  f->content_close,
+                                 f->bare[2],
                                  reply_thinking_at(form->thinking)->open,
                                  reply_thinking_at(form->thinking)->close};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
@@ -314,6 +331,8 @@ void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_by
     }
     take_opened(form, text, n_bytes);
     form->thinks = form->thinking > 0 && ends_with(text, n_bytes, t->open) < n_bytes;
-    if (form->thinking > 0 && ends_with(text, n_bytes, t->close) < n_bytes)
-        form->thinking = 0; /* it was opened and closed: this answer has none */
+    if (form->thinking > 0 && ends_with(text, n_bytes, t->close) < n_bytes) {
+        form->closed = (uint8_t)form->thinking; /* this answer has none, unless it writes one */
+        form->thinking = 0;
+    }
 }

@@ -3,7 +3,10 @@
  *
  *   families.c         the forms, as data
  *   reply_form.c       which of them a template has
- *   reply_grammar.c    a form and tools as a grammar
+ *   reply_grammar.c    a form and tools as a grammar; with
+ *   text_grammar.c       texts in which no call begins,
+ *   channel_grammar.c    messages with headers, and
+ *   value_grammar.c      arguments that are values between marks
  *   reply_reader.c     a text of a form, taken apart; with
  *   channel_reader.c     messages with headers, and
  *   value_reader.c       arguments that are no JSON, but values between marks
@@ -32,11 +35,18 @@ enum {
 };
 
 /* How calls are written:  begin open call next call ... close
- * and what is around the text: content_open ... content_close, which may be missing. */
+ * and what is around the text: content_open ... content_close, which may be missing.
+ *
+ * One rule says whether a mark begins a call, for readers and grammars. It does if what follows it
+ * is written as a call is: a grammar lets a text continue otherwise up to the second character of
+ * that, or up to the end of a tool's name (reply_decides_by_name). In a text a mark that is no
+ * special token begins none within code in a line (after an odd number of backticks); in reasoning
+ * it does at a line's beginning alone, and ends the reasoning. Special tokens do anywhere. */
 typedef struct reply_family {
     const char *name;
-    const char *signs[2]; /* which its templates contain */
-    const char *begin;    /* NULL: calls come at the answer's beginning alone */
+    const char *signs[2];  /* which its templates contain */
+    const char *begin;     /* NULL: calls come at the answer's beginning alone */
+    const char *others[3]; /* other spellings of `begin` that models use */
     const char *open, *call;
     const char *next; /* NULL: there is one call */
     const char *close;
@@ -44,11 +54,12 @@ typedef struct reply_family {
     const char *parameter; /* arguments are such, each with a value; NULL: they are a JSON object */
     const char *content_open, *content_close;
     const char *variable; /* the template's name for the tools; NULL: "tools" */
-    const char *object; /* a call with which the answer itself may begin; NULL: only marked ones */
-    const char *fenced; /* the same in a block of code */
-    const char *id;     /* what an id consists of; NULL: calls have none */
-    bool as_text;       /* the template puts arguments together as text */
-    bool headers;       /* all is in messages with headers: see channel_reader.c */
+    /* A call with which the answer itself may begin; NULL: only marked ones. Then the same with
+     * something around it: in a block of code, ... */
+    const char *bare[3];
+    const char *id; /* what an id consists of; NULL: calls have none */
+    bool as_text;   /* the template puts arguments together as text */
+    bool headers;   /* all is in messages with headers: see channel_reader.c */
 } reply_family;
 
 typedef struct reply_thinking {
@@ -76,6 +87,11 @@ drey_status reply_grammar_of(const drey_reply_form *form, const char *tools_json
                              const drey_reply_options *options, const bool *loose, char **gbnf,
                              size_t *n_bytes, drey_error *err);
 
+/* Whether only a tool's name shows that a mark begins a call. */
+bool reply_decides_by_name(const reply_family *f);
+/* A character that names of tools have. */
+bool reply_in_name(char c);
+
 /* Tools as requests have them. Names are checked: NULL and an error if one is not right. */
 enum { REPLY_MOST_TOOLS = 512, REPLY_NAME_BYTES = 128 };
 typedef struct reply_tools {
@@ -89,6 +105,17 @@ void reply_tools_free(reply_tools *t);
 /* The tool's schema as JSON, without what is said about it; the caller frees. NULL: no memory. */
 char *reply_tool_schema(const json_value *function, bool loose);
 
+/* The marks that come after the last parameter of a call, in their order: the first ends the call.
+ * Models leave each of them out. */
+typedef struct reply_mark {
+    const char *text;
+    size_t n;
+} reply_mark;
+enum { REPLY_MOST_ENDS = 4 };
+/* A parameter's name and value have marks of their own. */
+bool reply_values_apart(const reply_family *f);
+int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS]);
+
 /* What the value of a parameter is, where it is not written as JSON. */
 typedef enum reply_value_kind {
     VALUE_OF_EITHER = 0, /* JSON if it looks like it, else a text */
@@ -98,11 +125,18 @@ typedef enum reply_value_kind {
 } reply_value_kind;
 /* parameters: the schema that this one is in. */
 reply_value_kind reply_value_kind_of(const json_value *parameters, const json_value *schema);
+/* What "#/$defs/NAME" stands for; NULL: nothing. */
+const json_value *reply_schema_target(const json_value *parameters, const char *text);
 /* The same of all tools, in the form. */
 void reply_values_take(drey_reply_form *form, const reply_tools *tools);
 uint32_t reply_values_tool(const char *name, size_t n);
 reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
                                    size_t n);
+/* Which parameter of the tools it is; -1: none. */
+int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n);
+/* Whether the tool may have other parameters than those that are known. */
+bool reply_values_open(const drey_reply_form *form, uint32_t tool);
+bool reply_tool_is_open(const json_value *function);
 /* Whether it is one of the tools; true if there are more than the form has room for. */
 bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n);
 /* The schema of a parameter as JSON; NULL: no memory. */

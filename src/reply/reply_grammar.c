@@ -5,14 +5,17 @@
  *     calls     ::= begin open call (next call)* close
  *     call      ::= one of the tools, with arguments of its schema
  *
- * Where a mark is a special token, that token may come as well as its text. Answers of messages
- * with headers are in channel_grammar.c, arguments between marks in value_grammar.c. */
+ * Where a mark is a special token, that token may come as well as its text. Texts in which no call
+ * begins are in text_grammar.c, answers of messages with headers in channel_grammar.c, arguments
+ * between marks in value_grammar.c. */
 #include "grammar/grammar.h"
 #include "reply/reply_writing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Texts of forms ---- */
 
 /* Texts in quotes: what is between two special parts of a form's text, or the name. */
 void writing_quoted(FILE *out, const char *word, const char *text, size_t n)
@@ -31,39 +34,80 @@ void writing_quoted(FILE *out, const char *word, const char *text, size_t n)
     fputs("\"", out);
 }
 
-/* A form's text; name and number: of the tool. */
+/* The member with the arguments, with the comma in front of it at p; NULL: it is not there. Returns
+ * what comes after it. */
+static const char *after_arguments(const char *p)
+{
+    static const char *const keys[] = {"\"arguments\": \2", "\"parameters\": \2"};
+    if (*p != ',')
+        return NULL;
+    for (p++; *p == ' ' || *p == '\n';)
+        p++;
+    for (int i = 0; i < 2; i++)
+        if (strncmp(p, keys[i], strlen(keys[i])) == 0)
+            return p + strlen(keys[i]);
+    return NULL;
+}
+
+/* lines: it can begin a line; after: what comes next. */
+static void put_argument_member(const writing *w, int32_t tool, bool lines, char after)
+{
+    fprintf(w->out, " (\",\" %s key \":\" \" \"? arguments-%d)%s", lines ? "blanks" : "\" \"?",
+            (int)tool, w->optional[tool] && after == '}' ? "?" : "");
+}
+
+/* A part of a form's text that is not written as it stands. Returns what comes after it. */
+static const char *put_special(const writing *w, const char *p, const char *name, int32_t tool)
+{
+    const char *end = p;
+    switch (*p) {
+    case REPLY_NAME:
+        writing_quoted(w->out, "", name, strlen(name));
+        break;
+    case REPLY_ARGUMENTS:
+        fprintf(w->out, " arguments-%d", (int)tool);
+        break;
+    case REPLY_ID:
+        fputs(" id", w->out);
+        break;
+    case REPLY_TOKEN:
+        end = strchr(p, REPLY_TOKEN_END);
+        writing_quoted(w->out, "%token ", p + 1, (size_t)(end - p - 1));
+        break;
+    case '\n':
+        fputs(p[-1] == REPLY_NAME ? " \"\\n\" blanks" : " blanks", w->out);
+        break;
+    case ' ':
+        fputs(p[-1] == ':' || p[-1] == ',' ? " \" \"?" : " \" \"", w->out);
+        break;
+    default: /* ',' */
+        end = after_arguments(p);
+        if (end)
+            put_argument_member(w, tool, p[1] == '\n', *end);
+        else
+            fputs(" \",\"", w->out);
+        return end ? end : p + 1;
+    }
+    return end + 1;
+}
+
+/* A form's text; name and number: of the tool. Line breaks may be missing or more. */
 void writing_pattern(const writing *w, const char *pattern, const char *name, int32_t tool)
 {
-    static const char stops[] = {REPLY_NAME, REPLY_ARGUMENTS, REPLY_ID, REPLY_TOKEN, 0};
-    for (const char *p = pattern ? pattern : ""; *p;) {
+    static const char stops[] = {REPLY_NAME, REPLY_ARGUMENTS, REPLY_ID, REPLY_TOKEN, '\n', ' ', ',',
+                                 0};
+    const char *p = pattern ? pattern : "";
+    if (*p == '\n') {
+        fputs(" blanks", w->out);
+        p++;
+    }
+    while (*p) {
         size_t n = strcspn(p, stops);
         writing_quoted(w->out, "", p, n);
         p += n;
-        if (*p == REPLY_NAME) {
-            writing_quoted(w->out, "", name, strlen(name));
-        } else if (*p == REPLY_ARGUMENTS) {
-            fprintf(w->out, " arguments-%d", (int)tool);
-        } else if (*p == REPLY_ID) {
-            fputs(" id", w->out);
-        } else if (*p == REPLY_TOKEN) {
-            const char *end = strchr(p, REPLY_TOKEN_END);
-            writing_quoted(w->out, "%token ", p + 1, (size_t)(end - p - 1));
-            p = end;
-        }
-        p += *p != 0;
+        if (*p)
+            p = put_special(w, p, name, tool);
     }
-}
-
-/* The same as words that a text must not contain: a mark as it is written. */
-void writing_word(FILE *out, const char *mark)
-{
-    if (!mark)
-        return;
-    fputs(" \"", out);
-    for (; *mark; mark++)
-        if (*mark != REPLY_TOKEN && *mark != REPLY_TOKEN_END && *mark != '\n')
-            fputc(*mark, out);
-    fputs("\"", out);
 }
 
 bool writing_allows(const drey_reply_options *o, const json_value *function)
@@ -71,50 +115,67 @@ bool writing_allows(const drey_reply_options *o, const json_value *function)
     return !o->tool || json_member_is(function, "name", o->tool);
 }
 
+bool writing_bare(const writing *w)
+{
+    return w->form->bare && *w->f->bare[0] != REPLY_NAME && !(w->f->begin && w->form->required);
+}
+
 bool writing_full(const writing *w)
 {
     return ftell(w->out) > GRAMMAR_MOST_BYTES;
 }
 
-/* Calls without a mark, of forms that have marks. */
-static bool has_objects(const writing *w)
-{
-    return w->form->bare && w->f->begin && !w->f->content_open && !w->form->required;
-}
+/* ---- Calls without a mark ---- */
 
-/* A call without a mark: blanks may be between its parts, as models that leave the mark out are
- * not exact about them. */
+/* Blanks may be between its parts, as models that leave the mark out are not exact about them. */
 static void put_loosely(const writing *w, const char *pattern, const char *name, int32_t tool)
 {
     bool quoted = false;
-    for (const char *p = pattern; *p; p++) {
+    for (const char *p = pattern, *end; *p; p++) {
         quoted = quoted != (*p == '"');
-        if (*p == REPLY_NAME)
-            writing_quoted(w->out, "", name, strlen(name));
-        else if (*p == REPLY_ARGUMENTS)
-            fprintf(w->out, " arguments-%d blanks", (int)tool);
-        else if (*p == '\n')
+        if ((end = after_arguments(p))) {
+            put_argument_member(w, tool, true, *end);
             fputs(" blanks", w->out);
-        else if (*p != ' ')
+            p = end - 1;
+        } else if (*p == REPLY_NAME) {
+            writing_quoted(w->out, "", name, strlen(name));
+        } else if (*p != ' ' && *p != '\n') {
             writing_quoted(w->out, "", p, 1);
+        }
         if (!quoted && (*p == '{' || *p == ':' || *p == ','))
             fputs(" blanks", w->out);
+        if (*p == '{')
+            fputs(" typed", w->out);
     }
 }
 
+/* The calls with which the answer itself may begin. */
 static void put_objects(const writing *w, const reply_tools *tools, const drey_reply_options *o)
 {
-    const char *bar = "object ::= (";
-    for (int32_t i = 0; i < tools->n && has_objects(w); i++)
+    const char *const *bare = w->f->bare;
+    const char *bar = "bare ::=";
+    if (!writing_bare(w))
+        return;
+    for (int32_t i = 0; i < tools->n && !writing_full(w); i++)
         if (writing_allows(o, tools->functions[i])) {
             fputs(bar, w->out);
-            put_loosely(w, w->f->object, tools->names[i]->text, i);
-            fputs(" |", w->out);
-            put_loosely(w, w->f->fenced, tools->names[i]->text, i);
+            put_loosely(w, bare[0], tools->names[i]->text, i);
             bar = " |";
         }
-    fputs(has_objects(w) ? " )\nblanks ::= [ \\t\\r\\n]{0,6}\n" : "", w->out);
+    fputs("\ntyped ::= (\"\\\"type\\\"\" blanks \":\" blanks \"\\\"function\\\"\" blanks \",\" "
+          "blanks)?\n"
+          "object ::= [ \\t\\r\\n]{0,3} (bare | \"```\" \"json\"? blanks bare blanks \"```\"",
+          w->out);
+    if (bare[2]) {
+        const char *end = strchr(bare[2], REPLY_TOKEN_END);
+        fputs(" |", w->out);
+        writing_quoted(w->out, "%token ", bare[2] + 1, (size_t)(end - bare[2] - 1));
+        fputs(" blanks bare", w->out);
+    }
+    fputs(") \"\\n\"?\n", w->out);
 }
+
+/* ---- Calls ---- */
 
 static drey_status put_arguments(const writing *w, const json_value *function, int32_t tool,
                                  bool loose, drey_error *err)
@@ -124,189 +185,153 @@ static drey_status put_arguments(const writing *w, const json_value *function, i
     char *schema = reply_tool_schema(function, loose);
     if (!schema)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for the schema of a tool");
-    fprintf(w->out, "arguments-%d ::= %%json %s", (int)tool, schema);
+    fprintf(w->out, "arguments-%d ::= %%unordered %s", (int)tool, schema);
     free(schema);
     return DREY_OK;
 }
 
-/* The calls that may follow the first. */
-static void put_more(const writing *w)
+static void put_call(const writing *w, const char *name, int32_t tool)
+{
+    fprintf(w->out, "\ncall-%d ::=", (int)tool);
+    if (w->f->headers)
+        writing_channel_call(w, name, tool);
+    else if (w->f->parameter)
+        writing_value_call(w, name, tool);
+    else
+        writing_pattern(w, w->f->call, name, tool);
+    fputs("\n", w->out);
+}
+
+static void put_begins(const writing *w)
+{
+    fputs("begins ::=", w->out);
+    writing_pattern(w, w->f->begin, "", 0);
+    for (int i = 0; i < 3 && w->f->others[i]; i++) {
+        fputs(" |", w->out);
+        writing_pattern(w, w->f->others[i], "", 0);
+    }
+    fputs("\n", w->out);
+}
+
+/* Blanks may be after the mark, where the form has none. */
+static bool begins_loosely(const reply_family *f)
+{
+    const char *next = f->open ? f->open : f->call;
+    return *next == '[' || *next == '{' || (*next == REPLY_NAME && f->parameter);
+}
+
+/* ` (next call)*` */
+static void put_next(const writing *w)
 {
     if (!w->f->next || w->form->one_call)
         return;
     fputs(" (", w->out);
     writing_pattern(w, w->f->next, "", 0);
-    fputs(" call)*", w->out);
+    fputs(*w->f->next == ',' ? " blanks call)*" : " call)*", w->out);
 }
 
-/* Calls whose mark was forgotten: without the blanks that come after it. */
-static void put_unmarked(const writing *w, const reply_tools *tools, const drey_reply_options *o)
+/* Where values have marks, one of the last two may be missing. */
+static void put_values_list(const writing *w)
 {
-    const char *call = w->f->call, *bar = " | (";
-    while (*call == '\n')
-        call++;
+    fputs(" call", w->out);
+    put_next(w);
+    fputs(" (", w->out);
+    writing_pattern(w, w->f->close, "", 0);
+    fputs(" )? |", w->out);
+    writing_pattern(w, w->f->open, "", 0);
+    if (!w->form->one_call) {
+        fputs(" (call", w->out);
+        writing_pattern(w, w->f->next, "", 0);
+        fputs(" )*", w->out);
+    }
+    fputs(" half", w->out);
+    writing_pattern(w, w->f->close, "", 0);
+}
+
+/* Where the first mark may be a text, the last one may be missing. */
+static void put_close(const writing *w)
+{
+    const char *close = w->f->close ? w->f->close : "";
+    const char *token = w->f->others[0] ? strchr(close, REPLY_TOKEN) : NULL;
+    char front[40];
+    snprintf(front, sizeof front, "%.*s", (int)(token ? (size_t)(token - close) : strlen(close)),
+             close);
+    writing_pattern(w, token ? front : close, "", 0);
+    fputs(token ? " (" : "", w->out);
+    writing_pattern(w, token, "", 0);
+    fputs(token ? " )?" : "", w->out);
+}
+
+static void put_list(const writing *w)
+{
+    const reply_family *f = w->f;
+    const char *front = f->unmarked ? "begins?" : begins_loosely(f) ? "begins blanks" : "begins";
+    fputs("list ::=", w->out);
+    writing_pattern(w, f->open, "", 0);
+    if (f->parameter && f->close) {
+        put_values_list(w);
+    } else {
+        fputs(" call", w->out);
+        put_next(w);
+        put_close(w);
+    }
+    if (f->open && *f->open == '[') /* the brackets are missing */
+        fputs(" | call", w->out);
+    fputs("\n", w->out);
+    if (!f->begin || f->headers) {
+        fputs("calls ::= list\n", w->out);
+        return;
+    }
+    put_begins(w);
+    fprintf(w->out, "calls ::= %s list", front);
+    if (f->close && !w->form->one_call)
+        fprintf(w->out, " (blanks %s list)*", front);
+    fputs(" \"\\n\"?\n", w->out);
+}
+
+/* The rule that is one of the tools' rules. */
+static void put_one_of(const writing *w, const reply_tools *tools, const drey_reply_options *o,
+                       const char *name)
+{
+    const char *bar = " ::=";
+    fputs(name, w->out);
     for (int32_t i = 0; i < tools->n; i++)
         if (writing_allows(o, tools->functions[i])) {
-            fputs(bar, w->out);
-            writing_pattern(w, call, tools->names[i]->text, i);
+            fprintf(w->out, "%s %s-%d", bar, name, (int)i);
             bar = " |";
         }
-    fputs(" )", w->out);
-    put_more(w);
-}
-
-static void put_list(const writing *w, const reply_tools *tools, const drey_reply_options *o)
-{
-    fputs("list ::=", w->out);
-    writing_pattern(w, w->f->open, "", 0);
-    fputs(" call", w->out);
-    put_more(w);
-    writing_pattern(w, w->f->close, "", 0);
-    fputs("\ncalls ::=", w->out);
-    if (!w->f->headers)
-        writing_pattern(w, w->f->begin, "", 0);
-    fputs(" list", w->out);
-    if (w->f->unmarked)
-        put_unmarked(w, tools, o);
     fputs("\n", w->out);
 }
 
 static drey_status put_calls(const writing *w, const reply_tools *tools,
                              const drey_reply_options *o, const bool *loose, drey_error *err)
 {
-    const char *bar = "";
-    fputs("call ::=", w->out);
-    for (int32_t i = 0; i < tools->n; i++)
-        if (writing_allows(o, tools->functions[i])) {
-            fprintf(w->out, "%s call-%d", bar, (int)i);
-            bar = " |";
-        }
-    fprintf(w->out, "\nid ::= %s\n", w->f->id ? w->f->id : "\"\"");
+    fputs("blanks ::= (\" \" | \"\\n\"{1,2} \" \"{0,8})?\n"
+          "key ::= \"\\\"arguments\\\"\" | \"\\\"parameters\\\"\"\n",
+          w->out);
+    put_one_of(w, tools, o, "call");
+    fprintf(w->out, "id ::= %s\n", w->f->id ? w->f->id : "\"\"");
+    if (w->f->parameter)
+        writing_value_text(w, tools);
     for (int32_t i = 0; i < tools->n && !writing_full(w); i++) {
         const json_value *function = tools->functions[i];
         if (!writing_allows(o, function))
             continue;
         TRY(put_arguments(w, function, i, loose && loose[i], err));
-        fprintf(w->out, "\ncall-%d ::=", (int)i);
-        if (w->f->headers)
-            writing_channel_call(w, tools->names[i]->text, i);
-        else
-            writing_pattern(w, w->f->call, tools->names[i]->text, i);
-        fputs("\n", w->out);
+        put_call(w, tools->names[i]->text, i);
     }
+    if (w->f->parameter && w->f->close)
+        put_one_of(w, tools, o, "half");
     put_objects(w, tools, o);
-    put_list(w, tools, o);
+    put_list(w);
     return DREY_OK;
 }
 
-/* ---- Texts that do not begin like a call without a mark ---- */
+/* ---- The whole ---- */
 
-/* Whether both names begin with the first n characters of the first one. */
-static bool same_begin(const json_value *a, const json_value *b, size_t n)
+static void put_answer(const writing *w, const char *schema)
 {
-    return b->n >= n && memcmp(a->text, b->text, n) == 0;
-}
-
-/* No tool before it has a name that begins with the same n characters. */
-static bool is_first(const reply_tools *t, int32_t tool, size_t n)
-{
-    int32_t i = 0;
-    while (i < tool && !same_begin(t->names[tool], t->names[i], n))
-        i++;
-    return i == tool;
-}
-
-/* What may follow the first n characters of a tool's name: another text, or more of it. A quote
- * ends a name. */
-static void put_after_name(const writing *w, const reply_tools *t, int32_t tool, size_t n)
-{
-    int32_t first[128]; /* the first tool that has this character there; -1: none */
-    char other[2 * 128] = "";
-    memset(first, -1, sizeof first);
-    for (int32_t i = t->n; i-- > 0;)
-        if (same_begin(t->names[tool], t->names[i], n))
-            first[n < t->names[i]->n ? t->names[i]->text[n] : '"'] = i;
-    fprintf(w->out, "name-%d-%zu ::= \"\"", (int)tool, n);
-    for (int c = '"'; c < 127; c++) {
-        int32_t next = first[c];
-        if (next < 0)
-            continue;
-        size_t at = strlen(other);
-        snprintf(other + at, sizeof other - at, strchr("-]^\\[", c) ? "\\%c" : "%c", c);
-        if (c != '"')
-            fprintf(w->out, " | \"%c\" name-%d-%zu", c, (int)next, n + 1);
-    }
-    fprintf(w->out, " | [^%s<] text\n", other);
-}
-
-/* The text itself, or a block of code that has it: begin-0 is after what opens the block. */
-static void put_other_fence(const writing *w)
-{
-    static const char fence[] = "```json";
-    fputs("content ::= \"\" | [ \\t\\r\\n] content | [^{`< \\t\\r\\n] text | "
-          "\"<\"+ ([^<t] text)? | \"{\" begin-1 | \"`\" fence-1\n",
-          w->out);
-    for (size_t i = 1; fence[i]; i++)
-        fprintf(w->out,
-                "fence-%zu ::= \"\" | [^%c<] text | \"<\"+ ([^<t] text)? | \"%c\" fence-%zu\n", i,
-                fence[i], fence[i], i + 1);
-    fprintf(w->out, "fence-%zu ::= begin-0\n", sizeof fence - 1);
-}
-
-/* Blanks may be between all parts of what a call begins with: {"name":" */
-static void put_other_text(const writing *w, const reply_tools *tools)
-{
-    static const char front[] = "{\"name\":\"";
-    const size_t n = sizeof front - 1;
-    put_other_fence(w);
-    for (size_t i = 0; i < n; i++) {
-        const char *escape = front[i] == '"' ? "\\" : "";
-        fprintf(w->out,
-                "begin-%zu ::= \"\" | [ \\t\\r\\n] begin-%zu | [^%c< \\t\\r\\n] text | "
-                "\"<\"+ ([^<t] text)? | \"%s%c\" ",
-                i, i, front[i], escape, front[i]);
-        if (i + 1 < n)
-            fprintf(w->out, "begin-%zu\n", i + 1);
-        else
-            fputs("name-0-0\n", w->out);
-    }
-    for (int32_t i = 0; i < tools->n && !writing_full(w); i++)
-        for (size_t k = 0; k <= tools->names[i]->n; k++)
-            if (is_first(tools, i, k))
-                put_after_name(w, tools, i, k);
-}
-
-/* Texts that no call is in: none that begins like one, where nothing else shows it. */
-static void put_text(const writing *w, const reply_tools *tools)
-{
-    fputs("text ::= %without", w->out);
-    writing_word(w->out, w->f->begin);
-    writing_word(w->out, w->f->unmarked);
-    writing_word(w->out, w->f->content_open);
-    writing_word(w->out, w->f->content_close);
-    fputs("\n", w->out);
-    if (w->f->object && !w->f->begin) {
-        fputs("content ::= ([^{ \\t\\r\\n] text)?\n", w->out);
-    } else if (w->f->object && w->f->content_open) {
-        fputs("content ::= \"all\\n\" text\n", w->out);
-    } else if (has_objects(w)) {
-        put_other_text(w, tools);
-    } else {
-        fputs("content ::= (", w->out);
-        writing_pattern(w, w->f->content_open, "", 0);
-        fputs(" )? text (", w->out);
-        writing_pattern(w, w->f->content_close, "", 0);
-        fputs(" )?\n", w->out);
-    }
-}
-
-static void put_answer(const writing *w, const reply_tools *tools, const char *schema)
-{
-    bool bare = w->form->bare && (!w->f->begin || w->f->content_open);
-    if (schema)
-        fprintf(w->out, "content ::= %%json %s\n", schema);
-    else if (!w->form->required && !w->f->headers)
-        put_text(w, tools);
+    const bool names = w->form->bare && *w->f->bare[0] == REPLY_NAME;
     fputs("answer ::=", w->out);
     if (w->f->headers) {
         writing_channel_answer(w, schema != NULL);
@@ -314,11 +339,16 @@ static void put_answer(const writing *w, const reply_tools *tools, const char *s
     }
     if (!w->form->calls) {
         fputs(" content\n", w->out);
-    } else {
-        if (!w->form->required)
-            fputs(schema || (bare && !w->f->begin) ? " content |" : " content calls? |", w->out);
-        fputs(bare ? " list\n" : has_objects(w) ? " calls | object\n" : " calls\n", w->out);
+        return;
     }
+    if (!w->form->required)
+        fputs(w->f->begin && !schema ? " content calls? |" : " content |", w->out);
+    if (names)
+        fputs(" list\n", w->out);
+    else if (!w->f->begin)
+        fputs(" object\n", w->out);
+    else
+        fputs(writing_bare(w) ? " calls | object\n" : " calls\n", w->out);
 }
 
 static void put_root(const writing *w)
@@ -327,28 +357,39 @@ static void put_root(const writing *w)
     if (w->f->headers) {
         writing_channels(w);
     } else if (w->form->thinking) {
-        fputs(w->form->thinks ? " thought" : " (thinking thought)?", w->out);
-        fputs(" answer\nblank ::= [ \\n]{0,3}\nthinking ::=", w->out);
+        fputs(w->form->thinks ? " thought" : " thinking thought | answer", w->out);
+        fputs("\nblank ::= [ \\n]{0,3}\nthinking ::=", w->out);
         writing_pattern(w, w->t->open, "", 0);
-        fputs("\nthoughts ::= %without", w->out);
-        writing_word(w->out, w->t->close);
-        fputs("\nthought ::= thoughts", w->out);
-        writing_pattern(w, w->t->close, "", 0);
-        fputs(" blank\n", w->out);
+        fputs("\n", w->out);
     } else {
         fputs(" answer\n", w->out);
     }
 }
 
-static drey_status put_all(const writing *w, const char *tools_json,
-                           const drey_reply_options *options, const bool *loose, drey_error *err)
+/* Which tools can be called without arguments. */
+static void find_optional(bool *optional, const reply_tools *tools)
+{
+    for (int32_t i = 0; i < tools->n; i++) {
+        const json_value *parameters = json_member(tools->functions[i], "parameters");
+        const json_value *list = json_member_array(parameters, "required");
+        optional[i] = !list || !list->first;
+    }
+}
+
+static drey_status put_all(writing *w, const char *tools_json, const drey_reply_options *options,
+                           const bool *loose, drey_error *err)
 {
     reply_tools tools = {.n = 0};
+    bool optional[REPLY_MOST_TOOLS];
     drey_status status = DREY_OK;
     if (w->form->calls)
         status = reply_tools_read(&tools, tools_json, err);
+    find_optional(optional, &tools);
+    w->optional = optional;
     put_root(w);
-    put_answer(w, &tools, options->schema_json);
+    put_answer(w, options->schema_json);
+    if (!w->f->headers || options->schema_json)
+        writing_texts(w, &tools, options);
     if (status == DREY_OK && w->form->calls)
         status = put_calls(w, &tools, options, loose, err);
     reply_tools_free(&tools);

@@ -56,6 +56,8 @@ void reading_give_call(reading *x, const char *name, size_t n);
 void reading_enter(reading *x, int32_t state);
 /* After a mark: blanks in front of what follows are left out. */
 void reading_enter_fresh(reading *x, int32_t state);
+/* Where the text is in its line. */
+void reading_follow_line(reading *x, char c);
 /* A text byte of the present state. */
 void reading_put_plain(reading *x, char c);
 /* Holds the byte, or lets the first that is held be text. */
@@ -63,16 +65,19 @@ void reading_drop_held(reading *x, int32_t n);
 void reading_step(reading *x, char c);
 
 typedef enum fit { NO_FIT, PART_FIT, WHOLE_FIT } fit;
-/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark are left aside. A
- * mark ends where a name, a value or arguments begin. */
+/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark and at its line
+ * breaks are left aside. A mark ends where a name, a value or arguments begin. */
 fit reading_fits(const char *mark, const char *text, size_t n);
 
 /* ---- value_reader.c: arguments that are values between marks ---- */
 
-/* The first byte after the pattern in front of them comes. */
-void values_begin(reading *x, char c);
+/* Whether the text begins with a parameter, or with what comes after the last. */
+fit values_fit_first(const reading *x, const char *text, size_t n);
+void values_begin(reading *x);
 /* Of the states AT_PARAMETER to IN_VALUE. */
 void values_read(reading *x, char c);
+/* The text has ended in one of them. */
+void values_end(reading *x);
 
 /* ---- channel_reader.c: messages with headers ---- */
 

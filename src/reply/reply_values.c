@@ -29,8 +29,7 @@ static int of_data(const json_value *v)
     return v->type == JSON_STRING ? MAY_BE_TEXT : v->type == JSON_NULL ? MAY_BE_NULL : MAY_BE_OTHER;
 }
 
-/* "#/$defs/NAME" */
-static const json_value *find_reference(const json_value *root, const char *text)
+const json_value *reply_schema_target(const json_value *root, const char *text)
 {
     static const char *const places[] = {"$defs", "definitions"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -77,8 +76,14 @@ static int kinds_of(const json_value *root, const json_value *schema, int *left)
     for (size_t i = 0; i < sizeof alternatives / sizeof *alternatives; i++)
         if ((v = json_member_array(schema, alternatives[i])))
             return of_each(root, v, left);
+    if ((v = json_member_array(schema, "allOf")) && v->first) {
+        kinds = MAY_BE_ALL;
+        for (const json_value *one = v->first; one; one = one->next)
+            kinds &= kinds_of(root, one, left);
+        return kinds;
+    }
     if ((v = json_member(schema, "$ref")) && v->type == JSON_STRING)
-        return kinds_of(root, find_reference(root, v->text), left);
+        return kinds_of(root, reply_schema_target(root, v->text), left);
     return MAY_BE_ALL;
 }
 
@@ -97,6 +102,28 @@ reply_value_kind reply_value_kind_of(const json_value *parameters, const json_va
     default:
         return VALUE_OF_EITHER;
     }
+}
+
+/* ---- What comes after them ---- */
+
+bool reply_values_apart(const reply_family *f)
+{
+    const char *key = strchr(f->parameter, REPLY_KEY);
+    return memchr(key, '<', (size_t)(strchr(key, REPLY_VALUE) - key)) != NULL;
+}
+
+int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS])
+{
+    const char *const texts[] = {strchr(f->call, REPLY_ARGUMENTS) + 1, f->close ? f->close : ""};
+    int32_t n = 0;
+    for (int i = 0; i < 2; i++)
+        for (const char *p = texts[i] + strspn(texts[i], "\n"); *p; p += strspn(p, "\n")) {
+            size_t length = strcspn(p, "\n");
+            if (n < REPLY_MOST_ENDS)
+                out[n++] = (reply_mark){p, length};
+            p += length;
+        }
+    return n;
 }
 
 /* ---- In the form ---- */
@@ -122,11 +149,21 @@ static void take(drey_reply_form *form, uint32_t value)
         form->values[form->n_values++] = value;
 }
 
+bool reply_tool_is_open(const json_value *function)
+{
+    const json_value *parameters = json_member(function, "parameters");
+    const json_value *all = json_member(parameters, "properties");
+    const json_value *others = json_member(parameters, "additionalProperties");
+    bool none = !all || all->type != JSON_OBJECT;
+    return (parameters && none) || (others && others->type != JSON_FALSE);
+}
+
 /* A tool itself is the parameter without a name. */
 void reply_values_take(drey_reply_form *form, const reply_tools *tools)
 {
     for (int32_t i = 0; i < tools->n; i++)
-        take(form, hash_of(reply_values_tool(tools->names[i]->text, tools->names[i]->n), "", 0));
+        take(form, hash_of(reply_values_tool(tools->names[i]->text, tools->names[i]->n), "", 0) |
+                       reply_tool_is_open(tools->functions[i]));
     for (int32_t i = 0; i < tools->n; i++) {
         const json_value *name = tools->names[i];
         const json_value *parameters = json_member(tools->functions[i], "parameters");
@@ -139,21 +176,33 @@ void reply_values_take(drey_reply_form *form, const reply_tools *tools)
     }
 }
 
-reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
-                                   size_t n)
+int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n)
 {
     uint32_t hash = hash_of(tool, key, n);
     for (int32_t i = 0; i < form->n_values; i++)
         if ((form->values[i] & ~3u) == hash)
-            return form->values[i] & 3u;
-    return VALUE_OF_EITHER;
+            return i;
+    return -1;
+}
+
+reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
+                                   size_t n)
+{
+    int32_t i = reply_values_index(form, tool, key, n);
+    return i < 0 ? VALUE_OF_EITHER : form->values[i] & 3u;
+}
+
+bool reply_values_open(const drey_reply_form *form, uint32_t tool)
+{
+    int32_t i = reply_values_index(form, tool, "", 0);
+    return form->n_values == DREY_REPLY_MOST_VALUES || (i >= 0 && form->values[i] & 1);
 }
 
 bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n)
 {
     uint32_t hash = hash_of(reply_values_tool(name, n), "", 0);
     for (int32_t i = 0; i < form->n_values; i++)
-        if (form->values[i] == hash)
+        if ((form->values[i] & ~3u) == hash)
             return true;
     return form->n_values == DREY_REPLY_MOST_VALUES;
 }

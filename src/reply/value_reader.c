@@ -9,7 +9,9 @@
  *     |    +------------------------------ the value's end ------------------------------+
  *     +--anything else--> IN_REST
  *
- * Texts are escaped, other values are JSON already. */
+ * Texts are escaped, other values are JSON already. A value may contain the marks that end it: they
+ * count only where what follows them can follow, the next parameter or the call's end. It also ends
+ * where these come without its own mark, at a line's beginning. */
 #include "reply/reply_reading.h"
 
 #include <stdio.h>
@@ -58,11 +60,28 @@ static void enter(reading *x, int32_t state)
     x->r->at = x->r->n_held = 0;
 }
 
-void values_begin(reading *x, char c)
+fit values_fit_first(const reading *x, const char *text, size_t n)
+{
+    reply_mark ends[REPLY_MOST_ENDS];
+    int32_t n_ends = reply_value_ends(x->f, ends);
+    while (n > 0 && reading_blank(*text)) {
+        text++;
+        n--;
+    }
+    fit best = reading_fits(x->f->parameter, text, n);
+    for (int32_t i = 0; i < n_ends && best != WHOLE_FIT; i++) {
+        bool same = memcmp(ends[i].text, text, n < ends[i].n ? n : ends[i].n) == 0;
+        fit f = !same ? NO_FIT : n >= ends[i].n ? WHOLE_FIT : PART_FIT;
+        best = f > best ? f : best;
+    }
+    return best;
+}
+
+void values_begin(reading *x)
 {
     enter(x, AT_PARAMETER);
-    x->r->levels = 0; /* parameters that came */
-    values_read(x, c);
+    x->r->levels = 0; /* 1: there are parameters */
+    x->r->came = 0;
 }
 
 /* No parameter follows: the rest of the call does. */
@@ -135,6 +154,8 @@ static void read_key(reading *x, char c)
         put_escaped(x, r->name[i]);
     put_all(x, "\": ", 3);
     r->levels = 1;
+    int32_t index = reply_values_index(&r->form, r->tool, r->name, (size_t)r->n_name);
+    r->came |= index < 0 ? 0 : UINT64_C(1) << index % 64;
     r->value = (int32_t)reply_values_find(&r->form, r->tool, r->name, (size_t)r->n_name);
     r->n_name = 0;
     if (r->value == VALUE_OF_TEXT)
@@ -156,6 +177,8 @@ static void read_value_mark(reading *x, char c)
         r->at++;
         return;
     }
+    if (reading_blank(c) && *p != REPLY_VALUE) /* between two marks */
+        return;
     enter(x, IN_VALUE);
     values_read(x, c);
 }
@@ -163,6 +186,7 @@ static void read_value_mark(reading *x, char c)
 static void put_value(reading *x, char c)
 {
     drey_reply_reader *r = x->r;
+    r->at = 1; /* something came */
     if (r->value == AS_TEXT) {
         put_escaped(x, c);
         return;
@@ -200,16 +224,162 @@ static void end_value(reading *x)
     enter(x, AT_PARAMETER);
 }
 
-/* The newline in front of the mark that ends a value may be missing; if it is there, it belongs to
- * the mark. */
-static fit fits_end(const reading *x)
+/* ---- Where a value ends ---- */
+
+/* A place in what is held, and what is looked for there. */
+typedef struct look {
+    const char *text;
+    size_t n, at;
+    fit best;    /* of all that was looked for */
+    bool at_end; /* no more comes */
+} look;
+
+/* Moves over the mark if it is there. */
+static fit find(look *l, const char *mark, size_t n_mark)
+{
+    size_t n = l->n - l->at < n_mark ? l->n - l->at : n_mark;
+    if (memcmp(l->text + l->at, mark, n) != 0)
+        return NO_FIT;
+    l->at += n;
+    return n == n_mark ? WHOLE_FIT : PART_FIT;
+}
+
+static fit note(look *l, fit f)
+{
+    l->best = f > l->best ? f : l->best;
+    return f;
+}
+
+static void skip_blanks(look *l, bool lines)
+{
+    while (l->at < l->n && reading_blank(l->text[l->at]) && (lines || l->text[l->at] != '\n'))
+        l->at++;
+}
+
+/* A parameter's beginning with its name. */
+static fit find_parameter(const reading *x, look l, bool any, bool again)
 {
     const drey_reply_reader *r = x->r;
-    const char *mark = after(x, REPLY_VALUE);
-    int32_t line = *mark == '\n' && r->held[0] == '\n';
-    if (line && r->n_held == 1)
+    const char *mark = x->f->parameter, *key = strchr(mark, REPLY_KEY);
+    while (reading_blank(*mark))
+        mark++;
+    fit f = find(&l, mark, (size_t)(key - mark));
+    if (f != WHOLE_FIT || any)
+        return f;
+    size_t from = l.at, n;
+    while (l.at < l.n && l.text[l.at] != key[1] && l.text[l.at] != '\n')
+        l.at++;
+    n = l.at - from;
+    if (n >= sizeof r->name || (n == 0 && l.at < l.n))
+        return NO_FIT;
+    if (l.at == l.n)
         return PART_FIT;
-    return reading_fits(mark, r->held + line, (size_t)(r->n_held - line));
+    if (l.text[l.at] == '\n')
+        return NO_FIT;
+    int32_t i = reply_values_index(&r->form, r->tool, l.text + from, n);
+    bool known = i >= 0 ? again || !(r->came >> i % 64 & 1) : reply_values_open(&r->form, r->tool);
+    return known ? WHOLE_FIT : NO_FIT;
+}
+
+/* Any of the marks from the first one on. */
+static fit find_end(const reading *x, look l, int32_t first)
+{
+    reply_mark ends[REPLY_MOST_ENDS];
+    int32_t n = reply_value_ends(x->f, ends);
+    fit best = NO_FIT;
+    for (int32_t i = first; i < n; i++) {
+        look at = l;
+        fit f = find(&at, ends[i].text, ends[i].n);
+        best = f > best ? f : best;
+    }
+    return best;
+}
+
+/* The value's own mark, and what can follow it. */
+static void find_own_end(const reading *x, look *l)
+{
+    const char *mark = after(x, REPLY_VALUE);
+    bool line = *mark == '\n', own = line && l->text[0] == '\n';
+    look at = *l;
+    at.at = own;
+    size_t n_mark = strlen(mark + line);
+    fit f = find(&at, mark + line, n_mark);
+    if (f == PART_FIT)
+        note(l, at.at == at.n ? PART_FIT : NO_FIT);
+    if (f != WHOLE_FIT)
+        return;
+    l->at = own + n_mark;
+    look next = at;
+    skip_blanks(&next, true);
+    if (next.at == next.n)
+        note(l, l->at_end ? WHOLE_FIT : PART_FIT);
+    note(l, find_end(x, next, 0));
+    note(l, find_parameter(x, next, false, true));
+    bool written = next.at == at.at + 1 && at.text[at.at] == '\n' && own;
+    if (written) /* as the form has it */
+        note(l, find_parameter(x, next, true, true));
+}
+
+/* The call's end where the value's is missing: one more mark has to follow. */
+static void find_call_end(const reading *x, look l, look *out)
+{
+    reply_mark ends[REPLY_MOST_ENDS];
+    int32_t n = reply_value_ends(x->f, ends);
+    for (int32_t i = 0; i < n; i++) {
+        look at = l;
+        fit f = find(&at, ends[i].text, ends[i].n);
+        if (f == PART_FIT)
+            note(out, PART_FIT);
+        if (f != WHOLE_FIT)
+            continue;
+        skip_blanks(&at, true);
+        if (at.at == at.n)
+            note(out, l.at_end ? WHOLE_FIT : PART_FIT);
+        note(out, find_end(x, at, i + 1));
+        note(out, find(&at, x->f->begin, strlen(x->f->begin)));
+    }
+}
+
+/* What comes after the value, without its mark: at a line's beginning, or anywhere if names and
+ * values have marks of their own. */
+static void find_next(const reading *x, look *l)
+{
+    bool lines = !reply_values_apart(x->f);
+    bool begins = l->text[0] == '\n';
+    if (!begins && lines && x->r->at > 0)
+        return;
+    look at = *l;
+    at.at = begins;
+    skip_blanks(&at, false);
+    if (at.at == at.n && !l->at_end)
+        note(l, PART_FIT);
+    note(l, find_parameter(x, at, false, false));
+    find_call_end(x, at, l);
+    l->at = begins;
+}
+
+/* Whether what is held ends the value; *n_end: how much of it belongs to that end. */
+static fit fits_end(const reading *x, bool at_end, int32_t *n_end)
+{
+    const drey_reply_reader *r = x->r;
+    look own = {.text = r->held, .n = (size_t)r->n_held, .at_end = at_end}, next = own;
+    find_own_end(x, &own);
+    find_next(x, &next);
+    const look *best = own.best >= next.best ? &own : &next;
+    *n_end = (int32_t)best->at;
+    return best->best;
+}
+
+/* What is held after the value's end is read again. */
+static void leave_value(reading *x, int32_t n_end)
+{
+    drey_reply_reader *r = x->r;
+    char held[sizeof r->held];
+    int32_t n = r->n_held;
+    memcpy(held, r->held, (size_t)n);
+    end_value(x);
+    for (int32_t i = n_end; i < n; i++)
+        reading_step(x, held[i]);
 }
 
 static void read_value(reading *x, char c)
@@ -217,14 +387,37 @@ static void read_value(reading *x, char c)
     drey_reply_reader *r = x->r;
     r->held[r->n_held++] = c;
     while (r->n_held > 0) {
-        fit f = fits_end(x);
-        if (f == PART_FIT)
+        int32_t n_end = 0;
+        fit f = fits_end(x, false, &n_end);
+        if (f == PART_FIT && r->n_held < (int32_t)sizeof r->held)
             return;
         if (f == WHOLE_FIT) {
-            end_value(x);
+            leave_value(x, n_end);
             return;
         }
         put_value(x, r->held[0]);
+        reading_drop_held(x, 1);
+    }
+}
+
+/* What looked like a parameter's beginning may have the value's end after it. */
+void values_end(reading *x)
+{
+    drey_reply_reader *r = x->r;
+    char held[sizeof r->held];
+    int32_t n = r->n_held, n_end = 0;
+    memcpy(held, r->held, (size_t)n);
+    for (int32_t i = 0; i < n && r->state == IN_VALUE; i++) {
+        if (fits_end(x, true, &n_end) == WHOLE_FIT) {
+            memcpy(r->held, held, (size_t)n);
+            r->n_held = n;
+            for (; i > 0; i--) {
+                put_value(x, r->held[0]);
+                reading_drop_held(x, 1);
+            }
+            leave_value(x, n_end);
+            return;
+        }
         reading_drop_held(x, 1);
     }
 }

@@ -110,8 +110,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
                             .thinking = bytes[1] % n_thinking,
                             .calls = bytes[2] & 1,
                             .bare =
-                                (bytes[2] & 4) && reply_family_at(bytes[0] % n_families)->object,
+                                (bytes[2] & 4) && reply_family_at(bytes[0] % n_families)->bare[0],
                             .thinks = (bytes[2] & 2) && bytes[1] % n_thinking};
+    if (bytes[2] & 8) { /* the prompt has closed it */
+        form.closed = (uint8_t)form.thinking;
+        form.thinking = 0;
+        form.thinks = false;
+    }
     take_values(&form);
     char *text = fuzz_copy(bytes + 4, n_bytes - 4);
     read_all(&form, text, n_bytes - 4, n_bytes, &whole);

@@ -297,3 +297,45 @@ TEST(choices)
     test_grammar_refused(DREY_GRAMMAR_CHOICES, "[1]", "texts");
     test_grammar_refused(DREY_GRAMMAR_CHOICES, "{", "no JSON");
 }
+
+TEST(each_of_a_list_in_any_order)
+{
+    static const char *const accepted[] = {"ac", "ca", "abc", "cab", "bca", NULL};
+    static const char *const refused[] = {"", "a", "ab", "aca", "acbb", "acc", NULL};
+    test_grammar_cases(DREY_GRAMMAR_GBNF, "root ::= %each (a \"b\"? c)\na ::= \"a\"\nc ::= \"c\"",
+                       accepted, refused);
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %each (a)\na ::= \"a\" a", "ends");
+}
+
+TEST(members_in_any_order)
+{
+    static const char schema[] =
+        "root ::= %unordered {\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+        "\"b\":{\"type\":\"object\",\"properties\":{\"c\":{},\"d\":{}},\"required\":[\"c\",\"d\"]}}"
+        ","
+        "\"required\":[\"a\"]}";
+    static const char *const accepted[] = {"{\"a\": 1}", "{\"b\": {\"d\": 1, \"c\": 2}, \"a\": 1}",
+                                           "{\"a\":1,\"b\":{\"c\":{\"c\":1},\"d\":2}}", NULL};
+    static const char *const refused[] = {"{}",
+                                          "{\"a\": 1, \"a\": 2}",
+                                          "{\"a\": 1, }",
+                                          "{\"b\": {\"d\": 1}, \"a\": 1}",
+                                          "{\"a\": 1, \"x\": 2}",
+                                          "{, \"a\": 1}",
+                                          NULL};
+    test_grammar_cases(DREY_GRAMMAR_GBNF, schema, accepted, refused);
+}
+
+TEST(texts_unlike_an_expression)
+{
+    static const char *const refused[] = {"<c 1", "a<c1", "<<c  12", NULL};
+    test_grammar_cases(DREY_GRAMMAR_GBNF, "root ::= %unlike ((.* [^d])? \"<c\" \" \"* [0-9])",
+                       (const char *const[]){"", "ab", "a<b", "<<c ", "d<c1", NULL}, refused);
+    test_grammar_cases(
+        DREY_GRAMMAR_GBNF,
+        "text ::= %unlike (.* \"/\") (.* \" \")\nroot ::= text | \"-\" %text {\"maxLength\":3}",
+        (const char *const[]){"", "ab", "a b", "-abc", "-\xC3\xA9", NULL},
+        (const char *const[]){"a ", "a/", "-a/", NULL});
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %text {}", "comes after");
+    test_grammar_refused(DREY_GRAMMAR_GBNF, "root ::= %unlike (a)\na ::= \"a\"", "has rules");
+}

@@ -166,6 +166,11 @@ TEST(large_counts_are_held)
     count(DREY_GRAMMAR_REGEX, "((x{300}|y){300},){2,400}", "", "yxxx", ",", TIMES(-1), TIMES(150));
     count(DREY_GRAMMAR_REGEX, "((a{3}|b){2,3}c){1000}", "", "aaabc", "", TIMES(1000),
           TIMES(999, 1001));
+    /* Of characters, whatever else is said of a text. */
+    count(DREY_GRAMMAR_GBNF,
+          "text ::= %unlike (.* \"/a\")\n"
+          "root ::= \"<\" %text {\"minLength\":10000,\"maxLength\":20000} \"/a\"",
+          "<", "/", "/a", TIMES(10000, 20000), TIMES(0, 9999, 20001));
 }
 
 /* How often nothing was written is not counted. */
@@ -176,6 +181,11 @@ TEST(large_counts_of_what_may_be_empty)
           TIMES(1002));
     count(DREY_GRAMMAR_GBNF, "root ::= x{0,100000} \"!\"\nx ::= y?\ny ::= z | \"\"\nz ::= \"ba\"",
           "", "ba", "!", TIMES(0, 100000), TIMES(100001));
+    count(DREY_GRAMMAR_GBNF, "root ::= (%each (\"a\"? b)){1000,2000} \"!\"\nb ::= \"b\"?", "", "ab",
+          "!", TIMES(0, 1, 2000), TIMES(2001));
+    count(DREY_GRAMMAR_GBNF,
+          "text ::= %unlike (.* [^a-c])\nroot ::= (%text {\"maxLength\":1}){1000,2000} \"!\"", "",
+          "a", "!", TIMES(0, 1, 2000), TIMES(2001));
 }
 
 TEST_GROUP(temp_dir_set_up, temp_dir_tear_down)

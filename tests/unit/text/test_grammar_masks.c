@@ -123,11 +123,15 @@ TEST(masks_in_long_repetitions)
     static const char *const texts[] = {
         "root ::= \"<\" ([a-z] | \"th\" | \"é\"){700,1500} \">\"",
         "root ::= \"<\" ([a-z]{0,600} \",\" | \"x\"){0,900} \">\"",
-        "root ::= \"<\" [a-z]{800} \">\" | \"<a\" ([a-z] [a-z]){400,} \".\""};
+        "root ::= \"<\" [a-z]{800} \">\" | \"<a\" ([a-z] [a-z]){400,} \".\"",
+        "text ::= %unlike (.* \"ab\")\n"
+        "root ::= \"<\" %text {\"minLength\":700,\"maxLength\":1500} \"ab\"",
+        "text ::= %unlike (.* \"b\")\n"
+        "root ::= \"<\" %each (%text {\"minLength\":445} \"b\"?) \">\""};
     test_vocab v = vocab_open("gpt-2");
     vocab_trie *trie;
     MUST(vocab_trie_open, &trie, v.tokenizer);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         drey_grammar *g;
         int32_t place, n_vocab = tokenizer_n_vocab(v.tokenizer), a, begin;
         size_t n;

@@ -332,7 +332,7 @@ TEST(many_tools_with_long_names)
                               i ? "," : "", i);
     snprintf(list + n, sizeof list - n, "]");
     assert_int_equal(reply_grammar_of(&form, list, &o, NULL, &text, &n, &err), DREY_OK);
-    assert_non_null(strstr(text, "name-511-100 ::="));
+    assert_non_null(strstr(text, "call-511"));
     free(text);
 }
 
@@ -587,8 +587,8 @@ TEST(a_forgotten_mark_and_values_broken_off)
     check_parts(&form, "So.\n" XML("=weather>", "Paris"), "|CSo." ONE);
     assert_true(takes(g, XML("=weather>", "Paris")));
     assert_true(takes(g, "So.\n" XML("=weather>", "Paris")));
-    assert_false(takes(g, "So <function="
-                          "no>"));
+    assert_true(takes(g, "So <function=no>"));
+    check_parts(&form, "So <function=no>", "|CSo <function=no>");
     check_parts(&form, "<tool_call>\n<function=weather>\n<parameter=ci", "|Kweather");
     check_parts(&form, "<tool_call>\n<function=weather>\n<parameter=city>\nPa\n</para",
                 "|Kweather|A{\"city\": \"Pa");
@@ -620,7 +620,308 @@ TEST(what_is_broken_off_is_no_text)
     check_parts(&form, "Yes <tool_", "|CYes <tool_");
     check_parts(&form, "<tool_call>no call</tool_call>", "|C<tool_call>no call</tool_call>");
     form = form_of("tools >>>all >>>${recipient}", &o);
-    check_parts(&form, "weather\nno", "|Kweather|C\nno");
+    check_parts(&form, "weather\nno", "|Cweather\nno");
+}
+
+/* ---- What models write ---- */
+
+#define HERMES "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>"
+#define DEEPSEEK                                                                                   \
+    "<｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+#define GLM                                                                                        \
+    "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>"
+#define SEED                                                                                       \
+    "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n</function>\n"       \
+    "</seed:tool_call>"
+#define INVOKE                                                                                     \
+    "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n" \
+    "</invoke>\n</minimax:tool_call>"
+#define LLAMA                "tools <|python_tag|> \"parameters\": dictionary"
+#define GRANITE              "available_tools <|tool_call|> <|end_of_role|> </think>"
+#define CODER                "tools <tool_call> <parameter= </think>"
+#define IN_QUOTES(arguments) "{\"name\": \"weather\", \"arguments\": " arguments "}"
+
+typedef struct spelling {
+    const char *template, *text, *parts;
+    bool of_grammar;
+} spelling;
+
+/* The reasoning is open, if the template has any. */
+static void check_spellings(const spelling *all, size_t n, bool thinks)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    for (size_t i = 0; i < n; i++) {
+        drey_reply_form form = form_of(all[i].template, &o);
+        form.thinks = thinks && form.thinking;
+        test_grammar *g = grammar_of(&form, &o);
+        check_parts(&form, all[i].text, all[i].parts);
+        if (takes(g, all[i].text) != all[i].of_grammar)
+            fail_msg("%s: the grammar %s this", all[i].text,
+                     all[i].of_grammar ? "refuses" : "allows");
+        free(g);
+    }
+}
+#define CHECK(all, thinks) check_spellings(all, sizeof all / sizeof *(all), thinks)
+
+TEST(a_call_begins_within_the_reasoning)
+{
+    static const spelling cases[] = {
+        {"tools <tool_call> </think>", "I call.\n" HERMES, "|RI call." ONE, true},
+        {"tools <tool_call> </think>", HERMES, ONE, true},
+        {"tools <tool_call> </think>", "<think>\nI call.\n\n" HERMES, "|RI call." ONE, true},
+        {"tools <tool_call> </think>", "<think>\nhm\n</think>\n\nHi", "|Rhm|CHi", true},
+        {"tools <tool_call> </think>", "A `<tool_call>` or a <tool_call>\nthere.\n</think>Hi",
+         "|RA `<tool_call>` or a <tool_call>\nthere.|CHi", true},
+        {"tools <tool_call> </think>", "I write <tool_call>{\"name\": 1}\n</think>Hi",
+         "|RI write <tool_call>{\"name\": 1}|CHi", true},
+        {"tools <tool_call> </think>", "So\n</think>\n</think>\n\nHi", "|RSo|CHi", true},
+        {"tools <seed:tool_call> <parameter= <seed:think>", "So.\n" SEED, "|RSo." ONE, true},
+        {"tools <tool_call> <arg_key> </think>", "So.\n" GLM, "|RSo." ONE, true},
+        {"tools <tool_call> <arg_key> </think>", "So <tool_call>weather fits.</think>Hi",
+         "|RSo <tool_call>weather fits.|CHi", true},
+        {"tools <minimax:tool_call> <parameter name= </think>", "So.\n" INVOKE, "|RSo." ONE, true},
+        {CODER, "So.\n<tool_call>\n" XML("=weather>", "Paris"), "|RSo." ONE, true},
+        {CODER, "So.\n" XML("=weather>", "Paris"), "|RSo." ONE, true},
+        {"tools <｜tool▁calls▁begin｜> </think>", "So.<｜tool▁calls▁begin｜>" DEEPSEEK, "|RSo." ONE,
+         true},
+        {"tools <｜tool▁calls▁begin｜> </think>", "So `<｜tool▁calls▁begin｜>`.</think>Hi",
+         "|RSo `<｜tool▁calls▁begin｜>`.|CHi", true},
+        {"tools <TOOLCALL> </think>", "So.\n<TOOLCALL>[" IN_QUOTES(PARIS) "]</TOOLCALL>",
+         "|RSo." ONE, true},
+        {"tools <|START_ACTION|> <|START_THINKING|>", "So.<|START_RESPONSE|>Hi<|END_RESPONSE|>",
+         "|RSo.|CHi", true}};
+    CHECK(cases, true);
+    static const spelling closed[] = {
+        {"tools <tool_call> </think>", "Hm\n</think>\n\nHi", "|CHm\n\nHi", true},
+        {"tools <tool_call> </think>", "</think>\n\nHi", "|CHi", true},
+        {"tools <|channel|>analysis functions.",
+         "<|channel|>analysis<|message|>So<|channel|>commentary to=functions.weather "
+         "json<|message|>" PARIS,
+         "|RSo" ONE, true}};
+    CHECK(closed, false);
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
+    drey_reply_form_prompt(&form, "<think>\n\n</think>\n\n", 19);
+    assert_int_equal(form.thinking, 0);
+    check_parts(&form, "<think>\nhm\n</think>\n\nHi", "|Rhm|CHi");
+}
+
+TEST(marks_are_named_in_texts)
+{
+    static const struct {
+        const char *template, *text;
+    } cases[] = {
+        {"tools <tool_call>", "Models write `<tool_call>` before a call."},
+        {"tools <tool_call>", "The <tool_call> and </tool_call> marks: `<tool_call>{\"name\": 1}`"},
+        {"tools <tool_call>", "It ends with <tool_call>"},
+        {"tools <tool_call> <parameter=", "Use <function=name> or `<function=weather>` so."},
+        {"tools <tool_call> <arg_key>", "Write <tool_call>weather first, <tool_call>."},
+        {"tools >>>all >>>${recipient}", "all\n>>> print(1)\n1, all of it: shall >>>weather do?"},
+        {"tools start_tag => `<function`", "It is <function=name>, and `<function=weather>`"},
+        {" functools[ functions", "It is functools[0] or functools[ here"},
+        {"tools [TOOL_CALLS] [ARGS]", "It is `[TOOL_CALLS]` or [TOOL_CALLS]weather here"},
+        {"tools Action: \"tool_name\"", "Action: none"},
+        {GRANITE, "Use <tool_call>, `<|tool_call|>`, <response> and </response> so"},
+        {LLAMA, "{\"answer\": 42}"},
+        {LLAMA, "{"},
+        {LLAMA, "[1, 2]"},
+        {LLAMA, "\n {\"name\": \"Bob\", \"parameters\": {}}"},
+        {LLAMA, "```json\n{\"a\": 1}\n```"},
+        {LLAMA, "It is `{\"name\": \"weather\"}`"}};
+    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        drey_reply_form form = form_of(cases[i].template, &o);
+        test_grammar *g = grammar_of(&form, &o);
+        char wanted[200];
+        const char *text = cases[i].text;
+        snprintf(wanted, sizeof wanted, "|C%s", strncmp(text, "all\n", 4) == 0 ? text + 4 : text);
+        check_parts(&form, text, wanted);
+        if (!takes(g, text))
+            fail_msg("the grammar refuses %s", text);
+        free(g);
+    }
+}
+
+TEST(calls_are_spelled_in_other_ways)
+{
+    static const spelling cases[] = {
+        {LLAMA, "{\"name\": \"weather\", \"parameters\": " PARIS "}\n", ONE, true},
+        {LLAMA, "\n{\"name\":\"weather\",\"parameters\":" PARIS "}", ONE, true},
+        {LLAMA, IN_QUOTES(PARIS), ONE, true},
+        {LLAMA, "{\"type\": \"function\", \"name\": \"weather\", \"parameters\": " PARIS "}", ONE,
+         true},
+        {LLAMA, "```json\n{\"name\": \"weather\", \"parameters\": " PARIS "}\n```", ONE, true},
+        {LLAMA, "```\n" IN_QUOTES(PARIS) "\n```", ONE, true},
+        {LLAMA, "<|python_tag|>{\"name\": \"weather\", \"parameters\": " PARIS "}", ONE, true},
+        {LLAMA, "{\"name\": \"get_time\"}", "|Kget_time|A{}|E", true},
+        {LLAMA, "{\"name\": \"weather\"}", "|Kweather|A{}|E", false},
+        {GRANITE, "<tool_call>[" IN_QUOTES(PARIS) "]", ONE, true},
+        {GRANITE, "<|tool_call|> [" IN_QUOTES(PARIS) ",\n" IN_QUOTES(ROME) "]", TWO, true},
+        {GRANITE, "I look.\n<tool_call>" IN_QUOTES(PARIS), "|CI look." ONE, true},
+        {"tools <|/tool|>", "functools[" IN_QUOTES(PARIS) "]", ONE, true},
+        {"tools <tool_call>", "<tool_call>" IN_QUOTES(PARIS) "</tool_call>\n\n" HERMES, ONE ONE,
+         true},
+        {"tools <tool_call>",
+         "<tool_call>\n\n{\"name\":\"weather\",\"parameters\":" PARIS "}\n"
+         "</tool_call>\n",
+         ONE, true},
+        {"tools <tool_call>", "<tool_call> <tool_call>" IN_QUOTES(PARIS) "</tool_call>",
+         "|C<tool_call>" ONE, true},
+        {"tools <tool_call>",
+         "<tool_call>" IN_QUOTES("\"{\\\"city\\\": \\\"Paris\\\"}\"") "</tool_call>", ONE, false},
+        {"tools <tool_call>",
+         "<tool_call>{\"name\": \"weather\", \"arguments\": " PARIS "\n</tool_call>", ONE, false},
+        {"tools Action: \"tool_name\"",
+         "Action: ```json\n[\n  {\n    \"tool_name\": \"weather\",\n    \"parameters\": " PARIS
+         "\n  }\n]\n```",
+         ONE, true},
+        {"tools <｜tool▁calls▁begin｜>", "<｜tool▁calls｜>" DEEPSEEK, ONE, true},
+        {"tools <｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>" DEEPSEEK, ONE, true},
+        {"tools <｜tool▁calls▁begin｜>", DEEPSEEK, ONE, true},
+        {"tools <tool_call> <arg_key>",
+         "<tool_call>weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>", ONE,
+         true},
+        {"tools <tool_call> <arg_key>", "<tool_call>get_time</tool_call>", "|Kget_time|A{}|E",
+         true},
+        {"tools <minimax:tool_call> <parameter name=", INVOKE "\n" INVOKE, ONE ONE, true}};
+    CHECK(cases, false);
+}
+
+/* Of "f", whose parameters are path, text and n; path is required. */
+static const char three[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"path\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"},\"n\":{\"type\":"
+    "\"integer\"}},\"required\":[\"path\"]}}}]";
+#define CALL(parameters) "<tool_call>\n<function=f>" parameters "\n</function>\n</tool_call>"
+
+static void check_calls_of(const char *list, const spelling *all, size_t n)
+{
+    for (int32_t choice = DREY_TOOLS_AUTO; choice <= DREY_TOOLS_REQUIRED; choice += 2)
+        for (size_t i = 0; i < n; i++) {
+            drey_reply_options o = {.choice = (drey_tool_choice)choice};
+            drey_reply_form form;
+            char *gbnf, wanted[400];
+            size_t n_gbnf;
+            assert_int_equal(
+                reply_form_of(&form, all[i].template, list, &o, nothing_hidden, NULL, NULL),
+                DREY_OK);
+            assert_int_equal(reply_grammar_of(&form, list, &o, NULL, &gbnf, &n_gbnf, NULL),
+                             DREY_OK);
+            test_grammar *g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
+            free(gbnf);
+            if (all[i].parts) {
+                snprintf(wanted, sizeof wanted, "|Kf|A%s|E", all[i].parts);
+                check_parts(&form, all[i].text, wanted);
+            }
+            if (takes(g, all[i].text) != all[i].of_grammar)
+                fail_msg("%s: the grammar %s this", all[i].text,
+                         all[i].of_grammar ? "refuses" : "allows");
+            free(g);
+        }
+}
+
+TEST(parameters_come_in_any_order)
+{
+    static const char json[] = "tools <tool_call>", coder[] = "tools <tool_call> <parameter=";
+    static const spelling cases[] = {
+        {json,
+         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 1, \"path\": \"a\"}}\n"
+         "</tool_call>",
+         "{\"n\": 1, \"path\": \"a\"}", true},
+        {json, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n</tool_call>",
+         "{\"n\": 1}", false},
+        {json,
+         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"path\": \"a\", \"path\": \"b\"}}\n"
+         "</tool_call>",
+         "{\"path\": \"a\", \"path\": \"b\"}", false},
+        {json, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"path\": \"a\", }}\n</tool_call>",
+         "{\"path\": \"a\", }", false},
+        {coder, CALL(P("text", "x") P("n", "1") P("path", "a")),
+         "{\"text\": \"x\", \"n\": 1, \"path\": \"a\"}", true},
+        {coder, CALL(P("text", "x") P("n", "1")), "{\"text\": \"x\", \"n\": 1}", false},
+        {coder, CALL(P("path", "x") P("path", "y")), "{\"path\": \"x\", \"path\": \"y\"}", false}};
+    check_calls_of(three, cases, sizeof cases / sizeof *cases);
+}
+
+TEST(ends_are_missing_or_part_of_values)
+{
+    static const char coder[] = "tools <tool_call> <parameter=";
+    static const char glm[] = "tools <tool_call> <arg_key>";
+    static const char minimax[] = "tools <minimax:tool_call> <parameter name=";
+    static const spelling cases[] = {
+        {coder, CALL("\n<parameter=path>\na\n<parameter=n>\n3\n</parameter>"),
+         "{\"path\": \"a\", \"n\": 3}", true},
+        {coder, CALL("\n<parameter=path>\na"), "{\"path\": \"a\"}", true},
+        {coder, "<tool_call>\n<function=f>" P("path", "a") "\n</tool_call>", "{\"path\": \"a\"}",
+         true},
+        {coder, "<tool_call>\n<function=f>" P("path", "a") "\n</function>", "{\"path\": \"a\"}",
+         true},
+        {coder, "<function=f>" P("path", "a") "\n</function>\n</tool_call>", "{\"path\": \"a\"}",
+         true},
+        {coder, "<tool_call>\n<function=f>\n<parameter=path>\na\n</function>", "{\"path\": \"a\"}",
+         true},
+        {coder, CALL(P("path", "<a>\n  <parameter=x>1</parameter>\n</a>")),
+         "{\"path\": \"<a>\\n  <parameter=x>1</parameter>\\n</a>\"}", true},
+        {coder, CALL(P("path", "a\n</parameter>\nb\n</function>\nc")),
+         "{\"path\": \"a\\n</parameter>\\nb\\n</function>\\nc\"}", true},
+        {coder, CALL(P("path", "</parameter>") P("text", "`<parameter=n>`")),
+         "{\"path\": \"</parameter>\", \"text\": \"`<parameter=n>`\"}", true},
+        {coder, CALL(P("path", "<x>\n<parameter=y>1</parameter>\n<parameter=z>2</parameter>")),
+         "{\"path\": \"<x>\\n<parameter=y>1</parameter>\\n<parameter=z>2</parameter>\"}", true},
+        {glm,
+         "<tool_call>f<arg_key>path</arg_key><arg_value>a<arg_key>n</arg_key>"
+         "<arg_value>3</arg_value></tool_call>",
+         "{\"path\": \"a\", \"n\": 3}", true},
+        {glm,
+         "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>a </arg_value> <b></arg_value>\n"
+         "</tool_call>",
+         "{\"path\": \"a </arg_value> <b>\"}", true},
+        {minimax,
+         "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"path\">a"
+         "</parameter>\n</minimax:tool_call>",
+         "{\"path\": \"a\"}", true},
+        {minimax, "<invoke name=\"f\">\n<parameter name=\"path\">a</parameter>\n</invoke>",
+         "{\"path\": \"a\"}", true}};
+    check_calls_of(three, cases, sizeof cases / sizeof *cases);
+}
+
+TEST(values_between_marks_are_held_to_the_schema)
+{
+    static const struct {
+        const char *schema, *right[3], *wrong[3];
+    } cases[] = {
+        {"{\"type\":\"string\",\"maxLength\":3}", {"", "abc", "\xC3\xA9\xC3\xA9"}, {"abcd"}},
+        {"{\"type\":\"string\",\"minLength\":2}", {"ab", "abcdef"}, {"", "a"}},
+        {"{\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"maxLength\":3}", {"abc"}, {"a1", "abcd"}},
+        {"{\"type\":\"string\",\"format\":\"date\"}", {"2024-02-29"}, {"2023-02-29", "x"}},
+        {"{\"anyOf\":[{\"type\":\"string\",\"maxLength\":3},{\"type\":\"null\"}]}",
+         {"abc", "null"},
+         {"abcd"}},
+        {"{\"allOf\":[{\"enum\":[\"up\",\"down\"]}]}", {"up"}, {"left"}},
+        {"{\"const\":\"up\"}", {"up"}, {"upp"}},
+        {"{\"type\":\"integer\",\"maximum\":9}", {"9"}, {"10", "x"}},
+        {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"maxItems\":2}",
+         {"[1, 2]"},
+         {"[1, 2, 3]", "1"}}};
+    static const char *const forms[][2] = {
+        {"tools <tool_call> <parameter=", CALL("\n<parameter=x>\n%s\n</parameter>")},
+        {"tools <tool_call> <arg_key>",
+         "<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>%s</arg_value>\n</tool_call>"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t k = 0; k < 2 * 3 * 2; k++) {
+            char list[400], text[200];
+            const char *value = k < 6 ? cases[i].right[k % 3] : cases[i].wrong[k % 3];
+            const size_t form = k / 3 % 2;
+            if (!value)
+                continue;
+            snprintf(
+                list, sizeof list,
+                "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":"
+                "\"object\",\"properties\":{\"x\":%s},\"required\":[\"x\"]}}}]",
+                cases[i].schema);
+            snprintf(text, sizeof text, forms[form][1], value);
+            check_calls_of(list, &(spelling){forms[form][0], text, NULL, k < 6}, 1);
+        }
 }
 
 TEST(no_calls_are_read_where_there_are_none)
