@@ -260,9 +260,10 @@ void front_advance(front *r)
             refuse_failed(r, c);
         else if (c->child->state != CHILD_READY)
             blocked = load(r, c);
-        else if (http_path_is(c->head.path, "/models/load"))
+        else if (http_path_is(c->head.path, "/models/load")) {
+            c->child->used = ++r->n_requests;
             front_answer_model(r, c, c->child, true);
-        else if (relay_forward(&r->loop, c))
+        } else if (relay_forward(&r->loop, c))
             c->child->used = ++r->n_requests;
     }
 }
