@@ -198,6 +198,8 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     j->n_shown = 0;
     j->shown_changed = false;
     j->statistics = *t;
+    if (place->session)
+        drey_session_exits(place->session, &j->exits);
     if (j->live.cut)
         j->statistics.finish = DREY_FINISH_LENGTH;
     j->status = status;

@@ -9,7 +9,8 @@
     sessions  several sessions in one engine against one, and against llama-server's slots
     packing   streamed passes without a sidecar against with one
     against   another commit of drey
-    gsm8k     early exits: how many questions of GSM8K are answered right with and without them
+    answers   early exits: how many questions of public data sets are answered right with and
+              without them, and how near texts stay
     edge      every policy of drey, with parts left out, and llama.cpp with and without its own
               speculation
     equal     how many texts stay the same: drey verify, and llama.cpp and ik_llama.cpp with
@@ -33,12 +34,12 @@ import sys
 import tempfile
 
 import against
+import answers
 import budget
 import edge
 import equal
 import exits
 import forms
-import gsm8k
 import packing
 import replay
 import sessions
@@ -51,7 +52,7 @@ from record import Record
 from sides import CACHE, HERE, Drey, Stop
 
 COMMANDS = {m.__name__: m for m in (versus, stream, budget, sessions, packing, against, edge, equal,
-                                      exits, units, thresholds, waits, gsm8k, forms, replay)}
+                                      exits, units, thresholds, waits, answers, forms, replay)}
 
 
 def parser():

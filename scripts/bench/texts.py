@@ -81,8 +81,12 @@ class Results:
         with open(path, "w") as f:
             f.write(whole or head)
 
+    def row(self, row):
+        """The one that is there already, by its keys; None: none."""
+        return next((r for r in self.rows if all(r[k] == kept(row[k]) for k in self.keys)), None)
+
     def has(self, row):
-        return any(all(r[k] == kept(row[k]) for k in self.keys) for r in self.rows)
+        return self.row(row) is not None
 
     def add(self, row):
         row = {k: kept(row.get(k, 0)) for k in self.columns} | ({"run": self.run} if "run" in self.columns else {})

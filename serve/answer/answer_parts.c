@@ -122,12 +122,28 @@ static void put_prefix(const job *j, text_out *out)
         out_text(out, "\"differs_at_message\":null},");
 }
 
+/* Nothing where exits are off. */
+static void put_exits(const drey_exits *e, text_out *out)
+{
+    if (e->mode == DREY_EXIT_OFF)
+        return;
+    out_format(out, "\"exits\":{\"mode\":\"%s\",", drey_exit_name(e->mode));
+    member(out, "tokens", (double)e->tokens, false);
+    member(out, "left", (double)e->left, false);
+    member(out, "layers_per_token", e->layers_per_token, false);
+    member(out, "compared", (double)e->compared, false);
+    member(out, "agreed", (double)e->agreed, false);
+    member(out, "taken_back", (double)e->taken_back, true);
+    out_text(out, ",");
+}
+
 static void put_drey(const job *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
     out_format(out, "\"drey\":{\"seed\":%llu,\"finish\":\"%s\",",
                (unsigned long long)j->task->sampling.of.seed, drey_finish_name(s->finish));
     put_prefix(j, out);
+    put_exits(&j->exits, out);
     member(out, "waited_s", j->began_s - j->queued_s, false);
     member(out, "first_token_s", s->first_token_s, false);
     member(out, "tokens_per_s", s->tokens_per_s, false);

@@ -294,12 +294,14 @@ void front_advance(front *r)
         after = c->number;
         if (c->child->n_failures != c->tries.n_failures && !may_again(c))
             refuse_failed(r, c);
-        else if (c->child->state != CHILD_READY)
+        else if (c->child->state != CHILD_READY) {
             blocked = load(r, c);
-        else if (http_path_is(c->head.path, "/models/load"))
-            front_answer_model(r, c, c->child, true);
-        else if (!is_doubtful(c->child) && relay_forward(&r->loop, c))
+        } else if (http_path_is(c->head.path, "/models/load")) {
             c->child->used = ++r->n_requests;
+            front_answer_model(r, c, c->child, true);
+        } else if (!is_doubtful(c->child) && relay_forward(&r->loop, c)) {
+            c->child->used = ++r->n_requests;
+        }
     }
 }
 

@@ -333,6 +333,19 @@ def at_most_one():
     check(s.stop() == 0, f"the end of --models-max: {s.errors()}")
 
 
+def loading_is_use():
+    """--models-max: a model that was only loaded was used then; the one of longest ago goes."""
+    s = serve("--models-max", "2")
+    last = []
+    for name in ("a", "a b", "a,b", "a", "a b", "a,b"):
+        status, answer = s.post("/models/load", {"model": name})
+        check(status == 200, f"loading {name}: {status} {answer}")
+        last = [*last[-1:], name]
+        loaded = [m["id"] for m in json.loads(s.get("/v1/models")[1])["data"] if m["status"]["value"] == "loaded"]
+        check(sorted(loaded) == sorted(last), f"loaded after {name}: {loaded}, not {last}")
+    check(s.stop() == 0, f"the end of --models-max 2: {s.errors()}")
+
+
 def the_end():
     """Streams end with a reason, what waits is refused, and the folder of sockets goes."""
     run = os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(dir="/tmp")  # of this test alone
@@ -367,5 +380,6 @@ stopped()
 full_house()
 kept_beginnings()
 at_most_one()
+loading_is_use()
 the_end()
 done()
