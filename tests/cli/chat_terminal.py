@@ -48,7 +48,7 @@ def run(steps, *options, edited=True, **environment):
             more = read_some(terminal)
             if not more:
                 break
-            shown += more
+            shown = (shown + more).replace(b"\r\n  ", b" ")  # messages are broken at blanks
     else:
         os.kill(pid, signal.SIGKILL)
         bad.append(f"waited in vain for {steps[:1]}: {shown[-600:]}")
