@@ -115,7 +115,7 @@ for bad in '/set temperature hot' '/set warmth 1' '/set' '/undo' '/read no-such-
     printf '%s\n' "$bad" | talk && wrong "$bad: $(cat err)"
 done
 printf 'print(1)\n```\n' >a.py
-printf '/read a.py\nWhat?\n"""\n/one\n\ntwo\\\n"""\n"""three"""\n/save read\n' | talk -n 2 || wrong "/read: $(cat err)"
+printf '/read a.py\nWhat?\n"""\n/one\n\ntwo\\\n"""\n"""three"""\n/save read\n' | talk -n 12 || wrong "/read: $(cat err)"
 python3 - "$(messages read)" <<'END' || wrong "/read, or triple quotes: $(messages read)"
 import json, sys
 said = [m["content"] for m in json.loads(sys.argv[1])["messages"] if m["role"] == "user"]
