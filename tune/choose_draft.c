@@ -258,9 +258,10 @@ static void say_speeds(char *out, size_t capacity, const prospect *p, const ways
     add_others(others, sizeof others, all, taken, in.of);
     if (in.of == 1)
         snprintf(out, capacity, "%s %.3g tokens/s%s", says, taken->promised, others);
+    else if (taken->drafter == DREY_DRAFTER_NONE && *others)
+        snprintf(out, capacity, ": nothing is faster (%s times as fast)", others + 2);
     else if (taken->drafter == DREY_DRAFTER_NONE)
-        snprintf(out, capacity, ": nothing is faster%s%s", *others ? ", times as fast are" : "",
-                 *others ? others + 1 : "");
+        snprintf(out, capacity, ": nothing is faster");
     else
         snprintf(out, capacity, "%s %.3g times as fast as no draft%s%s", says,
                  taken->promised / in.of, in.usual_disk ? ", on a usual disk" : "", others);
