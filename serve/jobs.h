@@ -153,7 +153,7 @@ struct job {
     double queued_s, began_s;
     job_counts live, counts;    /* the worker's, and as published */
     drey_statistics statistics; /* when it is done */
-    drey_exits exits;           /* when it is done */
+    drey_exits exits;           /* the same */
     drey_status status;
     drey_error error;
 };

@@ -7,12 +7,12 @@ the forms; docs/lab/2026-11-answers.md says where the files are to be had):
     choices               MMLU, SST-2, CommonsenseQA, TruthfulQA, tasks of natural-instructions
     a text to write       CNN/DailyMail, multi30k, tasks of natural-instructions
 
-Choices are asked behind examples, which the server computes once and keeps; the answer is a short
+Choices are asked after examples, which the server computes once and keeps; the answer is a short
 sentence, as the first token of a text goes through all layers in any case. Numbers and texts are
 turns of a chat. All is at temperature 0. `off` drafts with trees, which changes no text; the other
 ways write one token per pass, so that all of their tokens may leave. Texts are compared by Rouge-L
 over words, to those of the first way and to the set's own. Every answer is a line of --results as
-soon as it is known: what is there is not asked again."""
+soon as it is known: what is there is not asked again. It has no text of the set."""
 import os
 import re
 
@@ -96,13 +96,13 @@ def row_of(question, text, n_tokens, drey_says):
     row.update(kind=question.kind, answer=answer, tokens=n_tokens, passes=drey_says["passes"],
                tokens_per_pass=drey_says["tokens_per_pass"], counted=exits.get("tokens", 0))
     if question.kind == "text":
-        return {**row, "gold": question.gold, "rouge_gold": rouge_l(answer.split(), question.gold.split())}
+        return {**row, "gold": "", "rouge_gold": rouge_l(answer.split(), question.gold.split())}
     return {**row, "gold": question.gold, "right": int(answer == question.gold)}
 
 
 def fill(args, drey, results, of, way, first_way):
-    """Asks what is not known yet of a set. The server keeps beginnings in a folder, so that the next
-    way does not compute the questions again."""
+    """Asks what is not known yet of a set. The server keeps beginnings in a folder, so that the
+    next way does not compute the questions again."""
     draft = os.path.basename(args.draft)
     key = lambda way, i: {"set": of.name, "draft": draft, "way": way, "question": i}
     open_ = [i for i in range(len(of.questions)) if not results.has(key(way, i))]
@@ -116,7 +116,7 @@ def fill(args, drey, results, of, way, first_way):
             if question.kind == "text":
                 row["rouge_first"] = rouge_l(row["answer"].split(), first["answer"].split())
             results.add({**key(way, i), **row})
-            print(f"{of.name} {i}, {way}: {row['answer'][:40]} for {row['gold'][:40]}", flush=True)
+            print(f"{of.name} {i}, {way}: {row['answer'][:40]} for {question.gold[:40]}", flush=True)
 
 
 def run(args, drey, record):

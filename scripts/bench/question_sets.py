@@ -99,7 +99,7 @@ def of_lines(stem, lines, words):
 # ---- Choices: (the question with its choices, the right label, all labels)
 
 def choices(instruction, asked):
-    """Questions behind the instruction and two of the first of them with their answers, which
+    """Questions after the instruction and two of the first of them with their answers, which
     differ if they can."""
     asked = iter(asked)
     first = list(itertools.islice(asked, 8))

@@ -2,7 +2,9 @@
 """llama-server's options, translated to those of drey serve, which then takes this process's place.
 
 llama_tests.py starts it in llama-server's place. DREY names drey, DREY_TEST_MODELS a folder with
-the models that stand for those that llama.cpp's tests load from a hub."""
+the models that stand for those that llama.cpp's tests load from a hub. DREY_TEST_TOOL_MODEL, and
+DREY_TEST_TOOL_DRAFT with it, name a model that can call tools: it stands for all that are not in
+the folder."""
 import os
 import re
 import sys
@@ -18,7 +20,7 @@ VALUES = {"--ubatch-size", "--threads", "--n-gpu-layers", "-ctk", "-ctv", "-fa",
 # Options that drey has by another name.
 NAMED = {"--host": "--host", "--port": "--port", "--temp": "--temp", "--seed": "--seed", "--parallel": "--sessions",
          "--batch-size": "--prompt-chunk", "--alias": "--alias", "--api-key": "--api-key", "--pooling": "--pooling",
-         "--slot-save-path": "--slot-save-path", "--cors-origins": "--cors-origin"}
+         "--slot-save-path": "--slot-save-path", "--cors-origins": "--cors-origin", "--models-max": "--models-max"}
 # What llama-server does where it is not asked; it also lets any page send requests.
 SAMPLING = ["--top-k", "40", "--top-p", "0.95", "--min-p", "0.05"]
 # Models by their name at the hub.
@@ -41,12 +43,18 @@ def read(arguments):
 
 
 OTHER = {"--model", "--hf-repo", "--model-draft", "--models-dir", "--ctx-size", "--chat-template", "--chat-template-file",
-         "--reasoning", "--reasoning-format", "--spec-draft-n-max", "--models-max",
-         "--n-predict"}
+         "--reasoning", "--reasoning-format", "--spec-draft-n-max", "--n-predict"}
+
+
+def tool_model(given):
+    """The model that stands for one of the hub that calls tools; None: another one is meant."""
+    return os.environ.get("DREY_TEST_TOOL_MODEL") if "bartowski/" in given.get("--hf-repo", "") else None
 
 
 def model_options(given):
     folder = os.environ["DREY_TEST_MODELS"]
+    if tool_model(given):
+        return ["-m", tool_model(given), "-d", os.environ.get("DREY_TEST_TOOL_DRAFT") or "none"]
     if "--hf-repo" not in given and "--model" not in given:
         return ["--models", given.get("--models-dir", os.path.join(folder, "several"))]
     name = given.get("--hf-repo", "") + "/" + (given.get("--hf-file") or "")
@@ -73,6 +81,8 @@ def template_options(given):
     if "--chat-template-file" in given:
         return ["--chat-template", given["--chat-template-file"]]
     name = given.get("--chat-template")
+    if not name and tool_model(given):
+        return []
     if not name:
         return ["--chat-template", "chatml"]
     if re.fullmatch(r"[a-z0-9-]+", name):
@@ -85,7 +95,7 @@ def template_options(given):
 
 def translate(arguments):
     given, refused = read(arguments)
-    out = ["serve", "--memory", "1G"] + model_options(given) + context_options(given) + template_options(given)
+    out = ["serve", "--memory", "unlimited" if tool_model(given) else "1G"] + model_options(given) + context_options(given) + template_options(given)
     for option, value in given.items():
         if option in NAMED:
             out += [NAMED[option], value]

@@ -3,6 +3,7 @@
 
     scripts/llama-tests/llama_tests.py LLAMA_CPP [--only test_basic,...] [--drey build/cli/drey]
         [--models FOLDER] [--env FOLDER] [--csv FILE] [--keep FOLDER] [-k EXPRESSION]
+        [--record-texts] [--tool-model FILE [--tool-draft FILE] [--tool-every N] [--tool-seconds S]]
 
 LLAMA_CPP is a checkout of llama.cpp with tools/server/tests and models/templates. Its tests start
 as_llama_server.py in llama-server's place, which translates options. FOLDER of --models holds
@@ -11,19 +12,25 @@ tokens (llama2xs-279K/model.bin), which become GGUF files: the first is the mode
 these tests are for. --env is a Python environment, which is made if it is not there.
 
 Each case is run as it stands, in a copy of the tests. What fails is run once more in a copy that
-llama_cases.py has changed, in what belongs to another model or is drey's by design. That file also
-says of what still fails why. A case is one of:
+llama_cases.py has changed, first in what belongs to another program or model. That file also names
+each case that still fails for a reason that is known. A case is one of:
 
     as is        passes as it stands
     substance    passes with the changes of llama_cases.py
     deviates     fails, and no reason is known
-    by design    drey answers differently on purpose
+    by design    drey answers differently on purpose: passes when the test expects that, or is known
     other model  is about a model that is not here, or about llama-server's inside
     missing      drey does not have that
+
+Where llama.cpp's text is sampled, drey's is compared with own_texts.json, which has what it writes
+by the same seeds. --record-texts writes that file.
+
+--tool-model names a model that can call tools, which then stands for those of llama.cpp's slow
+cases; --tool-every N takes every n-th of them, as each may take minutes. What passes does so in
+substance; what fails is the other model's, with what the test said.
 """
 import argparse
 import csv
-import fnmatch
 import json
 import os
 import shutil
@@ -46,6 +53,7 @@ CLASSES = ["as is", "substance", "deviates", "by design", "other model", "missin
 CORE = ["basic", "tokenize", "security", "chat_completion", "completion", "ctx_shift", "speculative", "metrics",
         "ignore_eos", "template"]
 SECONDS = 120  # of a case
+OWN_TEXTS = os.path.join(HERE, "own_texts.json")
 
 RECORDER = '''
 import json, os
@@ -100,31 +108,31 @@ class Suite:
             out.write(f'#!/bin/sh\nexec "{sys.executable}" "{HERE}/as_llama_server.py" "$@"\n')
         os.chmod(self.server, os.stat(self.server).st_mode | stat.S_IXUSR)
 
-    def copy(self, name, changed):
-        """A copy of the tests and of the templates, where the tests look for them."""
+    def copy(self, name, *changes):
+        """A copy of the tests, changed or not, and of the templates, as the tests look for them."""
         top = os.path.join(self.folder, name)
         tests = os.path.join(top, "tools", "server", "tests")
         shutil.copytree(os.path.join(self.options.llama, "tools", "server", "tests"), tests)
         shutil.copytree(os.path.join(self.options.llama, "models", "templates"), os.path.join(top, "models", "templates"))
         os.makedirs(os.path.join(tests, "tmp"), exist_ok=True)
         with open(os.path.join(tests, "utils.py"), "a") as out:
-            out.write(LOCAL + (llama_cases.UTILS if changed else ""))
+            out.write(LOCAL + (llama_cases.UTILS if changes else ""))
         with open(os.path.join(tests, "drey_recorder.py"), "w") as out:
             out.write(RECORDER)
-        if changed:
-            llama_cases.change(os.path.join(tests, "unit"))
+        for some in changes:
+            llama_cases.change(os.path.join(tests, "unit"), some)
         return tests
 
-    def pytest(self, tests, arguments):
+    def pytest(self, tests, arguments, seconds=SECONDS, **more_env):
         record = os.path.join(self.folder, os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(tests)))) + ".jsonl")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         env = dict(os.environ, LLAMA_SERVER_BIN_PATH=self.server, DREY=os.path.abspath(self.options.drey),
                    DREY_TEST_MODELS=self.models, DREY_TEST_RECORD=record, PORT=str(port), LLAMA_CACHE=tests,
-                   PYTHONPATH=tests)
+                   DREY_TEST_TEXTS=OWN_TEXTS, PYTHONPATH=tests, **more_env)
         log = open(record[:-6] + ".log", "w")
-        subprocess.run([self.python, "-m", "pytest", "-p", "drey_recorder", "-v", "--timeout", str(SECONDS), "--tb=short",
+        subprocess.run([self.python, "-m", "pytest", "-p", "drey_recorder", "-v", "--timeout", str(seconds), "--tb=short",
                         *arguments], cwd=tests, env=env, stdout=log, stderr=subprocess.STDOUT)
         lines = [json.loads(line) for line in open(record)] if os.path.exists(record) else []
         return {node: (outcome, why) for node, outcome, _, why in lines}
@@ -139,18 +147,46 @@ class Suite:
         return out[0], set(out[1])
 
 
-def classify(node, slow, plain, changed):
+def classify(node, slow, plain, changed, tools):
     """(class, reason)"""
     if plain.get(node, ("",))[0] == "passed":
         return "as is", ""
     if changed.get(node, ("",))[0] == "passed":
-        return "substance", ""
-    for pattern, kind, reason in llama_cases.KNOWN:
-        if fnmatch.fnmatchcase(node.replace("[", "(").replace("]", ")"), "unit/" + pattern):
-            return kind, reason
+        why = llama_cases.difference(node)
+        return ("by design", why) if why else ("substance", "")
+    if node in tools:
+        outcome, why = tools[node]
+        return ("substance", "another model calls the tools") if outcome == "passed" else \
+            ("other model", f"with the runner's model: {' '.join(why.split())[:300]}")
+    if llama_cases.known(node):
+        return llama_cases.known(node)
     if node in slow:
         return "other model", "marked as slow: it wants a model of gigabytes"
     return "deviates", (changed.get(node) or plain.get(node) or ("", "was not run"))[1].replace("\n", " ")[:300]
+
+
+def run_tools(suite, slow, options):
+    """The slow cases that call tools, or every n-th, with a model that can."""
+    nodes = [node for node in sorted(slow) if node.startswith("unit/test_tool_call.py")][::options.tool_every]
+    if not nodes or not options.tool_model:
+        return {}
+    tests = suite.copy("tools", llama_cases.CHANGES, llama_cases.DIFFERENCES, llama_cases.TOOL_CHANGES)
+    found = suite.pytest(tests, nodes, options.tool_seconds, DREY_TEST_TOOL_MODEL=os.path.abspath(options.tool_model),
+                         DREY_TEST_TOOL_DRAFT=options.tool_draft and os.path.abspath(options.tool_draft) or "")
+    n_passed = sum(outcome == "passed" for outcome, _ in found.values())
+    print(f"tool calls with {os.path.basename(options.tool_model)}: {n_passed} of {len(found)} cases pass\n")
+    return found
+
+
+def record_texts(path):
+    """own_texts.json of what the cases wrote."""
+    texts = {}
+    for case, text in (json.loads(line) for line in open(path)):
+        if text not in texts.setdefault(case, []):
+            texts[case].append(text)
+    with open(OWN_TEXTS, "w") as out:
+        json.dump(texts, out, indent=1, sort_keys=True)
+        out.write("\n")
 
 
 def table(results):
@@ -179,17 +215,31 @@ def main():
     parser.add_argument("--env", default=os.path.join(ROOT, "build", "llama-tests-env"))
     parser.add_argument("--csv", help="all cases with class and reason")
     parser.add_argument("--keep", help="an empty folder for copies and logs, which stay")
+    parser.add_argument("--record-texts", action="store_true", help="write own_texts.json (run all files)")
+    parser.add_argument("--tool-model", metavar="FILE", help="a model that stands for those of the slow cases")
+    parser.add_argument("--tool-draft", metavar="FILE", help="its draft")
+    parser.add_argument("--tool-every", metavar="N", type=int, default=1, help="every n-th of these cases (default 1)")
+    parser.add_argument("--tool-seconds", metavar="S", type=int, default=1800, help="of each (default 1800)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         suite = Suite(options, os.path.abspath(options.keep or scratch))
-        plain_tests, changed_tests = suite.copy("plain", False), suite.copy("changed", True)
+        plain_tests, changed_tests = suite.copy("plain"), suite.copy("changed", llama_cases.CHANGES,
+                                                                      llama_cases.DIFFERENCES)
         files = [f"unit/{name}.py" for name in options.only.split(",") if name] or ["unit"]
         selected = files + (["-k", options.k] if options.k else [])
         nodes, slow = suite.cases(plain_tests, selected)
         plain = suite.pytest(plain_tests, ["-m", "not slow", *selected])
         failed = [node for node in nodes if plain.get(node, ("",))[0] != "passed" and node not in slow]
-        changed = suite.pytest(changed_tests, failed) if failed else {}
-        results = {node: classify(node, slow, plain, changed) for node in nodes}
+        record = os.path.join(suite.folder, "texts.jsonl")
+        more = {"DREY_TEST_RECORD_TEXTS": record} if options.record_texts else {}
+        changed = suite.pytest(changed_tests, failed, **more) if failed else {}
+        if options.record_texts:
+            record_texts(record)
+        tools = run_tools(suite, slow, options)
+        results = {node: classify(node, slow, plain, changed, tools) for node in nodes}
+    if not options.k:
+        for name in llama_cases.unknown_names(nodes):
+            print(f"llama_cases.py names a case that is not there: {name}")
     table(results)
     for node, (kind, reason) in results.items():
         if kind == "deviates":

@@ -119,6 +119,7 @@ def asking(folder):
         exits = r["way"] != "off"
         assert (float(r["counted"]) > 0) == (float(r["layers_per_token"]) > 0) == exits, r
         assert 0 <= float(r["layers_per_token"]) <= 8 and int(r["passes"]) > 0, r
+        assert (r["gold"] == "") == (r["kind"] == "text"), r  # nothing of a text is kept
         if r["way"] != "fast":
             assert r["answer"] == first["answer"], (r, first)
             assert r["kind"] == "choice" or float(r["rouge_first"]) == 1 or not r["answer"], r
