@@ -66,8 +66,7 @@ typedef struct drey_reply_form {
     /* Private: a drey_reply_begun; the form of reasoning that stays in the content, and its opening
      * mark where the prompt ends with that. */
     uint8_t begun, kept;
-    char opened[22];
-    uint64_t reserved[1];
+    char opened[30];
 } drey_reply_form;
 
 /* Finds out from the template how reasoning and calls are written. DREY_ERR_USAGE: the tools are

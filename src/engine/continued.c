@@ -73,10 +73,11 @@ typedef struct continuing {
         span open, close, content; /* n 0: there is none */
         char of_open[MARK_BYTES], of_close[MARK_BYTES], of_content[MARK_BYTES];
     } marks;
-    bool on_lines;   /* marks are on their own lines, as far as the template says */
-    bool opened;     /* the prompt ends within reasoning */
-    size_t n_base;   /* of the prompt: without reasoning that it opens and closes */
-    chat_text shown; /* the known answer; text NULL: the template does not write it */
+    const char *after; /* the closing mark, where it has its own line */
+    bool on_lines;     /* marks are on their own lines, as far as the template says */
+    bool opened;       /* the prompt ends within reasoning */
+    size_t n_base;     /* of the prompt: without reasoning that it opens and closes */
+    chat_text shown;   /* the known answer; text NULL: the template does not write it */
     size_t at_wonder, at_answer;
 } continuing;
 
@@ -85,6 +86,7 @@ static void find_marks(continuing *c, const char *chat_template)
     const reply_thinking *t = reply_thinking_of(chat_template);
     c->marks.open = bare_mark(t->open, c->marks.of_open);
     c->marks.close = bare_mark(t->close, c->marks.of_close);
+    c->after = t->after ? t->after : "\n\n";
     const reply_family *f = reply_family_of(chat_template);
     c->marks.content = f->headers ? span_of("<|start|>assistant<|channel|>final<|message|>")
                                   : bare_mark(f->content_open, c->marks.of_content);
@@ -203,7 +205,7 @@ static void put_close(writing *w, const continuing *c)
     }
     put(w, span_of(c->on_lines ? "\n" : ""), false);
     put(w, c->marks.close, false);
-    put(w, marks_content ? c->marks.content : span_of(c->on_lines ? "\n\n" : ""), false);
+    put(w, marks_content ? c->marks.content : span_of(c->on_lines ? c->after : ""), false);
 }
 
 /* The template's answer begins as the prompt ends. */

@@ -137,6 +137,8 @@ static drey_status open_parts(gguf *g, const char *path, drey_error *err)
     const char *shown = g->front.source.shown;
     int64_t count = header_int(&g->front, "split.count", 1);
     int64_t number = header_int(&g->front, "split.no", 0);
+    if (count == 0) /* as llama-gguf-split --merge writes it */
+        count = 1;
     if (count < 1 || count > 99999 || number < 0 || number >= count)
         FAIL(err, DREY_ERR_FORMAT, "%s says that it is part %lld of %lld; " DAMAGED, shown,
              (long long)number + 1, (long long)count);

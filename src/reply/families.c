@@ -187,14 +187,27 @@ static const reply_family families[] = {
      .next = "\n<tool_call>",
      .bare = {OBJECT("name", "arguments"), FENCED("arguments")}}};
 
+#define THINKING(sign_, open_, close_)                                                             \
+    {                                                                                              \
+        .sign = sign_, .open = open_, .close = close_                                              \
+    }
 static const reply_thinking thinking[] = {
-    {.sign = NULL},
-    {"<|channel|>analysis", SPECIAL("<|channel|>") "analysis" SPECIAL("<|message|>"),
-     SPECIAL("<|end|>")},
-    {"[THINK]", SPECIAL("[THINK]"), SPECIAL("[/THINK]")},
-    {"<|START_THINKING|>", SPECIAL("<|START_THINKING|>"), SPECIAL("<|END_THINKING|>")},
-    {"<seed:think>", "<seed:think>", "</seed:think>"},
-    {"</think>", "<think>", "</think>"}};
+    THINKING(NULL, NULL, NULL),
+    THINKING("<|channel|>analysis", SPECIAL("<|channel|>") "analysis" SPECIAL("<|message|>"),
+             SPECIAL("<|end|>")),
+    {.sign = "<|channel>thought",
+     .open = SPECIAL("<|channel>") "thought",
+     .close = SPECIAL("<channel|>"),
+     .after = ""},
+    THINKING("[THINK]", SPECIAL("[THINK]"), SPECIAL("[/THINK]")),
+    {.sign = "[BEGIN FINAL RESPONSE]",
+     .open = "Here are my reasoning steps:",
+     .close = "[BEGIN FINAL RESPONSE]",
+     .after = "\n"},
+    THINKING("<|START_THINKING|>", SPECIAL("<|START_THINKING|>"), SPECIAL("<|END_THINKING|>")),
+    THINKING("<seed:think>", "<seed:think>", "</seed:think>"),
+    THINKING("<mm:think>", "<mm:think>", "</mm:think>"),
+    THINKING("</think>", "<think>", "</think>")};
 
 const reply_family *reply_family_at(int32_t i)
 {

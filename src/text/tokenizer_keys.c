@@ -26,6 +26,14 @@ static const struct {
              {"chat_template", GGUF_WANT_TEXT},
              {"chat_template.", GGUF_WANT_TEXT}};
 
+/* Several ends of a text may be a list, whose items the tokenizer reads. */
+static bool is_list_of_ends(const gguf_key *key, const char *name)
+{
+    size_t n = strlen(name);
+    return gguf_is_int_array(key) && strncmp(name, "ggml.eo", 7) == 0 &&
+           strcmp(name + n - 9, "_token_id") == 0;
+}
+
 static bool is_meant(gguf_string key, const char *name)
 {
     static const char prefix[] = "tokenizer.";
@@ -41,7 +49,7 @@ drey_status tokenizer_keys_check(const gguf *g, drey_error *err)
     for (uint64_t i = 0; i < gguf_n_keys(g); i++) {
         const gguf_key *key = gguf_key_at(g, i);
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-            if (is_meant(key->name, kinds[k].name))
+            if (is_meant(key->name, kinds[k].name) && !is_list_of_ends(key, kinds[k].name))
                 TRY(gguf_check_kind(key, kinds[k].want, err));
     }
     return DREY_OK;

@@ -22,6 +22,11 @@ FORMS = {
     "plain": (TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}", ASKS + "Hello, ", ASKS + "Hello, ", ASKS),
     "responds": ("{# <|tool_call|> <|end_of_role|> <think></think> #}" + TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
                  ASKS + "<think>I think</think><response>Hello, ", ASKS + "Hello, ", ASKS + "<think>I think"),
+    "steps": ("{# [BEGIN FINAL RESPONSE] #}" + TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\nHere are my reasoning steps:\n{% endif %}",
+              ASKS + "Here are my reasoning steps:\nI think\n[BEGIN FINAL RESPONSE]\nHello, ",
+              ASKS + "Here are my reasoning steps:\n\n[BEGIN FINAL RESPONSE]\nHello, ", ASKS + "Here are my reasoning steps:\nI think"),
+    "thought": ("{# <|channel>thought\n #}" + TURNS + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+                ASKS + "<|channel>thought\nI think\n<channel|>Hello, ", ASKS + "Hello, ", ASKS + "<|channel>thought\nI think"),
     "channels": ("{# <|channel|>analysis functions. #}{% for m in messages %}{% if m.role == 'assistant' %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>"
                  "{{ m.thinking }}<|end|>{% endif %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|return|>{% else %}<|start|>{{ m.role }}<|message|>"
                  "{{ m.content }}<|end|>{% endif %}{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}",
@@ -59,7 +64,7 @@ def prompts(s, name):
     for part, wanted in (("content", FORMS[name][1]), ("reasoning_content", FORMS[name][3])):
         got = prompt_of(s, messages=[hi, only], continue_final_message=part)
         check(got == wanted, f"{name}, the {part} alone: {got!r}")
-    if name != "plain" and name != "channels":
+    if "<think>" in FORMS[name][1]:
         got = prompt_of(s, messages=[hi, {"role": "assistant", "content": "<think>\nI think\n</think>\n\nHello, "}])
         check(got == FORMS[name][1], f"{name}, reasoning in the content: {got!r}")
 

@@ -284,6 +284,23 @@ TEST(refuses_parts_that_do_not_fit)
     refused(write_pair("b", 3, 2), DREY_ERR_FORMAT, "is the first of 3 parts; name them");
 }
 
+/* llama-gguf-split leaves a count of 0 in a file that it merged. */
+TEST(opens_merged_splits)
+{
+    const char *path = temp_path("merged.gguf");
+    gguf_writer w = {0};
+    writer_begin(&w, 0, 3);
+    writer_key_u16(&w, "split.no", 0);
+    writer_key_u16(&w, "split.count", 0);
+    writer_key_i32(&w, "split.tensors.count", 291);
+    writer_align(&w, 32);
+    assert_true(writer_save(&w, path));
+    writer_free(&w);
+    gguf *g = open_or_fail(path);
+    assert_int_equal(gguf_n_parts(g), 1);
+    gguf_close(&g);
+}
+
 /* A split model may begin with a part that holds keys alone; here all parts do. */
 TEST(opens_parts_without_tensors)
 {

@@ -391,6 +391,27 @@ TEST(reasoning_is_taken_apart)
     check_parts(&form, "", "|C<think>\n");
 }
 
+/* Marks that are words, and a channel of one side. */
+TEST(reasoning_between_other_marks)
+{
+    drey_reply_options o = {.choice = DREY_TOOLS_NONE};
+    drey_reply_form form = form_of("[BEGIN FINAL RESPONSE]", &o);
+    check_parts(&form, "Hello.", "|CHello.");
+    check_parts(&form, "Here are my reasoning steps:\nA\n[BEGIN FINAL RESPONSE]\nB", "|RA|CB");
+    static const char steps[] = "Here are my reasoning steps:\n";
+    drey_reply_form_prompt(&form, steps, strlen(steps));
+    check_parts(&form, "A\n[BEGIN FINAL RESPONSE]\nB", "|RA|CB");
+    o.keep_reasoning = true;
+    form = form_of("[BEGIN FINAL RESPONSE]", &o);
+    drey_reply_form_prompt(&form, steps, strlen(steps));
+    check_parts(&form, "A", "|CHere are my reasoning steps:\nA");
+    o.keep_reasoning = false;
+    form = form_of("<|channel>thought", &o);
+    check_parts(&form, "<|channel>thought\nA\n<channel|>B", "|RA|CB");
+    form = form_of("<mm:think>", &o);
+    check_parts(&form, "<mm:think>A</mm:think>B", "|RA|CB");
+}
+
 TEST(answers_that_have_begun)
 {
     static const char prompt[] = "<|im_start|>assistant\n<think>\nOne";
