@@ -57,10 +57,9 @@ if [ -n "$sanitize" ]; then # with the library's asserts as well, and without wh
 fi
 "$here/scripts/build.sh" "$build" "${settings[@]}"
 
-if [ -n "$optional" ]; then # the packages of Python that single tests use, for this run alone
-    [ -x "$build/python/bin/python3" ] || python3 -m venv "$build/python"
-    "$build/python/bin/pip" install -q --disable-pip-version-check openai jsonschema
-    export PATH=$build/python/bin:$PATH
+if [ -n "$optional" ]; then # for this run alone
+    PATH=$("$here/scripts/test-python.sh" "$build/python"):$PATH
+    export PATH
 fi
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/utf8.h"
 
 void json_reader_init(json_reader *r, const char *text, size_t n, int most_levels)
@@ -50,16 +51,14 @@ static bool in_object(const json_reader *r)
 /* The value of four hexadecimal digits; UINT32_MAX: they are none. */
 static uint32_t hex4(const json_reader *r, size_t at)
 {
-    static const char digits[] = "0123456789abcdefABCDEF";
     uint32_t code = 0;
     if (r->n - at < 4)
         return UINT32_MAX;
     for (int i = 0; i < 4; i++) {
-        const char *digit = memchr(digits, r->text[at++], sizeof digits - 1);
-        if (!digit)
+        int digit = hex_digit(r->text[at++]);
+        if (digit < 0)
             return UINT32_MAX;
-        uint32_t value = (uint32_t)(digit - digits);
-        code = code << 4 | (value < 16 ? value : value - 6);
+        code = code << 4 | (uint32_t)digit;
     }
     return code;
 }
@@ -75,10 +74,10 @@ static bool escaped_code(json_reader *r, uint32_t *code)
         return true;
     size_t other = r->part_at;
     if (*code < 0xDC00 && r->n - other >= 6 && memcmp(r->text + other, "\\u", 2) == 0) {
-        uint32_t low = hex4(r, other + 2);
-        if (low >= 0xDC00 && low < 0xE000) {
+        uint32_t pair = utf16_pair(*code, hex4(r, other + 2));
+        if (pair) {
             r->part_at += 6;
-            *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
+            *code = pair;
             return true;
         }
     }

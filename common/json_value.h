@@ -63,7 +63,7 @@ int json_member_numbers(const json_value *object, const char *key, double *out, 
 /* Whether it is this text. */
 bool json_member_is(const json_value *object, const char *key, const char *text);
 
-/* Whether both say the same: numbers by their values, members in any order. */
+/* Returns whether both say the same: numbers by their values, members in any order. */
 bool json_same(const json_value *a, const json_value *b);
 
 /* Writes a value. */

@@ -30,6 +30,13 @@ static inline char *path_with(const char *path, const char *ending)
     return out;
 }
 
+/* Returns whether a name ends so, with something before it. */
+static inline bool path_ends(const char *path, const char *ending)
+{
+    size_t n = strlen(path), n_ending = strlen(ending);
+    return n > n_ending && strcmp(path + n - n_ending, ending) == 0;
+}
+
 /* Whether both exist and are one file, under whatever names. */
 static inline bool path_same_file(const char *a, const char *b)
 {

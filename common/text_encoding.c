@@ -21,10 +21,9 @@ static const char *decode(const uint8_t *p, size_t n, bool big, char *out, size_
     for (size_t i = 0; i + 1 < n; i += 2) {
         uint32_t code = unit_at(p + i, big);
         if (code >= 0xD800 && code < 0xE000) {
-            uint32_t low = i + 3 < n ? unit_at(p + i + 2, big) : 0;
-            if (code >= 0xDC00 || low < 0xDC00 || low >= 0xE000)
+            code = utf16_pair(code, i + 3 < n ? unit_at(p + i + 2, big) : 0);
+            if (code == 0)
                 return "is UTF-16 with half a character in it; save it as UTF-8";
-            code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
             i += 2;
         }
         *n_out += utf8_write(code, out + *n_out);

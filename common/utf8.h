@@ -43,8 +43,15 @@ static inline uint32_t utf8_code_point(const uint8_t *p, int length)
     return code;
 }
 
+/* Returns the character of two surrogates of UTF-16, high and low; 0: they are no pair. */
+static inline uint32_t utf16_pair(uint32_t high, uint32_t low)
+{
+    bool pair = high >= 0xD800 && high < 0xDC00 && low >= 0xDC00 && low < 0xE000;
+    return pair ? 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00) : 0;
+}
+
 /* Returns whether a character steers a terminal or turns the text around it to the left: control
- * characters, separators of lines, and marks of direction. None of them belongs into a name. */
+ * characters, separators of lines, and marks of direction. None of them belongs in a name. */
 static inline bool utf8_is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 ||

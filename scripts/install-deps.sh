@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building drey needs, and only those that are missing.
-#   install-deps.sh [--tests] [--optional] [--check]
+#   install-deps.sh [--tests] [--small | --optional] [--check]
 #     --tests   also what ./test.sh uses: cmocka, clang-14 with its sanitizers, an aarch64 compiler
 #               with qemu, what tests/style.sh asks (clang-format-14, shellcheck, mandoc), and Open
 #               MPI for several machines (12.5 MB to download, 53 MB on disk)
+#     --small   also the small ones of what follows: shells, node
 #     --optional  also what single tests use where it is there (CONTRIBUTING.md has the list): other
 #               shells, a browser, node, an OpenCL device, systemd's tools; some 800 MB on disk
 #     --check   installs nothing; exit 1 and a list of what is missing
@@ -18,15 +19,17 @@ test_packages=(libcmocka-dev clang-14 libclang-rt-14-dev
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
     clang-format-14 shellcheck mandoc
     openmpi-bin libopenmpi-dev)
-optional_packages=(zsh fish nodejs chromium pocl-opencl-icd systemd python3-venv)
+small_packages=(zsh fish nodejs python3-venv)
+optional_packages=("${small_packages[@]}" chromium pocl-opencl-icd systemd)
 check=false
 for arg in "$@"; do
     case $arg in
     --tests) packages+=("${test_packages[@]}") ;;
+    --small) packages+=("${small_packages[@]}") ;;
     --optional) packages+=("${optional_packages[@]}") ;;
     --check) check=true ;;
     *)
-        echo "usage: install-deps.sh [--tests] [--optional] [--check]" >&2
+        echo "usage: install-deps.sh [--tests] [--small | --optional] [--check]" >&2
         exit 2
         ;;
     esac

@@ -11,17 +11,17 @@
 
 static const char unfinished[] = ".partial";
 
-static bool is_unfinished(const char *name)
+bool slot_folder_is_unfinished(const char *name, size_t n)
 {
-    size_t n = strlen(name), n_end = sizeof unfinished - 1;
-    return n > n_end && strcmp(name + n - n_end, unfinished) == 0;
+    size_t n_end = sizeof unfinished - 1;
+    return n >= n_end && memcmp(name + n - n_end, unfinished, n_end) == 0;
 }
 
-/* One that nobody writes. */
+/* Removes unfinished files that nobody writes. */
 static void sweep(DIR *d)
 {
     for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
-        if (!is_unfinished(e->d_name))
+        if (!slot_folder_is_unfinished(e->d_name, strlen(e->d_name)))
             continue;
         int fd = openat(dirfd(d), e->d_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)

@@ -267,10 +267,12 @@ const cli_option cli_options[] = {
           "threads (the cores)"),
     TEXT("units", 0, TEXTS | CLI_BENCH_MODEL | CLI_TUNE, common.units, "UNITS|cpu|auto",
          "who computes, as in cpu:0-3=3+cpu:4-7=1"),
-    SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, "SIZE", 1, (double)(UINT64_C(1) << 50),
-         "the most that saved sessions take, usually 1G"),
     TEXT("cpu", 0, CORES, common.cpu_tier, "amx|avx512|avxvnni|avx2|i8mm|dotprod|neon|ref|float",
          "kernels (best)"),
+    FLAG("quiet", 'q',
+         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
+             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
+         quiet, "no progress and no statistics"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,
            "how to read (auto)"),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv,
@@ -284,14 +286,12 @@ const cli_option cli_options[] = {
     COUNT("prompt-chunk", 0, ENGINE, common.prompt_chunk, "ROWS", 1, DREY_MAX_PROMPT_CHUNK,
           "rows of a prompt's pass"),
     CHOICE("pooling", 0, CLI_SERVE, serve.pooling, pooling, "how texts become vectors"),
+    SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, "SIZE", 1, (double)(UINT64_C(1) << 50),
+         "the most that saved sessions take, usually 1G"),
     REAL("bld-fallback", 0, TEXTS & ~CLI_SERVE, drafting.bld_fallback, "X", 1e-6, 1,
          "bld: how sure the draft has to be (0.6)"),
     REAL("bld-rollback", 0, TEXTS & ~CLI_SERVE, drafting.bld_rollback, "X", 0.001, 100,
          "bld: -log p of tokens that the target takes back (2)"),
-    FLAG("quiet", 'q',
-         CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
-             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
-         quiet, "no progress and no statistics"),
     FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help, "this text"),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;

@@ -2,6 +2,7 @@
 #include "cli/args/options.h"
 
 #include "cli/terminal/terminal.h"
+#include "common/path.h"
 
 #include <getopt.h>
 #include <string.h>
@@ -71,9 +72,7 @@ static drey_status take_operand(cli_settings *s, const char *word, drey_error *e
     while (i < n && *place[i])
         i++;
     const cli_option *model = option_find("model");
-    size_t n_word = strlen(word);
-    bool is_model = n_word > 5 && strcmp(word + n_word - 5, ".gguf") == 0;
-    if (i == n && is_model && model->commands & s->command)
+    if (i == n && path_ends(word, ".gguf") && model->commands & s->command)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\": a model is named with -m", word);
     if (i == n)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);

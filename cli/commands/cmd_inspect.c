@@ -43,7 +43,7 @@ static void note_template(inspection *in, const char *key)
     snprintf(in->templates[in->n_templates++], sizeof in->templates[0], "%s", name + (*name != 0));
 }
 
-/* Which there are besides the usual one, and what they are for. */
+/* Lists the templates besides the usual one, with their use. */
 static void show_templates(const inspection *in)
 {
     bool any = false;

@@ -1,29 +1,26 @@
 /* Paths that are no model: see model_path.h. */
 #include "cli/files/model_path.h"
 
+#include "common/path.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t n = strlen(text), n_ending = strlen(ending);
-    return n > n_ending && strcmp(text + n - n_ending, ending) == 0;
-}
 
 static bool holds_safetensors(const char *path)
 {
     DIR *folder = opendir(path);
     bool found = false;
     for (const struct dirent *e; folder && !found && (e = readdir(folder));)
-        found = ends_with(e->d_name, ".safetensors");
+        found = path_ends(e->d_name, ".safetensors");
     if (folder)
         closedir(folder);
     return found;
 }
 
-/* "hf.co/OWNER/NAME", or OWNER/NAME where there is no folder of the owner. The name; NULL: none. */
+/* Returns the name in "hf.co/OWNER/NAME", or OWNER/NAME where there is no folder of the owner;
+ * NULL: it is no such name. */
 static const char *name_on_hub(const char *path)
 {
     static const char *const hubs[] = {"https://huggingface.co/", "https://hf.co/",
@@ -35,7 +32,7 @@ static const char *name_on_hub(const char *path)
     const char *slash = strchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
     if (n == 0 || n >= sizeof owner || path[0] == '.' || path[0] == '~' || !slash[1] ||
-        strchr(slash + 1, '/') || ends_with(path, ".gguf"))
+        strchr(slash + 1, '/') || path_ends(path, ".gguf"))
         return NULL;
     snprintf(owner, sizeof owner, "%.*s", (int)n, path);
     return access(owner, F_OK) == 0 ? NULL : path;
@@ -54,12 +51,11 @@ drey_status model_path_explain(const char *path, drey_status status, drey_error 
              "%s is a folder of safetensors; drey convert %s MODEL.gguf makes the file that drey "
              "reads",
              SHOWN_PATH(path), SHOWN_PATH(path));
-    if (ends_with(path, ".safetensors") && access(path, F_OK) == 0) {
+    if (path_ends(path, ".safetensors") && access(path, F_OK) == 0) {
         const char *slash = strrchr(path, '/');
         FAIL(err, status,
              "%s is not a GGUF file; drey convert %.*s MODEL.gguf makes one of the folder that it "
-             "is "
-             "in",
+             "is in",
              SHOWN_PATH(path), slash ? (int)(slash - path) : 1, slash ? path : ".");
     }
     return status;

@@ -1,4 +1,4 @@
-/* What to do about a model that is not a file that drey reads. */
+/* Messages about models that are no file that drey reads: they say what to do. */
 #pragma once
 
 #include "common/error.h"

@@ -1,6 +1,7 @@
 /* Names of files on a hub: see remote_name.h. */
 #include "cli/pull/remote_name.h"
 
+#include "common/hex.h"
 #include "common/utf8.h"
 
 #include <ctype.h>
@@ -62,21 +63,15 @@ char *remote_name_encode(const char *text, const char *plain)
     return out;
 }
 
-static int digit_of(char c)
-{
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, tolower(c)) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
 bool remote_name_decode(char *text)
 {
     char *to = text;
     for (const char *at = text; *at; at++) {
-        int high = *at == '%' ? digit_of(at[1]) : -1, low = high < 0 ? -1 : digit_of(at[2]);
-        *to = low < 0 ? *at : (char)(high << 4 | low);
+        int byte = hex_percent(at, strnlen(at, 3));
+        *to = byte < 0 ? *at : (char)byte;
         if (!*to++)
             return false;
-        at += low < 0 ? 0 : 2;
+        at += byte < 0 ? 0 : 2;
     }
     *to = '\0';
     return true;

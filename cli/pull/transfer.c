@@ -363,7 +363,7 @@ drey_status transfer_beginning(const transfer *t, const char *url, new_file *to,
     return DREY_OK;
 }
 
-/* What another try may mend. */
+/* Returns whether another try may succeed. */
 static bool may_pass(const request *r)
 {
     static const int passing[] = {408, 425, 429, 500, 502, 503, 504};

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of each hint what may help, in order; a command shows those that it has. */
+/* Words for each hint, in their order; a command shows those whose option it has. */
 static const struct {
     drey_hint hint;
     const char *option; /* of the command; NULL: the words are about another command */

@@ -1,4 +1,4 @@
-/* What the library's hints are called on the command line. */
+/* The library's hints, in the words of the command line. */
 #pragma once
 
 #include "cli/args/options.h"

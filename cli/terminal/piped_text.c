@@ -24,9 +24,8 @@ static bool read_wide(piped_text *t, FILE *in)
     if (code == UINT32_MAX)
         return false;
     if (code >= 0xD800 && code < 0xDC00) {
-        uint32_t low = next_unit(t, in);
-        bool pair = low >= 0xDC00 && low < 0xE000;
-        code = pair ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00) : 0xFFFD;
+        uint32_t pair = utf16_pair(code, next_unit(t, in));
+        code = pair ? pair : 0xFFFD;
     } else if (code >= 0xDC00 && code < 0xE000) {
         code = 0xFFFD;
     }

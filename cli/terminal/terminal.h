@@ -14,7 +14,7 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void complain_error(const drey_error *err);
 /* The command that runs: messages name its options. */
 void terminal_begin(cli_command command);
-/* What a hint is called here, with a blank in front; "" for none. Good until the next call. */
+/* Returns a hint in the running command's words (hints.h); good until the next call. */
 const char *terminal_hint(drey_hint hint);
 /* Standard output is a pipe that nobody reads any more, as after "| head". */
 bool terminal_pipe_is_broken(void);

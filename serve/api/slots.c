@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "serve/slot_folder.h"
 
 /* ---- Requests ---- */
 
@@ -22,13 +23,11 @@ static int32_t slot_of(http_part id, int32_t n_sessions)
     return slot < n_sessions ? slot : -1;
 }
 
-/* A name in the folder, and nothing else: nor one that an unfinished file may have. */
+/* A name in the folder, and nothing else, which no unfinished file may have. */
 static bool is_name(const json_value *v)
 {
-    static const char unfinished[] = ".partial";
-    size_t n_end = sizeof unfinished - 1;
     if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= TASK_FILE_BYTES || v->text[0] == '.' ||
-        (v->n >= n_end && memcmp(v->text + v->n - n_end, unfinished, n_end) == 0))
+        slot_folder_is_unfinished(v->text, v->n))
         return false;
     for (size_t i = 0; i < v->n;) {
         bool plain;

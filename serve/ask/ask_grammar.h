@@ -3,7 +3,7 @@
 
 #include "serve/ask/ask.h"
 
-/* What the form of the text does not hold, for the answer's head. */
+/* Keeps the places that the form of the text does not hold, for the answer's head. */
 void task_not_held(task *t, const char *places);
 /* Fills t->grammar, if one is asked for, and tries it out: nothing is computed for what is refused.
  */

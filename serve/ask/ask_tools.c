@@ -57,38 +57,6 @@ static bool get_tools(const asking *a, conversation *c, text_out *out)
     return !out->full || BAD(a, "The tools are too long.");
 }
 
-/* A strict tool is one whose arguments are held to its schema, or it is refused. */
-static bool check_strict(const asking *a, const conversation *c, text_out *out)
-{
-    const json_value *tools = c->tools_json ? json_member(a->body, "tools") : NULL;
-    for (const json_value *tool = tools ? tools->first : NULL; tool; tool = tool->next) {
-        const json_value *function = json_member(tool, "function"),
-                         *parameters = json_member(function, "parameters");
-        const char *name = json_member_text(function, "name");
-        bool strict = false;
-        drey_error err = {0};
-        drey_grammar *tried;
-        size_t from = out->n;
-        if (!json_member_bool(function, "strict", &strict) || !strict || !parameters)
-            continue;
-        out_value(out, parameters);
-        drey_status status =
-            out->full ? DREY_OK
-                      : drey_grammar_open(&tried, a->options->model, DREY_GRAMMAR_JSON_SCHEMA,
-                                          out->text + from, out->n - from, &err);
-        if (!out->full)
-            drey_grammar_close(&tried);
-        out->n = from;
-        if (status == DREY_ERR_USAGE)
-            return BAD(
-                a,
-                "Field 'tools': the tool \"%.100s\" is strict, and its schema cannot be held: "
-                "%s. Change the schema, or leave 'strict' out.",
-                name ? name : "", err.message);
-    }
-    return true;
-}
-
 bool ask_tools(const asking *a, conversation *c, text_out *out)
 {
     drey_error err = {0};
@@ -99,8 +67,6 @@ bool ask_tools(const asking *a, conversation *c, text_out *out)
         drey_reply_form_find(&c->form, a->options->model, &c->request, &c->reply, &err);
     if (c->form.described)
         c->request.tools_json = NULL;
-    if (status == DREY_OK && c->form.calls && !check_strict(a, c, out))
-        return false;
     if (status == DREY_ERR_USAGE)
         return BAD(a, "Field 'tools' or 'tool_choice': %s.", err.message);
     return status == DREY_OK || refuse_error(a->refusal, &err);

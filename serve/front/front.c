@@ -17,8 +17,8 @@
 
 enum { MOST_EVENTS = 64, MOST_BROKEN = 20 };
 static const double tick_s = 0.2, drain_s = 2;
-/* A process that was asked to end has so much longer than texts have; and in units of the time-out:
- * one that a signal has stopped, and a request that waits for its model. */
+/* end_s: what a process that was asked to end has after the grace. Parts of the time-out: what a
+ * process that a signal has stopped has, and a request that waits for its model. */
 static const double end_s = 5, frozen_part = 1.0 / 3, wait_part = 20;
 
 /* ---- Events ---- */

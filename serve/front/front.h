@@ -16,7 +16,7 @@ enum { FRONT_MAX_MODELS = 48, FRONT_NAME_BYTES = 128 };
 
 typedef struct front_model {
     const char *name, *path;
-    const char *why;  /* it cannot be run, by a look at its header; "": nothing was seen */
+    const char *why;  /* the reason that it cannot be run, from its header; "": none was found */
     int32_t n_checks; /* how often it was looked at */
 } front_model;
 

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/hex.h"
+
 /* ---- Characters ---- */
 
 static bool is_token(char c)
@@ -16,15 +18,6 @@ static bool is_text(char c)
 {
     unsigned char u = (unsigned char)c;
     return c == '\t' || (u >= 0x20 && u != 0x7F);
-}
-
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 bool http_part_is(http_part part, const char *text)
@@ -301,7 +294,7 @@ enum { MOST_LINE_BYTES = 4096 };
 
 static bool size_byte(http_chunks *c, char byte)
 {
-    int digit = digit_of(byte);
+    int digit = hex_digit(byte);
     if (digit >= 0) {
         c->left = c->left * 16 + (uint64_t)digit;
         c->state = IN_SIZE;
@@ -383,15 +376,11 @@ size_t http_path_front(http_part path, const char *front)
     for (; *front; front++) {
         if (i >= path.n)
             return 0;
-        char c = path.text[i++];
-        int high = c == '%' && i + 1 < path.n ? digit_of(path.text[i]) : -1;
-        int low = high >= 0 ? digit_of(path.text[i + 1]) : -1;
-        if (low >= 0) {
-            c = (char)(16 * high + low);
-            i += 2;
-        }
+        int byte = hex_percent(path.text + i, path.n - i);
+        char c = byte < 0 ? path.text[i] : (char)byte;
         if (c != *front)
             return 0;
+        i += byte < 0 ? 1 : 3;
     }
     return i;
 }

@@ -8,7 +8,8 @@
 
 #include "serve/jobs.h"
 
-/* So long it may keep its place: one that has just come or just read an answer is about to ask. */
+/* A client keeps its place for at least so long: one that has just come, or just read an answer, is
+ * about to ask. */
 static const double spare_s = 1, least_bytes_per_s = 16384;
 
 bool places_is_slow(double timeout_s, double age_s, size_t n_bytes)

@@ -35,8 +35,8 @@ typedef struct places {
     int32_t n;          /* in all: PLACES_TURNED_AWAY more */
 } places;
 
-/* The place for a new client. *admitted: it is let in. *taken: the client that has the place has to
- * go first. */
+/* Returns the place for a new client. *admitted: it is let in. *taken: the client that has the
+ * place has to go first. */
 int32_t places_choose(const places *p, bool *admitted, bool *taken);
 /* For a client that was turned away, and has shown that it may ask: -1: there is room now. Else the
  * one that has to go first; p->n: none has to. */
@@ -45,9 +45,9 @@ int32_t places_make_room(const places *p);
  * go: ask again after that. */
 bool places_settle(const places *p);
 
-/* timeout_s is what a client may take where nobody waits for its place: a sixth of it is enough to
- * be PLACE_STUCK. Of a body so many bytes came in this time, without 16 KiB a second; and an answer
- * has not been read for so long. */
+/* Return whether a client is PLACE_STUCK, after a sixth of what it may take where nobody waits for
+ * its place: is_slow one whose body has n_bytes after age_s, which bring it a second for each 16
+ * KiB; is_unread one that has not read its answer for age_s. */
 bool places_is_slow(double timeout_s, double age_s, size_t n_bytes);
 bool places_is_unread(double timeout_s, double age_s);
 

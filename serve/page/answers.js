@@ -179,7 +179,7 @@ const ENDS = { stopped: "Stopped.", length: "Cut here: it has as many tokens as 
     interrupted: "The server stopped here." };
 const is_calm = (end) => end === ENDS.stopped || end?.startsWith("Cut here");
 
-/* Which of both has cut an answer. */
+/* Names the limit that has cut an answer. */
 function cut_words(answer, { prompt_tokens, completion_tokens }) {
     const has = `Cut here: it has ${count_of(completion_tokens, "token")}, as many as`;
     if (completion_tokens >= (answer.sampling.max_tokens ?? settings.max_tokens)) return `${has} the settings allow.`;

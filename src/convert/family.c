@@ -307,7 +307,7 @@ static drey_status put_window(const keys *k, drey_error *err)
 
 /* ---- All ---- */
 
-/* Two have another name as well. */
+/* Returns the one name of activations that have two. */
 static const char *usual_name(const char *activation)
 {
     return strcmp(activation, "swish") == 0      ? "silu"
@@ -333,7 +333,7 @@ static drey_status check_activation(const keys *k, drey_error *err)
     return DREY_OK;
 }
 
-/* What decides how scores are made, and is in no key. */
+/* Refuses ways to make scores that no key can say. */
 static drey_status check_attention(const keys *k, drey_error *err)
 {
     const bool gpt2 = k->family->naming == NAMING_GPT2;

@@ -1,5 +1,5 @@
-/* What each file of a folder may say: see hub_folder.h. Only members that something is made of are
- * listed; sizes are checked where they are read (config_int). */
+/* Kinds of members in the files of a folder: see hub_folder.h. Only members that something is made
+ * of are listed; sizes are checked where they are read (config_int). */
 #include "convert/json_types.h"
 
 #include "convert/hub_folder.h"
@@ -81,7 +81,7 @@ static const member_kind vocabulary_kinds[] = {{"type", KIND_TEXT},
                                                {"continuing_subword_prefix", KIND_TEXT},
                                                {"end_of_word_suffix", KIND_TEXT},
                                                {0}};
-/* Of steps of a tokenizer, and of added tokens. */
+/* Members of steps of a tokenizer, and of added tokens. */
 static const member_kind step_kinds[] = {{"type", KIND_TEXT},
                                          {"normalizers", KIND_ARRAY},
                                          {"pretokenizers", KIND_ARRAY},

@@ -36,7 +36,7 @@ static bool is_float(const json_value *v)
            (v->number == 0 || fabs(v->number) >= (double)FLT_MIN);
 }
 
-/* What has a NUL inside would be cut there. */
+/* A text with a NUL inside would be cut there. */
 static bool is_plain_text(const json_value *v)
 {
     return v && v->type == JSON_STRING && strlen(v->text) == v->n;

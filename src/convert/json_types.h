@@ -1,4 +1,4 @@
-/* What members of a model's JSON files may be. A member that is there and of another kind is an
+/* Kinds of members in a model's JSON files. A member that is there and of another kind is an
  * error: as if it were missing, another model would be made of the folder. Internal to this
  * folder. */
 #pragma once

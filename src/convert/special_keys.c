@@ -136,7 +136,7 @@ static int64_t config_id(const hub_folder *f, const char *name)
     return v ? v->integer : -1;
 }
 
-/* Of a vocabulary that does not list it among its added tokens. */
+/* Returns the id in a vocabulary that does not list the token among its added ones; -1: none. */
 static int64_t vocabulary_id(const token_list *t, const char *text)
 {
     for (int32_t i = 0; text && i < t->n; i++)

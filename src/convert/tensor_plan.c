@@ -280,7 +280,7 @@ static drey_status plan_layer(const planner *p, const char *prefix, naming n, in
     return DREY_OK;
 }
 
-/* Whether the head is the embedding; what the folder has as one is then of no use. It is where
+/* Returns whether the head is the embedding; a head in the folder is then of no use. It is where
  * config.json says so. Where it does not say, Gemma's, T5's and BART's is, and of others a head
  * that is there is used. A tied head of T5 is one whose logits are scaled: a file without a head
  * says so. */

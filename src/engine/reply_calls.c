@@ -63,7 +63,7 @@ static drey_status try_grammar(drey_model *model, const char *text, size_t n, dr
     return status;
 }
 
-/* `loose`: which tools are held to no more than being objects. */
+/* loose[]: the tools that are held to no more than being objects. */
 static drey_status fitting_grammar(const drey_reply_form *form, drey_model *model,
                                    const drey_chat_request *request,
                                    const drey_reply_options *options, bool *loose, char **gbnf,
@@ -97,32 +97,44 @@ static void put_places(FILE *out, const char *before, const char *places)
     }
 }
 
+/* Refuses a strict tool of which something is not held. why: its schema is wrong, or "". */
+static drey_status check_strict(const json_value *function, const char *name, const char *why,
+                                const char *places, drey_error *err)
+{
+    bool strict = false;
+    json_member_bool(function, "strict", &strict);
+    if (strict && why[0])
+        FAIL(err, DREY_ERR_USAGE,
+             "the tool \"%.60s\" is strict, and its schema cannot be held: %.300s; change the "
+             "schema, "
+             "or leave strict out",
+             name, why);
+    if (strict && places[0])
+        FAIL(
+            err, DREY_ERR_USAGE,
+            "the tool \"%.60s\" is strict, and no grammar can hold this of its parameters: %.300s; "
+            "leave it out, or leave strict out",
+            name, strcmp(places, "/") == 0 ? "all of them" : places);
+    return DREY_OK;
+}
+
 /* places: of GRAMMAR_NOT_HELD_BYTES. */
 static drey_status note_tool(FILE *out, const json_value *function, const char *name, bool loose,
                              char *places, drey_error *err)
 {
     char before[160];
-    bool strict = false;
+    drey_error why = {0};
     char *schema = reply_tool_schema(function, false);
-    json_member_bool(function, "strict", &strict);
     *places = 0;
-    if (schema && !loose)
-        loose = grammar_schema_not_held(schema, strlen(schema), places, GRAMMAR_NOT_HELD_BYTES,
-                                        NULL) != DREY_OK;
+    if (!schema || grammar_schema_not_held(schema, strlen(schema), places, GRAMMAR_NOT_HELD_BYTES,
+                                           &why) != DREY_OK)
+        loose = true;
     free(schema);
     if (loose)
         snprintf(places, GRAMMAR_NOT_HELD_BYTES, "/");
-    if (strict && places[0])
-        FAIL(
-            err, DREY_ERR_USAGE,
-            "the tool \"%.60s\" is strict, and no grammar can hold this of its parameters: %.300s; "
-            "leave it out, or do not ask for all of it",
-            name, places);
+    TRY(check_strict(function, name, why.message, places, err));
     snprintf(before, sizeof before, "/tools/%.100s/parameters", name);
-    if (loose)
-        put_places(out, before, "/");
-    else
-        put_places(out, before, places);
+    put_places(out, before, places);
     return DREY_OK;
 }
 

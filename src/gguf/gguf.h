@@ -84,9 +84,9 @@ const gguf_tensor *gguf_tensor_at(const gguf *g, uint64_t i);
 const gguf_key *gguf_find_key(const gguf *g, const char *name);
 const gguf_tensor *gguf_find_tensor(const gguf *g, const char *name);
 
-/* What a key is read as: any integer kind for integers, f32 and f64 as well for numbers. An array
- * of numbers or of true and false that are all the same is one of them, as where a file states one
- * for each layer; an empty array is as if the key were missing. */
+/* Kinds that keys are read as: any integer kind for integers, f32 and f64 as well for numbers. An
+ * array of numbers or of true and false that are all the same is one of them, as where a file
+ * states one for each layer; an empty array is as if the key were missing. */
 typedef enum gguf_want {
     GGUF_WANT_INT,
     GGUF_WANT_NUMBER,

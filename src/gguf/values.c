@@ -76,12 +76,7 @@ static const uint8_t *item(const gguf_key *key, uint64_t i, gguf_kind *kind)
 
 bool gguf_is_int_array(const gguf_key *key)
 {
-    static const gguf_kind kinds[] = {GGUF_U8,  GGUF_I8,  GGUF_U16, GGUF_I16,
-                                      GGUF_U32, GGUF_I32, GGUF_U64, GGUF_I64};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (key->kind == GGUF_ARRAY && key->item_kind == kinds[i])
-            return true;
-    return false;
+    return key->kind == GGUF_ARRAY && gguf_is_int(key->item_kind);
 }
 
 int64_t gguf_item_int(const gguf_key *key, uint64_t i)

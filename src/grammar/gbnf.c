@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/num.h"
 #include "common/utf8.h"
 #include "grammar/grammar.h"
@@ -100,14 +101,10 @@ static drey_status read_hex(gbnf *p, int digits, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < digits; i++, p->at++) {
-        int c = peek(p);
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
-                                                : 16;
-        if (digit == 16)
+        int digit = hex_digit(peek(p));
+        if (digit < 0)
             WRONG(p, "an escape needs %d hexadecimal digits", digits);
-        *code = *code << 4 | digit;
+        *code = *code << 4 | (uint32_t)digit;
     }
     return DREY_OK;
 }

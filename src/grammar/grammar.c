@@ -109,7 +109,7 @@ static drey_status read_once(drey_grammar *g, drey_grammar_kind kind, const char
     return automaton_build(&g->automaton, rules, root, scratch, err);
 }
 
-/* What has no room is read again so that it has fewer rules. */
+/* Reads a text; one that has no room is read again, with fewer rules. */
 static drey_status read_rules(drey_grammar *g, drey_grammar_kind kind, const char *text, size_t n,
                               drey_error *err)
 {
@@ -163,8 +163,7 @@ static drey_status init(drey_grammar *g, drey_grammar_kind given, const char *te
     if (strict && g->not_held[0])
         FAIL(err, DREY_ERR_USAGE,
              "no grammar can hold this of the schema: %.300s; leave it out, or do not ask for all "
-             "of "
-             "it (strict)",
+             "of it (strict)",
              g->not_held);
     make_work(g);
     grammar_restart(g);
@@ -329,7 +328,7 @@ static bool take_plain(drey_grammar *g, uint64_t *mask)
     return true;
 }
 
-/* Of the state. Returns whether any token may come. */
+/* Makes the mask of a state. Returns whether any token may come. */
 static bool fill(drey_grammar *g, int32_t state, uint64_t *mask)
 {
     int32_t *at = way(g);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/num.h"
 #include "grammar/schema_reader.h"
 
@@ -90,17 +91,13 @@ void schema_leave_out(schema_reader *r, const json_value *schema, const char *wo
 /* The next byte of a JSON pointer's part in a URI: ~1 is a slash, ~0 a tilde, %41 an A. */
 static char pointer_byte(const char *part, size_t n, size_t *i)
 {
-    char hex[3] = {0};
     if (part[*i] == '~' && *i + 1 < n && (part[*i + 1] == '0' || part[*i + 1] == '1'))
         return part[++*i] == '0' ? '~' : '/';
-    if (part[*i] != '%' || *i + 2 >= n)
+    int byte = hex_percent(part + *i, n - *i);
+    if (byte < 0)
         return part[*i];
-    memcpy(hex, part + *i + 1, 2);
-    char *end, byte = (char)strtoul(hex, &end, 16);
-    if (end != hex + 2)
-        return '%';
     *i += 2;
-    return byte;
+    return (char)byte;
 }
 
 static bool is_named(const json_value *v, const char *part, size_t n)
@@ -468,7 +465,7 @@ static int32_t each_once(const grammar_rules *g, expr *texts, int32_t n)
     return kept;
 }
 
-/* Of a set without parts and choices. */
+/* The values of a set without parts and choices, if it has few. */
 static drey_status finite_values(schema_reader *r, const schema_set *set, expr *texts, int32_t most,
                                  int32_t *n)
 {

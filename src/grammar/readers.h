@@ -37,7 +37,7 @@ typedef struct regex_pattern {
 } regex_pattern;
 drey_status pattern_read(grammar_rules *g, const char *text, size_t n, bool in_json,
                          regex_pattern *out, drey_error *err);
-/* Of one over characters. False: there is no room. */
+/* Makes the language of a pattern over characters. False: there is no room. */
 struct language;
 bool pattern_language(const grammar_rules *g, const regex_pattern *p, struct language *out);
 /* A pattern of our own, which is right, and which a whole text matches. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/num.h"
 #include "common/utf8.h"
 
@@ -99,11 +100,7 @@ static drey_status read_hex(regex *p, int digits, uint32_t *code)
 {
     *code = 0;
     for (int i = 0; i < digits; i++, p->at++) {
-        int c = peek(p);
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        int digit = hex_digit(peek(p));
         if (digit < 0)
             WRONG(p, "an escape needs %d hexadecimal digits", digits);
         *code = *code << 4 | (uint32_t)digit;
@@ -128,9 +125,10 @@ static drey_status read_unicode(regex *p, uint32_t *code)
     }
     if (*code >= 0xD800 && *code <= 0xDBFF && takes(p, "\\u")) {
         TRY(read_hex(p, 4, &low));
-        if (low < 0xDC00 || low > 0xDFFF)
+        uint32_t pair = utf16_pair(*code, low);
+        if (pair == 0)
             WRONG(p, "U+%04X is no character", *code);
-        *code = 0x10000 + ((*code & 0x3FF) << 10) + (low & 0x3FF);
+        *code = pair;
     }
     if (*code > 0x10FFFF || (*code >= 0xD800 && *code <= 0xDFFF))
         WRONG(p, "U+%04X is no character", *code);
@@ -337,7 +335,8 @@ static drey_status read_inside(regex *p, expr *out)
     return DREY_OK;
 }
 
-/* What the text has to be like as well, or must not: at the beginning, or before the end. */
+/* Reads look-around: a pattern that the text has to match as well, or must not. It is held at the
+ * beginning and before the end. */
 static drey_status read_around(regex *p, bool ahead, bool but_not)
 {
     regex_pattern *out = p->out;
@@ -392,7 +391,7 @@ static drey_status read_group(regex *p, expr *out)
     return read_inside(p, out);
 }
 
-/* What is no character. False: it is not there. */
+/* Takes what stands for no character, as an anchor. False: it is not there. */
 static bool take_place(regex *p, expr *out)
 {
     static const struct {
@@ -493,7 +492,7 @@ static drey_status read_repeated(regex *p, expr *out)
     return DREY_OK;
 }
 
-/* Whether an anchor ends one of the alternatives of the whole. */
+/* Returns whether an anchor ends one of the alternatives of the whole. */
 static bool at_last_anchor(const regex *p)
 {
     return p->depth == 0 && peek(p) == '$' && (p->at + 1 == p->n || p->text[p->at + 1] == '|');

@@ -133,8 +133,7 @@ drey_status schema_set_add(schema_reader *r, schema_set *set, const json_value *
  * is EXPR_NEVER. */
 drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out);
 drey_status schema_expr(schema_reader *r, const json_value *schema, expr *out);
-/* The schema that "$ref" names. */
-/* *out is NULL where it is in another document. */
+/* The schema that "$ref" names; *out is NULL where it is in another document. */
 drey_status schema_target(schema_reader *r, const char *reference, const json_value **out);
 /* The values that satisfy the schemas, each once, as they are written: texts[*n]. *n is -1 where
  * they are not known, or more than `most`. */
@@ -170,13 +169,12 @@ json_value *schema_copy(schema_reader *r, const json_value *value, const char *k
 /* The schema of values that do not satisfy it: of all of them, but for some that are other ways to
  * do so (json_schema.c). NULL: it cannot be held. */
 const json_value *schema_negated(schema_reader *r, const json_value *schema);
-/* What "not", "if" and the words of dependence of a schema ask for becomes schemas of the set, or
- * is left out. */
+/* Adds to the set the schemas that "not", "if" and the words of dependence of a schema ask for, or
+ * leaves them out. */
 drey_status schema_conditions(schema_reader *r, schema_set *set, const json_value *schema);
 
-/* What is between the brackets of an array. */
+/* The inside of an array's brackets. */
 typedef struct schema_list {
-    expr item;
     int32_t least, most;
     const schema_set *items;    /* what is said of each item */
     const json_value *unique;   /* the schema that says so; NULL: none */

@@ -92,7 +92,7 @@ static const text_format formats[] = {
     {"json-pointer", "(?:/(?:[^/~\\x00-\\x1F]|~[01])*)*", 0, INT32_MAX},
     {"relative-json-pointer", "(?:0|[1-9][0-9]{0,5})(?:#|(?:/(?:[^/~\\x00-\\x1F]|~[01])*)*)", 1,
      INT32_MAX}};
-/* Of these names the texts of another are written, which are some of theirs. */
+/* Formats for which texts of another one are written, which are some of theirs. */
 static const char *const format_names[][2] = {{"idn-email", "email"},
                                               {"idn-hostname", "hostname"},
                                               {"iri", "uri"},

@@ -202,7 +202,7 @@ static drey_status member_satisfies(judge *j, const json_value *m, const json_va
     return names && *yes ? satisfies(j, &name, names, yes) : DREY_OK;
 }
 
-/* Of "dependentRequired", "dependentSchemas" or "dependencies": names, or a schema. */
+/* Judges "dependentRequired", "dependentSchemas" or "dependencies": names, or a schema. */
 static drey_status dependence(judge *j, const json_value *v, const json_value *schema,
                               const char *word, bool *yes)
 {
@@ -353,7 +353,7 @@ const json_value *schema_known_values(const schema_set *set, bool *is_list)
     return NULL;
 }
 
-/* What cannot be judged is kept. */
+/* Keeps the values that satisfy the set, and those that cannot be judged. */
 static drey_status keep_values(judge *j, const schema_set *set, const json_value *first,
                                bool is_list, expr *texts, int32_t *n)
 {

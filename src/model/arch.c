@@ -141,18 +141,19 @@ static bool has_block(const gguf *g, int32_t block, const char *ending)
     return false;
 }
 
-int32_t arch_guessing_blocks(const arch *a, const gguf *g)
+int32_t arch_mtp_blocks(const arch *a, const gguf *g)
 {
     char key[96];
     int64_t n = gguf_int(g, arch_key(a, "nextn_predict_layers", key), 0);
     return n > 0 && n <= 1024 ? (int32_t)n : 0;
 }
 
-/* block_count includes the blocks that guess, or files were written without them. */
+/* block_count includes the blocks for multi-token prediction, or the file was written without
+ * them. */
 static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
 {
     TRY(read_int(g, s->arch, "block_count", 1024, &s->n_layers, err));
-    const int32_t n = arch_guessing_blocks(s->arch, g), first = s->n_layers - n;
+    const int32_t n = arch_mtp_blocks(s->arch, g), first = s->n_layers - n;
     if (n > 0 && first > 0 && (has_block(g, first, "nextn.") || !has_block(g, s->n_layers - 1, "")))
         s->n_layers = first;
     return DREY_OK;

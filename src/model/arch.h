@@ -184,9 +184,9 @@ drey_status arch_keys_check(const model_shape *s, const gguf *g, drey_error *err
 int32_t arch_keys_refused(const model_shape *s, const gguf *g,
                           void (*refused)(void *user, const drey_error *error), void *user);
 
-/* Blocks that guess the tokens after the next one, which files may have after the layers (keys and
- * tensors named nextn). They have no part in a text and are not computed. */
-int32_t arch_guessing_blocks(const arch *a, const gguf *g);
+/* Blocks for multi-token prediction, which files may have after the layers (keys and tensors named
+ * nextn). They have no part in a text and are not computed. */
+int32_t arch_mtp_blocks(const arch *a, const gguf *g);
 
 /* Reads the RoPE keys; sizes and the window have been read. */
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err);

@@ -140,7 +140,7 @@ static bool has_kind(const gguf_key *key, key_use use)
                                                 : GGUF_WANT_TEXT);
 }
 
-/* Which layers are local, as an array with one item for each, and as the architecture has them. */
+/* Returns whether a key lists the local layers, an item for each, as the architecture has them. */
 static bool is_usual_pattern(const gguf_key *key, const model_shape *s)
 {
     const int32_t period = s->arch->window_period;

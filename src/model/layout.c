@@ -566,21 +566,21 @@ static bool is_elsewhere(const model_shape *s, const char *name)
 }
 
 /* Frequencies of the rotation, which follow from its base, as older files have them for each layer;
- * and blocks that guess tokens. */
+ * and blocks for multi-token prediction. */
 static bool is_needless(const binder *b, const char *name)
 {
     static const char *const endings[] = {".inv_freq", ".attn_rot_embd", ".attn_rot_embd.weight"};
     const model_shape *s = &b->l->shape;
-    const int32_t n_guessing = arch_guessing_blocks(s->arch, b->g);
+    const int32_t n_mtp = arch_mtp_blocks(s->arch, b->g);
     const size_t n = strlen(name);
     char *end;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
-    if (n_guessing == 0 || strncmp(name, "blk.", 4) != 0)
+    if (n_mtp == 0 || strncmp(name, "blk.", 4) != 0)
         return false;
     long block = strtol(name + 4, &end, 10);
-    return *end == '.' && block >= s->n_layers && block < (long)s->n_layers + n_guessing;
+    return *end == '.' && block >= s->n_layers && block < (long)s->n_layers + n_mtp;
 }
 
 /* A tensor that is not used would be a wrong text without a message. */

@@ -29,7 +29,7 @@ static void add(tree_yields *y, const plan_inputs *in, const static_tree *shape,
     y->of[y->n++] = (tree_yield){shape->n - 1, tokens, steps};
 }
 
-/* What a file of heads says is of texts like those that it learnt from. */
+/* Lowers the shares of a file of heads, which are those of texts like the ones it learnt from. */
 static bool heads_shares(rank_shares *shares, const plan_inputs *in)
 {
     const drey_profile *profile = in->draft.profile;

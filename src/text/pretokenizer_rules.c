@@ -85,7 +85,7 @@ static const char deepseek_signs[] = "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\
         .compiled = " ?[^(\\s|.,!?" SENTENCE_SIGNS ")]+"                                           \
     }
 
-/* What \b is between, in tokenizer.json: less than in PCRE2 where it comes to numerals. */
+/* Characters of words, for \b in tokenizer.json: PCRE2 has more numerals among them. */
 #define WORD_CHARACTER                                                                             \
     "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}\\x{24B6}-"             \
     "\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}-\\x{1F189}]"
@@ -162,7 +162,7 @@ static const rule afmoe = {
                    "\\x{A9E0}-\\x{A9FF}\\x{AC00}-\\x{D7AF}\\x{1100}-\\x{11FF}]+"},
     {.expression = deepseek3_words}};
 
-/* Of several names for one rule a converter takes the first with the right ignore_merges. */
+/* A converter takes the first name of a rule with the right ignore_merges. */
 static const pretokenizer_family families[] = {
     {"gpt-2", gpt2, false, false},
     {"default", gpt2, false, false},

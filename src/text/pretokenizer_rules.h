@@ -13,7 +13,7 @@ typedef struct split_step {
     /* As the model's tokenizer.json has it, but in ASCII: controls are \r, \n and so on, other
      * characters \x{HEX}. NULL: there are no more steps. */
     const char *expression;
-    /* What is compiled instead, where PCRE2 has another syntax or would need more than linear time;
+    /* Compiled instead, where PCRE2 has another syntax or would need more than linear time;
      * NULL: the expression. */
     const char *compiled;
     bool joins_next; /* what matches stays together with what follows up to the next match */

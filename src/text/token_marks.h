@@ -5,6 +5,14 @@
 
 #include "text/vocab.h"
 
+/* Names that many families' vocabularies have; the last one is NULL. */
+typedef struct token_name {
+    const char *name;
+    bool is_mark; /* no text contains it as one token, whatever its type in the file */
+    bool ends;    /* it ends a text, if it is a control or user-defined token */
+} token_name;
+extern const token_name token_names[];
+
 /* Corrects the types of tokens that have to be marks:
  *   - those that a key names as an end, a beginning, padding or a hole, if they look like a mark
  *   - those that families name so; <|...|> and <｜...｜>

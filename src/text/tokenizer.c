@@ -81,45 +81,12 @@ static int32_t usual_id(const tokenizer *t, int32_t id)
 
 static void add_named_ends(tokenizer *t)
 {
-    static const char *const names[] = {
-        "<|im_end|>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end|>",
-        "</s>",
-        "<eos>",
-        "<end_of_turn>",
-        "<EOT>",
-        "_<EOT>",
-        "<|return|>",
-        "<|call|>",
-        "<|calls|>",
-        "<|flush|>",
-        "<|end_of_turn|>",
-        "[EOT]",
-        "[EOS]",
-        "<end_of_utterance>",
-        "<turn|>",
-        "[e~[",
-        "<|EOT|>",
-        "<|eot|>",
-        "<|eom|>",
-        "<|END_OF_TURN_TOKEN|>",
-        "<|role_end|>",
-        "[|endofturn|]",
-        "<|fim_pad|>",
-        "<|repo_name|>",
-        "<|file_sep|>",
-        "<｜end▁of▁sentence｜>",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int32_t id = find_text(t, names[i]);
-        if (id < 0 || ends_nothing(t, names[i]))
+    for (const token_name *known = token_names; known->name; known++) {
+        int32_t id = known->ends ? find_text(t, known->name) : -1;
+        if (id < 0 || ends_nothing(t, known->name))
             continue;
         token_type type = vocab_type(&t->vocab, id);
-        bool markup = strcmp(names[i], "</s>") == 0; /* a tag of HTML, to Gemma */
+        bool markup = strcmp(known->name, "</s>") == 0; /* a tag of HTML, to Gemma */
         if (type == TOKEN_CONTROL || (type == TOKEN_USER_DEFINED && !markup))
             add_end(t, id);
     }

@@ -1039,7 +1039,7 @@ def test_context(browser, stub):
                "&& b.textContent.length > 150).click()")
     browser.wait(f"current.id === 'long' && {used} === '≈5000 of 4096' && !{full}.hidden")
     assert browser.js("document.getElementById('notice').textContent") == ""  # of what was shown before
-    # Which of both has cut an answer.
+    # The limit that has cut an answer.
     for settings, tokens, words in (("{ max_tokens: 7 }", 7, "7 tokens, as many as the settings allow."),
                                     ("{}", 9, "9 tokens, as many as the server allows."),
                                     ("{}", 4056, "the context is full, with 4096 tokens.")):

@@ -27,7 +27,7 @@ LONG = {"max_tokens": 400, "ignore_eos": True}
 GIVEN = {"prompt": "One", "messages": [{"role": "user", "content": "One"}], "text": "One", "ids": [1], "target": target,
          "self": None}
 FORM = {"regex": "[ab]+"}  # of grammar, which requires one of several
-# What a closed object still says.
+# Attributes that a closed object still has.
 STAYS = {"close", "aclose", "closed", "statistics", "why"}
 
 

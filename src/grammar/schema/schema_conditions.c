@@ -37,7 +37,7 @@ static const json_value *either(schema_reader *r, const json_value *of, json_val
     return schema_put(list, a) && schema_put(list, b) && schema_put(one, list) ? one : NULL;
 }
 
-/* What is to be true because of the word, which is made once. *known: it was. */
+/* Returns the place of the schema that a word asks for, which is made once. *known: it was. */
 static int32_t known_of(schema_reader *r, const json_value *word, bool *known)
 {
     for (int32_t i = 0; i < r->n_known; i++)

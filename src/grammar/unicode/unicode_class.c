@@ -10,7 +10,7 @@ enum { N_SCRIPTS = sizeof script_names / sizeof *script_names };
 enum { AFTER_LAST = 0x110000, LONGEST_NAME = 24 };
 _Static_assert(N_CATEGORIES <= 32 && N_SCRIPTS <= 32, "bits of a run");
 
-/* Of the long names: what they are in short. */
+/* Long names of categories, and the short ones. */
 static const char long_names[][2][24] = {{"letter", "L"},
                                          {"casedletter", "LC"},
                                          {"lowercaseletter", "Ll"},

@@ -638,7 +638,7 @@ TEST(manual_and_completions_are_complete)
 }
 
 /* An option is found by its name or letter alone. */
-/* What hints name are options of the command that runs, or other commands. */
+/* Hints name options of the command that runs, or other commands. */
 TEST(hints_name_options_of_their_commands)
 {
     char words[HINT_BYTES], word[HINT_BYTES];

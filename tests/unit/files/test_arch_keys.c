@@ -174,7 +174,7 @@ TEST(takes_tensors_without_an_effect)
     }
 }
 
-TEST(layers_before_guessing_blocks)
+TEST(layers_before_mtp_blocks)
 {
     static const toy_key guessing[] = {{"nextn_predict_layers", GGUF_U32, 1, NULL}, {0}};
     for (int32_t block = 1; block < 3; block++) {

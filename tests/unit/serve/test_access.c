@@ -1,4 +1,4 @@
-/* Which names a server answers to. */
+/* Names that a server answers to. */
 #include "serve/net/access.h"
 
 #include <string.h>
