@@ -58,7 +58,7 @@ fi
 "$here/scripts/build.sh" "$build" "${settings[@]}"
 
 if [ -n "$optional" ]; then # for this run alone
-    PATH=$("$here/scripts/test-python.sh" "$build/python"):$PATH
+    PATH=$("$here/tests/python/packages.sh" "$build/python"):$PATH
     export PATH
 fi
 
