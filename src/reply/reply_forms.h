@@ -53,7 +53,7 @@ typedef struct reply_family {
 
 typedef struct reply_thinking {
     const char *sign, *open, *close;
-    const char *after; /* between a closing mark on a line of its own and the text; NULL: "\n\n" */
+    const char *after; /* a closing mark that has a line, up to the text; NULL: "\n\n" */
 } reply_thinking;
 
 /* 0 is what models without another form are described to write. */
