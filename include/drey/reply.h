@@ -63,10 +63,11 @@ typedef struct drey_reply_form {
     /* Private: the tools, and what the values of their parameters are. */
     int32_t n_values;
     uint32_t values[DREY_REPLY_MOST_VALUES];
-    /* Private: a drey_reply_begun; the form of reasoning that stays in the content, and its opening
-     * mark where the prompt ends with that. */
+    /* Private: a drey_reply_begun; the form of reasoning that stays in the content; where the
+     * prompt ends with its opening mark, 1 and the blanks after that. */
     uint8_t begun, kept;
-    char opened[30];
+    char opened[22];
+    uint64_t reserved[1];
 } drey_reply_form;
 
 /* Finds out from the template how reasoning and calls are written. DREY_ERR_USAGE: the tools are

@@ -315,9 +315,15 @@ static size_t ends_with(const char *text, size_t n, const char *mark)
 /* The opening mark of reasoning that stays in the content is a part of it. */
 static void take_opened(drey_reply_form *form, const char *text, size_t n)
 {
-    size_t at = ends_with(text, n, reply_thinking_at(form->kept)->open);
-    if (at < n && n - at < sizeof form->opened)
-        memcpy(form->opened, text + at, n - at);
+    size_t n_blanks = 0;
+    if (ends_with(text, n, reply_thinking_at(form->kept)->open) >= n)
+        return;
+    while (strchr(" \n\t\r", text[n - n_blanks - 1]))
+        n_blanks++;
+    if (n_blanks + 1 >= sizeof form->opened)
+        return;
+    form->opened[0] = 1;
+    memcpy(form->opened + 1, text + n - n_blanks, n_blanks);
 }
 
 void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes)

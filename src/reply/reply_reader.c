@@ -11,6 +11,7 @@
  * long as nothing of it was given out. */
 #include "reply/reply_reading.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_BLANKS = 40 };
@@ -699,9 +700,15 @@ static reading reading_of(drey_reply_reader *r, drey_reply_fn *on_part, void *us
 /* Once: the mark that the prompt ends with is the first of the content. */
 static void give_opened(reading *x)
 {
-    char *opened = x->r->form.opened;
-    if (*opened)
-        reading_give(x, DREY_REPLY_CONTENT, opened, strlen(opened));
+    char *opened = x->r->form.opened, text[64];
+    size_t n = 0;
+    if (*opened == 0)
+        return;
+    for (const char *p = reply_thinking_at(x->r->form.kept)->open; *p; p++)
+        if (*p != REPLY_TOKEN && *p != REPLY_TOKEN_END)
+            text[n++] = *p;
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s", opened + 1);
+    reading_give(x, DREY_REPLY_CONTENT, text, n);
     *opened = 0;
 }
 
