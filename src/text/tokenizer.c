@@ -79,47 +79,48 @@ static int32_t usual_id(const tokenizer *t, int32_t id)
     return !t->byte_level && is_control ? id : -1;
 }
 
+static const char *const end_names[] = {
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "</s>",
+    "<eos>",
+    "<end_of_turn>",
+    "<EOT>",
+    "_<EOT>",
+    "<|return|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
+    "<|end_of_turn|>",
+    "[EOT]",
+    "[EOS]",
+    "<end_of_utterance>",
+    "<turn|>",
+    "[e~[",
+    "<|EOT|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<|role_end|>",
+    "[|endofturn|]",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<｜end▁of▁sentence｜>",
+};
+
 static void add_named_ends(tokenizer *t)
 {
-    static const char *const names[] = {
-        "<|im_end|>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end|>",
-        "</s>",
-        "<eos>",
-        "<end_of_turn>",
-        "<EOT>",
-        "_<EOT>",
-        "<|return|>",
-        "<|call|>",
-        "<|calls|>",
-        "<|flush|>",
-        "<|end_of_turn|>",
-        "[EOT]",
-        "[EOS]",
-        "<end_of_utterance>",
-        "<turn|>",
-        "[e~[",
-        "<|EOT|>",
-        "<|eot|>",
-        "<|eom|>",
-        "<|END_OF_TURN_TOKEN|>",
-        "<|role_end|>",
-        "[|endofturn|]",
-        "<|fim_pad|>",
-        "<|repo_name|>",
-        "<|file_sep|>",
-        "<｜end▁of▁sentence｜>",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int32_t id = find_text(t, names[i]);
-        if (id < 0 || ends_nothing(t, names[i]))
+    for (size_t i = 0; i < sizeof end_names / sizeof *end_names; i++) {
+        int32_t id = find_text(t, end_names[i]);
+        if (id < 0 || ends_nothing(t, end_names[i]))
             continue;
         token_type type = vocab_type(&t->vocab, id);
-        bool markup = strcmp(names[i], "</s>") == 0; /* a tag of HTML, to Gemma */
+        bool markup = strcmp(end_names[i], "</s>") == 0; /* a tag of HTML, to Gemma */
         if (type == TOKEN_CONTROL || (type == TOKEN_USER_DEFINED && !markup))
             add_end(t, id);
     }
@@ -154,6 +155,15 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
     }
     add_named_ends(t);
     return DREY_OK;
+}
+
+bool tokenizer_names_end(gguf_string text)
+{
+    bool depends = gguf_is_text(text, "<|end|>") || gguf_is_text(text, "<|call|>");
+    for (size_t i = 0; i < sizeof end_names / sizeof *end_names && !depends; i++)
+        if (gguf_is_text(text, end_names[i]))
+            return true;
+    return false;
 }
 
 void tokenizer_add_end(tokenizer *t, int32_t id)
