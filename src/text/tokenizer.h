@@ -29,6 +29,8 @@ bool tokenizer_wants_bos(const tokenizer *t);
  * (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>, <end_of_turn>, ...). A name counts only for a
  * control or user-defined token, which token_marks.h corrects: Qwen has a </s> that is text. */
 bool tokenizer_is_end(const tokenizer *t, int32_t id);
+/* Whether a control token of that name is an end in each vocabulary that has it. */
+bool tokenizer_names_end(gguf_string text);
 /* Makes it one, after opening and before any text. <|end|>, where it ends only messages, stays
  * none. */
 void tokenizer_add_end(tokenizer *t, int32_t id);

@@ -179,6 +179,9 @@ def same_meaning():
     with_ends = keys_of("biases", {GENERATION: {"eos_token_id": [usual["tokenizer.ggml.eos_token_id"], 3, 4]}})
     if (with_ends.get("tokenizer.ggml.eot_token_id"), with_ends.get("tokenizer.ggml.eom_token_id")) != (3, 4):
         wrong("further ends of generation_config.json are not EOT and EOM")
+    many = keys_of("biases", {GENERATION: {"eos_token_id": [378, 3, 4]}})  # 378: <|endoftext|>, whose name readers know
+    if (many.get("tokenizer.ggml.eot_token_id"), many.get("tokenizer.ggml.eom_token_id")) != (3, 4):
+        wrong("an end that readers know takes the place of another")
     only_config = {CONFIG: {"eos_token_id": [2, 5]}, WORDS: {"eos_token": None}}
     ids = keys_of("biases", only_config)
     if (ids.get("tokenizer.ggml.eos_token_id"), ids.get("tokenizer.ggml.eot_token_id")) != (2, 5):
