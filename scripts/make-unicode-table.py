@@ -28,28 +28,24 @@ def scripts():
     return out
 
 
-def rows(name, values):
-    runs = [code << 5 | value for code, value in enumerate(values)
-            if code == 0 or value != values[code - 1]]
-    print(f"static const uint32_t {name}[] = {{")
+def table(declared, items):
+    print(f"static const {declared} = {{")
     line = "   "
-    for item in [f" {run:#x}," for run in runs]:
+    for item in items:
         if len(line) + len(item) > 99:
             print(line)
             line = "   "
         line += item
     print(line.rstrip(",") + "};")
+
+
+def rows(name, values):
+    table(f"uint32_t {name}[]", [f" {code << 5 | value:#x}," for code, value in enumerate(values)
+                                 if code == 0 or value != values[code - 1]])
 
 
 def names(name, values):
-    print(f"static const char {name}[][12] = {{")
-    line = "   "
-    for item in [f' "{value}",' for value in values]:
-        if len(line) + len(item) > 99:
-            print(line)
-            line = "   "
-        line += item
-    print(line.rstrip(",") + "};")
+    table(f"char {name}[][12]", [f' "{value}",' for value in values])
 
 
 print(f"/* Made by scripts/make-unicode-table.py (Unicode {unicodedata.unidata_version}): a run's "

@@ -65,7 +65,7 @@ static drey_status check_grammar(const cli_settings *s, drey_error *err)
     const char *given = s->text.grammar ? "grammar" : "json-schema";
     if (s->text.grammar && s->text.json_schema)
         REFUSE("--grammar and --json-schema contradict each other: leave one out");
-    if (s->text.strict && !s->text.json_schema && !s->text.grammar)
+    if (s->text.strict && !s->text.json_schema)
         REFUSE("--strict is about --json-schema: give one, or leave it out");
     if (!s->text.grammar && !s->text.json_schema)
         return DREY_OK;

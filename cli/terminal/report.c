@@ -242,7 +242,7 @@ void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_
     if (plan->ceiling_tokens_per_s > 0)
         fprintf(out, "  %sceiling without %s %.3g tokens/s%s, %s each\n",
                 has_draft ? "" : style(out, STYLE_STRONG),
-                has_draft ? "guesses, in what the draft leaves," : "a draft",
+                has_draft ? "drafting, in what the draft leaves of the budget," : "a draft",
                 plan->ceiling_tokens_per_s, has_draft ? "" : style(out, STYLE_PLAIN),
                 format_seconds(pass, plan->alone_pass_s));
     if (has_draft && plan->passes_per_s > 0)

@@ -266,16 +266,14 @@ typedef struct drey_more_options {
      * the memory and the disk that each rank has. */
     const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
     uint64_t n_rank_layers;
-    /* Numbers of drafting; 0: as is usual. */
-    float ahead; /* nodes that the text reaches less often are not drafted during a pass, within
-                    (0, 1]; 0: 0.1, or 0.001 where a policy follows its paper to the letter:
-                    "llmcad", and "edgellm" with DREY_FALLBACK_PRINTED */
-    float fallback_step; /* alpha's factor after guesses that were all right, within (0, 1]; 0:
-                            0.5 */
-    float bld_fallback;  /* "bld" drafts while its guesses have this confidence, within (0, 1]; 0:
-                            0.6 */
-    float bld_rollback;  /* the target accepts its tokens of a probability above exp(-rollback); 0:
-                            2 */
+    /* Numbers of drafting; 0: as is usual.
+     * ahead: nodes that the text reaches less often are not drafted during a pass, within (0, 1];
+     *     usually 0.1, and 0.001 where a policy follows its paper to the letter: "llmcad", and
+     *     "edgellm" with DREY_FALLBACK_PRINTED
+     * fallback_step: alpha's factor after guesses that were all right, within (0, 1] (0.5)
+     * bld_fallback: "bld" drafts while its guesses have this confidence, within (0, 1] (0.6)
+     * bld_rollback: the target accepts bld's tokens of a probability above exp(-rollback) (2) */
+    float ahead, fallback_step, bld_fallback, bld_rollback;
     uint64_t reserved[10]; /* zero */
 } drey_more_options;
 

@@ -364,7 +364,7 @@ typedef struct drey_saved_session {
     uint64_t reserved[8]; /* zero */
 } drey_saved_session;
 
-/* The size of the file that the next function would write without a note. */
+/* Returns the bytes of the file that the next function would write without a note. */
 DREY_API uint64_t drey_session_save_bytes(const drey_session *session);
 /* Writes the session to `path`; the file appears complete or not at all. note[n_note_bytes]: the
  * caller's own data, at most DREY_MAX_NOTE_BYTES. DREY_ERR_USAGE: a text is being written;

@@ -34,8 +34,8 @@ class Grammar(Held):
         try:
             with self._using(), engine.opening_grammars:
                 check(lib.drey_grammar_open(self._grammar, engine.target, kind, text, len(text), err), err)
+                places = ffi.string(lib.drey_grammar_not_held(self._grammar[0])).decode()
             self._check()
-            places = ffi.string(lib.drey_grammar_not_held(self._grammar[0])).decode()
             self.not_held: List[str] = places.split(", ") if places else []
         except BaseException:
             self._shut()

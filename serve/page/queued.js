@@ -5,13 +5,13 @@
 
 const queued = new Set(); /* ids of conversations whose message waits */
 
-/* What another page is writing of the branch that is shown, or what nobody has read to its end. */
+/* The answer of the shown branch that another page writes, or that nobody has read to its end. */
 const unfinished = (chat) => path_of(chat).find((node) => answers.get(chat.id)?.node !== node &&
     (node.stream || is_elsewhere(chat, node)));
 
 const is_busy = (chat) => Boolean(chat) && (answers.has(chat.id) || Boolean(unfinished(chat)));
 
-/* Of the conversation that is shown, or of another one: {text, files}. */
+/* {text, files} in the box of a conversation, the one that is shown or another one. */
 const message_of = (chat) => ({ text: (chat === current ? by_id("text").value : unsent.get(chat.id) ?? "").trim(),
     files: waiting_files.get(chat?.id ?? "") || [] });
 
@@ -31,7 +31,7 @@ function send_message(chat = current) {
     draw_queued();
 }
 
-/* Those whose answer has ended; after one that was stopped or cut they stay in their box. */
+/* Sends the messages whose answer has ended; after a stopped or cut one they stay in their box. */
 function send_queued() {
     for (const id of queued.size ? (resume_answers(), [...queued]) : []) {
         const chat = chats.get(id);

@@ -110,6 +110,13 @@ enum { /* bits of types */
        TYPE_ANY = 127
 };
 
+enum { SCHEMA_TYPES = 7 };
+typedef struct schema_type_name {
+    const char *name;
+    int32_t types; /* bits */
+} schema_type_name;
+extern const schema_type_name schema_type_names[SCHEMA_TYPES];
+
 /* Whether it says anything about values, but for what was taken. */
 bool schema_says(const json_value *schema, uint8_t taken);
 /* The types that its words are about; 0: none. */

@@ -85,18 +85,18 @@ int32_t schema_types_meant(const json_value *schema)
 
 /* ---- Types ---- */
 
+const schema_type_name schema_type_names[SCHEMA_TYPES] = {
+    {"null", TYPE_NULL},       {"boolean", TYPE_BOOLEAN},
+    {"integer", TYPE_INTEGER}, {"number", TYPE_NUMBER | TYPE_INTEGER},
+    {"string", TYPE_STRING},   {"array", TYPE_ARRAY},
+    {"object", TYPE_OBJECT},
+};
+
 static int32_t type_named(const char *name)
 {
-    static const struct {
-        const char *name;
-        int32_t type;
-    } types[] = {{"null", TYPE_NULL},       {"boolean", TYPE_BOOLEAN},
-                 {"integer", TYPE_INTEGER}, {"number", TYPE_NUMBER | TYPE_INTEGER},
-                 {"string", TYPE_STRING},   {"array", TYPE_ARRAY},
-                 {"object", TYPE_OBJECT}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(name, types[i].name) == 0)
-            return types[i].type;
+    for (int i = 0; i < SCHEMA_TYPES; i++)
+        if (strcmp(name, schema_type_names[i].name) == 0)
+            return schema_type_names[i].types;
     return 0;
 }
 

@@ -161,7 +161,7 @@ least=$(key "$tmp/json" smallest_budget_bytes) room=0
 plan+=(--memory "$((least + room))")
 LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
-    'disk .*\(measured\), memory' '^  ceiling without guesses, .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
+    'disk .*\(measured\), memory' '^  ceiling without drafting, .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
     '^  256M more: .* instead of .* speed'
 # A page more or less of what the program has written to may be the one that makes another MiB.
 tests/cli/man_keys.py Plans "$tmp/json" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"

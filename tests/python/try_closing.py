@@ -299,7 +299,7 @@ def by_signals():
 
         def handler(*_):
             model.plan if rng.random() < 0.5 and not model.closed else None
-            refused(lambda: next(session.generate("Two", max_tokens=2)))
+            refused(lambda: next(session.generate("Two", max_tokens=2), None))
             rng.choice((model.close, session.close, session.cancel))()
 
         before = signal.signal(signal.SIGALRM, handler)

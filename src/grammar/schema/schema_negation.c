@@ -57,26 +57,20 @@ static json_value *make_number(schema_reader *r, const json_value *of, double x,
 
 /* ---- Types ---- */
 
-static const struct {
-    const char *name;
-    int32_t types;
-} type_names[] = {{"null", TYPE_NULL},       {"boolean", TYPE_BOOLEAN},
-                  {"integer", TYPE_INTEGER}, {"number", TYPE_NUMBER | TYPE_INTEGER},
-                  {"string", TYPE_STRING},   {"array", TYPE_ARRAY},
-                  {"object", TYPE_OBJECT}};
-
-/* "type" of these. */
+/* "type" of these: "integer" only where "number" is not among them. */
 static json_value *make_types(schema_reader *r, const json_value *of, int32_t types)
 {
     json_value *list = schema_make(r, of, JSON_ARRAY, "type");
-    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++) {
-        const bool is = i == 2 ? (types & (TYPE_INTEGER | TYPE_NUMBER)) == TYPE_INTEGER
-                               : (types & type_names[i].types) == type_names[i].types;
+    for (int i = 0; i < SCHEMA_TYPES; i++) {
+        const schema_type_name *named = &schema_type_names[i];
+        const bool is = named->types == TYPE_INTEGER
+                            ? (types & (TYPE_INTEGER | TYPE_NUMBER)) == TYPE_INTEGER
+                            : (types & named->types) == named->types;
         json_value *name = is ? schema_make(r, of, JSON_STRING, NULL) : NULL;
         if (is && !schema_put(list, name))
             return NULL;
         if (is) {
-            name->text = type_names[i].name;
+            name->text = named->name;
             name->n = (uint32_t)strlen(name->text);
         }
     }
