@@ -9,6 +9,7 @@
 
 #include "convert/vocabulary.h"
 #include "template/conversation.h"
+#include "text/text.h"
 
 enum { BOS, EOS, UNK, SEP, PAD, EOT, EOM, N_SPECIAL };
 static const struct {
@@ -160,25 +161,38 @@ static drey_status check_id(const char *name, int64_t id, int32_t n_tokens, drey
     return DREY_OK;
 }
 
-/* Several tokens may end a text: those that are not EOS, or the first if none is, become EOT and
- * EOM. */
-static drey_status add_ends(const hub_folder *f, int32_t n_tokens, int64_t ids[N_SPECIAL],
+/* One more, as EOT or EOM. Where both are taken, it may be one that readers know by its name. */
+static drey_status add_end(int64_t id, bool named, int64_t ids[N_SPECIAL], drey_error *err)
+{
+    if (id == ids[EOS] || id == ids[EOT] || id == ids[EOM])
+        return DREY_OK;
+    int free = ids[EOT] < 0 ? EOT : EOM;
+    if (ids[free] < 0)
+        ids[free] = id;
+    else if (!named)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "eos_token_id lists more than three tokens that end a text, which a GGUF file "
+             "cannot say");
+    return DREY_OK;
+}
+
+/* Several tokens may end a text: those without a known name first. */
+static drey_status add_ends(const hub_folder *f, const token_list *t, int64_t ids[N_SPECIAL],
                             drey_error *err)
 {
     const json_value *list = json_member(f->generation.root, "eos_token_id");
     list = list ? list : config_find(f, "eos_token_id");
-    const json_value *v = list && list->type == JSON_ARRAY ? list->first : list;
-    for (; v; v = list->type == JSON_ARRAY ? v->next : NULL) {
-        const int64_t id = v->integer;
-        TRY(check_id("eos", id, n_tokens, err));
-        if (id == ids[EOS] || id == ids[EOT] || id == ids[EOM])
-            continue;
-        int free = ids[EOS] < 0 ? EOS : ids[EOT] < 0 ? EOT : EOM;
-        if (ids[free] >= 0)
-            FAIL(err, DREY_ERR_UNSUPPORTED,
-                 "eos_token_id lists more than three tokens that end a text, which a GGUF file "
-                 "cannot say");
-        ids[free] = id;
+    const json_value *first = list && list->type == JSON_ARRAY ? list->first : list;
+    if (first && ids[EOS] < 0)
+        ids[EOS] = first->integer;
+    for (int pass = 0; pass < 2; pass++) {
+        const json_value *v = first;
+        for (; v; v = list->type == JSON_ARRAY ? v->next : NULL) {
+            TRY(check_id("eos", v->integer, t->n, err));
+            bool named = t->types[v->integer] == 3 && tokenizer_names_end(t->texts[v->integer]);
+            if (named == (pass == 1))
+                TRY(add_end(v->integer, named, ids, err));
+        }
     }
     return DREY_OK;
 }
@@ -255,7 +269,7 @@ drey_status special_keys(const family *of, const hub_folder *f, new_gguf *g, con
     TRY(read_around(&a, of, f, err));
     for (int i = 0; i < N_SPECIAL; i++)
         TRY(find_id(of, f, t, a.texts[i], i, &ids[i], err));
-    TRY(add_ends(f, t->n, ids, err));
+    TRY(add_ends(f, t, ids, err));
     for (int i = 0; i < N_SPECIAL; i++) {
         snprintf(key, sizeof key, "tokenizer.ggml.%s", special[i].key);
         if (ids[i] >= 0)

@@ -123,6 +123,15 @@ static drey_status read_ends(tokenizer *t, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+bool tokenizer_names_end(gguf_string text)
+{
+    bool depends = gguf_is_text(text, "<|end|>") || gguf_is_text(text, "<|call|>");
+    for (const token_name *known = token_names; known->name && !depends; known++)
+        if (known->ends && gguf_is_text(text, known->name))
+            return true;
+    return false;
+}
+
 void tokenizer_add_end(tokenizer *t, int32_t id)
 {
     gguf_string text = vocab_text(&t->vocab, id);
