@@ -23,7 +23,7 @@ MUTANTS = [
     # The same text.
     ("the target alone decides", "src/tree/accept.c", "child < 0 || at->row_of[child] < 0", "child < 0 && (child = node + 1 < tree->n_nodes ? node + 1 : -1) < 0", "^test_accept$"),
     ("a guess without a row is not accepted", "src/tree/accept.c", "child < 0 || at->row_of[child] < 0", "child < 0", "^test_(accept|provisional|overlap)$"),
-    ("only lossy policies accept what is near", "src/tree/accept.c", "rollback > 0 && i <", "i <", "^test_(accept|matrix)$"),
+    ("only lossy policies accept what is near", "src/tree/accept.c", "rollback > 0 && i < tree->n_nodes; i++)\n        if (tree->nodes[i].parent == node && row_of[i] >= 0 &&\n            distance(s, logits, tree->nodes[i].token) < (double)rollback)", "i < tree->n_nodes; i++)\n        if (tree->nodes[i].parent == node && row_of[i] >= 0 &&\n            distance(s, logits, tree->nodes[i].token) < (double)rollback + 1)", "^test_(accept|matrix)$"),
     ("noise depends on the position", "src/sample/sampler.c", "mix(mix(seed + GOLDEN) + (uint64_t)position)", "mix(mix(seed + GOLDEN))", "^test_sampler$"),
     ("noise depends on the token", "src/sample/sampler.c", "mix(key + (uint64_t)(id + 1) * GOLDEN)", "mix(key + GOLDEN)", "^test_sampler$"),
     ("ties are decided by the id", "src/sample/sampler.c", "(a.logit == b.logit && a.id < b.id)", "(a.logit == b.logit && a.id > b.id)", "^test_sampler$"),
@@ -81,7 +81,7 @@ def verdict(build, pattern):
     if made.returncode:
         return "does not compile", made.stdout[-600:]
     done = run("ctest", "--test-dir", build, "-R", pattern, "--timeout", "900", "--stop-on-failure")
-    failed = re.findall(r"- (\S+) \((?:Failed|Timeout|SEGFAULT|Subprocess aborted|ILLEGAL)", done.stdout)
+    failed = re.findall(r"- (\S+) \(", done.stdout)
     return ("killed", ", ".join(failed)) if done.returncode else ("SURVIVES", pattern)
 
 

@@ -94,22 +94,10 @@ static drey_status open_grammar(models *m, const cli_settings *s, drey_error *er
     return error_in_file(err, path, status);
 }
 
-/* mpirun says so in the environment: Open MPI, and what MPICH and Slurm have in common. */
-static long n_started(void)
-{
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-    for (int i = 0; names[i]; i++) {
-        const char *n = getenv(names[i]);
-        if (n)
-            return strtol(n, NULL, 10);
-    }
-    return 1;
-}
-
 drey_status models_check_ranks(const cli_settings *s, drey_error *err)
 {
     bool works = (s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !s->serve.models;
-    if (n_started() >= 2 && !works)
+    if (terminal_ranks() >= 2 && !works)
         FAIL(err, DREY_ERR_USAGE,
              "drey run, chat and serve of one model work on several ranks: start this command "
              "without mpirun");
@@ -120,7 +108,7 @@ static drey_status open_ranks(drey_ranks **out, const cli_settings *s, drey_erro
 {
     *out = NULL;
     TRY(models_check_ranks(s, err));
-    return n_started() < 2 ? DREY_OK : drey_ranks_open(out, s->common.rank_wait_s, err);
+    return terminal_ranks() < 2 ? DREY_OK : drey_ranks_open(out, s->common.rank_wait_s, err);
 }
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)

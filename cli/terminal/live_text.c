@@ -430,7 +430,8 @@ static void put_line(live_text *t, const char *bytes, size_t n)
     for (size_t at = 0, some; at < n; at += some) {
         some = n - at < sizeof piece ? n - at : sizeof piece;
         memcpy(piece, bytes + at, some);
-        terminal_clean_text(piece, some, &t->last);
+        if (!t->as_it_is)
+            terminal_clean_text(piece, some, &t->last);
         put(t, piece, some);
     }
     join_line(t, bytes, n);

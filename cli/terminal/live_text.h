@@ -44,6 +44,7 @@ typedef struct live_text {
     live_line line;             /* at the end of text[n_line] */
     char held[LIVE_HELD_BYTES]; /* [n_held]: as it came, with its blank */
     size_t n_held;
+    bool as_it_is;   /* what the text has of control characters stays: no person's terminal */
     char last;       /* the last byte of the verified text, for terminal_clean_text */
     bool lost;       /* where the cursor stands is not known */
     bool short_line; /* whole rows were left out of text: it is good for this width alone */

@@ -76,6 +76,18 @@ void complain_error(const drey_error *err)
         complain("%s%s", err->message, terminal_hint(err->hint));
 }
 
+/* Open MPI, and what MPICH and Slurm have in common. */
+long terminal_ranks(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    for (int i = 0; names[i]; i++) {
+        const char *n = getenv(names[i]);
+        if (n)
+            return strtol(n, NULL, 10);
+    }
+    return 1;
+}
+
 bool terminal_attended(void)
 {
     return isatty(STDERR_FILENO) == 1;

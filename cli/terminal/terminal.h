@@ -26,6 +26,9 @@ void print_clean(FILE *out, const char *text);
  * stay. *last: the byte before it, 0 at first. */
 void terminal_clean_text(char *text, size_t n, char *last);
 
+/* How many processes mpirun has started; 1 without it. Their standard output may be a terminal that
+ * is nobody's, whose text mpirun passes on. */
+long terminal_ranks(void);
 /* Standard error is a terminal. */
 bool terminal_attended(void);
 

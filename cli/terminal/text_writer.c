@@ -134,7 +134,8 @@ void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *opt
     t->progress = bar;
     t->shows_drafts = drafts;
     t->is_live = (drafts || wraps) && terminal_shows_drafts();
-    t->is_terminal = isatty(STDOUT_FILENO) == 1;
+    t->is_terminal = /* a person's; that of a rank is mpirun's */
+        isatty(STDOUT_FILENO) == 1 && terminal_ranks() < 2;
     t->error = t->last_byte = t->last_shown = 0;
     t->n_kept = 0;
     options->user = t;
@@ -143,6 +144,7 @@ void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *opt
         return;
     live_text_free(&t->live);
     live_text_init(&t->live, write_live, t, wraps);
+    t->live.as_it_is = !t->is_terminal;
     options->on_event = on_event;
     options->on_text = go_on;
 }

@@ -160,8 +160,11 @@ static drey_status settle_marks(tokenizer *t, const gguf *g, drey_error *err)
         from_merges = calloc((size_t)t->vocab.n_tokens, sizeof *from_merges);
         if (!from_merges)
             FAIL(err, DREY_ERR_MEMORY, "no memory for %d tokens", t->vocab.n_tokens);
-        for (uint32_t i = 0; i < t->bpe.n_merges; i++)
-            from_merges[t->bpe.merges[i].merged] = true;
+        for (uint32_t i = 0; i < t->bpe.n_merges; i++) {
+            int32_t id = t->bpe.merges[i].merged; /* texts that are no tokens come after them */
+            if (id < t->vocab.n_tokens)
+                from_merges[id] = true;
+        }
     }
     marks_settle(&t->vocab, g, from_merges);
     free(from_merges);
