@@ -146,7 +146,7 @@ const cli_option cli_options[] = {
     COUNT("grace", 0, CLI_SERVE, serve.grace_s, "S", 0, 86400,
           "seconds in which it stops, usually 8"),
 
-    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | RANKS, plan.disk_bytes_per_s, "SIZE/s",
+    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | CLI_PULL | RANKS, plan.disk_bytes_per_s, "SIZE/s",
           "the disk's speed, instead of measuring it"),
     TEXT("ranks", 0, CLI_PLAN, plan.ranks, "FILE",
          "several machines: NAME MEMORY [DISK/s] on each line"),
@@ -273,6 +273,7 @@ const cli_option cli_options[] = {
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
              CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
          quiet, "no progress and no statistics"),
+    FLAG("verbose", 'v', TEXTS | CLI_PULL, verbose, "the memory plan, and all statistics"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,
            "how to read (auto)"),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv,
@@ -304,7 +305,7 @@ static const struct {
 } meanings[] = {
     {TRAIN, "model", "the target"},
     {CLI_TOKENIZE, "model", "the model whose tokenizer is used"},
-    {RANKS, "disk", "under mpirun: this rank's disk, instead of measuring it"},
+    {RANKS, "disk", "the disk's speed, or this rank's, instead of measuring it"},
     {CLI_BENCH_MACHINE, "model", "read the disk below this model as well"},
     {CLI_PERPLEXITY, "draft", "what names exits' candidates, not auto (none)"},
     {CLI_PERPLEXITY, "exit", "scores by early exits as well: fast"},

@@ -145,7 +145,7 @@ typedef struct cli_settings {
     drey_sampling sampling;
     drey_penalties penalties; /* with the usual breakers */
 
-    bool quiet;
+    bool quiet, verbose;
     int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
     const char *json;    /* NULL: none */

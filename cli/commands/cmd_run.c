@@ -222,7 +222,7 @@ static drey_status run_all(run *r, drey_error *err)
         return models_serve(&r->models, s, err);
     TRY(take_prompt(r, err));
     TRY(open_session(r, err));
-    models_show_plan(&r->models, s->quiet);
+    models_show_plan(&r->models, s);
     return generate(r, err);
 }
 

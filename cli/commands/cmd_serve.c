@@ -170,7 +170,7 @@ static drey_status serve_all(serving *v, drey_error *err)
     TRY(prepare(v, &n_context, err));
     TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
-    models_show_plan(&v->models, v->settings.quiet);
+    models_show_plan(&v->models, &v->settings);
     /* Standard output has this line alone: whatever started the server reads the address there. */
     dprintf(v->report, "%s\n", server_address(v->server));
     if (!v->one_name) /* a folder's models are started by their server */

@@ -195,7 +195,6 @@ static drey_status show_plan(pulling *p, drey_error *err)
     if (status == DREY_OK && known && !p->settings->quiet) {
         cli_settings s = *p->settings;
         s.common.model = p->files[0].header;
-        s.plan.no_measure = true;
         status = plan_show(&s, err);
     }
     if (status == DREY_OK || status == DREY_ERR_CANCELLED || p->n_bytes == 0)

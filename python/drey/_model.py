@@ -52,6 +52,11 @@ class Model:
         return self._engine.opened.why
 
     @property
+    def verdict(self) -> str:
+        """What to expect, in a sentence: what of the model stays in memory, how fast it writes."""
+        return self._engine.opened.verdict
+
+    @property
     def closed(self) -> bool:
         return self._engine._closed
 

