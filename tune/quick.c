@@ -14,7 +14,7 @@
 #include "tune/machine_limits.h"
 
 static const double disk_s = 0.4;
-static const size_t most_block = (size_t)96 << 20; /* to read: beyond most caches */
+static const size_t most_block = (size_t)192 << 20; /* to read: beyond most caches */
 static const size_t least_block = (size_t)8 << 20;
 static const uint64_t small_target = 64 << 20; /* see DREY_MEASURE_MISSING */
 static const uint64_t least_read = 32 << 20;   /* for a speed that is worth keeping */
@@ -96,36 +96,43 @@ static bool lacks_row(const drey_speeds *s)
     return s->memory_bytes_per_s <= 0 || s->one_ops_per_s <= 0;
 }
 
-static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_bytes, drey_speeds *s)
+/* block: of the weights. */
+static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_bytes, arena *rest,
+                        drey_speeds *s)
 {
     const drey_plan *t = &e->plan.report;
     int type = usual_type(&e->target.layout);
     if (s->memory_bytes_per_s <= 0) {
         memset(block->base, 1, n_bytes);
-        s->memory_bytes_per_s = limits_read(p, e->kernels, block->base, n_bytes, 1);
+        s->memory_bytes_per_s = limits_stream(p, e->kernels, type, block->base, n_bytes, rest);
+        arena_rewind(rest, 0);
     }
     if (s->one_ops_per_s <= 0)
-        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, block);
-    arena_rewind(block, 0);
+        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, rest);
+    arena_rewind(rest, 0);
     if (lacks_tree(t, s))
-        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, block);
+        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, rest);
 }
 
 static drey_status measure_computing(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
     const drey_plan *t = &e->plan.report;
-    size_t n_bytes = block_for(t);
-    size_t dot =
-        limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
-    arena block = {0};
+    int type = usual_type(&e->target.layout);
+    size_t group = e->kernels->matmul[type].group_bytes(LIMITS_DOT_K);
+    size_t dot = limits_dot_bytes(e->kernels, type, t->tree_rows, t->n_threads);
+    size_t room = block_for(t), n_bytes = max_size(room > dot ? room - dot : 0, group);
+    arena block = {0}, rest = {0};
     pool *p = NULL;
-    drey_status status = arena_init(&block, max_size(n_bytes, dot), true, err);
+    drey_status status = arena_init(&block, n_bytes, true, err);
+    if (status == DREY_OK)
+        status = arena_init(&rest, dot, true, err);
     if (status == DREY_OK)
         status = pool_open(&p, t->n_threads, err);
     if (status == DREY_OK)
-        run_kernels(e, p, &block, n_bytes, s);
+        run_kernels(e, p, &block, n_bytes, &rest, s);
     pool_close(&p);
     arena_free(&block);
+    arena_free(&rest);
     return status;
 }
 

@@ -39,11 +39,11 @@ typedef struct prospect {
 
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
-    const drey_speeds *speeds = &p->models->speeds;
+    const drey_speeds *speeds = &p->models->ahead.speeds;
     p->disk = s->plan.disk_bytes_per_s > 0   ? REPORT_STATED
               : speeds->disk_bytes_per_s > 0 ? REPORT_MEASURED
                                              : REPORT_UNKNOWN;
-    p->plan = p->models->outlook.plan;
+    p->plan = p->models->ahead.outlook.plan;
     p->has_more = p->plan.streamed_bytes_per_pass > 0;
     if (!p->has_more)
         return DREY_OK;
@@ -54,7 +54,7 @@ static drey_status write_json(const char *path, const prospect *p, drey_error *e
 {
     json_buffer b;
     json_writer *w = json_buffer_begin(&b);
-    const drey_outlook *look = &p->models->outlook;
+    const drey_outlook *look = &p->models->ahead.outlook;
     json_plan(w, &p->plan);
     json_put_text(w, "disk", report_source_name(p->disk));
     json_put_text(w, "verdict", look->verdict);
@@ -75,11 +75,11 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     FILE *to = json_only || s->command == CLI_PULL ? stderr : stdout, *out = page_of(to);
     models_warn_of_plan(&p->plan);
     verdict_show(to, p->models, s);
-    if (s->command == CLI_PULL && !s->verbose)
+    if (s->command == CLI_PULL && !s->common.verbose)
         return DREY_OK;
     report_plan(out, &p->plan);
     report_draft(out, p->models->why);
-    report_prediction(out, &p->models->outlook, p->disk);
+    report_prediction(out, &p->models->ahead.outlook, p->disk);
     if (p->has_more)
         report_more(out, &p->plan, &p->more);
     if (s->json)

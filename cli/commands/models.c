@@ -287,8 +287,8 @@ static void take_stated_disk(models *m, const cli_settings *s)
 {
     if (s->plan.disk_bytes_per_s <= 0)
         return;
-    m->speeds.disk_bytes_per_s = s->plan.disk_bytes_per_s;
-    m->speeds.disk_measured = 0;
+    m->ahead.speeds.disk_bytes_per_s = s->plan.disk_bytes_per_s;
+    m->ahead.speeds.disk_measured = 0;
 }
 
 /* A choice is made at the speeds that its plan has. Ranks have their own. */
@@ -298,9 +298,9 @@ static drey_status choose_draft(models *m, const cli_settings *s, drey_engine_op
     drey_measure measure = measure_of(s);
     take_stated_disk(m, s);
     if (m->ranks || s->plan.ranks ||
-        (measure == DREY_MEASURE_NOTHING && m->speeds.disk_bytes_per_s <= 0))
+        (measure == DREY_MEASURE_NOTHING && m->ahead.speeds.disk_bytes_per_s <= 0))
         return drey_choose_draft(o, folder, choice, err);
-    return drey_choose_draft_at(o, &m->speeds, measure, folder, choice, err);
+    return drey_choose_draft_at(o, &m->ahead.speeds, measure, folder, choice, err);
 }
 
 drey_status models_look(models *m, const cli_settings *s, const drey_engine_options *options,
@@ -308,8 +308,8 @@ drey_status models_look(models *m, const cli_settings *s, const drey_engine_opti
 {
     char folder[PATH_MAX];
     take_stated_disk(m, s);
-    return drey_look_ahead(options, measure_of(s), cache_folder(folder), &m->speeds, &m->outlook,
-                           err);
+    return drey_look_ahead(options, measure_of(s), cache_folder(folder), &m->ahead.speeds,
+                           &m->ahead.outlook, err);
 }
 
 drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
@@ -326,7 +326,7 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
         complain("warning: %s", choice.warning);
     m->drafter = o.drafter;
     m->draft = choice.draft;
-    m->reason = (drey_draft_reason)choice.reason;
+    m->ahead.reason = (drey_draft_reason)choice.reason;
     snprintf(m->why, sizeof m->why, "%s", choice.why);
     return DREY_OK;
 }
@@ -407,12 +407,12 @@ void models_show_plan(const models *m, const cli_settings *s)
     models_warn_of_plan(&plan);
     if (s->quiet)
         return;
-    if (s->verbose)
+    if (s->common.verbose)
         report_plan_briefly(page_of(stderr), &plan);
     if (m->ranks)
         verdict_show_ranks(stderr, m);
     report_ranks(page_of(stderr), m->ranks, plan.tree_rows > 1);
-    if (s->verbose)
+    if (s->common.verbose)
         report_draft(page_of(stderr), m->why);
 }
 

@@ -17,7 +17,7 @@ static const char *draft_hint(const models *m)
             "no draft: the smaller models next to it have other tokens and cannot guess for it",
         [DREY_DRAFT_NO_ROOM] = "no draft: the budget has no room for the smaller model next to it",
         [DREY_DRAFT_NOT_FASTER] = ""};
-    return m->outlook.plan.streamed_bytes_per_pass > 0 ? reasons[m->reason] : "";
+    return m->ahead.outlook.plan.streamed_bytes_per_pass > 0 ? reasons[m->ahead.reason] : "";
 }
 
 void verdict_show(FILE *out, const models *m, const cli_settings *s)
@@ -25,15 +25,15 @@ void verdict_show(FILE *out, const models *m, const cli_settings *s)
     FILE *page = page_of(out);
     const char *hint = draft_hint(m);
     if (!s->quiet) {
-        print_clean(page, m->outlook.verdict);
+        print_clean(page, m->ahead.outlook.verdict);
         fputc('\n', page);
     }
     if (!s->quiet && hint[0]) {
         print_clean(page, hint);
         fputc('\n', page);
     }
-    if (m->outlook.warning[0])
-        complain("warning: %s", m->outlook.warning);
+    if (m->ahead.outlook.warning[0])
+        complain("warning: %s", m->ahead.outlook.warning);
 }
 
 /* ---- Ranks ---- */

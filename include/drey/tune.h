@@ -308,7 +308,7 @@ typedef enum drey_measure {
     DREY_MEASURE_KEPT = 1,    /* what the folder has */
     DREY_MEASURE_MISSING = 2, /* what it lacks is measured and kept, unless the target is so small
                                  (64 MiB) that a text begins sooner */
-    DREY_MEASURE_NOW = 3      /* all is measured anew, and kept */
+    DREY_MEASURE_NOW = 3      /* all is measured again, and kept */
 } drey_measure;
 /* Fills in the speeds that are 0, in less than a second, as drey_planner_measure does, for the
  * budget of the planner's options. What is not known stays 0: the disk below a file with holes

@@ -221,8 +221,6 @@ TEST(values)
     assert_false(s.plan.no_measure);
     accepts(&s, CLI_PLAN, "-m t --no-measure --json -");
     assert_true(s.plan.no_measure && s.json);
-    accepts(&s, CLI_PULL, "n -v --disk 1G");
-    assert_true(s.verbose && s.plan.disk_bytes_per_s == 1073741824.0);
     accepts(&s, CLI_PLAN, "-m t --disk 100M");
     assert_true(s.plan.disk_bytes_per_s == 100.0 * 1048576);
     accepts(&s, CLI_INSPECT, "-- -odd");
@@ -242,6 +240,15 @@ TEST(values)
     assert_true(s.bench.every);
     accepts(&s, CLI_RUN, "--help --no-such-thing");
     assert_true(s.help);
+}
+
+TEST(words_before_a_text)
+{
+    cli_settings s;
+    accepts(&s, CLI_PULL, "n -v --disk 1G");
+    assert_true(s.common.verbose && s.plan.disk_bytes_per_s == 1073741824.0);
+    accepts(&s, CLI_CHAT, "-m t --disk 300M/s");
+    assert_true(!s.common.verbose && s.plan.disk_bytes_per_s == 300.0 * 1048576);
 }
 
 TEST(exits)

@@ -1,4 +1,4 @@
-/* What a person is told of a budget: shares, bytes and speeds are the plan's own, numbers that are
+/* What a person reads about a budget: shares, bytes and speeds are the plan's own, numbers that are
  * not known are left out; and speeds that were measured are kept for a day. */
 #include <stdio.h>
 #include <string.h>
@@ -92,8 +92,8 @@ TEST(part_on_a_disk)
     has(look(&o, measured).verdict, "On this disk (1.91M/s) about ");
     measured.disk_bytes_per_s = 0;
     x = look(&o, measured);
-    has(x.verdict, "It writes with ");
-    lacks(x.verdict, "tokens/s");
+    has(x.verdict, "It drafts with ");
+    lacks(x.verdict, "disk");
 }
 
 /* What the choice expects is what the plan of the chosen draft has, and so the verdict. */

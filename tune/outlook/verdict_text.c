@@ -1,11 +1,11 @@
-/* Verdicts: see verdict.h.
+/* Verdicts: see verdict_text.h.
  *
  *   qwen2.5-32b-q4_k_m, 18.5G. In 12.0G 60 % of it stays in memory, and 6.93G are read for each
- *   pass. On this disk (3.00G/s) about 3.8 tokens/s with qwen2.5-0.5b-q4_k_m as draft, 0.39 without.
- *   19.0G would hold all of it: about 7.2 tokens/s.
+ *   pass. On this disk (3.00G/s) about 3.8 tokens/s with qwen2.5-0.5b-q4_k_m as draft, 0.39
+ *   without. 19.0G would hold all of it: about 7.2 tokens/s.
  *
  * A number that is not known is left out. */
-#include "tune/verdict.h"
+#include "tune/outlook/verdict_text.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -152,8 +152,6 @@ static void add_drafter(sentence *s, const drey_engine_options *o)
         add_name(s, o->draft);
     else
         add(s, "%s", info.with);
-    if (o->draft)
-        add(s, " as draft");
 }
 
 static void add_disk(sentence *s, const drey_plan *t)
@@ -172,11 +170,11 @@ static void add_speeds(sentence *s, const drey_engine_options *o, const drey_out
 {
     bool drafts = o->drafter != DREY_DRAFTER_NONE && x->plan.tree_rows > 1;
     if (x->tokens_per_s <= 0) {
-        if (drafts)
-            add(s, "It writes");
-        if (drafts)
+        if (drafts) {
+            add(s, "It drafts");
             add_drafter(s, o);
-        add(s, drafts ? ". " : "");
+            add(s, ". ");
+        }
         return;
     }
     add_disk(s, &x->plan);
@@ -184,7 +182,9 @@ static void add_speeds(sentence *s, const drey_engine_options *o, const drey_out
     add(s, " tokens/s");
     if (drafts)
         add_drafter(s, o);
-    else if (o->policy != DREY_POLICY_DRAFT)
+    if (drafts && o->draft)
+        add(s, " as draft");
+    if (!drafts && o->policy != DREY_POLICY_DRAFT)
         add(s, " without a draft");
     if (drafts && x->alone_tokens_per_s > 0) {
         add(s, ", ");

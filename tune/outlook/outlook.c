@@ -4,7 +4,7 @@
 #include "common/num.h"
 #include "engine/engine.h"
 #include "os/memory.h"
-#include "tune/verdict.h"
+#include "tune/outlook/verdict_text.h"
 
 static const uint64_t mib = 1 << 20;
 
