@@ -28,7 +28,7 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
 
 /* Bytes of weights per second of the same kernel on one row, with weights that come from memory:
  * what a pass over one row has, which is less than reading alone. weights: n_bytes of any contents,
- * at least a group. memory: beside them, as much as limits_dot_bytes says. */
+ * at least a group. memory: besides them, as much as limits_dot_bytes says. */
 double limits_stream(pool *p, const kernel_table *kernels, int type, const void *weights,
                      size_t n_bytes, arena *memory);
 

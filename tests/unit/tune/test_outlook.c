@@ -23,7 +23,7 @@ static const drey_speeds known = {.disk_bytes_per_s = 2e6,
 static int open_toys(void **state)
 {
     toy_options toy = toy_usual();
-    toy.n_layers = 60;
+    toy.n_layers = 200;
     toys_open_pair(&toy);
     return 0;
 }
