@@ -16,7 +16,7 @@ from ._writer import Writer
 class Model:
     """A model's file, with a draft, in one memory budget.
 
-    draft       "auto" (what promises most), a smaller model's file, "lookup", "medusa", "self", or
+    draft       "auto" (what is expected to be fastest), a smaller model's file, "lookup", "medusa", "self", or
                 None
     memory      "2G", "800M", bytes, "auto" or "unlimited": a bound on everything, Python's own
                 memory of the time when it opens included
@@ -26,7 +26,7 @@ class Model:
                 numbers of drafting, as the options of `drey run`; 0 or left out: as is usual
 
     Any thread may use it. After close(), and in a process that was forked from this one, every call
-    is a UsageError; what was read before stays (why, statistics).
+    is a UsageError; what was read before stays (why, verdict, statistics).
     """
 
     def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",

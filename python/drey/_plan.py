@@ -1,5 +1,5 @@
 """Where a memory budget goes: drey_plan, whose header says what each member means."""
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Union
 
 from ._options import Opened
@@ -65,7 +65,7 @@ class Plan:
     kv_window: int
     kv_file_bytes: int
     kv_read_bytes: int
-    verdict: str = ""  # of drey.plan
+    verdict = ""  # of drey.plan: what to expect, in a sentence
 
     def __str__(self) -> str:
         return self.verdict or repr(self)
@@ -74,4 +74,6 @@ class Plan:
 def plan(target: str, *, memory: Union[str, int] = "auto", **options: Any) -> Plan:
     """The plan of a budget, without loading anything. Options as for Model."""
     with Opened(target, memory=memory, **options) as opened:
-        return replace(from_struct(Plan, opened.outlook.plan), verdict=opened.verdict)
+        made = from_struct(Plan, opened.outlook.plan)
+        object.__setattr__(made, "verdict", opened.verdict)
+        return made

@@ -54,13 +54,15 @@ interrupted() { # leaves a part, and is ended by Ctrl-C
     faults
 }
 
-# 1. The plan comes first; the path is what is printed last.
+# 1. The verdict comes first, with -v the plan; the path alone goes to standard output.
 faults
 ends 0 "$drey" pull some/toy-GGUF
-has "$tmp/out" "budget" "^$here$"
+has "$tmp/err" "^toy-Q4_K_M, .* stays in memory"
+! grep -q budget "$tmp/err" || wrong "pull shows details unasked: $(cat "$tmp/err")"
+[ "$(cat "$tmp/out")" = "$here" ] || wrong "standard output: $(cat "$tmp/out")"
 pulled "a name"
-ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M
-has "$tmp/out" "budget"
+ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M -v
+has "$tmp/err" "budget"
 nothing "--dry-run"
 for name in some/toy-GGUF:q4_k_m some/toy-GGUF/toy-Q4_K_M.gguf "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" \
     "$url/some/toy-GGUF/blob/main/toy-Q4_K_M.gguf?download=true"; do
