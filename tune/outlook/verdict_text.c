@@ -127,12 +127,13 @@ static void add_memory(sentence *s, const drey_engine_options *o, const drey_pla
     else
         add(s, "In %s ", format_bytes(size, (double)t->budget_bytes));
     if (t->streamed_bytes_per_pass == 0)
-        add(s, "all of it stays in memory");
+        add(s, "all of it%s stays in memory",
+            info.n_encoder_layers > 0 ? " but its encoder, which is read for each input," : "");
     else if (t->n_experts)
         add_mixture(s, t);
     else
         add_reads(s, o, t);
-    if (info.n_encoder_layers > 0)
+    if (info.n_encoder_layers > 0 && t->streamed_bytes_per_pass > 0)
         add(s, "; its encoder is read for each input");
     if (t->kv_window)
         add(s, "; the text's keys and values go to a file after %lld of %d tokens",
