@@ -78,6 +78,7 @@ fi
 if command -v fish >/dev/null; then
     export HOME=$PWD/user XDG_CONFIG_HOME=$PWD/user/config XDG_DATA_HOME=$PWD/user/data
     mkdir -p user
+    # shellcheck disable=SC2016
     fish -c '. ./drey.fish; for line in "drey ru" "drey run -m mod" "drey run -m kep" "drey run --kv "; complete -C $line; end' >offered
     if ! grep -q "^run.continue a prompt" offered || ! grep -q '^model.gguf' offered || ! grep -q '^kept.gguf' offered ||
         grep -q '^other.txt' offered || ! grep -q '^q8_0' offered; then
