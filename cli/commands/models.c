@@ -378,11 +378,11 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
 {
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
+    TRY(models_divide(m, s, err));
     if ((s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !m->ranks) {
         TRY(models_look(m, s, &options, err));
         verdict_show(stderr, m, s);
     }
-    TRY(models_divide(m, s, err));
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
