@@ -4,8 +4,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Type, TypeVar
 
 from ._library import ffi, lib
+from ._sizes import number_text, size_text
 
 T = TypeVar("T")
+UNLIMITED = (1 << 64) - 1
 _NAMES = {"kv": lib.drey_kv_name, "finish": lib.drey_finish_name}
 
 
@@ -22,9 +24,21 @@ def from_struct(kind: Type[T], struct: Any) -> T:
     return kind(**values)
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """Of one text."""
+class Numbers:
+    """A dataclass of many numbers, which repr shows with three digits."""
+
+    def __repr__(self) -> str:
+        return "%s(%s)" % (type(self).__name__, ", ".join(
+            "%s=%s" % (field.name, number_text(getattr(self, field.name))) for field in fields(self)))  # type: ignore
+
+    def _repr_pretty_(self, page: Any, _cycle: bool) -> None:
+        """What a notebook shows: the same as print."""
+        page.text(str(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Statistics(Numbers):
+    """What one text cost. print shows two lines of it."""
     prompt_tokens: int
     generated_tokens: int
     prompt_s: float
@@ -70,3 +84,19 @@ class Statistics:
     same_tokens: int
     joules: float
     ranks_share: float
+
+    def __str__(self) -> str:
+        words = ["%d tokens" % self.generated_tokens]
+        if self.tokens_per_s > 0:
+            words.append("%.3g tokens/s" % self.tokens_per_s)
+        if self.drafted:
+            words.append("%d of %d drafted tokens accepted" % (self.accepted, self.drafted))
+        if self.finish != "stop":
+            words.append("ended by %s" % self.finish)
+        of = "" if self.budget_bytes == UNLIMITED else " of %s" % size_text(self.budget_bytes)
+        more = ["peak memory %s%s" % (size_text(self.peak_memory_bytes), of)]
+        if self.read_bytes:
+            more.append("%s read, %.0f %% of the time waiting for it" % (size_text(self.read_bytes), 100 * self.stall_share))
+        more.append("the prompt of %d tokens took %.3g s%s" % (
+            self.prompt_tokens, self.prompt_s, " with loading %s" % size_text(self.load_bytes) if self.load_bytes else ""))
+        return "%s\n%s" % (", ".join(words), "; ".join(more))
