@@ -57,7 +57,7 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
     if not isinstance(name, str):
         raise UsageError('a model to download is "OWNER/NAME:QUANT", "OWNER/NAME/FILE.gguf" or a URL, not %.60r'
                          % (name,))
-    words = ["pull", "--draft" if draft else "--no-draft", *(["-o", os.fspath(folder)] if folder else []), "--", name]
+    words = ["pull", *(["--draft"] if draft else []), *(["-o", os.fspath(folder)] if folder else []), "--", name]
     shown = verbose and progress is None and bool(sys.stderr and sys.stderr.isatty())
     child = subprocess.Popen([command_path(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=None if shown else subprocess.PIPE)
@@ -73,7 +73,8 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
             watch.end()
     if child.returncode and shown:
         raise IOFailure("drey pull %s failed: it says why above" % name)
-    return _answer(child.returncode, out, said or b"").splitlines()[0]
+    lines = _answer(child.returncode, out, said or b"").splitlines()  # a plan, and the file
+    return next(line for line in lines if os.path.isfile(line))
 
 
 def _folder(folder: Any) -> str:
