@@ -1,4 +1,4 @@
-"""What Python programs give, as the library takes it; UsageError: it cannot be."""
+"""Values of Python programs as the library takes them; UsageError: they cannot be."""
 import json
 import os
 from typing import Any

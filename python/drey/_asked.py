@@ -1,4 +1,4 @@
-"""What is asked of a text: the options of generate, chat, complete and of OpenAI's calls."""
+"""Options of texts: of generate, chat, complete and OpenAI's calls."""
 import inspect
 import math
 from dataclasses import dataclass
@@ -132,8 +132,8 @@ def schema_of(response_format: Any) -> Optional[Tuple[Any, bool]]:
         return None
     described = wanted.get("json_schema", {}) if kind in ("json_object", "json_schema") else None
     if not isinstance(described, Mapping):
-        raise UsageError('response_format is {"type": "json_object"}, {"type": "json_schema", "json_schema": {"schema": '
-                         '{...}}}, or a pydantic model, not %.60r' % (wanted,))
+        raise UsageError('response_format is {"type": "json_object"}, {"type": "json_schema", "json_schema": '
+                         '{"schema": {...}}}, or a pydantic model, not %.60r' % (wanted,))
     schema = described.get("schema", wanted.get("schema"))
     if schema is None and kind == "json_schema":
         raise UsageError('response_format has no schema: {"type": "json_schema", "json_schema": {"schema": {...}}}')

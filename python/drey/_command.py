@@ -13,7 +13,7 @@ ProgressFn = Callable[[str, int, int], Any]
 
 
 def command_path() -> str:
-    """Where pip has put it; UsageError: it is not there."""
+    """The place where pip has put it; UsageError: it is not there."""
     package = os.path.dirname(os.path.abspath(__file__))
     folders = [sysconfig.get_path("scripts"),
                os.path.join(os.path.dirname(package), "bin"),  # pip install --target
@@ -26,7 +26,7 @@ def command_path() -> str:
 
 
 def run_command(*words: str) -> str:
-    """What the command says on standard output; its complaint is the error."""
+    """Returns what the command says on standard output; its complaint is the error."""
     done = subprocess.run([command_path(), *words], stdin=subprocess.DEVNULL, capture_output=True)
     return _answer(done.returncode, done.stdout, done.stderr)
 

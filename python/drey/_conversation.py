@@ -17,7 +17,7 @@ _PROMPT_END = 24  # tokens, in which some templates open the reasoning
 
 
 class Wanted(NamedTuple):
-    """What is asked of an answer besides its messages."""
+    """Wishes for an answer, besides its messages."""
     tools: Optional[Sequence[Any]] = None
     tool_choice: Any = None
     parallel: bool = True
@@ -93,7 +93,7 @@ class Conversation:
             check(lib.drey_reply_form_find(self.form, self._engine.target, self._request, self._options, err), err)
 
     def _describe_tools(self, tools: Optional[Sequence[Any]]) -> str:
-        """What a system message says of tools where the template does not list them; ""."""
+        """Returns what a system message says of tools where the template does not list them; ""."""
         if not self.form.described or not tools:
             return ""
         text, n, err = ffi.new("char **"), ffi.new("size_t *"), new_error()

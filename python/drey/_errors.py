@@ -1,5 +1,5 @@
-"""What can go wrong, an exception for each code of drey_status. The message is the library's, a
-sentence that says what to do, with Python's names of options."""
+"""Errors, an exception for each code of drey_status. The message is the library's, a sentence that says
+what to do, with Python's names of options."""
 import re
 from typing import Any
 
@@ -7,7 +7,7 @@ from ._library import ffi, lib
 
 
 class Error(Exception):
-    """Of the library; `code` is the drey_status."""
+    """Any error of the library; `code` is the drey_status."""
     code = 0
 
 

@@ -16,7 +16,7 @@ _KINDS = {lib.DREY_GRAMMAR_JSON_SCHEMA: "json_schema", lib.DREY_GRAMMAR_GBNF: "g
 
 
 class Grammar(Held):
-    """What a text may be: a JSON schema (a dict, or its text), GBNF, a regular expression, or choices.
+    """The form of a text: a JSON schema (a dict, or its text), GBNF, a regular expression, or choices.
     `not_held` has the places of what no grammar can hold of a schema ("/properties/ids/uniqueItems");
     with strict=True such a schema is refused.
 
@@ -33,7 +33,8 @@ class Grammar(Held):
         given = [(kind, value) for kind, value in given if value is not None]
         if len(given) != 1:
             raise UsageError("a grammar is made of one of json_schema, gbnf, regex and choices")
-        kind, value = given[0]
+        kind: int = given[0][0]
+        value: Any = given[0][1]
         value = value.model_json_schema() if hasattr(value, "model_json_schema") else value  # of pydantic
         self._about = "%s %.60s" % (_KINDS[kind], value if isinstance(value, str) else json.dumps(value, default=repr))
         text = encoded(value, "a grammar") if isinstance(value, str) else as_json(value, "a grammar")

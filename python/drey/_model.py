@@ -71,11 +71,13 @@ class Model(Texts):
         return pull(name, folder, draft, progress)
 
     @classmethod
-    def from_pretrained(cls, repo_id: str, filename: Optional[str] = None, *, folder: Any = None, **options: Any) -> "Model":
+    def from_pretrained(cls, repo_id: str, filename: Optional[str] = None, *, folder: Any = None,
+                        **options: Any) -> "Model":
         """pull, and a Model of what came. filename: a file of the repository, or a word of its name between
         asterisks ("*Q4_K_M*"). options: as for Model."""
         if not isinstance(repo_id, str) or not (filename is None or isinstance(filename, str)):
-            raise UsageError('from_pretrained takes "OWNER/NAME" and the name of a file, not %.60r' % ((repo_id, filename),))
+            raise UsageError('from_pretrained takes "OWNER/NAME" and the name of a file, not %.60r'
+                             % ((repo_id, filename),))
         name = repo_id
         if filename and "*" in filename:
             word = filename.replace(".gguf", "").strip("*-._")
@@ -90,7 +92,7 @@ class Model(Texts):
 
     @property
     def plan(self) -> Plan:
-        """Where the budget went."""
+        """The parts of the budget."""
         out = ffi.new("drey_plan *")
         with self._engine._using():
             lib.drey_engine_plan(self._engine.engine[0], out)
@@ -98,7 +100,7 @@ class Model(Texts):
 
     @property
     def info(self) -> ModelInfo:
-        """What the model's file says of it."""
+        """Facts of the model's file."""
         return self._engine.opened.info
 
     @property
@@ -118,8 +120,8 @@ class Model(Texts):
             plan = self.plan
         except UsageError:
             return "<drey.Model %s: of another process>" % about
-        return "<drey.Model %s: memory %s, context %d%s>" % (
-            about, plan._budget(), plan.n_context, ", draft %s" % size_text(plan.draft_bytes) if plan.draft_bytes else "")
+        draft = ", draft %s" % size_text(plan.draft_bytes) if plan.draft_bytes else ""
+        return "<drey.Model %s: memory %s, context %d%s>" % (about, plan.budget_text(), plan.n_context, draft)
 
     # ---- Texts ----
 
@@ -146,7 +148,7 @@ class Model(Texts):
 
     @property
     def statistics(self) -> Optional[Statistics]:
-        """Of the last text of the model's own session."""
+        """Statistics of the last text of the model's own session."""
         return self._usual.statistics if self._usual else None
 
     def grammar(self, **form: Any) -> Grammar:

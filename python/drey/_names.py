@@ -46,11 +46,13 @@ _OTHERWISE = {
     "logits_all": "leave it out: logprobs= works without it",
     "stream": "generate and chat always yield pieces; complete waits for all of a text",
     "lora_path": "adapters are not computed here: merge it into the model's file",
-    "rope_freq_base": "leave it out: the model's file says it", "rope_freq_scale": "leave it out: the model's file says it",
+    "rope_freq_base": "leave it out: the model's file says it",
+    "rope_freq_scale": "leave it out: the model's file says it",
     "suffix": "texts in the middle of others are written by drey serve (/infill)",
     "n": "one call writes one text: take model.session() for each", "best_of": "one call writes one text",
-    "tfs_z": "it is not computed here", "typical_p": "it is not computed here", "mirostat_mode": "it is not computed here",
-    "logits_processor": "take logit_bias= or grammar=", "stopping_criteria": "leave the loop of generate() to end a text",
+    "tfs_z": "it is not computed here", "typical_p": "it is not computed here",
+    "mirostat_mode": "it is not computed here", "logits_processor": "take logit_bias= or grammar=",
+    "stopping_criteria": "leave the loop of generate() to end a text",
     "functions": "it is the older form: give tools=", "function_call": "it is the older form: give tool_choice=",
 }
 

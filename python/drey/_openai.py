@@ -14,7 +14,7 @@ _FAR = -9999.0  # JSON has no -Infinity
 
 
 class Front:
-    """What all parts of an answer begin with, and the tokens' texts."""
+    """The members with which all parts of an answer begin, and the tokens' texts."""
 
     def __init__(self, engine: Engine, prefix: str, kind: str) -> None:
         self._engine = engine
@@ -134,7 +134,7 @@ def _delta(part: Part) -> Answer:
 # ---- Completions ----
 
 class Offsets:
-    """Where tokens begin in a text, in characters."""
+    """Places where tokens begin in a text, in characters."""
 
     def __init__(self, front: Front, at: int = 0) -> None:
         self._front, self._at = front, at

@@ -27,7 +27,7 @@ def _count(value: int, what: str) -> int:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model's file says of it."""
+    """Facts of a model's file."""
     name: str
     path: str
     architecture: str

@@ -1,4 +1,4 @@
-"""Where a memory budget goes: drey_plan, whose header says what each member means."""
+"""Plans of memory budgets: drey_plan, whose header says what each member means."""
 from dataclasses import dataclass
 from typing import Any, List, Tuple, Union
 
@@ -11,7 +11,7 @@ from ._statistics import UNLIMITED, Numbers, from_struct
 
 @dataclass(frozen=True, repr=False)
 class Plan(Numbers):
-    """What a budget buys, in bytes unless the name says otherwise. print shows it as a table."""
+    """The parts of a budget, in bytes unless the name says otherwise. print shows it as a table."""
     budget_bytes: int
     smallest_budget_bytes: int
     target_bytes: int
@@ -69,12 +69,13 @@ class Plan(Numbers):
     kv_file_bytes: int
     kv_read_bytes: int
 
-    def _budget(self) -> str:
+    def budget_text(self) -> str:
+        """"2.00G", or "unlimited"."""
         return "unlimited" if self.budget_bytes == UNLIMITED else size_text(self.budget_bytes)
 
     def __str__(self) -> str:
         lines = ["memory plan: budget %s (smallest %s for a context of %d)" % (
-            self._budget(), size_text(self.smallest_budget_bytes), self.n_context)]
+            self.budget_text(), size_text(self.smallest_budget_bytes), self.n_context)]
         lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._parts() if n]
         lines.append("target: %s%s" % (size_text(self.target_bytes),
                                        ", its weights packed in its sidecar" if self.sidecar else ""))

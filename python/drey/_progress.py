@@ -1,4 +1,4 @@
-"""What takes long says how far it is: to a function of the program, or as a bar."""
+"""Progress of what takes long: for a function of the program, or as a bar."""
 import sys
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Optional
@@ -48,7 +48,7 @@ class Progress:
 
 
 def shows_bars() -> bool:
-    """Whether standard error is a terminal, or a notebook's."""
+    """Returns whether standard error is a terminal, or a notebook's."""
     return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
 
 
@@ -62,9 +62,10 @@ class Bar:
     def __call__(self, what: str, done: int, total: int) -> None:
         share = min(1.0, done / total) if total else 0.0
         full = round(share * self._WIDTH)
-        size = "%d of %d tokens" % (done, total) if what == "prompt" else "%s of %s" % (size_text(done), size_text(total))
-        self._draw("%s [%s%s] %3.0f %%  %s" % (_LABELS.get(what, what), "#" * full, "." * (self._WIDTH - full), 100 * share,
-                                           size))
+        bar = "#" * full + "." * (self._WIDTH - full)
+        size = ("%d of %d tokens" % (done, total) if what == "prompt" else
+                "%s of %s" % (size_text(done), size_text(total)))
+        self._draw("%s [%s] %3.0f %%  %s" % (_LABELS.get(what, what), bar, 100 * share, size))
 
     def clear(self) -> None:
         self._draw("")

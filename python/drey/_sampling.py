@@ -1,4 +1,4 @@
-"""How tokens are chosen."""
+"""Choosing of tokens."""
 import secrets
 from dataclasses import dataclass, fields, replace
 from typing import Any, Dict, Mapping, Optional, Union

@@ -28,7 +28,7 @@ class Session(Texts):
 
     @property
     def statistics(self) -> Optional[Statistics]:
-        """Of the last text; None while one is being written, and before the first."""
+        """Statistics of the last text; None while one is being written, and before the first."""
         return self._writer.statistics
 
     @property

@@ -32,7 +32,7 @@ def memory_bytes(memory: Union[str, int, float]) -> int:
 
 
 def _share_bytes(share: float) -> int:
-    """Of what the machine has free, at most all."""
+    """Returns a share of what the machine has free."""
     if not 0 < share <= 1:
         raise ValueError
     return int(share * lib.drey_memory_auto())

@@ -1,4 +1,4 @@
-"""What a text cost: drey_statistics, whose header says what each member means (times in seconds,
+"""Costs of a text: drey_statistics, whose header says what each member means (times in seconds,
 sizes in bytes, shares of decode_s)."""
 from dataclasses import dataclass, fields
 from typing import Any, Type, TypeVar
@@ -32,13 +32,13 @@ class Numbers:
             "%s=%s" % (field.name, number_text(getattr(self, field.name))) for field in fields(self)))  # type: ignore
 
     def _repr_pretty_(self, page: Any, _cycle: bool) -> None:
-        """What a notebook shows: the same as print."""
+        """Shows in a notebook what print does."""
         page.text(str(self))
 
 
 @dataclass(frozen=True, repr=False)
 class Statistics(Numbers):
-    """What one text cost. print shows two lines of it."""
+    """Costs of one text. print shows two lines of them."""
     prompt_tokens: int
     generated_tokens: int
     prompt_s: float
@@ -96,7 +96,9 @@ class Statistics(Numbers):
         of = "" if self.budget_bytes == UNLIMITED else " of %s" % size_text(self.budget_bytes)
         more = ["peak memory %s%s" % (size_text(self.peak_memory_bytes), of)]
         if self.read_bytes:
-            more.append("%s read, %.0f %% of the time waiting for it" % (size_text(self.read_bytes), 100 * self.stall_share))
+            more.append("%s read, %.0f %% of the time waiting for it" % (size_text(self.read_bytes),
+                                                                         100 * self.stall_share))
         more.append("the prompt of %d tokens took %.3g s%s" % (
-            self.prompt_tokens, self.prompt_s, " with loading %s" % size_text(self.load_bytes) if self.load_bytes else ""))
+            self.prompt_tokens, self.prompt_s,
+            " with loading %s" % size_text(self.load_bytes) if self.load_bytes else ""))
         return "%s\n%s" % (", ".join(words), "; ".join(more))

@@ -1,4 +1,4 @@
-"""What models and sessions have in common: texts, in drey's words and in OpenAI's."""
+"""Texts, in drey's words and in OpenAI's, as models and sessions have them."""
 import sys
 from dataclasses import replace
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
@@ -272,7 +272,7 @@ def _pieces(writer: Writer, text: Text) -> Iterator[bytes]:
     finally:
         writer.end(text)
         if writer.engine.verbose and text.result:
-            print(text.result, file=sys.stderr)
+            print("\n%s" % text.result, file=sys.stderr)
 
 
 def _strings(writer: Writer, text: Text) -> Iterator[str]:

@@ -24,7 +24,8 @@ class Token:
 
 
 class Text:
-    """What a text borrows until it ends: options, stop texts, the place of its statistics, a grammar."""
+    """A text, and all that it borrows until it ends: options, stop texts, the place of its statistics, a
+    grammar."""
 
     def __init__(self, engine: Engine, ids: Sequence[int], asked: Asked) -> None:
         self.ids = numbers("int32_t[]", ids, "a prompt is a text, or a list of token ids")
@@ -82,12 +83,12 @@ class Text:
             self.grammar._drop()
 
     def statistics_now(self) -> Statistics:
-        """Of the text when it has ended. They are there before result is, where another thread's call
-        is left to end it."""
+        """Statistics of the text that has ended. They are there before result is, where another thread's
+        call is left to end it."""
         return self.result or from_struct(Statistics, self.statistics)
 
     def take(self) -> List[bytes]:
-        """What was written since the last call: whole characters, or bytes that can never become one."""
+        """Returns what was written since the last call: whole characters, or bytes that can never become one."""
         taken = self.pieces[:]
         del self.pieces[:len(taken)]
         return taken

@@ -35,10 +35,12 @@ def pulled():
         assert a.read() == b.read()
     os.rename(path, models + "/other.gguf")
     seen = []
-    with drey.Model.from_pretrained("some/toy-GGUF", "*Q4_K_M*", progress=lambda *what: seen.append(what), **common) as model:
+    told = {"progress": lambda *what: seen.append(what), **common}
+    with drey.Model.from_pretrained("some/toy-GGUF", "*Q4_K_M*", **told) as model:
         assert model.info.path == path and model.complete("One", max_tokens=2) and seen
-    with drey.Model.from_pretrained("some/toy-GGUF", "toy-Q4_K_M.gguf", folder=folder + "/elsewhere", **common) as model:
-        assert model.info.path == folder + "/elsewhere/toy-Q4_K_M.gguf"
+    elsewhere = folder + "/elsewhere"
+    with drey.Model.from_pretrained("some/toy-GGUF", "toy-Q4_K_M.gguf", folder=elsewhere, **common) as model:
+        assert model.info.path == elsewhere + "/toy-Q4_K_M.gguf"
     for name, kind in (("some/none-GGUF", drey.Error), ("nonsense", drey.UsageError)):
         try:
             drey.Model.pull(name)
@@ -58,7 +60,8 @@ try:
             break
         time.sleep(0.1)
     with open(folder + "/port") as port:
-        os.environ.update(HF_ENDPOINT="http://127.0.0.1:" + port.read().strip(), DREY_MODELS=models, no_proxy="127.0.0.1")
+        os.environ.update(HF_ENDPOINT="http://127.0.0.1:" + port.read().strip(), DREY_MODELS=models,
+                          no_proxy="127.0.0.1")
     for name in ("HF_TOKEN", "http_proxy"):
         os.environ.pop(name, None)
     pulled()

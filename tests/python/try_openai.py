@@ -89,12 +89,14 @@ def like_the_server():
                 assert bool(pairs) == ("logprobs" in request)
                 message = ours["choices"][0].get("message", {})
                 calls += len(message.get("tool_calls", ()))
-                chunks = list(ask(**request, stream=True, **({"stream_options": {"include_usage": True}} if message else {})))
+                more = {"stream_options": {"include_usage": True}} if message else {}
+                chunks = list(ask(**request, stream=True, **more))
                 assert put_together(chunks) == message_of(ours), (request, chunks)
         assert calls > 0
         theirs = s.post("/v1/embeddings", {"input": ["One", "two three"]})[1]
         ours = model.create_embedding(["One", "two three"])
-        assert ours["usage"] == theirs["usage"] and [len(d["embedding"]) for d in ours["data"]] == [model.info.n_embd] * 2
+        assert ours["usage"] == theirs["usage"]
+        assert [len(d["embedding"]) for d in ours["data"]] == [model.info.n_embd] * 2
         for a, b in zip(ours["data"], theirs["data"]):
             assert max(abs(x - y) for x, y in zip(a["embedding"], b["embedding"])) < 1e-6
         assert model.embed("One") == ours["data"][0]["embedding"]
@@ -139,9 +141,11 @@ def whole_texts():
         assert len({model.complete("One", **{**options, "seed": None}) for _ in range(8)}) > 1
         chat = model.complete(ASKED, max_tokens=9)
         assert chat == "".join(model.chat(ASKED[0]["content"], max_tokens=9))
-        assert chat == model.create_chat_completion(ASKED, max_completion_tokens=9, model="any")["choices"][0]["message"]["content"]
+        answer = model.create_chat_completion(ASKED, max_completion_tokens=9, model="any")
+        assert chat == answer["choices"][0]["message"]["content"]
         assert model.complete("One", max_tokens=None, ignore_eos=True).statistics.generated_tokens > 900
-        assert json.loads(model.complete("One", max_tokens=200, response_format={"type": "json_schema", "json_schema": {"schema": AGE}}))
+        form = {"type": "json_schema", "json_schema": {"schema": AGE}}
+        assert json.loads(model.complete("One", max_tokens=200, response_format=form))
         shown = inspect.signature(model.generate).parameters
         assert shown["temperature"].default == 0.0 and "options" not in shown, shown
 
@@ -166,7 +170,8 @@ def said():
         assert any(what == "load target" and done == total > 0 for what, done, total in seen), seen
         assert model.tokens == [] and str(model.plan).startswith("memory plan: budget 200M"), str(model.plan)
         assert len(str(model.statistics).splitlines()) == 2 and "tokens_per_s=" in repr(model.statistics)
-        assert "target" in repr(model) and "choices" in repr(model.grammar(choices=["a"])) and "target" in repr(model._session())
+        assert "target" in repr(model) and "target" in repr(model._session())
+        assert "choices" in repr(model.grammar(choices=["a"]))
 
         def fails(*_):
             raise KeyError("mine")
@@ -183,14 +188,19 @@ def said():
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         with drey.Model(target, **{**common, "context": 10 ** 5, "memory": "unlimited"}) as model:
-            assert model.plan.n_context == 10 ** 5 and "100000" in str(warned[0].message) and __file__ == warned[0].filename
+            assert model.plan.n_context == 10 ** 5
+            assert "100000" in str(warned[0].message) and __file__ == warned[0].filename
     with drey.Model(target, **common) as model:
-        for call, words in ((lambda: drey.Model(target, n_ctx=5), "context="), (lambda: drey.Model(model_path=target), "target="),
+        for call, words in ((lambda: drey.Model(target, n_ctx=5), "context="),
+                            (lambda: drey.Model(model_path=target), "target="),
                             (lambda: drey.Model(target, seed=1), "with each text"), (lambda: drey.Model(), "missing"),
-                            (lambda: model.generate("a", temp=1), "temperature="), (lambda: model("a", n_predict=1), "max_tokens="),
-                            (lambda: model.chat("a", n_ctx=1), "model opens"), (lambda: model.complete("a", tempratur=1), "temperature="),
+                            (lambda: model.generate("a", temp=1), "temperature="),
+                            (lambda: model("a", n_predict=1), "max_tokens="),
+                            (lambda: model.chat("a", n_ctx=1), "model opens"),
+                            (lambda: model.complete("a", tempratur=1), "temperature="),
                             (lambda: model.generate("a", sampling={"topp": 1}), "top_p="),
-                            (lambda: drey.Model(target, memory="much"), "'much'"), (lambda: model.chat(5), '"role"'),
+                            (lambda: drey.Model(target, memory="much"), "'much'"),
+                            (lambda: model.chat(5), '"role"'),
                             (lambda: [model.complete("a", max_tokens=1), model.session()], "sessions=2")):
             try:
                 call()
