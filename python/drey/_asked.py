@@ -58,14 +58,17 @@ _USUAL = {"max_tokens": 512, "stop": None, "logit_bias": None, "grammar": None, 
           "ignore_eos": False, "sampling": None, **{name: getattr(Sampling(), name) for name in SAMPLED}}
 
 
-def takes_text_options(function: F) -> F:
-    """Shows in help() and in editors what **options stands for."""
-    own = inspect.signature(function)
-    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_USUAL[name], annotation=kind)
-            for name, kind in TextOptions.__annotations__.items() if name not in own.parameters]
-    function.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
-    return function
+def takes_text_options(max_tokens: Optional[int] = 512) -> Callable[[F], F]:
+    """Shows in help() and in editors what **options stands for. max_tokens: what is usual."""
+    def show(function: F) -> F:
+        own = inspect.signature(function)
+        usual = {**_USUAL, "max_tokens": max_tokens}
+        kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=kind)
+                for name, kind in TextOptions.__annotations__.items()]
+        function.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
+        return function
+    return show
 
 
 @dataclass

@@ -45,7 +45,11 @@ def size_text(n_bytes: float) -> str:
         n, unit = n / 1024, unit + 1
     if unit == 0:
         return "%.0f" % n
-    return "%.*f%s" % (2 if n < 9.995 else 1 if n < 99.95 else 0, n, " KMGTPE"[unit])
+    return three_digits(n) + " KMGTPE"[unit]
+
+
+def three_digits(n: float) -> str:
+    return "%.*f" % (2 if n < 9.995 else 1 if n < 99.95 else 0, n)
 
 
 def number_text(value: object) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Type, TypeVar
 
 from ._library import ffi, lib
-from ._sizes import number_text, size_text
+from ._sizes import number_text, size_text, three_digits
 
 T = TypeVar("T")
 UNLIMITED = (1 << 64) - 1
@@ -86,19 +86,19 @@ class Statistics(Numbers):
     ranks_share: float
 
     def __str__(self) -> str:
-        words = ["%d tokens" % self.generated_tokens]
+        """The lines that drey run ends with."""
+        text = "%d token%s" % (self.generated_tokens, "" if self.generated_tokens == 1 else "s")
         if self.tokens_per_s > 0:
-            words.append("%.3g tokens/s" % self.tokens_per_s)
-        if self.drafted:
-            words.append("%d of %d drafted tokens accepted" % (self.accepted, self.drafted))
-        if self.finish != "stop":
-            words.append("ended by %s" % self.finish)
-        of = "" if self.budget_bytes == UNLIMITED else " of %s" % size_text(self.budget_bytes)
-        more = ["peak memory %s%s" % (size_text(self.peak_memory_bytes), of)]
-        if self.read_bytes:
-            more.append("%s read, %.0f %% of the time waiting for it" % (size_text(self.read_bytes),
-                                                                         100 * self.stall_share))
-        more.append("the prompt of %d tokens took %.3g s%s" % (
-            self.prompt_tokens, self.prompt_s,
-            " with loading %s" % size_text(self.load_bytes) if self.load_bytes else ""))
-        return "%s\n%s" % (", ".join(words), "; ".join(more))
+            text += ", %s/s" % three_digits(self.tokens_per_s)
+        if self.accepted > 0:
+            text += " (the draft wrote %d of them)" % self.accepted
+        if self.first_token_s > 0:
+            text += "; first word after %.2f s" % self.first_token_s
+        text += "\nmemory %s" % size_text(self.peak_memory_bytes)
+        if self.budget_bytes != UNLIMITED:
+            text += " of %s" % size_text(self.budget_bytes)
+        if self.read_bytes and self.n_passes:
+            text += ", read %s per pass" % size_text(self.read_bytes / self.n_passes)
+        if self.kv == "q8_0":
+            text += "\nlossy: the cache is q8_0, with f16 the text may be another"
+        return text

@@ -38,7 +38,7 @@ class Texts:
 
     # ---- Texts ----
 
-    @takes_text_options
+    @takes_text_options()
     def generate(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> Iterator[str]:
         """Continues a prompt (a text, or token ids) and yields the text piece by piece, each as soon as
         it is verified. The text begins with the first piece that is asked for, and ends when the loop
@@ -50,7 +50,7 @@ class Texts:
         model, writer = self._of_texts()
         return _strings(writer, _text(writer, _ids(model, prompt), read(options, model, "generate()")))
 
-    @takes_text_options
+    @takes_text_options(None)
     def chat(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
              **options: "Unpack[TextOptions]") -> Iterator[str]:
         """Answers a text, or the last of messages ({"role": ..., "content": ...}, where content may be a
@@ -67,7 +67,7 @@ class Texts:
         asked.special = bool(tools) and bool(conversation.form.special)
         return _strings(writer, _text(writer, conversation.ids, asked))
 
-    @takes_text_options
+    @takes_text_options()
     def complete(self, prompt: Union[Prompt, Sequence[Dict[str, Any]]],
                  **options: "Unpack[TextOptions]") -> Completion:
         """The whole text that generate yields, or of messages that chat yields: a str that has `finish`
@@ -88,7 +88,7 @@ class Texts:
 
     # ---- As OpenAI's interface and llama-cpp-python have them ----
 
-    @takes_text_options
+    @takes_text_options()
     def create_completion(self, prompt: Prompt, *, echo: bool = False, logprobs: Optional[int] = None,
                           stream: bool = False, **options: "Unpack[TextOptions]") -> Any:
         """OpenAI's completion as a dict, or with stream=True an iterator of its chunks. The marks of
@@ -116,13 +116,13 @@ class Texts:
         finally:
             pieces.close()  # type: ignore[attr-defined]
 
-    @takes_text_options
+    @takes_text_options()
     def __call__(self, prompt: Prompt, *, echo: bool = False, logprobs: Optional[int] = None, stream: bool = False,
                  **options: "Unpack[TextOptions]") -> Any:
         """create_completion."""
         return self.create_completion(prompt, echo=echo, logprobs=logprobs, stream=stream, **options)
 
-    @takes_text_options
+    @takes_text_options(None)
     def create_chat_completion(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
                                tool_choice: Any = None, parallel_tool_calls: bool = True, logprobs: bool = False,
                                top_logprobs: Optional[int] = None, stream: bool = False,

@@ -165,8 +165,9 @@ class Writer(Held):
 
     def _refuse_while_writing(self) -> None:
         if self._text:
-            raise UsageError("this session is writing another text: end that one first (its close()), or open the "
-                             "model with sessions=2 and give each text its own model.session()")
+            this = "the model's own session" if self.engine.own_session() is self else "this session"
+            raise UsageError("%s is writing another text: end that one first (its close()), or open the model with "
+                             "sessions=2 and give each text its own model.session()" % this)
 
     def step(self, text: Text) -> Tuple[bool, List[bytes]]:
         """One pass: whether the text has ended, and what was written."""

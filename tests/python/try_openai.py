@@ -148,6 +148,7 @@ def whole_texts():
         assert json.loads(model.complete("One", max_tokens=200, response_format=form))
         shown = inspect.signature(model.generate).parameters
         assert shown["temperature"].default == 0.0 and "options" not in shown, shown
+        assert inspect.signature(model.chat).parameters["max_tokens"].default is None
 
 
 def sessions_in_files():
