@@ -248,6 +248,8 @@ class Writer(Held):
         """The tokens of a prompt; its first has no log probability."""
         given = numbers("int32_t[]", ids, "a prompt is a text, or a list of token ids")
         found = [Token(given[0], None)] if len(given) else []
+        if len(given) < 2:
+            return found
         failed: List[BaseException] = []
         take = logprobs_callback(found, lambda kind, error, trace: failed.append(error))
         self.call(lambda session, err: lib.drey_session_score_top(session, given, len(given), n_top, take, ffi.NULL,
