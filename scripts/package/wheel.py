@@ -2,13 +2,14 @@
 """Makes the Python package drey: a wheel with the shared library and the command drey inside, which
 needs no compiler.
 
-    wheel.py DIR [--build BUILD_DIR]
+    wheel.py DIR [--build BUILD_DIR] [--arch aarch64]
 
 Writes DIR/drey-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. The library has what it links to
 inside, but libc, whose version N is read off it. The command is the file that static.sh makes; pip
-puts it among the environment's programs. The declarations that the package uses are those
-of include/drey, as the C preprocessor gives them; cffi (in the environment that runs this) makes a
+puts it among the environment's programs. The declarations that the package uses are those of
+include/drey, as the C preprocessor gives them; cffi (in the environment that runs this) makes a
 Python file of them.
+--arch: BUILD_DIR was configured for another architecture than this machine's (static.sh --arch).
 """
 import argparse
 import base64
@@ -69,20 +70,20 @@ def write_declarations(path, folder):
         made.write("VERSION = '%s'\n" % version())
 
 
-def newest_libc(library):
+def newest_libc(library, tools):
     """The minor number of the newest glibc 2 that the library asks for."""
-    symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run([tools + "objdump", "-T", library], capture_output=True, text=True, check=True).stdout
     return max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", symbols))
 
 
-def build_both(build, library, command):
-    """The library, and the command as a static file."""
+def build_both(build, library, command, tools):
+    """The library, and the command as a static file. tools: the prefix of the compiler's programs."""
     script = os.path.join(ROOT, "scripts/build.sh")
     # A new folder does without what only tests need.
     options = [] if os.path.exists(os.path.join(build, "CMakeCache.txt")) else ["-DBUILD_TESTING=OFF"]
     subprocess.run([script, build, "--target=drey-bundled", "--target=drey-static", *options], check=True)
-    subprocess.run(["strip", "-o", library, os.path.join(build, "cli/libdrey-bundled.so")], check=True)
-    subprocess.run(["strip", "-o", command, os.path.join(build, "cli/drey-static")], check=True)
+    for made, to in (("libdrey-bundled.so", library), ("drey-static", command)):
+        subprocess.run([tools + "strip", "-o", to, os.path.join(build, "cli", made)], check=True)
 
 
 def readme():
@@ -116,19 +117,21 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir")
     p.add_argument("--build", default=os.path.join(ROOT, "build"))
+    p.add_argument("--arch", default=platform.machine())
     args = p.parse_args()
+    tools = "" if args.arch == platform.machine() else args.arch + "-linux-gnu-"
     files = {}
     for path in sorted(glob.glob(os.path.join(ROOT, "python/drey/*.py")) +
                        [os.path.join(ROOT, "python/drey/py.typed")]):
         files["drey/" + os.path.basename(path)] = open(path, "rb").read()
     with tempfile.TemporaryDirectory() as folder:
         library, command, made = (os.path.join(folder, name) for name in ("libdrey.so", "drey", "_declarations.py"))
-        build_both(args.build, library, command)
+        build_both(args.build, library, command, tools)
         write_declarations(made, folder)
         files["drey/libdrey.so"] = open(library, "rb").read()
         files[SCRIPTS + "drey"] = open(command, "rb").read()
         files["drey/_declarations.py"] = open(made, "rb").read()
-        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library), platform.machine())
+        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library, tools), args.arch)
     print(write_wheel(args.dir, files, tag))
 
 
