@@ -215,7 +215,9 @@ class Reader:
         lib.drey_reply_begin(self._reader, conversation.form)
         self._parts: List[Part] = []
         self._decoders: Dict[Any, Any] = {}
-        self._take = ffi.callback("drey_reply_fn", self._on_part)
+        self._failed: List[BaseException] = []
+        self._take = ffi.callback("drey_reply_fn", self._on_part,
+                                  onerror=lambda kind, error, trace: self._failed.append(error))
 
     def _on_part(self, _user: Any, part: Any) -> None:
         of = part.kind, part.call
@@ -233,6 +235,8 @@ class Reader:
         return self._taken()
 
     def _taken(self) -> List[Part]:
+        if self._failed:  # as by a signal handler
+            raise self._failed[0]
         taken, self._parts = self._parts, []
         return taken
 

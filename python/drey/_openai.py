@@ -164,4 +164,4 @@ def completion_chunks(front: Front, text: Text, pieces: Iterator[str], prompt: s
         yield chunk(prompt, scored)
     for piece in pieces:
         yield chunk(piece, text.take_tokens())
-    yield chunk("", text.take_tokens(), finish_word(text.statistics_now()))
+    yield chunk("", text.take_tokens(), finish_word(text.statistics_now()) if text.options.n_predict else "length")

@@ -110,7 +110,7 @@ class Texts:
     @staticmethod
     def _completion(front: _openai.Front, writer: Writer, text: Text, echoed: Any, asked: Asked) -> Iterator[Answer]:
         scored = writer.score(list(text.ids), asked.n_top) if echoed and asked.n_top >= 0 else []
-        pieces = _strings(writer, text)
+        pieces = _strings(writer, text) if asked.max_tokens else _nothing()
         try:
             yield from _openai.completion_chunks(front, text, pieces, echoed, scored, asked.n_top >= 0)
         finally:
@@ -282,6 +282,11 @@ def _strings(writer: Writer, text: Text) -> Iterator[str]:
             yield piece.decode(errors="replace")
     finally:
         pieces.close()  # type: ignore[attr-defined]
+
+
+def _nothing() -> Iterator[str]:
+    """A text of no tokens: the prompt alone is asked for."""
+    yield from ()
 
 
 def _whole_completion(front: _openai.Front, text: Text, chunks: Iterator[Answer], n_prompt: int,

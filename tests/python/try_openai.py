@@ -41,7 +41,8 @@ CHATS = [
 ]
 PROMPTS = [{"prompt": "A text begins"}, {"prompt": "A text", "echo": True, "logprobs": 2},
            {"prompt": [1, 2, 3], "temperature": 1, "seed": 3, "frequency_penalty": 0.4},
-           {"prompt": "A text", "logprobs": 0, "stop": "e"}, {"prompt": [7], "echo": True, "logprobs": 1}]
+           {"prompt": "A text", "logprobs": 0, "stop": "e"}, {"prompt": [7], "echo": True, "logprobs": 1},
+           {"prompt": "A text", "echo": True, "logprobs": 1, "max_tokens": 0}]
 
 
 def plain(answer):
