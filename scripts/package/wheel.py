@@ -77,7 +77,8 @@ def newest_libc(library, tools):
 
 
 def build_both(build, library, command, tools):
-    """The library, and the command as a static file. tools: the prefix of the compiler's programs."""
+    """The library, and the command as a static file. tools: the prefix of the compiler's
+    programs."""
     script = os.path.join(ROOT, "scripts/build.sh")
     # A new folder does without what only tests need.
     options = [] if os.path.exists(os.path.join(build, "CMakeCache.txt")) else ["-DBUILD_TESTING=OFF"]

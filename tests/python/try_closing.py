@@ -65,8 +65,8 @@ def used(value):
 
 
 def members(thing):
-    """{name: a call of it}, of each public method and property that is about an object, and of `with`, `next`
-    and calls."""
+    """{name: a call of it}, of each public method and property that is about an object, and of
+    `with`, `next` and calls."""
     calls = {}
     for name in dir(type(thing)):
         if name.startswith("_") and name not in ("__enter__", "__next__", "__anext__", "__call__"):

@@ -1,5 +1,5 @@
-"""The command drey of the Python package: it is among the environment's programs, python -m drey is the
-same, and models come by it from a hub on this machine.
+"""The command drey of the Python package: it is among the environment's programs, python -m drey
+is the same, and models come by it from a hub on this machine.
     try_command.py FOLDER      (FOLDER has target.gguf, and gets hub and models)"""
 import os
 import shutil

@@ -1,6 +1,6 @@
-"""OpenAI's dicts of the Python package are the answers of drey serve to the same requests: texts, tool
-calls, reasoning, schemas, log probabilities, chunks, embeddings. And what goes around them: complete,
-options in the call, progress, files of sessions.
+"""OpenAI's dicts of the Python package are the answers of drey serve to the same requests: texts,
+tool calls, reasoning, schemas, log probabilities, chunks, embeddings. And what goes around them:
+complete, options in the call, progress, files of sessions.
     try_openai.py DREY FOLDER      (FOLDER has target.gguf and draft.gguf)"""
 import contextlib
 import inspect
