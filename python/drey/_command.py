@@ -15,14 +15,13 @@ ProgressFn = Callable[[str, int, int], Any]
 def command_path() -> str:
     """The place where pip has put it; UsageError: it is not there."""
     package = os.path.dirname(os.path.abspath(__file__))
-    folders = [sysconfig.get_path("scripts"),
-               os.path.join(os.path.dirname(package), "bin"),  # pip install --target
-               sysconfig.get_path("scripts", "%s_user" % os.name)]
+    folders = [os.path.join(os.path.dirname(package), "bin"),  # pip install --target
+               sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "%s_user" % os.name)]
     for folder in folders:
         path = os.path.join(folder, "drey")
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
-    raise UsageError("the command drey is not where this package was installed (%s): install drey again" % folders[0])
+    raise UsageError("the command drey is not where this package was installed (%s): install drey again" % folders[1])
 
 
 def run_command(*words: str) -> str:
