@@ -29,7 +29,7 @@ class Model(Texts):
     target      a GGUF file, or the name of a model that pull has fetched
     draft       "auto" (what is expected to be fastest), a smaller model's file or name, "lookup",
                 "medusa", "self", or None
-    memory      "2G", "800 MB", "80%" or 0.8 (of what is free), bytes, "auto" or "unlimited": a bound on
+    memory      "2G", "800 MB", "80%" or 0.8 (of the machine's), bytes, "auto" or "unlimited": a bound on
                 everything, Python's own memory of the time when it opens included
     context     most tokens of prompt and text (4096, or what the model was made for)
     threads     0: one per core

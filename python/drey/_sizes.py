@@ -11,7 +11,7 @@ _SHARE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*")
 
 
 def memory_bytes(memory: Union[str, int, float]) -> int:
-    """A budget in bytes: a number, "2G", "2 GB", "800MiB", a share of what is free (0.8, "80%"), "auto"
+    """A budget in bytes: a number, "2G", "2 GB", "800MiB", a share of the machine's memory (0.8, "80%"), "auto"
     or "unlimited"."""
     if memory == "auto":
         return 0
@@ -32,10 +32,10 @@ def memory_bytes(memory: Union[str, int, float]) -> int:
 
 
 def _share_bytes(share: float) -> int:
-    """Returns a share of what the machine has free."""
+    """Returns a share of the machine's memory, or of what its control groups leave."""
     if not 0 < share <= 1:
         raise ValueError
-    return int(share * lib.drey_memory_auto())
+    return int(share * lib.drey_memory_machine())
 
 
 def size_text(n_bytes: float) -> str:
