@@ -254,11 +254,11 @@ TEST(help_operands_and_shares)
 {
     cli_settings s;
     accepts(&s, CLI_RUN, "--help --no-such-thing");
-    assert_true(s.help && !s.help_topic);
+    assert_string_equal(s.help, "");
     accepts(&s, CLI_RUN, "-h memory");
-    assert_true(s.help && strcmp(s.help_topic, "memory") == 0);
+    assert_string_equal(s.help, "memory");
     accepts(&s, CLI_RUN, "--help=all -m a");
-    assert_string_equal(s.help_topic, "all");
+    assert_string_equal(s.help, "all");
     refuses(CLI_RUN, "--help memroy", "--help takes all, or one of model, memory");
     accepts(&s, CLI_RUN, "t.gguf -p x");
     assert_string_equal(s.common.model, "t.gguf");
@@ -497,7 +497,7 @@ TEST(words)
     assert_string_equal(s.operand, "-");
     accepts(&s, CLI_INSPECT, "-- --help");
     assert_string_equal(s.operand, "--help");
-    assert_false(s.help);
+    assert_null(s.help);
     refuses(CLI_INSPECT, "-- a b", "unexpected argument \"b\"");
     refuses(CLI_RUN, "-m t -- x", "unexpected argument \"x\"");
 }
