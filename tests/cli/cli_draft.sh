@@ -73,7 +73,7 @@ cp "$tmp/none/target.gguf" "$tmp/others"
 "$make_toy" "$tmp/family2/small.gguf" 199
 "$make_toy" --sentencepiece "$tmp/others/small.gguf" 2
 small=$(least "$drey" plan -m "$tmp/none/target.gguf" -c 256 -t 1 -d none)
-! grep -aqE '__[at]san_init' "$drey" || small=$((${small%M} + 4))M
+! grep -aqE '__[at]san_init' "$drey" || small=$((${small%M} + 8))M
 reason "there is no smaller model next to it" "$tmp/none" "$small"
 reason "the budget has no room" "$tmp/family2" "$small"
 reason "the smaller models next to it have other tokens" "$tmp/others" "$small"
