@@ -155,7 +155,8 @@ const cli_option cli_options[] = {
 
     TEXT("prompts", 0, CLI_TUNE | CLI_VERIFY | TRAIN, prompts, "FILE",
          "{\"turns\": [\"...\"]} per line (some of drey's own)"),
-    FLAG("show", 0, CLI_TUNE, show, "measure nothing; show what was measured"),
+    FLAG("show", 0, CLI_TUNE, tune.show, "measure nothing; show what was measured"),
+    FLAG("forget", 0, CLI_TUNE, tune.forget, "remove what was measured"),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, train.n_hidden, "N", 1, 1024,
           "hidden units of a predictor (64)"),
     CHOICE("features", 0, CLI_TRAIN_EXIT, train.features, features,
@@ -273,6 +274,7 @@ const cli_option cli_options[] = {
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
              CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
          quiet, "no progress and no statistics"),
+    FLAG("verbose", 'v', CLI_SERVE | CLI_TUNE, common.verbose, "more of what is done"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,
            "how to read (auto)"),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv,
@@ -335,6 +337,8 @@ static const struct {
     {CLI_TRAIN_EAGLE, "rate", "of learning (0.001)"},
     {TRAIN, "seed", "of what training begins with (0)"},
     {CLI_TRAIN_EXIT, "exit-threshold", "what a score has to exceed (0.6)"},
+    {CLI_SERVE, "verbose", "also health checks and the like"},
+    {CLI_TUNE, "verbose", "the speed of each kernel"},
     {CLI_SERVE, "quiet", "report nothing but the address"},
     {CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN, "quiet",
      "report nothing unless it fails"},
