@@ -41,10 +41,12 @@ static void tell_stage(void *user, const char *what)
 static void show_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
 {
     session *t = user;
-    if (what == DREY_PROGRESS_MEASURE)
+    if (what == DREY_PROGRESS_MEASURE) {
         counted_work_show(&t->work, t->stage, (double)done / (double)total);
-    else
-        progress_report(&t->bar, what, done, total);
+        return;
+    }
+    counted_work_end(&t->work); /* the stage's time begins after loading */
+    progress_report(&t->bar, what, done, total);
 }
 
 /* What a stage left on the terminal. */
