@@ -137,6 +137,10 @@ typedef struct cli_bench {
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 
+typedef struct cli_tune {
+    bool show, forget; /* what was measured, instead of measuring */
+} cli_tune;
+
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
@@ -183,9 +187,7 @@ typedef struct cli_settings {
     struct {
         int32_t window, unscored; /* unscored: of a window's tokens, 0 is 1 */
     } scoring;                    /* perplexity; imatrix: window */
-    struct {
-        bool show, forget;
-    } tune;
+    cli_tune tune;
 } cli_settings;
 
 typedef enum cli_value {
