@@ -101,7 +101,7 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
     for (int i = 0; of_models[i] && !s->common.model; i++)
         if (option_given(s, of_models[i]))
             REFUSE("--%s is about models: name one with -m MODEL.gguf", of_models[i]);
-    if (s->show && s->prompts)
+    if (s->tune.show && s->prompts)
         REFUSE("--show measures nothing: leave --prompts out");
     return DREY_OK;
 }

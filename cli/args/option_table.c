@@ -122,7 +122,8 @@ const cli_option cli_options[] = {
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors),
     TEXT("prompts", 0, CLI_TUNE | CLI_VERIFY | CLI_TRAIN, prompts),
-    FLAG("show", 0, CLI_TUNE, show),
+    FLAG("show", 0, CLI_TUNE, tune.show),
+    FLAG("forget", 0, CLI_TUNE, tune.forget),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, train.n_hidden, 1, 1024),
     CHOICE("features", 0, CLI_TRAIN_EXIT, train.features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, train.n_heads, 1, DREY_MEDUSA_HEADS),
@@ -194,6 +195,7 @@ const cli_option cli_options[] = {
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
              CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_TRAIN,
          quiet),
+    FLAG("verbose", 'v', CLI_SERVE | CLI_TUNE, common.verbose),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv),
     SIZE("kv-memory", 0, ENGINE & ~CLI_TRAIN, common.kv_memory, 1, (double)(UINT64_C(1) << 50)),

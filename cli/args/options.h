@@ -56,9 +56,10 @@ typedef struct cli_common {
     const char *cpu_tier, *units;
     drey_io io;
     drey_kv kv;
-    const char *kv_folder;   /* for keys and values that memory has no room for; NULL: none */
-    uint64_t kv_memory;      /* 0: the plan decides */
-    uint64_t read_bytes;     /* 0: the usual */
+    const char *kv_folder; /* for keys and values that memory has no room for; NULL: none */
+    uint64_t kv_memory;    /* 0: the plan decides */
+    uint64_t read_bytes;   /* 0: the usual */
+    bool verbose;
     const char *sidecar;     /* a file, "none", or NULL: the one next to the model */
     int32_t rank_wait_s;     /* 0: the usual time */
     const char *rank_layers; /* of each rank; NULL: what fits best */
@@ -136,6 +137,10 @@ typedef struct cli_bench {
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 
+typedef struct cli_tune {
+    bool show, forget; /* what was measured, instead of measuring */
+} cli_tune;
+
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
@@ -181,7 +186,7 @@ typedef struct cli_settings {
     struct {
         int32_t window, unscored; /* unscored: of a window's tokens, 0 is 1 */
     } scoring;                    /* perplexity; imatrix: window */
-    bool show;                    /* tune */
+    cli_tune tune;
 } cli_settings;
 
 typedef enum cli_value {

@@ -48,8 +48,8 @@ static void show_report(const cli_settings *s, const drey_prepare_report *report
     else if (report->written)
         fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
     else
-        fprintf(out, "nothing to do: a good sidecar of %s is there; --force writes it again\n",
-                size);
+        fprintf(out, "nothing to do: a good sidecar of %s is there%s; --force writes it again\n",
+                size, s->prepare.planes ? ", with planes" : "");
 }
 
 /* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */

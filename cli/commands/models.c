@@ -336,13 +336,6 @@ void models_warn_of_context(const models *m, int32_t n_context)
                  n_context, info.n_context_train);
 }
 
-/* Prompts are reported to the server's clients. */
-static void report_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
-{
-    if (what != DREY_PROGRESS_PROMPT)
-        progress_report(user, what, done, total);
-}
-
 drey_status models_start(models *m, const cli_settings *s, int32_t n_context, models_use use,
                          progress *bar, drey_error *err)
 {
@@ -352,8 +345,8 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
-    options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
-    options.progress_user = bar;
+    options.progress = m->loading.fn ? m->loading.fn : progress_report;
+    options.progress_user = m->loading.fn ? m->loading.user : bar;
     signals_hold();
     drey_status status = drey_engine_open(&m->engine, &options, err);
     if (status == DREY_OK && use != MODELS_ENGINE)

@@ -27,10 +27,13 @@ static void show_report(const cli_settings *s, const drey_quantize_report *r)
            format_bytes(after, (double)r->output_bytes),
            format_bytes(before, (double)r->input_bytes), r->n_changed, r->n_tensors);
     if (r->n_fallbacks)
-        printf("%d have rows that are no multiple of 256: their types have shorter blocks\n",
-               r->n_fallbacks);
+        printf("%d of them have rows that are no multiple of 256, which %s cannot have: they got a "
+               "type of more bits, so the file is a little larger, and no worse\n",
+               r->n_fallbacks, s->quantize.type);
     if (r->n_unimportant)
-        printf("%d have no entry in the importance matrix\n", r->n_unimportant);
+        printf("%d of them are not in the importance matrix, and were quantised without it: the "
+               "text for drey imatrix did not use them\n",
+               r->n_unimportant);
 }
 
 int quantize_main(const cli_settings *s)

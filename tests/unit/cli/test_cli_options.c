@@ -473,8 +473,8 @@ TEST(names_come_back)
     io = DREY_IO_PREAD;
     assert_false(drey_io_parse("mmap", &io) || drey_io_parse("", &io) || drey_io_parse(NULL, &io));
     assert_false(drey_kv_parse("q4_0", &kv));
-    assert_string_equal(drey_progress_name(DREY_PROGRESS_TRAIN), "train");
-    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_TRAIN + 1)));
+    assert_string_equal(drey_progress_name(DREY_PROGRESS_MEASURE), "measure");
+    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_MEASURE + 1)));
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PLANES), "planes");
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PART), "part");
