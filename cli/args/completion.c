@@ -153,7 +153,7 @@ static void zsh_option(FILE *out, const cli_option *o, cli_command command)
     write_quoted(out, option_help(o, command), "[]:\\");
     fputc(']', out);
     const char *paths = v.file ? "_files" : v.folder ? "_files -/" : "";
-    if (o->value == CLI_FLAG)
+    if (!option_takes_value(o, command))
         fputs("'", out);
     else if (*v.words && *paths)
         fprintf(out, ":value:{ compadd %s; %s }'", v.words, paths);

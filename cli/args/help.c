@@ -28,10 +28,22 @@ const cli_usage cli_usages[] = {
      "speed to expect, what 256M more would buy. Loads nothing; measures for a second.\n",
      "  drey plan -m big.gguf -d small.gguf --memory 2G\n"},
     {CLI_PULL, "pull", "NAME|URL", "downloads a model, after showing its plan",
-     "Downloads OWNER/NAME[:QUANT], OWNER/NAME/FILE.gguf or a URL, from Hugging Face\n"
-     "(HF_ENDPOINT, HF_TOKEN). Its first megabytes have all that the plan needs, which\n"
-     "is shown first. What breaks off is continued by the same command.\n",
+     "Downloads OWNER/NAME[:QUANT], OWNER/NAME/FILE.gguf, hf.co/... or a URL, from\n"
+     "Hugging Face (HF_ENDPOINT, HF_TOKEN). Its first megabytes have all that the plan\n"
+     "needs, which is shown first. What breaks off is continued by the same command.\n",
      "  drey pull Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M --memory 4G\n"},
+    {CLI_LIST, "list", "", "models that are here, by name",
+     "Shows the downloaded models: size, type, context, what is next to them (packed\n"
+     "weights, heads, a profile) and when they were used. -m takes their names.\n",
+     "  drey list\n"},
+    {CLI_SHOW, "show", "MODEL", "what a model is, and what drafts for it",
+     "Shows what a model is, by its name or file, whether it fits into this machine's\n"
+     "memory, and which small model drafts for it.\n",
+     "  drey show model.gguf\n"},
+    {CLI_RM, "rm", "MODEL...", "removes downloaded models",
+     "Removes models of the folder by their names, with the files that drey made for\n"
+     "them. It asks first.\n",
+     "  drey pull -q OWNER/NAME && drey rm --force $(drey list -q)\n"},
     {CLI_CONVERT, "convert", "FOLDER OUT.gguf", "a model of safetensors becomes a GGUF file",
      "Writes a GGUF file of a model as hubs hold it: a folder with config.json,\n"
      "safetensors and a tokenizer. What drey would not run is refused first.\n",
@@ -159,12 +171,13 @@ __attribute__((format(printf, 2, 3))) static void add(help_text *h, const char *
 }
 
 /* "-m, --model FILE" */
-static int option_words(const cli_option *o, char *out, size_t size)
+static int option_words(const cli_option *o, cli_command command, char *out, size_t size)
 {
-    char argument[160], letter[5] = "";
+    char argument[160] = "", letter[5] = "";
     if (o->letter)
         snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    option_argument(o, argument);
+    if (option_takes_value(o, command))
+        option_argument(o, argument);
     return snprintf(out, size, "%s--%s%s%s", letter, o->name, *argument ? " " : "", argument);
 }
 
@@ -173,7 +186,7 @@ static bool add_line(help_text *h, const cli_option *o, cli_command command)
 {
     char words[240];
     const char *help = option_help(o, command);
-    int n = option_words(o, words, sizeof words), column = n + 4 > INDENT ? n + 4 : INDENT;
+    int n = option_words(o, command, words, sizeof words), column = n + 4 > INDENT ? n + 4 : INDENT;
     if (n + 2 > N_COLUMNS)
         return false;
     if (column + (int)strlen(help) > N_COLUMNS)
@@ -189,7 +202,7 @@ static void add_packed(help_text *h, const cli_option *o, cli_command command, i
 {
     char words[300];
     const char *usual = strrchr(option_help(o, command), '(');
-    int n = option_words(o, words, sizeof words);
+    int n = option_words(o, command, words, sizeof words);
     char *values = n > N_COLUMNS - 2 ? strrchr(words, ' ') : NULL;
     if (values) {
         n = (int)(values - words);

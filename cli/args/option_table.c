@@ -90,6 +90,7 @@ const cli_option cli_options[] = {
          common.model, "FILE", "the model that decides the text"),
     PLAIN("draft", 'd', CLI_DRAFT, EXITS | CLI_VERIFY | CLI_TUNE | CLI_TRAIN_EXIT | CLI_PULL,
           drafting.draft_path, NULL, "what guesses ahead (auto)"),
+    FLAG("no-draft", 0, CLI_PULL, prepare.no_draft, "without asking for that"),
     PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE | CLI_PULL | CLI_QUANTIZE, common.memory_bytes,
           "SIZE|auto|unlimited", "bound on everything in memory (auto)"),
 
@@ -102,7 +103,7 @@ const cli_option cli_options[] = {
          "which columns of matrices matter (none)"),
     FLAG("allow-requantize", 0, CLI_QUANTIZE, quantize.again,
          "also from a model that is quantised already"),
-    FLAG("force", 0, CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX,
+    FLAG("force", 0, CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_RM,
          prepare.force, "write even where a good sidecar, or another file, is"),
     FLAG("planes", 0, CLI_PREPARE, prepare.planes, "high and low bits apart, for drey run -d self"),
     COUNT("turn", 0, CLI_REPORT, picture.turn, "K", 0, INT32_MAX,
@@ -185,8 +186,8 @@ const cli_option cli_options[] = {
     FLAG("sizes", 0, CLI_BENCH_DISK, bench.sizes, "reads of several sizes"),
     COUNT("seconds", 0, CLI_BENCH_DISK, bench.seconds, "N", 1, 3600,
           "how long to read (2 at most)"),
-    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | CLI_VERIFY | TRAIN, json, "FILE|-",
-         "the numbers as JSON, - for standard output"),
+    TEXT("json", 0, BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | CLI_VERIFY | TRAIN | CLI_LIST, json,
+         "FILE|-", "the numbers as JSON, - for standard output"),
 
     TEXT("prompt", 'p', CLI_RUN, text.prompt, "TEXT", "the prompt (-f, or standard input)"),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY | CLI_IMATRIX, text.file, "FILE",
@@ -271,7 +272,7 @@ const cli_option cli_options[] = {
          "kernels (best)"),
     FLAG("quiet", 'q',
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
-             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
+             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN | CLI_LIST | CLI_RM,
          quiet, "no progress and no statistics"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,
            "how to read (auto)"),
@@ -292,7 +293,8 @@ const cli_option cli_options[] = {
          "bld: how sure the draft has to be (0.6)"),
     REAL("bld-rollback", 0, TEXTS & ~CLI_SERVE, drafting.bld_rollback, "X", 0.001, 100,
          "bld: -log p of tokens that the target takes back (2)"),
-    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH, help, "this text"),
+    FLAG("help", 'h', ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | BENCH | CLI_LIST, help,
+         "this text"),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 _Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");
@@ -318,7 +320,10 @@ static const struct {
     {CLI_CONVERT, "type", "of matrices: f16, bf16, f32, q8_0 (the folder's)"},
     {CLI_PULL, "force", "in spite of its plan, and in place of another file"},
     {CLI_PULL, "timeout", "seconds without a byte (30)"},
-    {CLI_PULL, "draft", "what guesses ahead, for the plan (auto)"},
+    {CLI_PULL, "draft", "the small model that drafts for it as well"},
+    {CLI_RM, "force", "without asking"},
+    {CLI_LIST, "quiet", "names alone"},
+    {CLI_RM, "quiet", "report nothing unless it fails"},
     {CLI_SERVE, "sessions", "texts that are written at the same time (4)"},
     {CLI_TRAIN_EXIT, "prompts", "prompts as for drey tune (80 of its own)"},
     {TRAIN_HEADS, "prompts", "what it answers, as for drey tune (it asks itself)"},
@@ -348,6 +353,11 @@ const char *option_help(const cli_option *option, cli_command command)
         if (meanings[i].commands & command && strcmp(meanings[i].name, option->name) == 0)
             return meanings[i].help;
     return option->help;
+}
+
+bool option_takes_value(const cli_option *option, cli_command command)
+{
+    return option->value != CLI_FLAG && !(option->value == CLI_DRAFT && command == CLI_PULL);
 }
 
 const char *option_argument(const cli_option *option, char out[160])

@@ -16,7 +16,7 @@ typedef struct tables {
     char letters[2 + 2 * CLI_MAX_OPTIONS + 1];
 } tables;
 
-static void make_tables(tables *t)
+static void make_tables(tables *t, cli_command command)
 {
     char *letter = t->letters;
     *t = (tables){0};
@@ -24,7 +24,7 @@ static void make_tables(tables *t)
     *letter++ = ':';
     for (size_t i = 0; i < cli_n_options; i++) {
         const cli_option *o = &cli_options[i];
-        bool has_value = o->value != CLI_FLAG;
+        bool has_value = option_takes_value(o, command);
         t->names[i] = (struct option){o->name, has_value ? required_argument : no_argument, NULL,
                                       LONG + (int)i};
         if (o->letter)
@@ -64,6 +64,13 @@ static const cli_option *found(int code, const char *word, spelling *spelled)
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
     const char **const place[] = {&s->operand, &s->output, &s->quantize.type};
+    if (s->command & CLI_RM && s->prepare.n_names == CLI_MAX_NAMES)
+        FAIL(err, DREY_ERR_USAGE, "name at most %d models at a time", CLI_MAX_NAMES);
+    if (s->command & CLI_RM) {
+        s->prepare.names[s->prepare.n_names++] = word;
+        s->operand = s->prepare.names[0];
+        return DREY_OK;
+    }
     const size_t n = s->command & CLI_QUANTIZE  ? 3
                      : s->command & CLI_CONVERT ? 2
                      : s->command & CLI_OPERAND ? 1
@@ -93,12 +100,14 @@ static drey_status take_option(cli_settings *s, int code, const char *word, cons
         FAIL(err, DREY_ERR_USAGE, "drey %s takes no %s", command_name(s->command), as.text);
     if (odd)
         FAIL(err, DREY_ERR_USAGE, "%s %s", as.text,
-             option->value == CLI_FLAG ? "takes no value" : "needs a value");
+             option_takes_value(option, s->command) ? "needs a value" : "takes no value");
     bool *given = &s->given[option - cli_options];
-    if (*given && option->value != CLI_STOP && option->value != CLI_FLAG)
+    bool pulls_draft = option->value == CLI_DRAFT && s->command == CLI_PULL;
+    if (*given && option->value != CLI_STOP && option_takes_value(option, s->command))
         FAIL(err, DREY_ERR_USAGE, "%s is given twice", as.text);
     *given = true;
-    return option_store(s, option, value, err);
+    s->prepare.draft |= pulls_draft;
+    return pulls_draft ? DREY_OK : option_store(s, option, value, err);
 }
 
 drey_status options_parse(cli_settings *s, cli_command command, int argc, char *const *argv,
@@ -112,7 +121,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
                         .sampling.top_p = 1};
     drey_penalties_init(&s->penalties);
     tables t;
-    make_tables(&t);
+    make_tables(&t, command);
     drey_status status = DREY_OK;
     optind = 0; /* glibc's way to start again */
     while (status == DREY_OK && !s->help) {
@@ -127,7 +136,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
     bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_PULL | CLI_SERVE | CLI_VERIFY) ||
                    (command == CLI_TUNE && s->common.model);
-    if (chooses && drafts && !option_given(s, "draft"))
+    if (chooses && drafts && (!option_given(s, "draft") || command == CLI_PULL))
         s->drafting.draft_auto = true;
     return status != DREY_OK || s->help ? status : options_check(s, err);
 }

@@ -31,15 +31,19 @@ typedef enum cli_command {
     CLI_PULL = 1 << 18,
     CLI_QUANTIZE = 1 << 19,
     CLI_CONVERT = 1 << 20,
-    CLI_IMATRIX = 1 << 21
+    CLI_IMATRIX = 1 << 21,
+    CLI_LIST = 1 << 22,
+    CLI_RM = 1 << 23,
+    CLI_SHOW = 1 << 24
 } cli_command;
 
 /* Commands that take a file or a name without -m. */
 enum {
-    CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE
+    CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE |
+                  CLI_RM | CLI_SHOW
 };
 
-enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128, CLI_MAX_NAMES = 64 };
 
 /* What predictors look at: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
@@ -151,8 +155,8 @@ typedef struct cli_settings {
     const char *json;    /* NULL: none */
     const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
                             folder. convert, quantize: the second operand; imatrix: the file */
-    const char *operand; /* inspect, prepare, report: the file. pull: a name or URL. convert: the
-                            folder */
+    const char *operand; /* inspect, prepare, show, report: the file. pull: a name or URL. convert:
+                            the folder. rm: the first name */
 
     cli_text text;
     cli_serve serve;
@@ -162,8 +166,11 @@ typedef struct cli_settings {
     cli_bench bench;
     struct {
         bool check, force, planes;
-        bool dry_run; /* pull */
-    } prepare;        /* force: pull, convert, quantize and imatrix as well */
+        bool dry_run; /* pull; and the draft of the model as well: */
+        bool draft, no_draft;
+        const char *names[CLI_MAX_NAMES]; /* [n_names]: rm */
+        size_t n_names;
+    } prepare; /* force: pull, convert, quantize, imatrix and rm as well */
     struct {
         const char *type;       /* the third operand */
         const char *importance; /* NULL: none */
@@ -215,6 +222,9 @@ extern const size_t cli_n_options;
 
 /* The line of help that a command has for the option. */
 const char *option_help(const cli_option *option, cli_command command);
+
+/* Whether a value follows it: no flag, and no -d of drey pull. */
+bool option_takes_value(const cli_option *option, cli_command command);
 
 /* Its value in a help text, "FILE|none": a word in capitals stands for something, the others for
  * themselves. "" for a flag. Returns out. */

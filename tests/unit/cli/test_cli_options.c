@@ -170,6 +170,30 @@ TEST(the_draft_chooses_itself)
     assert_false(s.drafting.draft_auto);
 }
 
+/* The folder's models are not looked at here. */
+TEST(names_of_models)
+{
+    cli_settings s;
+    accepts(&s, CLI_RM, "a b c --force");
+    assert_int_equal(s.prepare.n_names, 3);
+    assert_string_equal(s.prepare.names[2], "c");
+    assert_true(s.prepare.force);
+    accepts(&s, CLI_SHOW, "a");
+    refuses(CLI_SHOW, "a b", "unexpected argument");
+    refuses(CLI_RM, "--force", "model to remove");
+    accepts(&s, CLI_LIST, "-q --json -");
+    refuses(CLI_LIST, "a", "unexpected argument");
+    accepts(&s, CLI_PULL, "--draft a/b");
+    assert_true(s.prepare.draft && s.drafting.draft_auto && !s.drafting.draft_path);
+    assert_string_equal(s.operand, "a/b");
+    accepts(&s, CLI_PULL, "a/b -d");
+    assert_true(s.prepare.draft);
+    accepts(&s, CLI_PULL, "a/b --no-draft");
+    assert_true(s.prepare.no_draft && s.drafting.draft_auto);
+    refuses(CLI_PULL, "a/b --draft --no-draft", "contradict");
+    refuses(CLI_PULL, "a/b --draft=c", "takes no value");
+}
+
 TEST(values)
 {
     cli_settings s;
@@ -482,7 +506,7 @@ static bool names_option(const char *text, const char *prefix, const char *name)
     return false;
 }
 
-static void fits_on_a_screen(const char *text)
+static void fits_on_a_screen(const char *text, int most_lines)
 {
     int n_lines = 0;
     for (const char *line = text; *line; n_lines++) {
@@ -491,7 +515,7 @@ static void fits_on_a_screen(const char *text)
             fail_msg("%zu columns: %.*s", n, (int)n, line);
         line += n + (line[n] == '\n');
     }
-    if (n_lines > 24 || !strstr(text, "example:\n  "))
+    if (n_lines > most_lines || !strstr(text, "example:\n  "))
         fail_msg("%d lines, or no example: %s", n_lines, text);
 }
 
@@ -532,12 +556,12 @@ TEST(help_is_complete)
 {
     static help_text help;
     help_make(&help, NULL);
-    fits_on_a_screen(help.text);
+    fits_on_a_screen(help.text, 27);
     for (size_t c = 0; c < cli_n_usages; c++) {
         const cli_usage *usage = &cli_usages[c];
         const char *text = help.text;
         help_make(&help, usage);
-        fits_on_a_screen(text);
+        fits_on_a_screen(text, 24);
         if (usage->command == CLI_TUNE)
             assert_non_null(strstr(text, "FILE|lookup|self|medusa|none|auto"));
         for (size_t i = 0; i < cli_n_options; i++) {
