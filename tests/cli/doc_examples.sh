@@ -84,7 +84,7 @@ commands=()
 while read -r first second; do
     for name in ${second//|/ }; do commands+=("$first $name"); done
     [ -n "$second" ] || commands+=("$first")
-done < <("$drey" --help | awk '/^  drey/ && $2 ~ /^[a-z]+$/ { print $2, ($3 ~ /^[a-z|]+$/ ? $3 : "") } /^example/ { exit }')
+done < <("$drey" --help | awk '/^  drey/ && $2 ~ /^[a-z]+$/ { print $2, ($3 ~ /^[a-z]+\|[a-z|]+$/ ? $3 : "") } /^example/ { exit }')
 for command in "${commands[@]}"; do
     read -ra words <<<"$command"
     while read -r line; do
