@@ -280,26 +280,28 @@ mkdir -p "${big%/*}" "$drafts" "$models"
 tests/pull/family_model.py "$big" 1024 8192 9
 tests/pull/family_model.py "$drafts/$draft" 256 256 1
 cp --sparse=always "$big" "$models"
+least=$(least "$drey" plan -m "$big" -d none --no-measure)
+budget=$((${least%M} + 60))M # with some of it on the disk, and room for the draft
 line="for SmolLM2: drey pull bartowski/SmolLM2-135M-Instruct-GGUF:Q4_K_M, then about [0-9.]+ times as fast"
-ends 0 "$drey" pull some/smol-GGUF --memory 110M
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget"
 has "$tmp/err" "^$line$"
 [ ! -e "$models/$draft" ] || wrong "a draft that nobody asked for is here"
-ends 0 "$drey" plan -m SmolLM2-Big --no-measure --memory 110M
+ends 0 "$drey" plan -m SmolLM2-Big --no-measure --memory "$budget"
 has "$tmp/out" "$line"
 ends 0 "$drey" show smollm2-big
 has "$tmp/out" "^  parameters +3[0-9]{2}M$"
 ! grep -q "^  draft" "$tmp/out" || wrong "in memory a draft does not pay: $(cat "$tmp/out")"
-for more in "--memory 110M --no-draft" "--memory 110M -q" "--memory unlimited"; do
+for more in "--memory $budget --no-draft" "--memory $budget -q" "--memory unlimited"; do
     # shellcheck disable=SC2086
     ends 0 "$drey" pull some/smol-GGUF $more
     ! grep -q "SmolLM2-135M" "$tmp/err" || wrong "$more: a draft is offered: $(cat "$tmp/err")"
 done
 tests/pull/family_model.py "$drafts/$draft" 256 256 1 other # its last token is another one
-ends 0 "$drey" pull some/smol-GGUF --memory 110M --draft
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft
 has "$tmp/err" "draft bartowski/.* is left out: .*token 49151"
 [ ! -e "$models/$draft" ] || wrong "a draft with other tokens is here"
 tests/pull/family_model.py "$drafts/$draft" 256 256 1
-ends 0 "$drey" pull some/smol-GGUF --memory 110M --draft --dry-run
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft --dry-run
 has "$tmp/out" "^draft .*$draft"
 [ ! -e "$models/$draft" ] || wrong "--dry-run downloaded a draft"
 ends 0 "$drey" pull some/smol-GGUF -q --draft
@@ -307,15 +309,15 @@ same "--draft" "$drafts/$draft" "$models/$draft"
 [ "$(cat "$tmp/out")" = "$models/${big##*/}" ] || wrong "--draft: $(cat "$tmp/out")"
 for more in "" --draft; do # the folder has one
     # shellcheck disable=SC2086
-    ends 0 "$drey" pull some/smol-GGUF --memory 110M $more
+    ends 0 "$drey" pull some/smol-GGUF --memory "$budget" $more
     has "$tmp/out" "^draft .*$draft"
     ! grep -q "drey pull" "$tmp/err" || wrong "a second draft is offered: $(cat "$tmp/err")"
 done
 same "a plan with neighbours" "$drafts/$draft" "$models/$draft"
 rm "$models/$draft"
-ends 0 python3 tests/pull/answers.py n "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory 110M
+ends 0 python3 tests/pull/answers.py n "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory "$budget"
 [ ! -e "$models/$draft" ] || wrong "n took the draft"
-ends 0 python3 tests/pull/answers.py "" "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory 110M
+ends 0 python3 tests/pull/answers.py "" "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory "$budget"
 same "Enter" "$drafts/$draft" "$models/$draft"
 ends 0 "$drey" pull some/toy-GGUF --draft
 has "$tmp/err" "no small model is known"
