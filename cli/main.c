@@ -79,7 +79,7 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
         return 2;
     }
     if (settings.help)
-        return print_help(usage, settings.help_topic);
+        return print_help(usage, *settings.help ? settings.help : NULL);
     terminal_begin(usage->command);
     if (model_path_resolve(&settings, &err) != DREY_OK || options_check(&settings, &err) != DREY_OK)
         return exit_with(err.code, &err);
