@@ -3,7 +3,7 @@
  * Ctrl-C and kill end it at the next MiB, so that what was written of a sidecar is removed; a
  * second one ends the process at once and leaves the .partial to the next prepare. */
 #include "cli/commands/commands.h"
-#include "cli/files/model_path.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/progress.h"

@@ -2,6 +2,7 @@
  *
  * Ctrl-C and kill end it after the rows that are under way, so that what was written is removed. */
 #include "cli/commands/commands.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
@@ -55,7 +56,7 @@ int quantize_main(const cli_settings *s)
     o.go_on = signals_go_on;
     o.user = &q;
     signals_note();
-    drey_status status = drey_quantize(&o, &report, &err);
+    drey_status status = model_path_explain(s->operand, drey_quantize(&o, &report, &err), &err);
     progress_clear(&q.progress);
     if (status == DREY_OK)
         show_report(s, &report);

@@ -175,6 +175,30 @@ TEST(the_draft_chooses_itself)
     assert_false(s.drafting.draft_auto);
 }
 
+/* The folder's models are not looked at here. */
+TEST(names_of_models)
+{
+    cli_settings s;
+    accepts(&s, CLI_RM, "a b c --force");
+    assert_int_equal(s.prepare.n_names, 3);
+    assert_string_equal(s.prepare.names[2], "c");
+    assert_true(s.prepare.force);
+    accepts(&s, CLI_SHOW, "a");
+    refuses(CLI_SHOW, "a b", "unexpected argument");
+    refuses(CLI_RM, "--force", "model to remove");
+    accepts(&s, CLI_LIST, "-q --json -");
+    refuses(CLI_LIST, "a", "unexpected argument");
+    accepts(&s, CLI_PULL, "--draft a/b");
+    assert_true(s.prepare.draft && s.drafting.draft_auto && !s.drafting.draft_path);
+    assert_string_equal(s.operand, "a/b");
+    accepts(&s, CLI_PULL, "a/b -d");
+    assert_true(s.prepare.draft);
+    accepts(&s, CLI_PULL, "a/b --no-draft");
+    assert_true(s.prepare.no_draft && s.drafting.draft_auto);
+    refuses(CLI_PULL, "a/b --draft --no-draft", "contradict");
+    refuses(CLI_PULL, "a/b --draft=c", "takes no value");
+}
+
 TEST(values)
 {
     cli_settings s;
