@@ -1,7 +1,8 @@
 /* Models and engine options of a command line: see models.h. */
 #include "cli/commands/models.h"
 
-#include "cli/files/model_path.h"
+#include "cli/models/model_path.h"
+#include "cli/models/side_files.h"
 #include "cli/files/cache_folder.h"
 #include "cli/files/input.h"
 #include "cli/files/trace_file.h"
@@ -145,13 +146,16 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     }
     if (m->drafter == DREY_DRAFTER_MODEL) {
         drey_model_info draft;
-        TRY(drey_model_open(&m->draft, settings->drafting.draft_path, err));
+        const char *path = settings->drafting.draft_path;
+        TRY(model_path_explain(path, drey_model_open(&m->draft, path, err), err));
         drey_model_describe(m->draft, &draft);
         if (strcmp(draft.architecture, "eagle3") == 0)
             m->drafter = DREY_DRAFTER_EAGLE;
     }
     TRY(open_grammar(m, settings, err));
     warn_of_threads(settings->common.n_threads);
+    if (settings->command & (CLI_RUN | CLI_CHAT | CLI_SERVE))
+        side_files_note_use(settings->common.model);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;
 }
@@ -366,13 +370,6 @@ void models_warn_of_context(const models *m, int32_t n_context)
                  n_context, info.n_context_train);
 }
 
-/* Prompts are reported to the server's clients. */
-static void report_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
-{
-    if (what != DREY_PROGRESS_PROMPT)
-        progress_report(user, what, done, total);
-}
-
 drey_status models_start(models *m, const cli_settings *s, int32_t n_context, models_use use,
                          progress *bar, drey_error *err)
 {
@@ -386,8 +383,8 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
-    options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
-    options.progress_user = bar;
+    options.progress = m->loading.fn ? m->loading.fn : progress_report;
+    options.progress_user = m->loading.fn ? m->loading.user : bar;
     signals_hold();
     drey_status status = drey_engine_open(&m->engine, &options, err);
     if (status == DREY_OK && use != MODELS_ENGINE)

@@ -1,14 +1,15 @@
 /* The first lines of a command: see verdict.h. */
 #include "cli/models/verdict.h"
 
+#include "cli/models/draft_family.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/terminal_page.h"
 #include "common/path.h"
 #include "common/size_text.h"
 
-/* Why no model drafts, where a person can change that: texts that wait for the disk gain most.
- * "": nothing to say. */
-static const char *draft_hint(const models *m)
+/* Why no model drafts and which one would, where a person can change that: texts that wait for the
+ * disk gain most. Empty: nothing to say. */
+static void draft_hint(const models *m, char *out, size_t room)
 {
     static const char *const reasons[] = {
         [DREY_DRAFT_CHOSEN] = "",
@@ -17,21 +18,34 @@ static const char *draft_hint(const models *m)
             "no draft: the smaller models next to it have other tokens and cannot guess for it",
         [DREY_DRAFT_NO_ROOM] = "no draft: the budget has no room for the smaller model next to it",
         [DREY_DRAFT_NOT_FASTER] = ""};
-    return m->ahead.outlook.plan.streamed_bytes_per_pass > 0 ? reasons[m->ahead.reason] : "";
+    const drey_draft_reason why = m->ahead.reason;
+    const uint64_t streamed = m->ahead.outlook.plan.streamed_bytes_per_pass;
+    char family[300] = "";
+    drey_model_info info;
+    drey_model_describe(m->target, &info);
+    if (why == DREY_DRAFT_NONE_THERE || why == DREY_DRAFT_OTHER_TOKENS)
+        draft_family_hint(info.path, streamed, family, sizeof family);
+    *out = '\0';
+    if (streamed > 0 || family[0])
+        snprintf(out, room, "%s%s%s", reasons[why], family[0] ? "; " : "", family);
 }
 
+static void show_line(FILE *page, const char *text)
+{
+    print_clean(page, text);
+    fputc('\n', page);
+}
+
+/* pull offers the draft by itself. */
 void verdict_show(FILE *out, const models *m, const cli_settings *s)
 {
-    FILE *page = page_of(out);
-    const char *hint = draft_hint(m);
-    if (!s->quiet) {
-        print_clean(page, m->ahead.outlook.verdict);
-        fputc('\n', page);
-    }
-    if (!s->quiet && hint[0]) {
-        print_clean(page, hint);
-        fputc('\n', page);
-    }
+    char hint[500] = "";
+    if (s->command != CLI_PULL)
+        draft_hint(m, hint, sizeof hint);
+    if (!s->quiet)
+        show_line(page_of(out), m->ahead.outlook.verdict);
+    if (!s->quiet && hint[0])
+        show_line(page_of(out), hint);
     if (m->ahead.outlook.warning[0])
         complain("warning: %s", m->ahead.outlook.warning);
 }
