@@ -304,7 +304,7 @@ has "$tmp/err" "draft bartowski/.* is left out: .*token 49151"
 [ ! -e "$models/$draft" ] || wrong "a draft with other tokens is here"
 tests/pull/family_model.py "$drafts/$draft" 256 256 1
 ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft --dry-run
-has "$tmp/out" "^draft .*$draft"
+has "$tmp/err" " with ${draft%.gguf}"
 [ ! -e "$models/$draft" ] || wrong "--dry-run downloaded a draft"
 ends 0 "$drey" pull some/smol-GGUF -q --draft
 same "--draft" "$drafts/$draft" "$models/$draft"
@@ -312,7 +312,7 @@ same "--draft" "$drafts/$draft" "$models/$draft"
 for more in "" --draft; do # the folder has one
     # shellcheck disable=SC2086
     ends 0 "$drey" pull some/smol-GGUF --memory "$budget" $more
-    has "$tmp/out" "^draft .*$draft"
+    has "$tmp/err" " with ${draft%.gguf}"
     ! grep -q "drey pull" "$tmp/err" || wrong "a second draft is offered: $(cat "$tmp/err")"
 done
 same "a plan with neighbours" "$drafts/$draft" "$models/$draft"
