@@ -273,6 +273,7 @@ const cli_option cli_options[] = {
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
              CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | TRAIN,
          quiet, "no progress and no statistics"),
+    FLAG("verbose", 'v', TEXTS | CLI_PULL, common.verbose, "the memory plan, and all statistics"),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io,
            "how to read (auto)"),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv,

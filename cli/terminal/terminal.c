@@ -3,6 +3,7 @@
 #include "cli/terminal/terminal.h"
 
 #include "cli/terminal/hints.h"
+#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/signals.h"
 #include "common/utf8.h"
@@ -31,7 +32,7 @@ void print_clean(FILE *out, const char *text)
     }
 }
 
-void terminal_clean_text(char *text, size_t n, char *last)
+static void clean(char *text, size_t n, char *last)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -43,6 +44,17 @@ void terminal_clean_text(char *text, size_t n, char *last)
     }
 }
 
+void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink *to, void *user)
+{
+    char piece[256];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < sizeof piece ? n - at : sizeof piece;
+        memcpy(piece, text + at, some);
+        clean(piece, some, last);
+        to(user, piece, some);
+    }
+}
+
 void complain(const char *format, ...)
 {
     char message[800];
@@ -51,6 +63,7 @@ void complain(const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     fflush(stdout); /* the text first, where both go to one terminal */
+    progress_hide();
     FILE *page = page_of(stderr);
     fputs("drey: ", page);
     print_clean(page, message);
@@ -164,6 +177,7 @@ void terminal_show_typing(void)
 
 int exit_with(drey_status status, const drey_error *err)
 {
+    progress_end();
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         complain_error(err);
     int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;

@@ -22,9 +22,10 @@ bool terminal_pipe_is_broken(void);
 /* Writes text with control characters replaced as above. */
 void print_clean(FILE *out, const char *text);
 
-/* Puts "?" in the place of what would steer a terminal in text[0..n) of a model; line ends and tabs
- * stay. *last: the byte before it, 0 at first. */
-void terminal_clean_text(char *text, size_t n, char *last);
+typedef void terminal_sink(void *user, const char *bytes, size_t n);
+/* Passes text[0..n) of a model on, with "?" in the place of what would steer a terminal; line ends
+ * and tabs stay. *last: the byte before it, 0 at first. */
+void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink *to, void *user);
 
 /* How many processes mpirun has started; 1 without it. Their standard output may be a terminal that
  * is nobody's, whose text mpirun passes on. */
