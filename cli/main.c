@@ -59,7 +59,8 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
         print_help(stdout, usage);
         return 0;
     }
-    terminal_begin(usage->command);
+    terminal_begin(usage->command,
+                   settings.common.model ? settings.common.model : settings.operand);
     size_t i = 0;
     while (!(mains[i].commands & usage->command))
         i++;

@@ -236,15 +236,19 @@ static void show_statistics(const chat *c)
     report_units(page_of(stderr), c->models.engine);
 }
 
-/* What is said under an answer. */
+/* What is said under an answer, and how to have more of one that did not come to its end. */
 static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
     bool full = c->talk.n_ids + (size_t)s->generated_tokens >= (size_t)c->n_context;
-    const char *end = stopped ? "; stopped, and what was written stays: /more continues it"
-                      : s->finish != DREY_FINISH_LENGTH ? ""
-                      : full                            ? "; cut, because the context is full"
-                                                        : "; cut by n-predict: /more continues it";
+    char end[120] = "";
+    if (stopped)
+        snprintf(end, sizeof end, "; stopped, and what was written stays: /more continues it");
+    else if (s->finish == DREY_FINISH_LENGTH && full)
+        snprintf(end, sizeof end, "; cut, as the context is full: -c %lld has room for more",
+                 2 * (long long)c->n_context);
+    else if (s->finish == DREY_FINISH_LENGTH)
+        snprintf(end, sizeof end, "; cut by n-predict: /more continues it");
     report_failed_units(c->models.engine);
     say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
         c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);

@@ -57,7 +57,7 @@ void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink 
 
 void complain(const char *format, ...)
 {
-    char message[800];
+    char message[1400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -70,17 +70,19 @@ void complain(const char *format, ...)
     putc('\n', page);
 }
 
-static cli_command running; /* the command, whose options are named */
+static cli_command running; /* the command, whose options are named, */
+static const char *about;   /* and its model */
 
-void terminal_begin(cli_command command)
+void terminal_begin(cli_command command, const char *model)
 {
     running = command;
+    about = model;
 }
 
 const char *terminal_hint(drey_hint hint)
 {
     static char words[HINT_BYTES];
-    return hint_words(hint, running, words);
+    return hint_words(hint, running, about, words);
 }
 
 void complain_error(const drey_error *err)

@@ -12,8 +12,9 @@
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
-/* The command that runs: messages name its options. */
-void terminal_begin(cli_command command);
+/* The command that runs: messages name its options, and what it is about (borrowed; NULL: nothing
+ * is named). */
+void terminal_begin(cli_command command, const char *model);
 /* Returns a hint in the running command's words (hints.h); good until the next call. */
 const char *terminal_hint(drey_hint hint);
 /* Standard output is a pipe that nobody reads any more, as after "| head". */
