@@ -6,6 +6,7 @@
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,22 +72,26 @@ static bool is_loading(const progress *p, drey_progress what)
     return !p->label && (what == DREY_PROGRESS_LOAD_TARGET || what == DREY_PROGRESS_LOAD_DRAFT);
 }
 
-/* What is shown as an amount. */
+/* What is shown as an amount: what was done when the last report came, of it `first` before the
+ * first one; the time from that to the last one, and the time since then. */
 typedef struct amount {
-    uint64_t done, total;
-    double spent_s;
+    uint64_t first, done, total;
+    double spent_s, since_s;
 } amount;
 
 static amount amount_of(const progress *p, drey_progress what)
 {
-    amount a = {p->done[what], p->total[what], progress_clock_s() - p->first_s[what]};
-    if (!is_loading(p, what))
-        return a;
     const drey_progress target = DREY_PROGRESS_LOAD_TARGET, draft = DREY_PROGRESS_LOAD_DRAFT;
-    double first_s = p->begun[target] ? p->first_s[target] : p->first_s[draft];
-    a.done = p->done[target] + p->done[draft];
-    a.total = p->total[target] + (p->begun[draft] ? p->total[draft] : p->draft_bytes);
-    a.spent_s = progress_clock_s() - first_s;
+    double done_s = p->done_s[what], first_s = p->first_s[what];
+    amount a = {.first = p->first[what], .done = p->done[what], .total = p->total[what]};
+    if (is_loading(p, what)) {
+        first_s = p->begun[target] ? p->first_s[target] : first_s;
+        a.first = p->first[target] + p->first[draft];
+        a.done = p->done[target] + p->done[draft];
+        a.total = p->total[target] + (p->begun[draft] ? p->total[draft] : p->draft_bytes);
+    }
+    a.spent_s = done_s - first_s;
+    a.since_s = progress_clock_s() - done_s;
     return a;
 }
 
@@ -110,10 +115,10 @@ static void put_left(char out[static 48], const amount *a, double after_s)
 {
     char time[24];
     out[0] = '\0';
-    if (a->spent_s < after_s || a->done == 0 || a->done >= a->total)
+    if (a->spent_s + a->since_s < after_s || a->done <= a->first || a->done >= a->total)
         return;
-    double left_s = a->spent_s * (double)(a->total - a->done) / (double)a->done;
-    snprintf(out, 48, "about %s left", format_time(time, left_s));
+    double left_s = a->spent_s * (double)(a->total - a->done) / (double)(a->done - a->first);
+    snprintf(out, 48, "about %s left", format_time(time, fmax(left_s - a->since_s, 1)));
 }
 
 /* Of a bar. Training has steps that nobody counts: the time that is left is all. */
@@ -130,8 +135,9 @@ static void describe(char out[static 160], const progress *p, drey_progress what
     put_left(left, &a, rate_after_s);
     size_t n = strlen(out);
     if (left[0] && what != DREY_PROGRESS_PROMPT)
-        n += (size_t)snprintf(out + n, 160 - n, ", %s/s",
-                              format_bytes(number, (double)a.done / a.spent_s));
+        n += (size_t)snprintf(
+            out + n, 160 - n, ", %s/s",
+            format_bytes(number, (double)(a.done - a.first) / (a.spent_s + a.since_s)));
     if (left[0])
         snprintf(out + n, 160 - n, ", %s", left);
 }
@@ -318,13 +324,13 @@ static void report_bar(progress *p, drey_progress what)
 static void report_line(progress *p, drey_progress what, bool first)
 {
     double now_s = progress_clock_s();
-    const amount a = {p->done[what], p->total[what], now_s - p->first_s[what]};
-    bool training = what == DREY_PROGRESS_TRAIN, ends = a.done >= a.total;
+    const amount a = amount_of(p, what);
+    bool training = what == DREY_PROGRESS_TRAIN, ends = p->done[what] >= p->total[what];
     if (!first && (ends || now_s - p->line_s[what] < line_interval_s))
         return;
     char text[96], left[48];
-    const amount whole = {a.total, a.total, 0};
-    put_amount(text, what, first ? &whole : &a);
+    const amount own = {.done = first ? p->total[what] : p->done[what], .total = p->total[what]};
+    put_amount(text, what, &own);
     put_left(left, &a, 1);
     fprintf(stderr, "%s: %s\n", label(p, what), !training ? text : left[0] ? left : "begins");
     p->line_s[what] = now_s;
@@ -335,11 +341,14 @@ void progress_report(void *user, drey_progress what, uint64_t done, uint64_t tot
     progress *p = user;
     pthread_mutex_lock(&ticker.lock);
     bool first = !p->begun[what] || done < p->done[what];
-    if (first)
-        p->first_s[what] = progress_clock_s();
     p->begun[what] = true;
     p->done[what] = done;
     p->total[what] = total;
+    p->done_s[what] = progress_clock_s();
+    if (first) {
+        p->first[what] = done;
+        p->first_s[what] = p->done_s[what];
+    }
     bool seen =
         !p->quiet && !signals_exit_code(); /* who ends the run need not be able to read it */
     if (seen && terminal_attended())

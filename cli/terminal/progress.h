@@ -26,10 +26,10 @@ typedef struct progress {
     double bar_s;  /* drawn at this time (monotonic clock) */
     double wait_s; /* when waiting began */
     /* Of each drey_progress, since several may take turns: whether there was a report, the last
-     * one, when the last line was written, and when it began. */
+     * one and when it came, the first one and when it came, and when the last line was written. */
     bool begun[PROGRESS_KINDS];
-    uint64_t done[PROGRESS_KINDS], total[PROGRESS_KINDS];
-    double line_s[PROGRESS_KINDS], first_s[PROGRESS_KINDS];
+    uint64_t done[PROGRESS_KINDS], total[PROGRESS_KINDS], first[PROGRESS_KINDS];
+    double done_s[PROGRESS_KINDS], first_s[PROGRESS_KINDS], line_s[PROGRESS_KINDS];
 } progress;
 
 /* A drey_progress_fn; user is a progress. */

@@ -123,13 +123,28 @@ bool terminal_pipe_is_broken(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-const char *terminal_style_text(terminal_style style)
+/* The terminal that a file is, if it is one, may have colours. */
+static bool is_coloured(int file)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool dumb = term && strcmp(term, "dumb") == 0;
+    return isatty(file) == 1 && !dumb && !(no_color && *no_color);
+}
+
+static const char *sequence(terminal_style style)
 {
     static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m"};
-    const char *no_color = getenv("NO_COLOR");
-    if (!terminal_attended() || (no_color && *no_color))
-        return "";
     return sequences[style];
+}
+
+const char *terminal_style_text(terminal_style style)
+{
+    return is_coloured(STDERR_FILENO) ? sequence(style) : "";
+}
+
+const char *terminal_output_style(terminal_style style)
+{
+    return is_coloured(STDOUT_FILENO) ? sequence(style) : "";
 }
 
 bool terminal_utf8(void)

@@ -48,9 +48,11 @@ void terminal_hide_typing(void);
 void terminal_show_typing(void);
 
 typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
-/* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
- */
+/* The sequence that begins a style, or "" where standard error is no terminal, or one that is dumb,
+ * or NO_COLOR is set. */
 const char *terminal_style_text(terminal_style style);
+/* The same for standard output. */
+const char *terminal_output_style(terminal_style style);
 
 /* The user's locale says that text is UTF-8. */
 bool terminal_utf8(void);

@@ -143,7 +143,10 @@ FILE *page_target(FILE *stream)
 
 const char *page_style(FILE *out, terminal_style style)
 {
-    return page_target(out) == stderr ? terminal_style_text(style) : "";
+    const FILE *target = page_target(out);
+    return target == stderr   ? terminal_style_text(style)
+           : target == stdout ? terminal_output_style(style)
+                              : "";
 }
 
 FILE *page_of(FILE *out)

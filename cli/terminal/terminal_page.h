@@ -20,5 +20,6 @@ int32_t page_columns(FILE *out);
 void page_break(FILE *out, const char *text, size_t n, int32_t columns);
 /* Columns that a text takes; sequences of a terminal take none. */
 int32_t page_width(const char *text, size_t n);
-/* The sequence that begins a style in what is written to the page of stderr; "" elsewhere. */
+/* The sequence that begins a style in what is written to stdout, stderr or a page of theirs; "" in
+ * other files, and where the terminal has no colours. */
 const char *page_style(FILE *out, terminal_style style);

@@ -185,7 +185,7 @@ def narrow():
     write = ["run", "-m", large, "-p", "x", "-n", "2", "-v"]
     talk = {"typed": b"/help\n/set warmth\n/show\n/quit\n"}
     for columns in (40, 50, 64):
-        fits("a plan", columns, set(on_terminal(400, *plan).decode().split()), rows_of(on_terminal(columns, *plan)))
+        fits("a plan", columns, set(" ".join(rows_of(on_terminal(400, *plan))).split()), rows_of(on_terminal(columns, *plan)))
         written = on_terminal(columns, *write)
         fits("a run", columns, set(" ".join(rows_of(on_terminal(400, *write))).split()), rows_of(written))
         shown = Screen(columns).feed(written).text()
