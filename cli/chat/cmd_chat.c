@@ -81,13 +81,20 @@ static void say(const chat *c, const char *format, ...)
     fputc('\n', page_of(stderr));
 }
 
+/* A line that moves, unless -q, until progress_clear. */
+static void wait_for(chat *c, const char *word)
+{
+    progress_silence(&c->progress, c->settings.quiet);
+    progress_wait(&c->progress, word);
+}
+
 /* ---- Engine and session ---- */
 
 /* Another budget may have room for another draft. */
 static drey_status open_session(chat *c, drey_error *err)
 {
     drey_plan plan;
-    progress_wait(&c->progress, "planning");
+    wait_for(c, "planning");
     drey_status status =
         models_start(&c->models, &c->settings, c->n_context, MODELS_SESSION, &c->progress, err);
     progress_clear(&c->progress);
@@ -389,7 +396,9 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
     char *note = talk_note(&c->talk);
     if (!note)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+    wait_for(c, "saving");
     drey_status status = drey_session_save(c->models.session, rest, note, strlen(note), err);
+    progress_clear(&c->progress);
     free(note);
     if (status == DREY_OK)
         say(c, "[saved %zu messages in %s]", c->talk.n, rest);
@@ -414,8 +423,10 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     if (status == DREY_OK)
         status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
     drey_free(saved.note);
+    wait_for(c, "loading");
     if (status == DREY_OK)
         status = drey_session_load(c->models.session, rest, NULL, err);
+    progress_clear(&c->progress);
     talk_free(status == DREY_OK ? &c->talk : &loaded);
     TRY(status);
     c->talk = loaded;
@@ -679,9 +690,8 @@ static void list_commands(const char *usages[static N_COMMANDS + 1])
 /* What the person's typing was used for. */
 static void wait_for_weights(chat *c)
 {
-    progress_silence(&c->progress, c->settings.quiet);
     if (warm_up_runs(&c->warm))
-        progress_wait(&c->progress, "loading the weights");
+        wait_for(c, "loading the weights");
     warm_up_end(&c->warm);
     progress_clear(&c->progress);
 }

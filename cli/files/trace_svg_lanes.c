@@ -147,8 +147,8 @@ static void put_line(const stairs *s, const char *class, double t0, double n0, d
             x_of(s->p, t0), y_of(s, n0), x_of(s->p, t1), y_of(s, n1));
 }
 
-/* The draft's line, from n tokens at its first bar to `drafted` more when the pass begins: it climbs
- * while the draft is at work, and is level in between. */
+/* The draft's line, from n tokens at its first bar to `drafted` more when the pass begins: it
+ * climbs while the draft is at work, and is level in between. */
 static void put_draft_line(const stairs *s, const trace_turn *turn, double v0, double n,
                            double drafted)
 {

@@ -11,6 +11,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -147,13 +148,21 @@ const char *terminal_output_style(terminal_style style)
     return is_coloured(STDOUT_FILENO) ? sequence(style) : "";
 }
 
-bool terminal_utf8(void)
+static bool locale_is_utf8;
+
+static void look_at_locale(void)
 {
     locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
+    locale_is_utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
     if (users)
         freelocale(users);
-    return utf8;
+}
+
+bool terminal_utf8(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look_at_locale);
+    return locale_is_utf8;
 }
 
 bool terminal_shows_drafts(void)

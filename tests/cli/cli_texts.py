@@ -141,7 +141,9 @@ def hints():
 
 def pipes():
     """As "| head" does: the reader goes away, and the command ends without a word."""
-    for words in (["inspect", toy], ["run", "-m", toy, "-p", "x", "-n", "400", "--ignore-eos", "-q"]):
+    trace = os.path.join(tmp, "trace.json")
+    run("run", "-m", toy, "-p", "x", "-n", "8", "--ignore-eos", "-q", "-d", "lookup", "--trace", trace)
+    for words in (["inspect", toy], ["report", trace], ["run", "-m", toy, "-p", "x", "-n", "400", "--ignore-eos", "-q"]):
         read_end, write_end = os.pipe()
         os.close(read_end)
         ended = subprocess.run([drey, *words], stdout=write_end, stderr=subprocess.PIPE, check=False)
