@@ -758,7 +758,7 @@ static void converse(chat *c)
         c->failed = c->failed || !c->asker.terminal || err.code != DREY_ERR_USAGE;
     }
     if (c->asker.piped.wrong) {
-        complain("standard input %s", c->asker.piped.wrong);
+        complain_wrong("standard input %s", c->asker.piped.wrong);
         c->failed = true;
     }
     if (c->asker.terminal && !signals_exit_code() && !c->ended)

@@ -81,7 +81,7 @@ def broken():
             wrong(what, ended.returncode, ended.stderr)
     for mark in "utf-32-le", "utf-32-be":
         ended = run("chat", "-m", toy, "-n", "1", "-q", stdin="\ufeffHello\n".encode(mark))
-        if ended.returncode != 1 or ended.stderr != b"drey: standard input is UTF-32; save it as UTF-8\n" or ended.stdout:
+        if ended.returncode != 1 or ended.stderr != b"drey: error: standard input is UTF-32; save it as UTF-8\n" or ended.stdout:
             wrong("a chat in", mark, ended.returncode, ended.stderr)
     chat = b"/read " + file_of("binary", b"\x00\x01\x02").encode() + b"\n"
     if b"is no text file" not in run("chat", "-m", toy, "-n", "1", stdin=chat).stderr:
