@@ -132,8 +132,7 @@ def hints():
             ("with -f FILE, or on standard input", 2, ["imatrix", "-m", toy, "-o", os.path.join(tmp, "none")]),
             ("with -f FILE, or on standard input", 1, ["perplexity", "-m", toy]),
             ("on standard input, as in echo", 0, ["tokenize", "-m", toy]),
-            ("drey pull OWNER/NAME fetches it", 1, ["run", "-m", "hf.co/OWNER/NAME", "-p", "x"]),
-            ("named with -m", 2, ["run", toy, "-p", "x"])]:
+            ("drey pull OWNER/NAME fetches it", 1, ["run", "-m", "hf.co/OWNER/NAME", "-p", "x"])]:
         ended = run(*words)
         if ended.returncode != code or pattern not in ended.stderr.decode():
             wrong(f"{' '.join(words)}: {ended.returncode}: {ended.stderr.decode()}")
@@ -193,8 +192,8 @@ def narrow():
         shown = Screen(columns).feed(written).text()
         if "loading" in shown or "planning" in shown:
             wrong(f"in {columns} columns the loading line stays:\n{shown}")
-        error = on_terminal(columns, "run", "-m", os.path.join("/nowhere", "x"), "-p", "x").decode()
-        if any(len(row) > columns for row in error.split("\r\n")) or "directory" not in error:
+        error = rows_of(on_terminal(columns, "run", "-m", os.path.join("/nowhere", "x"), "-p", "x"))
+        if any(len(row) > columns for row in error) or "directory" not in " ".join(error):
             wrong(f"a message in {columns} columns: {error!r}")
     wide = set(" ".join(rows_of(on_terminal(400, "chat", "-m", toy, **talk))).split())
     fits("a chat", 50, wide, rows_of(on_terminal(50, "chat", "-m", toy, **talk)))
