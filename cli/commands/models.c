@@ -378,6 +378,7 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     TRY(models_divide(m, s, err));
     if ((s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !m->ranks) {
         TRY(models_look(m, s, &options, err));
+        progress_clear(bar);
         verdict_show(stderr, m, s);
     }
     if (m->ranks)

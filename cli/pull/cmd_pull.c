@@ -15,7 +15,7 @@
 #include "cli/pull/header_folder.h"
 #include "cli/pull/hub.h"
 #include "cli/pull/program.h"
-#include "cli/terminal/ask_line.h"
+#include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
