@@ -90,7 +90,7 @@ static int dispatch(int argc, char **argv)
     if (!usage && argc > 1 &&
         (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0 ||
          strcmp(argv[1], "-v") == 0)) {
-        printf("drey %s\n", drey_version());
+        printf("drey %s%s\n", drey_version(), DREY_BUILT_FROM);
         return 0;
     }
     if (!usage && argc > 1 && strcmp(argv[1], "--completion") == 0) {
