@@ -44,6 +44,10 @@ read -r _ said _ < <("$prefix/bin/drey" --version) # the commit may follow
     echo "install: the command and drey.pc name different versions"
     exit 1
 }
+grep -q "releases/download/v$version\b" docs/guide/install.md || {
+    echo "install: docs/guide/install.md downloads another version than $version"
+    exit 1
+}
 dynamic=$(readelf -d "$library")
 case $version in 0.*) soversion=${version%.*} ;; *) soversion=${version%%.*} ;; esac
 [[ $dynamic =~ SONAME.*"libdrey.so.$soversion]" ]] || {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Makes the Python package drey: a wheel with the shared library inside, which needs no compiler.
 
-    wheel.py DIR [--build BUILD_DIR]
+    wheel.py DIR [--build BUILD_DIR] [--arch aarch64]
 
 Writes DIR/drey-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. The library has what it links to
 inside, but libc, whose version N is read off it. The declarations that the package uses are those
 of include/drey, as the C preprocessor gives them; cffi (in the environment that runs this) makes a
 Python file of them.
+--arch: BUILD_DIR was configured for another architecture than this machine's (static.sh --arch).
 """
 import argparse
 import base64
@@ -56,18 +57,18 @@ def write_declarations(path, folder):
         made.write("VERSION = '%s'\n" % version())
 
 
-def newest_libc(library):
+def newest_libc(library, tools):
     """The minor number of the newest glibc 2 that the library asks for."""
-    symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run([tools + "objdump", "-T", library], capture_output=True, text=True, check=True).stdout
     return max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", symbols))
 
 
-def build_library(build, to):
+def build_library(build, to, tools):
     script = os.path.join(ROOT, "scripts/build.sh")
     # A new folder does without what only tests need.
     options = [] if os.path.exists(os.path.join(build, "CMakeCache.txt")) else ["-DBUILD_TESTING=OFF"]
     subprocess.run([script, build, "--target=drey-bundled", *options], check=True)
-    subprocess.run(["strip", "-o", to, os.path.join(build, "cli/libdrey-bundled.so")], check=True)
+    subprocess.run([tools + "strip", "-o", to, os.path.join(build, "cli/libdrey-bundled.so")], check=True)
 
 
 def version():
@@ -104,18 +105,20 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir")
     p.add_argument("--build", default=os.path.join(ROOT, "build"))
+    p.add_argument("--arch", default=platform.machine())
     args = p.parse_args()
+    tools = "" if args.arch == platform.machine() else args.arch + "-linux-gnu-"
     files = {}
     for path in sorted(glob.glob(os.path.join(ROOT, "python/drey/*.py")) +
                        [os.path.join(ROOT, "python/drey/py.typed")]):
         files["drey/" + os.path.basename(path)] = open(path, "rb").read()
     with tempfile.TemporaryDirectory() as folder:
         library, made = os.path.join(folder, "libdrey.so"), os.path.join(folder, "_declarations.py")
-        build_library(args.build, library)
+        build_library(args.build, library, tools)
         write_declarations(made, folder)
         files["drey/libdrey.so"] = open(library, "rb").read()
         files["drey/_declarations.py"] = open(made, "rb").read()
-        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library), platform.machine())
+        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library, tools), args.arch)
     print(write_wheel(args.dir, files, tag))
 
 
