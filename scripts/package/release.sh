@@ -2,7 +2,7 @@
 # Makes all that a release has, in one folder, from the last commit:
 #   release.sh [--only PART]... [--complete] [--work DIR] DIR
 #     source   drey-VERSION.tar.gz, of which all else is made
-#     static   drey-linux-x86_64, drey-linux-aarch64: one file that needs no other
+#     static   drey-linux-x86_64, drey-linux-aarch64: one file that needs no other; and drey.1
 #     wheel    Python packages, for both
 #     deb      Debian packages, for both
 #     notes    RELEASE-NOTES: this version's section of CHANGELOG.md
@@ -108,6 +108,10 @@ debs() { # ARCHITECTURE: without those of debugging symbols
     scripts/package/deb.sh ${1:+--arch "$1"} "$work/debs" || return
     find "$work/debs" -name '*.deb' ! -name '*-dbgsym_*' -exec cp -t "$dir" {} +
 }
+manual() {
+    scripts/build.sh "$work/build-here" --target=man_page || return
+    cp "$work/build-here/drey.1" "$dir"
+}
 notes() {
     awk -v version="$version" '
         /^## / { on = $2 == version; next }
@@ -130,6 +134,7 @@ others=()
 [ "$here" = aarch64 ] || others=(aarch64)
 if wants source; then cp "$work/$name.tar.gz" "$dir"; fi
 if wants notes; then produce "release notes" notes; fi
+if wants static; then produce "manual page" manual; fi
 for arch in '' "${others[@]}"; do
     if wants static; then
         produce "one file for ${arch:-$here}" scripts/package/static.sh ${arch:+--arch $arch} "$dir" "$work/build-${arch:-here}"
@@ -144,6 +149,7 @@ describe() { # FILE
     case $1 in
     *.tar.gz) echo "the source" ;;
     drey-linux-*) echo "one file that needs no other, for any Linux on ${1#drey-linux-}" ;;
+    *.1) echo "the manual page" ;;
     *.whl) echo "the Python package" ;;
     drey_*.deb) echo "Debian: the command and its service" ;;
     libdrey-dev_*) echo "Debian: headers and static libraries" ;;
