@@ -75,7 +75,7 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
         return 2;
     }
     if (settings.help)
-        return print_help(usage, settings.help_topic);
+        return print_help(usage, *settings.help ? settings.help : NULL);
     terminal_begin(usage->command);
     size_t i = 0;
     while (!(mains[i].commands & usage->command))

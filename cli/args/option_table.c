@@ -205,8 +205,7 @@ const cli_option cli_options[] = {
     SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, 1, (double)(UINT64_C(1) << 50)),
     REAL("bld-fallback", 0, TEXTS & ~CLI_SERVE, drafting.bld_fallback, 1e-6, 1),
     REAL("bld-rollback", 0, TEXTS & ~CLI_SERVE, drafting.bld_rollback, 0.001, 100),
-    PLAIN("help", 'h', CLI_HELP, ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | CLI_BENCH,
-          help_topic),
+    PLAIN("help", 'h', CLI_HELP, ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | CLI_BENCH, help),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 _Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");

@@ -107,12 +107,11 @@ static drey_status take_help(cli_settings *s, const char *value, const char *nex
     const cli_usage *usage = cli_usages;
     while (usage->command != s->command)
         usage++;
-    s->help = true;
-    s->help_topic = value ? value : next && *next != '-' ? next : NULL;
-    if (!s->help_topic || strcmp(s->help_topic, "all") == 0 || option_group_find(s->help_topic))
+    s->help = value ? value : next && *next != '-' ? next : "";
+    if (!*s->help || strcmp(s->help, "all") == 0 || option_group_find(s->help))
         return DREY_OK;
     FAIL(err, DREY_ERR_USAGE, "--help takes all, or one of %s, not \"%.80s\"",
-         help_groups(usage, groups), s->help_topic);
+         help_groups(usage, groups), s->help);
 }
 
 /* The words as getopt has them. */

@@ -139,8 +139,7 @@ typedef struct cli_bench {
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
-    bool help;
-    const char *help_topic;      /* "all" or a group of options; NULL: those that come first */
+    const char *help; /* "all", a group of options, or "": those that come first; NULL: no help */
     bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] was on the command line */
 
     cli_common common;
@@ -187,7 +186,7 @@ typedef struct cli_settings {
 
 typedef enum cli_value {
     CLI_FLAG,   /* bool, no value */
-    CLI_HELP,   /* help and help_topic: a value may follow, or none */
+    CLI_HELP,   /* const char *: a value may follow, or none */
     CLI_TEXT,   /* const char * */
     CLI_STOP,   /* appended to stops */
     CLI_DRAFT,  /* drafter and draft_path */

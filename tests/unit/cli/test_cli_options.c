@@ -220,6 +220,11 @@ TEST(values)
                      DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
     assert_int_equal(s.drafting.with, DREY_WITH(DREY_PART_LOOKUP));
+}
+
+TEST(values_of_other_commands)
+{
+    cli_settings s;
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.plan.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.plan.tensors);
@@ -243,12 +248,17 @@ TEST(values)
     accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
     assert_string_equal(s.bench.contexts, "0,64");
     assert_true(s.bench.every);
+}
+
+TEST(help_operands_and_shares)
+{
+    cli_settings s;
     accepts(&s, CLI_RUN, "--help --no-such-thing");
-    assert_true(s.help && !s.help_topic);
+    assert_string_equal(s.help, "");
     accepts(&s, CLI_RUN, "-h memory");
-    assert_true(s.help && strcmp(s.help_topic, "memory") == 0);
+    assert_string_equal(s.help, "memory");
     accepts(&s, CLI_RUN, "--help=all -m a");
-    assert_string_equal(s.help_topic, "all");
+    assert_string_equal(s.help, "all");
     refuses(CLI_RUN, "--help memroy", "--help takes all, or one of model, memory");
     accepts(&s, CLI_RUN, "t.gguf -p x");
     assert_string_equal(s.common.model, "t.gguf");
@@ -487,7 +497,7 @@ TEST(words)
     assert_string_equal(s.operand, "-");
     accepts(&s, CLI_INSPECT, "-- --help");
     assert_string_equal(s.operand, "--help");
-    assert_false(s.help);
+    assert_null(s.help);
     refuses(CLI_INSPECT, "-- a b", "unexpected argument \"b\"");
     refuses(CLI_RUN, "-m t -- x", "unexpected argument \"x\"");
 }
