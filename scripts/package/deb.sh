@@ -60,7 +60,7 @@ sed -i "s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$maintainer/" debian/control 
 cat >debian/changelog <<CHANGES
 drey ($version) unstable; urgency=medium
 
-  * See CHANGELOG.md, in the package drey.
+  * See CHANGELOG.md of the source.
 
  -- $maintainer  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 CHANGES
