@@ -43,8 +43,10 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
     if (s->tokens_per_s > 0)
         fprintf(out, ", %s%.*f/s%s", page_style(out, STYLE_STRONG), digits_of(s->tokens_per_s),
                 s->tokens_per_s, page_style(out, STYLE_PLAIN));
-    if (s->accepted > 0)
-        fprintf(out, " (the draft wrote %lld of them)", (long long)s->accepted);
+    /* What was accepted beyond the text's end is not in it. */
+    const int64_t drafted = s->accepted < s->generated_tokens ? s->accepted : s->generated_tokens;
+    if (drafted > 0)
+        fprintf(out, " (the draft wrote %lld of them)", (long long)drafted);
     if (s->first_token_s > 0)
         fprintf(out, "; first word after %.2f s", s->first_token_s);
     fprintf(out, "\nmemory %s", format_bytes(a, (double)s->peak_memory_bytes));
