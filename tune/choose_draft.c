@@ -76,12 +76,13 @@ typedef struct way {
     bool measured;     /* by drey_tune_pair, */
     bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
-    double promised; /* tokens per second; 0: it is not possible */
-    bool streams;    /* its passes read */
+    drey_status status; /* of its plan */
+    double expected;    /* tokens per second; 0: it is not possible */
+    bool streams;       /* its passes read */
 } way;
 
 typedef struct ways {
-    way of[MOST_WAYS]; /* [n]; where two promise the same, the first one is taken */
+    way of[MOST_WAYS]; /* [n]; of two that are as fast the first one is taken */
     int n;
 } ways;
 
@@ -122,7 +123,7 @@ static void list_ways(ways *all, const drey_engine_options *o)
     add_siblings(all, o->target);
 }
 
-/* ---- What they promise ---- */
+/* ---- What to expect of them ---- */
 
 static drey_engine_options options_with(const drey_engine_options *options, const way *w)
 {
@@ -134,27 +135,30 @@ static drey_engine_options options_with(const drey_engine_options *options, cons
     return o;
 }
 
-/* Profiles were measured at different times, when the machine may have been busy: their tokens and
- * steps are compared, with the first one's passes for all. */
-static void same_passes(ways *all)
+static bool knows_passes(const way *w)
 {
-    const drey_profile *first = NULL;
-    for (int i = 0; i < all->n && !first; i++)
-        if (all->of[i].measured && all->of[i].known.profile.pass_s[0] > 0)
-            first = &all->of[i].known.profile;
-    for (int i = 0; first && i < all->n; i++) {
+    return w->measured && w->known.profile.pass_s[0] > 0;
+}
+
+/* Profiles were measured at different times, when the machine may have been busy: their tokens and
+ * steps are compared, with one's passes for all. */
+static void same_passes(ways *all, const drey_profile *of)
+{
+    for (int i = 0; i < all->n; i++) {
         drey_profile *p = &all->of[i].known.profile;
-        if (p == first)
+        if (p == of)
             continue;
-        double faster = p->pass_s[0] > 0 ? first->pass_s[0] / p->pass_s[0] : 0;
-        memcpy(p->pass_s, first->pass_s, sizeof p->pass_s);
+        double faster = p->pass_s[0] > 0 ? of->pass_s[0] / p->pass_s[0] : 0;
+        memcpy(p->pass_s, of->pass_s, sizeof p->pass_s);
         for (int n = 0; n < DREY_PROFILE_NODES; n++)
             p->step_s[n] *= faster;
         all->of[i].has_passes = true;
     }
 }
 
-static void look_up_profiles(ways *all, const drey_engine_options *options, const char *folder)
+/* like: the way whose passes count for all; NULL: the first one that has some. */
+static void look_up_profiles(ways *all, const drey_engine_options *options, const char *folder,
+                             const way *like)
 {
     uint64_t target = 0;
     bool any =
@@ -166,15 +170,19 @@ static void look_up_profiles(ways *all, const drey_engine_options *options, cons
         w->has_passes = w->measured;
         if (!w->measured)
             drey_profile_init(&w->known.profile);
+        if (!like && knows_passes(w))
+            like = w;
     }
-    same_passes(all);
+    if (like && knows_passes(like))
+        same_passes(all, &like->known.profile);
 }
 
 typedef struct prospect {
     drey_planner *planner;
     const drey_engine_options *options;
     drey_speeds *speeds; /* NULL: not known */
-    bool measures;       /* those that are 0 */
+    drey_measure measure;
+    const char *folder;
 } prospect;
 
 static drey_status plan_way(const prospect *p, const way *w, drey_plan *plan, drey_error *err)
@@ -183,27 +191,44 @@ static drey_status plan_way(const prospect *p, const way *w, drey_plan *plan, dr
     if (w->drafter == DREY_DRAFTER_NONE)
         with.policy = DREY_POLICY_NONE;
     TRY(planner_take_draft(p->planner, &with, err));
-    if (p->measures)
-        TRY(drey_planner_measure(p->planner, 0, p->speeds, err));
+    if (p->speeds)
+        TRY(drey_planner_speeds(p->planner, p->measure, p->folder, p->speeds, err));
     return drey_planner_make(p->planner, 0, p->speeds, plan, err);
 }
 
-/* What the plan promises. A drafter's file that is not good gives a warning. */
-static void promise(const prospect *p, way *w, drey_draft_choice *choice)
+/* What its plan expects. A drafter's file that is not good gives a warning. */
+static void expect_of(const prospect *p, way *w, drey_draft_choice *choice)
 {
     drey_plan plan = {0};
     drey_error err = {0};
     drey_drafter_info info;
-    drey_status status = plan_way(p, w, &plan, &err);
+    w->status = plan_way(p, w, &plan, &err);
     drey_drafter_describe(w->drafter, &info);
-    if (info.file_ending && status != DREY_OK && status != DREY_ERR_MEMORY)
+    if (info.file_ending && w->status != DREY_OK && w->status != DREY_ERR_MEMORY)
         snprintf(choice->warning, sizeof choice->warning, "%s", err.message);
     /* The process grows until the plan that counts is made: a draft has to fit with the margin of
      * the smallest budget. */
-    bool fits = status == DREY_OK && (w->drafter == DREY_DRAFTER_NONE ||
-                                      plan.smallest_budget_bytes <= plan.budget_bytes);
-    w->promised = fits ? plan.expected_tokens_per_s : 0;
+    if (w->status == DREY_OK && w->drafter != DREY_DRAFTER_NONE &&
+        plan.smallest_budget_bytes > plan.budget_bytes)
+        w->status = DREY_ERR_MEMORY;
+    w->expected = w->status == DREY_OK ? plan.expected_tokens_per_s : 0;
     w->streams = plan.streamed_bytes_per_pass > 0;
+}
+
+static void expect_all(const prospect *p, ways *all, drey_draft_choice *choice)
+{
+    for (int i = 0; i < all->n; i++)
+        expect_of(p, &all->of[i], choice);
+}
+
+/* Speeds that are known for some ways and not for others would rank them by different machines. */
+static bool is_torn(const prospect *p, const ways *all)
+{
+    bool reads = false;
+    for (int i = 0; i < all->n; i++)
+        reads = reads || all->of[i].streams;
+    return p->speeds && reads && p->speeds->disk_bytes_per_s <= 0 &&
+           p->speeds->memory_bytes_per_s > 0;
 }
 
 /* ---- The choice ---- */
@@ -212,8 +237,8 @@ static double best_of(const ways *all, drey_drafter which)
 {
     double best = 0;
     for (int i = 0; i < all->n; i++)
-        if (all->of[i].drafter == which && all->of[i].promised > best)
-            best = all->of[i].promised;
+        if (all->of[i].drafter == which && all->of[i].expected > best)
+            best = all->of[i].expected;
     return best;
 }
 
@@ -226,7 +251,9 @@ typedef struct unit_of_speed {
 static unit_of_speed unit_of(const prospect *p, const ways *all, const way *taken)
 {
     double none = best_of(all, DREY_DRAFTER_NONE);
-    bool known = p->speeds || (taken->has_passes && !taken->streams);
+    const drey_speeds *s = p->speeds;
+    bool known = (taken->has_passes && !taken->streams) ||
+                 (s && (taken->streams ? s->disk_bytes_per_s : s->memory_bytes_per_s) > 0);
     return (unit_of_speed){known ? 1 : none, taken->streams};
 }
 
@@ -237,11 +264,11 @@ static void add_others(char *out, size_t capacity, const ways *all, const way *t
     size_t n = 0;
     for (int turn = 0; turn < (of == 1 ? 3 : 2); turn++)
         for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
-            double promised = best_of(all, (drey_drafter)i) / of;
+            double expected = best_of(all, (drey_drafter)i) / of;
             int own_turn = (drey_drafter)i == DREY_DRAFTER_NONE ? 2 : info.looks_up;
-            if (own_turn == turn && promised > 0 && (drey_drafter)i != taken->drafter &&
+            if (own_turn == turn && expected > 0 && (drey_drafter)i != taken->drafter &&
                 n < capacity)
-                n += (size_t)snprintf(out + n, capacity - n, ", %s %.3g", info.with, promised);
+                n += (size_t)snprintf(out + n, capacity - n, ", %s %.3g", info.with, expected);
         }
 }
 
@@ -257,37 +284,50 @@ static void say_speeds(char *out, size_t capacity, const prospect *p, const ways
         return;
     add_others(others, sizeof others, all, taken, in.of);
     if (in.of == 1)
-        snprintf(out, capacity, "%s %.3g tokens/s%s", says, taken->promised, others);
+        snprintf(out, capacity, "%s %.3g tokens/s%s", says, taken->expected, others);
     else if (taken->drafter == DREY_DRAFTER_NONE && *others)
         snprintf(out, capacity, ": nothing is faster (%s times as fast)", others + 2);
     else if (taken->drafter == DREY_DRAFTER_NONE)
         snprintf(out, capacity, ": nothing is faster");
     else
         snprintf(out, capacity, "%s %.3g times as fast as no draft%s%s", says,
-                 taken->promised / in.of, in.usual_disk ? ", on a usual disk" : "", others);
+                 taken->expected / in.of, in.usual_disk ? ", on a usual disk" : "", others);
+}
+
+static drey_draft_reason reason_of(const ways *all, const way *taken)
+{
+    drey_draft_reason reason = taken->draft ? DREY_DRAFT_CHOSEN : DREY_DRAFT_NONE_THERE;
+    for (int i = 0; i < all->n && reason != DREY_DRAFT_CHOSEN; i++) {
+        const way *w = &all->of[i];
+        if (!w->draft)
+            continue;
+        drey_draft_reason its = w->status == DREY_OK           ? DREY_DRAFT_NOT_FASTER
+                                : w->status == DREY_ERR_MEMORY ? DREY_DRAFT_NO_ROOM
+                                                               : DREY_DRAFT_OTHER_TOKENS;
+        reason = its > reason ? its : reason;
+    }
+    return reason;
 }
 
 /* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
 static void say_why(drey_draft_choice *choice, const prospect *p, const ways *all, const way *taken)
 {
     char speeds[280];
-    if (taken->promised <= 0)
+    choice->reason = reason_of(all, taken);
+    if (taken->expected <= 0)
         return;
     say_speeds(speeds, sizeof speeds, p, all, taken);
     if (taken->draft)
         snprintf(choice->why, sizeof choice->why, "%.200s, which is next to the target%s",
                  path_name(gguf_part_path(taken->draft->file, 0)), speeds);
     else
-        snprintf(choice->why, sizeof choice->why, "%s%s%s", drey_drafter_name(taken->drafter),
-                 best_of(all, DREY_DRAFTER_MODEL) > 0
-                     ? ""
-                     : ", because no model next to the target fits",
+        snprintf(choice->why, sizeof choice->why, "%s%s", drey_drafter_name(taken->drafter),
                  speeds);
 }
 
 static void take(drey_draft_choice *choice, drey_engine_options *options, way *taken)
 {
-    choice->expected_tokens_per_s = taken->promised;
+    choice->expected_tokens_per_s = taken->expected;
     choice->draft = taken->draft;
     taken->draft = NULL;
     options->drafter = taken->drafter;
@@ -297,18 +337,32 @@ static void take(drey_draft_choice *choice, drey_engine_options *options, way *t
 }
 
 /* A policy that was named and that drafts needs a draft: no draft only serves to compare with. */
-static void choose(ways *all, const prospect *p, drey_engine_options *options, const char *folder,
-                   drey_draft_choice *choice)
+static way *best_way(ways *all, const drey_engine_options *options)
 {
     way *best = NULL;
-    list_ways(all, options);
-    look_up_profiles(all, options, folder);
     for (int i = 0; i < all->n; i++) {
         way *w = &all->of[i];
-        promise(p, w, choice);
         bool wanted = w->drafter != DREY_DRAFTER_NONE || !policy_class_of(options->policy);
-        if (wanted && (!best || w->promised > best->promised))
+        if (wanted && (!best || w->expected > best->expected))
             best = w;
+    }
+    return best;
+}
+
+/* What is said are the speeds of the chosen way's own plan. */
+static void choose(ways *all, prospect *p, drey_engine_options *options, drey_draft_choice *choice)
+{
+    list_ways(all, options);
+    look_up_profiles(all, options, p->folder, NULL);
+    expect_all(p, all, choice);
+    if (is_torn(p, all)) {
+        p->speeds = NULL;
+        expect_all(p, all, choice);
+    }
+    way *best = best_way(all, options);
+    if (knows_passes(best)) {
+        look_up_profiles(all, options, p->folder, best);
+        expect_all(p, all, choice);
     }
     say_why(choice, p, all, best);
     take(choice, options, best);
@@ -316,8 +370,9 @@ static void choose(ways *all, const prospect *p, drey_engine_options *options, c
         drey_model_close(&all->of[i].draft);
 }
 
-static drey_status choose_by(drey_engine_options *options, drey_speeds *speeds, bool measure,
-                             const char *folder, drey_draft_choice *choice, drey_error *err)
+static drey_status choose_by(drey_engine_options *options, drey_speeds *speeds,
+                             drey_measure measure, const char *folder, drey_draft_choice *choice,
+                             drey_error *err)
 {
     drey_planner *planner;
     const drey_engine_options alone = engine_options_alone(options);
@@ -326,10 +381,10 @@ static drey_status choose_by(drey_engine_options *options, drey_speeds *speeds, 
         FAIL(err, DREY_ERR_USAGE, "the policy \"draft\" lets the draft model write; give one");
     TRY(planner_open_target(&planner, &alone, err));
     const drey_engine_options asked = *options;
-    const prospect p = {planner, &asked, speeds, measure};
+    prospect p = {planner, &asked, speeds, measure, folder};
     ways *all = calloc(1, sizeof *all);
     if (all)
-        choose(all, &p, options, folder, choice);
+        choose(all, &p, options, choice);
     drey_planner_close(&planner);
     free(all);
     return all ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "not enough memory to choose a draft");
@@ -338,11 +393,12 @@ static drey_status choose_by(drey_engine_options *options, drey_speeds *speeds, 
 drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
                               drey_draft_choice *choice, drey_error *err)
 {
-    return choose_by(options, NULL, false, folder, choice, err);
+    return choose_by(options, NULL, DREY_MEASURE_NOTHING, folder, choice, err);
 }
 
-drey_status drey_choose_draft_at(drey_engine_options *options, drey_speeds *speeds, bool measure,
-                                 const char *folder, drey_draft_choice *choice, drey_error *err)
+drey_status drey_choose_draft_at(drey_engine_options *options, drey_speeds *speeds,
+                                 drey_measure measure, const char *folder,
+                                 drey_draft_choice *choice, drey_error *err)
 {
     return choose_by(options, speeds, measure, folder, choice, err);
 }

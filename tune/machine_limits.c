@@ -189,6 +189,51 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
     return steady_rate(p, dot_thread, &j.base, 2e-3);
 }
 
+/* ---- Products of weights that come from memory ---- */
+
+typedef struct stream_job {
+    const matmul_kernel *kernel;
+    float *y;                    /* [n_threads][GROUP_ROWS] */
+    const uint8_t *acts, *group; /* of one row; [n_groups] */
+    uint8_t *scratch;            /* [n_threads] */
+    int64_t n_groups;
+} stream_job;
+
+static void stream_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    stream_job *j = arg;
+    const size_t group_bytes = j->kernel->group_bytes(LIMITS_DOT_K);
+    int64_t end = j->n_groups * (thread + 1) / n_threads;
+    for (int64_t i = j->n_groups * thread / n_threads; i < end; i++)
+        matmul_dot(j->kernel, j->y + (size_t)thread * GROUP_ROWS, GROUP_ROWS,
+                   j->group + (size_t)i * group_bytes, 1, j->acts, 1, LIMITS_DOT_K,
+                   j->scratch + (size_t)thread * dot_scratch_bytes(LIMITS_DOT_K));
+}
+
+double limits_stream(pool *p, const kernel_table *kernels, int type, const void *weights,
+                     size_t n_bytes, arena *memory)
+{
+    const matmul_kernel *m = &kernels->matmul[type];
+    const size_t group_bytes = m->group_bytes(LIMITS_DOT_K);
+    size_t threads = (size_t)pool_n_threads(p);
+    double rate[LIMITS_ROUNDS];
+    stream_job j = {.kernel = m, .group = weights, .n_groups = (int64_t)(n_bytes / group_bytes)};
+    float *x = arena_take(memory, sizeof(float) * LIMITS_DOT_K);
+    uint8_t *acts = arena_take(memory, act_bytes(m->act, 1, LIMITS_DOT_K));
+    j.acts = acts;
+    j.scratch = arena_take(memory, threads * dot_scratch_bytes(LIMITS_DOT_K));
+    j.y = arena_take(memory, sizeof(float) * GROUP_ROWS * threads);
+    for (int i = 0; i < LIMITS_DOT_K; i++)
+        x[i] = (float)(i % 17) - 8.0f;
+    kernels->quantise[m->act](acts, x, LIMITS_DOT_K, 0, 1, 1, LIMITS_DOT_K);
+    for (int round = 0; round < LIMITS_ROUNDS; round++) {
+        double start = clock_s();
+        pool_run(p, stream_thread, &j);
+        rate[round] = (double)j.n_groups * (double)group_bytes / (clock_s() - start);
+    }
+    return median(rate, LIMITS_ROUNDS);
+}
+
 /* ---- The pool ---- */
 
 static void nothing(void *arg, int32_t thread, int32_t n_threads)

@@ -26,6 +26,12 @@ enum { LIMITS_DOT_K = 2048 };
 size_t limits_dot_bytes(const kernel_table *kernels, int type, int32_t n_rows, int32_t n_threads);
 double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows, arena *memory);
 
+/* Bytes of weights per second of the same kernel on one row, with weights that come from memory:
+ * what a pass over one row has, which is less than reading alone. weights: n_bytes of any contents,
+ * at least a group. memory: besides them, as much as limits_dot_bytes says. */
+double limits_stream(pool *p, const kernel_table *kernels, int type, const void *weights,
+                     size_t n_bytes, arena *memory);
+
 typedef struct limits_reading {
     const char *path;  /* a model's first file, or a sidecar */
     const gguf *model; /* that model if it is open already, borrowed; else NULL */

@@ -5,15 +5,19 @@
  * because it asks what would fit. What the plan leaves besides the process itself is free
  * meanwhile. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/num.h"
 #include "engine/engine.h"
 #include "os/pool.h"
+#include "tune/kept_speeds.h"
 #include "tune/machine_limits.h"
 
 static const double disk_s = 0.4;
-static const size_t most_block = (size_t)96 << 20; /* to read: beyond most caches */
+static const size_t most_block = (size_t)192 << 20; /* to read: beyond most caches */
 static const size_t least_block = (size_t)8 << 20;
+static const uint64_t small_target = 64 << 20; /* see DREY_MEASURE_MISSING */
+static const uint64_t least_read = 32 << 20;   /* for a speed that is worth keeping */
 
 /* The tensor type of most of the target's bytes. */
 static int usual_type(const model_layout *l)
@@ -39,64 +43,119 @@ static size_t block_for(const drey_plan *t)
     return (size_t)min_u64(block, room_in(t));
 }
 
+static const char *subject_of(const drey_engine *e)
+{
+    return e->sidecar.path ? e->sidecar.path : gguf_part_path(e->config.target->file, 0);
+}
+
+/* Returns whether most of a file are holes, as of a download that has only begun: they come
+ * without the disk. */
+static bool has_holes(const char *path)
+{
+    enum { BLOCK = 512 }; /* of st_blocks, on every file system */
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_blocks < s.st_size / BLOCK / 2;
+}
+
 /* Half of the room for what arrives; the list of reads and their table are outside of it. */
-static drey_status measure_disk(const drey_engine *e, double *bytes_per_s, drey_error *err)
+static drey_status measure_disk(const drey_engine *e, drey_disk_report *disk, drey_error *err)
 {
     const engine_config *c = &e->config;
-    const gguf *model = c->target->file;
     uint64_t half = room_in(&e->plan.report) / 2;
-    const limits_reading what = {.path =
-                                     e->sidecar.path ? e->sidecar.path : gguf_part_path(model, 0),
-                                 .model = e->sidecar.path ? NULL : model,
+    const limits_reading what = {.path = subject_of(e),
+                                 .model = e->sidecar.path ? NULL : c->target->file,
                                  .io = c->reads.io,
                                  .read_bytes = c->reads.bytes,
                                  .ring_bytes = half < SIZE_MAX ? (size_t)half : SIZE_MAX,
                                  .seconds = disk_s};
+    *disk = (drey_disk_report){.bytes_per_s = 0};
+    return has_holes(what.path) ? DREY_OK : limits_disk(&what, disk, err);
+}
+
+static drey_status find_disk(const drey_engine *e, const char *folder, drey_speeds *s,
+                             drey_error *err)
+{
     drey_disk_report disk;
-    TRY(limits_disk(&what, &disk, err));
-    *bytes_per_s = disk.bytes_per_s;
+    TRY(measure_disk(e, &disk, err));
+    s->disk_bytes_per_s = disk.bytes_per_s;
+    s->disk_measured = disk.bytes_per_s > 0;
+    if (disk.read_bytes >= least_read)
+        kept_speeds_keep_disk(e, folder, disk.bytes_per_s);
     return DREY_OK;
 }
 
-static void measure_computing(const drey_engine *e, pool *p, arena *block, size_t n_bytes,
-                              drey_speeds *s)
+/* ---- Computing ---- */
+
+static bool lacks_tree(const drey_plan *t, const drey_speeds *s)
+{
+    return s->tree_ops_per_s <= 0 && t->tree_rows > 1;
+}
+
+static bool lacks_row(const drey_speeds *s)
+{
+    return s->memory_bytes_per_s <= 0 || s->one_ops_per_s <= 0;
+}
+
+/* block: of the weights. */
+static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_bytes, arena *rest,
+                        drey_speeds *s)
 {
     const drey_plan *t = &e->plan.report;
     int type = usual_type(&e->target.layout);
-    memset(block->base, 1, n_bytes);
-    if (s->memory_bytes_per_s <= 0)
-        s->memory_bytes_per_s = limits_read(p, e->kernels, block->base, n_bytes, 1);
+    if (s->memory_bytes_per_s <= 0) {
+        memset(block->base, 1, n_bytes);
+        s->memory_bytes_per_s = limits_stream(p, e->kernels, type, block->base, n_bytes, rest);
+        arena_rewind(rest, 0);
+    }
     if (s->one_ops_per_s <= 0)
-        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, block);
-    arena_rewind(block, 0);
-    if (s->tree_ops_per_s <= 0 && t->tree_rows > 1)
-        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, block);
+        s->one_ops_per_s = limits_dot(p, e->kernels, type, 1, rest);
+    arena_rewind(rest, 0);
+    if (lacks_tree(t, s))
+        s->tree_ops_per_s = limits_dot(p, e->kernels, type, t->tree_rows, rest);
 }
 
-static drey_status measure(const drey_engine *e, drey_speeds *s, drey_error *err)
+static drey_status measure_computing(const drey_engine *e, drey_speeds *s, drey_error *err)
 {
     const drey_plan *t = &e->plan.report;
-    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass + t->kv_read_bytes > 0)
-        TRY(measure_disk(e, &s->disk_bytes_per_s, err));
-    size_t n_bytes = block_for(t);
-    size_t dot =
-        limits_dot_bytes(e->kernels, usual_type(&e->target.layout), t->tree_rows, t->n_threads);
-    arena block = {0};
+    int type = usual_type(&e->target.layout);
+    size_t group = e->kernels->matmul[type].group_bytes(LIMITS_DOT_K);
+    size_t dot = limits_dot_bytes(e->kernels, type, t->tree_rows, t->n_threads);
+    size_t room = block_for(t), n_bytes = max_size(room > dot ? room - dot : 0, group);
+    arena block = {0}, rest = {0};
     pool *p = NULL;
-    drey_status status = arena_init(&block, max_size(n_bytes, dot), true, err);
+    drey_status status = arena_init(&block, n_bytes, true, err);
+    if (status == DREY_OK)
+        status = arena_init(&rest, dot, true, err);
     if (status == DREY_OK)
         status = pool_open(&p, t->n_threads, err);
     if (status == DREY_OK)
-        measure_computing(e, p, &block, n_bytes, s);
+        run_kernels(e, p, &block, n_bytes, &rest, s);
     pool_close(&p);
     arena_free(&block);
+    arena_free(&rest);
     return status;
+}
+
+/* ---- All ---- */
+
+static drey_status measure(const drey_engine *e, const char *folder, drey_speeds *s,
+                           drey_error *err)
+{
+    const drey_plan *t = &e->plan.report;
+    if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass + t->kv_read_bytes > 0)
+        TRY(find_disk(e, folder, s, err));
+    if (!lacks_row(s) && !lacks_tree(t, s))
+        return DREY_OK;
+    TRY(measure_computing(e, s, err));
+    kept_speeds_keep_computing(e, usual_type(&e->target.layout), folder, s);
+    return DREY_OK;
 }
 
 drey_status drey_ranks_disk(drey_ranks *ranks, const drey_engine_options *options,
                             double bytes_per_s, drey_error *err)
 {
     drey_planner *p;
+    drey_disk_report disk = {.bytes_per_s = 0};
     const drey_engine_options alone = engine_part_options(options);
     ranks->disk_bytes_per_s = bytes_per_s;
     if (bytes_per_s > 0)
@@ -107,7 +166,8 @@ drey_status drey_ranks_disk(drey_ranks *ranks, const drey_engine_options *option
     if (status != DREY_OK)
         status = DREY_OK;
     else if (p->engine.plan.report.streamed_bytes_per_pass > 0)
-        status = measure_disk(&p->engine, &ranks->disk_bytes_per_s, err);
+        status = measure_disk(&p->engine, &disk, err);
+    ranks->disk_bytes_per_s = disk.bytes_per_s;
     drey_planner_close(&p);
     return status;
 }
@@ -116,5 +176,24 @@ drey_status drey_planner_measure(drey_planner *planner, uint64_t memory_bytes, d
                                  drey_error *err)
 {
     TRY(planner_make(planner, memory_bytes, err));
-    return measure(&planner->engine, speeds, err);
+    return measure(&planner->engine, NULL, speeds, err);
+}
+
+drey_status drey_planner_speeds(drey_planner *planner, drey_measure how, const char *folder,
+                                drey_speeds *speeds, drey_error *err)
+{
+    const drey_engine *e = &planner->engine;
+    const int type = usual_type(&e->target.layout);
+    if (how == DREY_MEASURE_NOTHING)
+        return DREY_OK;
+    if (how != DREY_MEASURE_NOW)
+        kept_speeds_find(e, type, folder, speeds);
+    bool is_small =
+        how == DREY_MEASURE_MISSING && gguf_file_bytes(e->config.target->file) < small_target;
+    if (how == DREY_MEASURE_KEPT || is_small)
+        return DREY_OK;
+    TRY(planner_make(planner, 0, err));
+    TRY(measure(e, folder, speeds, err));
+    kept_speeds_find(e, type, folder, speeds); /* of a disk below holes */
+    return DREY_OK;
 }

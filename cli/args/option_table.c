@@ -118,7 +118,7 @@ const cli_option cli_options[] = {
     SIZE("max-body", 0, CLI_SERVE, serve.body_bytes, SERVE_MIN_BODY, SERVE_MAX_BODY),
     COUNT("timeout", 0, CLI_SERVE | CLI_PULL, serve.timeout_s, 1, 86400),
     COUNT("grace", 0, CLI_SERVE, serve.grace_s, 0, 86400),
-    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | RANKS, plan.disk_bytes_per_s),
+    PLAIN("disk", 0, CLI_RATE, CLI_PLAN | CLI_PULL | RANKS, plan.disk_bytes_per_s),
     TEXT("ranks", 0, CLI_PLAN, plan.ranks),
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors),

@@ -789,7 +789,7 @@ int chat_main(const cli_settings *settings)
     drey_error err = {0};
     drey_status status = begin(&c, &err);
     if (status == DREY_OK && !c.ended) {
-        models_show_plan(&c.models, c.settings.quiet);
+        models_show_plan(&c.models, &c.settings);
         signals_note();
         list_commands(usages);
         asker_init(&c.asker, c.most_bytes, c.too_long.message, usages);

@@ -135,11 +135,13 @@ static drey_status score(scoring *p, drey_error *err)
 
 static drey_status score_all(scoring *p, drey_error *err)
 {
+    drey_plan plan;
     TRY(models_open(&p->models, p->settings, err));
     TRY(take_text(p, err));
     TRY(models_start(&p->models, p->settings, (int32_t)p->window, MODELS_WATCHED, &p->progress,
                      err));
-    models_show_plan(&p->models, true);
+    drey_engine_plan(p->models.engine, &plan);
+    models_warn_of_plan(&plan);
     return score(p, err);
 }
 

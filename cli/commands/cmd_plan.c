@@ -5,6 +5,7 @@
 #include "cli/files/json_file.h"
 #include "cli/files/ranks_file.h"
 #include "cli/commands/models.h"
+#include "cli/models/verdict.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
@@ -30,35 +31,36 @@ static void show_tensor(void *user, const char *tensor, uint64_t bytes, drey_res
 /* The plan of a budget, of a little more, and where the disk's speed comes from. */
 typedef struct prospect {
     drey_planner *planner;
+    const models *models; /* with their outlook */
     drey_plan plan, more;
     report_source disk;
-    bool has_more;   /* more would help */
-    const char *why; /* the draft was taken; "" */
+    bool has_more; /* more would help */
 } prospect;
 
-static drey_status look_ahead(const cli_settings *s, drey_speeds speeds, prospect *p,
-                              drey_error *err)
+static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
 {
-    speeds.disk_bytes_per_s =
-        s->plan.disk_bytes_per_s > 0 ? s->plan.disk_bytes_per_s : speeds.disk_bytes_per_s;
-    if (!s->plan.no_measure)
-        TRY(drey_planner_measure(p->planner, 0, &speeds, err));
-    p->disk = s->plan.disk_bytes_per_s > 0  ? REPORT_STATED
-              : speeds.disk_bytes_per_s > 0 ? REPORT_MEASURED
-                                            : REPORT_UNKNOWN;
-    TRY(drey_planner_make(p->planner, 0, &speeds, &p->plan, err));
+    const drey_speeds *speeds = &p->models->ahead.speeds;
+    p->disk = s->plan.disk_bytes_per_s > 0   ? REPORT_STATED
+              : speeds->disk_bytes_per_s > 0 ? REPORT_MEASURED
+                                             : REPORT_UNKNOWN;
+    p->plan = p->models->ahead.outlook.plan;
     p->has_more = p->plan.streamed_bytes_per_pass > 0;
     if (!p->has_more)
         return DREY_OK;
-    return drey_planner_make(p->planner, p->plan.budget_bytes + more_bytes, &speeds, &p->more, err);
+    return drey_planner_make(p->planner, p->plan.budget_bytes + more_bytes, speeds, &p->more, err);
 }
 
 static drey_status write_json(const char *path, const prospect *p, drey_error *err)
 {
     json_buffer b;
     json_writer *w = json_buffer_begin(&b);
+    const drey_outlook *look = &p->models->ahead.outlook;
     json_plan(w, &p->plan);
     json_put_text(w, "disk", report_source_name(p->disk));
+    json_put_text(w, "verdict", look->verdict);
+    JSON_PUT_EACH(w, JSON_OF(look, tokens_per_s), JSON_OF(look, alone_tokens_per_s),
+                  JSON_OF(look, better_bytes), JSON_OF(look, better_tokens_per_s),
+                  JSON_OF(look, available_bytes));
     if (p->has_more) {
         json_put_object(w, "more");
         json_plan(w, &p->more);
@@ -70,11 +72,14 @@ static drey_status write_json(const char *path, const prospect *p, drey_error *e
 static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
 {
     bool json_only = s->json && strcmp(s->json, "-") == 0;
-    FILE *out = page_of(json_only ? stderr : stdout);
+    FILE *to = json_only || s->command == CLI_PULL ? stderr : stdout, *out = page_of(to);
     models_warn_of_plan(&p->plan);
+    verdict_show(to, p->models, s);
+    if (s->command == CLI_PULL && !s->common.verbose)
+        return DREY_OK;
     report_plan(out, &p->plan);
-    report_draft(out, p->why);
-    report_prediction(out, &p->plan, p->plan.tree_rows > 1, p->disk);
+    report_draft(out, p->models->why);
+    report_prediction(out, &p->models->ahead.outlook, p->disk);
     if (p->has_more)
         report_more(out, &p->plan, &p->more);
     if (s->json)
@@ -173,6 +178,7 @@ static drey_status plan_ranks(const cli_settings *s, models *of, const drey_engi
     TRY(find_speeds(s, options, &m, &speeds, err));
     TRY(models_divide(of, s, err));
     TRY(drey_ranks_plan(options, &speeds, m.machine, m.n, m.plan, err));
+    verdict_show_machines(page_target(out), of, m.plan, m.n);
     for (int32_t i = 0; i < m.n; i++)
         report_rank_plan(out, i, &m.plan[i], m.disk[i]);
     report_draft(out, of->why);
@@ -191,9 +197,10 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
     TRY(models_choose(m, s, n_context, &options, err));
     if (s->plan.ranks)
         return plan_ranks(s, m, &options, err);
-    p->why = m->why;
+    TRY(models_look(m, s, &options, err));
+    p->models = m;
     TRY(drey_planner_open(&p->planner, &options, err));
-    TRY(look_ahead(s, m->speeds, p, err));
+    TRY(look_ahead(s, p, err));
     return show(s, p, err);
 }
 

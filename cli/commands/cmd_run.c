@@ -255,7 +255,7 @@ static drey_status run_all(run *r, drey_error *err)
     progress_wait(&r->progress, "planning");
     TRY(open_session(r, err));
     progress_clear(&r->progress);
-    models_show_plan(&r->models, s->quiet);
+    models_show_plan(&r->models, s);
     return generate(r, err);
 }
 

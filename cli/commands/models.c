@@ -1,12 +1,12 @@
 /* Models and engine options of a command line: see models.h. */
 #include "cli/commands/models.h"
 
-#include "cli/models/draft_family.h"
 #include "cli/models/model_path.h"
 #include "cli/models/side_files.h"
 #include "cli/files/cache_folder.h"
 #include "cli/files/input.h"
 #include "cli/files/trace_file.h"
+#include "cli/models/verdict.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
@@ -277,29 +277,43 @@ drey_status models_divide(models *m, const cli_settings *settings, drey_error *e
     return text ? rank_layers_read(text, m->rank_layers, &m->more.n_rank_layers, err) : DREY_OK;
 }
 
-/* A plan is made at this machine's speeds, or at the stated one, and so is its choice. */
+/* drey plan measures each time: who asks it waits for the answer. Before a text what was measured
+ * within a day will do. */
+static drey_measure measure_of(const cli_settings *s)
+{
+    if (s->command == CLI_PLAN)
+        return s->plan.no_measure ? DREY_MEASURE_NOTHING : DREY_MEASURE_NOW;
+    bool writes = s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PULL);
+    return writes ? DREY_MEASURE_MISSING : DREY_MEASURE_NOTHING;
+}
+
+static void take_stated_disk(models *m, const cli_settings *s)
+{
+    if (s->plan.disk_bytes_per_s <= 0)
+        return;
+    m->ahead.speeds.disk_bytes_per_s = s->plan.disk_bytes_per_s;
+    m->ahead.speeds.disk_measured = 0;
+}
+
+/* A choice is made at the speeds that its plan has. Ranks have their own. */
 static drey_status choose_draft(models *m, const cli_settings *s, drey_engine_options *o,
                                 const char *folder, drey_draft_choice *choice, drey_error *err)
 {
-    bool states = s->plan.disk_bytes_per_s > 0, measures = !s->plan.no_measure;
-    if (s->command != CLI_PLAN || s->plan.ranks || !(states || measures))
+    drey_measure measure = measure_of(s);
+    take_stated_disk(m, s);
+    if (m->ranks || s->plan.ranks ||
+        (measure == DREY_MEASURE_NOTHING && m->ahead.speeds.disk_bytes_per_s <= 0))
         return drey_choose_draft(o, folder, choice, err);
-    m->speeds.disk_bytes_per_s = s->plan.disk_bytes_per_s;
-    return drey_choose_draft_at(o, &m->speeds, measures, folder, choice, err);
+    return drey_choose_draft_at(o, &m->ahead.speeds, measure, folder, choice, err);
 }
 
-/* Where no model drafts: which one would. */
-static void add_hint(models *m, const drey_engine_options *o)
+drey_status models_look(models *m, const cli_settings *s, const drey_engine_options *options,
+                        drey_error *err)
 {
-    char hint[300];
-    drey_plan plan = {0};
-    drey_model_info info;
-    drey_model_describe(m->target, &info);
-    drey_plan_make(o, NULL, &plan, NULL);
-    draft_family_hint(info.path, plan.streamed_bytes_per_pass, hint, sizeof hint);
-    size_t n = strlen(m->why);
-    if (*hint && n > 0)
-        snprintf(m->why + n, sizeof m->why - n, "; %s", hint);
+    char folder[PATH_MAX];
+    take_stated_disk(m, s);
+    return drey_look_ahead(options, measure_of(s), cache_folder(folder), &m->ahead.speeds,
+                           &m->ahead.outlook, err);
 }
 
 drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
@@ -316,9 +330,8 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
         complain("warning: %s", choice.warning);
     m->drafter = o.drafter;
     m->draft = choice.draft;
+    m->ahead.reason = (drey_draft_reason)choice.reason;
     snprintf(m->why, sizeof m->why, "%s", choice.why);
-    if (!m->draft && s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PLAN) && !s->quiet)
-        add_hint(m, &o);
     return DREY_OK;
 }
 
@@ -363,6 +376,11 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     drey_engine_options options;
     TRY(models_choose(m, s, n_context, &options, err));
     TRY(models_divide(m, s, err));
+    if ((s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE)) && !m->ranks) {
+        TRY(models_look(m, s, &options, err));
+        progress_clear(bar);
+        verdict_show(stderr, m, s);
+    }
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
@@ -380,16 +398,20 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     return status;
 }
 
-void models_show_plan(const models *m, bool quiet)
+void models_show_plan(const models *m, const cli_settings *s)
 {
     drey_plan plan;
     drey_engine_plan(m->engine, &plan);
     models_warn_of_plan(&plan);
-    if (quiet)
+    if (s->quiet)
         return;
-    report_plan_briefly(page_of(stderr), &plan);
+    if (s->common.verbose)
+        report_plan_briefly(page_of(stderr), &plan);
+    if (m->ranks)
+        verdict_show_ranks(stderr, m);
     report_ranks(page_of(stderr), m->ranks, plan.tree_rows > 1);
-    report_draft(page_of(stderr), m->why);
+    if (s->common.verbose)
+        report_draft(page_of(stderr), m->why);
 }
 
 drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,

@@ -6,14 +6,22 @@
 #include "cli/terminal/progress.h"
 #include "drey/tune.h"
 
+/* What is known before anything is loaded. */
+typedef struct models_ahead {
+    drey_draft_reason
+        reason;           /* why no model next to the target drafts, where -d auto had to choose */
+    drey_speeds speeds;   /* of this machine; 0: not known */
+    drey_outlook outlook; /* by models_look; verdict "": not made */
+} models_ahead;
+
 typedef struct models {
     drey_model *target;
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
-    const char *heads;  /* borrowed from the settings; NULL: those next to the target */
-    char why[512];      /* why -d auto took that; "" where it had not to choose */
-    drey_speeds speeds; /* by which a plan chose it; 0: not measured for that */
-    bool tuned;         /* by drey tune, for this machine: */
+    const char *heads; /* borrowed from the settings; NULL: those next to the target */
+    char why[512];     /* why -d auto took that; "" where it had not to choose */
+    models_ahead ahead;
+    bool tuned; /* by drey tune, for this machine: */
     drey_tuning tuning;
     bool divided; /* between its units, by drey tune: */
     drey_units_report units;
@@ -55,6 +63,10 @@ drey_status models_serve(const models *m, const cli_settings *settings, drey_err
 /* After all is said: ends the run, of all ranks. */
 void models_leave_ranks(models *m);
 
+/* What to expect of options that models_choose made; how its verdict is shown: verdict.h. */
+drey_status models_look(models *m, const cli_settings *settings, const drey_engine_options *options,
+                        drey_error *err);
+
 /* Takes the ranks' layers that settings name into m->more. From then on engine options are those of
  * ranks. */
 drey_status models_divide(models *m, const cli_settings *settings, drey_error *err);
@@ -81,14 +93,15 @@ void models_warn_of_context(const models *m, int32_t n_context);
  * signals cancel that from then on. */
 typedef enum models_use { MODELS_ENGINE, MODELS_SESSION, MODELS_WATCHED } models_use;
 
-/* models_choose, then opens what `use` says. Signals wait until that is done. After a failure
- * nothing is open. bar: where loading is shown. */
+/* models_choose, for texts the verdict, then opens what `use` says. Signals wait until that is
+ * done. After a failure nothing is open. bar: where loading is shown. */
 drey_status models_start(models *m, const cli_settings *settings, int32_t n_context, models_use use,
                          progress *bar, drey_error *err);
 void models_stop(models *m);
 
-/* The plan of the engine and the draft, briefly, unless quiet; warnings in any case. */
-void models_show_plan(const models *m, bool quiet);
+/* With -v the plan of the engine and the draft, briefly; the ranks; nothing of it with -q. Warnings
+ * in any case. */
+void models_show_plan(const models *m, const cli_settings *settings);
 
 /* Writes a text after the prompt's ids. A signal cancels it, also one that came before it began;
  * the session stays watched. */

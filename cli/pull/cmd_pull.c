@@ -204,7 +204,6 @@ static drey_status show_plan(const pulling *p, drey_error *err)
         return DREY_OK;
     cli_settings s = *p->settings;
     s.common.model = p->files[0].header;
-    s.plan.no_measure = true;
     return plan_show(&s, err);
 }
 

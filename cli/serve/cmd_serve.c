@@ -216,7 +216,7 @@ static drey_status serve_all(serving *v, drey_error *err)
     }
     TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
-    models_show_plan(&v->models, v->settings.quiet);
+    models_show_plan(&v->models, &v->settings);
     if (v->one_name)
         child_listens(v->report);
     else

@@ -1,10 +1,9 @@
-/* Sizes and bars as text. */
+/* Sizes, times and bars as text. */
 #pragma once
 
-#include <stdbool.h>
+#include "common/size_text.h"
 
-/* "1.04G", "800M", "12.5K", "17": three digits and a binary unit, as --memory takes them. */
-const char *format_bytes(char out[static 16], double bytes);
+#include <stdbool.h>
 
 /* width characters and a NUL: '#' for the part `full` of 1, '-' for the part `half`, '.' for the
  * rest. Whatever is not zero gets one character at least. */

@@ -211,22 +211,40 @@ static void speed_of_drafting(FILE *out, const drey_plan *plan)
 }
 
 /* Where the disk's speed is not known. */
-static void ceiling_by_disk(FILE *out, const drey_plan *plan)
+static void reads_alone(FILE *out, const drey_plan *plan)
 {
-    char read[16];
-    fprintf(out, "  %sceiling %.3g passes/s for each 1G/s of the disk%s: a pass reads %s\n",
-            style(out, STYLE_STRONG), (double)(1u << 30) / (double)plan->streamed_bytes_per_pass,
-            style(out, STYLE_PLAIN), format_bytes(read, (double)plan->streamed_bytes_per_pass));
+    const double usual = (double)(1u << 30);
+    char read[16], seconds[16];
+    fprintf(out, "  a pass reads %s, which takes %s on a disk of 1G/s\n",
+            format_bytes(read, (double)plan->streamed_bytes_per_pass),
+            format_seconds(seconds, (double)plan->streamed_bytes_per_pass / usual));
 }
 
-void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_source disk)
+/* The same figures as in the verdict, to three digits. */
+static void speed_without(FILE *out, const drey_outlook *look, bool has_draft)
 {
-    char size[16], read[16], compute[16], pass[16];
+    const drey_plan *plan = &look->plan;
+    const char *strong = has_draft ? "" : style(out, STYLE_STRONG);
+    double alone = look->alone_tokens_per_s;
+    char pass[16];
+    if (alone <= 0)
+        alone = plan->ceiling_tokens_per_s;
+    if (alone > 0)
+        fprintf(out, "  %swithout a draft%s about %.3g tokens/s%s, %s each\n", strong,
+                has_draft ? ", in its memory as well," : "", alone,
+                has_draft ? "" : style(out, STYLE_PLAIN), format_seconds(pass, 1 / alone));
+}
+
+void report_prediction(FILE *out, const drey_outlook *look, report_source disk)
+{
+    char size[16], read[16], compute[16];
+    const drey_plan *plan = &look->plan;
+    const bool has_draft = plan->tree_rows > 1;
     fprintf(out, "%sspeed%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
     /* Half of a context is away on average. */
     const double reads = (double)plan->streamed_bytes_per_pass + (double)plan->kv_read_bytes / 2;
     if (plan->streamed_bytes_per_pass && plan->speeds.disk_bytes_per_s <= 0) {
-        ceiling_by_disk(out, plan);
+        reads_alone(out, plan);
         return;
     }
     speed_sources(out, plan, disk);
@@ -239,12 +257,7 @@ void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_
     if (plan->compute_s > 0)
         fprintf(out, ", computes a row for %s", format_seconds(compute, plan->compute_s));
     fputc('\n', out);
-    if (plan->ceiling_tokens_per_s > 0)
-        fprintf(out, "  %sceiling without %s %.3g tokens/s%s, %s each\n",
-                has_draft ? "" : style(out, STYLE_STRONG),
-                has_draft ? "drafting, in what the draft leaves of the budget," : "a draft",
-                plan->ceiling_tokens_per_s, has_draft ? "" : style(out, STYLE_PLAIN),
-                format_seconds(pass, plan->alone_pass_s));
+    speed_without(out, look, has_draft);
     if (has_draft && plan->passes_per_s > 0)
         speed_of_drafting(out, plan);
 }
@@ -299,9 +312,9 @@ void report_plan_briefly(FILE *out, const drey_plan *plan)
         fprintf(out, "  of the last %lld of %d positions; the first ones go to a file\n",
                 (long long)plan->kv_window, plan->n_context);
     if (plan->streamed_bytes_per_pass)
-        ceiling_by_disk(out, plan);
+        reads_alone(out, plan);
     else if (!plan->kv_window)
-        fprintf(out, "  the target stays in memory: the disk sets no ceiling\n");
+        fprintf(out, "  all of the target stays in memory: a pass reads nothing\n");
 }
 
 static void rank_row(FILE *out, int32_t i, const drey_rank_info *r, bool drafts)

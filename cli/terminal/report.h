@@ -15,8 +15,8 @@ const char *report_source_name(report_source source);
 
 /* Why this draft was taken, in a line; nothing for "". */
 void report_draft(FILE *out, const char *why);
-/* The predicted speed: what it is made of, times, ceiling; has_draft: a draft or lookup guesses. */
-void report_prediction(FILE *out, const drey_plan *plan, bool has_draft, report_source disk);
+/* The predicted speed, and what it is made of. */
+void report_prediction(FILE *out, const drey_outlook *look, report_source disk);
 
 /* What a larger budget would buy. */
 void report_more(FILE *out, const drey_plan *plan, const drey_plan *more);

@@ -300,7 +300,37 @@ DREY_API drey_status drey_units_store(const drey_engine_options *options, const 
                                       const drey_units_report *products,
                                       const drey_boundaries_report *attention, drey_error *err);
 
+/* ---- Speeds of this machine, kept as well ---- */
+
+/* Where the speeds that a prediction needs come from. Those that are given count in any case.
+ *
+ *   speeds/     drey_planner_speeds: of a processor's kernels by tensor type, tier and threads; of
+ *               a disk by its file system and the way of reading
+ *
+ * What was measured is kept for a day, or for ten minutes where the machine was busy. */
+typedef enum drey_measure {
+    DREY_MEASURE_NOTHING = 0,
+    DREY_MEASURE_KEPT = 1,    /* what the folder has */
+    DREY_MEASURE_MISSING = 2, /* what it lacks is measured and kept, unless the target is so small
+                                 (64 MiB) that a text begins sooner */
+    DREY_MEASURE_NOW = 3      /* all is measured again, and kept */
+} drey_measure;
+/* Fills in the speeds that are 0, in less than a second, as drey_planner_measure does, for the
+ * budget of the planner's options. What is not known stays 0: the disk below a file with holes
+ * cannot be measured. folder: as above; NULL: nothing is kept. */
+DREY_API drey_status drey_planner_speeds(drey_planner *planner, drey_measure measure,
+                                         const char *folder, drey_speeds *speeds, drey_error *err);
+
 /* ---- Choosing a draft ---- */
+
+/* Why no model of the target's folder drafts, where drey_choose_draft chose. */
+typedef enum drey_draft_reason {
+    DREY_DRAFT_CHOSEN = 0,       /* one does */
+    DREY_DRAFT_NONE_THERE = 1,   /* no model there has at most half of the target's bytes */
+    DREY_DRAFT_OTHER_TOKENS = 2, /* those that do have other tokens, or do not fit otherwise */
+    DREY_DRAFT_NO_ROOM = 3,      /* one has the target's tokens; the budget has no room for it */
+    DREY_DRAFT_NOT_FASTER = 4    /* one has room, and what was chosen is expected to be faster */
+} drey_draft_reason;
 
 typedef struct drey_draft_choice {
     drey_model *draft;            /* that options.draft is; owned; NULL: another drafter, or none */
@@ -308,24 +338,52 @@ typedef struct drey_draft_choice {
     char why[512];        /* "lookup: about 12 tokens/s, no draft 9.8"; where speeds are not known
                       "lookup: about 1.2 times as fast as no draft"; may be "" */
     char warning[500];    /* why a drafter's file cannot be used; "" */
-    uint64_t reserved[4]; /* zero */
+    uint64_t reason;      /* a drey_draft_reason */
+    uint64_t reserved[3]; /* zero */
 } drey_draft_choice;
 /* Sets drafter and draft in options: of a model in the target's folder that has its tokens and
  * fits, of the target's own planes, of the heads next to it, of lookup and of none the one whose
- * plan promises most tokens per second, by what the folder's profiles say, where there are any
+ * plan expects most tokens per second, by what the folder's profiles say, where there are any
  * (folder may be NULL). A policy that needs a draft gets one. heads and profile become NULL:
  * drey_profile_load has the profile of what was chosen. The target is read once, and no weights of
  * it. */
 DREY_API drey_status drey_choose_draft(drey_engine_options *options, const char *folder,
                                        drey_draft_choice *choice, drey_error *err);
 /* The same by the speeds of this machine, so that what is expected is what a plan at these speeds
- * has. measure: what is 0 in *speeds and the plans need is measured first, as by
- * drey_planner_measure, and left there. */
+ * has. Speeds that are 0 and that the plans need come from where `measure` says, as by
+ * drey_planner_speeds, and are left in *speeds. */
 DREY_API drey_status drey_choose_draft_at(drey_engine_options *options, drey_speeds *speeds,
-                                          bool measure, const char *folder,
+                                          drey_measure measure, const char *folder,
                                           drey_draft_choice *choice, drey_error *err);
 /* Closes the draft, once no engine borrows it. */
 DREY_API void drey_draft_choice_close(drey_draft_choice *choice);
+
+/* ---- What to expect ---- */
+
+/* What a budget brings on this machine, for a person who has to decide. */
+typedef struct drey_outlook {
+    drey_plan plan;            /* of the options, at the speeds */
+    double tokens_per_s;       /* expected; 0: not known, as some speed is not */
+    double alone_tokens_per_s; /* without a draft, with all of the budget; 0: not known */
+    /* A larger budget that the machine has now: that holds the whole target, or if there is none
+     * that holds half of what a pass (of a mixture: a token's experts) would read. 0: none. */
+    uint64_t better_bytes;
+    double better_tokens_per_s; /* with it; 0: not known */
+    bool better_is_whole;       /* it holds the whole target */
+    bool machine_is_cgroup;     /* the next two are those of the process' memory cgroup */
+    uint64_t machine_bytes;     /* of memory; 0: not known */
+    uint64_t available_bytes;   /* that this process may have now; 0: not known */
+    char verdict[600];    /* one line in plain text: the model, what of it stays in memory, what is
+                          read for each pass, how fast it writes with the draft and without */
+    char warning[300];    /* that the budget is more than the machine has; "": it is not */
+    uint64_t reserved[8]; /* zero */
+} drey_outlook;
+/* Makes it for options as for drey_engine_open, without ranks. speeds, measure and folder as for
+ * drey_planner_speeds; a measurement that fails leaves speeds unknown. Errors are those of the
+ * plan. */
+DREY_API drey_status drey_look_ahead(const drey_engine_options *options, drey_measure measure,
+                                     const char *folder, drey_speeds *speeds, drey_outlook *outlook,
+                                     drey_error *err);
 
 #ifdef __cplusplus
 }

@@ -42,7 +42,7 @@ class Model(Texts):
 
     Opening plans and takes the memory. The weights are read by the first text, which is slow for that
     reason, or by warm_up(). Any thread may use a model. After close(), and in a process that was forked
-    from this one, every call is a UsageError; what was read before stays (why, info, statistics).
+    from this one, every call is a UsageError; what was read before stays (why, verdict, info, statistics).
     """
 
     def __init__(self, target: Any = None, *, draft: Any = "auto", memory: Union[str, int, float] = "auto",
@@ -107,6 +107,11 @@ class Model(Texts):
     def why(self) -> str:
         """Why the draft was chosen; "" if it was named."""
         return self._engine.opened.why
+
+    @property
+    def verdict(self) -> str:
+        """What to expect, in a sentence: what of the model stays in memory, how fast it writes."""
+        return self._engine.opened.verdict
 
     @property
     def closed(self) -> bool:

@@ -21,6 +21,10 @@ _USUAL_CONTEXT = 4096
 _DRAFTING = ("alpha", "fallback_step", "ahead", "bld_fallback", "bld_rollback")
 
 
+def _text(chars: Any) -> str:
+    return ffi.string(chars).decode(errors="replace")
+
+
 def _count(value: int, what: str) -> int:
     return int(numbers("int32_t *", value, "%s is a whole number" % what)[0])
 
@@ -60,6 +64,8 @@ class Opened:
         self._tier = ffi.new("char[]", terminated(cpu, "cpu")) if cpu else ffi.NULL
         self.options = ffi.new("drey_engine_options *")
         self._more = ffi.new("drey_more_options *")
+        self._speeds = ffi.new("drey_speeds *")
+        self.outlook = ffi.new("drey_outlook *")
         lib.drey_engine_options_init(self.options)
         try:
             self._take_drafting(fallback, drafting)
@@ -85,9 +91,13 @@ class Opened:
         o.policy = self._named("policy", policy)
         o.kv = self._named("kv", kv)
         if draft == "auto":
-            check(lib.drey_choose_draft(o, cache_folder(), self._choice, err), err)
+            check(lib.drey_choose_draft_at(o, self._speeds, lib.DREY_MEASURE_MISSING, cache_folder(), self._choice,
+                                           err), err)
         elif draft is not None and draft != "none":
             self._take_draft(draft)
+        check(lib.drey_look_ahead(o, lib.DREY_MEASURE_MISSING, cache_folder(), self._speeds, self.outlook, err), err)
+        if self.outlook.warning[0] != b"\0":
+            warnings.warn(_text(self.outlook.warning), ResourceWarning, stacklevel=5)
 
     def _take_drafting(self, fallback: str, drafting: Dict[str, float]) -> None:
         """The numbers of policies; 0: as is usual."""
@@ -140,7 +150,12 @@ class Opened:
     @property
     def why(self) -> str:
         """Why the draft was chosen; "" if it was named."""
-        return ffi.string(self._choice.why).decode(errors="replace")
+        return _text(self._choice.why)
+
+    @property
+    def verdict(self) -> str:
+        """What to expect: the model, what of it stays in memory, how fast it writes."""
+        return _text(self.outlook.verdict)
 
     def close(self) -> None:
         lib.drey_draft_choice_close(self._choice)

@@ -2,8 +2,6 @@
 from dataclasses import dataclass
 from typing import Any, List, Tuple, Union
 
-from ._errors import check, new_error
-from ._library import ffi, lib
 from ._options import Opened
 from ._sizes import size_text
 from ._statistics import UNLIMITED, Numbers, from_struct
@@ -73,8 +71,11 @@ class Plan(Numbers):
         """"2.00G", or "unlimited"."""
         return "unlimited" if self.budget_bytes == UNLIMITED else size_text(self.budget_bytes)
 
+    verdict = ""  # of drey.plan: what to expect, in a sentence
+
     def __str__(self) -> str:
-        lines = ["memory plan: budget %s (smallest %s for a context of %d)" % (
+        lines = [self.verdict] if self.verdict else []
+        lines += ["memory plan: budget %s (smallest %s for a context of %d)" % (
             self.budget_text(), size_text(self.smallest_budget_bytes), self.n_context)]
         lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._parts() if n]
         lines.append("target: %s%s" % (size_text(self.target_bytes),
@@ -123,6 +124,6 @@ def plan(target: Any, *, memory: Union[str, int, float] = "auto", **options: Any
         print(drey.plan("big.gguf", memory="2G"))
     """
     with Opened(target, memory=memory, **options) as opened:
-        out, err = ffi.new("drey_plan *"), new_error()
-        check(lib.drey_plan_make(opened.options, ffi.NULL, out, err), err)
-        return from_struct(Plan, out)
+        made = from_struct(Plan, opened.outlook.plan)
+        object.__setattr__(made, "verdict", opened.verdict)
+        return made

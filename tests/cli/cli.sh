@@ -31,6 +31,8 @@ done
 "${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos --stats "$tmp/stats" -v -p "$prompt" \
     >"$tmp/out" 2>"$tmp/err"
 same "another text with a draft and a report" "$tmp/out" "$tmp/text"
+head -n 1 "$tmp/err" | grep -qE '^toy, [0-9.]+M parameters, [0-9.]+[KM]\. In .* stays in memory.* draft' ||
+    wrong "the verdict: $(head -n 1 "$tmp/err")"
 has "$tmp/err" "memory plan" pinned statistics "tokens/s" drafted verify peak \
     "steps in" "of the passes" "the 1st in" "cut after 40 tokens \(-n\): -n 500 writes more"
 ! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
@@ -170,7 +172,7 @@ least=$(key "$tmp/json" smallest_budget_bytes) room=0
 plan+=(--memory "$((least + room))")
 LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
-    'disk .*\(measured\), memory' '^  ceiling without drafting, .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
+    'disk .*\(measured\), memory' '^  without a draft, in its memory as well, about .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
     '^  256M more: .* instead of .* speed'
 # A page more or less of what the program has written to may be the one that makes another MiB.
 tests/cli/man_keys.py Plans "$tmp/json" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
@@ -189,7 +191,7 @@ has "$tmp/out" 'disk 2.00G/s \(stated\)' 'not measured'
 [ "$(key "$tmp/json" disk)" = '"stated"' ] || wrong "plan --disk is not stated"
 [ "$(key "$tmp/json" memory_bytes_per_s)" = 0 ] || wrong "plan --no-measure measures"
 LC_ALL=C "${plan[@]}" --no-measure >"$tmp/out"
-has "$tmp/out" 'passes/s for each 1G/s of the disk' '\[#*-'
+has "$tmp/out" 'a pass reads .* on a disk of 1G/s' '\[#*-'
 LC_ALL=C.UTF-8 "${plan[@]}" --no-measure >"$tmp/out"
 has "$tmp/out" '\[█*▒'
 "$drey" inspect "$tmp/toy.gguf" >"$tmp/out"

@@ -1,6 +1,8 @@
 /* Property: any JSON is refused as a profile, or its trees are trees, its numbers finite and none
- * negative; and as routes, or no share of hits is below 0, above 1, or falls. */
+ * negative; as routes, or no share of hits is below 0, above 1, or falls; and as speeds, or none is
+ * negative. */
 #include "fuzz/fuzz.h"
+#include "tune/kept_speeds.h"
 #include "tune/measured.h"
 
 #include <math.h>
@@ -51,6 +53,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     drey_routes routes;
     if (root && routes_parse(root, &routes))
         check_routes(&routes);
+    kept_speeds kept;
+    if (root && kept_speeds_parse(root, &kept))
+        FUZZ_CHECK(kept.speeds.disk_bytes_per_s >= 0 && kept.speeds.memory_bytes_per_s >= 0 &&
+                   kept.speeds.one_ops_per_s >= 0 && kept.speeds.tree_ops_per_s >= 0 &&
+                   isfinite(kept.until));
     json_free(&json);
     return 0;
 }

@@ -54,18 +54,20 @@ interrupted() { # leaves a part, and is ended by Ctrl-C
     faults
 }
 
-# 1. The plan comes first; the path is what is printed last.
+# 1. The verdict comes first, with -v the plan; the path alone goes to standard output.
 faults
 ends 0 "$drey" pull some/toy-GGUF
-has "$tmp/out" "budget" "^$here$"
+has "$tmp/err" "^toy-Q4_K_M, .* stays in memory"
+! grep -q budget "$tmp/err" || wrong "pull shows details unasked: $(cat "$tmp/err")"
+[ "$(cat "$tmp/out")" = "$here" ] || wrong "standard output: $(cat "$tmp/out")"
 has "$tmp/err" "^next: drey (chat|run) -m toy-Q4_K_M( |$)"
 rm "$here"
 ends 0 "$drey" pull some/toy-GGUF --memory 300M -o "$tmp/a place"
 has "$tmp/err" "^next: drey (chat|run) -m '$tmp/a place/toy-Q4_K_M.gguf' --memory 300M"
 ends 0 "$drey" pull some/toy-GGUF
 pulled "a name"
-ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M
-has "$tmp/out" "budget"
+ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M -v
+has "$tmp/err" "budget"
 nothing "--dry-run"
 for name in some/toy-GGUF:q4_k_m some/toy-GGUF/toy-Q4_K_M.gguf "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" \
     "$url/some/toy-GGUF/blob/main/toy-Q4_K_M.gguf?download=true" hf.co/some/toy-GGUF:Q4_K_M \
@@ -302,7 +304,7 @@ has "$tmp/err" "draft bartowski/.* is left out: .*token 49151"
 [ ! -e "$models/$draft" ] || wrong "a draft with other tokens is here"
 tests/pull/family_model.py "$drafts/$draft" 256 256 1
 ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft --dry-run
-has "$tmp/out" "^draft .*$draft"
+has "$tmp/err" " with ${draft%.gguf}"
 [ ! -e "$models/$draft" ] || wrong "--dry-run downloaded a draft"
 ends 0 "$drey" pull some/smol-GGUF -q --draft
 same "--draft" "$drafts/$draft" "$models/$draft"
@@ -310,7 +312,7 @@ same "--draft" "$drafts/$draft" "$models/$draft"
 for more in "" --draft; do # the folder has one
     # shellcheck disable=SC2086
     ends 0 "$drey" pull some/smol-GGUF --memory "$budget" $more
-    has "$tmp/out" "^draft .*$draft"
+    has "$tmp/err" " with ${draft%.gguf}"
     ! grep -q "drey pull" "$tmp/err" || wrong "a second draft is offered: $(cat "$tmp/err")"
 done
 same "a plan with neighbours" "$drafts/$draft" "$models/$draft"

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import warnings
 
 import drey
 from drey._library import ffi
@@ -165,6 +166,13 @@ def structures():
         members = {m for m, _ in ffi.typeof(name).fields if m != "reserved"} - without
         assert {f.name for f in dataclasses.fields(kind)} == members, name
     assert drey.plan(target, draft=None, **common).target_bytes > 0
+    assert str(drey.plan(target, draft=None, **common)).startswith("target, ")
+    with drey.Model(target, draft=None, **common) as model:
+        assert "stays in memory" in model.verdict and model.verdict.startswith("target, ")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        drey.plan(target, draft=None, memory=1 << 49)
+    assert ["a budget of 512T is more than" in str(w.message) for w in said] == [True], said
 
 
 for test in (structures, same_text, numbers, endings, sessions, asynchronous, forms, errors):

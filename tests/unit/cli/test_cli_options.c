@@ -294,6 +294,15 @@ TEST(help_operands_and_shares)
     assert_true(s.common.memory_bytes > half / 2 && s.common.memory_bytes / 2 < half);
 }
 
+TEST(words_before_a_text)
+{
+    cli_settings s;
+    accepts(&s, CLI_PULL, "n -v --disk 1G");
+    assert_true(s.common.verbose && s.plan.disk_bytes_per_s == 1073741824.0);
+    accepts(&s, CLI_CHAT, "-m t --disk 300M/s");
+    assert_true(!s.common.verbose && s.plan.disk_bytes_per_s == 300.0 * 1048576);
+}
+
 TEST(exits)
 {
     cli_settings s;

@@ -35,14 +35,14 @@ TEST(brief_plan_leaves_nothing_out)
     assert_non_null(file);
     report_plan_briefly(file, &plan);
     says(file, "memory plan 100M: pinned 30.0M of 500M, draft 20.0M, caches 10.0M, all else 40.0M\n"
-               "  the target stays in memory: the disk sets no ceiling\n");
+               "  all of the target stays in memory: a pass reads nothing\n");
     plan.target_bytes = 29 * mib; /* packed it is a little larger */
     file = tmpfile();
     assert_non_null(file);
     report_plan_briefly(file, &plan);
     says(file,
          "memory plan 100M: pinned 30.0M of 30.0M, draft 20.0M, caches 10.0M, all else 40.0M\n"
-         "  the target stays in memory: the disk sets no ceiling\n");
+         "  all of the target stays in memory: a pass reads nothing\n");
 }
 
 /* Each thing is said to begin once, also where two take turns. */

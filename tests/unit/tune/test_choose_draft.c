@@ -78,7 +78,8 @@ static drey_pair_report report_of(double tokens)
     return r;
 }
 
-static void expect_choice(drey_policy policy, drey_drafter which, const char *why)
+static void expect_choice(drey_policy policy, drey_drafter which, drey_draft_reason reason,
+                          const char *why)
 {
     drey_draft_choice choice;
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
@@ -87,6 +88,7 @@ static void expect_choice(drey_policy policy, drey_drafter which, const char *wh
     assert_int_equal(o.drafter, which);
     assert_ptr_equal(o.draft, choice.draft);
     assert_int_equal(choice.draft != NULL, which == DREY_DRAFTER_MODEL);
+    assert_int_equal(choice.reason, reason);
     assert_true(choice.expected_tokens_per_s > 0);
     if (!strstr(choice.why, why))
         fail_msg("\"%s\" is not in: %s", why, choice.why);
@@ -101,14 +103,17 @@ TEST(choices)
     const drey_engine_options lookup = toys_options(DREY_DRAFTER_LOOKUP, 256, 1),
                               model = toys_options(DREY_DRAFTER_MODEL, 256, 1);
     const drey_pair_report good = report_of(1.5), bad = report_of(1);
-    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, "draft.gguf, which is next to the target");
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_MODEL, DREY_DRAFT_CHOSEN,
+                  "draft.gguf, which is next to the target");
     MUST(drey_profile_store, &model, folder, &bad);
     MUST(drey_profile_store, &lookup, folder, &good);
-    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_LOOKUP,
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_LOOKUP, DREY_DRAFT_NOT_FASTER,
                   "lookup: by what was measured about 150 tokens/s, the model next to it 100");
     MUST(drey_profile_store, &lookup, folder, &bad);
-    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, "none: about 100 tokens/s");
-    expect_choice(DREY_POLICY_SPECINFER, DREY_DRAFTER_LOOKUP, "lookup: by what was measured");
+    expect_choice(DREY_POLICY_AUTO, DREY_DRAFTER_NONE, DREY_DRAFT_NOT_FASTER,
+                  "none: about 100 tokens/s");
+    expect_choice(DREY_POLICY_SPECINFER, DREY_DRAFTER_LOOKUP, DREY_DRAFT_NOT_FASTER,
+                  "lookup: by what was measured");
 
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     o.memory_bytes = 1;

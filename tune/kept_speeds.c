@@ -1,0 +1,141 @@
+/* Speeds of this machine in a cache folder: a file for each disk and way of reading, and one for
+ * each tensor type, tier and number of threads.
+ *
+ * They change: another program computes, a disk is replaced. So they count for a day, and where the
+ * machine was busy while it was measured for ten minutes only. */
+#include "tune/kept_speeds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "common/hash.h"
+#include "os/cgroup.h"
+#include "os/pool.h"
+#include "tune/cache_file.h"
+
+static const double usual_s = 24 * 3600, busy_s = 600;
+
+/* ---- Files ---- */
+
+static bool take_rate(const json_value *root, const char *key, double *out)
+{
+    const double least = 1, most = 1e18;
+    *out = json_member_number(root, key);
+    return *out == 0 || (*out >= least && *out <= most);
+}
+
+bool kept_speeds_parse(const json_value *root, kept_speeds *k)
+{
+    drey_speeds *s = &k->speeds;
+    *k = (kept_speeds){.until = json_member_number(root, "until")};
+    return take_rate(root, "disk_bytes_per_s", &s->disk_bytes_per_s) &&
+           take_rate(root, "memory_bytes_per_s", &s->memory_bytes_per_s) &&
+           take_rate(root, "one_ops_per_s", &s->one_ops_per_s) &&
+           take_rate(root, "tree_ops_per_s", &s->tree_ops_per_s) && isfinite(k->until);
+}
+
+static bool take(const json_value *root, void *out)
+{
+    return kept_speeds_parse(root, out);
+}
+
+static const cache_kind kind = {.format = "drey speeds 1", .take = take};
+
+/* ---- Names ---- */
+
+/* Device numbers are given again after a restart, which the file system's own number survives. */
+static bool name_disk(char out[CACHE_NAME_BYTES], const drey_engine *e)
+{
+    const char *path = gguf_part_path(e->config.target->file, 0);
+    struct stat at;
+    struct statvfs system;
+    if (stat(path, &at) != 0 || statvfs(path, &system) != 0)
+        return false;
+    const uint64_t which[] = {(uint64_t)at.st_dev, (uint64_t)system.f_fsid};
+    snprintf(out, CACHE_NAME_BYTES, "speeds/disk-%016llx-%s.json",
+             (unsigned long long)hash64_of(which, sizeof which), drey_io_name(e->config.reads.io));
+    return true;
+}
+
+static void name_computing(char out[CACHE_NAME_BYTES], const drey_engine *e, int type)
+{
+    snprintf(out, CACHE_NAME_BYTES, "speeds/%.16s-%.16s-%d.json", type_find((uint32_t)type)->name,
+             cache_tier(e->config.units.tier), e->config.n_threads);
+}
+
+/* ---- Reading ---- */
+
+static void find(const drey_engine *e, const char *folder, const char *name, drey_speeds *s)
+{
+    kept_speeds kept;
+    double now = (double)time(NULL);
+    if (cache_read(folder, name, &kind, e->config.units.tier, &kept, NULL) != DREY_OK ||
+        now >= kept.until || now < kept.until - usual_s)
+        return;
+    const drey_speeds *from = &kept.speeds;
+    if (s->disk_bytes_per_s <= 0 && from->disk_bytes_per_s > 0) {
+        s->disk_bytes_per_s = from->disk_bytes_per_s;
+        s->disk_measured = 1;
+    }
+    if (s->memory_bytes_per_s <= 0)
+        s->memory_bytes_per_s = from->memory_bytes_per_s;
+    if (s->one_ops_per_s <= 0)
+        s->one_ops_per_s = from->one_ops_per_s;
+    if (s->tree_ops_per_s <= 0)
+        s->tree_ops_per_s = from->tree_ops_per_s;
+}
+
+void kept_speeds_find(const drey_engine *e, int type, const char *folder, drey_speeds *speeds)
+{
+    char name[CACHE_NAME_BYTES];
+    if (name_disk(name, e))
+        find(e, folder, name, speeds);
+    name_computing(name, e, type);
+    find(e, folder, name, speeds);
+}
+
+/* ---- Writing ---- */
+
+/* By the mean of the last minute: more than half of the cores were at work. */
+static bool is_busy(void)
+{
+    char text[64];
+    return cgroup_read("/proc", "loadavg", text, sizeof text) &&
+           strtod(text, NULL) > 0.5 * pool_default_threads();
+}
+
+static void keep(const drey_engine *e, const char *folder, const char *name, const drey_speeds *s)
+{
+    json_buffer b;
+    if (!folder)
+        return;
+    json_writer *w = json_buffer_begin(&b);
+    cache_put_origin(w, &kind, e->config.units.tier, 0);
+    json_put_number(w, "disk_bytes_per_s", s->disk_bytes_per_s);
+    json_put_number(w, "memory_bytes_per_s", s->memory_bytes_per_s);
+    json_put_number(w, "one_ops_per_s", s->one_ops_per_s);
+    json_put_number(w, "tree_ops_per_s", s->tree_ops_per_s);
+    json_put_number(w, "until", (double)time(NULL) + (is_busy() ? busy_s : usual_s));
+    cache_write(folder, name, &b, NULL);
+}
+
+void kept_speeds_keep_disk(const drey_engine *e, const char *folder, double bytes_per_s)
+{
+    char name[CACHE_NAME_BYTES];
+    if (name_disk(name, e))
+        keep(e, folder, name, &(drey_speeds){.disk_bytes_per_s = bytes_per_s});
+}
+
+void kept_speeds_keep_computing(const drey_engine *e, int type, const char *folder,
+                                const drey_speeds *s)
+{
+    char name[CACHE_NAME_BYTES];
+    drey_speeds computing = *s;
+    computing.disk_bytes_per_s = 0;
+    name_computing(name, e, type);
+    keep(e, folder, name, &computing);
+}
