@@ -4,13 +4,16 @@
 #include "cli/commands/commands.h"
 #include "cli/args/completion.h"
 #include "cli/args/help.h"
+#include "cli/args/other_names.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     unsigned commands;
@@ -35,16 +38,29 @@ static const struct {
     {CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_KERNELS | CLI_BENCH_MODEL, bench_main},
 };
 
-static bool is_help(const char *word)
+/* Headings are bold where standard output is a terminal that has them. */
+static bool is_bold(void)
 {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) == 1 && !(no_color && *no_color) && term && *term &&
+           strcmp(term, "dumb") != 0;
 }
 
-static void print_help(FILE *out, const cli_usage *usage)
+static int print_help(const cli_usage *usage, const char *topic)
 {
-    help_text help;
-    help_make(&help, usage);
-    fputs(help.text, out);
+    if (topic ? help_topic(stdout, usage, topic, is_bold()) : help_short(stdout, usage, is_bold()))
+        return 0;
+    char groups[200];
+    complain_wrong("drey %s has no options %s; there are those of %s", usage->name, topic,
+                   help_groups(usage, groups));
+    return 2;
+}
+
+/* The message has a line to copy, after which nothing else comes, or a question. */
+static bool says_what_to_do(const char *message)
+{
+    size_t n = strlen(message);
+    return strstr(message, ": drey ") || strchr("?", message[n - 1]);
 }
 
 static int run_command(const cli_usage *usage, int argc, char **argv)
@@ -52,13 +68,14 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
     cli_settings settings;
     drey_error err;
     if (options_parse(&settings, usage->command, argc, argv, &err) != DREY_OK) {
-        complain("%s; see drey %s --help", err.message, usage->name);
+        if (says_what_to_do(err.message))
+            complain_wrong("%s", err.message);
+        else
+            complain_wrong("%s; see drey %s --help", err.message, usage->name);
         return 2;
     }
-    if (settings.help) {
-        print_help(stdout, usage);
-        return 0;
-    }
+    if (settings.help)
+        return print_help(usage, settings.help_topic);
     terminal_begin(usage->command);
     size_t i = 0;
     while (!(mains[i].commands & usage->command))
@@ -66,39 +83,56 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
     return mains[i].main(&settings);
 }
 
-/* Without a command, or where that has a second word, without that. */
+static bool is_one(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+/* argv[1] is "help", or what means the same. */
+static int answer_help(int argc, char **argv)
+{
+    drey_error err;
+    if (help_answer(stdout, argc, argv, is_bold(), &err))
+        return 0;
+    complain_wrong("%s", err.message);
+    return 2;
+}
+
+/* Words that are no command, and commands whose second word is missing. */
 static int run_no_command(const cli_usage *usage, int argc, char **argv)
 {
-    char kinds[80];
-    if (argc > 1 && is_help(argv[1]))
-        print_help(stdout, usage);
-    else if (usage)
-        complain("drey %s what? %s", usage->name, usage_kinds(usage, ", ", kinds));
-    else if (argc > 1)
-        complain("unknown command \"%s\"; see drey --help", argv[1]);
-    else
-        print_help(stderr, NULL);
-    return argc > 1 && is_help(argv[1]) ? 0 : 2;
+    drey_error err;
+    if (argc < 2 && !usage) {
+        help_short(stderr, NULL, false);
+    } else if (argc > 1 && is_one(argv[1], "help", "--help", "-h")) {
+        if (usage)
+            return print_help(usage, argc > 2 && *argv[2] != '-' ? "all" : NULL);
+        return answer_help(argc - 1, argv + 1);
+    } else if (usage) {
+        char kinds[80];
+        complain_wrong("drey %s what? %s", usage->name, usage_kinds(usage, ", ", kinds));
+    } else if (is_one(argv[1], "--version", "version", "-V") || strcmp(argv[1], "-v") == 0) {
+        printf("drey %s\n", drey_version());
+        return 0;
+    } else if (strcmp(argv[1], "--completion") == 0) {
+        if (argc == 3 && completion_write(stdout, argv[2]))
+            return 0;
+        complain_wrong("--completion takes bash, zsh or fish");
+    } else if (argv[1][0] == '-') {
+        complain_wrong("name a command first, as in drey run %.80s; see drey --help", argv[1]);
+    } else {
+        other_command(argv[1], &err);
+        complain_wrong("%s", err.message);
+    }
+    return 2;
 }
 
 static int dispatch(int argc, char **argv)
 {
     int n_words = 0;
-    const cli_usage *usage = argc < 2 ? NULL : usage_find(argc, argv, &n_words);
+    const cli_usage *usage = usage_find(argc, argv, &n_words);
     if (usage && usage->command)
         return run_command(usage, argc - n_words, argv + n_words);
-    if (!usage && argc > 1 &&
-        (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0 ||
-         strcmp(argv[1], "-v") == 0)) {
-        printf("drey %s\n", drey_version());
-        return 0;
-    }
-    if (!usage && argc > 1 && strcmp(argv[1], "--completion") == 0) {
-        if (argc == 3 && completion_write(stdout, argv[2]))
-            return 0;
-        complain("--completion takes bash, zsh or fish");
-        return 2;
-    }
     return run_no_command(usage, argc - n_words, argv + n_words);
 }
 
@@ -113,7 +147,8 @@ int main(int argc, char **argv)
             signal(SIGPIPE, SIG_DFL);
             raise(SIGPIPE);
         }
-        complain("cannot write to standard output: %s", errno ? strerror(errno) : "write error");
+        complain_wrong("cannot write to standard output: %s",
+                       errno ? strerror(errno) : "write error");
         return code ? code : 1;
     }
     return code;

@@ -12,9 +12,7 @@ install(TARGETS ${DREY_INSTALLED} EXPORT drey-targets
 install(TARGETS drey RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/drey DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(EXISTS ${CMAKE_SOURCE_DIR}/docs/reference/drey.1)
-  install(FILES docs/reference/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-endif()
+install(FILES ${CMAKE_BINARY_DIR}/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 # Shell completions are what the built command prints.
 if(CMAKE_CROSSCOMPILING)
   message(STATUS "cross build: shell completions are not installed; drey --completion bash|zsh|fish prints them")

@@ -17,7 +17,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
 mv "$tmp/first" "$tmp/prefix" # nothing installed may remember where it was put
 prefix=$tmp/prefix
 for file in bin/drey include/drey/{drey,chat,tune,train}.h include/drey/drey_{model,engine,session}.h share/doc/drey/LICENSE \
-    share/bash-completion/completions/drey share/zsh/site-functions/_drey share/fish/vendor_completions.d/drey.fish; do
+    share/man/man1/drey.1 share/bash-completion/completions/drey share/zsh/site-functions/_drey share/fish/vendor_completions.d/drey.fish; do
     [ -f "$prefix/$file" ] || {
         echo "install: $file is missing"
         exit 1

@@ -77,7 +77,8 @@ has() { # TOOL: is it here? Another clang-format than 14 would have it another w
     grep -E '^[^ ]+:[0-9]+:' | head -n 20)"
 ! has shellcheck || fail "shellcheck says:" "$(printf '%s\0' "${scripts[@]}" |
     xargs -0 -P "$(nproc)" -n 5 shellcheck --format=gcc || true)"
-! has mandoc || fail "mandoc says:" "$(mandoc -T lint -W warning docs/reference/drey.1 || true)"
+! has mandoc || fail "mandoc says:" "$(awk -f cmake/options.awk -v form=mdoc docs/options/commands.md \
+    docs/options/[!c]*.md docs/reference/drey.1.in | mandoc -T lint -W warning || true)"
 
 # Plain English: CONTRIBUTING.md, Words.
 documents=(docs README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md heads/README.md)

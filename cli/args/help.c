@@ -1,281 +1,419 @@
-/* The help texts: see help.h. An option has a line with its meaning. Where a screen has not enough
- * lines, the last options in the table's order share lines, with their values and defaults alone.
- */
+/* The help texts: see help.h. A short help has the options that people use first, as many as a
+ * screen has lines for; the others are found by their groups. */
 #include "cli/args/help.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include "cli/args/other_names.h"
+#include "cli/terminal/terminal.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-enum { N_LINES = 24, N_COLUMNS = 80, INDENT = 27 };
+enum { N_LINES = 24, N_COLUMNS = 80, INDENT = 28 };
 
-const cli_usage cli_usages[] = {
-    {CLI_RUN, "run", "-m MODEL.gguf", "continues a prompt", "",
-     "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n"},
-    {CLI_CHAT, "chat", "-m MODEL.gguf", "holds a conversation, turn by turn",
-     "Holds a conversation, turn by turn; /help inside lists what else can be typed.\n",
-     "  drey chat -m big.gguf -d small.gguf --memory 2G --system \"Be brief.\"\n"},
-    {CLI_SERVE, "serve", "-m MODEL.gguf", "an HTTP server for other programs, and a page",
-     "An HTTP server: the APIs of OpenAI, Anthropic, ollama and llama.cpp, and a page.\n",
-     "  drey serve -m big.gguf -d small.gguf --memory 4G --port 8080\n"},
-    {CLI_PREPARE, "prepare", "MODEL.gguf", "packs the weights once, next to the model",
-     "Writes a sidecar, MODEL.gguf.drey: the model's weights as the kernels need them,\n"
-     "as large as the model. Weights that are streamed then need no packing. drey uses\n"
-     "it when it is next to the model; the texts are the same with and without.\n",
-     "  drey prepare big.gguf && drey run -m big.gguf --memory 2G -p \"The sky\"\n"},
-    {CLI_PLAN, "plan", "-m MODEL.gguf", "what a memory budget would pin and stream",
-     "Shows where a memory budget goes, what stays in memory, what passes read, the\n"
-     "speed to expect, what 256M more would buy. Loads nothing; measures for a second.\n",
-     "  drey plan -m big.gguf -d small.gguf --memory 2G\n"},
-    {CLI_PULL, "pull", "NAME|URL", "downloads a model, after showing its plan",
-     "Downloads OWNER/NAME[:QUANT], OWNER/NAME/FILE.gguf or a URL, from Hugging Face\n"
-     "(HF_ENDPOINT, HF_TOKEN). Its first megabytes have all that the plan needs, which\n"
-     "is shown first. What breaks off is continued by the same command.\n",
-     "  drey pull Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M --memory 4G\n"},
-    {CLI_CONVERT, "convert", "FOLDER OUT.gguf", "a model of safetensors becomes a GGUF file",
-     "Writes a GGUF file of a model as hubs hold it: a folder with config.json,\n"
-     "safetensors and a tokenizer. What drey would not run is refused first.\n",
-     "  drey convert Qwen2.5-7B-Instruct qwen.gguf --type q8_0\n"},
-    {CLI_QUANTIZE, "quantize", "MODEL.gguf OUTPUT.gguf TYPE", "fewer bits per weight",
-     "Writes a model with fewer bits per weight. TYPE is Q8_0, Q6_K, Q5_K_M, Q4_K_M,\n"
-     "Q3_K_M, Q2_K, IQ4_XS, F16 or another one of those that man drey lists.\n",
-     "  drey quantize big.gguf tiny.gguf Q2_K --allow-requantize\n"},
-    {CLI_IMATRIX, "imatrix", "-m MODEL.gguf -o FILE", "what matters in a model, for quantize",
-     "Reads a text and writes how much the columns of each matrix matter for it: an\n"
-     "importance matrix, which drey quantize --imatrix and llama.cpp take.\n",
-     "  drey imatrix -m big.gguf -f wiki.txt -o big.imatrix.gguf\n"},
-    {CLI_INSPECT, "inspect", "FILE.gguf", "header, keys and tensors of a file",
-     "Checks a GGUF file of any architecture and shows its header, keys and tensors.\n",
-     "  drey inspect model.gguf | less\n"},
-    {CLI_TOKENIZE, "tokenize", "-m MODEL.gguf", "text to token ids, and back",
-     "Turns standard input into a JSON array of token ids.\n",
-     "  echo \"Hello, world\" | drey tokenize -m model.gguf\n"},
-    {CLI_REPORT, "report", "TRACE.json", "draws what drey run --trace kept",
-     "Draws a trace that drey run --trace wrote, as SVG: when the draft, the target's\n"
-     "passes and the disk were at work, and how the text grew; or the tree of a turn.\n",
-     "  drey report t.json -o t.svg; drey report t.json --turn 5 -o tree.svg\n"},
-    {CLI_PERPLEXITY, "perplexity", "-m MODEL.gguf", "how well a model predicts a text",
-     "Scores a text, one window after another, each token but the first of a window\n"
-     "given those before it. With --exit fast also by where tokens leave early.\n",
-     "  drey perplexity -m model.gguf -f wiki.txt --window 1024\n"},
-    {CLI_VERIFY, "verify", "-m MODEL.gguf", "shows that texts do not depend on drafting",
-     "Writes texts after each prompt, greedy and sampled, without a draft on one\n"
-     "thread, and again in every way there is: drafts, policies, budgets, threads,\n"
-     "kernels, several at once. Compares each token; exit code 1 if one differs.\n",
-     "  drey verify -m big.gguf -d small.gguf -n 16\n"},
-    {0, "train", "-m MODEL.gguf", "trains what makes it faster",
-     "Lets a model write texts and trains a small file on them, next to the model.\n",
-     "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n"},
-    {CLI_TRAIN_EXIT, "train exit", "-m MODEL.gguf", "predictors of when tokens may leave early",
-     "Lets the target continue prompts, looks at it after every layer, and trains\n"
-     "small predictors of whether a token may leave there: MODEL.gguf.drey-exit.\n"
-     "Takes minutes; half of the prompts are kept for judging.\n",
-     "  drey train exit -m big.gguf -d small.gguf\n"},
-    {CLI_TRAIN_MEDUSA, "train medusa", "-m MODEL.gguf", "heads that guess several tokens ahead",
-     "Lets the target write texts, and trains heads that guess from its hidden state\n"
-     "what it writes next: MODEL.gguf.drey-medusa. The next call continues what was\n"
-     "interrupted.\n",
-     "  drey train medusa -m big.gguf && drey run -m big.gguf -d medusa -p \"Hello\"\n"},
-    {CLI_TRAIN_EAGLE, "train eagle", "-m MODEL.gguf", "a layer that guesses what comes next",
-     "Lets the target write texts, and trains one decoder layer that follows it and\n"
-     "drafts (EAGLE): MODEL.gguf.eagle.gguf. The next call continues what was\n"
-     "interrupted.\n",
-     "  drey train eagle -m t.gguf && drey run -m t.gguf -d t.gguf.eagle.gguf -p Hello\n"},
-    {CLI_TUNE, "tune", "[-m MODEL.gguf]", "measures what is fastest on this machine",
-     "Keeps what it measures in the user's cache directory for run, chat and serve.\n"
-     "Alone: which variants of kernels are faster (seconds). With models: passes by\n"
-     "rows, the draft's steps and how often its guesses are right (two minutes). It\n"
-     "changes speed, never a text.\n",
-     "  drey tune && drey tune -m big.gguf -d small.gguf\n"},
-    {0, "bench", "", "speeds, and what the machine allows", "",
-     "  drey bench machine; drey bench kernels; drey bench disk -m model.gguf\n"
-     "  drey bench model -m model.gguf --json result.json\n"},
-    {CLI_BENCH_MACHINE, "bench machine", "", "what memory, cores and threads give at most", "",
-     "  drey bench machine\n"},
-    {CLI_BENCH_DISK, "bench disk", "-m MODEL.gguf", "reads a model's tensors as a pass does", "",
-     "  drey bench disk -m model.gguf\n"},
-    {CLI_BENCH_KERNELS, "bench kernels", "", "each kernel, against what the machine gives", "",
-     "  drey bench kernels\n"},
-    {CLI_BENCH_MODEL, "bench model", "-m MODEL.gguf",
-     "prompt, text, and a pass by its width, with limits", "",
-     "  drey bench model -m model.gguf --json result.json\n"},
-};
-const size_t cli_n_usages = sizeof cli_usages / sizeof *cli_usages;
+typedef struct page {
+    FILE *out;
+    const char *bold, *plain; /* sequences of a terminal, or "" */
+} page;
 
-const char *command_name(cli_command command)
+static page page_on(FILE *out, bool bold)
 {
-    size_t i = 0;
-    while (cli_usages[i].command != command)
-        i++;
-    return cli_usages[i].name;
+    return (page){out, bold ? "\033[1m" : "", bold ? "\033[0m" : ""};
 }
 
-/* usage is one of the commands whose first word is name. */
-static bool is_kind(const cli_usage *usage, const char *name)
+/* ---- Paragraphs ---- */
+
+/* Columns of a word up to the next blank, without the backquotes, which are not shown. */
+static int word_columns(const char *word, size_t *n)
 {
-    size_t n = strlen(name);
-    return strncmp(usage->name, name, n) == 0 && usage->name[n] == ' ';
+    int columns = 0;
+    for (*n = 0; word[*n] && word[*n] != ' ' && word[*n] != '\n'; ++*n)
+        columns += word[*n] != '`';
+    return columns;
 }
 
-const cli_usage *usage_find(int argc, char *const *argv, int *n_words)
+/* A paragraph, from `column` on and indented; where the terminal has it, `words` are bold. */
+static const char *wrap(const page *p, const char *text, int indent, int column)
 {
-    const cli_usage *found = NULL;
-    for (size_t i = 0; i < cli_n_usages; i++) {
-        const cli_usage *u = &cli_usages[i];
-        if (strcmp(u->name, argv[1]) == 0) {
-            found = u;
-            *n_words = 1;
-        } else if (argc > 2 && is_kind(u, argv[1]) &&
-                   strcmp(u->name + strlen(argv[1]) + 1, argv[2]) == 0) {
-            *n_words = 2;
-            return u;
+    bool begun = false, quoted = false;
+    while (*text && *text != '\n') {
+        size_t n;
+        int columns = word_columns(text, &n);
+        if (begun && column + 1 + columns > N_COLUMNS) {
+            fprintf(p->out, "\n%*s", indent, "");
+            column = indent;
+        } else if (begun) {
+            putc(' ', p->out);
+            column++;
+        }
+        for (size_t i = 0; i < n; i++)
+            if (text[i] == '`')
+                fputs((quoted = !quoted) ? p->bold : p->plain, p->out);
+            else
+                putc(text[i], p->out);
+        column += columns;
+        begun = true;
+        text += n;
+        text += *text == ' ';
+    }
+    putc('\n', p->out);
+    return text;
+}
+
+/* Paragraphs with an empty line between them. */
+static void put_text(const page *p, const char *text, int indent)
+{
+    for (bool first = true; *text; first = false) {
+        if (!first)
+            putc('\n', p->out);
+        int more = (int)strspn(text, " "); /* an example */
+        fprintf(p->out, "%*s", indent + more, "");
+        text = wrap(p, text + more, indent + more, indent + more);
+        text += strspn(text, "\n");
+    }
+}
+
+static void put_heading(const page *p, const char *heading)
+{
+    fprintf(p->out, "%s%s:%s\n", p->bold, heading, p->plain);
+}
+
+/* ---- Options ---- */
+
+/* "  -m, --model FILE"; brief: a value of many words by its first one. */
+static int option_words(const option_text *t, bool brief, char *out, size_t size)
+{
+    const char *argument = t->argument, *more = "";
+    int n_argument = (int)strlen(argument);
+    if (brief && 10 + (int)strlen(t->name) + n_argument > INDENT && strchr(argument, '|')) {
+        n_argument = (int)strcspn(argument, "|");
+        more = "|...";
+    }
+    return snprintf(out, size, "  %s%s%s--%s%s%.*s%s", *t->letter ? "-" : "  ", t->letter,
+                    *t->letter ? ", " : "  ", t->name, n_argument ? " " : "", n_argument, argument,
+                    more);
+}
+
+/* The option and its line of help, next to it or below. */
+static void put_option(const page *p, const option_text *t, cli_command command, bool brief)
+{
+    char words[240];
+    int n = option_words(t, brief, words, sizeof words);
+    fprintf(p->out, "%s%s%s", p->bold, words, p->plain);
+    if (n >= INDENT)
+        fprintf(p->out, "\n%*s", INDENT, "");
+    else
+        fprintf(p->out, "%*s", INDENT - n, "");
+    wrap(p, option_line(t, command), INDENT, INDENT);
+}
+
+static bool is_of(const option_text *t, const option_group *group, const cli_usage *usage)
+{
+    return (!group || strcmp(t->group, group->name) == 0) &&
+           (!usage || t->commands & usage->command);
+}
+
+static bool group_has_any(const option_group *group, const cli_usage *usage)
+{
+    for (size_t i = 0; i < n_option_texts; i++)
+        if (is_of(&option_texts[i], group, usage))
+            return true;
+    return false;
+}
+
+/* A line for each option of the command: that is in its short help, or each. Returns how many are
+ * left out. */
+static int put_options(const page *p, const cli_usage *usage, bool all, bool brief, bool spaced)
+{
+    int n_left = 0;
+    for (size_t g = 0; g < n_option_groups; g++) {
+        bool begun = false;
+        for (size_t i = 0; i < n_option_texts; i++) {
+            const option_text *t = &option_texts[i];
+            if (!is_of(t, &option_groups[g], usage))
+                continue;
+            bool is_help = strcmp(t->name, "help") == 0;
+            if (brief && (is_help || (!all && !(t->first & usage->command)))) {
+                n_left += !is_help;
+                continue;
+            }
+            if (!begun && spaced)
+                putc('\n', p->out);
+            if (!begun)
+                put_heading(p, option_groups[g].title);
+            begun = true;
+            put_option(p, t, usage->command, brief);
         }
     }
-    return found;
+    return n_left;
 }
 
-const char *usage_kinds(const cli_usage *usage, const char *between, char out[80])
+static void put_capital(const page *p, const char *text)
+{
+    char line[200];
+    snprintf(line, sizeof line, "%c%s.", *text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text,
+             text + 1);
+    wrap(p, line, 6, 6);
+}
+
+static void put_commands_of(const page *p, const option_text *t)
+{
+    char line[400];
+    size_t n = (size_t)snprintf(line, sizeof line, "For");
+    for (size_t i = 0; i < cli_n_usages; i++)
+        if (t->commands & cli_usages[i].command)
+            n += (size_t)snprintf(line + n, sizeof line - n, "%s drey %s", n > 3 ? "," : "",
+                                  cli_usages[i].name);
+    snprintf(line + n, sizeof line - n, ".");
+    fprintf(p->out, "%*s", 6, "");
+    wrap(p, line, 6, 6);
+}
+
+/* All that is said of an option; of those of one command, what it means there. */
+static void explain(const page *p, const option_text *t, const cli_usage *usage)
+{
+    char words[240];
+    option_words(t, false, words, sizeof words);
+    fprintf(p->out, "%s%s%s\n%*s", p->bold, words, p->plain, 6, "");
+    put_capital(p, usage ? option_line(t, usage->command) : t->line);
+    if (*t->text) {
+        putc('\n', p->out);
+        put_text(p, t->text, 6);
+    }
+    if (usage)
+        return;
+    putc('\n', p->out);
+    for (const option_meaning *m = t->meanings; m && m->commands; m++) {
+        char line[300];
+        size_t n = 0;
+        for (size_t i = 0; i < cli_n_usages; i++)
+            if (m->commands & cli_usages[i].command)
+                n += (size_t)snprintf(line + n, sizeof line - n, "%s`%s`", n ? ", " : "",
+                                      cli_usages[i].name);
+        snprintf(line + n, sizeof line - n, ": %s.", m->line);
+        fprintf(p->out, "%*s", 6, "");
+        wrap(p, line, 8, 6);
+    }
+    put_commands_of(p, t);
+}
+
+static void explain_group(const page *p, const option_group *group, const cli_usage *usage)
+{
+    put_heading(p, group->title);
+    put_text(p, group->text, 0);
+    for (size_t i = 0; i < n_option_texts; i++)
+        if (is_of(&option_texts[i], group, usage)) {
+            putc('\n', p->out);
+            explain(p, &option_texts[i], usage);
+        }
+}
+
+/* ---- Commands ---- */
+
+static void put_usage(const page *p, const cli_usage *u)
+{
+    char kinds[80];
+    usage_kinds(u, "|", kinds);
+    fprintf(p->out, "%susage:%s drey %s%s%s%s%s [options]\n", p->bold, p->plain, u->name,
+            *kinds ? " " : "", kinds, *u->operands ? " " : "", u->operands);
+}
+
+const char *help_groups(const cli_usage *usage, char out[200])
 {
     size_t n = 0;
     *out = '\0';
-    for (size_t i = 0; i < cli_n_usages; i++)
-        if (is_kind(&cli_usages[i], usage->name))
-            n += (size_t)snprintf(out + n, 80 - n, "%s%s", n ? between : "",
-                                  cli_usages[i].name + strlen(usage->name) + 1);
+    for (size_t g = 0; g < n_option_groups; g++)
+        if (group_has_any(&option_groups[g], usage))
+            n += (size_t)snprintf(out + n, 200 - n, "%s%s", n ? ", " : "", option_groups[g].name);
     return out;
 }
 
-/* ---- Texts ---- */
-
-__attribute__((format(printf, 2, 3))) static void add(help_text *h, const char *format, ...)
+static void put_kinds(const page *p, const cli_usage *u)
 {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(h->text + h->n, sizeof h->text - h->n, format, args);
-    va_end(args);
-    for (int i = 0; i < n; i++)
-        h->n_lines += h->text[h->n + (size_t)i] == '\n';
-    h->n += (size_t)n;
+    const size_t n = strlen(u->name);
+    for (size_t i = 0; i < cli_n_usages; i++)
+        if (strncmp(cli_usages[i].name, u->name, n) == 0 && cli_usages[i].name[n] == ' ')
+            fprintf(p->out, "  drey %-20s%s\n", cli_usages[i].name, cli_usages[i].summary);
 }
 
-/* "-m, --model FILE" */
-static int option_words(const cli_option *o, char *out, size_t size)
+/* all: not only what comes first. */
+static void make_short(const page *p, const cli_usage *u, bool all, bool spaced)
 {
-    char argument[160], letter[5] = "";
-    if (o->letter)
-        snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    option_argument(o, argument);
-    return snprintf(out, size, "%s--%s%s%s", letter, o->name, *argument ? " " : "", argument);
-}
-
-/* The option and its meaning, on two lines if need be; false: one has not enough columns. */
-static bool add_line(help_text *h, const cli_option *o, cli_command command)
-{
-    char words[240];
-    const char *help = option_help(o, command);
-    int n = option_words(o, words, sizeof words), column = n + 4 > INDENT ? n + 4 : INDENT;
-    if (n + 2 > N_COLUMNS)
-        return false;
-    if (column + (int)strlen(help) > N_COLUMNS)
-        add(h, "  %s\n%*s%s\n", words, INDENT, "", help);
+    int n_left = 0;
+    char groups[200], more[300];
+    put_usage(p, u);
+    wrap(p, u->about, 0, 0);
+    if (u->command)
+        n_left = put_options(p, u, all, true, spaced);
     else
-        add(h, "  %-*s%s\n", column - 2, words, help);
+        put_kinds(p, u);
+    if (spaced)
+        putc('\n', p->out);
+    put_heading(p, "example");
+    fputs(u->example, p->out);
+    if (spaced)
+        putc('\n', p->out);
+    if (n_left)
+        snprintf(more, sizeof more, "%d more: `drey %s --help all`, or one of the groups %s",
+                 n_left, u->name, help_groups(u, groups));
+    else if (u->command)
+        snprintf(more, sizeof more, "`drey help %s all` says more", u->name);
+    else
+        snprintf(more, sizeof more, "Each has its own --help.");
+    wrap(p, more, 0, 0);
+}
+
+/* The commands, as on 24 lines: the first heading is on the first line. */
+static void make_first(const page *p)
+{
+    const char *place = "";
+    fprintf(p->out, "%sdrey runs language models that are larger than memory.", p->bold);
+    for (size_t i = 0; i < cli_n_usages; i++) {
+        const cli_usage *u = &cli_usages[i];
+        char kinds[80];
+        if (!*u->place)
+            continue;
+        if (strcmp(place, u->place) != 0) {
+            fputs(*place ? p->bold : " ", p->out);
+            put_heading(p, u->place);
+        }
+        place = u->place;
+        usage_kinds(u, ", ", kinds);
+        fprintf(p->out, "  %s%-12s%s%s%s%s\n", p->bold, u->name, p->plain, u->summary,
+                *kinds ? ": " : "", kinds);
+    }
+    wrap(p, "`drey help COMMAND` or `--memory` or `all`; `drey --version`; `drey --completion zsh`",
+         0, 0);
+}
+
+typedef struct text {
+    char *bytes;
+    size_t n;
+} text;
+
+/* What make_short writes without sequences; false: out of memory. */
+static bool measure(const cli_usage *usage, bool all, bool spaced, int *n_lines)
+{
+    text t = {0};
+    FILE *out = open_memstream(&t.bytes, &t.n);
+    page plain = page_on(out, false);
+    if (!out)
+        return false;
+    make_short(&plain, usage, all, spaced);
+    bool made = fclose(out) == 0;
+    *n_lines = 0;
+    for (size_t i = 0; made && i < t.n; i++)
+        *n_lines += t.bytes[i] == '\n';
+    free(t.bytes);
+    return made;
+}
+
+bool help_short(FILE *out, const cli_usage *usage, bool bold)
+{
+    page p = page_on(out, bold);
+    if (!usage) {
+        make_first(&p);
+        return true;
+    }
+    /* All options or the first ones, with empty lines or without. */
+    int form = 0, n_lines = 0;
+    do
+        if (!measure(usage, form < 2, form % 2 == 0, &n_lines))
+            return false;
+    while (n_lines > N_LINES && ++form < 3);
+    make_short(&p, usage, form < 2, form % 2 == 0);
     return true;
 }
 
-/* Continues the line, or begins one: two blanks come before an option, and one where its values
- * fill a line. */
-static void add_packed(help_text *h, const cli_option *o, cli_command command, int *column)
+/* All options of a command, a line each, and all that is said of itself. */
+static void help_command(const page *p, const cli_usage *usage)
 {
-    char words[300];
-    const char *usual = strrchr(option_help(o, command), '(');
-    int n = option_words(o, words, sizeof words);
-    char *values = n > N_COLUMNS - 2 ? strrchr(words, ' ') : NULL;
-    if (values) {
-        n = (int)(values - words);
-        *values++ = '\0';
-    } else if (usual && strlen(usual) < 15) {
-        n += snprintf(words + n, sizeof words - (size_t)n, " %s", usual);
-    }
-    if (*column && *column + 2 + n > N_COLUMNS) {
-        add(h, "\n");
-        *column = 0;
-    }
-    add(h, "  %s", words);
-    *column += 2 + n;
-    if (values) {
-        add(h, "\n %s\n", values);
-        *column = 0;
-    }
-}
-
-/* Of the command's options, those before n_lines in the table have lines. */
-static void add_options(help_text *h, cli_command command, size_t n_lines)
-{
-    bool packed[CLI_MAX_OPTIONS] = {0};
-    int column = 0;
-    for (size_t i = 0; i < cli_n_options; i++)
-        packed[i] = cli_options[i].commands & command &&
-                    (i >= n_lines || !add_line(h, &cli_options[i], command));
-    for (size_t i = 0; i < cli_n_options; i++)
-        if (packed[i])
-            add_packed(h, &cli_options[i], command, &column);
-    if (column)
-        add(h, "\n");
-}
-
-static void make_with(help_text *h, const cli_usage *u, size_t n_lines)
-{
-    char kinds[80];
-    h->n = 0;
-    h->n_lines = 0;
-    usage_kinds(u, "|", kinds);
-    add(h, "usage: drey %s%s%s%s%s [options]\n", u->name, *kinds ? " " : "", kinds,
-        *u->operands ? " " : "", u->operands);
-    if (*u->about)
-        add(h, "%s", u->about);
+    char groups[200], more[300];
+    put_usage(p, usage);
+    wrap(p, usage->about, 0, 0);
+    if (*usage->text)
+        putc('\n', p->out);
+    put_text(p, usage->text, 0);
+    if (usage->command)
+        put_options(p, usage, true, false, true);
     else
-        add(h, "%c%s.\n", u->summary[0] - 'a' + 'A', u->summary + 1);
-    for (size_t i = 0; i < cli_n_usages; i++)
-        if (is_kind(&cli_usages[i], u->name))
-            add(h, "  drey %-20s%s\n", cli_usages[i].name, cli_usages[i].summary);
-    if (u->command)
-        add_options(h, u->command, n_lines);
-    else
-        add(h, "Each has its own --help.\n");
-    add(h, "example:\n%s", u->example);
+        put_kinds(p, usage);
+    putc('\n', p->out);
+    put_heading(p, "example");
+    fputs(usage->example, p->out);
+    if (!usage->command)
+        return;
+    snprintf(more, sizeof more,
+             "`drey help --json` explains an option, `drey %s --help GROUP` those of a group: %s",
+             usage->name, help_groups(usage, groups));
+    putc('\n', p->out);
+    wrap(p, more, 0, 0);
 }
 
-static void make_first(help_text *h)
+static void help_all(const page *p)
 {
-    add(h, "drey runs language models that are larger than memory, with a small model's\n"
-           "help, and writes exactly the text that the large model alone would have written.\n");
     for (size_t i = 0; i < cli_n_usages; i++) {
         const cli_usage *u = &cli_usages[i];
-        char kinds[80], words[160];
-        if (strchr(u->name, ' '))
-            continue;
-        usage_kinds(u, "|", kinds);
-        snprintf(words, sizeof words, "%s%s%s%s%s", u->name, *kinds ? " " : "", kinds,
-                 *u->operands ? " " : "", u->operands);
-        add(h, "  drey %-26s  %s\n", words, u->summary);
+        fprintf(p->out, "%sdrey %s%s%s%s\n    ", p->bold, u->name, *u->operands ? " " : "",
+                u->operands, p->plain);
+        wrap(p, u->about, 4, 4);
+        if (*u->text)
+            putc('\n', p->out);
+        put_text(p, u->text, 4);
+        putc('\n', p->out);
     }
-    add(h, "  drey --version; drey --completion bash|zsh|fish\n"
-           "Each has its own --help; man drey says more. Sizes are binary: 800M, 2.5G.\n"
-           "Exit codes: 0, 1 could not, 2 wrong usage, 129, 130, 143 ended by a signal.\n"
-           "example:\n"
-           "  drey run -m big.gguf -d small.gguf --memory 2G -p \"The sky is blue because\"\n");
+    for (size_t g = 0; g < n_option_groups; g++) {
+        if (g)
+            putc('\n', p->out);
+        explain_group(p, &option_groups[g], NULL);
+    }
 }
 
-void help_make(help_text *h, const cli_usage *usage)
+bool help_topic(FILE *out, const cli_usage *usage, const char *topic, bool bold)
 {
-    *h = (help_text){0};
-    if (!usage) {
-        make_first(h);
-        return;
+    page p = page_on(out, bold);
+    const option_group *group = option_group_find(topic);
+    const cli_option *option = strncmp(topic, "--", 2) == 0 ? option_find(topic + 2)
+                               : *topic == '-' && topic[1] && !topic[2]
+                                   ? option_find_letter(topic[1])
+                                   : NULL;
+    if (strcmp(topic, "all") == 0 && usage) {
+        help_command(&p, usage);
+    } else if (strcmp(topic, "all") == 0) {
+        help_all(&p);
+    } else if (group && group_has_any(group, usage)) {
+        explain_group(&p, group, usage);
+    } else if (option && (!usage || option->commands & usage->command)) {
+        explain(&p, option_text_of(option), usage);
+    } else {
+        return false;
     }
-    size_t n_lines = cli_n_options;
-    do
-        make_with(h, usage, n_lines);
-    while (h->n_lines > N_LINES && n_lines-- > 0);
+    return true;
+}
+
+bool help_answer(FILE *out, int argc, char *const *argv, bool bold, drey_error *err)
+{
+    int n_words = 0;
+    char groups[200];
+    const cli_usage *usage = usage_find(argc, argv, &n_words);
+    const char *topic = argc > n_words + 1 ? argv[n_words + 1] : NULL;
+    if (topic && strcmp(topic, "help") == 0)
+        topic = NULL;
+    other_word near;
+    if (!topic ? help_short(out, usage, bold) : help_topic(out, usage, topic, bold))
+        return true;
+    if (!topic)
+        error_set(err, DREY_ERR_MEMORY, "out of memory");
+    else if (usage)
+        error_set(err, DREY_ERR_USAGE, "drey %s has no options \"%.80s\": name all, or one of %s",
+                  usage->name, topic, help_groups(usage, groups));
+    else if (*topic == '-')
+        other_option(&(other_line){0}, topic, err);
+    else if (nearest_command(topic, &near))
+        error_set(err, DREY_ERR_USAGE, "there is no help for \"%.80s\"; did you mean drey help %s?",
+                  topic, near.text);
+    else
+        error_set(err, DREY_ERR_USAGE,
+                  "there is no help for \"%.80s\": name a command, an option, all, or one of %s",
+                  topic, help_groups(NULL, groups));
+    return false;
 }

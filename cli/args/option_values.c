@@ -55,9 +55,10 @@ bool size_parse(const char *text, uint64_t *bytes)
         if (p == first)
             return false;
     }
-    int shift = unit_shift(*p);
+    const char *unit = p + strspn(p, " ");
+    int shift = unit_shift(*unit);
     if (shift) {
-        p++;
+        p = unit + 1;
         if (strcmp(p, "iB") == 0)
             p += 2;
         else if (strcmp(p, "B") == 0)
@@ -121,6 +122,18 @@ static drey_status read_seed(const cli_option *option, const char *text, uint64_
     return DREY_OK;
 }
 
+/* "80%": of the machine's memory, or of what its control groups leave; false: it is no share. */
+static bool share_parse(const char *text, uint64_t *bytes)
+{
+    char *end;
+    double percent = strtod(text, &end);
+    if (*text < '0' || *text > '9' || end == text || strcmp(end, "%") != 0 || percent <= 0 ||
+        percent > 100)
+        return false;
+    *bytes = (uint64_t)((double)drey_memory_machine() * percent / 100);
+    return true;
+}
+
 static drey_status read_memory(const cli_option *option, const char *text, uint64_t *bytes,
                                drey_error *err)
 {
@@ -128,12 +141,14 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
         *bytes = DREY_MEMORY_AUTO;
     else if (strcmp(text, "unlimited") == 0)
         *bytes = DREY_MEMORY_UNLIMITED;
-    else if (!size_parse(text, bytes) || *bytes == 0 || *bytes == DREY_MEMORY_UNLIMITED)
-        return bad_value(option, text, "a size such as 800M or 2.5G, or auto", err);
+    else if ((!size_parse(text, bytes) && !share_parse(text, bytes)) || *bytes == 0 ||
+             *bytes == DREY_MEMORY_UNLIMITED)
+        return bad_value(option, text, "a size such as 800M or 2.5G, a share such as 80%, or auto",
+                         err);
     if (*bytes < 1 << 20 && text[strspn(text, "0123456789")] == '\0') {
         char name[40];
-        FAIL(err, DREY_ERR_USAGE, "%s %s is %s bytes: write %sM or %sG", spelled(option, name),
-             text, text, text, text);
+        FAIL(err, DREY_ERR_USAGE, "%s %s is %s bytes; write %s %s%s", spelled(option, name), text,
+             text, spelled(option, name), text, *bytes < 128 ? "G" : "M");
     }
     return DREY_OK;
 }
@@ -259,6 +274,8 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
         break;
     case CLI_TEXT:
         *(const char **)at = text;
+        break;
+    case CLI_HELP: /* options.c looks at the next word as well */
         break;
     case CLI_STOP:
         return read_stop(s, text, err);

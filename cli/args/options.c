@@ -1,8 +1,9 @@
 /* The words of a command line, split by getopt_long: see options.h. */
 #include "cli/args/options.h"
 
-#include "cli/terminal/terminal.h"
-#include "common/path.h"
+#include "cli/args/help.h"
+#include "cli/args/other_names.h"
+#include "common/error.h"
 
 #include <getopt.h>
 #include <string.h>
@@ -24,22 +25,17 @@ static void make_tables(tables *t)
     *letter++ = ':';
     for (size_t i = 0; i < cli_n_options; i++) {
         const cli_option *o = &cli_options[i];
-        bool has_value = o->value != CLI_FLAG;
-        t->names[i] = (struct option){o->name, has_value ? required_argument : no_argument, NULL,
-                                      LONG + (int)i};
+        bool has_value = o->value != CLI_FLAG && o->value != CLI_HELP;
+        t->names[i] = (struct option){o->name,
+                                      o->value == CLI_HELP ? optional_argument
+                                      : has_value          ? required_argument
+                                                           : no_argument,
+                                      NULL, LONG + (int)i};
         if (o->letter)
             *letter++ = o->letter;
         if (o->letter && has_value)
             *letter++ = ':';
     }
-}
-
-static const cli_option *find_letter(int letter)
-{
-    for (size_t i = 0; i < cli_n_options; i++)
-        if (letter && cli_options[i].letter == letter)
-            return &cli_options[i];
-    return NULL;
 }
 
 /* The option as it was written, without its value: "--temp" or "-t". */
@@ -58,47 +54,116 @@ static const cli_option *found(int code, const char *word, spelling *spelled)
         return option && strlen(option->name) == (size_t)n ? option : NULL;
     }
     snprintf(spelled->text, sizeof spelled->text, "-%c", code);
-    return find_letter(code);
+    return option_find_letter(code);
 }
 
+static bool takes(const cli_settings *s, const char *option)
+{
+    return option_find(option)->commands & s->command;
+}
+
+/* A word that is no option: what the command is about; else, once, the model. */
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
     const char **const place[] = {&s->operand, &s->output, &s->quantize.type};
-    const size_t n = s->command & CLI_QUANTIZE  ? 3
-                     : s->command & CLI_CONVERT ? 2
-                     : s->command & CLI_OPERAND ? 1
-                                                : 0;
+    const bool names_model = !(s->command & CLI_OPERAND) && takes(s, "model");
+    const size_t n = s->command & CLI_QUANTIZE                 ? 3
+                     : s->command & CLI_CONVERT                ? 2
+                     : s->command & CLI_OPERAND || names_model ? 1
+                                                               : 0;
     size_t i = 0;
     while (i < n && *place[i])
         i++;
-    const cli_option *model = option_find("model");
-    if (i == n && path_ends(word, ".gguf") && model->commands & s->command)
-        FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\": a model is named with -m", word);
+    if (i == n && s->operand && s->command == CLI_RUN)
+        FAIL(err, DREY_ERR_USAGE,
+             "unexpected argument \"%.80s\"; a prompt is given with -p: drey run -m %.160s -p "
+             "\"%.80s\"",
+             word, s->operand, word);
     if (i == n)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
     *place[i] = word;
     return DREY_OK;
 }
 
+/* Where -m is missing, the operand is the model. */
+static drey_status take_model(cli_settings *s, drey_error *err)
+{
+    const char *word = s->operand;
+    if (!word || s->command & CLI_OPERAND)
+        return DREY_OK;
+    s->operand = NULL;
+    if (s->common.model || s->serve.models)
+        FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"%s", word,
+             s->command == CLI_RUN ? ": a prompt is given with -p, the model once" : "");
+    s->common.model = word;
+    s->given[option_find("model") - cli_options] = true;
+    return DREY_OK;
+}
+
+/* What --help is asked about: value, or the next word. */
+static drey_status take_help(cli_settings *s, const char *value, const char *next, drey_error *err)
+{
+    char groups[200];
+    const cli_usage *usage = cli_usages;
+    while (usage->command != s->command)
+        usage++;
+    s->help = true;
+    s->help_topic = value ? value : next && *next != '-' ? next : NULL;
+    if (!s->help_topic || strcmp(s->help_topic, "all") == 0 || option_group_find(s->help_topic))
+        return DREY_OK;
+    FAIL(err, DREY_ERR_USAGE, "--help takes all, or one of %s, not \"%.80s\"",
+         help_groups(usage, groups), s->help_topic);
+}
+
+/* The words as getopt has them. */
+typedef struct words {
+    int argc;
+    char *const *argv;
+} words;
+
 /* code: as getopt_long returned it for word; value: its optarg. */
-static drey_status take_option(cli_settings *s, int code, const char *word, const char *value,
-                               drey_error *err)
+static drey_status take_option(cli_settings *s, const words *w, int code, const char *word,
+                               const char *value, drey_error *err)
 {
     spelling as;
     bool odd = code == '?' || code == ':';
     const cli_option *option = found(odd ? optopt : code, word, &as);
     if (!option)
-        FAIL(err, DREY_ERR_USAGE, "unknown option %s", as.text);
+        return other_option(&(other_line){s->command, w->argc, w->argv}, as.text, err);
     if (!(option->commands & s->command))
-        FAIL(err, DREY_ERR_USAGE, "drey %s takes no %s", command_name(s->command), as.text);
+        return other_commands_option(s->command, option, as.text, err);
     if (odd)
         FAIL(err, DREY_ERR_USAGE, "%s %s", as.text,
              option->value == CLI_FLAG ? "takes no value" : "needs a value");
+    if (option->value == CLI_HELP)
+        return take_help(s, value, optind < w->argc ? w->argv[optind] : NULL, err);
     bool *given = &s->given[option - cli_options];
     if (*given && option->value != CLI_STOP && option->value != CLI_FLAG)
         FAIL(err, DREY_ERR_USAGE, "%s is given twice", as.text);
     *given = true;
     return option_store(s, option, value, err);
+}
+
+static drey_status take_words(cli_settings *s, const words *w, drey_error *err)
+{
+    tables t;
+    make_tables(&t);
+    drey_status status = DREY_OK;
+    optind = 0; /* glibc's way to start again */
+    while (status == DREY_OK && !s->help) {
+        const int at = optind ? optind : 1;
+        const char *word = at < w->argc ? w->argv[at] : "";
+        if (other_is_option(word))
+            return other_option(&(other_line){s->command, w->argc, w->argv}, word, err);
+        int code = getopt_long(w->argc, w->argv, t.letters, t.names, NULL);
+        if (code == -1)
+            break;
+        status =
+            code == 1 ? take_operand(s, optarg, err) : take_option(s, w, code, word, optarg, err);
+    }
+    for (; status == DREY_OK && !s->help && optind < w->argc; optind++) /* after "--" */
+        status = take_operand(s, w->argv[optind], err);
+    return status;
 }
 
 drey_status options_parse(cli_settings *s, cli_command command, int argc, char *const *argv,
@@ -111,19 +176,9 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
                         .bench.n_decode = 64,
                         .sampling.top_p = 1};
     drey_penalties_init(&s->penalties);
-    tables t;
-    make_tables(&t);
-    drey_status status = DREY_OK;
-    optind = 0; /* glibc's way to start again */
-    while (status == DREY_OK && !s->help) {
-        const char *word = argv[optind ? optind : 1];
-        int code = getopt_long(argc, argv, t.letters, t.names, NULL);
-        if (code == -1)
-            break;
-        status = code == 1 ? take_operand(s, optarg, err) : take_option(s, code, word, optarg, err);
-    }
-    for (; status == DREY_OK && !s->help && optind < argc; optind++) /* after "--" */
-        status = take_operand(s, argv[optind], err);
+    drey_status status = take_words(s, &(words){argc, argv}, err);
+    if (status == DREY_OK && !s->help)
+        status = take_model(s, err);
     bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
     bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_PULL | CLI_SERVE | CLI_VERIFY) ||
                    (command == CLI_TUNE && s->common.model);

@@ -2,8 +2,8 @@
  *
  * An option has one name and one meaning wherever it is taken; the table says which commands take
  * it, how its value is read and between which bounds. So an option of another command is not
- * the same fault as an unknown one. Help texts and completions are made of the table, and a test
- * compares the man page with it. Nothing here prints: a fault is a drey_error of code
+ * the same fault as an unknown one. What is written about it is in docs/options (option_texts.h),
+ * and a test compares the two. Nothing here prints: a fault is a drey_error of code
  * DREY_ERR_USAGE. */
 #pragma once
 
@@ -34,12 +34,14 @@ typedef enum cli_command {
     CLI_IMATRIX = 1 << 21
 } cli_command;
 
-/* Commands that take a file or a name without -m. */
+/* Commands of one first word, and those that take a file or a name without -m. */
 enum {
+    CLI_TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA | CLI_TRAIN_EAGLE,
+    CLI_BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
     CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE
 };
 
-enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 128 };
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 160 };
 
 /* What predictors look at: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
@@ -138,6 +140,7 @@ typedef struct cli_bench {
 typedef struct cli_settings {
     cli_command command;
     bool help;
+    const char *help_topic;      /* "all" or a group of options; NULL: those that come first */
     bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] was on the command line */
 
     cli_common common;
@@ -184,6 +187,7 @@ typedef struct cli_settings {
 
 typedef enum cli_value {
     CLI_FLAG,   /* bool, no value */
+    CLI_HELP,   /* help and help_topic: a value may follow, or none */
     CLI_TEXT,   /* const char * */
     CLI_STOP,   /* appended to stops */
     CLI_DRAFT,  /* drafter and draft_path */
@@ -206,28 +210,22 @@ typedef struct cli_option {
     double least, most;
     const char *(*choice)(int i); /* CLI_CHOICE, CLI_SET: the name of value i; NULL: none has it */
     bool (*parse)(const char *name, int *i); /* and what has a name, other names included */
-    const char *argument; /* "SIZE|auto"; NULL: none, or what the library has names for */
-    const char *help; /* a line; at its end in round brackets the default, or what must be known */
 } cli_option;
 
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
 
-/* The line of help that a command has for the option. */
-const char *option_help(const cli_option *option, cli_command command);
-
-/* Its value in a help text, "FILE|none": a word in capitals stands for something, the others for
- * themselves. "" for a flag. Returns out. */
-const char *option_argument(const cli_option *option, char out[160]);
-
 /* Reads argv[1..argc), the words after the command's name, and checks that they do not contradict
  * each other. With --help nothing else is checked. Long names are taken whole only: an abbreviation
- * would change its meaning with the next version. */
+ * would change its meaning with the next version. A word that is no option names the model where
+ * the command takes one and -m is missing. What is unknown is answered with what is near, or with
+ * what drey has in place of another program's option: see other_names.h. */
 drey_status options_parse(cli_settings *settings, cli_command command, int argc, char *const *argv,
                           drey_error *err);
 
-/* The option of that name; NULL: none has it. */
+/* The option of that name, or letter; NULL: none has it. */
 const cli_option *option_find(const char *name);
+const cli_option *option_find_letter(int letter);
 
 /* It was on the command line. */
 bool option_given(const cli_settings *settings, const char *name);
@@ -239,8 +237,8 @@ drey_status option_store(cli_settings *settings, const cli_option *option, const
 /* That the options do not contradict each other, and that what the command needs is there. */
 drey_status options_check(const cli_settings *settings, drey_error *err);
 
-/* "800M", "2.5G", "1024K", "123": binary units, an optional "iB" after the letter, no fractions of
- * bytes. False for anything else, and beyond 64 bits. */
+/* "800M", "2.5G", "1024K", "2GB", "2 GiB", "123": binary units, blanks before and "B" or "iB" after
+ * the letter if need be, no fractions of bytes. False for anything else, and beyond 64 bits. */
 bool size_parse(const char *text, uint64_t *bytes);
 /* The same per second, above 0: "500M/s"; "/s" may be left out. */
 bool rate_parse(const char *text, double *bytes_per_s);

@@ -43,18 +43,39 @@ void terminal_clean_text(char *text, size_t n, char *last)
     }
 }
 
-void complain(const char *format, ...)
+/* kind: a word before the message, which a terminal shows in the style; "": none. */
+static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
 {
     char message[800];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
     fflush(stdout); /* the text first, where both go to one terminal */
     FILE *page = page_of(stderr);
-    fputs("drey: ", page);
-    print_clean(page, message);
+    const char *rest = message;
+    if (!*kind && strncmp(message, "warning: ", 9) == 0) {
+        kind = "warning: ";
+        style = STYLE_WARN;
+        rest += 9;
+    }
+    fprintf(page, "drey: %s%s%s", *kind ? terminal_style_text(style) : "", kind,
+            *kind ? terminal_style_text(STYLE_PLAIN) : "");
+    print_clean(page, rest);
     putc('\n', page);
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", STYLE_PLAIN, format, arguments);
+    va_end(arguments);
+}
+
+void complain_wrong(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("error: ", STYLE_ERROR, format, arguments);
+    va_end(arguments);
 }
 
 static cli_command running; /* the command, whose options are named */
@@ -73,7 +94,7 @@ const char *terminal_hint(drey_hint hint)
 void complain_error(const drey_error *err)
 {
     if (err->message[0]) /* else there is nothing to say */
-        complain("%s%s", err->message, terminal_hint(err->hint));
+        complain_wrong("%s%s", err->message, terminal_hint(err->hint));
 }
 
 /* Open MPI, and what MPICH and Slurm have in common. */
@@ -110,7 +131,8 @@ bool terminal_pipe_is_broken(void)
 
 const char *terminal_style_text(terminal_style style)
 {
-    static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m"};
+    static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m",
+                                            "\033[1;31m"};
     const char *no_color = getenv("NO_COLOR");
     if (!terminal_attended() || (no_color && *no_color))
         return "";

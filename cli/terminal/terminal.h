@@ -7,9 +7,12 @@
 
 #include <stdio.h>
 
-/* "drey: MESSAGE" and a newline. Control characters, which a file's name or keys may hold, are
- * shown as "?", so that no file can steer the terminal. */
+/* "drey: MESSAGE" and a newline; "warning:" at its beginning is coloured on a terminal. Control
+ * characters, which a file's name or keys may hold, are shown as "?", so that no file can steer the
+ * terminal. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same of what ends the command: "drey: error: MESSAGE". */
+void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
 /* The command that runs: messages name its options. */
@@ -45,7 +48,13 @@ void terminal_size(int32_t *columns, int32_t *rows);
 void terminal_hide_typing(void);
 void terminal_show_typing(void);
 
-typedef enum terminal_style { STYLE_PLAIN, STYLE_STRONG, STYLE_GOOD, STYLE_WARN } terminal_style;
+typedef enum terminal_style {
+    STYLE_PLAIN,
+    STYLE_STRONG,
+    STYLE_GOOD,
+    STYLE_WARN,
+    STYLE_ERROR
+} terminal_style;
 /* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
  */
 const char *terminal_style_text(terminal_style style);

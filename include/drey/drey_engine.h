@@ -144,6 +144,9 @@ DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
 #define DREY_MEMORY_UNLIMITED UINT64_MAX
 /* What AUTO stands for at this moment, in bytes; 0 if the system does not say. */
 DREY_API uint64_t drey_memory_auto(void);
+/* The machine's memory, or what its memory cgroups let this process have if that is less, whether
+ * it is free or not; in bytes, 0 if the system does not say. */
+DREY_API uint64_t drey_memory_machine(void);
 
 /* Bounds of the options below. */
 enum {

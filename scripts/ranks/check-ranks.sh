@@ -82,7 +82,7 @@ until [ -s "$tmp/out" ]; do
 done
 kill -USR1 "$link"
 begin=$(date +%s)
-said="^drey: rank 1 \(two\) has said nothing for $wait_s seconds"
+said="^drey: error: rank 1 \(two\) has said nothing for $wait_s seconds"
 until grep -qE "$said" "$tmp/err"; do
     if [ $(($(date +%s) - begin)) -gt $((wait_s + 20)) ]; then
         cat "$tmp/err" >&2

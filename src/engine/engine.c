@@ -46,6 +46,12 @@ uint64_t drey_memory_auto(void)
     return memory_auto_budget(&estimated);
 }
 
+uint64_t drey_memory_machine(void)
+{
+    uint64_t total = memory_total(), room = memory_cgroup_room();
+    return total && room < total ? room : total;
+}
+
 /* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
 {

@@ -16,7 +16,13 @@ variant() { # NAME SED_SCRIPT: a toy with other bytes, of the same length
 }
 
 # The command line.
-says 2 "unknown command \"fly\"" fly
+says 2 "unknown command \"fly\"; see drey --help" fly
+says 2 "error: unknown command \"rum\"; did you mean drey run\?" rum
+says 2 "did you mean drey list" ls
+says 2 "did you mean: drey run -m .* --memory 2G" run -m "$toy" --memroy 2G
+says 2 "-md is -d \(--draft\) in drey: drey run -m .* -d y" run -m "$toy" -md y
+says 2 "no options \"nothing\": name all, or one of model" help run nothing
+says 2 "name a command first" --memory 2G
 says 2 "bench what.* machine, disk, kernels, model" bench
 says 2 "unknown option --fast; see drey run --help" run -m "$toy" --fast
 says 2 "-m MODEL.gguf" run -p hello

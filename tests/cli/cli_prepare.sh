@@ -39,10 +39,10 @@ done
 # 1. What can stop it: nothing appears under the name, and nothing stays next to it.
 for after in 0 200000; do
     FAULT_KIND=full FAULT_AFTER=$after prepare 1
-    has "$tmp/err" "needs .* of disk space; .* free" "^drey: the disk of .* is full; free some space"
+    has "$tmp/err" "needs .* of disk space; .* free" "^drey: error: the disk of .* is full; free some space"
     nothing_left "a full disk"
     FAULT_FILE=toy.gguf FAULT_KIND=eio FAULT_AFTER=$((after + 300000)) prepare 1
-    has "$tmp/err" "^drey: cannot read $toy"
+    has "$tmp/err" "^drey: error: cannot read $toy"
     nothing_left "an unreadable model"
 done
 [ ! -e "$side" ] || wrong "a sidecar was left"

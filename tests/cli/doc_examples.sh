@@ -79,21 +79,17 @@ try() {
     fi
 }
 
-# "drey bench machine|disk ..." of the first help: two commands.
-commands=()
-while read -r first second; do
-    for name in ${second//|/ }; do commands+=("$first $name"); done
-    [ -n "$second" ] || commands+=("$first")
-done < <("$drey" --help | awk '/^  drey/ && $2 ~ /^[a-z]+$/ { print $2, ($3 ~ /^[a-z|]+$/ ? $3 : "") } /^example/ { exit }')
+# The headings of docs/options/commands.md are commands; "bench" and "train" begin some.
+mapfile -t commands < <(sed -En 's/^## ([a-z]+( [a-z]+)?).*/\1/p' docs/options/commands.md | grep -vxE 'bench|train')
 for command in "${commands[@]}"; do
     read -ra words <<<"$command"
     while read -r line; do
         try "drey $command --help" "$line"
-    done < <("$drey" "${words[@]}" --help | sed '1,/^example/d')
+    done < <("$drey" "${words[@]}" --help | sed '1,/^example/d' | grep '^  ')
 done
 while read -r line; do
-    try docs/reference/drey.1 "$line"
-done < <(sed -n 's/^\.Dl \$ //p' docs/reference/drey.1 | sed 's/\\(dq/"/g')
+    try docs/reference/drey.1.in "$line"
+done < <(sed -n 's/^\.Dl \$ //p' docs/reference/drey.1.in | sed 's/\\(dq/"/g')
 for page in README.md docs/*/*.md docs/*/*/*.md; do
     case $page in docs/reference/server*.md | docs/guide/chat.md) continue ;; esac
     while IFS= read -r -d '' block; do

@@ -107,9 +107,9 @@ fails() { # WHAT PATTERN COMMAND...
     has "$tmp/err" "$pattern"
 }
 one=("$drey" "${text[@]}" -d none -q)
-fails "another model" "^drey: rank 1 \(.*\) has another model" mpirun --oversubscribe -n 1 "${one[@]}" : \
+fails "another model" "^drey: error: rank 1 \(.*\) has another model" mpirun --oversubscribe -n 1 "${one[@]}" : \
     -n 1 "$drey" run -m "$tmp/other.gguf" -p x
-fails "a missing model" "^drey: cannot open .*missing" mpirun --oversubscribe -n 1 "${one[@]}" : \
+fails "a missing model" "^drey: error: cannot open .*missing" mpirun --oversubscribe -n 1 "${one[@]}" : \
     -n 1 "$drey" run -m "$tmp/missing.gguf" -p x
 
 # Ends a rank in the middle of a text without end.
@@ -132,5 +132,5 @@ stopped() { # SIGNAL PATTERN
     kill -9 "$(cat "$tmp/pid.1")" 2>/dev/null || true
 }
 stopped KILL "rank 1 .*signal 9"
-stopped STOP "^drey: rank 1 \(.*\) has said nothing for 6 seconds"
+stopped STOP "^drey: error: rank 1 \(.*\) has said nothing for 6 seconds"
 exit $failed

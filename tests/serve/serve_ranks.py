@@ -98,7 +98,7 @@ def failures():
     for one in found:
         good = isinstance(one, tuple) and one[0] == 500
         check(good and re.search(hangs, one[1]["error"]["message"]), f"a rank that hangs: {one}")
-    check(code != 0 and re.search("(?m)^drey: " + hangs, said), f"hung: {code}: {said}")
+    check(code != 0 and re.search("(?m)^drey: error: " + hangs, said), f"hung: {code}: {said}")
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:

@@ -80,6 +80,6 @@ for tensor in blk.1.ffn_gate_inp blk.2.ffn_up_exps; do
     code=0
     "$drey" run -m "$tmp/damaged.gguf" -p "The quick brown" -n 200 --ignore-eos -q >"$tmp/out" 2>"$tmp/err" || code=$?
     [ $code = 1 ] || wrong "$tensor: exit code $code"
-    one_line "$tensor" "^drey: $tmp/damaged.gguf: tensor $tensor.weight holds numbers that are not finite"
+    one_line "$tensor" "^drey: error: $tmp/damaged.gguf: tensor $tensor.weight holds numbers that are not finite"
 done
 exit $failed
