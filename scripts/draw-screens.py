@@ -273,7 +273,7 @@ def main():
     if "--" not in sys.argv:
         parser.error("the command to run comes after --")
     border = sys.argv.index("--")
-    options, command = parser.parse_args(sys.argv[1:border]), sys.argv[border + 1:]
+    options, command = parser.parse_intermixed_args(sys.argv[1:border]), sys.argv[border + 1:]
     with tempfile.TemporaryDirectory() as folder:
         picture = (still if options.what == "still" else film)(options, command, folder)
     with open(options.o, "w", encoding="utf-8") as f:
