@@ -24,6 +24,10 @@ typedef struct bench {
     runner *target; /* of the first session, on which passes are timed */
     const drey_model_bench *what;
     drey_model_report *report;
+    const drey_engine_options *options; /* whose progress hears of: */
+    struct {
+        double done, weight, all; /* of the work: what came before, of the part, of all */
+    } work;
     trace trace;
     int32_t *prompt; /* [n_prompt] */
     arena memory;
@@ -38,6 +42,28 @@ void drey_model_bench_init(drey_model_bench *b)
 {
     *b = (drey_model_bench){
         .n_prompt = 512, .n_decode = 64, .n_contexts = 3, .contexts = {0, 4096, 16384}};
+}
+
+/* ---- Progress ---- */
+
+enum { SHORT_WORK = 1, SESSIONS_WORK = 2, CONTEXT_WORK = 4 };
+
+static void begin_work(bench *b, double amount)
+{
+    b->work.done += b->work.weight;
+    b->work.weight = amount;
+}
+
+/* After so many rounds, the last one perhaps a part of one, of which as many are run as most_s has
+ * room for. */
+static void report_rounds(const bench *b, double rounds, double spent_s, double most_s)
+{
+    const drey_engine_options *o = b->options;
+    double all = spent_s > 0 ? rounds * most_s / spent_s : MOST_ROUNDS;
+    all = min_f64(max_f64(all, LEAST_ROUNDS), MOST_ROUNDS);
+    double part = (b->work.done + b->work.weight * min_f64(rounds / all, 1)) / b->work.all;
+    if (o->progress)
+        o->progress(o->progress_user, DREY_PROGRESS_MEASURE, (uint64_t)(1000 * part), 1000);
 }
 
 /* Any tokens do: the work does not depend on them. */
@@ -162,6 +188,7 @@ static drey_status median_seconds(bench *b, timed_fn *run, int32_t n, double *se
     while (rounds < LEAST_ROUNDS || (rounds < MOST_ROUNDS && spent < rounds_s / 4)) {
         TRY(run(b, n, &each[rounds], err));
         spent += each[rounds++];
+        report_rounds(b, rounds, spent, rounds_s / 4);
     }
     *seconds = median(each, rounds);
     return DREY_OK;
@@ -202,6 +229,7 @@ static drey_status measure_sessions(bench *b, drey_error *err)
         TRY(time_texts(b, 1, n, &one[rounds], err));
         TRY(time_texts(b, n_sessions, n, &all[rounds], err));
         spent += one[rounds] + all[rounds];
+        report_rounds(b, rounds + 1, spent, rounds_s / 2);
     }
     r->session_tokens_per_s = n / median(one, rounds);
     r->decode_tokens_per_s = (double)n_sessions * n / median(all, rounds);
@@ -242,6 +270,7 @@ static drey_status time_passes(bench *b, drey_pass_report *passes, int32_t n, dr
             TRY(time_pass(b, p->rows, taken, err));
             trace_sum(&b->trace, &after);
             spent += *taken;
+            report_rounds(b, rounds + (i + 1.0) / n, spent, rounds_s);
             average(&p->matmul_seconds, seconds_of(&before, &after, TRACE_MATMUL) / *taken, rounds);
             average(&p->attend_seconds, seconds_of(&before, &after, TRACE_ATTEND) / *taken, rounds);
         }
@@ -281,6 +310,7 @@ static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *er
         TRY(kv_make_up(b->target->kv, context, err));
         for (int32_t rows = 1; rows <= WIDEST; rows = b->what->every ? rows + 1 : rows * 2)
             passes[n++] = (drey_pass_report){.context = context, .rows = rows};
+        begin_work(b, CONTEXT_WORK);
         TRY(time_passes(b, passes, n, err));
         r->n_passes += n;
         measure_limits(b);
@@ -308,7 +338,10 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     count_bytes(b);
     TRY(find_block(b, err));
     measure_limits(b);
+    b->work.all = 2 * SHORT_WORK + CONTEXT_WORK * n_contexts + (r->n_sessions > 1) * SESSIONS_WORK;
+    begin_work(b, SHORT_WORK);
     TRY(median_seconds(b, time_decode, n_decode, &decode_s, err));
+    begin_work(b, SHORT_WORK);
     TRY(median_seconds(b, time_prompt, n_prompt, &prompt_s, err));
     TRY(measure_contexts(b, n_contexts, err));
     r->prefill_tokens_per_s = n_prompt / prompt_s;
@@ -316,6 +349,7 @@ static drey_status measure(bench *b, int32_t n_contexts, drey_error *err)
     r->prefill_peak_share = compute_seconds(b, n_prompt, 0, false) / prompt_s;
     r->bandwidth_share = bytes_seconds(b, 0.5 * n_decode) * n_decode / decode_s;
     r->streamed_bytes_per_pass = b->engine->plan.report.streamed_bytes_per_pass;
+    begin_work(b, SESSIONS_WORK);
     return r->n_sessions > 1 ? measure_sessions(b, err) : DREY_OK;
 }
 
@@ -375,7 +409,7 @@ drey_status drey_bench_model(const drey_engine_options *options, const drey_mode
     report->n_left_out = what->n_contexts - n_contexts;
     drey_engine_options o = options_for(options, what, what->contexts[n_contexts - 1]);
     drey_engine *e = NULL;
-    bench b = {.what = what, .report = report};
+    bench b = {.what = what, .report = report, .options = options};
     drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = WIDEST}, err);
     report->n_sessions = status == DREY_OK ? e->config.n_sessions : 0;
     for (int32_t i = 0; i < report->n_sessions && status == DREY_OK; i++)

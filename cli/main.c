@@ -5,6 +5,7 @@
 #include "cli/args/completion.h"
 #include "cli/args/help.h"
 #include "cli/args/other_names.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
@@ -28,6 +29,9 @@ static const struct {
     {CLI_CONVERT, convert_main},
     {CLI_QUANTIZE, quantize_main},
     {CLI_IMATRIX, imatrix_main},
+    {CLI_LIST, list_main},
+    {CLI_SHOW, show_main},
+    {CLI_RM, rm_main},
     {CLI_INSPECT, inspect_main},
     {CLI_TOKENIZE, tokenize_main},
     {CLI_PERPLEXITY, perplexity_main},
@@ -75,8 +79,10 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
         return 2;
     }
     if (settings.help)
-        return print_help(usage, settings.help_topic);
+        return print_help(usage, *settings.help ? settings.help : NULL);
     terminal_begin(usage->command);
+    if (model_path_resolve(&settings, &err) != DREY_OK || options_check(&settings, &err) != DREY_OK)
+        return exit_with(err.code, &err);
     size_t i = 0;
     while (!(mains[i].commands & usage->command))
         i++;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "drey/drey.h"
+#include "serve/net/events.h"
 #include "serve/net/listen.h"
 
 typedef struct serve_options {
@@ -36,7 +37,7 @@ typedef struct serve_options {
     drey_sampling sampling; /* the same */
     drey_penalties penalties;
     bool (*go_on)(void *user); /* asked several times per second: false stops the server */
-    void (*log)(void *user, const char *line); /* what happens, a line each; NULL: nobody hears */
+    serve_tell_fn *tell;       /* what happens, on the caller's thread; NULL: nobody hears */
     void *user;
 } serve_options;
 

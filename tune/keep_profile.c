@@ -133,6 +133,7 @@ void profile_put(json_writer *w, const drey_engine_options *o, const drey_pair_r
     json_put_number(w, "seconds", r->seconds);
     json_put_number(w, "tokens", (double)r->n_tokens);
     json_put_number(w, "places", (double)r->n_places);
+    json_put_number(w, "spread", r->profile.spread);
     json_put_number(w, "streamed_bytes_per_pass", (double)r->streamed_bytes_per_pass);
     json_put_numbers(w, "pass_s", r->profile.pass_s, DREY_PROFILE_ROWS);
     json_put_numbers(w, "step_s", r->profile.step_s, DREY_PROFILE_NODES);
@@ -214,6 +215,8 @@ bool profile_parse(const json_value *root, drey_pair_report *r)
         good = take_tree(from, &all->tree[all->n_trees++]);
     if (!good || !cache_take_whole(root, "best", 0, all->n_trees ? all->n_trees - 1 : 0, &best))
         return false;
+    double spread = json_member_number(root, "spread"); /* files before it have none */
+    r->profile.spread = spread >= 0 && spread < 1e6 ? spread : 0;
     r->n_threads = (int32_t)threads;
     r->n_tokens = (int64_t)tokens;
     r->n_places = (int64_t)places;

@@ -29,6 +29,11 @@ bool profile_parse(const json_value *root, drey_pair_report *report);
 /* drey_profile_load for a target that is known: many drafts may be looked up. */
 drey_status profile_find(const drey_engine_options *options, uint64_t target, const char *folder,
                          drey_pair_report *report, drey_error *err);
+/* Calls visit for each file of the folder that drey/tune.h keeps of the target, whatever the draft,
+ * the tier and the units; target NULL: the one of the machine alone. */
+typedef void measured_file_fn(void *user, const char *path);
+drey_status measured_files(const drey_model *target, const char *folder, measured_file_fn *visit,
+                           void *user, drey_error *err);
 /* Whether the folder has profiles. To know which model a file is takes some reading. */
 bool profile_any(const char *folder);
 /* The usual path of a drafter's file, after the target's; false: it is too long. */

@@ -34,6 +34,7 @@ typedef struct tuner {
     turn_watch watch;
     drey_session *session;
     const drey_tune_options *options;
+    const drey_engine_options *engine; /* whose progress hears of it */
     drey_pair_report *report;
     calibration counts;
     token_tree tree; /* of the timed steps */
@@ -50,6 +51,15 @@ static void say(const tuner *t, const char *what)
 {
     if (t->options->stage)
         t->options->stage(t->options->user, what);
+}
+
+/* Of the stage that was said last. */
+static void report_part(const tuner *t, double part)
+{
+    enum { STEPS = 1000 };
+    if (t->engine->progress)
+        t->engine->progress(t->engine->progress_user, DREY_PROGRESS_MEASURE,
+                            (uint64_t)(STEPS * min_f64(part, 1)), STEPS);
 }
 
 /* ---- Passes ---- */
@@ -85,15 +95,24 @@ static void take_back_hiccups(double *seconds, int32_t n)
             seconds[i] = min_f64(seconds[i], seconds[i + 1]);
 }
 
-static drey_status measure_passes(tuner *t, drey_error *err)
+/* How many times as long the slower rounds of a width took as its faster ones: the median of those
+ * with rounds enough; 0: none has. seconds: as median has sorted them. */
+static double spread_of(double seconds[WIDEST][ROUNDS], const int32_t n[WIDEST])
+{
+    double ratio[WIDEST];
+    int32_t n_ratios = 0;
+    for (int32_t i = 0; i < WIDEST; i++)
+        if (n[i] >= 3)
+            ratio[n_ratios++] = seconds[i][n[i] - 2] / seconds[i][n[i] > 3];
+    return n_ratios ? median(ratio, n_ratios) : 0;
+}
+
+static drey_status measure_rounds(tuner *t, double pass_s[WIDEST], double *spread, drey_error *err)
 {
     double seconds[WIDEST][ROUNDS], spent = 0;
     int32_t order[WIDEST], n[WIDEST] = {0};
     bool whole = true; /* round, so far */
-    say(t, "passes of 1 to 64 rows");
     order_widths(order);
-    TRY(alone_pass(t->session, 1, &seconds[0][0], err)); /* brings the weights */
-    TRY(kv_make_up(probe_target(t->session)->kv, CONTEXT, err));
     for (int32_t round = 0; round < ROUNDS && whole; round++)
         for (int32_t i = 0; i < WIDEST && whole; i++) {
             int32_t rows = order[i];
@@ -102,13 +121,41 @@ static drey_status measure_passes(tuner *t, drey_error *err)
             n[rows - 1]++;
             spent += clock_s() - start;
             whole = spent < passes_s || (round == 0 && i + 1 < 7); /* the powers of two */
+            report_part(t, max_f64(spent / passes_s, (round + (i + 1.0) / WIDEST) / ROUNDS));
         }
-    kv_truncate(probe_target(t->session)->kv, 0);
     for (int32_t i = 0; i < WIDEST; i++)
-        if (n[i])
-            t->report->profile.pass_s[i] = median(seconds[i], n[i]);
-    fill_gaps(t->report->profile.pass_s);
-    take_back_hiccups(t->report->profile.pass_s, WIDEST);
+        pass_s[i] = n[i] ? median(seconds[i], n[i]) : 0;
+    *spread = spread_of(seconds, n);
+    fill_gaps(pass_s);
+    return DREY_OK;
+}
+
+/* A machine that was busy is asked once more: of both times the faster is the models' own. */
+static drey_status measure_again(tuner *t, drey_error *err)
+{
+    drey_profile *p = &t->report->profile;
+    double pass_s[WIDEST], spread;
+    say(t, "passes once more, as other programs were at work");
+    TRY(measure_rounds(t, pass_s, &spread, err));
+    for (int32_t i = 0; i < WIDEST; i++)
+        if (pass_s[i] > 0 && (pass_s[i] < p->pass_s[i] || p->pass_s[i] <= 0))
+            p->pass_s[i] = pass_s[i];
+    p->spread = spread > 0 ? min_f64(p->spread, spread) : p->spread;
+    return DREY_OK;
+}
+
+static drey_status measure_passes(tuner *t, drey_error *err)
+{
+    drey_profile *p = &t->report->profile;
+    double first_s;
+    say(t, "passes of 1 to 64 rows");
+    TRY(alone_pass(t->session, 1, &first_s, err)); /* brings the weights */
+    TRY(kv_make_up(probe_target(t->session)->kv, CONTEXT, err));
+    TRY(measure_rounds(t, p->pass_s, &p->spread, err));
+    if (p->spread > DREY_PROFILE_BUSY)
+        TRY(measure_again(t, err));
+    kv_truncate(probe_target(t->session)->kv, 0);
+    take_back_hiccups(p->pass_s, WIDEST);
     return DREY_OK;
 }
 
@@ -279,8 +326,10 @@ static drey_status write_texts(tuner *t, drey_error *err)
     say(t, "the draft's steps, and its guesses");
     t->watch.turn = note_turn;
     probe_watch(t->session, &t->watch);
-    for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++)
+    for (int32_t i = 0; i < t->options->n_prompts && (i == 0 || clock_s() - start < texts_s); i++) {
         TRY(write_text(t, &t->options->prompts[i], err));
+        report_part(t, max_f64((clock_s() - start) / texts_s, (i + 1.0) / t->options->n_prompts));
+    }
     for (int r = 0; r < CALIBRATION_RANKS; r++)
         for (int bin = 0; bin < CALIBRATION_BINS; bin++) {
             t->report->profile.guessed[r][bin] = t->counts.trials[r][bin];
@@ -432,6 +481,7 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
     if (!t)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory to tune");
     t->options = tune;
+    t->engine = options;
     t->report = report;
     drey_status status = take_memory(t, &o, err);
     const engine_tuning tuning = {.more_bytes = t->memory.size_bytes + sizeof *t};

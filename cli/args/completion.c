@@ -242,10 +242,10 @@ static void zsh_option(FILE *out, const cli_option *o, cli_command command)
     write_quoted(out, option_line(option_text_of(o), command), "[]:\\");
     fputc(']', out);
     const char *paths = zsh_paths(&v);
-    if (o->value == CLI_FLAG)
-        fputs("'", out);
-    else if (o->value == CLI_HELP)
+    if (o->value == CLI_HELP)
         fprintf(out, "::group:(%s)'", v.words);
+    else if (!option_takes_value(o, command))
+        fputs("'", out);
     else if (*v.words && *paths)
         fprintf(out, ":value:{ compadd %s; %s }'", v.words, paths);
     else if (*v.words)

@@ -80,9 +80,12 @@ static void put_heading(const page *p, const char *heading)
 /* ---- Options ---- */
 
 /* "  -m, --model FILE"; brief: a value of many words by its first one. */
-static int option_words(const option_text *t, bool brief, char *out, size_t size)
+static int option_words(const option_text *t, cli_command command, bool brief, char *out,
+                        size_t size)
 {
-    const char *argument = t->argument, *more = "";
+    const cli_option *option = option_find(t->name);
+    bool takes = !command || option->value == CLI_HELP || option_takes_value(option, command);
+    const char *argument = takes ? t->argument : "", *more = "";
     int n_argument = (int)strlen(argument);
     if (brief && 10 + (int)strlen(t->name) + n_argument > INDENT && strchr(argument, '|')) {
         n_argument = (int)strcspn(argument, "|");
@@ -97,7 +100,7 @@ static int option_words(const option_text *t, bool brief, char *out, size_t size
 static void put_option(const page *p, const option_text *t, cli_command command, bool brief)
 {
     char words[240];
-    int n = option_words(t, brief, words, sizeof words);
+    int n = option_words(t, command, brief, words, sizeof words);
     fprintf(p->out, "%s%s%s", p->bold, words, p->plain);
     if (n >= INDENT)
         fprintf(p->out, "\n%*s", INDENT, "");
@@ -172,7 +175,7 @@ static void put_commands_of(const page *p, const option_text *t)
 static void explain(const page *p, const option_text *t, const cli_usage *usage)
 {
     char words[240];
-    option_words(t, false, words, sizeof words);
+    option_words(t, usage ? usage->command : 0, false, words, sizeof words);
     fprintf(p->out, "%s%s%s\n%*s", p->bold, words, p->plain, 6, "");
     put_capital(p, usage ? option_line(t, usage->command) : t->line);
     if (*t->text) {

@@ -101,7 +101,7 @@ static drey_status check_tune(const cli_settings *s, drey_error *err)
     for (int i = 0; of_models[i] && !s->common.model; i++)
         if (option_given(s, of_models[i]))
             REFUSE("--%s is about models: name one with -m MODEL.gguf", of_models[i]);
-    if (s->show && s->prompts)
+    if (s->tune.show && s->prompts)
         REFUSE("--show measures nothing: leave --prompts out");
     return DREY_OK;
 }
@@ -194,6 +194,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         REFUSE("name a %s", s->command == CLI_PREPARE  ? "model to prepare"
                             : s->command == CLI_PULL   ? "model to download: OWNER/NAME or a URL"
                             : s->command == CLI_REPORT ? "trace, which drey run --trace writes"
+                            : s->command == CLI_RM     ? "model to remove: drey list shows them"
+                            : s->command == CLI_SHOW   ? "model to show: drey list shows them"
                                                        : "file to inspect");
     if (s->picture.turns && option_given(s, "turn"))
         REFUSE("--turn and --turns contradict each other: one draws a tree, the other a "
@@ -210,6 +212,8 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         REFUSE("--models-max is about several models: name a folder with --models");
     if (s->serve.closed && !are_endpoints(s->serve.closed))
         REFUSE("--closed takes page, metrics and slots, with commas between them");
+    if (s->prepare.draft && s->prepare.no_draft)
+        REFUSE("--draft and --no-draft contradict each other: leave one out");
     bool drafts = option_find("draft")->commands & s->command;
     if (drafts && s->command != CLI_TUNE && check_drafting(s, err) != DREY_OK)
         return DREY_ERR_USAGE;

@@ -84,6 +84,7 @@ const cli_option cli_options[] = {
          common.model),
     PLAIN("draft", 'd', CLI_DRAFT, EXITS | CLI_VERIFY | CLI_TUNE | CLI_TRAIN_EXIT | CLI_PULL,
           drafting.draft_path),
+    FLAG("no-draft", 0, CLI_PULL, prepare.no_draft),
     PLAIN("memory", 0, CLI_MEMORY, ENGINE | CLI_TUNE | CLI_PULL | CLI_QUANTIZE,
           common.memory_bytes),
     TEXT("output", 'o', CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_IMATRIX | CLI_TRAIN, output),
@@ -91,7 +92,7 @@ const cli_option cli_options[] = {
     FLAG("dry-run", 0, CLI_PULL, prepare.dry_run),
     TEXT("imatrix", 0, CLI_QUANTIZE, quantize.importance),
     FLAG("allow-requantize", 0, CLI_QUANTIZE, quantize.again),
-    FLAG("force", 0, CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX,
+    FLAG("force", 0, CLI_PREPARE | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_RM,
          prepare.force),
     FLAG("planes", 0, CLI_PREPARE, prepare.planes),
     COUNT("turn", 0, CLI_REPORT, picture.turn, 0, INT32_MAX),
@@ -122,7 +123,8 @@ const cli_option cli_options[] = {
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors),
     TEXT("prompts", 0, CLI_TUNE | CLI_VERIFY | CLI_TRAIN, prompts),
-    FLAG("show", 0, CLI_TUNE, show),
+    FLAG("show", 0, CLI_TUNE, tune.show),
+    FLAG("forget", 0, CLI_TUNE, tune.forget),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, train.n_hidden, 1, 1024),
     CHOICE("features", 0, CLI_TRAIN_EXIT, train.features, features),
     COUNT("heads", 0, CLI_TRAIN_MEDUSA, train.n_heads, 1, DREY_MEDUSA_HEADS),
@@ -140,7 +142,8 @@ const cli_option cli_options[] = {
     FLAG("list", 0, CLI_BENCH_KERNELS, bench.list),
     FLAG("sizes", 0, CLI_BENCH_DISK, bench.sizes),
     COUNT("seconds", 0, CLI_BENCH_DISK, bench.seconds, 1, 3600),
-    TEXT("json", 0, CLI_BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | CLI_VERIFY | CLI_TRAIN, json),
+    TEXT("json", 0,
+         CLI_BENCH | CLI_PLAN | CLI_PREPARE | CLI_TUNE | CLI_VERIFY | CLI_TRAIN | CLI_LIST, json),
     TEXT("prompt", 'p', CLI_RUN, text.prompt),
     TEXT("file", 'f', CLI_RUN | CLI_PERPLEXITY | CLI_IMATRIX, text.file),
     COUNT("predict", 'n', CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY | CLI_TRAIN, text.n_predict,
@@ -192,8 +195,9 @@ const cli_option cli_options[] = {
     TEXT("cpu", 0, CORES, common.cpu_tier),
     FLAG("quiet", 'q',
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
-             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_TRAIN,
+             CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_TRAIN | CLI_LIST | CLI_RM,
          quiet),
+    FLAG("verbose", 'v', CLI_SERVE | CLI_TUNE, common.verbose),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv),
     SIZE("kv-memory", 0, ENGINE & ~CLI_TRAIN, common.kv_memory, 1, (double)(UINT64_C(1) << 50)),
@@ -205,8 +209,8 @@ const cli_option cli_options[] = {
     SIZE("slot-save-disk", 0, CLI_SERVE, serve.slot_bytes, 1, (double)(UINT64_C(1) << 50)),
     REAL("bld-fallback", 0, TEXTS & ~CLI_SERVE, drafting.bld_fallback, 1e-6, 1),
     REAL("bld-rollback", 0, TEXTS & ~CLI_SERVE, drafting.bld_rollback, 0.001, 100),
-    PLAIN("help", 'h', CLI_HELP, ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | CLI_BENCH,
-          help_topic),
+    PLAIN("help", 'h', CLI_HELP,
+          ENGINE | CLI_OPERAND | CLI_TOKENIZE | CLI_TUNE | CLI_BENCH | CLI_LIST, help),
 };
 const size_t cli_n_options = sizeof cli_options / sizeof *cli_options;
 _Static_assert(sizeof cli_options / sizeof *cli_options <= CLI_MAX_OPTIONS, "given[] is too short");
@@ -230,4 +234,10 @@ const cli_option *option_find_letter(int letter)
 bool option_given(const cli_settings *s, const char *name)
 {
     return s->given[option_find(name) - cli_options];
+}
+
+bool option_takes_value(const cli_option *option, cli_command command)
+{
+    return option->value != CLI_FLAG && option->value != CLI_HELP &&
+           !(option->value == CLI_DRAFT && command == CLI_PULL);
 }

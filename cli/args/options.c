@@ -17,7 +17,7 @@ typedef struct tables {
     char letters[2 + 2 * CLI_MAX_OPTIONS + 1];
 } tables;
 
-static void make_tables(tables *t)
+static void make_tables(tables *t, cli_command command)
 {
     char *letter = t->letters;
     *t = (tables){0};
@@ -25,7 +25,7 @@ static void make_tables(tables *t)
     *letter++ = ':';
     for (size_t i = 0; i < cli_n_options; i++) {
         const cli_option *o = &cli_options[i];
-        bool has_value = o->value != CLI_FLAG && o->value != CLI_HELP;
+        bool has_value = option_takes_value(o, command);
         t->names[i] = (struct option){o->name,
                                       o->value == CLI_HELP ? optional_argument
                                       : has_value          ? required_argument
@@ -66,6 +66,13 @@ static bool takes(const cli_settings *s, const char *option)
 static drey_status take_operand(cli_settings *s, const char *word, drey_error *err)
 {
     const char **const place[] = {&s->operand, &s->output, &s->quantize.type};
+    if (s->command & CLI_RM && s->prepare.n_names == CLI_MAX_NAMES)
+        FAIL(err, DREY_ERR_USAGE, "name at most %d models at a time", CLI_MAX_NAMES);
+    if (s->command & CLI_RM) {
+        s->prepare.names[s->prepare.n_names++] = word;
+        s->operand = s->prepare.names[0];
+        return DREY_OK;
+    }
     const bool names_model = !(s->command & CLI_OPERAND) && takes(s, "model");
     const size_t n = s->command & CLI_QUANTIZE                 ? 3
                      : s->command & CLI_CONVERT                ? 2
@@ -107,12 +114,11 @@ static drey_status take_help(cli_settings *s, const char *value, const char *nex
     const cli_usage *usage = cli_usages;
     while (usage->command != s->command)
         usage++;
-    s->help = true;
-    s->help_topic = value ? value : next && *next != '-' ? next : NULL;
-    if (!s->help_topic || strcmp(s->help_topic, "all") == 0 || option_group_find(s->help_topic))
+    s->help = value ? value : next && *next != '-' ? next : "";
+    if (!*s->help || strcmp(s->help, "all") == 0 || option_group_find(s->help))
         return DREY_OK;
     FAIL(err, DREY_ERR_USAGE, "--help takes all, or one of %s, not \"%.80s\"",
-         help_groups(usage, groups), s->help_topic);
+         help_groups(usage, groups), s->help);
 }
 
 /* The words as getopt has them. */
@@ -134,20 +140,22 @@ static drey_status take_option(cli_settings *s, const words *w, int code, const 
         return other_commands_option(s->command, option, as.text, err);
     if (odd)
         FAIL(err, DREY_ERR_USAGE, "%s %s", as.text,
-             option->value == CLI_FLAG ? "takes no value" : "needs a value");
+             option_takes_value(option, s->command) ? "needs a value" : "takes no value");
     if (option->value == CLI_HELP)
         return take_help(s, value, optind < w->argc ? w->argv[optind] : NULL, err);
     bool *given = &s->given[option - cli_options];
-    if (*given && option->value != CLI_STOP && option->value != CLI_FLAG)
+    bool pulls_draft = option->value == CLI_DRAFT && s->command == CLI_PULL;
+    if (*given && option->value != CLI_STOP && option_takes_value(option, s->command))
         FAIL(err, DREY_ERR_USAGE, "%s is given twice", as.text);
     *given = true;
-    return option_store(s, option, value, err);
+    s->prepare.draft |= pulls_draft;
+    return pulls_draft ? DREY_OK : option_store(s, option, value, err);
 }
 
 static drey_status take_words(cli_settings *s, const words *w, drey_error *err)
 {
     tables t;
-    make_tables(&t);
+    make_tables(&t, s->command);
     drey_status status = DREY_OK;
     optind = 0; /* glibc's way to start again */
     while (status == DREY_OK && !s->help) {
@@ -182,7 +190,7 @@ drey_status options_parse(cli_settings *s, cli_command command, int argc, char *
     bool drafts = s->drafting.policy != DREY_POLICY_NONE && s->drafting.policy != DREY_POLICY_STD;
     bool chooses = command & (CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_PULL | CLI_SERVE | CLI_VERIFY) ||
                    (command == CLI_TUNE && s->common.model);
-    if (chooses && drafts && !option_given(s, "draft"))
+    if (chooses && drafts && (!option_given(s, "draft") || command == CLI_PULL))
         s->drafting.draft_auto = true;
     return status != DREY_OK || s->help ? status : options_check(s, err);
 }

@@ -31,17 +31,21 @@ typedef enum cli_command {
     CLI_PULL = 1 << 18,
     CLI_QUANTIZE = 1 << 19,
     CLI_CONVERT = 1 << 20,
-    CLI_IMATRIX = 1 << 21
+    CLI_IMATRIX = 1 << 21,
+    CLI_LIST = 1 << 22,
+    CLI_RM = 1 << 23,
+    CLI_SHOW = 1 << 24
 } cli_command;
 
 /* Commands of one first word, and those that take a file or a name without -m. */
 enum {
     CLI_TRAIN = CLI_TRAIN_EXIT | CLI_TRAIN_MEDUSA | CLI_TRAIN_EAGLE,
     CLI_BENCH = CLI_BENCH_MACHINE | CLI_BENCH_DISK | CLI_BENCH_MODEL | CLI_BENCH_KERNELS,
-    CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE
+    CLI_OPERAND = CLI_INSPECT | CLI_PREPARE | CLI_REPORT | CLI_PULL | CLI_CONVERT | CLI_QUANTIZE |
+                  CLI_RM | CLI_SHOW
 };
 
-enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 160 };
+enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 160, CLI_MAX_NAMES = 64 };
 
 /* What predictors look at: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
@@ -56,9 +60,10 @@ typedef struct cli_common {
     const char *cpu_tier, *units;
     drey_io io;
     drey_kv kv;
-    const char *kv_folder;   /* for keys and values that memory has no room for; NULL: none */
-    uint64_t kv_memory;      /* 0: the plan decides */
-    uint64_t read_bytes;     /* 0: the usual */
+    const char *kv_folder; /* for keys and values that memory has no room for; NULL: none */
+    uint64_t kv_memory;    /* 0: the plan decides */
+    uint64_t read_bytes;   /* 0: the usual */
+    bool verbose;
     const char *sidecar;     /* a file, "none", or NULL: the one next to the model */
     int32_t rank_wait_s;     /* 0: the usual time */
     const char *rank_layers; /* of each rank; NULL: what fits best */
@@ -136,11 +141,14 @@ typedef struct cli_bench {
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 
+typedef struct cli_tune {
+    bool show, forget; /* what was measured, instead of measuring */
+} cli_tune;
+
 /* What was asked for. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
-    bool help;
-    const char *help_topic;      /* "all" or a group of options; NULL: those that come first */
+    const char *help; /* "all", a group of options, or "": those that come first; NULL: no help */
     bool given[CLI_MAX_OPTIONS]; /* [i]: cli_options[i] was on the command line */
 
     cli_common common;
@@ -154,8 +162,8 @@ typedef struct cli_settings {
     const char *json;    /* NULL: none */
     const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
                             folder. convert, quantize: the second operand; imatrix: the file */
-    const char *operand; /* inspect, prepare, report: the file. pull: a name or URL. convert: the
-                            folder */
+    const char *operand; /* inspect, prepare, show, report: the file. pull: a name or URL. convert:
+                            the folder. rm: the first name */
 
     cli_text text;
     cli_serve serve;
@@ -165,8 +173,11 @@ typedef struct cli_settings {
     cli_bench bench;
     struct {
         bool check, force, planes;
-        bool dry_run; /* pull */
-    } prepare;        /* force: pull, convert, quantize and imatrix as well */
+        bool dry_run; /* pull; and the draft of the model as well: */
+        bool draft, no_draft;
+        const char *names[CLI_MAX_NAMES]; /* [n_names]: rm */
+        size_t n_names;
+    } prepare; /* force: pull, convert, quantize, imatrix and rm as well */
     struct {
         const char *type;       /* the third operand */
         const char *importance; /* NULL: none */
@@ -182,12 +193,12 @@ typedef struct cli_settings {
     struct {
         int32_t window, unscored; /* unscored: of a window's tokens, 0 is 1 */
     } scoring;                    /* perplexity; imatrix: window */
-    bool show;                    /* tune */
+    cli_tune tune;
 } cli_settings;
 
 typedef enum cli_value {
     CLI_FLAG,   /* bool, no value */
-    CLI_HELP,   /* help and help_topic: a value may follow, or none */
+    CLI_HELP,   /* const char *: a value may follow, or none */
     CLI_TEXT,   /* const char * */
     CLI_STOP,   /* appended to stops */
     CLI_DRAFT,  /* drafter and draft_path */
@@ -214,6 +225,9 @@ typedef struct cli_option {
 
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
+
+/* Whether a value has to follow it: no flag, no --help, and no -d of drey pull. */
+bool option_takes_value(const cli_option *option, cli_command command);
 
 /* Reads argv[1..argc), the words after the command's name, and checks that they do not contradict
  * each other. With --help nothing else is checked. Long names are taken whole only: an abbreviation

@@ -12,6 +12,7 @@
 #include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
+#include "cli/models/model_facts.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
@@ -473,8 +474,9 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
     drey_model_describe(c->models.target, &info);
     fprintf(out, "%-18s ", "model");
     print_clean(out, *info.name ? info.name : info.path);
-    fprintf(out, ", %s, %.3g billion parameters, %s\n", info.architecture,
-            (double)info.n_parameters / 1e9, format_bytes(size, (double)info.weight_bytes));
+    fprintf(out, ", %s, %s parameters, %s\n", info.architecture,
+            model_parameters((char[16]){0}, info.n_parameters),
+            format_bytes(size, (double)info.weight_bytes));
     fprintf(out, "%-18s %zu of %d tokens\n", "context", c->talk.n_ids, c->n_context);
     if (talk_system(&c->talk)) {
         fprintf(out, "%-18s ", "system");

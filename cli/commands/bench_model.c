@@ -2,6 +2,7 @@
 #include "cli/commands/cmd_bench.h"
 
 #include "cli/terminal/format.h"
+#include "cli/commands/counted_work.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
@@ -106,13 +107,28 @@ static void show_left_out(FILE *out, const drey_model_bench *bench, const drey_m
         fprintf(out, "contexts are made up; a pass takes as long over them as over real ones\n");
 }
 
+/* Loading, and then measuring. */
+typedef struct watching {
+    progress bar;
+    counted_work work;
+} watching;
+
+static void show_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    watching *w = user;
+    if (what == DREY_PROGRESS_MEASURE)
+        counted_work_show(&w->work, "measuring passes", (double)done / (double)total);
+    else
+        progress_report(&w->bar, what, done, total);
+}
+
 static drey_status measure(models *m, const cli_settings *s, FILE *out, json_writer *root,
                            drey_error *err)
 {
     drey_model_report report;
     drey_model_bench bench;
     drey_plan plan;
-    progress bar = {0};
+    watching watch = {0};
     drey_model_bench_init(&bench);
     bench.n_prompt = s->bench.n_prompt;
     bench.n_decode = s->bench.n_decode;
@@ -121,12 +137,13 @@ static drey_status measure(models *m, const cli_settings *s, FILE *out, json_wri
         TRY(bench_read_contexts(s->bench.contexts, &bench, err));
     TRY(models_open(m, s, err));
     drey_engine_options options = models_engine_options(m, s, s->bench.n_prompt);
-    options.progress = progress_report;
-    options.progress_user = &bar;
+    options.progress = show_progress;
+    options.progress_user = &watch;
     if (drey_plan_make(&options, 0, &plan, NULL) == DREY_OK)
         models_warn_of_plan(&plan);
     drey_status status = drey_bench_model(&options, &bench, &report, err);
-    progress_clear(&bar);
+    progress_clear(&watch.bar);
+    counted_work_end(&watch.work);
     TRY(status);
     show(out, root, &report);
     show_left_out(out, &bench, &report);

@@ -1,6 +1,7 @@
 /* drey inspect: what is in a GGUF file, of any architecture. */
 #include "cli/commands/commands.h"
-#include "cli/files/model_path.h"
+#include "cli/models/model_facts.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 
@@ -28,8 +29,9 @@ static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t 
 {
     char size[16];
     (void)user;
-    printf("GGUF version %" PRIu32 ", %" PRIu64 " keys, %" PRIu64 " tensors, %s\n", version, n_keys,
-           n_tensors, format_bytes(size, (double)file_bytes));
+    printf("GGUF version %" PRIu32 ", %" PRIu64 " key%s, %" PRIu64 " tensor%s, %s\n", version,
+           n_keys, n_keys == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
+           format_bytes(size, (double)file_bytes));
     printf("keys\n");
 }
 
@@ -146,14 +148,20 @@ int inspect_main(const cli_settings *settings)
     drey_error err = {0};
     const drey_inspector inspector = {
         .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
+    model_facts facts;
     drey_status status = model_path_explain(
-        settings->operand, drey_inspect(settings->operand, &inspector, &err), &err);
+        settings->operand, model_facts_read(&facts, settings->operand, &err), &err);
+    if (status == DREY_OK) {
+        model_facts_head(stdout, &facts, settings->operand);
+        status = drey_inspect(settings->operand, &inspector, &err);
+    }
     if (status != DREY_OK)
         return exit_with(status, &err);
     printf("types\n");
     for (int i = 0; i < in.n_types; i++) {
         char size[16];
-        printf("  %-9s %5d tensors %8s%s\n", in.types[i].name, in.types[i].n_tensors,
+        printf("  %-9s %5d tensor%s %8s%s\n", in.types[i].name, in.types[i].n_tensors,
+               in.types[i].n_tensors == 1 ? " " : "s",
                format_bytes(size, (double)in.types[i].bytes),
                in.types[i].runnable ? "" : "  (drey cannot run this type)");
     }

@@ -2,6 +2,7 @@
  * another, all tokens of a window but its first (or its first --unscored). The last window may be
  * shorter. With --exit fast also by what early exits would have written. */
 #include "cli/commands/commands.h"
+#include "cli/commands/counted_work.h"
 #include "cli/files/input.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
@@ -18,8 +19,8 @@ typedef struct scoring {
     size_t n_ids;
     size_t window, unscored; /* tokens of a window, and of them in front those only read */
     progress progress;
-    double told_s; /* when the running perplexity was last shown */
-    double nll;    /* sum over n_scored tokens, in nats */
+    counted_work work; /* windows */
+    double nll;        /* sum over n_scored tokens, in nats */
     size_t n_scored;
     struct {
         double nll, n_layers; /* sums over them */
@@ -57,24 +58,20 @@ static drey_status take_text(scoring *p, drey_error *err)
     return DREY_OK;
 }
 
-/* On a terminal the line is written over itself, elsewhere it comes every few seconds. */
 static void show_running(scoring *p, size_t done, size_t n_windows)
 {
-    static const double interval_s = 5;
-    char line[96];
-    bool attended = terminal_attended();
-    double now_s = progress_clock_s();
+    char what[96];
     progress_clear(&p->progress);
     p->progress.quiet = true; /* the running perplexity takes over */
-    if (p->settings->quiet || (!attended && done < n_windows && now_s - p->told_s < interval_s))
-        return;
-    p->told_s = now_s;
-    snprintf(line, sizeof line, "window %zu of %zu: perplexity %.4f", done, n_windows,
+    snprintf(what, sizeof what, "window %zu of %zu: perplexity %.4f", done, n_windows,
              perplexity(p));
-    if (attended && done < n_windows)
-        progress_line(&p->progress, line);
-    else
-        fprintf(stderr, "%s\n", line);
+    if (done < n_windows) {
+        counted_work_show(&p->work, what, (double)done / (double)n_windows);
+        return;
+    }
+    counted_work_end(&p->work);
+    if (!p->settings->quiet)
+        fprintf(stderr, "%s\n", what);
 }
 
 static int32_t n_layers(const scoring *p)
@@ -162,11 +159,13 @@ int perplexity_main(const cli_settings *given)
     cli_settings settings = *given;
     if (given->drafting.drafter != DREY_DRAFTER_NONE) /* which names candidates */
         settings.drafting.policy = DREY_POLICY_SINGLE;
-    scoring p = {.settings = &settings, .progress.quiet = settings.quiet};
+    scoring p = {
+        .settings = &settings, .progress.quiet = settings.quiet, .work.quiet = settings.quiet};
     drey_error err = {0};
     drey_status status = score_all(&p, &err);
     signals_unwatch();
     progress_clear(&p.progress);
+    counted_work_end(&p.work);
     if (status == DREY_OK)
         report(&p);
     models_close(&p.models);

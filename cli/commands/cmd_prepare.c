@@ -3,7 +3,7 @@
  * Ctrl-C and kill end it at the next MiB, so that what was written of a sidecar is removed; a
  * second one ends the process at once and leaves the .partial to the next prepare. */
 #include "cli/commands/commands.h"
-#include "cli/files/model_path.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/progress.h"
@@ -48,8 +48,8 @@ static void show_report(const cli_settings *s, const drey_prepare_report *report
     else if (report->written)
         fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
     else
-        fprintf(out, "nothing to do: a good sidecar of %s is there; --force writes it again\n",
-                size);
+        fprintf(out, "nothing to do: a good sidecar of %s is there%s; --force writes it again\n",
+                size, s->prepare.planes ? ", with planes" : "");
 }
 
 /* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */

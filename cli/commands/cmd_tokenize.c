@@ -1,6 +1,6 @@
 /* drey tokenize: text to a JSON array of token ids, and back. */
 #include "cli/commands/commands.h"
-#include "cli/files/model_path.h"
+#include "cli/models/model_path.h"
 #include "cli/files/input.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/terminal.h"

@@ -5,6 +5,7 @@
  * Several texts are written at the same time where a way has several sessions: a session that is
  * done begins the next text while the others continue. */
 #include "cli/commands/commands.h"
+#include "cli/commands/counted_work.h"
 #include "cli/commands/verify_ways.h"
 #include "cli/files/json_file.h"
 #include "cli/files/prompts.h"
@@ -50,6 +51,7 @@ typedef struct verifier {
     verify_way ways[VERIFY_MOST_WAYS]; /* [n_ways]: the first is the reference */
     outcome outcomes[VERIFY_MOST_WAYS];
     int32_t n_ways;
+    counted_work work;
 } verifier;
 
 static int32_t both(const int32_t counts[2])
@@ -134,7 +136,24 @@ typedef struct round {
     int32_t next, end; /* texts that wait */
 } round;
 
-static drey_status write_texts(verifier *v, round *r, int32_t most, drey_error *err)
+/* Ways take about as long as each other; within one, tokens of its texts count. */
+static void show_progress(verifier *v, const verify_way *way, const round *r, int32_t most)
+{
+    const int32_t i = (int32_t)(way - v->ways);
+    char what[160];
+    double done = r->n > 0 ? both(v->outcomes[i].n_texts) : 0;
+    for (int32_t k = 0; k < r->n; k++)
+        if (r->writing[k].text && r->writing[k].n > 0)
+            done += (double)r->writing[k].n / most;
+    if (i == 0)
+        snprintf(what, sizeof what, "the reference's texts, before %d ways", v->n_ways - 1);
+    else
+        snprintf(what, sizeof what, "way %d of %d, %s", i, v->n_ways - 1, way->name);
+    counted_work_show(&v->work, what, (i + (r->n > 0 ? done / r->end : 0)) / v->n_ways);
+}
+
+static drey_status write_texts(verifier *v, const verify_way *way, round *r, int32_t most,
+                               drey_error *err)
 {
     int32_t n_writing = 0;
     do {
@@ -147,6 +166,7 @@ static drey_status write_texts(verifier *v, round *r, int32_t most, drey_error *
             if (!w->text && r->next < r->end)
                 TRY(begin_text(w, &v->texts[r->next++], most, err));
         }
+        show_progress(v, way, r, most);
         TRY(drey_engine_step(v->models.engine, &n_writing, err));
     } while (n_writing > 0 || r->next < r->end);
     for (int32_t i = 0; i < r->n; i++)
@@ -185,12 +205,13 @@ static int32_t context_of(const verifier *v)
 static drey_status run_way(verifier *v, const verify_way *way, outcome *out, drey_error *err)
 {
     const int32_t n_predict = v->settings->text.n_predict;
-    round r;
+    round r = {.n = 0};
+    show_progress(v, way, &r, n_predict);
     TRY(verify_way_open(way, &v->models, v->settings, context_of(v), err));
     drey_status status = open_sessions(v, way, out, &r, err);
     if (status == DREY_OK)
-        status =
-            write_texts(v, &r, way->most_tokens < n_predict ? way->most_tokens : n_predict, err);
+        status = write_texts(v, way, &r,
+                             way->most_tokens < n_predict ? way->most_tokens : n_predict, err);
     for (int32_t i = 0; i < r.n; i++)
         drey_session_close(&r.writing[i].session);
     models_stop(&v->models);
@@ -318,13 +339,8 @@ static drey_status run_ways(verifier *v, drey_error *err)
     for (int32_t i = 0; i < v->n_ways; i++) {
         outcome *out = &v->outcomes[i];
         drey_error why = {0};
-        progress shown = {.quiet = v->settings->quiet};
-        char line[128];
-        snprintf(line, sizeof line, "%s ...", v->ways[i].name);
-        if (!v->settings->quiet && terminal_attended())
-            progress_line(&shown, line);
         drey_status status = run_way(v, &v->ways[i], out, &why);
-        progress_clear(&shown);
+        counted_work_clear(&v->work);
         if (status != DREY_OK && (i == 0 || both(out->n_texts) || status == DREY_ERR_CANCELLED ||
                                   status == DREY_ERR_IO)) {
             if (err)
@@ -360,6 +376,7 @@ int verify_main(const cli_settings *given)
     if (!v)
         return exit_with(error_set(&err, DREY_ERR_MEMORY, "out of memory"), &err);
     v->settings = &settings;
+    v->work.quiet = settings.quiet;
     signals_note();
     drey_status status = verify_all(v, &err);
     models_close(&v->models);

@@ -1,7 +1,9 @@
 /* Models and engine options of a command line: see models.h. */
 #include "cli/commands/models.h"
 
-#include "cli/files/model_path.h"
+#include "cli/models/draft_family.h"
+#include "cli/models/model_path.h"
+#include "cli/models/side_files.h"
 #include "cli/files/cache_folder.h"
 #include "cli/files/input.h"
 #include "cli/files/trace_file.h"
@@ -144,13 +146,16 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     }
     if (m->drafter == DREY_DRAFTER_MODEL) {
         drey_model_info draft;
-        TRY(drey_model_open(&m->draft, settings->drafting.draft_path, err));
+        const char *path = settings->drafting.draft_path;
+        TRY(model_path_explain(path, drey_model_open(&m->draft, path, err), err));
         drey_model_describe(m->draft, &draft);
         if (strcmp(draft.architecture, "eagle3") == 0)
             m->drafter = DREY_DRAFTER_EAGLE;
     }
     TRY(open_grammar(m, settings, err));
     warn_of_threads(settings->common.n_threads);
+    if (settings->command & (CLI_RUN | CLI_CHAT | CLI_SERVE))
+        side_files_note_use(settings->common.model);
     drey_settle_memory(); /* by now what the start of the program read ahead has arrived */
     return DREY_OK;
 }
@@ -283,6 +288,20 @@ static drey_status choose_draft(models *m, const cli_settings *s, drey_engine_op
     return drey_choose_draft_at(o, &m->speeds, measures, folder, choice, err);
 }
 
+/* Where no model drafts: which one would. */
+static void add_hint(models *m, const drey_engine_options *o)
+{
+    char hint[300];
+    drey_plan plan = {0};
+    drey_model_info info;
+    drey_model_describe(m->target, &info);
+    drey_plan_make(o, NULL, &plan, NULL);
+    draft_family_hint(info.path, plan.streamed_bytes_per_pass, hint, sizeof hint);
+    size_t n = strlen(m->why);
+    if (*hint && n > 0)
+        snprintf(m->why + n, sizeof m->why - n, "; %s", hint);
+}
+
 drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_context,
                                 drey_error *err)
 {
@@ -298,6 +317,8 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
     m->drafter = o.drafter;
     m->draft = choice.draft;
     snprintf(m->why, sizeof m->why, "%s", choice.why);
+    if (!m->draft && s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PLAN) && !s->quiet)
+        add_hint(m, &o);
     return DREY_OK;
 }
 
@@ -336,13 +357,6 @@ void models_warn_of_context(const models *m, int32_t n_context)
                  n_context, info.n_context_train);
 }
 
-/* Prompts are reported to the server's clients. */
-static void report_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
-{
-    if (what != DREY_PROGRESS_PROMPT)
-        progress_report(user, what, done, total);
-}
-
 drey_status models_start(models *m, const cli_settings *s, int32_t n_context, models_use use,
                          progress *bar, drey_error *err)
 {
@@ -352,8 +366,8 @@ drey_status models_start(models *m, const cli_settings *s, int32_t n_context, mo
     if (m->ranks)
         TRY(drey_ranks_disk(m->ranks, &options, s->plan.disk_bytes_per_s, err));
     options.ranks = m->ranks;
-    options.progress = use == MODELS_ENGINE ? report_loading : progress_report;
-    options.progress_user = bar;
+    options.progress = m->loading.fn ? m->loading.fn : progress_report;
+    options.progress_user = m->loading.fn ? m->loading.user : bar;
     signals_hold();
     drey_status status = drey_engine_open(&m->engine, &options, err);
     if (status == DREY_OK && use != MODELS_ENGINE)

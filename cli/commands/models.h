@@ -28,6 +28,10 @@ typedef struct models {
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
     drey_more_options more;       /* of the engine */
     drey_ranks *ranks;            /* NULL: one machine does all */
+    struct {
+        drey_progress_fn *fn; /* hears of it in the bar's place; NULL: the bar does */
+        void *user;
+    } loading;
     int32_t rank_layers[RANKS_FILE_MOST]; /* of each, if the settings say so */
     drey_engine *engine;                  /* by models_start; NULL: not open, */
     drey_session *session;                /* nor a session in it */

@@ -3,6 +3,7 @@
 
 #include "cli/files/cache_folder.h"
 #include "cli/files/json_file.h"
+#include "cli/commands/counted_work.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
 #include "cli/files/prompts.h"
@@ -22,14 +23,37 @@ typedef struct session {
     prompt_list prompts;
     drey_tune_prompt *list; /* [prompts.n] */
     progress bar;
+    counted_work work;
+    char stage[120]; /* "measuring passes of 1 to 64 rows" */
 } session;
 
 static void tell_stage(void *user, const char *what)
 {
     session *t = user;
     progress_clear(&t->bar);
-    if (!t->settings->quiet)
-        fprintf(stderr, "measuring %s\n", what);
+    counted_work_end(&t->work);
+    snprintf(t->stage, sizeof t->stage, "measuring %s", what);
+    if (!t->settings->quiet && !terminal_attended())
+        fprintf(stderr, "%s\n", t->stage);
+    counted_work_show(&t->work, t->stage, 0);
+}
+
+static void show_progress(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    session *t = user;
+    if (what == DREY_PROGRESS_MEASURE) {
+        counted_work_show(&t->work, t->stage, (double)done / (double)total);
+        return;
+    }
+    counted_work_end(&t->work); /* the stage's time begins after loading */
+    progress_report(&t->bar, what, done, total);
+}
+
+/* What a stage left on the terminal. */
+static void clear_lines(session *t)
+{
+    progress_clear(&t->bar);
+    counted_work_end(&t->work);
 }
 
 static drey_status open_all(session *t, drey_error *err)
@@ -131,8 +155,8 @@ static drey_status measure_division(session *t, drey_engine_options *options, dr
 static drey_engine_options options_of(session *t)
 {
     drey_engine_options options = models_engine_options(&t->models, t->settings, CONTEXT);
-    options.progress = progress_report;
-    options.progress_user = &t->bar;
+    options.progress = show_progress;
+    options.progress_user = t;
     return options;
 }
 
@@ -144,7 +168,7 @@ static drey_status measure_units(session *t, drey_error *err)
     m->divided = false;
     drey_engine_options options = options_of(t);
     drey_status status = measure_division(t, &options, err);
-    progress_clear(&t->bar);
+    clear_lines(t);
     TRY(status);
     TRY(cache_folder_find(folder, err));
     TRY(drey_units_store(&options, folder, &m->units, &m->attention, err));
@@ -169,7 +193,7 @@ static drey_status measure_routes(session *t, drey_error *err)
     const drey_engine_options options = options_of(t);
     const drey_tune_options tune = tune_options(t);
     drey_status status = drey_tune_routes(&options, &tune, &m->routes, err);
-    progress_clear(&t->bar);
+    clear_lines(t);
     TRY(status);
     TRY(cache_folder_find(folder, err));
     TRY(drey_routes_store(m->target, folder, &m->routes, err));
@@ -182,6 +206,8 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
     char folder[PATH_MAX];
     drey_experts experts;
     TRY(take_prompts(t, err));
+    if (!t->settings->quiet)
+        tune_warn_of_load();
     if (t->settings->common.units)
         TRY(measure_units(t, err));
     if (drey_model_experts(t->models.target, &experts))
@@ -189,7 +215,7 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
     const drey_engine_options options = options_of(t);
     const drey_tune_options tune = tune_options(t);
     drey_status status = drey_tune_pair(&options, &tune, report, err);
-    progress_clear(&t->bar);
+    clear_lines(t);
     TRY(status);
     TRY(cache_folder_find(folder, err));
     return drey_profile_store(&options, folder, report, err);
@@ -219,10 +245,9 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     if (m->routed)
         routes_table(json_only ? stderr : stdout, &m->routes);
     tune_table(json_only ? stderr : stdout, report);
-    if (report->n_tokens > 0 && !s->quiet)
-        fputs("runs of these models begin with the times and shares above, in the place of what is "
-              "assumed of any machine\n",
-              stderr);
+    tune_verdict(json_only ? stderr : stdout, report);
+    if (s->tune.show && !s->quiet)
+        TRY(tune_show_files(stderr, t->models.target, err));
     if (!s->json)
         return DREY_OK;
     json_buffer b;
@@ -242,19 +267,27 @@ static drey_status show(session *t, const drey_pair_report *report, drey_error *
     return json_write(s->json, &b, err);
 }
 
+static drey_status forget(session *t, drey_error *err)
+{
+    TRY(drey_model_open(&t->models.target, t->settings->common.model, err));
+    return tune_forget(t->models.target, err);
+}
+
 static drey_status tune_all(session *t, drey_error *err)
 {
     const cli_settings *s = t->settings;
     drey_pair_report report;
     TRY(json_check_path(s->json, err));
+    if (s->tune.forget)
+        return forget(t, err);
     TRY(open_all(t, err));
-    TRY(s->show ? load(t, &report, err) : measure(t, &report, err));
+    TRY(s->tune.show ? load(t, &report, err) : measure(t, &report, err));
     return show(t, &report, err);
 }
 
 drey_status tune_models(const cli_settings *s, drey_error *err)
 {
-    session t = {.settings = s, .bar.quiet = s->quiet};
+    session t = {.settings = s, .bar.quiet = s->quiet, .work.quiet = s->quiet};
     drey_status status = tune_all(&t, err);
     free(t.list);
     prompts_free(&t.prompts);

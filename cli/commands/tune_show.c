@@ -37,7 +37,7 @@ void tune_table(FILE *out, const drey_pair_report *r)
             format_seconds(a, r->profile.pass_s[0]), format_seconds(b, r->profile.pass_s[7]),
             format_seconds(c, r->profile.pass_s[63]));
     if (r->streamed_bytes_per_pass)
-        fprintf(out, "disk       every pass reads %s: times are of computing alone\n",
+        fprintf(out, "disk       every pass reads %s\n",
                 format_bytes(a, (double)r->streamed_bytes_per_pass));
     show_steps(out, &r->profile);
     if (r->trees.n_trees == 0)
@@ -50,6 +50,34 @@ void tune_table(FILE *out, const drey_pair_report *r)
                 t->measured_tokens, format_seconds(a, t->pass_s), format_seconds(b, t->draft_s),
                 t->tokens_per_s, i == r->trees.best ? "  best" : "");
     }
+}
+
+/* A tree of one row is no draft. */
+void tune_verdict(FILE *out, const drey_pair_report *r)
+{
+    const drey_static_trees *all = &r->trees;
+    const double *pass_s = r->profile.pass_s;
+    if (all->n_trees > 0 && all->best > 0) {
+        const drey_static_tree *best = &all->tree[all->best];
+        fprintf(out, "drafting pays up to %d rows: %.2g times as fast as without\n", best->width,
+                best->tokens_per_s / all->tree[0].tokens_per_s);
+    } else if (all->n_trees > 0) {
+        fputs("drafting does not pay while the weights are in memory: it costs more than it "
+              "brings\n",
+              out);
+    } else {
+        fprintf(out, "a pass of 8 rows takes %.2g times as long as one of a single row\n",
+                pass_s[7] / pass_s[0]);
+    }
+    if (r->streamed_bytes_per_pass)
+        fputs("that is the computing alone; the more of a pass is read from the disk, the more "
+              "drafting pays\n",
+              out);
+    if (r->profile.spread > DREY_PROFILE_BUSY)
+        fprintf(out,
+                "other programs were at work, and slow rounds took %.2g times as long as fast "
+                "ones: measure again when the machine is quiet, or remove this by --forget\n",
+                r->profile.spread);
 }
 
 void routes_table(FILE *out, const drey_routes *r)

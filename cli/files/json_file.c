@@ -81,8 +81,11 @@ static bool write_in_place(const char *path, file_put_fn *put, void *user)
     return file && fill(file, put, user);
 }
 
+/* Without a message where nobody reads the pipe any more. */
 static drey_status cannot_write(const char *path, drey_error *err)
 {
+    if (errno == EPIPE)
+        return error_set(err, DREY_ERR_IO, "%s", "");
     FAIL(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
 }
 

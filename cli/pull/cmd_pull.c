@@ -7,18 +7,26 @@
  * is kept as NAME.part, which is locked as long as a process writes it. NAME.part.of says of which
  * file on the server that is. */
 #include "cli/commands/commands.h"
-#include "cli/files/cache_folder.h"
+#include "cli/commands/model_folder.h"
+#include "cli/models/ask_yes.h"
+#include "cli/models/draft_family.h"
+#include "cli/models/model_store.h"
+#include "cli/pull/download_line.h"
 #include "cli/pull/header_folder.h"
 #include "cli/pull/hub.h"
 #include "cli/pull/program.h"
+#include "cli/terminal/ask_line.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "cli/terminal/terminal_page.h"
 #include "common/new_file.h"
 #include "common/path.h"
+#include "drey/tune.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -40,14 +48,17 @@ typedef struct pulled {
     bool is_here;
 } pulled;
 
+/* A model that is downloaded: the one that was named, or the draft that goes with it. */
 typedef struct pulling {
     const cli_settings *settings;
     transfer transfer;
     char folder[PATH_MAX];
-    header_folder headers;
+    const header_folder *headers;
     hub_files found;
     pulled *files; /* [found.n] */
+    bool is_draft;
     progress progress;
+    download_line line;
     uint64_t before, n_bytes; /* of files that are here, and of all */
 } pulling;
 
@@ -69,23 +80,22 @@ static bool bytes_at(const char *path, uint64_t *n)
 
 /* ---- Where it goes ---- */
 
-/* -o, else $DREY_MODELS, else the models in the user's cache folder. */
-static drey_status find_folder(pulling *p, drey_error *err)
+/* -o, else the folder of models. */
+static drey_status find_folder(pulling *p, header_folder *headers, drey_error *err)
 {
-    const char *said = p->settings->output ? p->settings->output : getenv("DREY_MODELS");
-    if (said && *said) {
-        if (snprintf(p->folder, sizeof p->folder, "%s", said) >= PATH_MAX - 64)
-            FAIL(err, DREY_ERR_USAGE, "the path of the folder is too long");
-    } else {
-        TRY(cache_place(p->folder, PATH_MAX - 64, "models", err));
-    }
+    const char *said = p->settings->output;
+    if (said && snprintf(p->folder, sizeof p->folder, "%s", said) >= PATH_MAX - 64)
+        FAIL(err, DREY_ERR_USAGE, "the path of the folder is too long");
+    if (!said)
+        TRY(model_store_folder(p->folder, err));
     char inside[PATH_MAX];
     TRY(join(inside, p->folder, "", "", err));
     new_file_make_folders(inside);
     struct stat s;
     if (stat(p->folder, &s) != 0 || !S_ISDIR(s.st_mode))
         FAIL(err, DREY_ERR_IO, "%s is no folder and cannot be made one", SHOWN_PATH(p->folder));
-    return header_folder_open(&p->headers, p->folder, err);
+    p->headers = headers;
+    return header_folder_open(headers, p->folder, err);
 }
 
 static drey_status name_files(pulling *p, drey_error *err)
@@ -100,7 +110,7 @@ static drey_status name_files(pulling *p, drey_error *err)
         TRY(join(f->path, p->folder, f->from->name, "", err));
         TRY(join(f->part, p->folder, f->from->name, ".part", err));
         TRY(join(f->of, p->folder, f->from->name, ".part.of", err));
-        TRY(join(f->header, p->headers.path, f->from->name, "", err));
+        TRY(join(f->header, p->headers->path, f->from->name, "", err));
     }
     return DREY_OK;
 }
@@ -120,8 +130,8 @@ static void clean_up(pulling *p)
 {
     for (int32_t i = 0; p->files && i < p->found.n; i++)
         close_part(&p->files[i]);
-    header_folder_close(&p->headers);
     free(p->files);
+    p->files = NULL;
     hub_release(&p->found);
 }
 
@@ -130,8 +140,10 @@ static void clean_up(pulling *p)
 /* Its first n bytes, and holes up to its length. */
 static drey_status take_header(pulling *p, pulled *f, uint64_t n, drey_error *err)
 {
-    new_file header = {.fd = open(f->header, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666),
-                       .path = p->folder};
+    unlink(f->header); /* it may be a link to a model of that name, which stays as it is */
+    new_file header = {
+        .fd = open(f->header, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666),
+        .path = p->folder};
     if (header.fd < 0)
         FAIL(err, DREY_ERR_IO, "cannot write to %s: %s", SHOWN_PATH(p->folder), strerror(errno));
     drey_status status = transfer_beginning(&p->transfer, f->from->url, &header, n, &f->about, err);
@@ -185,27 +197,42 @@ static drey_status find_header(pulling *p, bool *known, drey_error *err)
     return status;
 }
 
-/* What drey plan would show of it. */
-static drey_status show_plan(pulling *p, drey_error *err)
+/* What drey plan would show of it, with what is in the folder of headers besides. */
+static drey_status show_plan(const pulling *p, drey_error *err)
 {
-    bool known;
-    drey_status status = find_header(p, &known, err);
-    if (status == DREY_OK && !known && !p->settings->quiet)
-        fprintf(stderr, "no plan: the server gives no parts of files, as their headers\n");
-    if (status == DREY_OK && known && !p->settings->quiet) {
-        cli_settings s = *p->settings;
-        s.common.model = p->files[0].header;
-        s.plan.no_measure = true;
-        status = plan_show(&s, err);
-    }
-    if (status == DREY_OK || status == DREY_ERR_CANCELLED || p->n_bytes == 0)
-        return status;
-    if (!p->settings->prepare.force) {
-        const drey_error why = *err;
-        return error_set(err, status, "%.400s; --force downloads it all the same", why.message);
-    }
-    complain("%s", err->message);
-    return DREY_OK;
+    if (p->settings->quiet)
+        return DREY_OK;
+    cli_settings s = *p->settings;
+    s.common.model = p->files[0].header;
+    s.plan.no_measure = true;
+    return plan_show(&s, err);
+}
+
+/* Puts a link to a model of the folder next to the header. False: it is the model itself. */
+static bool link_neighbour(const pulling *p, const char *name)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    if (join(from, p->folder, name, "", NULL) != DREY_OK ||
+        join(to, p->headers->path, name, "", NULL) != DREY_OK)
+        return false;
+    char *real = realpath(from, NULL);
+    bool linked = real && symlink(real, to) == 0;
+    free(real);
+    return linked;
+}
+
+/* Models that are in the folder already may draft for this one: plans see them next to it. Returns
+ * whether there are any. */
+static bool link_neighbours(const pulling *p)
+{
+    bool any = false;
+    DIR *folder = opendir(p->folder);
+    for (const struct dirent *e; folder && (e = readdir(folder));)
+        if (e->d_name[0] != '.' && path_ends(e->d_name, ".gguf"))
+            any = link_neighbour(p, e->d_name) || any;
+    if (folder)
+        closedir(folder);
+    return any;
 }
 
 /* ---- What is here already ---- */
@@ -308,7 +335,7 @@ static void on_bytes(void *user, uint64_t n)
 {
     pulling *p = user;
     if (p->before + n < p->n_bytes)
-        progress_report(&p->progress, DREY_PROGRESS_LOAD_TARGET, p->before + n, p->n_bytes);
+        download_line_show(&p->line, &p->progress, p->before + n, p->n_bytes);
 }
 
 /* By sha256sum, which reads from a file that is shared with it: its place shows how far it is. */
@@ -346,6 +373,7 @@ static drey_status check_sum(pulling *p, const pulled *f, drey_error *err)
     char sum[256];
     if (!f->from->sha256[0])
         return DREY_OK;
+    p->progress.label = "checking";
     drey_status status = sum_of(p, f, sum, err);
     progress_clear(&p->progress);
     TRY(status);
@@ -360,7 +388,7 @@ static drey_status check_sum(pulling *p, const pulled *f, drey_error *err)
 
 static drey_status pull_file(pulling *p, pulled *f, drey_error *err)
 {
-    p->progress.label = "downloading";
+    p->progress.label = p->is_draft ? "downloading the draft" : "downloading";
     drey_status status =
         transfer_rest(&p->transfer, f->from->url, &f->file, &f->about, on_bytes, p, err);
     progress_clear(&p->progress);
@@ -407,40 +435,248 @@ static const char *find_token(const char *word)
     return token && *token ? token : NULL;
 }
 
-static drey_status pull_all(pulling *p, drey_error *err)
+/* Finds the files of a word on the hub. */
+static drey_status find_files(pulling *p, const char *said, drey_error *err)
 {
-    const cli_settings *s = p->settings;
-    char hub[PATH_MAX];
+    char hub[PATH_MAX], word[HUB_WORD_BYTES];
     TRY(find_hub(hub, err));
+    TRY(hub_name_of(word, hub, said, err));
+    p->transfer.token = find_token(word);
     TRY(check_token(p->transfer.token, err));
-    TRY(hub_find(&p->found, &p->transfer, hub, s->operand, err));
-    TRY(find_folder(p, err));
-    TRY(name_files(p, err));
-    TRY(show_plan(p, err));
-    TRY(look_around(p, err));
-    for (int32_t i = 0; i < p->found.n && !s->prepare.dry_run; i++) {
+    return hub_find(&p->found, &p->transfer, hub, word, err);
+}
+
+static drey_status fetch(pulling *p, drey_error *err)
+{
+    for (int32_t i = 0; i < p->found.n; i++) {
         if (!p->files[i].is_here)
             TRY(pull_file(p, &p->files[i], err));
         p->before += p->files[i].about.n_bytes;
     }
-    if (!s->prepare.dry_run)
-        printf("%s\n", p->files[0].path);
+    return DREY_OK;
+}
+
+/* ---- The draft that goes with it ---- */
+
+/* What the header says of drafts for the model. */
+typedef struct prospect {
+    model_facts facts;
+    const draft_family *family; /* NULL: not known, or it has no draft that pays */
+    double gain;
+    bool has_one; /* a model of the folder drafts for it already */
+} prospect;
+
+/* By what a plan with the same budget streams. */
+static void look_for_draft(const pulling *p, prospect *x)
+{
+    const int32_t usual_context = 1024, given = p->settings->common.n_context;
+    drey_engine_options o;
+    drey_plan plan = {0};
+    drey_model *model = NULL;
+    drey_draft_choice choice = {.draft = NULL};
+    *x = (prospect){.gain = 1};
+    if (model_facts_read(&x->facts, p->files[0].header, NULL) != DREY_OK ||
+        drey_model_open(&model, p->files[0].header, NULL) != DREY_OK)
+        return;
+    drey_engine_options_init(&o);
+    o.target = model;
+    o.memory_bytes = p->settings->common.memory_bytes;
+    o.n_context = given ? given : usual_context;
+    drey_plan_make(&o, NULL, &plan, NULL);
+    x->has_one =
+        link_neighbours(p) && drey_choose_draft(&o, NULL, &choice, NULL) == DREY_OK && choice.draft;
+    drey_draft_choice_close(&choice);
+    drey_model_close(&model);
+    x->family = draft_family_of(&x->facts);
+    if (x->family)
+        x->gain = draft_family_gain(x->family, &x->facts, plan.streamed_bytes_per_pass);
+}
+
+/* DREY_ERR_MISMATCH: the tokens differ. */
+static drey_status check_tokens(const pulling *p, const pulling *draft, drey_error *err)
+{
+    drey_engine_options o;
+    drey_planner *planner = NULL;
+    drey_model *target = NULL, *small = NULL;
+    drey_engine_options_init(&o);
+    drey_status status = drey_model_open(&target, p->files[0].header, err);
+    if (status == DREY_OK)
+        status = drey_model_open(&small, draft->files[0].header, err);
+    o.target = target;
+    o.draft = small;
+    o.drafter = DREY_DRAFTER_MODEL;
+    o.n_context = 256; /* any */
+    if (status == DREY_OK)
+        status = drey_planner_open(&planner, &o, err);
+    drey_planner_close(&planner);
+    drey_model_close(&small);
+    drey_model_close(&target);
+    return status;
+}
+
+static drey_status find_draft(const pulling *p, pulling *draft, const draft_family *family,
+                              drey_error *err)
+{
+    bool known;
+    snprintf(draft->folder, sizeof draft->folder, "%s", p->folder);
+    draft->headers = p->headers;
+    TRY(find_files(draft, family->draft, err));
+    TRY(name_files(draft, err));
+    TRY(find_header(draft, &known, err));
+    return known ? check_tokens(p, draft, err) : DREY_OK;
+}
+
+/* Takes the draft as well; where that is not possible, the model comes alone. */
+static drey_status take_draft(const pulling *p, pulling *draft, const prospect *x)
+{
+    drey_error why = {0};
+    drey_status status = find_draft(p, draft, x->family, &why);
+    if (status == DREY_OK)
+        return DREY_OK;
+    for (int32_t i = 0; draft->files && i < draft->found.n; i++)
+        unlink(draft->files[i].header); /* no plan is to see it */
+    clean_up(draft);
+    if (status == DREY_ERR_CANCELLED)
+        return status;
+    complain("the draft %s is left out: %s", x->family->draft, why.message);
+    return DREY_OK;
+}
+
+/* With --draft, before the plan, which is that of both. */
+static drey_status take_asked_draft(const pulling *p, pulling *draft, const prospect *x)
+{
+    if (!p->settings->prepare.draft || x->has_one)
+        return DREY_OK;
+    if (x->family && x->family->draft)
+        return take_draft(p, draft, x);
+    complain("--draft: no small model is known to have the tokens of this one%s%s",
+             x->family ? "; what drafts without one: " : "", x->family ? x->family->otherwise : "");
+    return DREY_OK;
+}
+
+/* Without --draft, after the plan: asks a person, and says it to others. */
+static drey_status offer_draft(const pulling *p, pulling *draft, const prospect *x)
+{
+    const cli_settings *s = p->settings;
+    const double least = 1.2;
+    char question[400], size[16], then[48];
+    if (s->prepare.draft || s->prepare.no_draft || s->quiet || x->has_one || !x->family ||
+        !x->family->draft || x->gain < least)
+        return DREY_OK;
+    draft_family_gain_text(x->gain, &x->facts, then);
+    if (!asker_at_terminal() || s->prepare.dry_run) {
+        fprintf(page_of(stderr), "for %s: drey pull %s%s\n", x->family->name, x->family->draft,
+                then);
+        return DREY_OK;
+    }
+    snprintf(question, sizeof question, "fetch its draft as well, %s (%s)%s?", x->family->draft,
+             format_bytes(size, x->family->draft_bytes), then);
+    bool wanted = ask_yes(question, true);
+    if (signals_exit_code())
+        return DREY_ERR_CANCELLED;
+    return wanted ? take_draft(p, draft, x) : DREY_OK;
+}
+
+/* ---- All ---- */
+
+/* A plan that fails ends the download, unless --force says otherwise. */
+static drey_status go_on_anyway(const pulling *p, drey_status status, drey_error *err)
+{
+    if (status == DREY_OK || status == DREY_ERR_CANCELLED || p->n_bytes == 0)
+        return status;
+    if (!p->settings->prepare.force) {
+        const drey_error why = *err;
+        return error_set(err, status, "%.400s; --force downloads it all the same", why.message);
+    }
+    complain("%s", err->message);
+    return DREY_OK;
+}
+
+static drey_status plan_all(pulling *p, pulling *draft, drey_error *err)
+{
+    bool known;
+    prospect x;
+    drey_status status = find_header(p, &known, err);
+    if (status == DREY_OK && !known && !p->settings->quiet)
+        fprintf(stderr, "no plan: the server gives no parts of files, as their headers\n");
+    if (status != DREY_OK || !known)
+        return go_on_anyway(p, status, err);
+    if (p->settings->quiet && !p->settings->prepare.draft)
+        return DREY_OK;
+    look_for_draft(p, &x);
+    TRY(take_asked_draft(p, draft, &x));
+    TRY(go_on_anyway(p, show_plan(p, err), err));
+    return offer_draft(p, draft, &x);
+}
+
+/* "4G", "700M": as --memory takes it. */
+static const char *size_text(char out[32], uint64_t bytes)
+{
+    const uint64_t mib = 1 << 20, gib = 1 << 30;
+    if (bytes % gib == 0)
+        snprintf(out, 32, "%lluG", (unsigned long long)(bytes / gib));
+    else
+        snprintf(out, 32, "%lluM", (unsigned long long)(bytes / mib));
+    return out;
+}
+
+/* What to type next, for a person. */
+static void say_next(const pulling *p)
+{
+    char folder[PATH_MAX], memory[48] = "", size[32];
+    const cli_settings *s = p->settings;
+    const char *file = p->files[0].from->name;
+    model_facts f;
+    if (s->quiet || model_facts_read(&f, p->files[0].path, NULL) != DREY_OK || !f.runs)
+        return;
+    bool stored = model_store_folder(folder, NULL) == DREY_OK && path_same_file(folder, p->folder);
+    uint64_t bytes = s->common.memory_bytes;
+    if (bytes != DREY_MEMORY_AUTO && bytes != DREY_MEMORY_UNLIMITED)
+        snprintf(memory, sizeof memory, " --memory %s", size_text(size, bytes));
+    char *name = stored ? strndup(file, model_name_length(file)) : strdup(p->files[0].path);
+    bool plain = name && *name && !name[strcspn(name, " \t\"'$&;()<>|*?[]{}`!~#\\")];
+    fflush(stdout);
+    fprintf(stderr, "next: drey %s -m %s", f.has_template ? "chat" : "run", plain ? "" : "'");
+    print_clean(stderr, name ? name : "");
+    fprintf(stderr, "%s%s%s\n", plain ? "" : "'", memory,
+            f.has_template ? "" : " -p \"Once upon a time\"");
+    free(name);
+}
+
+static drey_status pull_all(pulling *p, pulling *draft, header_folder *headers, drey_error *err)
+{
+    const cli_settings *s = p->settings;
+    TRY(find_files(p, s->operand, err));
+    TRY(find_folder(p, headers, err));
+    TRY(name_files(p, err));
+    TRY(plan_all(p, draft, err));
+    TRY(look_around(p, err));
+    if (draft->found.n > 0)
+        TRY(look_around(draft, err));
+    if (s->prepare.dry_run)
+        return DREY_OK;
+    TRY(fetch(p, err));
+    TRY(fetch(draft, err));
+    printf("%s\n", p->files[0].path);
+    say_next(p);
     return DREY_OK;
 }
 
 int pull_main(const cli_settings *settings)
 {
     pulling p = {.settings = settings,
-                 .transfer = {.token = find_token(settings->operand),
-                              .timeout_s = option_given(settings, "timeout")
-                                               ? settings->serve.timeout_s
-                                               : USUAL_TIMEOUT_S},
-                 .progress.quiet = settings->quiet,
-                 .headers.fd = -1};
+                 .transfer.timeout_s = option_given(settings, "timeout") ? settings->serve.timeout_s
+                                                                         : USUAL_TIMEOUT_S,
+                 .progress.quiet = settings->quiet};
+    pulling draft = p;
+    draft.is_draft = true;
+    header_folder headers = {.fd = -1};
     drey_error err = {0};
     signals_note();
-    drey_status status = pull_all(&p, &err);
+    drey_status status = pull_all(&p, &draft, &headers, &err);
     clean_up(&p);
+    clean_up(&draft);
+    header_folder_close(&headers);
     if (status == DREY_ERR_CANCELLED && !settings->quiet)
         fprintf(stderr, "what has come is kept: the same command continues\n");
     return exit_with(status, &err);

@@ -134,6 +134,80 @@ static drey_status find_url(hub_files *files, const char *word, drey_error *err)
     return status;
 }
 
+bool hub_has_word(const char *name, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = name; *at; at++)
+        if (strncasecmp(at, word, n) == 0 && (at == name || !isalnum((unsigned char)at[-1])) &&
+            !isalnum((unsigned char)at[n]) && at[n] != '_')
+            return true;
+    return false;
+}
+
+/* ---- Addresses ---- */
+
+const char *hub_after_address(const char *word)
+{
+    static const char *const hubs[] = {"https://huggingface.co/",
+                                       "http://huggingface.co/",
+                                       "https://hf.co/",
+                                       "http://hf.co/",
+                                       "https://www.huggingface.co/",
+                                       "huggingface.co/",
+                                       "www.huggingface.co/",
+                                       "hf.co/"};
+    for (size_t i = 0; i < sizeof hubs / sizeof *hubs; i++)
+        if (strncasecmp(word, hubs[i], strlen(hubs[i])) == 0)
+            return word + strlen(hubs[i]);
+    return word;
+}
+
+/* Cuts the path of a hub's page down to OWNER/NAME or OWNER/NAME/FILE, in place. False: it is a
+ * page of something else. *is_file: of a file. */
+static bool read_page(char *path, bool *is_file)
+{
+    static const char *const files[] = {"/blob/main/", "/resolve/main/", "/raw/main/"};
+    static const char *const others[] = {"/tree/", "/blob/", "/resolve/", "/raw/"};
+    char *name = strchr(path, '/'), *page = name ? name + 1 + strcspn(name + 1, "/") : NULL;
+    *is_file = false;
+    if (!page || strcmp(page, "/") == 0 || strcmp(page, "/tree/main") == 0) {
+        if (page)
+            *page = '\0';
+        return true;
+    }
+    *is_file = *page != '\0';
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strncmp(page, files[i], strlen(files[i])) == 0) {
+            const char *file = page + strlen(files[i]);
+            memmove(page + 1, file, strlen(file) + 1);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strncmp(page, others[i], strlen(others[i])) == 0)
+            return false;
+    return true;
+}
+
+drey_status hub_name_of(char out[HUB_WORD_BYTES], const char *hub, const char *word,
+                        drey_error *err)
+{
+    const char *at = hub_after_address(word);
+    size_t n = strlen(hub);
+    bool own = at == word && strncmp(word, hub, n) == 0 && word[n] == '/', is_file;
+    if (own)
+        at = word + n + 1;
+    if (snprintf(out, HUB_WORD_BYTES, "%s", at) >= HUB_WORD_BYTES - 16)
+        FAIL(err, DREY_ERR_USAGE, "the name is too long: %.200s...", word);
+    if (at == word)
+        return DREY_OK;
+    out[strcspn(out, "?#")] = '\0';
+    if (!read_page(out, &is_file) || (own && is_file))
+        snprintf(out, HUB_WORD_BYTES, "%s%s", hub_is_url(word) ? "" : "https://", word);
+    else if (!remote_name_decode(out))
+        FAIL(err, DREY_ERR_USAGE, "%.200s has an encoded NUL", word);
+    return DREY_OK;
+}
+
 /* ---- The hub ---- */
 
 /* "OWNER/NAME", and what the user said more: a quantisation, or a file's path. */
@@ -167,17 +241,6 @@ static bool read_name(const char *word, hub_name *out)
     return true;
 }
 
-/* Whether the file's name has the word, as a whole. */
-static bool has_word(const char *name, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *at = name; *at; at++)
-        if (strncasecmp(at, word, n) == 0 && (at == name || !isalnum((unsigned char)at[-1])) &&
-            !isalnum((unsigned char)at[n]) && at[n] != '_')
-            return true;
-    return false;
-}
-
 /* A file of the list that is a model: no projector, no matrix of importances. */
 static bool is_model(const json_value *file, const char **path)
 {
@@ -188,7 +251,7 @@ static bool is_model(const json_value *file, const char **path)
     const char *name = path_name(*path);
     int32_t n_parts;
     size_t before = before_part(name, &n_parts);
-    return !has_word(name, "mmproj") && !has_word(name, "imatrix") &&
+    return !hub_has_word(name, "mmproj") && !hub_has_word(name, "imatrix") &&
            (before == 0 || strncmp(name + before, "-00001-", 7) == 0);
 }
 
@@ -220,7 +283,7 @@ static const char *choose(const json_value *list, const hub_name *name, char *kn
         n++;
         bool meant = name->path
                          ? strcmp(path, name->path) == 0
-                         : has_word(path_name(path), name->quant ? name->quant : usual_quant);
+                         : hub_has_word(path_name(path), name->quant ? name->quant : usual_quant);
         if (meant) {
             found = path;
             n_found++;

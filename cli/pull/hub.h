@@ -3,7 +3,7 @@
 
 #include "cli/pull/transfer.h"
 
-enum { HUB_MOST_PARTS = 64 };
+enum { HUB_MOST_PARTS = 64, HUB_WORD_BYTES = 4096 };
 
 typedef struct hub_file {
     char *url;
@@ -27,3 +27,13 @@ drey_status hub_find(hub_files *files, const transfer *t, const char *hub, const
 void hub_release(hub_files *files);
 /* The word is a URL: the hub's token is not for it. */
 bool hub_is_url(const char *word);
+/* Returns what follows Hugging Face's address in "hf.co/OWNER/NAME" or
+ * "https://huggingface.co/OWNER/NAME"; the word itself where it begins with no such address. */
+const char *hub_after_address(const char *word);
+/* Writes a word as hub_find takes it. Addresses of Hugging Face's pages (/tree/main,
+ * /blob/main/FILE, /resolve/main/FILE) become OWNER/NAME or OWNER/NAME/FILE, and those of `hub`
+ * that show no file; others are copied. DREY_ERR_USAGE: it is too long. */
+drey_status hub_name_of(char out[HUB_WORD_BYTES], const char *hub, const char *word,
+                        drey_error *err);
+/* Whether the name has the word, as a whole; large and small letters are the same. */
+bool hub_has_word(const char *name, const char *word);

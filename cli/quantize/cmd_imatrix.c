@@ -31,11 +31,12 @@ static void show_report(const cli_settings *s, const drey_imatrix_report *r)
 {
     if (s->quiet)
         return;
-    printf("written: %d matrices, over %lld tokens in %d windows\n", r->n_matrices,
-           (long long)r->n_tokens, r->n_windows);
+    printf("written: %d matrices, over %lld tokens in %d window%s; drey quantize --imatrix takes "
+           "it\n",
+           r->n_matrices, (long long)r->n_tokens, r->n_windows, r->n_windows == 1 ? "" : "s");
     if (r->n_unused)
-        printf("%d of %d experts have read nothing of this text: a longer or more varied one would "
-               "measure them\n",
+        printf("%d of %d experts have read nothing of this text, and would be quantised without "
+               "it: a longer or more varied one measures them\n",
                r->n_unused, r->n_experts);
 }
 

@@ -2,6 +2,7 @@
  *
  * Ctrl-C and kill end it after the rows that are under way, so that what was written is removed. */
 #include "cli/commands/commands.h"
+#include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
@@ -27,10 +28,13 @@ static void show_report(const cli_settings *s, const drey_quantize_report *r)
            format_bytes(after, (double)r->output_bytes),
            format_bytes(before, (double)r->input_bytes), r->n_changed, r->n_tensors);
     if (r->n_fallbacks)
-        printf("%d have rows that are no multiple of 256: their types have shorter blocks\n",
-               r->n_fallbacks);
+        printf("%d of them have rows that are no multiple of 256, which %s cannot have: they got a "
+               "type of more bits, so the file is a little larger, and no worse\n",
+               r->n_fallbacks, s->quantize.type);
     if (r->n_unimportant)
-        printf("%d have no entry in the importance matrix\n", r->n_unimportant);
+        printf("%d of them are not in the importance matrix, and were quantised without it: the "
+               "text for drey imatrix did not use them\n",
+               r->n_unimportant);
 }
 
 int quantize_main(const cli_settings *s)
@@ -52,7 +56,7 @@ int quantize_main(const cli_settings *s)
     o.go_on = signals_go_on;
     o.user = &q;
     signals_note();
-    drey_status status = drey_quantize(&o, &report, &err);
+    drey_status status = model_path_explain(s->operand, drey_quantize(&o, &report, &err), &err);
     progress_clear(&q.progress);
     if (status == DREY_OK)
         show_report(s, &report);

@@ -166,9 +166,11 @@ typedef enum drey_progress {
     DREY_PROGRESS_PROMPT = 2,      /* tokens */
     DREY_PROGRESS_PREPARE = 3,     /* bytes */
     DREY_PROGRESS_CHECK = 4,       /* bytes */
-    DREY_PROGRESS_TRAIN = 5        /* steps of equal time (drey/train.h) */
+    DREY_PROGRESS_TRAIN = 5,       /* steps of equal time (drey/train.h) */
+    DREY_PROGRESS_MEASURE = 6      /* steps of about equal time (drey/tune.h) */
 } drey_progress;
-/* "load target", "load draft", "prompt", "prepare", "check", "train"; NULL: no such progress. */
+/* "load target", "load draft", "prompt", "prepare", "check", "train", "measure"; NULL: no such
+ * progress. */
 DREY_API const char *drey_progress_name(drey_progress what);
 
 /* `done` of `total`. Always called from the thread that runs the session. */
@@ -577,7 +579,8 @@ typedef struct drey_prepare_options {
     bool (*go_on)(void *user);
     void *user;
     /* Store high and low bits of the weights separately, so that the high ones can stay in memory
-     * and draft (DREY_DRAFTER_SELF). The text is the same. */
+     * and draft (DREY_DRAFTER_SELF). The text is the same. A good sidecar that has them is not
+     * written again without them, unless by force. */
     bool planes;
     uint64_t reserved[7]; /* zero */
 } drey_prepare_options;

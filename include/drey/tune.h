@@ -60,8 +60,11 @@ struct drey_profile {
     float guessed[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
     float right[DREY_PROFILE_RANKS][DREY_PROFILE_BINS];
     const drey_static_trees *trees; /* copied with the profile; NULL: not known */
-    uint64_t reserved[15];          /* zero */
+    double spread; /* of the rounds that measured passes: how many times as long slow ones took as
+                      fast ones; above DREY_PROFILE_BUSY other programs were at work */
+    uint64_t reserved[14]; /* zero */
 };
+#define DREY_PROFILE_BUSY 1.3
 /* Fills in that nothing is known. */
 DREY_API void drey_profile_init(drey_profile *profile);
 /* Whether times are valid, no more guesses were right than were made, and trees are trees. Engines
@@ -128,7 +131,9 @@ typedef struct drey_tune_options {
 
 /* Measures what a session with these options would have to learn: passes of 1 to 64 rows, steps of
  * the draft, and how often its guesses are right by confidence, depth and rank. It takes about two
- * minutes, less for small models. options: as for drey_engine_open; the policy is ignored. */
+ * minutes, less for small models; passes are measured once more where other programs were at work,
+ * and the faster times taken. options: as for drey_engine_open; the policy is ignored. Their
+ * progress is reported for each stage (DREY_PROGRESS_MEASURE). */
 DREY_API drey_status drey_tune_pair(const drey_engine_options *options,
                                     const drey_tune_options *tune, drey_pair_report *report,
                                     drey_error *err);

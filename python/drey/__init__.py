@@ -11,17 +11,20 @@ A Model is a file with its draft in one memory budget. A Session is one text or 
 a model share its weights and write in turns. The text is the one that the model alone would write:
 draft, budget and threads change how long it takes.
 """
+from ._asked import TextOptions
 from ._errors import (CancelledError, ContextError, Error, FormatError, IOFailure, MemoryBudgetError,
                       MismatchError, UnsupportedError, UsageError)
 from ._grammar import Grammar
 from ._model import Model
+from ._options import ModelInfo
 from ._plan import Plan, plan
 from ._sampling import Sampling
 from ._session import Session
 from ._statistics import Statistics
+from ._texts import Completion
 from ._library import version
 
 __version__ = version()
-__all__ = ["Model", "Session", "Grammar", "Sampling", "Statistics", "Plan", "plan", "version", "Error",
-           "UsageError", "MemoryBudgetError", "IOFailure", "FormatError", "UnsupportedError",
-           "MismatchError", "ContextError", "CancelledError"]
+__all__ = ["Model", "Session", "Grammar", "Sampling", "TextOptions", "Completion", "Statistics", "Plan", "ModelInfo",
+           "plan", "version", "Error", "UsageError", "MemoryBudgetError", "IOFailure", "FormatError",
+           "UnsupportedError", "MismatchError", "ContextError", "CancelledError"]

@@ -1,7 +1,7 @@
-"""What Python programs give, as the library takes it; UsageError: it cannot be."""
+"""Values of Python programs as the library takes them; UsageError: they cannot be."""
 import json
 import os
-from typing import Any, Sequence
+from typing import Any
 
 from ._errors import UsageError
 from ._library import ffi
@@ -44,27 +44,6 @@ def numbers(kind: str, value: Any, what: str) -> Any:
         return ffi.new(kind, list(value) if kind.endswith("[]") else value)
     except (TypeError, OverflowError):
         raise UsageError("%s, not %.60r" % (what, value)) from None
-
-
-def messages_json(messages: Any) -> bytes:
-    """A conversation, in which the content of a message may be a list of parts, as in OpenAI's
-    interface: texts, which are put together with a newline between them."""
-    if isinstance(messages, (str, bytes, dict)) or not all(isinstance(m, dict) for m in _listed(messages)):
-        raise UsageError('messages are a list of {"role": ..., "content": ...}, not %.60r' % (messages,))
-    return as_json([{**m, "content": _joined(m["content"])} if isinstance(m.get("content"), (list, tuple)) else m
-                    for m in messages], "messages")
-
-
-def _listed(messages: Any) -> Sequence[Any]:
-    return messages if isinstance(messages, (list, tuple)) else [None]
-
-
-def _joined(parts: Sequence[Any]) -> str:
-    for part in parts:
-        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            raise UsageError('parts of a message are {"type": "text", "text": ...}: models here read nothing else; '
-                             "not %.60r" % (part,))
-    return "\n".join(part["text"] for part in parts)
 
 
 def as_json(value: Any, what: str) -> bytes:

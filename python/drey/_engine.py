@@ -1,21 +1,26 @@
 """A model's files with an engine: what models, sessions and grammars use together."""
 import threading
-from typing import Any
+from typing import Any, Callable, Optional
 
 from ._errors import check, new_error
 from ._held import Held, Turns
 from ._library import ffi, lib
 from ._options import Opened
+from ._progress import Progress, ProgressFn
 
 
 class Engine(Held):
     """Options as for Model."""
     _name = "model"
 
-    def __init__(self, target: str, **options: Any) -> None:
+    def __init__(self, target: Any, progress: Optional[ProgressFn], verbose: bool, **options: Any) -> None:
         self.turns = Turns()
         self.opening_grammars = threading.RLock()  # one at a time: the first sorts the vocabulary
+        self.verbose = verbose
+        self.progress = Progress(progress, verbose)
+        self.own_session: Callable[[], Optional[Held]] = lambda: None  # a weak reference to the model's own
         self.opened = Opened(target, **options)
+        self.opened.options.progress = self.progress.callback
         self.engine = ffi.new("drey_engine **")
         super().__init__()
         err = new_error()

@@ -1,12 +1,13 @@
-"""What can go wrong, an exception for each code of drey_status. The message is the library's: a
-sentence that says what to do."""
+"""Errors, an exception for each code of drey_status. The message is the library's, a sentence that says
+what to do, with Python's names of options."""
+import re
 from typing import Any
 
 from ._library import ffi, lib
 
 
 class Error(Exception):
-    """Of the library; `code` is the drey_status."""
+    """Any error of the library; `code` is the drey_status."""
     code = 0
 
 
@@ -48,6 +49,18 @@ _CLASSES = {lib.DREY_ERR_USAGE: UsageError, lib.DREY_ERR_MEMORY: MemoryBudgetErr
             lib.DREY_ERR_CONTEXT: ContextError, lib.DREY_ERR_CANCELLED: CancelledError}
 
 
+# Names of options in the library's messages, and here.
+_NAMES = {"n_sessions": "sessions", "n_context": "context", "n_threads": "threads", "memory_bytes": "memory",
+          "n_predict": "max_tokens", "cpu_tier": "cpu", "last_n": "penalty_last_n", "n_top": "logprobs"}
+_NAME = re.compile(r"\b(%s)\b" % "|".join(_NAMES))
+# The option that a message is about.
+_HINTS = {lib.DREY_HINT_N_CONTEXT: "context=", lib.DREY_HINT_MEMORY_BYTES: "memory=",
+          lib.DREY_HINT_N_THREADS: "threads=", lib.DREY_HINT_SIDECAR: "drey prepare",
+          lib.DREY_HINT_PREPARE: "drey prepare --force", lib.DREY_HINT_PLANES: "drey prepare --planes",
+          lib.DREY_HINT_EXIT_FILE: "drey train exit", lib.DREY_HINT_HEADS: "drey train medusa -m MODEL",
+          lib.DREY_HINT_CHAT: "generate() instead of chat()"}
+
+
 def new_error() -> Any:
     return ffi.new("drey_error *")
 
@@ -55,6 +68,9 @@ def new_error() -> Any:
 def check(status: int, err: Any) -> None:
     """Raises the exception for a status that is not DREY_OK."""
     if status != lib.DREY_OK:
-        error = _CLASSES.get(status, Error)(ffi.string(err.message).decode(errors="replace"))
+        said = ffi.string(err.message).decode(errors="replace")
+        hint = _HINTS.get(err.hint)
+        error = _CLASSES.get(status, Error)(_NAME.sub(lambda name: _NAMES[name[1]], said) +
+                                            (" (%s)" % hint if hint else ""))
         error.code = status
         raise error

@@ -132,7 +132,7 @@ class Held:
                 self._drop()
 
     def _alive(self) -> bool:
-        """Whether the object can be freed here and now."""
+        """Returns whether the object can be freed here and now."""
         return self._process == os.getpid() and not _ended
 
     def _check(self) -> None:

@@ -1,50 +1,107 @@
 """Models, and text as tokens."""
+import sys
 import threading
-from typing import Any, Iterator, List, Optional, Sequence, Union
+import weakref
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
-from ._arguments import as_json, encoded, messages_json, numbers
+from ._arguments import encoded, numbers
+from ._command import ProgressFn, pull
+from ._conversation import Conversation, Messages, Wanted, detokenized, ids_of
 from ._engine import Engine
-from ._errors import check, new_error
+from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
+from ._options import ModelInfo
 from ._plan import Plan
-from ._session import Messages, Prompt, Session
+from ._session import Session
+from ._sizes import size_text
 from ._statistics import Statistics, from_struct
+from ._texts import Texts
 from ._writer import Writer
 
 
-class Model:
+class Model(Texts):
     """A model's file, with a draft, in one memory budget.
 
-    draft       "auto" (what promises most), a smaller model's file, "lookup", "medusa", "self", or
-                None
-    memory      "2G", "800M", bytes, "auto" or "unlimited": a bound on everything, Python's own
-                memory of the time when it opens included
-    context     most tokens of prompt and text; threads: 0 for one per core
-    sessions    how many may be open at the same time
-    ahead, alpha, fallback_step, bld_fallback, bld_rollback
-                numbers of drafting, as the options of `drey run`; 0 or left out: as is usual
+        with drey.Model("big.gguf", memory="2G") as model:
+            print(model.complete("The sky is blue because", max_tokens=64))
 
-    Any thread may use it. After close(), and in a process that was forked from this one, every call
-    is a UsageError; what was read before stays (why, statistics).
+    target      a GGUF file, or the name of a model that pull has fetched
+    draft       "auto" (what is expected to be fastest), a smaller model's file or name, "lookup",
+                "medusa", "self", or None
+    memory      "2G", "800 MB", "80%" or 0.8 (of the machine's), bytes, "auto" or "unlimited": a bound on
+                everything, Python's own memory of the time when it opens included
+    context     most tokens of prompt and text (4096, or what the model was made for)
+    threads     0: one per core
+    sessions    how many may be open at the same time, the model's own included
+    policy, kv, cpu, fallback, ahead, alpha, fallback_step, bld_fallback, bld_rollback
+                as the options of `drey run`; 0 or left out: as is usual
+    progress    a function of (what, done, total): "load target" and "load draft" in bytes, "prompt" in
+                tokens
+    verbose     shows the plan, a bar while it loads and reads, and what each text cost, on standard error
+
+    Opening plans and takes the memory. The weights are read by the first text, which is slow for that
+    reason, or by warm_up(). Any thread may use a model. After close(), and in a process that was forked
+    from this one, every call is a UsageError; what was read before stays (why, info, statistics).
     """
 
-    def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
-                 context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
+    def __init__(self, target: Any = None, *, draft: Any = "auto", memory: Union[str, int, float] = "auto",
+                 context: Optional[int] = None, threads: int = 0, sessions: int = 1, policy: str = "auto",
                  kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
-                 **drafting: float) -> None:
+                 progress: Optional[ProgressFn] = None, verbose: bool = False, **drafting: float) -> None:
         self._usual: Optional[Writer] = None
         self._making_usual = threading.RLock()
-        self._engine = Engine(target, draft=draft, memory=memory, context=context, threads=threads,
-                              sessions=sessions, policy=policy, kv=kv, cpu=cpu, fallback=fallback, **drafting)
+        self._engine = Engine(target, progress, bool(verbose), draft=draft, memory=memory, context=context,
+                              threads=threads, sessions=sessions, policy=policy, kv=kv, cpu=cpu, fallback=fallback,
+                              **drafting)
+        if verbose:
+            print(self.plan, file=sys.stderr)
+
+    # ---- Fetching ----
+
+    @staticmethod
+    def pull(name: str, folder: Any = None, *, draft: bool = False, progress: Optional[ProgressFn] = None) -> str:
+        """Downloads a model as `drey pull` does, and returns its file: "OWNER/NAME:QUANT" or
+        "OWNER/NAME/FILE.gguf" of Hugging Face, or a URL. What is here already is not fetched again, and
+        what broke off is continued. folder: $DREY_MODELS, or the models in the cache folder. draft: with
+        the small model that drafts for it.
+
+            path = drey.Model.pull("Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M")
+        """
+        return pull(name, folder, draft, progress)
+
+    @classmethod
+    def from_pretrained(cls, repo_id: str, filename: Optional[str] = None, *, folder: Any = None,
+                        **options: Any) -> "Model":
+        """pull, and a Model of what came. filename: a file of the repository, or a word of its name between
+        asterisks ("*Q4_K_M*"). options: as for Model."""
+        if not isinstance(repo_id, str) or not (filename is None or isinstance(filename, str)):
+            raise UsageError('from_pretrained takes "OWNER/NAME" and the name of a file, not %.60r'
+                             % ((repo_id, filename),))
+        name = repo_id
+        if filename and "*" in filename:
+            word = filename.replace(".gguf", "").strip("*-._")
+            if "*" in word or not word:
+                raise UsageError('the name of a file has one word between asterisks, as "*Q4_K_M*", not %r' % filename)
+            name = "%s:%s" % (repo_id, word)
+        elif filename:
+            name = "%s/%s" % (repo_id, filename)
+        return cls(pull(name, folder, False, options.get("progress")), **options)
+
+    # ---- What it is ----
 
     @property
     def plan(self) -> Plan:
-        """Where the budget went."""
+        """The parts of the budget."""
         out = ffi.new("drey_plan *")
         with self._engine._using():
             lib.drey_engine_plan(self._engine.engine[0], out)
         return from_struct(Plan, out)
+
+    @property
+    def info(self) -> ModelInfo:
+        """Facts of the model's file."""
+        return self._engine.opened.info
 
     @property
     def why(self) -> str:
@@ -55,29 +112,43 @@ class Model:
     def closed(self) -> bool:
         return self._engine._closed
 
+    def __repr__(self) -> str:
+        about = "%s, %s" % (self.info.name, size_text(self.info.file_bytes))
+        if self.closed:
+            return "<drey.Model %s: closed>" % about
+        try:
+            plan = self.plan
+        except UsageError:
+            return "<drey.Model %s: of another process>" % about
+        draft = ", draft %s" % size_text(plan.draft_bytes) if plan.draft_bytes else ""
+        return "<drey.Model %s: memory %s, context %d%s>" % (about, plan.budget_text(), plan.n_context, draft)
+
     # ---- Texts ----
 
     def session(self) -> Session:
         """A new session. UsageError: there are as many as `sessions` says."""
         return Session(self)
 
-    def _session(self) -> Session:
+    def _of_texts(self) -> Tuple["Model", Writer]:
         with self._making_usual:
+            self._engine._check()
             if self._usual is None or self._usual._closed:
                 self._usual = Writer(self._engine)
-            return Session(self, self._usual)
+                self._engine.own_session = weakref.ref(self._usual)
+            return self, self._usual
 
-    def generate(self, prompt: Prompt, **options: Any) -> Iterator[str]:
-        """Session.generate in a session that the model keeps for this."""
-        return self._session().generate(prompt, **options)
+    def _session(self) -> Session:
+        return Session(self, self._of_texts()[1])
 
-    def chat(self, messages: Messages, **options: Any) -> Iterator[str]:
-        """Session.chat in a session that the model keeps for this."""
-        return self._session().chat(messages, **options)
+    def warm_up(self) -> None:
+        """Reads the weights now, by a text of one token that is forgotten; otherwise the first text does.
+        What the model's own session had is forgotten as well."""
+        self.complete(self.tokenize("a"), max_tokens=1)
+        self.reset()
 
     @property
     def statistics(self) -> Optional[Statistics]:
-        """Of the last text that generate or chat of the model wrote."""
+        """Statistics of the last text of the model's own session."""
         return self._usual.statistics if self._usual else None
 
     def grammar(self, **form: Any) -> Grammar:
@@ -87,39 +158,24 @@ class Model:
     # ---- Tokens ----
 
     def tokenize(self, text: str, *, bos: bool = True, special: bool = False) -> List[int]:
+        """Token ids of a text. special: marks of special tokens in it are those tokens."""
         data = encoded(text, "a text")
         flags = (lib.DREY_TOKENIZE_BOS if bos else 0) | (lib.DREY_TOKENIZE_SPECIAL if special else 0)
         with self._engine._using():
-            return _ids(len(data) + 2, lambda ids, n, n_ids, err: lib.drey_tokenize(
+            return ids_of(len(data) + 2, lambda ids, n, n_ids, err: lib.drey_tokenize(
                 self._engine.target, data, len(data), flags, ids, n, n_ids, err))
 
     def tokenize_chat(self, messages: Messages, tools: Optional[Sequence[Any]] = None) -> List[int]:
         """A conversation by the model's template, up to where the answer begins, or to the end of a
         last message of the assistant, which the answer continues."""
-        request = ffi.new("drey_chat_request *")
-        lib.drey_chat_request_init(request)
-        texts = [ffi.new("char[]", text) for text in (messages_json(messages), as_json(tools or [], "tools"))]
-        request.messages_json = texts[0]
-        if tools:
-            request.tools_json = texts[1]
-        last = messages[-1] if messages else {}
-        request.continues = last.get("role") == "assistant" and not last.get("tool_calls")
-        with self._engine._using():
-            return _ids(len(texts[0]) + len(texts[1]) + 256, lambda ids, n, n_ids, err: lib.drey_chat_encode(
-                self._engine.target, request, lib.DREY_TOKENIZE_BOS, ids, n, n_ids, err))
+        return Conversation(self._engine, messages, Wanted(tools)).ids
 
     def detokenize(self, ids: Sequence[int], *, special: bool = False) -> str:
-        flags = lib.DREY_TOKENIZE_SPECIAL if special else 0
+        """The text of token ids. special: with the marks of special tokens."""
         given = numbers("int32_t[]", ids, "ids are whole numbers of 32 bits")
-        capacity = 64 * len(given) + 64
         with self._engine._using():
-            while True:
-                out, n, err = ffi.new("char[]", capacity), ffi.new("size_t *"), new_error()
-                status = lib.drey_detokenize(self._engine.target, given, len(given), flags, out, capacity, n, err)
-                if status == lib.DREY_OK or n[0] <= capacity:
-                    check(status, err)
-                    return ffi.buffer(out, n[0])[:].decode(errors="replace")
-                capacity = n[0]
+            return detokenized(self._engine.target, given, lib.DREY_TOKENIZE_SPECIAL if special else 0).decode(
+                errors="replace")
 
     # ---- The end ----
 
@@ -134,14 +190,3 @@ class Model:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _ids(guess: int, call: Any) -> List[int]:
-    """Token ids from a function that says how many there are."""
-    while True:
-        ids, n, err = ffi.new("int32_t[]", guess), ffi.new("size_t *"), new_error()
-        status = call(ids, guess, n, err)
-        if status == lib.DREY_OK or n[0] <= guess:
-            check(status, err)
-            return list(ids[0:n[0]])
-        guess = n[0]

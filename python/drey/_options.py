@@ -1,44 +1,57 @@
 """Options of an engine, from what Python programs give."""
 import os
+import warnings
+from dataclasses import dataclass
 from typing import Any, Dict, Optional, Union
 
 from ._arguments import numbers, path, terminated
+from ._command import model_file
 from ._errors import UsageError, check, new_error
 from ._library import ffi, lib
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def memory_bytes(memory: Union[str, int]) -> int:
-    """A budget in bytes: a number, "2G", "800M", "auto" or "unlimited"."""
-    if memory == "auto":
-        return 0
-    if memory == "unlimited":
-        return (1 << 64) - 1
-    try:
-        if isinstance(memory, str):
-            unit = memory[-1:].upper() if memory[-1:].isalpha() else ""
-            memory = int(float(memory[:-1] if unit else memory) * _UNITS[unit])
-        return int(ffi.new("uint64_t *", memory)[0])
-    except (KeyError, ValueError, TypeError, OverflowError):
-        raise UsageError('memory takes a size as "2G" or "800M", a number of bytes, "auto" or '
-                         '"unlimited", not %r' % (memory,)) from None
+from ._names import OPENING, refuse_unknown
+from ._sizes import memory_bytes
 
 
-def _cache_folder() -> bytes:
+def cache_folder() -> bytes:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.fsencode(os.path.join(base, "drey"))
+
+
+_USUAL_CONTEXT = 4096
+_DRAFTING = ("alpha", "fallback_step", "ahead", "bld_fallback", "bld_rollback")
 
 
 def _count(value: int, what: str) -> int:
     return int(numbers("int32_t *", value, "%s is a whole number" % what)[0])
 
 
+@dataclass(frozen=True)
+class ModelInfo:
+    """Facts of a model's file."""
+    name: str
+    path: str
+    architecture: str
+    n_parameters: int
+    file_bytes: int
+    n_layers: int
+    n_embd: int
+    n_vocab: int
+    n_context_train: int
+
+
+def _described(model: Any) -> ModelInfo:
+    info = ffi.new("drey_model_info *")
+    lib.drey_model_describe(model, info)
+    file = os.fsdecode(ffi.string(info.path))
+    return ModelInfo(os.path.basename(file).replace(".gguf", ""), file, ffi.string(info.architecture).decode(),
+                     info.n_parameters, info.file_bytes, info.n_layers, info.n_embd, info.n_vocab, info.n_context_train)
+
+
 class Opened:
     """The target and its draft, open, and engine options that borrow them. Closes both at the end."""
 
-    def __init__(self, target: str, *, draft: Optional[str] = "auto", memory: Union[str, int] = "auto",
-                 context: int = 4096, threads: int = 0, sessions: int = 1, policy: str = "auto",
+    def __init__(self, target: Any, *, draft: Any = "auto", memory: Union[str, int, float] = "auto",
+                 context: Optional[int] = None, threads: int = 0, sessions: int = 1, policy: str = "auto",
                  kv: str = "f16", cpu: Optional[str] = None, fallback: str = "mean",
                  **drafting: float) -> None:
         self._target = ffi.new("drey_model **")
@@ -55,10 +68,14 @@ class Opened:
             self.close()
             raise
 
-    def _open(self, target: str, draft: Optional[str], context: int, threads: int, sessions: int,
-              memory: Union[str, int], policy: str, kv: str) -> None:
+    def _open(self, target: Any, draft: Any, context: Optional[int], threads: int, sessions: int,
+              memory: Union[str, int, float], policy: str, kv: str) -> None:
         o, err = self.options, new_error()
-        check(lib.drey_model_open(self._target, path(target, "the model"), err), err)
+        if target is None:
+            raise UsageError('a model\'s file, or the name of one that drey pull has fetched, is missing: '
+                             'drey.Model("model.gguf")')
+        check(lib.drey_model_open(self._target, path(model_file(target), "the model"), err), err)
+        self.info = _described(self._target[0])
         o.target = self._target[0]
         o.memory_bytes = memory_bytes(memory)
         o.n_context = self._context(context)
@@ -68,28 +85,33 @@ class Opened:
         o.policy = self._named("policy", policy)
         o.kv = self._named("kv", kv)
         if draft == "auto":
-            check(lib.drey_choose_draft(o, _cache_folder(), self._choice, err), err)
-        elif draft is not None:
+            check(lib.drey_choose_draft(o, cache_folder(), self._choice, err), err)
+        elif draft is not None and draft != "none":
             self._take_draft(draft)
 
     def _take_drafting(self, fallback: str, drafting: Dict[str, float]) -> None:
         """The numbers of policies; 0: as is usual."""
         self.options.fallback = self._named("fallback", fallback)
         self.options.more = self._more
+        refuse_unknown({name: value for name, value in drafting.items() if name not in _DRAFTING}, OPENING,
+                       "drey.Model()")
         for name, value in drafting.items():
-            if name not in ("alpha", "fallback_step", "ahead", "bld_fallback", "bld_rollback"):
-                raise TypeError("there is no option %r" % name)
             try:
                 setattr(self.options if name == "alpha" else self._more, name, value)
             except TypeError:
                 raise UsageError("%s is a number, not %.60r" % (name, value)) from None
 
-    def _context(self, context: int) -> int:
-        info = ffi.new("drey_model_info *")
-        lib.drey_model_describe(self._target[0], info)
-        trained = info.n_context_train
+    def _context(self, context: Optional[int]) -> int:
+        """4096, or what the model was made for where that is less. As with the command, a longer one that
+        is asked for is taken, and said."""
+        trained = self.info.n_context_train
+        if context is None:
+            return min(_USUAL_CONTEXT, trained) if trained > 1 else _USUAL_CONTEXT
         asked = _count(context, "context")
-        return min(asked, trained) if trained > 1 else asked
+        if 1 < trained < asked:
+            warnings.warn("context=%d is longer than the %d tokens that the model was made for: what it writes beyond "
+                          "them may be of little use" % (asked, trained), stacklevel=6)
+        return asked
 
     @staticmethod
     def _named(what: str, name: str) -> int:
@@ -98,7 +120,7 @@ class Opened:
             raise UsageError("there is no %s %r" % (what, name))
         return int(out[0])
 
-    def _take_draft(self, draft: str) -> None:
+    def _take_draft(self, draft: Any) -> None:
         """A drafter without a model by its name, or a model's file."""
         o, err, info = self.options, new_error(), ffi.new("drey_drafter_info *")
         i = 0
@@ -107,7 +129,7 @@ class Opened:
                 o.drafter = i
                 return
             i += 1
-        check(lib.drey_model_open(self._draft, path(draft, "the draft"), err), err)
+        check(lib.drey_model_open(self._draft, path(model_file(draft), "the draft"), err), err)
         o.draft = self._draft[0]
         o.drafter = lib.DREY_DRAFTER_MODEL
 

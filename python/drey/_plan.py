@@ -1,16 +1,17 @@
-"""Where a memory budget goes: drey_plan, whose header says what each member means."""
+"""Plans of memory budgets: drey_plan, whose header says what each member means."""
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, List, Tuple, Union
 
 from ._errors import check, new_error
 from ._library import ffi, lib
 from ._options import Opened
-from ._statistics import from_struct
+from ._sizes import size_text
+from ._statistics import UNLIMITED, Numbers, from_struct
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a budget buys, in bytes unless the name says otherwise."""
+@dataclass(frozen=True, repr=False)
+class Plan(Numbers):
+    """The parts of a budget, in bytes unless the name says otherwise. print shows it as a table."""
     budget_bytes: int
     smallest_budget_bytes: int
     target_bytes: int
@@ -68,9 +69,59 @@ class Plan:
     kv_file_bytes: int
     kv_read_bytes: int
 
+    def budget_text(self) -> str:
+        """"2.00G", or "unlimited"."""
+        return "unlimited" if self.budget_bytes == UNLIMITED else size_text(self.budget_bytes)
 
-def plan(target: str, *, memory: Union[str, int] = "auto", **options: Any) -> Plan:
-    """The plan of a budget, without loading anything. Options as for Model."""
+    def __str__(self) -> str:
+        lines = ["memory plan: budget %s (smallest %s for a context of %d)" % (
+            self.budget_text(), size_text(self.smallest_budget_bytes), self.n_context)]
+        lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._parts() if n]
+        lines.append("target: %s%s" % (size_text(self.target_bytes),
+                                       ", its weights packed in its sidecar" if self.sidecar else ""))
+        lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._target() if n]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _parts(self) -> List[Tuple[str, int, str]]:
+        window = "of the last %d of %d positions" % (self.kv_window, self.n_context)
+        kept = window if self.kv_window else "of %d positions" % self.n_context
+        return [("program and libraries", self.program_bytes, ""),
+                ("headers, tokenizers", self.tokenizer_bytes, "of the models"),
+                ("stacks", self.stack_bytes, "of %d threads" % self.n_threads),
+                ("read queues", self.queue_bytes, "with what the kernel takes for them"),
+                ("ring", self.ring_bytes, "where reads arrive"),
+                ("cache, target", self.kv_bytes - self.draft_kv_bytes - self.cross_kv_bytes,
+                 "keys and values %s%s" % (kept, ", q8_0" if self.kv == "q8_0" else "")),
+                ("cache, draft", self.draft_kv_bytes, "the same"),
+                ("cache, input", self.cross_kv_bytes, "keys and values of what encoders read"),
+                ("encoder", self.encoder_bytes, "its reads, and rows of a whole input"),
+                ("work", self.work_bytes, "activations, logits; %d rows in a prompt pass" % self.prompt_chunk),
+                ("texts, requests", self.held_bytes, ""),
+                ("prefixes", self.prefix_bytes, "kept for texts that begin alike"),
+                ("page tables, reserve", self.reserve_bytes, "the kernel's part, and rounding"),
+                ("draft", self.draft_bytes, "weights in memory"),
+                ("target, pinned", self.pinned_bytes, "%d tensors%s" % (
+                    self.n_tensors_pinned, ", and a part of each other" if self.n_tensors_streamed else "")),
+                ("target, experts", self.expert_bytes, "slots for %d of %d experts" % (self.expert_slots,
+                                                                                       self.n_experts)),
+                ("spare", self.spare_bytes, "")]
+
+    def _target(self) -> List[Tuple[str, int, str]]:
+        streamed = ("for a token, %.0f %% of whose %d experts in a layer are expected in slots" % (
+            100 * self.expert_hits, self.experts_used) if self.n_experts else
+                    "of %d tensors, read in every pass" % self.n_tensors_streamed)
+        return [("pinned", self.pinned_bytes, "stay in memory"),
+                ("experts", self.expert_bytes, "slots for %d of %d" % (self.expert_slots, self.n_experts)),
+                ("streamed", self.streamed_bytes_per_pass, streamed),
+                ("looked up", self.lookup_bytes, "rows read when a token asks for them"),
+                ("keys and values, read", self.kv_read_bytes, "in every pass after a full context")]
+
+
+def plan(target: Any, *, memory: Union[str, int, float] = "auto", **options: Any) -> Plan:
+    """The plan of a budget, without loading anything. Options as for Model.
+
+        print(drey.plan("big.gguf", memory="2G"))
+    """
     with Opened(target, memory=memory, **options) as opened:
         out, err = ffi.new("drey_plan *"), new_error()
         check(lib.drey_plan_make(opened.options, ffi.NULL, out, err), err)

@@ -1,21 +1,19 @@
-"""Sessions: texts piece by piece, and for asyncio."""
+"""Sessions: each has its own text; and texts for asyncio."""
 import asyncio
-from typing import Any, AsyncIterator, Dict, Iterator, List, Optional, Sequence, Union, TYPE_CHECKING
+from typing import Any, AsyncIterator, Iterator, Optional, Tuple, TYPE_CHECKING
 
+from ._conversation import Messages
 from ._errors import UsageError
-from ._grammar import Grammar, engine_of
-from ._sampling import Sampling
+from ._grammar import engine_of
 from ._statistics import Statistics
-from ._writer import Text, Writer
+from ._texts import Prompt, Texts
+from ._writer import Writer
 
 if TYPE_CHECKING:
     from ._model import Model
 
-Prompt = Union[str, Sequence[int]]
-Messages = Sequence[Dict[str, Any]]
 
-
-class Session:
+class Session(Texts):
     """One text or conversation at a time. What it has in common with the one before is not computed
     again."""
 
@@ -24,31 +22,25 @@ class Session:
         self._model = model
         self._writer = _writer or Writer(engine)
 
+    def _of_texts(self) -> Tuple[Any, Writer]:
+        self._writer._check()
+        return self._model, self._writer
+
     @property
     def statistics(self) -> Optional[Statistics]:
-        """Of the last text; None while one is being written, and before the first."""
+        """Statistics of the last text; None while one is being written, and before the first."""
         return self._writer.statistics
 
-    # ---- Texts ----
+    @property
+    def closed(self) -> bool:
+        return self._writer._closed
 
-    def generate(self, prompt: Prompt, *, max_tokens: int = 512, sampling: Sampling = Sampling(),
-                 stop: Sequence[str] = (), grammar: Optional[Grammar] = None,
-                 ignore_eos: bool = False) -> Iterator[str]:
-        """Continues a prompt (a text, or token ids) and yields the text piece by piece, each as soon as
-        it is verified. The text begins with the first piece that is asked for, and ends when the loop
-        is left or the iterator closed. UsageError: the session is writing another one."""
-        self._writer._check()
-        ids = self._model.tokenize(prompt) if isinstance(prompt, str) else prompt
-        return self._write(Text(self._writer.engine, ids, max_tokens, sampling, stop, grammar, ignore_eos))
+    def __repr__(self) -> str:
+        if self.closed or self._model.closed:
+            return "<drey.Session: closed>"
+        return "<drey.Session of %s%s>" % (self._model.info.name, ", writing" if self._writer._text else "")
 
-    def chat(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
-             max_tokens: int = 512, sampling: Sampling = Sampling(), stop: Sequence[str] = (),
-             grammar: Optional[Grammar] = None) -> Iterator[str]:
-        """Answers the last of messages ({"role": ..., "content": ...}, where content may be a list of
-        OpenAI's parts of text) by the model's own template."""
-        self._writer._check()
-        ids = self._model.tokenize_chat(messages, tools)
-        return self._write(Text(self._writer.engine, ids, max_tokens, sampling, stop, grammar, False))
+    # ---- asyncio ----
 
     def generate_async(self, prompt: Prompt, **options: Any) -> AsyncIterator[str]:
         """generate for asyncio: passes run in a thread, so that the loop is free meanwhile."""
@@ -57,16 +49,6 @@ class Session:
     def chat_async(self, messages: Messages, **options: Any) -> AsyncIterator[str]:
         """chat for asyncio."""
         return _InThread(self, self.chat(messages, **options))
-
-    def _write(self, text: Text) -> Iterator[str]:
-        writer, done = self._writer, False
-        try:
-            writer.begin(text)
-            while not done:
-                done, pieces = writer.step(text)
-                yield from pieces
-        finally:
-            writer.end(text)
 
     def cancel(self) -> None:
         """Ends the text that is being written, without an error; any thread may call it."""

@@ -1,11 +1,13 @@
-"""What a text cost: drey_statistics, whose header says what each member means (times in seconds,
+"""Costs of a text: drey_statistics, whose header says what each member means (times in seconds,
 sizes in bytes, shares of decode_s)."""
 from dataclasses import dataclass, fields
 from typing import Any, Type, TypeVar
 
 from ._library import ffi, lib
+from ._sizes import number_text, size_text, three_digits
 
 T = TypeVar("T")
+UNLIMITED = (1 << 64) - 1
 _NAMES = {"kv": lib.drey_kv_name, "finish": lib.drey_finish_name}
 
 
@@ -22,9 +24,21 @@ def from_struct(kind: Type[T], struct: Any) -> T:
     return kind(**values)
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """Of one text."""
+class Numbers:
+    """A dataclass of many numbers, which repr shows with three digits."""
+
+    def __repr__(self) -> str:
+        return "%s(%s)" % (type(self).__name__, ", ".join(
+            "%s=%s" % (field.name, number_text(getattr(self, field.name))) for field in fields(self)))  # type: ignore
+
+    def _repr_pretty_(self, page: Any, _cycle: bool) -> None:
+        """Shows in a notebook what print does."""
+        page.text(str(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Statistics(Numbers):
+    """Costs of one text. print shows two lines of them."""
     prompt_tokens: int
     generated_tokens: int
     prompt_s: float
@@ -70,3 +84,21 @@ class Statistics:
     same_tokens: int
     joules: float
     ranks_share: float
+
+    def __str__(self) -> str:
+        """The lines that drey run ends with."""
+        text = "%d token%s" % (self.generated_tokens, "" if self.generated_tokens == 1 else "s")
+        if self.tokens_per_s > 0:
+            text += ", %s/s" % three_digits(self.tokens_per_s)
+        if self.accepted > 0:
+            text += " (the draft wrote %d of them)" % self.accepted
+        if self.first_token_s > 0:
+            text += "; first word after %.2f s" % self.first_token_s
+        text += "\nmemory %s" % size_text(self.peak_memory_bytes)
+        if self.budget_bytes != UNLIMITED:
+            text += " of %s" % size_text(self.budget_bytes)
+        if self.read_bytes and self.n_passes:
+            text += ", read %s per pass" % size_text(self.read_bytes / self.n_passes)
+        if self.kv == "q8_0":
+            text += "\nlossy: the cache is q8_0, with f16 the text may be another"
+        return text

@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Makes the Python package drey: a wheel with the shared library inside, which needs no compiler.
+"""Makes the Python package drey: a wheel with the shared library and the command drey inside, which
+needs no compiler.
 
-    wheel.py DIR [--build BUILD_DIR]
+    wheel.py DIR [--build BUILD_DIR] [--arch aarch64]
 
 Writes DIR/drey-VERSION-py3-none-manylinux_2_N_ARCHITECTURE.whl. The library has what it links to
-inside, but libc, whose version N is read off it. The declarations that the package uses are those
-of include/drey, as the C preprocessor gives them; cffi (in the environment that runs this) makes a
+inside, but libc, whose version N is read off it. The command is the file that static.sh makes; pip
+puts it among the environment's programs. The declarations that the package uses are those of
+include/drey, as the C preprocessor gives them; cffi (in the environment that runs this) makes a
 Python file of them.
+--arch: BUILD_DIR was configured for another architecture than this machine's (static.sh --arch).
 """
 import argparse
 import base64
+import contextlib
 import glob
 import hashlib
+import io
 import os
 import platform
 import re
@@ -21,7 +26,15 @@ import tempfile
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HEADERS = ["drey/chat.h", "drey/tune.h"]  # which include the others
+HEADERS = ["drey/reply.h", "drey/tune.h"]  # which include the others
+
+
+def version():
+    text = open(os.path.join(ROOT, "CMakeLists.txt")).read()
+    return re.search(r"project\(drey VERSION ([0-9.]+)", text).group(1)
+
+
+SCRIPTS = "drey-%s.data/scripts/" % version()
 METADATA = """Metadata-Version: 2.1
 Name: drey
 Version: %s
@@ -51,28 +64,27 @@ def write_declarations(path, folder):
     ffi = cffi.FFI()
     ffi.cdef(declarations(folder))
     ffi.set_source("drey._declarations", None)
-    ffi.emit_python_code(path)
+    with contextlib.redirect_stdout(io.StringIO()):  # it says what it does
+        ffi.emit_python_code(path)
     with open(path, "a") as made:
         made.write("VERSION = '%s'\n" % version())
 
 
-def newest_libc(library):
+def newest_libc(library, tools):
     """The minor number of the newest glibc 2 that the library asks for."""
-    symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run([tools + "objdump", "-T", library], capture_output=True, text=True, check=True).stdout
     return max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", symbols))
 
 
-def build_library(build, to):
+def build_both(build, library, command, tools):
+    """The library, and the command as a static file. tools: the prefix of the compiler's
+    programs."""
     script = os.path.join(ROOT, "scripts/build.sh")
     # A new folder does without what only tests need.
     options = [] if os.path.exists(os.path.join(build, "CMakeCache.txt")) else ["-DBUILD_TESTING=OFF"]
-    subprocess.run([script, build, "--target=drey-bundled", *options], check=True)
-    subprocess.run(["strip", "-o", to, os.path.join(build, "cli/libdrey-bundled.so")], check=True)
-
-
-def version():
-    text = open(os.path.join(ROOT, "CMakeLists.txt")).read()
-    return re.search(r"project\(drey VERSION ([0-9.]+)", text).group(1)
+    subprocess.run([script, build, "--target=drey-bundled", "--target=drey-static", *options], check=True)
+    for made, to in (("libdrey-bundled.so", library), ("drey-static", command)):
+        subprocess.run([tools + "strip", "-o", to, os.path.join(build, "cli", made)], check=True)
 
 
 def readme():
@@ -95,7 +107,9 @@ def write_wheel(dir, files, tag):
     path = os.path.join(dir, "%s-%s.whl" % (name, tag))
     with zipfile.ZipFile(path + ".part", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
         for file, data in files.items():
-            wheel.writestr(zipfile.ZipInfo(file, (2026, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
+            entry = zipfile.ZipInfo(file, (2026, 1, 1, 0, 0, 0))
+            entry.external_attr = (0o100755 if file.startswith(SCRIPTS) else 0o100644) << 16  # of a file
+            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
     os.replace(path + ".part", path)
     return path
 
@@ -104,18 +118,21 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir")
     p.add_argument("--build", default=os.path.join(ROOT, "build"))
+    p.add_argument("--arch", default=platform.machine())
     args = p.parse_args()
+    tools = "" if args.arch == platform.machine() else args.arch + "-linux-gnu-"
     files = {}
     for path in sorted(glob.glob(os.path.join(ROOT, "python/drey/*.py")) +
                        [os.path.join(ROOT, "python/drey/py.typed")]):
         files["drey/" + os.path.basename(path)] = open(path, "rb").read()
     with tempfile.TemporaryDirectory() as folder:
-        library, made = os.path.join(folder, "libdrey.so"), os.path.join(folder, "_declarations.py")
-        build_library(args.build, library)
+        library, command, made = (os.path.join(folder, name) for name in ("libdrey.so", "drey", "_declarations.py"))
+        build_both(args.build, library, command, tools)
         write_declarations(made, folder)
         files["drey/libdrey.so"] = open(library, "rb").read()
+        files[SCRIPTS + "drey"] = open(command, "rb").read()
         files["drey/_declarations.py"] = open(made, "rb").read()
-        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library), platform.machine())
+        tag = "py3-none-manylinux_2_%d_%s" % (newest_libc(library, tools), args.arch)
     print(write_wheel(args.dir, files, tag))
 
 

@@ -280,6 +280,32 @@ bool answer_keeps(const answer *a)
     return !a->task->stream || a->form->keeps;
 }
 
+/* Seconds for the tokens after the first one. */
+static double written_s(const job *j)
+{
+    if (j->state == JOB_DONE)
+        return j->statistics.decode_s;
+    return j->counts.first_s > 0 ? serve_clock_s() - j->counts.first_s : 0;
+}
+
+serve_usage answer_usage(const answer *a)
+{
+    const task *t = a->task;
+    serve_usage u = {.n_prompt = (int64_t)t->n_ids, .n_cached = t->jobs[0]->counts.n_cached};
+    double longest_s = 0;
+    int64_t n_after = 0;
+    for (int32_t i = 0; i < t->n_choices; i++) {
+        const job *j = t->jobs[i];
+        int64_t n = j->state == JOB_DONE ? j->statistics.generated_tokens : j->counts.n_tokens;
+        double s = written_s(j);
+        u.n_written += n;
+        n_after += n > 1 ? n - 1 : 0;
+        longest_s = s > longest_s ? s : longest_s;
+    }
+    u.tokens_per_s = longest_s > 0 ? (double)n_after / longest_s : 0;
+    return u;
+}
+
 void answer_name(const answer *a)
 {
     task *t = a->task;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "serve/ask/ask.h"
+#include "serve/net/events.h"
 #include "serve/text_out.h"
 
 enum { ANSWER_PIECE_BYTES = 40 << 10 }; /* room that the largest piece needs */
@@ -28,6 +29,7 @@ typedef struct answer {
         int32_t n_calls, n_whole; /* of tools; those that were not broken off */
         int32_t n_items, n_events, step; /* of /v1/responses */
     } block;
+    serve_usage usage;                /* of the task that was given back */
     size_t offset[TASK_MOST_CHOICES]; /* characters of each text that came, of a stream */
     drey_reply_reader readers[TASK_MOST_CHOICES]; /* of each text; begun again for each pass */
     bool began[TASK_MOST_CHOICES], ended[TASK_MOST_CHOICES]; /* of a stream */
@@ -52,6 +54,8 @@ void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
 void answer_ping(answer *a, const shared *s, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
+/* What its task has read and written so far. With a task, and the lock held. */
+serve_usage answer_usage(const answer *a);
 /* Gives the task its name, as its form has them. */
 void answer_name(const answer *a);
 /* Whether records are read more than once. */

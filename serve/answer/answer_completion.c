@@ -1,5 +1,6 @@
 /* OpenAI's /v1/completions: see answer_form.h. Its log-probabilities have the older form: lists of
- * the tokens, of their log-probabilities, of the most likely ones, and of where each begins. */
+ * the tokens, of their bytes (which OpenAI's lacks), of their log-probabilities, of the most likely
+ * ones, and of where each begins. */
 #include "serve/answer/answer_form.h"
 #include "serve/answer/answer_parts.h"
 
@@ -34,7 +35,7 @@ static void put_top(const shared *s, const drey_logprob *all, int32_t n, text_ou
 
 /* ---- One value ---- */
 
-enum { TEXT, TOKENS, LOGPROBS, TOP, OFFSETS, END };
+enum { TEXT, TOKENS, BYTES, LOGPROBS, TOP, OFFSETS, END };
 
 static void front(const answer *a, const shared *s, text_out *out)
 {
@@ -44,7 +45,8 @@ static void front(const answer *a, const shared *s, text_out *out)
 
 static bool open(answer *a, text_out *out)
 {
-    static const char *const before[] = {[LOGPROBS] = "],\"token_logprobs\":[",
+    static const char *const before[] = {[BYTES] = "],\"bytes\":[",
+                                         [LOGPROBS] = "],\"token_logprobs\":[",
                                          [TOP] = "],\"top_logprobs\":[",
                                          [OFFSETS] = "],\"text_offset\":[",
                                          [END] = "]},"};
@@ -64,6 +66,8 @@ static void put_in_list(const answer *a, const shared *s, const record *r, text_
     int32_t n = record_token(r, all);
     if (a->pass == TOKENS)
         part_token_text(s->options->model, all[0].id, out);
+    else if (a->pass == BYTES)
+        part_token_bytes(s->options->model, all[0].id, out);
     else if (a->pass == LOGPROBS)
         put_logprob(&all[0], out);
     else if (a->pass == TOP)
@@ -101,6 +105,8 @@ static void put_logprobs(const job *j, const shared *s, const piece *p, text_out
     int32_t n = record_token(p->token, all);
     out_text(out, "\"logprobs\":{\"tokens\":[");
     part_token_text(s->options->model, all[0].id, out);
+    out_text(out, "],\"bytes\":[");
+    part_token_bytes(s->options->model, all[0].id, out);
     out_text(out, "],\"token_logprobs\":[");
     put_logprob(&all[0], out);
     out_text(out, "],\"top_logprobs\":[");

@@ -209,7 +209,14 @@ void part_token_text(const drey_model *m, int32_t id, text_out *out)
     char bytes[1024];
     size_t n;
     token_bytes(m, id, bytes, &n);
-    out_string(out, bytes, n);
+    if (utf8_is_whole(bytes, n)) {
+        out_string(out, bytes, n);
+        return;
+    }
+    out_text(out, "\"bytes:");
+    for (size_t i = 0; i < n; i++)
+        out_format(out, "\\\\x%02x", (unsigned char)bytes[i]);
+    out_text(out, "\"");
 }
 
 /* Its text without the parts of characters that other tokens have the rest of: "bytes" has them. */
@@ -226,8 +233,7 @@ static void put_whole_characters(const drey_model *m, int32_t id, text_out *out)
     out_string(out, bytes + from, n - from - cut);
 }
 
-/* Its bytes as array. */
-static void put_token_bytes(const drey_model *m, int32_t id, text_out *out)
+void part_token_bytes(const drey_model *m, int32_t id, text_out *out)
 {
     char bytes[1024];
     size_t n;
@@ -243,7 +249,7 @@ static void put_token(const drey_model *m, const drey_logprob *token, bool share
     out_format(out, "{\"id\":%d,\"token\":", token->id);
     put_whole_characters(m, token->id, out);
     out_text(out, ",\"bytes\":");
-    put_token_bytes(m, token->id, out);
+    part_token_bytes(m, token->id, out);
     if (shares) {
         out_format(out, ",\"prob\":%.9g", exp((double)token->logprob));
         return;

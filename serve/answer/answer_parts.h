@@ -20,8 +20,11 @@ const char *part_stop_text(const job *j);
 /* Sampling and penalties as members, each with a comma after it. */
 void part_settings(const drey_sampling *p, const drey_penalties *e, text_out *out);
 
-/* A token's text as JSON string. */
+/* A token's text as JSON string. Where it has parts of characters, "bytes:\\xe2\\x80", as OpenAI's
+ * completions write it: so the texts of two tokens differ. */
 void part_token_text(const drey_model *m, int32_t id, text_out *out);
+/* Its bytes as an array. */
+void part_token_bytes(const drey_model *m, int32_t id, text_out *out);
 /* A token with its log-probability and those of the most likely ones, as chats have it: [0] was
  * written. shares: probabilities instead, by llama.cpp's names for them. */
 void part_token(const drey_model *m, const drey_logprob *all, int32_t n, bool shares,

@@ -185,6 +185,17 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
     return true;
 }
 
+/* A name, and no marker such as "<|im_start|>", which templates have between quotes as well. */
+static bool is_name(const char *role)
+{
+    for (const char *at = role; *at; at++) {
+        bool letter = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z');
+        if (!letter && !(*at >= '0' && *at <= '9') && !strchr("_-. ", *at))
+            return false;
+    }
+    return *role;
+}
+
 /* The template mentions it, as a text between quotes. */
 static bool knows_role(const asking *a, const conversation *c, const char *role)
 {
@@ -216,7 +227,7 @@ static bool check_role(const asking *a, const conversation *c, json_value *messa
     bool known = false;
     for (size_t i = 0; i < sizeof usual / sizeof *usual && !known; i++)
         known = strcmp(role->text, usual[i]) == 0;
-    known = known || knows_role(a, c, role->text);
+    known = known || (is_name(role->text) && knows_role(a, c, role->text));
     if (!known && strcmp(role->text, developer) == 0) {
         role->text = system;
         role->n = sizeof system - 1;

@@ -1,8 +1,10 @@
-/* Processes of models: see children.h. A process reports one struct report through its pipe. */
+/* Processes of models: see children.h. A process says everything in struct messages, each of which
+ * goes through its pipe in one piece. */
 #include "serve/front/children.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +16,22 @@
 
 #include "serve/jobs.h"
 
-typedef struct report {
-    bool good;
-    child_needs needs; /* of a measuring process */
-    char why[CHILD_WHY_BYTES];
-} report;
+typedef enum message_kind {
+    MESSAGE_NEEDS,
+    MESSAGE_LISTENS,
+    MESSAGE_EVENT,
+    MESSAGE_END
+} message_kind;
+
+typedef struct message {
+    message_kind kind;
+    union {
+        child_needs needs;
+        serve_event event;
+        char why[CHILD_WHY_BYTES]; /* it ends */
+    } of;
+} message;
+_Static_assert(sizeof(message) <= PIPE_BUF, "a message goes in one piece");
 
 static bool is_live(const child *c)
 {
@@ -66,10 +79,28 @@ static bool split(child *c, int *to_parent, bool *in_child)
     return true;
 }
 
-static void send_report(int to_parent, const report *r)
+static void say(int to_parent, const message *m)
 {
-    ssize_t sent = write(to_parent, r, sizeof *r); /* smaller than a pipe's atomic write */
-    (void)sent;                                    /* a parent that does not listen has ended */
+    ssize_t sent = write(to_parent, m, sizeof *m);
+    (void)sent; /* a parent that does not listen has ended */
+}
+
+static void say_why(int to_parent, const drey_error *err)
+{
+    message m = {.kind = MESSAGE_END};
+    snprintf(m.of.why, sizeof m.of.why, "%s", err->message);
+    say(to_parent, &m);
+}
+
+void child_listens(int report)
+{
+    say(report, &(message){.kind = MESSAGE_LISTENS});
+    fcntl(report, F_SETFL, O_NONBLOCK); /* texts do not wait for what is said of them */
+}
+
+void child_tell(int report, const serve_event *event)
+{
+    say(report, &(message){.kind = MESSAGE_EVENT, .of.event = *event});
 }
 
 bool child_measure(child *c, const child_work *work)
@@ -79,11 +110,12 @@ bool child_measure(child *c, const child_work *work)
     if (!split(c, &to_parent, &in_child))
         return false;
     if (in_child) {
-        report r = {.good = false};
+        message m = {.kind = MESSAGE_NEEDS};
         drey_error err = {0};
-        r.good = work->measure(work->user, c->path, c->socket, &r.needs, &err) == DREY_OK;
-        snprintf(r.why, sizeof r.why, "%s", err.message);
-        send_report(to_parent, &r);
+        if (work->measure(work->user, c->path, c->socket, &m.of.needs, &err) == DREY_OK)
+            say(to_parent, &m);
+        else
+            say_why(to_parent, &err);
         _exit(0);
     }
     c->state = CHILD_MEASURING;
@@ -97,11 +129,9 @@ bool child_start(child *c, const child_work *work, uint64_t memory_bytes)
     if (!split(c, &to_parent, &in_child))
         return false;
     if (in_child) {
-        report r = {.good = false};
         drey_error err = {0};
         int code = work->serve(work->user, c, memory_bytes, to_parent, &err);
-        snprintf(r.why, sizeof r.why, "%s", err.message);
-        send_report(to_parent, &r);
+        say_why(to_parent, &err);
         _exit(code);
     }
     c->given_bytes = memory_bytes;
@@ -119,51 +149,49 @@ static void close_pipe(child *c)
     c->pipe = -1;
 }
 
-static void take_needs(child *c, const report *r)
+/* Its pipe is done with: it said what there was to say, or ended before that. */
+static void take_end(child *c, const char *why)
 {
-    if (r->good) {
-        c->needs = r->needs;
+    if (c->state == CHILD_MEASURING || c->state == CHILD_STARTING)
+        snprintf(c->why, sizeof c->why, "%s", why);
+    close_pipe(c);
+}
+
+/* True: there may be more messages. */
+static bool take(child *c, const message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_NEEDS:
+        c->needs = m->of.needs;
         c->measured = true;
-    } else {
-        snprintf(c->why, sizeof c->why, "%.*s", CHILD_WHY_BYTES - 1, r->why);
+        close_pipe(c);
+        return false;
+    case MESSAGE_LISTENS:
+        if (c->state == CHILD_STARTING)
+            c->state = CHILD_READY;
+        return true;
+    case MESSAGE_EVENT:
+        if (c->tell)
+            c->tell(c->user, c, &m->of.event);
+        return true;
+    default:
+        take_end(c, m->of.why);
+        return false;
     }
 }
 
 void child_hear(child *c)
 {
-    report r;
-    char line[256];
+    message m;
     ssize_t n;
-    if (c->state == CHILD_MEASURING) {
-        n = read(c->pipe, &r, sizeof r);
+    do {
+        n = read(c->pipe, &m, sizeof m);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (n == (ssize_t)sizeof r)
-            take_needs(c, &r);
-        else
-            snprintf(c->why, sizeof c->why, "the process that looked at it ended early");
-        close_pipe(c);
-        return;
-    }
-    if (c->state == CHILD_STARTING) {
-        n = read(c->pipe, &r, sizeof r);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n == (ssize_t)sizeof r) /* it says why it ends */
-            snprintf(c->why, sizeof c->why, "%.*s", CHILD_WHY_BYTES - 1, r.why);
-        else if (n > 0)
-            c->state = CHILD_READY;
-        else
-            snprintf(c->why, sizeof c->why, "its process ended early");
-        if (c->state != CHILD_READY)
-            close_pipe(c);
-        return;
-    }
-    do
-        n = read(c->pipe, line, sizeof line);
-    while (n > 0);
-    if (n == 0)
-        close_pipe(c); /* it ends */
+        if (n != (ssize_t)sizeof m)
+            take_end(c, c->state == CHILD_MEASURING ? "the process that looked at it ended early"
+                                                    : "its process ended early");
+    } while (n == (ssize_t)sizeof m && take(c, &m));
 }
 
 void child_stop(child *c)

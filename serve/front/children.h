@@ -20,6 +20,7 @@
 #include <sys/un.h>
 
 #include "drey/drey.h"
+#include "serve/net/events.h"
 
 /* What a model needs of a budget, as its process finds out. */
 typedef struct child_needs {
@@ -42,8 +43,11 @@ typedef struct child {
     const char *path; /* of the model; borrowed */
     child_state state;
     pid_t pid;
-    int pipe;     /* what the process reports; -1: closed */
-    int epoll;    /* waits for the pipe; set by the caller when there is one, borrowed */
+    int pipe;  /* what the process reports; -1: closed */
+    int epoll; /* waits for the pipe; set by the caller when there is one, borrowed */
+    /* Hears what the process says of itself. */
+    void (*tell)(void *user, struct child *c, const serve_event *event);
+    void *user;
     bool stopped; /* it was asked to end */
     struct {
         double stop_s;   /* when it was asked */
@@ -67,16 +71,20 @@ typedef struct child {
 typedef struct child_work {
     drey_status (*measure)(void *user, const char *path, const char *socket, child_needs *needs,
                            drey_error *err);
-    /* Serves at its socket until it is stopped; `report` gets a line when it listens. Returns the
-     * exit code. *err: why it could not be opened. */
+    /* Serves at its socket until it is stopped; `report` hears when it listens (child_listens),
+     * and its events (child_tell). Returns the exit code. *err: why it could not be opened. */
     int (*serve)(void *user, const child *m, uint64_t memory_bytes, int report, drey_error *err);
     void *user;
 } child_work;
 
+/* Of a model's process: it listens; and an event of it, which is lost if the front is slow. */
+void child_listens(int report);
+void child_tell(int report, const serve_event *event);
+
 /* Each begins a process; false, with c->why: the system gives none. */
 bool child_measure(child *c, const child_work *work);
 bool child_start(child *c, const child_work *work, uint64_t memory_bytes);
-/* Its pipe has something: the state may change. */
+/* Its pipe has something: the state may change, and events are passed on. */
 void child_hear(child *c);
 /* Asks it to end. */
 void child_stop(child *c);

@@ -27,9 +27,11 @@ static void client_event(front *r, relay *c, uint32_t events)
 {
     bool reads = c->state == RELAY_HEAD || c->state == RELAY_BODY || c->state == RELAY_DRAIN;
     bool answers = c->state == RELAY_WAITS || c->state == RELAY_SENDS || c->state == RELAY_ANSWER;
-    if (events & (EPOLLERR | EPOLLHUP))
+    if (events & (EPOLLERR | EPOLLHUP)) {
+        if (c->state == RELAY_WAITS)
+            front_tell_request(r, c, 0);
         relay_close(&r->loop, c);
-    else if (answers && events & EPOLLRDHUP)
+    } else if (answers && events & EPOLLRDHUP)
         relay_falls_silent(&r->loop, c);
     else if (events & EPOLLOUT && !reads)
         relay_flush(&r->loop, c);
@@ -69,88 +71,81 @@ static void listen_on(front *r, bool wanted)
     r->listening = wanted;
 }
 
-static place_use use_of(const front *r, const relay *c)
+static client_look look_at(void *user, int32_t i)
 {
-    double age = serve_clock_s() - c->since_s;
-    bool idle = c->state == RELAY_HEAD && c->n_in == 0;
-    bool reads_not = c->state >= RELAY_ANSWER && (c->n_sent < c->n_out || c->n_more > 0) &&
-                     places_is_unread(r->options.timeout_s, age);
-    bool sends = c->state == RELAY_HEAD || c->state == RELAY_BODY;
-    if (c->state == RELAY_FREE)
-        return PLACE_FREE;
-    if ((c->state == RELAY_DRAIN && c->place.shown) || (idle && !r->options.api_keys))
-        return PLACE_IDLE;
-    if (!c->place.shown)
-        return PLACE_UNSHOWN;
-    return reads_not || (sends && places_is_slow(r->options.timeout_s, age, c->n_body))
-               ? PLACE_STUCK
-               : PLACE_BUSY;
+    static const client_phase phases[] = {
+        [RELAY_FREE] = CLIENT_NONE,    [RELAY_HEAD] = CLIENT_HEAD,
+        [RELAY_BODY] = CLIENT_BODY,    [RELAY_WAITS] = CLIENT_ANSWER,
+        [RELAY_SENDS] = CLIENT_ANSWER, [RELAY_ANSWER] = CLIENT_ANSWER,
+        [RELAY_ENDS] = CLIENT_ANSWER,  [RELAY_DRAIN] = CLIENT_DRAIN};
+    relay *c = &((front *)user)->loop.relays[i];
+    return (client_look){.place = &c->place,
+                         .phase = phases[c->state],
+                         .fd = c->client,
+                         .n_in = c->n_in,
+                         .n_body = c->n_body,
+                         .unread =
+                             c->state >= RELAY_ANSWER && (c->n_sent < c->n_out || c->n_more > 0),
+                         .large = c->large,
+                         .since_s = c->since_s,
+                         .moved_s = c->since_s};
 }
 
-static client_place place_of(const void *user, int32_t i)
+static void close_at(void *user, int32_t i)
 {
-    const front *r = user;
-    const relay *c = &r->loop.relays[i];
-    return (client_place){.use = use_of(r, c),
-                          .admitted = c->place.admitted && c->state != RELAY_FREE,
-                          .silent = c->state == RELAY_HEAD && c->n_in == 0,
-                          .fd = c->client,
-                          .since_s = c->since_s};
+    front *r = user;
+    if (r->loop.relays[i].state == RELAY_BODY) /* it was refused just now */
+        front_tell_request(r, &r->loop.relays[i], 503);
+    relay_close(&r->loop, &r->loop.relays[i]);
+    front_give_large(r, &r->loop.relays[i]);
 }
 
-static places places_in(const front *r)
+static void read_at(void *user, int32_t i)
 {
-    return (places){place_of, r, r->options.n_connections, r->loop.n_relays};
+    front *r = user;
+    front_read_again(r, &r->loop.relays[i]);
 }
 
-static void turn_out(front *r, relay *c)
+static places places_in(front *r)
 {
-    bool idle = c->place.admitted && c->state == RELAY_HEAD && c->n_in == 0;
-    if (!idle)
-        places_refuse(c->client, c->state < RELAY_ANSWER);
-    relay_close(&r->loop, c);
-    front_give_large(r, c);
+    const front_options *o = &r->options;
+    return (places){.look = look_at,
+                    .close = close_at,
+                    .read = read_at,
+                    .user = r,
+                    .n_admitted = o->n_connections,
+                    .n = r->loop.n_relays,
+                    .keyed = o->api_keys,
+                    .timeout_s = o->timeout_s};
 }
 
 void front_let_in(front *r, relay *c)
 {
     const places p = places_in(r);
-    int32_t i = places_make_room(&p);
-    c->place.waits = i == p.n && places_settle(&p);
-    if (i >= 0 && i < p.n)
-        turn_out(r, &r->loop.relays[i]);
-    c->place.admitted = i < p.n;
+    places_let_in(&p, (int32_t)(c - r->loop.relays));
 }
 
 bool front_free_large(front *r)
 {
-    for (int32_t i = 0; i < r->loop.n_relays; i++) {
-        relay *c = &r->loop.relays[i];
-        place_use use = c->large ? use_of(r, c) : PLACE_BUSY;
-        if (use == PLACE_STUCK || use == PLACE_UNSHOWN) {
-            turn_out(r, c);
-            return true;
-        }
-    }
-    return false;
+    const places p = places_in(r);
+    return places_free_large(&p);
 }
 
 static void accept_all(front *r)
 {
+    const places p = places_in(r);
     for (int i = 0; i < MOST_EVENTS; i++) {
-        bool exhausted, admitted, taken;
-        const places p = places_in(r);
+        bool exhausted, admitted;
         int fd = listen_accept(&r->place, &exhausted);
         if (exhausted)
             listen_on(r, false); /* until the next tick */
         if (fd < 0)
             return;
-        relay *c = &r->loop.relays[places_choose(&p, &admitted, &taken)];
-        if (taken)
-            turn_out(r, c);
+        uint64_t address = places_address(fd);
+        relay *c = &r->loop.relays[places_choose(&p, address, &admitted)];
         front_give_large(r, c); /* of the one before it */
         relay_begin(&r->loop, c, fd);
-        c->place.admitted = admitted;
+        c->place = (client_place){.admitted = admitted, .address = address};
     }
 }
 
@@ -158,6 +153,10 @@ static void accept_all(front *r)
 
 static void begin_to_stop(front *r)
 {
+    serve_event e = {.kind = SERVE_STOPPING};
+    for (int32_t i = 0; i < r->options.n_models; i++)
+        e.of.n_writing += r->models[i].n_users;
+    front_tell(r, NULL, &e);
     r->stopping = true;
     r->stop_s = serve_clock_s() + r->options.grace_s + 1;
     listen_on(r, false);
@@ -266,23 +265,9 @@ static bool tick(front *r)
     return r->stopping && n_live == 0 && (n_open == 0 || now > r->stop_s);
 }
 
-/* Requests that were read while others were about to be. Returns whether there are more. */
-static bool read_waiting(front *r)
-{
-    bool more = false;
-    for (int32_t i = 0; i < r->loop.n_relays; i++) {
-        relay *c = &r->loop.relays[i];
-        if (c->state != RELAY_HEAD || !c->place.waits)
-            continue;
-        c->place.waits = false;
-        front_read_again(r, c);
-        more = more || (c->state == RELAY_HEAD && c->place.waits);
-    }
-    return more;
-}
-
 void front_run(front *r)
 {
+    const places p = places_in(r);
     struct epoll_event events[MOST_EVENTS];
     double next_tick = 0;
     for (bool over = false, waiting = false; !over;) {
@@ -304,7 +289,7 @@ void front_run(front *r)
         }
         if (accepts)
             accept_all(r); /* last: an event of one that has gone is not its successor's */
-        waiting = read_waiting(r);
+        waiting = places_read_waiting(&p);
         double now = serve_clock_s();
         if (n < 0 || now >= next_tick) {
             next_tick = now + tick_s / 2;

@@ -37,7 +37,7 @@ typedef struct front_options {
     const char *folder; /* of the sockets, the user's own */
     child_work work;    /* what a model's process does */
     bool (*go_on)(void *user);
-    void (*log)(void *user, const char *line);
+    serve_tell_fn *tell; /* as in serve_options; events of a model have its name */
     void *user;
 } front_options;
 

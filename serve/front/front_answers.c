@@ -5,11 +5,19 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "serve/jobs.h"
 #include "serve/net/routes.h"
 #include "serve/net/access.h"
 #include "serve/page/page.h"
 
 /* ---- Heads ---- */
+
+void front_tell_request(const front *r, const relay *c, int status)
+{
+    serve_event e = event_of_request(&c->head, status, serve_clock_s() - c->began_s);
+    e.of.request.left = status == 0;
+    front_tell(r, c->child, &e);
+}
 
 static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
 {
@@ -21,6 +29,7 @@ static text_out begin_answer(front *r, relay *c, int status, const char *type, s
     if (type)
         out_format(&out, "Content-Type: %s\r\nContent-Length: %zu\r\n", type, n_body);
     access_put_headers(&rules, &c->head, &out);
+    front_tell_request(r, c, status);
     return out;
 }
 

@@ -31,11 +31,53 @@ static void take_check(child *m, const front_model *of)
     snprintf(m->why, sizeof m->why, "%s", of->why);
 }
 
+void front_tell(const front *r, const child *m, serve_event *e)
+{
+    if (m)
+        snprintf(e->model, sizeof e->model, "%s", m->name);
+    if (r->options.tell)
+        r->options.tell(r->options.user, e);
+}
+
+void front_note(const front *r, const child *m, const char *what)
+{
+    serve_event e = {.kind = SERVE_NOTE};
+    snprintf(e.of.note, sizeof e.of.note, "%s", what);
+    front_tell(r, m, &e);
+}
+
+/* What the models have of the memory for all of them. */
+static void note_ready(const front *r, const child *m)
+{
+    const double mib = 1048576;
+    uint64_t given = 0;
+    char line[120];
+    for (int32_t i = 0; i < r->options.n_models; i++)
+        given += r->models[i].given_bytes;
+    if (r->budget_bytes == DREY_MEMORY_UNLIMITED)
+        snprintf(line, sizeof line, "is ready: models have %.0f MiB", (double)given / mib);
+    else
+        snprintf(line, sizeof line, "is ready: models have %.0f of %.0f MiB", (double)given / mib,
+                 (double)r->budget_bytes / mib);
+    front_note(r, m, line);
+}
+
+/* That one stops has been said for all of them, or why it is unloaded. */
+static void pass_on(void *user, child *m, const serve_event *event)
+{
+    const front *r = user;
+    serve_event e = *event;
+    if (e.kind == SERVE_READY)
+        note_ready(r, m);
+    else if (e.kind != SERVE_STOPPING)
+        front_tell(r, m, &e);
+}
+
 bool front_name_model(front *r, int32_t i)
 {
     const front_model *named = &r->options.models[i];
     child *m = &r->models[i];
-    *m = (child){.name = named->name, .path = named->path, .pipe = -1};
+    *m = (child){.name = named->name, .path = named->path, .pipe = -1, .tell = pass_on, .user = r};
     take_check(m, named);
     int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
     return n >= 0 && (size_t)n < sizeof m->socket;
@@ -172,14 +214,6 @@ static void follow(front *r, child *m)
     epoll_ctl(r->loop.epoll, EPOLL_CTL_ADD, m->pipe, &event);
 }
 
-void front_note(const front *r, const child *m, const char *what)
-{
-    char line[FRONT_NAME_BYTES + CHILD_WHY_BYTES + 100];
-    snprintf(line, sizeof line, "%s: %s", m->name, what);
-    if (r->options.log)
-        r->options.log(r->options.user, line);
-}
-
 static room_answer ask_room(const front *r, const child *asks, uint64_t *bytes, int32_t *who)
 {
     room_model models[FRONT_MAX_MODELS];
@@ -200,7 +234,7 @@ static void start(front *r, child *m, uint64_t bytes)
 {
     char line[120];
     bool unlimited = r->budget_bytes == DREY_MEMORY_UNLIMITED;
-    snprintf(line, sizeof line, "is loaded, in %.0f MiB", (double)bytes / 1048576);
+    snprintf(line, sizeof line, "is being loaded, into %.0f MiB", (double)bytes / 1048576);
     if (!child_start(m, &r->options.work, unlimited ? DREY_MEMORY_UNLIMITED : bytes)) {
         m->n_failures++;
         return;

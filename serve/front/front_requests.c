@@ -7,6 +7,7 @@
 
 #include "serve/net/routes.h"
 #include "serve/net/access.h"
+#include "serve/jobs.h"
 
 /* ---- Large bodies ---- */
 
@@ -167,6 +168,8 @@ void front_read_client(front *r, relay *c)
     }
     if (got < 0 || drains)
         return;
+    if (c->n_in == 0)
+        c->began_s = serve_clock_s();
     c->n_in += (size_t)got;
     if (c->state == RELAY_BODY) {
         read_body(r, c);

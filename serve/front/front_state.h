@@ -38,6 +38,9 @@ struct front {
 
 /* ---- Answers (front_answers.c) ---- */
 
+/* Of a request that no model's process answers. status 0: its client has gone. */
+void front_tell_request(const front *r, const relay *c, int status);
+
 void front_refuse(front *r, relay *c, const refusal *why);
 void front_refuse_now(front *r, relay *c, int status, const char *sentence);
 /* What a model is and what it does; loaded: it was asked to be so, or not to be. */
@@ -78,5 +81,6 @@ void front_queue(front *r, relay *c);
 void front_advance(front *r);
 /* Its process has something to say. */
 void front_hear(front *r, child *m);
-/* What happens to a model, for the server's owner. */
+/* For the server's owner: an event, of a model or (NULL) of none; and what happens to a model. */
+void front_tell(const front *r, const child *m, serve_event *event);
 void front_note(const front *r, const child *m, const char *what);

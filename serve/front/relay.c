@@ -19,7 +19,7 @@ uint64_t relay_key(const relay_loop *l, const relay *r, bool to_server)
 static void watch(relay_loop *l, relay *r, bool to_server, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.u64 = relay_key(l, r, to_server)};
-    uint32_t *now = to_server ? &r->server_events : &r->client_events;
+    uint32_t *now = to_server ? &r->events.server : &r->events.client;
     int fd = to_server ? r->server : r->client;
     if (fd < 0 || *now == events)
         return;
@@ -45,6 +45,7 @@ void relay_begin(relay_loop *l, relay *r, int client)
 {
     *r = (relay){.client = client, .server = -1, .in = r->in, .out = r->out};
     relay_enter(r, RELAY_HEAD);
+    r->began_s = r->since_s;
     watch(l, r, false, EPOLLIN | EPOLLRDHUP);
 }
 
@@ -141,7 +142,7 @@ void relay_falls_silent(relay_loop *l, relay *r)
         return;
     }
     r->silent = true;
-    watch(l, r, false, (r->client_events & EPOLLOUT) | hang_ups(r));
+    watch(l, r, false, (r->events.client & EPOLLOUT) | hang_ups(r));
     if (r->state == RELAY_WAITS)
         send_to(l, r, nothing, sizeof nothing - 1, &n);
     else if (r->state == RELAY_ANSWER ||

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "serve/net/http.h"
+#include "serve/net/places.h"
 #include "serve/front/children.h"
 
 enum { RELAY_IN_BYTES = 16 << 10, RELAY_OUT_BYTES = 64 << 10 };
@@ -30,12 +31,12 @@ typedef enum relay_state {
 
 typedef struct relay {
     relay_state state;
+    client_place place;
+    int client, server; /* sockets; -1: closed */
     struct {
-        bool admitted, shown, waits; /* as in serve/net/connection.h */
-    } place;
-    int client, server;                    /* sockets; -1: closed */
-    uint32_t client_events, server_events; /* that epoll watches */
-    char *in;                              /* [RELAY_IN_BYTES], n_in of which have come */
+        uint32_t client, server; /* that epoll watches */
+    } events;
+    char *in; /* [RELAY_IN_BYTES], n_in of which have come */
     size_t n_in, n_head;
     http_head head; /* parts of `in` */
     http_chunks chunks;
@@ -56,6 +57,7 @@ typedef struct relay {
         int32_t n_broken;   /* connections that ended without an answer */
     } tries;
     double since_s; /* when the state began, or bytes last went */
+    double began_s; /* when it was accepted, or its first byte came */
 } relay;
 
 typedef struct relay_loop {

@@ -15,6 +15,7 @@
 
 #include "serve/answer/answer.h"
 #include "serve/net/http.h"
+#include "serve/net/places.h"
 #include "serve/net/streams.h"
 
 enum { CONNECTION_IN_BYTES = 16 << 10, CONNECTION_OUT_BYTES = 64 << 10 };
@@ -28,15 +29,12 @@ typedef enum connection_state {
 
 typedef struct connection {
     connection_state state;
-    struct {
-        bool admitted; /* it is let in; else it is there to hear why not */
-        bool shown;    /* its key; where none is needed, that it sends a whole request */
-        bool waits;    /* what has come of it is read in the next round */
-    } place;
+    client_place place;
     int fd;
     struct {
-        uint32_t events; /* that epoll looks for */
-        bool silent;     /* the client sends no more */
+        uint32_t events;  /* that epoll looks for */
+        bool silent;      /* the client sends no more */
+        size_t n_drained; /* bytes of it that were thrown away */
     } watched;
     char *in; /* [CONNECTION_IN_BYTES], n_in bytes of which have come */
     size_t n_in, n_head;
@@ -63,5 +61,9 @@ typedef struct connection {
         double moved_s; /* when bytes last went, or the answer began */
         double spoke_s; /* when something was last put out */
     } clock;
-    size_t n_drained;
+    struct {
+        double began_s; /* when the request's first byte came, or its connection was free for it */
+        int status;     /* of the answer; 0: none so far */
+        bool open;      /* the owner has not heard of the request yet */
+    } told;
 } connection;

@@ -77,6 +77,7 @@ void network_drop_task(network *n, answer *a)
     if (!t)
         return;
     pthread_mutex_lock(&s->lock);
+    a->usage = answer_usage(a);
     if (!task_release(s, t)) {
         task_abandon(s, t);
         if (!task_release(s, t))
@@ -86,8 +87,43 @@ void network_drop_task(network *n, answer *a)
     a->task = NULL;
 }
 
+/* ---- Events for the owner ---- */
+
+static void tell(const network *n, const serve_event *e)
+{
+    if (n->options->tell)
+        n->options->tell(n->options->user, e);
+}
+
+static void tell_note(const network *n, const char *text)
+{
+    serve_event e = {.kind = SERVE_NOTE};
+    snprintf(e.of.note, sizeof e.of.note, "%s", text);
+    tell(n, &e);
+}
+
+/* left: its client has gone before the end. */
+static void tell_request(network *n, connection *c, bool left)
+{
+    if (!c->told.open)
+        return;
+    c->told.open = false;
+    serve_event e = event_of_request(&c->head, c->told.status, serve_clock_s() - c->told.began_s);
+    const answer *a = c->stream.of ? &c->stream.of->answer : &c->answer;
+    serve_request *r = &e.of.request;
+    r->left = left;
+    r->usage = a->usage;
+    if (a->task) {
+        pthread_mutex_lock(&n->shared->lock);
+        r->usage = answer_usage(a);
+        pthread_mutex_unlock(&n->shared->lock);
+    }
+    tell(n, &e);
+}
+
 static void close_connection(network *n, connection *c)
 {
+    tell_request(n, c, true);
     network_drop_task(n, &c->answer);
     stream_leave(c);
     give_back(n, c);
@@ -101,12 +137,15 @@ static void close_connection(network *n, connection *c)
 static void begin_request(network *n, connection *c)
 {
     c->place.shown = c->place.shown && n->options->api_keys; /* a key is known from now on */
-    c->n_head = c->n_body = c->n_out = c->n_sent = c->n_more = c->n_drained = 0;
+    c->n_head = c->n_body = c->n_out = c->n_sent = c->n_more = c->watched.n_drained = 0;
     c->more = NULL;
     c->body = NULL;
     c->head = (http_head){.method = HTTP_OTHER};
     c->chunks = (http_chunks){0};
     c->answer = (answer){.task = NULL};
+    c->told.status = 0;
+    c->told.open = false;
+    c->told.began_s = serve_clock_s();
     stream_leave(c);
     c->head_out = c->framed = c->all_out = false;
     c->keeps = true;
@@ -252,6 +291,7 @@ static void fill(network *n, connection *c, bool ping)
 
 static void end_answer(network *n, connection *c)
 {
+    tell_request(n, c, false);
     give_back(n, c);
     if (c->keeps && !n->stopping) {
         size_t used = c->n_head; /* and a body that was in `in` */
@@ -358,74 +398,62 @@ static void read_body(network *n, connection *c)
 
 /* ---- Places ---- */
 
-static place_use use_of(const network *n, const connection *c)
+static client_look look_at(void *user, int32_t i)
 {
-    double now = serve_clock_s(), age = now - c->clock.since_s;
-    bool idle = c->state == CONNECTION_HEAD && c->n_in == 0;
-    bool reads_not = c->state == CONNECTION_ANSWER && (c->n_out > 0 || c->n_more > 0) &&
-                     places_is_unread(n->options->timeout_s, now - c->clock.moved_s);
-    bool sends = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
-    if (c->state == CONNECTION_FREE)
-        return PLACE_FREE;
-    if ((c->state == CONNECTION_DRAIN && c->place.shown) ||
-        (idle && (c->place.shown || !n->options->api_keys)))
-        return PLACE_IDLE;
-    if (!c->place.shown)
-        return PLACE_UNSHOWN;
-    return reads_not || (sends && places_is_slow(n->options->timeout_s, age, c->n_body))
-               ? PLACE_STUCK
-               : PLACE_BUSY;
+    static const client_phase phases[] = {[CONNECTION_FREE] = CLIENT_NONE,
+                                          [CONNECTION_HEAD] = CLIENT_HEAD,
+                                          [CONNECTION_BODY] = CLIENT_BODY,
+                                          [CONNECTION_ANSWER] = CLIENT_ANSWER,
+                                          [CONNECTION_DRAIN] = CLIENT_DRAIN};
+    connection *c = &((network *)user)->connections[i];
+    return (client_look){.place = &c->place,
+                         .phase = phases[c->state],
+                         .fd = c->fd,
+                         .n_in = c->n_in,
+                         .n_body = c->n_body,
+                         .unread = c->n_out > 0 || c->n_more > 0,
+                         .large = c->large,
+                         .since_s = c->clock.since_s,
+                         .moved_s = c->clock.moved_s};
 }
 
-static client_place place_of(const void *user, int32_t i)
+static void close_at(void *user, int32_t i)
 {
-    const network *n = user;
-    const connection *c = &n->connections[i];
-    return (client_place){.use = use_of(n, c),
-                          .admitted = c->place.admitted && c->state != CONNECTION_FREE,
-                          .silent = c->state == CONNECTION_HEAD && c->n_in == 0,
-                          .fd = c->fd,
-                          .since_s = c->clock.since_s};
-}
-
-static places places_in(const network *n)
-{
-    return (places){place_of, n, n->options->n_connections, n->n_connections};
-}
-
-/* It has to go, and hears why if nothing was sent to it yet. */
-static void turn_out(network *n, connection *c)
-{
-    bool idle = c->place.admitted && c->state == CONNECTION_HEAD && c->n_in == 0;
-    bool unanswered = c->state == CONNECTION_HEAD || c->state == CONNECTION_BODY;
-    if (!idle)
-        places_refuse(c->fd, unanswered);
+    network *n = user;
+    connection *c = &n->connections[i];
+    if (c->told.status == 0) { /* it was refused just now */
+        c->told.status = 503;
+        tell_request(n, c, false);
+    }
     close_connection(n, c);
 }
 
-/* A client that has a place to hear why it has none has shown that it may ask. */
-static void let_in(network *n, connection *c)
+static void read_request(network *n, connection *c);
+
+static void read_at(void *user, int32_t i)
 {
-    const places p = places_in(n);
-    int32_t i = places_make_room(&p);
-    c->place.waits = i == p.n && places_settle(&p);
-    if (i >= 0 && i < p.n)
-        turn_out(n, &n->connections[i]);
-    c->place.admitted = i < p.n;
+    network *n = user;
+    read_request(n, &n->connections[i]);
+}
+
+static places places_in(network *n)
+{
+    const serve_options *o = n->options;
+    return (places){.look = look_at,
+                    .close = close_at,
+                    .read = read_at,
+                    .user = n,
+                    .n_admitted = o->n_connections,
+                    .n = n->n_connections,
+                    .keyed = o->api_keys,
+                    .timeout_s = o->timeout_s};
 }
 
 char *network_take_large(network *n)
 {
+    const places p = places_in(n);
     char *large = free_large(n);
-    for (int32_t i = 0; i < n->n_connections && !large; i++) {
-        connection *c = &n->connections[i];
-        place_use use = c->large ? use_of(n, c) : PLACE_BUSY;
-        if (use != PLACE_STUCK && use != PLACE_UNSHOWN)
-            continue;
-        turn_out(n, c);
-        large = free_large(n);
-    }
-    return large;
+    return large || !places_free_large(&p) ? large : free_large(n);
 }
 
 static void refuse_full(network *n, connection *c)
@@ -442,9 +470,11 @@ static void refuse_full(network *n, connection *c)
 /* The head is there: what it says decides where the body goes. */
 static void head_is_whole(network *n, connection *c)
 {
+    const places p = places_in(n);
+    c->told.open = true;
     c->place.shown = c->place.shown || respond_shows_key(n, c);
     if (!c->place.admitted && c->place.shown && !route_is_health(c))
-        let_in(n, c);
+        places_let_in(&p, (int32_t)(c - n->connections));
     if (c->place.waits)
         return;
     if (!c->place.admitted && !route_is_health(c)) {
@@ -512,8 +542,9 @@ static void drain(network *n, connection *c)
     char nothing[16 << 10];
     ssize_t got = recv(c->fd, nothing, sizeof nothing, MSG_DONTWAIT);
     if (got > 0)
-        c->n_drained += (size_t)got;
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || c->n_drained > MOST_DRAINED)
+        c->watched.n_drained += (size_t)got;
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
+        c->watched.n_drained > MOST_DRAINED)
         close_connection(n, c);
 }
 
@@ -530,25 +561,13 @@ static void readable(network *n, connection *c)
     }
     if (got > 0) {
         if (c->n_in == 0 && c->state == CONNECTION_HEAD)
-            c->clock.since_s = serve_clock_s(); /* the request begins here */
+            c->told.began_s = c->clock.since_s = serve_clock_s(); /* the request begins here */
         c->n_in += (size_t)got;
         read_request(n, c);
     }
 }
 
 /* ---- New connections ---- */
-
-/* A free place, or one that is made free. */
-static connection *take_place(network *n)
-{
-    const places p = places_in(n);
-    bool admitted, taken;
-    connection *c = &n->connections[places_choose(&p, &admitted, &taken)];
-    if (taken)
-        turn_out(n, c);
-    c->place.admitted = admitted;
-    return c;
-}
 
 static void listen_on(network *n, bool wanted)
 {
@@ -560,17 +579,20 @@ static void listen_on(network *n, bool wanted)
 
 static void accept_all(network *n)
 {
+    const places p = places_in(n);
     for (int i = 0; i < 64; i++) {
-        bool exhausted;
+        bool exhausted, admitted;
         int fd = listen_accept(&n->place, &exhausted);
         if (exhausted)
             listen_on(n, false); /* until the next tick */
         if (fd < 0)
             return;
-        connection *c = take_place(n);
+        uint64_t address = places_address(fd);
+        connection *c = &n->connections[places_choose(&p, address, &admitted)];
         c->fd = fd;
         c->n_in = 0;
-        c->watched.silent = c->place.shown = c->place.waits = false;
+        c->watched.silent = false;
+        c->place = (client_place){.admitted = admitted, .address = address};
         begin_request(n, c);
         watch(n, c, hang_ups(c) | EPOLLIN);
     }
@@ -636,6 +658,19 @@ void network_stop_listening(network *n)
     listen_close(&n->place, n->options->at.host);
 }
 
+static int32_t count_writing(const shared *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_tasks; i++) {
+        const task *t = &s->tasks[i];
+        bool runs = false;
+        for (int32_t k = 0; t->used && k < t->n_choices && !runs; k++)
+            runs = t->jobs[k]->state == JOB_RUNNING;
+        n += runs;
+    }
+    return n;
+}
+
 /* New clients are refused by the system; what waits is refused; the rest has its grace. */
 static void begin_to_stop(network *n)
 {
@@ -645,6 +680,7 @@ static void begin_to_stop(network *n)
     n->stop_s = serve_clock_s() + (grace_s > ending_s ? grace_s : ending_s);
     network_stop_listening(n);
     pthread_mutex_lock(&s->lock);
+    serve_event e = {.kind = SERVE_STOPPING, .of.n_writing = count_writing(s)};
     while (s->n_queued > 0)
         job_unqueue(s, s->queue[0], DREY_ERR_CANCELLED,
                     "The server is being stopped: ask again in a moment.");
@@ -654,6 +690,7 @@ static void begin_to_stop(network *n)
     pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
     eventfd_write(s->wake, 1);
+    tell(n, &e);
 }
 
 static void cancel_running(network *n)
@@ -688,17 +725,19 @@ static void tell_news(network *n)
     pthread_mutex_lock(&n->shared->lock);
     bool disk_failed = n->shared->totals.prefixes.disk_failed;
     bool damaged = n->shared->totals.prefixes.damaged_files > 0;
+    bool ready = n->shared->ready;
     pthread_mutex_unlock(&n->shared->lock);
-    if (disk_failed && !n->told_disk && n->options->log)
-        n->options->log(n->options->user,
-                        "beginnings of texts cannot be written to their folder any more: the disk "
-                        "is full, or fails. They are kept in memory alone; make room, and start "
-                        "the server again");
+    if (ready && !n->told_ready && !n->stopping)
+        tell(n, &(serve_event){.kind = SERVE_READY});
+    n->told_ready = ready;
+    if (disk_failed && !n->told_disk)
+        tell_note(n, "beginnings of texts cannot be written to their folder any more: the disk "
+                     "is full, or fails. They are kept in memory alone; make room, and start "
+                     "the server again");
     n->told_disk = disk_failed;
-    if (damaged && !n->told_damage && n->options->log)
-        n->options->log(n->options->user,
-                        "files in the folder of beginnings were damaged; they are deleted and "
-                        "computed again. Check the disk if this appears again");
+    if (damaged && !n->told_damage)
+        tell_note(n, "files in the folder of beginnings were damaged; they are deleted and "
+                     "computed again. Check the disk if this appears again");
     n->told_damage = damaged;
 }
 
@@ -726,6 +765,7 @@ static void news_from_worker(network *n)
 {
     eventfd_t count;
     eventfd_read(n->shared->wake, &count);
+    tell_news(n);
     streams_pump(n);
     for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
@@ -767,24 +807,9 @@ static void connection_event(network *n, connection *c, uint32_t events)
         readable(n, c);
 }
 
-/* Requests that came after others, and now have their turn: one of each connection. Returns
- * whether there are more. */
-static bool read_waiting(network *n)
-{
-    bool more = false;
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        connection *c = &n->connections[i];
-        if (c->state != CONNECTION_HEAD || !c->place.waits)
-            continue;
-        c->place.waits = false;
-        read_request(n, c);
-        more = more || (c->state == CONNECTION_HEAD && c->place.waits);
-    }
-    return more;
-}
-
 void network_run(network *n)
 {
+    const places p = places_in(n);
     struct epoll_event events[64], wake = {.events = EPOLLIN, .data.fd = OF_WORKER};
     epoll_ctl(n->epoll, EPOLL_CTL_ADD, n->shared->wake, &wake);
     listen_on(n, true);
@@ -803,7 +828,7 @@ void network_run(network *n)
         }
         if (accepts)
             accept_all(n);
-        waiting = read_waiting(n);
+        waiting = places_read_waiting(&p);
         double now = serve_clock_s();
         if (now >= next_tick || n_events < 0) {
             next_tick = now + tick_s / 2;

@@ -28,6 +28,7 @@ typedef struct network {
     int32_t *ids;       /* [n_ids]: of /tokenize and /detokenize */
     size_t n_ids;
     bool listening, stopping;
+    bool told_ready;  /* that the weights are there */
     bool told_disk;   /* that beginnings cannot be kept in their folder any more */
     bool told_damage; /* that files in it were damaged */
     double stop_s;    /* when the last connections are closed */

@@ -29,6 +29,8 @@ static void put_head(network *n, connection *c, int status, const char *content_
 {
     const http_head *h = &c->head;
     const access_rules rules = rules_of(n);
+    c->told.status = status;
+    c->told.open = true;
     out_format(out, "HTTP/1.1 %d %s\r\nServer: drey\r\n", status, http_status_text(status));
     if (content_type)
         out_format(out, "Content-Type: %s\r\n", content_type);

@@ -78,15 +78,16 @@ void stream_leave(connection *c)
 
 void stream_drop(network *n, kept_stream *k, const connection *stays)
 {
+    network_drop_task(n, &k->answer);
     for (int32_t i = 0; i < n->n_connections; i++) {
         connection *c = &n->connections[i];
         if (c->stream.of != k)
             continue;
         c->stream.of = NULL;
+        c->answer.usage = k->answer.usage;
         if (c != stays)
             cut_off(c);
     }
-    network_drop_task(n, &k->answer);
     char *ring = k->ring;
     memset(k, 0, sizeof *k);
     k->ring = ring;

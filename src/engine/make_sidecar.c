@@ -120,7 +120,7 @@ static drey_status run_job(const drey_prepare_options *o, const sidecar_job *job
     if (!o->force && access(job->path, F_OK) == 0 &&
         sidecar_attach(job->path, job->source, job->matrix, job->n_matrices, NULL, &why) ==
             DREY_OK &&
-        has_planes(job) == o->planes) {
+        (has_planes(job) || !o->planes)) {
         report->sidecar_bytes = size_of(job->path);
         return DREY_OK;
     }

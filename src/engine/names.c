@@ -34,6 +34,6 @@ PARSED_NAMES(tile, "halves", "lines", "chains")
 PARSED_NAMES(part, "tree", "fallback", "batching", "provisional", "slice", "schedule", "predictors",
              "hyper", "lookup")
 PARSED_NAMES(exit, "off", "fast", "exact")
-NAMES(progress, "load target", "load draft", "prompt", "prepare", "check", "train")
+NAMES(progress, "load target", "load draft", "prompt", "prepare", "check", "train", "measure")
 NAMES(units_side, "static", "dynamic")
 NAMES(boundary_side, "whole heads", "dense and sparse", "searched", "searched, dynamic")

@@ -69,10 +69,14 @@ static void append_escaped(text *t, gguf_string s, size_t n_most)
         append(t, "...");
 }
 
-/* The shortest form that gives the same number when read. */
+/* The shortest form that gives the same number when read; whole numbers without an exponent. */
 static void append_number(text *t, double value, bool is_float)
 {
     char digits[40];
+    if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {
+        append(t, "%" PRId64, (int64_t)value);
+        return;
+    }
     for (int n = 1; n <= 17; n++) {
         snprintf(digits, sizeof digits, "%.*g", n, value);
         double again = strtod(digits, NULL);

@@ -17,13 +17,17 @@ set_key() { # KEY JSON: in the kept file
 
 "$drey" tune --show >"$tmp/show" || wrong "--show before tuning"
 has "$tmp/show" "processor's family"
+ends 0 "$drey" tune --forget
+has "$tmp/out" '^nothing is kept of this machine$'
 write_on "$tmp/usual"
 
-"$drey" tune -t 1 >"$tmp/out" || wrong "tune"
+"$drey" tune -t 1 -v >"$tmp/out" || wrong "tune"
+has "$tmp/out" '^fetch +Q4_K,  1 row: ' 'nothing changes$|times as fast from now on'
 [ -s "$kept" ] || wrong "nothing was kept in $kept"
 "$drey" tune --show >"$tmp/show" || wrong "--show"
 grep -qF "$kept" "$tmp/show" || wrong "--show does not name the file: $(cat "$tmp/show")"
-[ "$(tail -n 1 "$tmp/out")" = "$(cat "$tmp/show")" ] || wrong "--show differs from tune"
+has "$tmp/show" ', measured (just now|[0-9]+ minutes? ago)$'
+[ "$(head -n 1 "$tmp/show")" = "$(grep '^fetch [a-z]*, tile' "$tmp/out")" ] || wrong "--show differs from tune"
 
 # Every choice: shown as it is kept, and the same text.
 set_key early_amx false
@@ -62,6 +66,10 @@ cp "$tmp/good" "$kept"
 set_key cpu_tier '"another tier"'
 write_on "$tmp/text"
 [ ! -s "$tmp/err" ] || wrong "file of another tier: $(cat "$tmp/err")"
+
+"$drey" tune --forget >"$tmp/out" || wrong "--forget"
+grep -qF "removed    $kept" "$tmp/out" || wrong "--forget: $(cat "$tmp/out")"
+[ ! -e "$kept" ] || wrong "--forget left $kept"
 
 # Nowhere to keep it.
 ends 2 env -u HOME -u XDG_CACHE_HOME "$drey" tune -t 1

@@ -22,8 +22,9 @@ ends 0 "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" --json "$tmp/cop
 kept=$(find "$XDG_CACHE_HOME/drey/profiles" -name '*.json')
 [ "$(wc -l <<<"$kept")" = 1 ] || wrong "not one file but: $kept"
 same "--json differs from what was kept" "$kept" "$tmp/copy.json"
-has "$tmp/out" '^static trees'
-"$drey" tune "${pair[@]}" --show >"$tmp/show" || wrong "--show"
+has "$tmp/out" '^static trees' '^drafting (pays up to [0-9]+ rows: [0-9.e+]+ times as fast|does not pay)'
+"$drey" tune "${pair[@]}" --show >"$tmp/show" 2>"$tmp/err" || wrong "--show"
+grep -qE '^kept .*\.json, measured (just now|[0-9]+ minutes? ago)$' "$tmp/err" || wrong "--show: $(cat "$tmp/err")"
 same "--show differs from tune" "$tmp/out" "$tmp/show"
 # A copy of the models under other names is the same pair; another tier or number of threads is not.
 mkdir "$tmp/copies"
@@ -116,6 +117,12 @@ distance|[0, 0, 0, 0, 0, 0, 0, -1]
 experts|0
 tokens|0.5
 TABLE
+
+# What is forgotten is the model's, with any draft.
+ends 0 "$drey" tune --forget -m "$tmp/models/target.gguf"
+has "$tmp/out" '^removed .*profiles/.*\.json$'
+[ ! -e "$kept" ] || wrong "--forget left $kept"
+[ -s "$routes" ] || wrong "--forget took another model's"
 
 # Nowhere to keep it.
 ends 2 env -u HOME -u XDG_CACHE_HOME "$drey" tune "${pair[@]}" --prompts "$tmp/prompts.jsonl" -q

@@ -29,7 +29,7 @@ offers() {
         failed=1
     fi
 }
-offers "drey r" "run report"
+offers "drey r" "run rm report"
 offers "drey --ver" "--version"
 offers "drey train " "exit medusa eagle --help"
 offers "drey bench k" "kernels"

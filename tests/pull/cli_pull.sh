@@ -58,12 +58,21 @@ interrupted() { # leaves a part, and is ended by Ctrl-C
 faults
 ends 0 "$drey" pull some/toy-GGUF
 has "$tmp/out" "budget" "^$here$"
+has "$tmp/err" "^next: drey (chat|run) -m toy-Q4_K_M( |$)"
+rm "$here"
+ends 0 "$drey" pull some/toy-GGUF --memory 300M -o "$tmp/a place"
+has "$tmp/err" "^next: drey (chat|run) -m '$tmp/a place/toy-Q4_K_M.gguf' --memory 300M"
+ends 0 "$drey" pull some/toy-GGUF
 pulled "a name"
 ends 0 "$drey" pull some/toy-GGUF --dry-run --memory 300M
 has "$tmp/out" "budget"
 nothing "--dry-run"
 for name in some/toy-GGUF:q4_k_m some/toy-GGUF/toy-Q4_K_M.gguf "$url/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf" \
-    "$url/some/toy-GGUF/blob/main/toy-Q4_K_M.gguf?download=true"; do
+    "$url/some/toy-GGUF/blob/main/toy-Q4_K_M.gguf?download=true" hf.co/some/toy-GGUF:Q4_K_M \
+    huggingface.co/some/toy-GGUF https://hf.co/some/toy-GGUF "$url/some/toy-GGUF" "$url/some/toy-GGUF:Q4_K_M" \
+    https://huggingface.co/some/toy-GGUF/tree/main https://www.huggingface.co/some/toy-GGUF/ \
+    "https://huggingface.co/some/toy-GGUF/blob/main/toy%2dQ4_K_M.gguf?download=true#x" \
+    HF.CO/some/toy-GGUF/resolve/main/toy-Q4_K_M.gguf hf.co/some/toy-GGUF/toy-Q4_K_M.gguf; do
     ends 0 "$drey" pull "$name" -q
     [ "$(cat "$tmp/out")" = "$here" ] || wrong "$name: $(cat "$tmp/out")"
     pulled "$name"
@@ -79,6 +88,9 @@ refused 2 "name one of .*toy-IQ4_XS.gguf, toy-Q8_0.gguf" "$drey" pull some/two-G
 refused 2 "name one of" "$drey" pull some/two-GGUF:Q5_K_M -q
 refused 2 "OWNER/NAME" "$drey" pull "../etc/passwd" -q
 refused 2 "OWNER/NAME" "$drey" pull toy -q
+refused 2 "OWNER/NAME" "$drey" pull hf.co/toy -q
+refused 2 "cannot be downloaded" "$drey" pull hf.co/some/toy-GGUF/blob/main/..%2f..%2fx.gguf -q
+refused 2 "has an encoded NUL" "$drey" pull hf.co/some/toy-GGUF/blob/main/%00.gguf -q
 refused 2 "does not end in .gguf" "$drey" pull "$url/some/none-GGUF/resolve/main/README.md" -q
 refused 2 "name a model to download" "$drey" pull
 refused 1 "connect" env HF_ENDPOINT=http://127.0.0.1:1 "$drey" pull some/toy-GGUF -q
@@ -259,7 +271,59 @@ echo x >"$here.part.of" # as if it had ended just before it removed that
 ends 0 "$drey" pull some/toy-GGUF -q
 pulled "after a kill"
 
-# 11. A program that is missing.
+# 11. The draft that goes with a model: offered, taken along, or not. The model is here already, and
+# mostly a hole; its header is all that comes.
+faults
+big=$hub/some/smol-GGUF/SmolLM2-Big-Q4_K_M.gguf draft=SmolLM2-135M-Instruct-Q4_K_M.gguf
+drafts=$hub/bartowski/SmolLM2-135M-Instruct-GGUF
+mkdir -p "${big%/*}" "$drafts" "$models"
+tests/pull/family_model.py "$big" 1024 8192 9
+tests/pull/family_model.py "$drafts/$draft" 256 256 1
+cp --sparse=always "$big" "$models"
+least=$(least "$drey" plan -m "$big" -d none --no-measure)
+budget=$((${least%M} + 60))M # with some of it on the disk, and room for the draft
+line="for SmolLM2: drey pull bartowski/SmolLM2-135M-Instruct-GGUF:Q4_K_M, then about [0-9.]+ times as fast"
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget"
+has "$tmp/err" "^$line$"
+[ ! -e "$models/$draft" ] || wrong "a draft that nobody asked for is here"
+ends 0 "$drey" plan -m SmolLM2-Big --no-measure --memory "$budget"
+has "$tmp/out" "$line"
+ends 0 "$drey" show smollm2-big
+has "$tmp/out" "^  parameters +3[0-9]{2}M$"
+! grep -q "^  draft" "$tmp/out" || wrong "in memory a draft does not pay: $(cat "$tmp/out")"
+for more in "--memory $budget --no-draft" "--memory $budget -q" "--memory unlimited"; do
+    # shellcheck disable=SC2086
+    ends 0 "$drey" pull some/smol-GGUF $more
+    ! grep -q "SmolLM2-135M" "$tmp/err" || wrong "$more: a draft is offered: $(cat "$tmp/err")"
+done
+tests/pull/family_model.py "$drafts/$draft" 256 256 1 other # its last token is another one
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft
+has "$tmp/err" "draft bartowski/.* is left out: .*token 49151"
+[ ! -e "$models/$draft" ] || wrong "a draft with other tokens is here"
+tests/pull/family_model.py "$drafts/$draft" 256 256 1
+ends 0 "$drey" pull some/smol-GGUF --memory "$budget" --draft --dry-run
+has "$tmp/out" "^draft .*$draft"
+[ ! -e "$models/$draft" ] || wrong "--dry-run downloaded a draft"
+ends 0 "$drey" pull some/smol-GGUF -q --draft
+same "--draft" "$drafts/$draft" "$models/$draft"
+[ "$(cat "$tmp/out")" = "$models/${big##*/}" ] || wrong "--draft: $(cat "$tmp/out")"
+for more in "" --draft; do # the folder has one
+    # shellcheck disable=SC2086
+    ends 0 "$drey" pull some/smol-GGUF --memory "$budget" $more
+    has "$tmp/out" "^draft .*$draft"
+    ! grep -q "drey pull" "$tmp/err" || wrong "a second draft is offered: $(cat "$tmp/err")"
+done
+same "a plan with neighbours" "$drafts/$draft" "$models/$draft"
+rm "$models/$draft"
+ends 0 python3 tests/pull/answers.py n "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory "$budget"
+[ ! -e "$models/$draft" ] || wrong "n took the draft"
+ends 0 python3 tests/pull/answers.py "" "as well.*\[Y/n\]" "$drey" pull some/smol-GGUF --memory "$budget"
+same "Enter" "$drafts/$draft" "$models/$draft"
+ends 0 "$drey" pull some/toy-GGUF --draft
+has "$tmp/err" "no small model is known"
+rm "$models"/*
+
+# 12. A program that is missing.
 faults
 mkdir "$tmp/bin"
 refused 1 "curl is not installed" env PATH="$tmp/bin" "$drey" pull some/toy-GGUF -q

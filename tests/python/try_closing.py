@@ -25,10 +25,10 @@ common = {"draft": None, "memory": "200M", "threads": 1, "context": 512}
 LONG = {"max_tokens": 400, "ignore_eos": True}
 # Arguments that methods require, by their names.
 GIVEN = {"prompt": "One", "messages": [{"role": "user", "content": "One"}], "text": "One", "ids": [1], "target": target,
-         "self": None}
+         "input": "One", "path": folder + "/saved", "self": None}
 FORM = {"regex": "[ab]+"}  # of grammar, which requires one of several
 # Attributes that a closed object still has.
-STAYS = {"close", "aclose", "closed", "statistics", "why"}
+STAYS = {"close", "aclose", "closed", "statistics", "why", "info"}
 
 
 def opened(**options):
@@ -65,15 +65,18 @@ def used(value):
 
 
 def members(thing):
-    """{name: a call of it}, of each public method and property, and of `with` and `next`."""
+    """{name: a call of it}, of each public method and property that is about an object, and of
+    `with`, `next` and calls."""
     calls = {}
     for name in dir(type(thing)):
-        if name.startswith("_") and name not in ("__enter__", "__next__", "__anext__"):
+        if name.startswith("_") and name not in ("__enter__", "__next__", "__anext__", "__call__"):
             continue
         if name in ("send", "throw", "gi_code", "gi_frame", "gi_running", "gi_yieldfrom", "gi_suspended"):
             continue  # Python's own, of generators
         found = inspect.getattr_static(type(thing), name)
-        if not callable(found) and not isinstance(found, (staticmethod, classmethod)):
+        if isinstance(found, (staticmethod, classmethod)):
+            continue
+        if not callable(found):
             calls[name] = lambda name=name: getattr(thing, name)
         elif name == "__anext__":
             async def once():
@@ -276,7 +279,9 @@ def by_other_threads():
                    threading.Thread(target=work, args=([lambda: write(model, {"grammar": grammar})] * 2,)),
                    threading.Thread(target=work, args=([session.cancel, lambda: model.plan, lambda: text(model, 2),
                                                         lambda: model.tokenize("a b c"),
-                                                        lambda: model.grammar(choices=["a", "b"])] * 8,))]
+                                                        lambda: model.grammar(choices=["a", "b"]),
+                                                        lambda: model.create_chat_completion("One", max_tokens=2),
+                                                        lambda: session.embed("One"), model.reset] * 8,))]
         for thread in threads:
             thread.start()
         closes = [session.close, model.close, grammar.close]
@@ -410,14 +415,27 @@ def arguments_are_checked():
                      lambda: drey.Model(target, memory=-1), lambda: drey.Model(target, memory="1e999"),
                      lambda: model.generate(5), lambda: model.generate([2 ** 40]), lambda: model.generate([None]),
                      lambda: model.generate("One", max_tokens=2 ** 31), lambda: model.generate("One", max_tokens="2"),
-                     lambda: model.generate("One", sampling={"temperature": 1}),
+                     lambda: model.generate("One", sampling={"warmth": 1}), lambda: model.generate("One", sampling=1),
+                     lambda: model.generate("One", temperature="hot"), lambda: model.generate("One", top_k=None),
                      lambda: model.generate("One", sampling=drey.Sampling(temperature="hot")),
                      lambda: model.generate("One", sampling=drey.Sampling(seed=-1)),
                      lambda: model.generate("One", grammar="[ab]"), lambda: model.generate("\ud800"),
                      lambda: model.detokenize(5), lambda: model.detokenize("ab"), lambda: model.tokenize(b"One"),
-                     lambda: model.chat("One"), lambda: model.chat({"role": "user"}), lambda: model.chat(["One"]),
+                     lambda: model.chat(None), lambda: model.chat([]), lambda: model.chat({"role": "user"}), lambda: model.chat(["One"]),
                      lambda: model.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
                      lambda: model.chat([{"role": "user", "content": {1}}]), lambda: model.grammar(choices={1}),
+                     lambda: model.chat([{"role": "nobody", "content": "a"}]), lambda: model.chat([{"role": "user"}]),
+                     lambda: model.complete("One", logit_bias=[1]), lambda: model.complete("One", logit_bias={"a": 1}),
+                     lambda: model("One", logprobs=21), lambda: model("One", logprobs="many"), lambda: model("One", n=2),
+                     lambda: model.create_chat_completion("One", tool_choice="some"),
+                     lambda: model.create_chat_completion("One", tool_choice={"type": "function"}),
+                     lambda: model.create_chat_completion("One", response_format={"type": "xml"}),
+                     lambda: model.create_chat_completion("One", response_format={"type": "json_schema"}),
+                     lambda: model.create_chat_completion("One", tools=[{"type": "function"}]),
+                     lambda: model.create_chat_completion("One", chat_template_kwargs={"a": {1}}),
+                     lambda: model.embed(5), lambda: model.embed("One", pooling="sum"), lambda: model.embed(""),
+                     lambda: model.save("no\0ne"), lambda: model.load(None), lambda: drey.Model.pull(5),
+                     lambda: drey.Model.from_pretrained("a/b", "*a*b*"),
                      lambda: drey.Session(None), lambda: drey.Grammar("model", regex="a")):
             assert refused(call)
         stopped = text(model)[3:5]

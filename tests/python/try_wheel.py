@@ -49,7 +49,7 @@ def numbers():
         with drey.Model(target, draft=draft, **options, **common) as model:
             assert "".join(model.generate(PROMPT, max_tokens=24, ignore_eos=True)) == expected, options
     for options, kind in (({"ahead": 2.0}, drey.UsageError), ({"fallback": "none"}, drey.UsageError),
-                          ({"draughts": 1.0}, TypeError)):
+                          ({"draughts": 1.0}, drey.UsageError)):
         try:
             drey.Model(target, draft=draft, **options, **common)
         except kind as error:

@@ -253,6 +253,8 @@ def logprobs(s):
     forced = {"prompt": "a", "max_tokens": 4, "logprobs": 0, "logit_bias": {str(odd): 1e6}}
     broken = s.post("/v1/completions", forced)[1]["choices"][0]
     check((broken["text"], broken["logprobs"]["text_offset"]) == ("\ufffd" * 4, [0, 1, 2, 3]), f"offsets of broken UTF-8: {broken}")
+    part, shown = broken["logprobs"]["bytes"][0], broken["logprobs"]["tokens"][0]
+    check(len(part) == 1 and shown == f"bytes:\\x{part[0]:02x}", f"a token that is a part of a character: {broken}")
     events = s.stream("/v1/completions", forced)[1]
     offsets = [o for e in events if isinstance(e, dict) and e.get("choices") and e["choices"][0]["logprobs"] for o in e["choices"][0]["logprobs"]["text_offset"]]
     check(offsets == [0, 1, 2, 3], f"offsets of broken UTF-8 in a stream: {offsets}")

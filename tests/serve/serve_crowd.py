@@ -108,7 +108,23 @@ def with_keys_and_slow(many):
     check(s.stop() == 0, f"the end: {s.errors()}")
 
 
+def of_one_address(many):
+    """Bodies that do not come have all places, but not for a client from elsewhere."""
+    s = serve(many, "--api-key", "sekret", "--timeout", "600")
+    served(s, "one alone", KEY, {"prompt": "a", "max_tokens": 1})
+    clients = crowd(s, post(b"x")[:-1], N)
+    for source, wanted in (("127.0.0.1", 503), ("127.0.0.2", 200)):
+        c = http.client.HTTPConnection(s.host, s.port, timeout=60, source_address=(source, 0))
+        c.request("GET", "/v1/models", headers=KEY)
+        status = c.getresponse().status
+        check(status == wanted, f"a client from {source}: {status}")
+        c.close()
+    leave(clients)
+    check(s.stop() == 0, f"the end: {s.errors()}")
+
+
 for each in False, True:
+    of_one_address(each)
     without_a_key(each)
     with_no_key_at_all(each)
 with_keys_and_slow(False)

@@ -69,7 +69,7 @@ check(s.stop() == 0, "the end")
 
 def roles(s, known):
     """Roles that the template knows are taken, others refused, in each interface's words."""
-    for role in ("system", "user", "assistant", "tool", "function", "developer", *known, "foo", "User", "", "x" * 100):
+    for role in ("system", "user", "assistant", "tool", "function", "developer", *known, "foo", "User", "", "<|x|>", "x" * 100):
         good = role in ("system", "user", "assistant", "tool", "function", "developer", *known)
         status, answer = s.post("/apply-template", {"messages": [{"role": role, "content": "a"}, *hi]})
         check(status == (200 if good else 400) and (good or "'role'" in answer["error"]["message"]), f"the role {role!r}: {status} {answer}")
@@ -99,7 +99,7 @@ def strict(s):
             check(status == wanted and (wanted == 200 or '"f" is strict' in answer["error"]["message"]), f"{more} {schema}: {status} {answer}")
 
 
-for known, front in (((), ""), (("ipython", "developer"), "{% if messages[0].role == 'ipython' or messages[0].role == \"developer\" %}{% endif %}")):
+for known, front in (((), "{{ '' if '<|x|>' else '' }}"), (("ipython", "developer"), "{% if messages[0].role == 'ipython' or messages[0].role == \"developer\" %}{% endif %}")):
     with open(f"{folder}/roles.jinja", "w") as f:
         f.write(front + TURNS)
     s = serve(path, "--chat-template", f"{folder}/roles.jinja")

@@ -175,6 +175,30 @@ TEST(the_draft_chooses_itself)
     assert_false(s.drafting.draft_auto);
 }
 
+/* The folder's models are not looked at here. */
+TEST(names_of_models)
+{
+    cli_settings s;
+    accepts(&s, CLI_RM, "a b c --force");
+    assert_int_equal(s.prepare.n_names, 3);
+    assert_string_equal(s.prepare.names[2], "c");
+    assert_true(s.prepare.force);
+    accepts(&s, CLI_SHOW, "a");
+    refuses(CLI_SHOW, "a b", "unexpected argument");
+    refuses(CLI_RM, "--force", "model to remove");
+    accepts(&s, CLI_LIST, "-q --json -");
+    refuses(CLI_LIST, "a", "unexpected argument");
+    accepts(&s, CLI_PULL, "--draft a/b");
+    assert_true(s.prepare.draft && s.drafting.draft_auto && !s.drafting.draft_path);
+    assert_string_equal(s.operand, "a/b");
+    accepts(&s, CLI_PULL, "a/b -d");
+    assert_true(s.prepare.draft);
+    accepts(&s, CLI_PULL, "a/b --no-draft");
+    assert_true(s.prepare.no_draft && s.drafting.draft_auto);
+    refuses(CLI_PULL, "a/b --draft --no-draft", "contradict");
+    refuses(CLI_PULL, "a/b --draft=c", "takes no value");
+}
+
 TEST(values)
 {
     cli_settings s;
@@ -220,6 +244,11 @@ TEST(values)
                      DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
     assert_int_equal(s.drafting.with, DREY_WITH(DREY_PART_LOOKUP));
+}
+
+TEST(values_of_other_commands)
+{
+    cli_settings s;
     accepts(&s, CLI_PLAN, "-m t --disk 1.5G/s --tensors");
     assert_true(s.plan.disk_bytes_per_s == 1.5 * 1073741824);
     assert_true(s.plan.tensors);
@@ -243,12 +272,17 @@ TEST(values)
     accepts(&s, CLI_BENCH_MODEL, "-m a --contexts 0,64 --every");
     assert_string_equal(s.bench.contexts, "0,64");
     assert_true(s.bench.every);
+}
+
+TEST(help_operands_and_shares)
+{
+    cli_settings s;
     accepts(&s, CLI_RUN, "--help --no-such-thing");
-    assert_true(s.help && !s.help_topic);
+    assert_string_equal(s.help, "");
     accepts(&s, CLI_RUN, "-h memory");
-    assert_true(s.help && strcmp(s.help_topic, "memory") == 0);
+    assert_string_equal(s.help, "memory");
     accepts(&s, CLI_RUN, "--help=all -m a");
-    assert_string_equal(s.help_topic, "all");
+    assert_string_equal(s.help, "all");
     refuses(CLI_RUN, "--help memroy", "--help takes all, or one of model, memory");
     accepts(&s, CLI_RUN, "t.gguf -p x");
     assert_string_equal(s.common.model, "t.gguf");
@@ -463,8 +497,8 @@ TEST(names_come_back)
     io = DREY_IO_PREAD;
     assert_false(drey_io_parse("mmap", &io) || drey_io_parse("", &io) || drey_io_parse(NULL, &io));
     assert_false(drey_kv_parse("q4_0", &kv));
-    assert_string_equal(drey_progress_name(DREY_PROGRESS_TRAIN), "train");
-    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_TRAIN + 1)));
+    assert_string_equal(drey_progress_name(DREY_PROGRESS_MEASURE), "measure");
+    assert_null(drey_progress_name((drey_progress)(DREY_PROGRESS_MEASURE + 1)));
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_ROW), "row");
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PLANES), "planes");
     assert_string_equal(drey_kernel_figure_name(DREY_KERNEL_PART), "part");
@@ -487,7 +521,7 @@ TEST(words)
     assert_string_equal(s.operand, "-");
     accepts(&s, CLI_INSPECT, "-- --help");
     assert_string_equal(s.operand, "--help");
-    assert_false(s.help);
+    assert_null(s.help);
     refuses(CLI_INSPECT, "-- a b", "unexpected argument \"b\"");
     refuses(CLI_RUN, "-m t -- x", "unexpected argument \"x\"");
 }

@@ -1,5 +1,5 @@
-/* Names of files become names of models: cli/commands/model_folder.h. */
-#include "cli/commands/model_folder.h"
+/* Names of files become names of models: cli/serve/model_folder.h. */
+#include "cli/serve/model_folder.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 

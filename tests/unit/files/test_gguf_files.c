@@ -374,7 +374,9 @@ TEST(inspects_keys)
     gguf_writer w = {0};
     char digits[301];
     memset(digits, '1', 300), digits[300] = '\0';
-    writer_begin(&w, 1, 12);
+    writer_begin(&w, 1, 14);
+    writer_key_f32(&w, "whole", 1e5f);
+    writer_key_f32(&w, "zero", -0.0f);
     writer_key_u32(&w, "number", 4000000000u);
     writer_key(&w, "negative", GGUF_I64), writer_u64(&w, (uint64_t)-5);
     writer_key(&w, "huge", GGUF_U64), writer_u64(&w, UINT64_MAX);
@@ -392,6 +394,8 @@ TEST(inspects_keys)
     writer_align(&w, 32);
     writer_put(&w, (uint8_t[132]){0}, 132);
     assert_true(writer_save(&w, path));
+    check_key(path, "whole", "f32", "100000");
+    check_key(path, "zero", "f32", "0");
     check_key(path, "number", "u32", "4000000000");
     check_key(path, "negative", "i64", "-5");
     check_key(path, "huge", "u64", "18446744073709551615");

@@ -2,10 +2,12 @@
  * server, or over the models of a folder. Runs until SIGINT or SIGTERM, then lets texts end and
  * exits with 0. */
 #include "cli/commands/commands.h"
-#include "cli/commands/model_folder.h"
 #include "cli/commands/models.h"
-#include "cli/commands/service_manager.h"
+#include "cli/serve/model_folder.h"
+#include "cli/serve/serve_lines.h"
+#include "cli/serve/service_manager.h"
 #include "cli/files/chat_templates.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/signals.h"
@@ -13,6 +15,7 @@
 
 #include "common/path.h"
 #include "serve/front/front.h"
+#include "serve/net/access.h"
 #include "serve/server.h"
 #include "serve/slot_folder.h"
 
@@ -41,12 +44,13 @@ typedef struct serving {
     model_folder folder; /* of --models */
     server *server;
     progress progress;
-    char name[128];
+    serve_lines lines;
+    char name[SERVE_MODEL_BYTES];
     const char
         *one_name;       /* what a folder's model is called, commas and all; NULL: see name_model */
     char kept[4096];     /* where a folder's model keeps beginnings of texts; "": nowhere */
     char *chat_template; /* owned; NULL: the model's */
-    int report;          /* where the address is written */
+    int report;          /* a folder's model: its server's end of the pipe (children.h) */
 } serving;
 
 /* The file's name without its end, unless --alias says another: its first one. */
@@ -79,11 +83,40 @@ static int32_t given_or(const cli_settings *s, const char *name, int32_t value, 
     return option_given(s, name) ? value : usual;
 }
 
-static void say(void *user, const char *line)
+static bool has_page(const cli_settings *s)
 {
-    const serving *v = user;
-    if (!v->settings.quiet)
-        complain("%s", line);
+    return !access_lists(s->serve.closed, "page");
+}
+
+static void say_ready(serving *v)
+{
+    char what[SERVE_MODEL_BYTES + 80], used[16], budget[16];
+    drey_plan plan;
+    drey_engine_plan(v->models.engine, &plan);
+    format_bytes(used, (double)model_bytes(&plan));
+    format_bytes(budget, (double)plan.budget_bytes);
+    bool limited = plan.budget_bytes != DREY_MEMORY_UNLIMITED;
+    snprintf(what, sizeof what, "model %s (%s%s%s)", v->name, used, limited ? " of " : "",
+             limited ? budget : "");
+    serve_lines_ready(&v->lines, server_address(v->server), has_page(&v->settings), what);
+}
+
+/* What a folder's model has to say, its server says. */
+static void hear(void *user, const serve_event *event)
+{
+    serving *v = user;
+    if (v->one_name)
+        child_tell(v->report, event);
+    else if (event->kind == SERVE_READY)
+        say_ready(v);
+    else
+        serve_lines_tell(&v->lines, event);
+}
+
+static void show_loading(void *user, drey_progress what, uint64_t done, uint64_t total)
+{
+    if (what != DREY_PROGRESS_PROMPT) /* prompts are reported to clients */
+        serve_lines_load(user, what, done, total);
 }
 
 static drey_status choose_address(const cli_settings *s, listen_address *at, drey_error *err)
@@ -128,7 +161,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .sampling = s->sampling,
         .penalties = s->penalties,
         .go_on = signals_go_on,
-        .log = say,
+        .tell = hear,
         .user = v,
     };
     return server_open(&v->server, &options, err);
@@ -161,6 +194,15 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
     return DREY_OK;
 }
 
+/* Standard output has this line alone: whatever started the server reads the address there. */
+static void say_address(const serve_lines *l, const char *address, const char *keys)
+{
+    serve_lines_warn(l, address, keys);
+    printf("%s\n", address);
+    fflush(stdout);
+    manager_ready();
+}
+
 static drey_status serve_all(serving *v, drey_error *err)
 {
     int32_t n_context;
@@ -168,13 +210,17 @@ static drey_status serve_all(serving *v, drey_error *err)
     if (models_serve_rank(&v->models))
         return models_serve(&v->models, &v->settings, err);
     TRY(prepare(v, &n_context, err));
+    if (!v->one_name) {
+        v->models.loading.fn = show_loading;
+        v->models.loading.user = &v->lines;
+    }
     TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
     signals_note();
     models_show_plan(&v->models, v->settings.quiet);
-    /* Standard output has this line alone: whatever started the server reads the address there. */
-    dprintf(v->report, "%s\n", server_address(v->server));
-    if (!v->one_name) /* a folder's models are started by their server */
-        manager_ready();
+    if (v->one_name)
+        child_listens(v->report);
+    else
+        say_address(&v->lines, server_address(v->server), v->settings.serve.api_key);
     return server_run(v->server, v->models.engine, err);
 }
 
@@ -188,12 +234,20 @@ static void close_all(serving *v)
     v->chat_template = NULL;
 }
 
+static serve_lines lines_of(const cli_settings *s, progress *bar)
+{
+    return (serve_lines){.quiet = s->quiet, .verbose = s->common.verbose, .progress = bar};
+}
+
 static int serve_one(const cli_settings *settings)
 {
-    serving v = {.settings = *settings, .progress.quiet = settings->quiet, .report = STDOUT_FILENO};
+    serving v = {.settings = *settings, .progress.quiet = settings->quiet};
+    v.lines = lines_of(settings, &v.progress);
     drey_error err = {0};
     drey_status status = serve_all(&v, &err);
     close_all(&v);
+    if (status == DREY_OK && !models_serve_rank(&v.models))
+        serve_lines_stopped(&v.lines);
     int code = exit_with(status, &err);
     models_leave_ranks(&v.models);
     return code;
@@ -271,6 +325,25 @@ static int32_t look_again(void *user)
     return v->folder.n;
 }
 
+/* "models: a, b, c and 12 more (2.00G for all)" */
+static void say_models(serving *v, const char *address)
+{
+    enum { MOST_NAMED = 8 };
+    char what[SERVE_NOTE_BYTES], size[16];
+    const uint64_t memory = v->settings.common.memory_bytes;
+    const int32_t n = v->folder.n, n_named = n > MOST_NAMED ? MOST_NAMED : n;
+    int at = snprintf(what, sizeof what, "model%s", n == 1 ? "" : "s:");
+    for (int32_t i = 0; i < n_named && at < (int)sizeof what; i++)
+        at += snprintf(what + at, sizeof what - (size_t)at, "%s %s", i ? "," : "",
+                       v->folder.models[i].name);
+    if (n > n_named && at < (int)sizeof what)
+        at += snprintf(what + at, sizeof what - (size_t)at, " and %d more", n - n_named);
+    if (memory && memory != DREY_MEMORY_UNLIMITED && at < (int)sizeof what)
+        snprintf(what + at, sizeof what - (size_t)at, " (%s for all)",
+                 format_bytes(size, (double)memory));
+    serve_lines_ready(&v->lines, address, has_page(&v->settings), what);
+}
+
 static drey_status serve_folder(serving *v, front **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
@@ -294,21 +367,22 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
         .folder = v->folder.sockets,
         .work = {measure_model, serve_model, &v->settings},
         .go_on = signals_go_on,
-        .log = say,
+        .tell = hear,
         .user = v,
     };
     TRY(front_open(r, &options, err));
     signals_note();
-    printf("%s\n", front_address(*r));
-    fflush(stdout);
-    manager_ready();
+    say_address(&v->lines, front_address(*r), s->serve.api_key);
+    say_models(v, front_address(*r));
     front_run(*r);
+    serve_lines_stopped(&v->lines);
     return DREY_OK;
 }
 
 static int serve_several(const cli_settings *settings)
 {
     serving v = {.settings = *settings};
+    v.lines = lines_of(settings, NULL);
     front *r = NULL;
     drey_error err = {0};
     drey_status status = serve_folder(&v, &r, &err);
@@ -338,22 +412,11 @@ static drey_status check_keys(const char *keys, drey_error *err)
     return DREY_OK;
 }
 
-static bool is_local(const char *host)
-{
-    size_t n = host ? strlen(host) : 0;
-    return !host || strncmp(host, "127.", 4) == 0 || strcmp(host, "localhost") == 0 ||
-           strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0 ||
-           (n > 5 && strcmp(host + n - 5, ".sock") == 0);
-}
-
 static drey_status check_options(const cli_settings *s, drey_error *err)
 {
     TRY(check_keys(s->serve.api_key, err));
     if (s->serve.slot_folder)
         TRY(slot_folder_open(s->serve.slot_folder, err));
-    if (!s->serve.api_key && !is_local(s->serve.host) && !s->quiet)
-        complain("anybody who reaches %s can use this server: give clients a key (--api-key)",
-                 s->serve.host);
     return DREY_OK;
 }
 

@@ -1,5 +1,5 @@
 /* A folder of models: see model_folder.h. */
-#include "cli/commands/model_folder.h"
+#include "cli/serve/model_folder.h"
 
 #include "common/error.h"
 

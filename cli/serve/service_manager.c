@@ -1,5 +1,5 @@
 /* The manager of services: see service_manager.h. */
-#include "cli/commands/service_manager.h"
+#include "cli/serve/service_manager.h"
 
 #include "common/error.h"
 

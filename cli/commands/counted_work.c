@@ -1,0 +1,62 @@
+/* Counted work: see counted_work.h. */
+#include "cli/commands/counted_work.h"
+
+#include "cli/terminal/signals.h"
+#include "cli/terminal/terminal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const double line_interval_s = 5, bar_interval_s = 0.1;
+/* What is done has to be so much before it says how long the rest takes. */
+static const double least_part = 0.02, least_s = 2;
+
+const char *time_left(char out[static TIME_LEFT_BYTES], double part, double spent_s)
+{
+    out[0] = '\0';
+    if (part < least_part || part >= 1 || spent_s < least_s)
+        return out;
+    double s = spent_s * (1 - part) / part;
+    if (s < 1)
+        return out;
+    if (s < 90)
+        snprintf(out, TIME_LEFT_BYTES, ", about %.0f s left", s < 20 ? ceil(s) : 5 * ceil(s / 5));
+    else if (s < 5400)
+        snprintf(out, TIME_LEFT_BYTES, ", about %.0f minutes left", ceil(s / 60));
+    else
+        snprintf(out, TIME_LEFT_BYTES, ", about %.1f hours left", s < 360000 ? s / 3600 : 100);
+    return out;
+}
+
+void counted_work_show(counted_work *w, const char *what, double part)
+{
+    char line[256], left[TIME_LEFT_BYTES];
+    double now_s = progress_clock_s();
+    bool attended = terminal_attended();
+    if (w->begun_s == 0) {
+        w->begun_s = now_s;
+        w->told_s = attended ? 0 : now_s;
+    }
+    if (w->quiet || signals_exit_code() ||
+        now_s - w->told_s < (attended ? bar_interval_s : line_interval_s))
+        return;
+    w->told_s = now_s;
+    snprintf(line, sizeof line, "%s%s", what, time_left(left, part, now_s - w->begun_s));
+    if (attended)
+        progress_line(&w->line, line);
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
+void counted_work_clear(counted_work *w)
+{
+    progress_clear(&w->line);
+    if (terminal_attended())
+        w->told_s = 0; /* it comes again at once */
+}
+
+void counted_work_end(counted_work *w)
+{
+    progress_clear(&w->line);
+    w->begun_s = w->told_s = 0;
+}

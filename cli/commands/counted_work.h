@@ -1,0 +1,23 @@
+/* Work whose parts are counted, as the ways of drey verify: one moving line on a terminal, with the
+ * time that is left; elsewhere a line every few seconds. */
+#pragma once
+
+#include "cli/terminal/progress.h"
+
+typedef struct counted_work {
+    bool quiet;
+    progress line;
+    double begun_s; /* monotonic clock: when it began; 0: not yet */
+    double told_s;  /* of the last line */
+} counted_work;
+
+/* Says how far it has come: what, and the part that is done, 0 to 1. */
+void counted_work_show(counted_work *w, const char *what, double part);
+/* Removes the line, so that something else can be written. */
+void counted_work_clear(counted_work *w);
+/* The same, and the next line is of other work. */
+void counted_work_end(counted_work *w);
+
+enum { TIME_LEFT_BYTES = 48 };
+/* ", about 4 minutes left", by the part that took spent_s; "" while that says too little. */
+const char *time_left(char out[static TIME_LEFT_BYTES], double part, double spent_s);

@@ -1,0 +1,94 @@
+/* What drey tune has kept: where it is, how old it is, and removing it. And whether the machine is
+ * too busy to be measured. */
+#include "cli/commands/cmd_tune.h"
+
+#include "cli/files/cache_folder.h"
+#include "cli/terminal/terminal.h"
+#include "tune/measured.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* "3 days ago" */
+static void put_age(char out[static 32], double seconds)
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}};
+    snprintf(out, 32, "just now");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (seconds >= units[i].seconds) {
+            int n = (int)(seconds / units[i].seconds);
+            snprintf(out, 32, "%d %s%s ago", n, units[i].name, n == 1 ? "" : "s");
+            return;
+        }
+}
+
+static void show_file(void *user, const char *path)
+{
+    FILE *out = user;
+    struct stat info;
+    char age[32];
+    if (stat(path, &info) != 0)
+        return;
+    put_age(age, difftime(time(NULL), info.st_mtime));
+    fputs("kept       ", out);
+    print_clean(out, path);
+    fprintf(out, ", measured %s\n", age);
+}
+
+drey_status tune_show_files(FILE *out, const drey_model *target, drey_error *err)
+{
+    char folder[PATH_MAX];
+    return cache_folder(folder) ? measured_files(target, folder, show_file, out, err) : DREY_OK;
+}
+
+typedef struct forgetting {
+    int n_files;
+    drey_error failed; /* code DREY_OK: nothing did */
+} forgetting;
+
+static void forget_file(void *user, const char *path)
+{
+    forgetting *f = user;
+    if (unlink(path) != 0) {
+        error_set(&f->failed, DREY_ERR_IO, "cannot remove %.400s: %s", path, strerror(errno));
+        return;
+    }
+    f->n_files++;
+    fputs("removed    ", stdout);
+    print_clean(stdout, path);
+    putchar('\n');
+}
+
+drey_status tune_forget(const drey_model *target, drey_error *err)
+{
+    char folder[PATH_MAX];
+    forgetting f = {0};
+    if (cache_folder(folder))
+        TRY(measured_files(target, folder, forget_file, &f, err));
+    if (f.failed.code != DREY_OK) {
+        if (err)
+            *err = f.failed;
+        return f.failed.code;
+    }
+    if (f.n_files == 0)
+        puts(target ? "nothing is kept of this model" : "nothing is kept of this machine");
+    return DREY_OK;
+}
+
+/* More programs want to compute than half of the cores: what is measured then is theirs as well. */
+void tune_warn_of_load(void)
+{
+    double load;
+    const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&load, 1) == 1 && load > 0.5 * (double)n_cores + 0.25)
+        complain("warning: other programs are at work (load %.1f on %ld core%s): what is measured "
+                 "now may be wrong; measure again when the machine is quiet",
+                 load, n_cores, n_cores == 1 ? "" : "s");
+}

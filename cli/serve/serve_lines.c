@@ -1,0 +1,168 @@
+/* Lines of a server: see serve_lines.h.
+ *
+ *   12:03:11 200 POST /v1/chat/completions  35 tokens (24 reused), 14 written, 4.45/s, 3.2 s
+ *
+ * Standard error may be a pipe that nobody reads: a line that has no room is left out, so that no
+ * client waits for it, and the next one that has says how many were. */
+#include "cli/serve/serve_lines.h"
+
+#include "cli/terminal/format.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/terminal_page.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1600 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t n_left_out;
+
+static bool has_room(void)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) != 0;
+}
+
+/* Clean, but for its colours, which are the command's. */
+static void put(serve_lines *l, const char *status_style, const char *before, const char *status,
+                const char *after)
+{
+    pthread_mutex_lock(&lock);
+    if (!has_room()) {
+        n_left_out++;
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    if (l->progress)
+        progress_clear(l->progress);
+    FILE *page = page_of(stderr);
+    if (n_left_out > 0)
+        fprintf(page, "%lld lines were left out: nobody read them\n", (long long)n_left_out);
+    n_left_out = 0;
+    print_clean(page, before);
+    fputs(status_style, page);
+    print_clean(page, status);
+    fputs(*status_style ? terminal_style_text(STYLE_PLAIN) : "", page);
+    print_clean(page, after);
+    putc('\n', page);
+    pthread_mutex_unlock(&lock);
+}
+
+static void put_line(serve_lines *l, const char *line)
+{
+    put(l, "", line, "", "");
+}
+
+static void note(serve_lines *l, const serve_event *e)
+{
+    char line[LINE_BYTES];
+    snprintf(line, sizeof line, "drey: %s%s%s", e->model, e->model[0] ? ": " : "", e->of.note);
+    put_line(l, line);
+}
+
+/* What its texts were made of; "" where it wrote and read none. */
+static void describe_usage(const serve_usage *u, char *out, size_t n_out)
+{
+    char part[64] = "";
+    if (u->n_prompt + u->n_written == 0) {
+        out[0] = '\0';
+        return;
+    }
+    if (u->n_cached > 0)
+        snprintf(part, sizeof part, " (%lld reused)", (long long)u->n_cached);
+    int n = snprintf(out, n_out, "%lld token%s%s, ", (long long)u->n_prompt,
+                     u->n_prompt == 1 ? "" : "s", part);
+    if (u->n_written > 0)
+        n += snprintf(out + n, n_out - (size_t)n, "%lld written, ", (long long)u->n_written);
+    if (u->tokens_per_s > 0)
+        snprintf(out + n, n_out - (size_t)n, "%.3g/s, ", u->tokens_per_s);
+}
+
+static void request(serve_lines *l, const serve_event *e)
+{
+    const serve_request *r = &e->of.request;
+    char at[16] = "", status[16] = "---", usage[160], took[16], after[LINE_BYTES];
+    struct tm parts;
+    time_t now = time(NULL);
+    if (r->repeats && !l->verbose)
+        return;
+    strftime(at, sizeof at, "%H:%M:%S ", localtime_r(&now, &parts));
+    if (r->status)
+        snprintf(status, sizeof status, "%d", r->status);
+    describe_usage(&r->usage, usage, sizeof usage);
+    snprintf(after, sizeof after, " %s %s  %s%s%s%s%s", r->method, r->path, e->model,
+             e->model[0] ? ": " : "", usage, format_seconds(took, r->seconds),
+             r->left ? ", the client left" : "");
+    put(l, terminal_style_text(r->status >= 200 && r->status < 400 ? STYLE_GOOD : STYLE_WARN), at,
+        status, after);
+}
+
+static void stopping(serve_lines *l, int32_t n_writing)
+{
+    char line[100];
+    if (n_writing == 0)
+        snprintf(line, sizeof line, "stopping");
+    else
+        snprintf(line, sizeof line, "stopping: %d answer%s being written", n_writing,
+                 n_writing == 1 ? " is" : "s are");
+    put_line(l, line);
+}
+
+void serve_lines_tell(serve_lines *l, const serve_event *event)
+{
+    if (l->quiet)
+        return;
+    if (event->kind == SERVE_NOTE)
+        note(l, event);
+    else if (event->kind == SERVE_REQUEST)
+        request(l, event);
+    else if (event->kind == SERVE_STOPPING)
+        stopping(l, event->of.n_writing);
+}
+
+void serve_lines_ready(serve_lines *l, const char *address, bool page, const char *what)
+{
+    char line[LINE_BYTES];
+    bool is_unix = strncmp(address, "unix:", 5) == 0;
+    if (l->quiet)
+        return;
+    int n = snprintf(line, sizeof line, "ready: ");
+    if (page && !is_unix)
+        n += snprintf(line + n, sizeof line - (size_t)n, "page %s, ", address);
+    snprintf(line + n, sizeof line - (size_t)n, "API %s%s, %s", address, is_unix ? "" : "/v1",
+             what);
+    put_line(l, line);
+}
+
+void serve_lines_stopped(serve_lines *l)
+{
+    if (!l->quiet)
+        put_line(l, "stopped");
+}
+
+void serve_lines_load(serve_lines *l, drey_progress what, uint64_t done, uint64_t total)
+{
+    pthread_mutex_lock(&lock);
+    progress_report(l->progress, what, done, total);
+    pthread_mutex_unlock(&lock);
+}
+
+static bool is_reachable(const char *address)
+{
+    return strncmp(address, "http://", 7) == 0 && strncmp(address, "http://127.", 11) != 0 &&
+           strncmp(address, "http://localhost", 16) != 0 &&
+           strncmp(address, "http://[::1]", 12) != 0;
+}
+
+void serve_lines_warn(const serve_lines *l, const char *address, const char *keys)
+{
+    if (!keys && !l->quiet && is_reachable(address))
+        complain("warning: anybody who reaches %s can have texts written and see what the server "
+                 "does: give clients a key (--api-key)",
+                 address);
+}

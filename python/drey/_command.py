@@ -1,0 +1,116 @@
+"""The command drey, which is installed with this package: models are fetched and found by it."""
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from typing import Any, Callable, List, Optional
+
+from ._errors import Error, IOFailure, UsageError
+
+ProgressFn = Callable[[str, int, int], Any]
+
+
+def command_path() -> str:
+    """The place where pip has put it; UsageError: it is not there."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    folders = [os.path.join(os.path.dirname(package), "bin"),  # pip install --target
+               sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "%s_user" % os.name)]
+    for folder in folders:
+        path = os.path.join(folder, "drey")
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return path
+    raise UsageError("the command drey is not where this package was installed (%s): install drey again" % folders[1])
+
+
+def run_command(*words: str) -> str:
+    """Returns what the command says on standard output; its complaint is the error."""
+    done = subprocess.run([command_path(), *words], stdin=subprocess.DEVNULL, capture_output=True)
+    return _answer(done.returncode, done.stdout, done.stderr)
+
+
+def _answer(status: int, out: bytes, said: bytes) -> str:
+    if status == 0:
+        return os.fsdecode(out).strip()
+    lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
+    message = lines[-1] if lines else "drey ended with status %d" % status
+    for prefix in ("drey: ", "error: "):
+        message = message[len(prefix):] if message.startswith(prefix) else message
+    kind = UsageError if status == 2 else IOFailure if status == 1 else Error
+    raise kind(message)
+
+
+# ---- Models by name ----
+
+def model_file(name: Any) -> Any:
+    """A file, or the one that a name means of the models which drey pull has fetched."""
+    return name
+
+
+# ---- Downloads ----
+
+def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[ProgressFn] = None,
+         verbose: bool = True) -> str:
+    """drey pull. Its own bar is shown on a terminal, unless there is a function for it."""
+    if not isinstance(name, str):
+        raise UsageError('a model to download is "OWNER/NAME:QUANT", "OWNER/NAME/FILE.gguf" or a URL, not %.60r'
+                         % (name,))
+    words = ["pull", *(["--draft"] if draft else []), *(["-o", os.fspath(folder)] if folder else []), "--", name]
+    shown = verbose and progress is None and bool(sys.stderr and sys.stderr.isatty())
+    child = subprocess.Popen([command_path(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=None if shown else subprocess.PIPE)
+    watch = _Parts(_folder(folder), progress) if progress else None
+    try:
+        out, said = child.communicate()
+    except BaseException:  # Ctrl-C: what has come is kept
+        child.terminate()
+        child.wait()
+        raise
+    finally:
+        if watch:
+            watch.end()
+    if child.returncode and shown:
+        raise IOFailure("drey pull %s failed: it says why above" % name)
+    lines = _answer(child.returncode, out, said or b"").splitlines()  # a plan, and the file
+    return next(line for line in lines if os.path.isfile(line))
+
+
+def _folder(folder: Any) -> str:
+    if folder or os.environ.get("DREY_MODELS"):
+        return os.fspath(folder) if folder else os.environ["DREY_MODELS"]
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "drey", "models")
+
+
+class _Parts:
+    """Reports how much has come of what a folder has as NAME.part, whose length NAME.part.of says."""
+
+    def __init__(self, folder: str, progress: ProgressFn) -> None:
+        self._folder, self._progress, self._began = folder, progress, time.time()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.2):
+            done, total = self._now()
+            if total:
+                self._progress("pull", done, total)
+
+    def _now(self) -> List[int]:
+        done = total = 0
+        try:
+            for entry in os.scandir(self._folder):
+                part = entry.path[:-len(".of")]
+                if entry.name.endswith(".part.of") and os.stat(part).st_mtime >= self._began:
+                    with open(entry.path) as of:
+                        total += int(of.read().split()[0])
+                    done += os.stat(part).st_size
+        except (OSError, ValueError, IndexError):
+            return [0, 0]
+        return [done, total]
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()

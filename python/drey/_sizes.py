@@ -1,0 +1,57 @@
+"""Sizes as people write them, and as drey does: "1.04G"."""
+import re
+from typing import Union
+
+from ._errors import UsageError
+from ._library import ffi, lib
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
+_SHARE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*")
+
+
+def memory_bytes(memory: Union[str, int, float]) -> int:
+    """A budget in bytes: a number, "2G", "2 GB", "800MiB", a share of the machine's memory (0.8, "80%"), "auto"
+    or "unlimited"."""
+    if memory == "auto":
+        return 0
+    if memory == "unlimited":
+        return (1 << 64) - 1
+    n_bytes = memory
+    try:
+        if isinstance(memory, str):
+            size, share = _SIZE.fullmatch(memory), _SHARE.fullmatch(memory)
+            n_bytes = (_share_bytes(float(share[1]) / 100) if share else
+                       int(float(size[1]) * _UNITS[size[2].upper()]) if size else -1)
+        elif isinstance(memory, float) and memory <= 1:
+            n_bytes = _share_bytes(memory)
+        return int(ffi.new("uint64_t *", int(n_bytes))[0])
+    except (ValueError, TypeError, OverflowError):
+        raise UsageError('memory takes a size as "2G" or "800 MB", a share as "80%%", a number of bytes, "auto" '
+                         'or "unlimited", not %r' % (memory,)) from None
+
+
+def _share_bytes(share: float) -> int:
+    """Returns a share of the machine's memory, or of what its control groups leave."""
+    if not 0 < share <= 1:
+        raise ValueError
+    return int(share * lib.drey_memory_machine())
+
+
+def size_text(n_bytes: float) -> str:
+    """Three digits and a binary unit: "1.04G", "800M", "12.5K", "17"."""
+    n, unit = float(n_bytes), 0
+    while n >= 999.5 and unit < 6:
+        n, unit = n / 1024, unit + 1
+    if unit == 0:
+        return "%.0f" % n
+    return three_digits(n) + " KMGTPE"[unit]
+
+
+def three_digits(n: float) -> str:
+    return "%.*f" % (2 if n < 9.995 else 1 if n < 99.95 else 0, n)
+
+
+def number_text(value: object) -> str:
+    """A value as repr has it, floating ones with three digits."""
+    return "%.3g" % value if isinstance(value, float) else repr(value)

@@ -1,0 +1,49 @@
+/* What a server says while it works, for its owner's screen: that it is ready, one event for each
+ * request, that it stops. Never a text, a key or a query. Plain data, so that a model's process can
+ * send it through a pipe in one piece (PIPE_BUF). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "serve/net/http.h"
+
+/* What a request's texts were made of. */
+typedef struct serve_usage {
+    int64_t n_prompt, n_cached, n_written; /* tokens; n_cached: of the prompt, not computed */
+    double tokens_per_s;                   /* of the text after its first token; 0: not known */
+} serve_usage;
+
+typedef struct serve_request {
+    char method[8]; /* "POST" */
+    char path[80];  /* without its query; what is no printable ASCII is "?" */
+    int status;     /* 0: none was sent */
+    bool repeats;   /* a question that programs ask again and again, as GET /health */
+    bool left;      /* the client had gone before the end */
+    serve_usage usage;
+    double seconds; /* from its first byte to the last one of its answer */
+} serve_request;
+
+typedef enum serve_event_kind {
+    SERVE_NOTE,     /* something that the owner has to know */
+    SERVE_READY,    /* the weights are there */
+    SERVE_REQUEST,  /* a request was answered */
+    SERVE_STOPPING, /* n_writing answers are being written, and may end */
+} serve_event_kind;
+
+enum { SERVE_NOTE_BYTES = 1000, SERVE_MODEL_BYTES = 128 };
+
+typedef struct serve_event {
+    serve_event_kind kind;
+    char model[SERVE_MODEL_BYTES]; /* of several, the one that it is of; "": of none */
+    union {
+        char note[SERVE_NOTE_BYTES];
+        serve_request request;
+        int32_t n_writing;
+    } of;
+} serve_event;
+
+typedef void serve_tell_fn(void *user, const serve_event *event);
+
+/* A request that was read up to its head, with its answer's status. */
+serve_event event_of_request(const http_head *h, int status, double seconds);
