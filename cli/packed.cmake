@@ -1,6 +1,6 @@
 # What scripts/package makes, of the same objects: the command as one file that needs no other (drey-static), and
 # the library with what it links to inside (drey-bundled). Neither is built by default.
-add_executable(drey-static EXCLUDE_FROM_ALL main.c terminal/libedit_linked.c
+add_executable(drey-static EXCLUDE_FROM_ALL main.c typing/libedit_linked.c
   ${CMAKE_SOURCE_DIR}/src/unit/opencl/no_opencl_api.c ${CMAKE_SOURCE_DIR}/src/ranks/no_transport_load.c) # the archives' own are not taken then
 target_include_directories(drey-static PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 target_include_directories(drey-static SYSTEM PRIVATE ${EDIT_INCLUDE_DIRS})

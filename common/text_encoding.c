@@ -35,8 +35,6 @@ static const char *from_utf16(char **text, size_t *n)
 {
     const uint8_t *p = (const uint8_t *)*text;
     size_t n_out;
-    if (*n >= 4 && memcmp(p, "\xFF\xFE\0", 4) == 0)
-        return "is UTF-32; save it as UTF-8";
     if (*n / 2 > SIZE_MAX / 4)
         return "is too long";
     char *out = malloc(*n / 2 * 3 + 1);
@@ -61,6 +59,8 @@ const char *text_to_utf8(char **text, size_t *n)
         memmove(*text, *text + 3, *n + 1);
         return NULL;
     }
+    if (*n >= 4 && (memcmp(*text, "\xFF\xFE\0", 4) == 0 || memcmp(*text, "\0\0\xFE\xFF", 4) == 0))
+        return "is UTF-32; save it as UTF-8";
     bool marked =
         *n >= 2 && (memcmp(*text, "\xFF\xFE", 2) == 0 || memcmp(*text, "\xFE\xFF", 2) == 0);
     return marked ? from_utf16(text, n) : NULL;

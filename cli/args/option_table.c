@@ -197,7 +197,7 @@ const cli_option cli_options[] = {
          CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY | CLI_PREPARE | CLI_TUNE |
              CLI_PULL | CLI_CONVERT | CLI_QUANTIZE | CLI_IMATRIX | CLI_TRAIN | CLI_LIST | CLI_RM,
          quiet),
-    FLAG("verbose", 'v', CLI_SERVE | CLI_TUNE, common.verbose),
+    FLAG("verbose", 'v', TEXTS | CLI_PULL | CLI_TUNE, common.verbose),
     CHOICE("io", 0, ENGINE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE, common.io, io),
     CHOICE("kv", 0, ENGINE | CLI_TUNE, common.kv, kv),
     SIZE("kv-memory", 0, ENGINE & ~CLI_TRAIN, common.kv_memory, 1, (double)(UINT64_C(1) << 50)),

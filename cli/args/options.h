@@ -63,8 +63,8 @@ typedef struct cli_common {
     const char *kv_folder; /* for keys and values that memory has no room for; NULL: none */
     uint64_t kv_memory;    /* 0: the plan decides */
     uint64_t read_bytes;   /* 0: the usual */
+    const char *sidecar;   /* a file, "none", or NULL: the one next to the model */
     bool verbose;
-    const char *sidecar;     /* a file, "none", or NULL: the one next to the model */
     int32_t rank_wait_s;     /* 0: the usual time */
     const char *rank_layers; /* of each rank; NULL: what fits best */
 } cli_common;

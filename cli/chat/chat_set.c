@@ -42,7 +42,7 @@ static drey_status name_setting(const char *name, drey_status status, drey_error
 
 drey_status chat_set(cli_settings *settings, const char *words, drey_error *err)
 {
-    char name[32], list[256] = "system";
+    char name[32], list[256] = "system, markdown";
     size_t n = strcspn(words, " \t\n=");
     const char *value = words + n + strspn(words + n, " \t\n=");
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), words);
@@ -75,11 +75,48 @@ static void show_value(const cli_settings *settings, const cli_option *option, c
     }
 }
 
-void chat_show_settings(const cli_settings *settings)
+void chat_show_settings(FILE *out, const cli_settings *settings)
 {
     char value[32];
     for (int i = 0; i < N_NAMES; i++) {
-        show_value(settings, find(names[i].name), value);
-        fprintf(stderr, "%-18s %s\n", names[i].name, value);
+        const cli_option *option = find(names[i].name);
+        show_value(settings, option, value);
+        bool greedy = strcmp(option->name, "temp") == 0 && settings->sampling.temperature <= 0;
+        fprintf(out, "%-18s %s%s\n", names[i].name, value,
+                greedy ? " (greedy, as is usual here: always the likeliest token)" : "");
     }
+}
+
+/* ---- What the model's file recommends ---- */
+
+typedef struct recommended {
+    char *out; /* [n] of [capacity] */
+    size_t n, capacity;
+} recommended;
+
+static void take_key(void *user, const char *key, const char *type, const char *value)
+{
+    static const struct {
+        const char *key, *name; /* of the file, and of the setting */
+    } known[] = {{"general.sampling.temp", "temperature"},
+                 {"general.sampling.top_k", "top-k"},
+                 {"general.sampling.top_p", "top-p"},
+                 {"general.sampling.min_p", "min-p"},
+                 {"general.sampling.penalty_repeat", "repeat-penalty"}};
+    recommended *r = user;
+    double number;
+    (void)type;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(key, known[i].key) == 0 && sscanf(value, "%lf", &number) == 1 &&
+            r->n < r->capacity)
+            r->n += (size_t)snprintf(r->out + r->n, r->capacity - r->n, "%s%s %.3g",
+                                     r->n ? ", " : "", known[i].name, number);
+}
+
+void chat_read_recommended(const char *model_path, char *out, size_t capacity)
+{
+    recommended r = {.out = out, .capacity = capacity};
+    const drey_inspector inspector = {.key = take_key, .user = &r};
+    out[0] = '\0';
+    drey_inspect(model_path, &inspector, NULL);
 }

@@ -4,7 +4,7 @@
  * error. All messages are put into the model's chat format each time; what that has in common with
  * the session's timeline is not computed again. Nothing is ever cut: what does not fit is said
  * before an answer begins. */
-#include "cli/terminal/ask_line.h"
+#include "cli/typing/ask_line.h"
 #include "cli/chat/chat_set.h"
 #include "cli/files/cache_folder.h"
 #include "cli/commands/commands.h"
@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 enum {
-    USUAL_CONTEXT = 4096,   /* positions, where the model was made for as many */
-    MOST_CONTEXT_SHARE = 4, /* -n is at most the context's quarter, unless it was given */
+    USUAL_CONTEXT = 4096, /* positions, where the model was made for as many */
+    USUAL_ANSWER = 512,   /* tokens: with room for fewer a context is nearly full */
     HELD_BYTES = 1 << 20,
     HELD_BYTES_A_TOKEN = 128,     /* some four bytes of text; rendering touches 25 times as many */
     HELD_BYTES_A_BYTE = 8,        /* of one long message: its copies and its ids, measured 7 */
@@ -43,9 +43,10 @@ enum {
 typedef struct chat {
     cli_settings settings; /* a copy: /budget changes the budget */
     models models;
-    int32_t n_context, n_predict;
-    size_t most_bytes;   /* of a message, */
-    drey_error too_long; /* and what is said of a longer one */
+    int32_t n_context;
+    uint64_t draft_bytes; /* that are loaded besides the target */
+    size_t most_bytes;    /* of a message, */
+    drey_error too_long;  /* and what is said of a longer one */
     progress progress;
     text_writer out;
     asker asker;
@@ -53,7 +54,10 @@ typedef struct chat {
     warm_up warm;
     char *file; /* [n_file]: of /read, for the next message; NULL: none */
     size_t n_file;
-    uint64_t tries; /* of this answer, by /retry: each has its own seed */
+    uint64_t tries;        /* of this answer, by /retry: each has its own seed */
+    bool cut;              /* the last answer ended before its end: talk.ids are all up to there */
+    char recommended[160]; /* sampling, by the model's file; "": it says nothing */
+    bool plain;            /* answers have no colours */
     drey_statistics statistics;
     drey_speculation speculation; /* of the last answer, should its engine be closed since */
     drey_exits exits;
@@ -78,28 +82,37 @@ static void say(const chat *c, const char *format, ...)
     fputc('\n', page_of(stderr));
 }
 
+/* A line that moves, unless -q, until progress_clear. */
+static void wait_for(chat *c, const char *word)
+{
+    progress_silence(&c->progress, c->settings.quiet);
+    progress_wait(&c->progress, word);
+}
+
 /* ---- Engine and session ---- */
 
 /* Another budget may have room for another draft. */
 static drey_status open_session(chat *c, drey_error *err)
 {
-    return models_start(&c->models, &c->settings, c->n_context, MODELS_SESSION, &c->progress, err);
+    drey_plan plan;
+    wait_for(c, "planning");
+    drey_status status =
+        models_start(&c->models, &c->settings, c->n_context, MODELS_SESSION, &c->progress, err);
+    progress_clear(&c->progress);
+    if (status == DREY_OK) {
+        drey_engine_plan(c->models.engine, &plan);
+        c->draft_bytes = plan.draft_bytes;
+    }
+    return status;
 }
 
-static void choose_most_tokens(chat *c)
-{
-    c->n_predict = c->settings.text.n_predict;
-    if (!option_given(&c->settings, "predict") && c->n_predict > c->n_context / MOST_CONTEXT_SHARE)
-        c->n_predict = c->n_context / MOST_CONTEXT_SHARE;
-    if (c->n_predict < 1)
-        c->n_predict = 1;
-}
-
+/* Without -n an answer may have all that the context has room for. */
 static void choose_lengths(chat *c)
 {
     c->n_context = models_context(&c->models, &c->settings, USUAL_CONTEXT);
     models_warn_of_context(&c->models, c->n_context);
-    choose_most_tokens(c);
+    if (!option_given(&c->settings, "predict"))
+        c->settings.text.n_predict = c->n_context;
 }
 
 /* A message that no context holds, or that takes more memory than the plan has for all of them, is
@@ -130,11 +143,16 @@ static drey_status check_template(chat *c, drey_error *err)
 static drey_status begin(chat *c, drey_error *err)
 {
     const cli_settings *s = &c->settings;
+    progress_wait(&c->progress, "opening the model");
     TRY(models_open(&c->models, s, err));
+    progress_clear(&c->progress);
     if (models_serve_rank(&c->models)) {
         c->ended = true;
         return models_serve(&c->models, s, err);
     }
+    drey_model_info info;
+    drey_model_describe(c->models.target, &info);
+    chat_read_recommended(info.path, c->recommended, sizeof c->recommended);
     if (s->text.system)
         TRY(talk_set_system(&c->talk, s->text.system, err));
     TRY(check_template(c, err));
@@ -151,19 +169,21 @@ static drey_status begin(chat *c, drey_error *err)
 static int32_t room_left(const chat *c)
 {
     size_t n = c->talk.n_ids;
+    const int32_t most = c->settings.text.n_predict;
+    const int32_t wanted = most < USUAL_ANSWER ? most : USUAL_ANSWER;
     if (n >= (size_t)c->n_context) {
         complain(
             "the conversation has %zu tokens, and the context of %d has no room for an answer; "
             "nothing was cut. /reset starts again; -c %zu would hold it",
-            n, c->n_context, n + (size_t)c->n_predict);
+            n, c->n_context, n + (size_t)wanted);
         return 0;
     }
     int32_t left = c->n_context - (int32_t)n;
-    if (left < c->n_predict)
+    if (left < wanted)
         complain("the context of %d tokens is nearly full: the answer can have %d; /reset starts "
                  "again, a larger -c holds more",
                  c->n_context, left);
-    return left < c->n_predict ? left : c->n_predict;
+    return left < most ? left : most;
 }
 
 /* Says once what has happened to what is kept on the disk. */
@@ -182,7 +202,8 @@ static void check_disk(chat *c)
     c->n_damaged = prefixes.damaged_files;
 }
 
-static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
+/* more: the text before continues. */
+static drey_status write_answer(chat *c, int32_t n_predict, bool more, drey_error *err)
 {
     const cli_settings *s = &c->settings;
     drey_generate_options options;
@@ -194,8 +215,13 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     options.stops = s->text.stops;
     options.n_stops = s->text.n_stops;
     options.grammar = c->models.grammar;
-    c->progress = (progress){.quiet = s->quiet};
-    text_writer_begin(&c->out, &c->progress, &options, !s->text.no_provisional_text, true);
+    c->progress = (progress){.quiet = s->quiet, .draft_bytes = c->draft_bytes};
+    text_writer_begin(&c->out, &c->progress, &options,
+                      (text_look){.drafts = !s->text.no_provisional_text,
+                                  .wraps = true,
+                                  .styled = !c->plain,
+                                  .resumes = more});
+    progress_wait(&c->progress, "reading the prompt");
     if (c->asker.terminal)
         terminal_hide_typing();
     drey_status status =
@@ -210,26 +236,55 @@ static drey_status write_answer(chat *c, int32_t n_predict, drey_error *err)
     return status;
 }
 
-/* What stands under an answer. */
+static void show_statistics(const chat *c)
+{
+    report_statistics(page_of(stderr), &c->statistics);
+    report_speculation(page_of(stderr), &c->speculation);
+    report_exits(page_of(stderr), &c->exits);
+    report_units(page_of(stderr), c->models.engine);
+}
+
+/* What is said under an answer, and how to have more of one that did not come to its end. */
 static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
-    const char *end = stopped                           ? "; stopped, and what was written stays"
-                      : s->finish == DREY_FINISH_LENGTH ? "; cut by its length (-n)"
-                                                        : "";
+    bool full = c->talk.n_ids + (size_t)s->generated_tokens >= (size_t)c->n_context;
+    char end[120] = "";
+    if (stopped)
+        snprintf(end, sizeof end, "; stopped, and what was written stays: /more continues it");
+    else if (s->finish == DREY_FINISH_LENGTH && full)
+        snprintf(end, sizeof end, "; cut, as the context is full: -c %lld has room for more",
+                 2 * (long long)c->n_context);
+    else if (s->finish == DREY_FINISH_LENGTH)
+        snprintf(end, sizeof end, "; cut by n-predict: /more continues it");
+    report_failed_units(c->models.engine);
     say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
         c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
+    if (c->settings.common.verbose && !c->settings.quiet)
+        show_statistics(c);
 }
 
-/* The answer to the messages as they are, which joins them unless nothing was written; `otherwise`
- * says what the caller does then. */
-static drey_status answer(chat *c, const char *otherwise, drey_error *err)
+/* Keeps what was written, and of an answer that has more to say all its ids. */
+static drey_status keep_answer(chat *c, bool more, drey_error *err)
+{
+    const int32_t *ids;
+    size_t n;
+    drey_status status = more ? talk_extend(&c->talk, c->out.kept, c->out.n_kept, err)
+                              : talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept, err);
+    drey_session_timeline(c->models.session, &ids, &n);
+    c->cut = status == DREY_OK && c->statistics.finish != DREY_FINISH_STOP &&
+             talk_take_ids(&c->talk, ids, n, NULL) == DREY_OK;
+    return status;
+}
+
+/* Writes after talk.ids: an answer, or more of the last one. It joins the messages unless nothing
+ * was written; `otherwise` says what happens then. */
+static drey_status write_on(chat *c, bool more, const char *otherwise, drey_error *err)
 {
     c->out.n_kept = 0;
-    drey_status status = talk_encode(&c->talk, c->models.target, err);
-    int32_t n_predict = status == DREY_OK ? room_left(c) : 0;
-    if (n_predict > 0)
-        status = write_answer(c, n_predict, err);
+    c->cut = false;
+    int32_t n_predict = room_left(c);
+    drey_status status = n_predict > 0 ? write_answer(c, n_predict, more, err) : DREY_OK;
     bool stopped = signals_take_interrupt();
     if (status == DREY_ERR_CANCELLED)
         status = DREY_OK;
@@ -237,9 +292,8 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
         if (c->out.error == 0 && text_writer_write("\n", 1) != 0)
             c->out.error = EPIPE;
         say_how(c, stopped);
-        drey_status added = talk_add(&c->talk, "assistant", c->out.kept, c->out.n_kept,
-                                     status == DREY_OK ? err : NULL);
-        status = status == DREY_OK ? added : status;
+        drey_status kept = keep_answer(c, more, status == DREY_OK ? err : NULL);
+        status = status == DREY_OK ? kept : status;
     } else if (n_predict > 0) {
         say(c, "[nothing was written, and %s]", otherwise);
     }
@@ -248,6 +302,14 @@ static drey_status answer(chat *c, const char *otherwise, drey_error *err)
     if (status == DREY_OK && c->out.error && c->out.error != EINTR)
         status = text_writer_refuse(c->out.error, err);
     return status;
+}
+
+/* The answer to the messages as they are. */
+static drey_status answer(chat *c, const char *otherwise, drey_error *err)
+{
+    drey_status status = talk_encode(&c->talk, c->models.target, err);
+    c->failed = c->failed || status != DREY_OK;
+    return status == DREY_OK ? write_on(c, false, otherwise, err) : status;
 }
 
 static void forget_file(chat *c)
@@ -297,6 +359,7 @@ static drey_status do_reset(chat *c, const char *rest, drey_error *err)
     (void)rest;
     (void)err;
     talk_reset(&c->talk);
+    c->cut = false;
     say(c, "[a new conversation]");
     return DREY_OK;
 }
@@ -316,6 +379,16 @@ static drey_status do_retry(chat *c, const char *rest, drey_error *err)
     return status;
 }
 
+static drey_status do_more(chat *c, const char *rest, drey_error *err)
+{
+    (void)rest;
+    if (!c->cut)
+        FAIL(err, DREY_ERR_USAGE, "there is no answer that was cut or stopped");
+    if (c->models.grammar)
+        FAIL(err, DREY_ERR_USAGE, "a text of a grammar or a schema cannot be continued");
+    return write_on(c, true, "the answer stays as it is", err);
+}
+
 static drey_status do_save(chat *c, const char *rest, drey_error *err)
 {
     if (!*rest)
@@ -324,7 +397,9 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
     char *note = talk_note(&c->talk);
     if (!note)
         FAIL(err, DREY_ERR_MEMORY, "out of memory for the conversation");
+    wait_for(c, "saving");
     drey_status status = drey_session_save(c->models.session, rest, note, strlen(note), err);
+    progress_clear(&c->progress);
     free(note);
     if (status == DREY_OK)
         say(c, "[saved %zu messages in %s]", c->talk.n, rest);
@@ -349,11 +424,14 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     if (status == DREY_OK)
         status = talk_read_note(&loaded, saved.note, saved.n_note_bytes, err);
     drey_free(saved.note);
+    wait_for(c, "loading");
     if (status == DREY_OK)
         status = drey_session_load(c->models.session, rest, NULL, err);
+    progress_clear(&c->progress);
     talk_free(status == DREY_OK ? &c->talk : &loaded);
     TRY(status);
     c->talk = loaded;
+    c->cut = false;
     say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
     return DREY_OK;
 }
@@ -361,6 +439,7 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
 static drey_status do_system(chat *c, const char *rest, drey_error *err)
 {
     drey_status status = talk_set_system(&c->talk, rest, err);
+    c->cut = false;
     if (status == DREY_OK)
         say(c, *rest ? "[the system message is set]" : "[no system message]");
     return status;
@@ -435,10 +514,7 @@ static drey_status do_stats(chat *c, const char *rest, drey_error *err)
     (void)rest;
     if (c->statistics.generated_tokens == 0)
         FAIL(err, DREY_ERR_USAGE, "there is no answer yet");
-    report_statistics(page_of(stderr), &c->statistics);
-    report_speculation(page_of(stderr), &c->speculation);
-    report_exits(page_of(stderr), &c->exits);
-    report_units(page_of(stderr), c->models.engine);
+    show_statistics(c);
     return DREY_OK;
 }
 
@@ -448,19 +524,35 @@ static drey_status do_undo(chat *c, const char *rest, drey_error *err)
     if (!talk_ends_with(&c->talk, "assistant"))
         FAIL(err, DREY_ERR_USAGE, "there is no message to take back");
     talk_drop(&c->talk);
+    c->cut = false;
     if (talk_ends_with(&c->talk, "user"))
         talk_drop(&c->talk);
     say(c, "[the last message and its answer are taken back]");
     return DREY_OK;
 }
 
+/* The value of a setting whose name `words` begin with; NULL: they begin otherwise. */
+static const char *value_of(const char *words, const char *name)
+{
+    size_t n = strlen(name);
+    bool named = strncmp(words, name, n) == 0 && (!words[n] || strchr(" \t\n=", words[n]));
+    return named ? words + n + strspn(words + n, " \t\n=") : NULL;
+}
+
+static drey_status set_markdown(chat *c, const char *value, drey_error *err)
+{
+    if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+        FAIL(err, DREY_ERR_USAGE, "/set markdown takes on or off");
+    c->plain = strcmp(value, "off") == 0;
+    return DREY_OK;
+}
+
 static drey_status do_set(chat *c, const char *rest, drey_error *err)
 {
-    if (strncmp(rest, "system", 6) == 0 && (!rest[6] || strchr(" \t\n", rest[6])))
-        return do_system(c, rest + 6 + strspn(rest + 6, " \t\n"), err);
-    TRY(chat_set(&c->settings, rest, err));
-    choose_most_tokens(c);
-    return DREY_OK;
+    const char *system = value_of(rest, "system"), *markdown = value_of(rest, "markdown");
+    return system     ? do_system(c, system, err)
+           : markdown ? set_markdown(c, markdown, err)
+                      : chat_set(&c->settings, rest, err);
 }
 
 static drey_status do_show(chat *c, const char *rest, drey_error *err)
@@ -483,7 +575,11 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
         print_clean(out, talk_system(&c->talk));
         fputc('\n', out);
     }
-    chat_show_settings(&c->settings);
+    chat_show_settings(out, &c->settings);
+    fprintf(out, "%-18s %s\n", "markdown", c->plain ? "off" : "on");
+    if (c->recommended[0])
+        fprintf(out, "%-18s %s (says the model's file; /set changes each)\n", "recommended",
+                c->recommended);
     drey_engine_plan(c->models.engine, &plan);
     report_plan(page_of(stderr), &plan);
     report_draft(page_of(stderr), c->models.why);
@@ -552,14 +648,16 @@ static const struct {
 } commands[] = {
     {"/reset", "a new conversation; the system message stays", do_reset, false},
     {"/retry", "the last answer once more (with --temp: another one)", do_retry, true},
+    {"/more", "continues an answer that was cut or stopped", do_more, true},
     {"/undo", "takes the last message and its answer back", do_undo, false},
     {"/save FILE", "keeps the conversation, and what was computed for it", do_save, true},
     {"/load FILE", "continues one that was saved", do_load, true},
     {"/read FILE", "a text file as part of the next message", do_read, false},
     {"/system TEXT", "the system message; without a text: none", do_system, false},
-    {"/set NAME VALUE", "temperature, top-k, top-p, min-p, seed, n-predict, ...", do_set, false},
+    {"/set NAME VALUE", "temperature, top-k, top-p, min-p, seed, n-predict, markdown, ...", do_set,
+     false},
     {"/show", "model, settings and memory plan", do_show, true},
-    {"/budget [SIZE]", "shows the memory plan; with a size, auto or unlimited: another one",
+    {"/budget [SIZE]", "how memory is used; /budget 4G sets another limit, as do auto, unlimited",
      do_budget, true},
     {"/stats", "of the last answer", do_stats, true},
     {"/help", "this list", do_help, false},
@@ -572,13 +670,14 @@ static drey_status do_help(chat *c, const char *rest, drey_error *err)
     (void)c;
     (void)rest;
     (void)err;
+    FILE *out = page_of(stderr);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(page_of(stderr), "%-16s %s\n", commands[i].usage, commands[i].does);
+        fprintf(out, "%-16s %s\n", commands[i].usage, commands[i].does);
     fputs("Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in "
           "the next one, and \"\"\" begins and ends a message of several lines. Tab completes "
           "commands and names of files. A message that begins with / is written with a blank in "
           "front.\n",
-          stderr);
+          out);
     return DREY_OK;
 }
 
@@ -594,8 +693,9 @@ static void list_commands(const char *usages[static N_COMMANDS + 1])
 static void wait_for_weights(chat *c)
 {
     if (warm_up_runs(&c->warm))
-        say(c, "[the weights are still being loaded]");
+        wait_for(c, "loading the weights");
     warm_up_end(&c->warm);
+    progress_clear(&c->progress);
 }
 
 static drey_status do_command(chat *c, char *entry, drey_error *err)
@@ -659,6 +759,10 @@ static void converse(chat *c)
         /* Who typed a wrong command has seen it; a script has not. */
         c->failed = c->failed || !c->asker.terminal || err.code != DREY_ERR_USAGE;
     }
+    if (c->asker.piped.wrong) {
+        complain_wrong("standard input %s", c->asker.piped.wrong);
+        c->failed = true;
+    }
     if (c->asker.terminal && !signals_exit_code() && !c->ended)
         fputc('\n', stderr);
 }
@@ -672,7 +776,8 @@ static void load_early(chat *c)
     drey_status status = talk_encode(&c->talk, c->models.target, NULL);
     talk_drop(&c->talk);
     if (status == DREY_OK && c->talk.n_ids < (size_t)c->n_context) {
-        c->progress.quiet = true;
+        c->progress.quiet = true; /* until somebody waits for it */
+        c->progress.draft_bytes = c->draft_bytes;
         warm_up_begin(&c->warm, c->models.session, c->talk.ids, c->talk.n_ids);
     }
 }

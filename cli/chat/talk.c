@@ -51,6 +51,21 @@ drey_status talk_add(talk *t, const char *role, const char *text, size_t n, drey
     return insert(t, t->n, role, text, n, err);
 }
 
+drey_status talk_extend(talk *t, const char *text, size_t n, drey_error *err)
+{
+    drey_chat_message *last = &t->messages[t->n - 1];
+    char *longer = malloc(last->n_content + n + 1);
+    if (!longer)
+        return no_memory(err);
+    memcpy(longer, last->content, last->n_content);
+    memcpy(longer + last->n_content, text, n);
+    longer[last->n_content + n] = 0;
+    talk_message_free(last);
+    last->content = longer;
+    last->n_content += n;
+    return DREY_OK;
+}
+
 void talk_message_free(drey_chat_message *m)
 {
     free((char *)(uintptr_t)m->content);
@@ -107,6 +122,16 @@ bool talk_ends_with(const talk *t, const char *role)
     return t->n > 0 && strcmp(t->messages[t->n - 1].role, role) == 0;
 }
 
+static drey_status make_room(talk *t, size_t n_ids, drey_error *err)
+{
+    int32_t *larger = realloc(t->ids, (n_ids + 1024) * sizeof *larger);
+    if (!larger)
+        return no_memory(err);
+    t->ids = larger;
+    t->ids_capacity = n_ids + 1024;
+    return DREY_OK;
+}
+
 drey_status talk_encode(talk *t, const drey_model *model, drey_error *err)
 {
     drey_chat_request request;
@@ -118,12 +143,17 @@ drey_status talk_encode(talk *t, const drey_model *model, drey_error *err)
                                               t->ids_capacity, &t->n_ids, err);
         if (t->n_ids <= t->ids_capacity)
             return status;
-        int32_t *larger = realloc(t->ids, (t->n_ids + 1024) * sizeof *larger);
-        if (!larger)
-            return no_memory(err);
-        t->ids = larger;
-        t->ids_capacity = t->n_ids + 1024;
+        TRY(make_room(t, t->n_ids, err));
     }
+}
+
+drey_status talk_take_ids(talk *t, const int32_t *ids, size_t n, drey_error *err)
+{
+    if (n > t->ids_capacity)
+        TRY(make_room(t, n, err));
+    memcpy(t->ids, ids, n * sizeof *ids);
+    t->n_ids = n;
+    return DREY_OK;
 }
 
 /* ---- Notes ---- */

@@ -7,7 +7,7 @@
 typedef struct talk {
     drey_chat_message *messages; /* [n]; their texts belong to the talk, roles are constants */
     size_t n, capacity;
-    int32_t *ids; /* [n_ids], of all messages, up to where the answer begins */
+    int32_t *ids; /* [n_ids], of all messages, up to where the answer begins or continues */
     size_t n_ids, ids_capacity;
 } talk;
 
@@ -15,6 +15,8 @@ void talk_free(talk *t);
 
 /* Puts a message at the end, with a copy of its text; role is a constant. */
 drey_status talk_add(talk *t, const char *role, const char *text, size_t n, drey_error *err);
+/* Puts more text at the end of the last message, which there is. */
+drey_status talk_extend(talk *t, const char *text, size_t n, drey_error *err);
 /* Takes the last one away, if there is one. */
 void talk_drop(talk *t);
 /* Takes the last one, which there is, out of the talk. The caller puts it back, while the talk has
@@ -33,6 +35,8 @@ bool talk_ends_with(const talk *t, const char *role);
 
 /* Fills t->ids. DREY_ERR_USAGE: the template refuses these messages. */
 drey_status talk_encode(talk *t, const drey_model *model, drey_error *err);
+/* Makes these t->ids. */
+drey_status talk_take_ids(talk *t, const int32_t *ids, size_t n, drey_error *err);
 
 /* The messages as JSON; the caller frees with free(). NULL: no memory. */
 char *talk_note(const talk *t);

@@ -2,10 +2,14 @@
 #include "cli/commands/commands.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/terminal.h"
+#include "cli/terminal/terminal_page.h"
 #include "cli/files/trace_svg.h"
+#include "common/path.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Turns of the picture where none are named: in the middle of the text, as few as can be read. */
 enum { USUAL_TURNS = 4 };
@@ -88,13 +92,37 @@ static bool draw(FILE *out, void *user)
     return true;
 }
 
+/* A picture is no text for a terminal: it goes next to the trace, "t.svg" or "t-turn5.svg" of
+ * t.json. */
+static drey_status name_picture(const cli_settings *s, char path[PATH_MAX], drey_error *err)
+{
+    const char *name = path_name(s->operand), *dot = strrchr(name, '.');
+    int stem = (int)(dot && dot > name ? dot - s->operand : (long)strlen(s->operand)), n;
+    if (option_given(s, "turn"))
+        n = snprintf(path, PATH_MAX, "%.*s-turn%d.svg", stem, s->operand, s->picture.turn);
+    else
+        n = snprintf(path, PATH_MAX, "%.*s.svg", stem, s->operand);
+    if (n < 0 || n >= PATH_MAX)
+        FAIL(err, DREY_ERR_USAGE, "the trace's name is too long; name the picture with -o");
+    return DREY_OK;
+}
+
 static drey_status report_all(report *r, const cli_settings *s, drey_error *err)
 {
+    char beside[PATH_MAX];
     const char *path = s->output ? s->output : "-";
+    bool at_terminal = !s->output && isatty(STDOUT_FILENO) == 1;
+    if (at_terminal) {
+        TRY(name_picture(s, beside, err));
+        path = beside;
+    }
     TRY(json_check_path(path, err));
     TRY(trace_read(&r->trace, s->operand, err));
     TRY(choose(r, s, err));
-    return file_write(path, draw, r, err);
+    TRY(file_write(path, draw, r, err));
+    if (at_terminal)
+        fprintf(page_of(stderr), "wrote %s, which a browser shows\n", path);
+    return DREY_OK;
 }
 
 int report_main(const cli_settings *settings)

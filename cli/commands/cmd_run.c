@@ -157,17 +157,40 @@ static drey_status write_trace(const run *r, const drey_statistics *statistics, 
     return trace_write(s->text.trace, r->models.session, r->models.target, &about, err);
 }
 
+/* Says that the text was cut, and how to have more of it. */
+static void say_cut(const run *r, const drey_statistics *s)
+{
+    int64_t n = s->generated_tokens, more = n < 250 ? 500 : 2 * n;
+    if (s->finish != DREY_FINISH_LENGTH)
+        return;
+    if (n >= r->settings->text.n_predict)
+        fprintf(page_of(stderr), "cut after %lld tokens (-n): -n %lld writes more\n", (long long)n,
+                (long long)more);
+    else
+        fprintf(page_of(stderr),
+                "cut after %lld tokens, the context of %d is full: -c %lld has room for more\n",
+                (long long)n, r->settings->common.n_context,
+                2 * (long long)r->settings->common.n_context);
+}
+
 static void report_all(const run *r, const drey_statistics *statistics)
 {
     drey_speculation speculation;
     drey_exits exits;
+    FILE *out = page_of(stderr);
     drey_session_speculation(r->models.session, &speculation);
     drey_session_exits(r->models.session, &exits);
-    report_statistics(page_of(stderr), statistics);
-    report_speculation(page_of(stderr), &speculation);
-    report_exits(page_of(stderr), &exits);
-    report_units(page_of(stderr), r->models.engine);
-    report_rank_reads(page_of(stderr), r->models.ranks);
+    report_failed_units(r->models.engine);
+    if (r->settings->common.verbose) {
+        report_statistics(out, statistics);
+        report_speculation(out, &speculation);
+        report_exits(out, &exits);
+        report_units(out, r->models.engine);
+        report_rank_reads(out, r->models.ranks);
+    } else {
+        report_briefly(out, statistics, &speculation, &exits);
+    }
+    say_cut(r, statistics);
 }
 
 static drey_status generate(run *r, drey_error *err)
@@ -186,7 +209,12 @@ static drey_status generate(run *r, drey_error *err)
     if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
-        text_writer_begin(&r->out, &r->progress, &options, !s->text.no_provisional_text, false);
+        text_writer_begin(&r->out, &r->progress, &options,
+                          (text_look){.drafts = !s->text.no_provisional_text});
+    drey_plan plan;
+    drey_engine_plan(r->models.engine, &plan);
+    r->progress.draft_bytes = plan.draft_bytes;
+    progress_wait(&r->progress, "reading the prompt");
     drey_status status = models_write(&r->models, r->ids, r->n_ids, &options, &statistics, err);
     text_writer_end(&r->out);
     signals_unwatch();
@@ -213,15 +241,20 @@ static drey_status run_all(run *r, drey_error *err)
     const cli_settings *s = r->settings;
     if ((s->text.stats && strcmp(s->text.stats, "-") == 0) ||
         (s->text.trace && strcmp(s->text.trace, "-") == 0))
-        FAIL(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone",
-             s->text.stats && strcmp(s->text.stats, "-") == 0 ? "stats" : "trace");
+        FAIL(err, DREY_ERR_USAGE, "--%s takes a file: standard output is for the text alone%s",
+             s->text.stats && strcmp(s->text.stats, "-") == 0 ? "stats" : "trace",
+             s->text.stats && strcmp(s->text.stats, "-") == 0 ? "; -v shows them" : "");
     TRY(json_check_path(s->text.stats, err));
     TRY(json_check_path(s->text.trace, err));
+    progress_wait(&r->progress, "opening the model");
     TRY(models_open(&r->models, s, err));
+    progress_clear(&r->progress); /* somebody may type the prompt */
     if (models_serve_rank(&r->models))
         return models_serve(&r->models, s, err);
     TRY(take_prompt(r, err));
+    progress_wait(&r->progress, "planning");
     TRY(open_session(r, err));
+    progress_clear(&r->progress);
     models_show_plan(&r->models, s->quiet);
     return generate(r, err);
 }

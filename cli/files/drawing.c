@@ -118,9 +118,12 @@ void drawing_text(FILE *out, double x, double y, const char *anchor, const char 
 
 double drawing_width(const char *text)
 {
+    const double sign = 14; /* of a line end or a tab */
     double width = 0;
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c < 0x80)
+        if (*c < ' ')
+            width += sign;
+        else if (*c < 0x80)
             width += strchr("iljtfr.,:;'|![]() ", *c) ? 4.2 : strchr("mwMW@", *c) ? 10.5 : 7.2;
         else if (*c >= 0xe0)
             width += 12; /* perhaps a wide one */

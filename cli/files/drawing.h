@@ -17,7 +17,7 @@ void drawing_put_text(FILE *out, const char *text, bool spaces);
 void drawing_text(FILE *out, double x, double y, const char *anchor, const char *class,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* About how wide a text is at 12 pixels: nothing measures fonts here. */
+/* About how wide a text is at 12 pixels, with signs for line ends: nothing measures fonts here. */
 double drawing_width(const char *text);
 
 /* The distance of ticks on an axis so that about n are in `range`: 1, 2 or 5 times a power

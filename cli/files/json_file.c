@@ -84,9 +84,11 @@ static bool write_in_place(const char *path, file_put_fn *put, void *user)
 /* Without a message where nobody reads the pipe any more. */
 static drey_status cannot_write(const char *path, drey_error *err)
 {
-    if (errno == EPIPE)
+    bool is_output = strcmp(path, "-") == 0;
+    if (is_output && errno == EPIPE) /* as after "| head" */
         return error_set(err, DREY_ERR_IO, "%s", "");
-    FAIL(err, DREY_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    FAIL(err, DREY_ERR_IO, "cannot write %s: %s", is_output ? "to standard output" : path,
+         strerror(errno));
 }
 
 static drey_status replace_file(const char *path, file_put_fn *put, void *user, drey_error *err)

@@ -147,17 +147,40 @@ static void put_line(const stairs *s, const char *class, double t0, double n0, d
             x_of(s->p, t0), y_of(s, n0), x_of(s->p, t1), y_of(s, n1));
 }
 
+/* The draft's line, from n tokens at its first bar to `drafted` more when the pass begins: it
+ * climbs while the draft is at work, and is level in between. */
+static void put_draft_line(const stairs *s, const trace_turn *turn, double v0, double n,
+                           double drafted)
+{
+    const trace_file *t = s->p->t;
+    const trace_bar *bars = t->bars[LANE_DRAFT];
+    double worked = 0, spent = 0;
+    int first = 0, last;
+    while (first < t->n_bars[LANE_DRAFT] && bars[first].t1 <= turn->t0)
+        first++;
+    for (last = first; last < t->n_bars[LANE_DRAFT] && bars[last].t0 < v0; last++)
+        worked += fmin(bars[last].t1, v0) - fmax(bars[last].t0, turn->t0);
+    if (drafted <= 0)
+        return;
+    double begin = first < last ? fmax(bars[first].t0, turn->t0) : v0;
+    fprintf(s->p->out, "<path class=\"line draft\" d=\"M%.1f %.1f", x_of(s->p, begin), y_of(s, n));
+    for (int i = first; i < last && worked > 0; i++) {
+        double t0 = fmax(bars[i].t0, turn->t0), t1 = fmin(bars[i].t1, v0);
+        fprintf(s->p->out, " L%.1f %.1f", x_of(s->p, t0), y_of(s, n + drafted * spent / worked));
+        spent += t1 - t0;
+        fprintf(s->p->out, " L%.1f %.1f", x_of(s->p, t1), y_of(s, n + drafted * spent / worked));
+    }
+    fprintf(s->p->out, " V%.1f H%.1f\"/>\n", y_of(s, n + drafted), x_of(s->p, v0));
+}
+
 /* A turn that begins with n tokens written: the draft climbs to its deepest guess, the target
  * carries what was submitted to the end of its pass, where the text keeps what was right. */
 static void put_turn_stairs(const stairs *s, const trace_turn *turn, int n)
 {
-    const trace_file *t = s->p->t;
-    const trace_bar *draft = bar_in(t, LANE_DRAFT, turn->t0, turn->t1);
-    const trace_bar *verify = bar_in(t, LANE_VERIFY, turn->t0, turn->t1);
+    const trace_bar *verify = bar_in(s->p->t, LANE_VERIFY, turn->t0, turn->t1);
     double v0 = verify ? verify->t0 : turn->t0, v1 = verify ? verify->t1 : turn->t1;
     int submitted = deepest(turn, true), drafted = deepest(turn, false);
-    if (draft && draft->t0 < v0)
-        put_line(s, "draft", draft->t0, n, draft->t1, n + submitted);
+    put_draft_line(s, turn, v0, n, submitted);
     if (drafted > submitted)
         put_line(s, "provisional", v0, n + submitted, v1, n + drafted);
     put_line(s, "verify", v0, n + submitted, v1, n + submitted);
@@ -180,6 +203,24 @@ static void put_stairs(const picture *p)
     for (int i = p->first; i <= p->last; i++) {
         put_turn_stairs(&s, &p->t->turns[i], n);
         n += p->t->turns[i].n_written;
+    }
+}
+
+/* What the lines are, below the axis. */
+static void put_key(const picture *p, double y)
+{
+    static const struct {
+        const char *class, *text;
+    } keys[] = {{"text", "text"},
+                {"draft", "drafted"},
+                {"verify", "being verified"},
+                {"provisional", "drafted meanwhile"}};
+    double x = LEFT;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        fprintf(p->out, "<path class=\"line %s\" d=\"M%.1f %.1f h18\"/>\n", keys[i].class, x,
+                y - 4);
+        drawing_text(p->out, x + 24, y, "start", "small", "%s", keys[i].text);
+        x += 46 + drawing_width(keys[i].text) * 0.92;
     }
 }
 
@@ -283,5 +324,6 @@ void trace_svg_lanes(FILE *out, const trace_file *t, int first, int last)
     put_stairs(&p);
     put_turns(&p);
     put_lanes(&p);
+    put_key(&p, height_of(t) - 8);
     drawing_end(out);
 }

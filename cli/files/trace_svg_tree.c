@@ -66,7 +66,7 @@ static const char *text_at(const layout *l, int i)
 
 static double box_width(const char *text)
 {
-    return fmin(fmax(drawing_width(text) + 50, 60), 194);
+    return fmin(fmax(drawing_width(text) + 52, 60), 194);
 }
 
 static void place_columns(layout *l)
@@ -114,11 +114,13 @@ static void put_node(FILE *out, const layout *l, int i)
         "<rect class=\"node %s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"4\"/>\n"
         "<clipPath id=\"n%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>"
         "</clipPath>\n<text clip-path=\"url(#n%d)\" x=\"%.1f\" y=\"%.1f\">",
-        class_of(l, i), x, y, width, BOX, i, x + 3, y, width - (i && i < l->turn->n_nodes ? 38 : 6),
-        BOX, i, x + 6, y + 15);
+        class_of(l, i), x, y, width, BOX, i, x + 3, y, width - (i < l->turn->n_nodes ? 38 : 6), BOX,
+        i, x + 6, y + 15);
     drawing_put_text(out, text_at(l, i), true);
     fputs("</text>\n", out);
-    if (i > 0 && i < l->turn->n_nodes)
+    if (i == 0)
+        drawing_text(out, x + width - 5, y + 15, "end", "small faint", "root");
+    else if (i < l->turn->n_nodes)
         drawing_text(out, x + width - 5, y + 15, "end", "small faint", "%.0f %%",
                      100 * l->turn->nodes[i].confidence);
 }

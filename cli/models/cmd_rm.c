@@ -5,7 +5,7 @@
 #include "cli/models/model_path.h"
 #include "cli/models/model_store.h"
 #include "cli/models/side_files.h"
-#include "cli/terminal/ask_line.h"
+#include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"

@@ -1,7 +1,7 @@
 /* The folder of downloaded models: see model_store.h. */
 #include "cli/models/model_store.h"
 
-#include "cli/commands/model_folder.h"
+#include "cli/serve/model_folder.h"
 #include "cli/files/cache_folder.h"
 #include "cli/pull/hub.h"
 #include "common/path.h"

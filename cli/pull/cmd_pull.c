@@ -7,7 +7,7 @@
  * is kept as NAME.part, which is locked as long as a process writes it. NAME.part.of says of which
  * file on the server that is. */
 #include "cli/commands/commands.h"
-#include "cli/commands/model_folder.h"
+#include "cli/serve/model_folder.h"
 #include "cli/models/ask_yes.h"
 #include "cli/models/draft_family.h"
 #include "cli/models/model_store.h"
@@ -15,7 +15,7 @@
 #include "cli/pull/header_folder.h"
 #include "cli/pull/hub.h"
 #include "cli/pull/program.h"
-#include "cli/terminal/ask_line.h"
+#include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"

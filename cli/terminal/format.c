@@ -2,7 +2,6 @@
 #include "cli/terminal/format.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,4 +51,32 @@ void format_bar(char *out, int width, double full, double half)
     memset(out, '#', (size_t)n_full);
     memset(out + n_full, '-', (size_t)n_half);
     out[width] = '\0';
+}
+
+void format_blocks(char *out, int width, double part, bool utf8)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const int n = part > 0 ? (int)lround(fmin(part, 1) * width * 8) : 0;
+    char *p = out;
+    for (int i = 0; i < width; i++) {
+        int filled = n - 8 * i;
+        const char *cell = utf8          ? filled >= 8  ? "█"
+                                           : filled > 0 ? eighths[filled]
+                                                        : "░"
+                           : filled >= 4 ? "#"
+                                         : ".";
+        p = stpcpy(p, cell);
+    }
+}
+
+const char *format_time(char out[static 24], double seconds)
+{
+    long long s = (long long)fmin(fmax(seconds, 0) + 0.5, 1e12), minutes = (s + 30) / 60;
+    if (s < 100)
+        snprintf(out, 24, "%lld s", s);
+    else if (minutes < 100)
+        snprintf(out, 24, "%lld min", minutes);
+    else
+        snprintf(out, 24, "%lld h %lld min", minutes / 60 % 100000, minutes % 60);
+    return out;
 }

@@ -1,13 +1,13 @@
 /* Drawing what has changed: see live_text.h. */
 #include "cli/terminal/live_text.h"
 
+#include "cli/terminal/char_width.h"
 #include "cli/terminal/terminal.h"
 #include "common/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 #define DIM   "\033[2m"
 #define PLAIN "\033[22m"
@@ -45,6 +45,27 @@ static void put_code(live_text *t, const char *format, ...)
     put(t, code, (size_t)n);
 }
 
+static void put_cleaned(void *user, const char *bytes, size_t n)
+{
+    put(user, bytes, n);
+}
+
+/* Each stretch of a style between the sequences that begin and end it. cleans: what is in it may
+ * not steer the terminal. */
+static void put_solid(live_text *t, const char *bytes, const uint8_t *styles, size_t n, bool cleans)
+{
+    for (size_t at = 0, end; at < n; at = end) {
+        for (end = at + 1; end < n && styles[end] == styles[at];)
+            end++;
+        put_code(t, "%s", text_style_begin[styles[at]]);
+        if (cleans)
+            terminal_write_clean(bytes + at, end - at, &t->last, put_cleaned, t);
+        else
+            put(t, bytes + at, end - at);
+        put_code(t, "%s", text_style_end[styles[at]]);
+    }
+}
+
 static void put_dim(live_text *t, const char *bytes, size_t n)
 {
     if (n == 0)
@@ -74,10 +95,7 @@ static character character_at(const char *bytes, size_t n)
 /* Columns; -1: terminals disagree, or it is no character that is printed. */
 static int width_of(uint32_t code)
 {
-    bool joins = code == 0x200D || (code >= 0xFE00 && code <= 0xFE0F) ||
-                 (code >= 0x1F3FB && code <= 0x1F3FF) || (code >= 0x1F1E6 && code <= 0x1F1FF) ||
-                 (code >= 0xE0000 && code <= 0xE0FFF) || code == 0xAD;
-    return joins || code == NO_CODE ? -1 : wcwidth((wchar_t)code);
+    return code == NO_CODE || char_is_disputed(code) ? -1 : char_width(code);
 }
 
 /* ---- Places ---- */
@@ -162,7 +180,7 @@ static void move_after(live_text *t, place from, size_t n)
     }
     move(t, from, (place){to.row, to.column - width});
     if (last < t->n_line + t->n_solid)
-        put(t, t->text + last, n - last);
+        put_solid(t, t->text + last, t->styles + last, n - last, false);
     else
         put_dim(t, t->text + last, n - last);
 }
@@ -228,16 +246,18 @@ static void shorten_line(live_text *t)
         at += c.n_bytes;
     }
     memmove(t->text, t->text + row_begin, t->n_line + t->n_drawn - row_begin);
+    memmove(t->styles, t->styles + row_begin, t->n_line + t->n_drawn - row_begin);
     t->n_line -= row_begin;
     t->short_line = true;
 }
 
 /* bytes have been written as verified text; nothing is dim. */
-static void join_line(live_text *t, const char *bytes, size_t n)
+static void join_line(live_text *t, const char *bytes, const uint8_t *styles, size_t n)
 {
     const char *newline = memrchr(bytes, '\n', n);
     if (newline) {
         n -= (size_t)(newline + 1 - bytes);
+        styles += newline + 1 - bytes;
         bytes = newline + 1;
         t->n_line = 0;
         t->lost = t->short_line = false;
@@ -249,13 +269,15 @@ static void join_line(live_text *t, const char *bytes, size_t n)
         return;
     }
     memcpy(t->text + t->n_line, bytes, n);
+    memcpy(t->styles + t->n_line, styles, n);
     t->n_line += n;
     shorten_line(t);
 }
 
 /* From the text that is drawn to next[0..n_next), of which n bytes join the line, those up to
- * n_solid are held, and the rest is dim. */
-static void draw_change(live_text *t, const char *next, size_t n, size_t n_solid, size_t n_next)
+ * n_solid are held, in styles[0..n_solid), and the rest is dim. */
+static void draw_change(live_text *t, const char *next, const uint8_t *styles, size_t n,
+                        size_t n_solid, size_t n_next)
 {
     size_t line = t->n_line, n_drawn = t->n_drawn;
     size_t same = common(t->text + line, n_drawn, next, n_next);
@@ -265,7 +287,8 @@ static void draw_change(live_text *t, const char *next, size_t n, size_t n_solid
         move_after(t, place_after(t, line + n_drawn), line + from);
     if (from < same) {
         size_t over = same < n_solid ? same : n_solid;
-        put(t, next + from, over - from);
+        put_solid(t, next + from, styles + from, over - from, false);
+        memcpy(t->styles + line, styles, over);
         t->n_solid = over;
         if (over < same)
             move_after(t, place_after(t, line + over), line + same);
@@ -273,11 +296,12 @@ static void draw_change(live_text *t, const char *next, size_t n, size_t n_solid
     if (same < n_drawn)
         clear_after(t, line + same);
     if (same < n_solid)
-        put(t, next + same, n_solid - same);
+        put_solid(t, next + same, styles + same, n_solid - same, false);
     size_t dim_from = same > n_solid ? same : n_solid;
     put_dim(t, next + dim_from, n_next - dim_from);
-    join_line(t, next, n);
+    join_line(t, next, styles, n);
     memcpy(t->text + t->n_line, next + n, n_next - n);
+    memcpy(t->styles + t->n_line, styles + n, n_solid - n);
     t->n_drawn = n_next - n;
     t->n_solid = n_solid - n;
 }
@@ -293,25 +317,13 @@ static void erase(live_text *t)
 
 /* ---- Words at the margin ---- */
 
-static void pass_line(live_line *l, uint32_t code)
-{
-    if (code == '\n') {
-        l->code ^= l->n_marks >= 3;
-        l->n_marks = 0;
-    } else if (code == '`' && l->n_marks >= 0) {
-        l->n_marks++;
-    } else if (l->n_marks < 3 && (code != ' ' || l->n_marks > 0)) {
-        l->n_marks = -1;
-    }
-}
-
 /* What is known of the text up to a place. */
 typedef struct wrapping {
-    live_line line;
+    text_styles line;
     int32_t column, word; /* where it is; columns since the blank */
     bool begun;           /* the row has more than blanks */
     size_t blank;         /* that may become a newline; NO_BLANK: there is none */
-    live_line before;     /* at the blank */
+    text_styles before;   /* at the blank */
 } wrapping;
 static const size_t NO_BLANK = SIZE_MAX;
 
@@ -352,9 +364,10 @@ static void wrap_character(const live_text *t, wrapping *w, char *text, int widt
         w->blank = NO_BLANK;
 }
 
-/* Breaks the lines of text[0..n), of which n_verified bytes are verified. Returns how many of those
- * stay as they are, whatever follows. */
-static size_t wrap(live_text *t, char *text, size_t n_verified, size_t n)
+/* Breaks the lines of text[0..n), of which n_verified bytes are verified and get styles. Returns
+ * how many of those stay as they are, whatever follows: all of them where the text ends. */
+static size_t wrap(live_text *t, char *text, uint8_t *styles, size_t n_verified, size_t n,
+                   bool ends)
 {
     wrapping w = {.line = t->line, .blank = NO_BLANK};
     begin_row(&w, place_after(t, t->n_line).column);
@@ -362,10 +375,12 @@ static size_t wrap(live_text *t, char *text, size_t n_verified, size_t n)
     wrapping then = w;
     for (size_t at = 0; at < n;) {
         character c = character_at(text + at, n - at);
-        live_line before = w.line;
-        pass_line(&w.line, c.code);
-        bool code = w.line.code || w.line.n_marks >= 3;
+        text_styles before = w.line;
+        text_style style = text_styles_pass(&w.line, c.code);
+        bool code = text_styles_in_block(&w.line);
         int width = width_of(c.code);
+        if (at < n_verified)
+            memset(styles + at, t->styled ? (int)style : 0, c.n_bytes);
         if (c.code == '\n' || c.code == '\t') {
             place p = {0, w.column < t->columns ? w.column : t->columns - 1};
             pass_character(t, &p, c.code);
@@ -382,7 +397,7 @@ static size_t wrap(live_text *t, char *text, size_t n_verified, size_t n)
         if (at == n_verified)
             then = w;
     }
-    bool holds = then.blank != NO_BLANK && n_verified - then.blank <= LIVE_HELD_BYTES;
+    bool holds = !ends && then.blank != NO_BLANK && n_verified - then.blank <= LIVE_HELD_BYTES;
     t->line = holds ? then.before : then.line;
     return holds ? then.blank : n_verified;
 }
@@ -396,6 +411,7 @@ enum { MOST_NEXT = LIVE_HELD_BYTES + 2 * DREY_MAX_PROVISIONAL };
 static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
 {
     char next[MOST_NEXT];
+    uint8_t styles[MOST_NEXT] = {0};
     size_t n_verified = t->n_held + n;
     if (t->lost || t->columns < 2 || n > DREY_MAX_PROVISIONAL ||
         t->n_line + n_verified > LIVE_LINE_BYTES)
@@ -403,19 +419,17 @@ static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
     memcpy(next, t->held, t->n_held);
     memcpy(next + t->n_held, verified, n);
     memcpy(next + n_verified, t->wanted, t->n_wanted);
-    const live_line line = t->line;
+    const text_styles line = t->line;
     size_t settled = n_verified;
     if (t->wraps)
-        settled = wrap(t, next, n_verified, n_verified + t->n_wanted);
-    if (ends)
-        settled = n_verified;
+        settled = wrap(t, next, styles, n_verified, n_verified + t->n_wanted, ends);
     place p = place_after(t, t->n_line);
     if (pass_text(t, &p, next, n_verified) < n_verified) {
         t->line = line;
         return false;
     }
     size_t n_shown = showable(t, p, next + n_verified, t->n_wanted);
-    draw_change(t, next, settled, n_verified, n_verified + n_shown);
+    draw_change(t, next, styles, settled, n_verified, n_verified + n_shown);
     t->n_held = n_verified - settled;
     memcpy(t->held, next + settled, t->n_held);
     if (t->n_held > 0)
@@ -426,19 +440,19 @@ static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
 /* As the terminal takes it, but for characters that would steer it. */
 static void put_line(live_text *t, const char *bytes, size_t n)
 {
-    char piece[256];
-    for (size_t at = 0, some; at < n; at += some) {
-        some = n - at < sizeof piece ? n - at : sizeof piece;
-        memcpy(piece, bytes + at, some);
-        if (!t->as_it_is)
-            terminal_clean_text(piece, some, &t->last);
-        put(t, piece, some);
-    }
-    join_line(t, bytes, n);
-    for (size_t at = 0; at < n;) {
-        character c = character_at(bytes + at, n - at);
-        pass_line(&t->line, c.code);
-        at += c.n_bytes;
+    enum { PIECE = 256 };
+    uint8_t styles[PIECE];
+    for (size_t at = 0, end; at < n; at = end) {
+        for (end = at; end < n;) {
+            character c = character_at(bytes + end, n - end);
+            if (end + c.n_bytes > at + PIECE)
+                break;
+            text_style style = text_styles_pass(&t->line, c.code);
+            memset(styles + (end - at), t->styled ? (int)style : 0, c.n_bytes);
+            end += c.n_bytes;
+        }
+        put_solid(t, bytes + at, styles, end - at, !t->as_it_is);
+        join_line(t, bytes + at, styles, end - at);
     }
 }
 
@@ -462,19 +476,11 @@ void live_text_init(live_text *t, live_text_write *write, void *user, bool wraps
     t->write = write;
     t->user = user;
     t->wraps = wraps;
-    t->utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-}
-
-void live_text_free(live_text *t)
-{
-    if (t->utf8)
-        freelocale(t->utf8);
-    t->utf8 = (locale_t)0;
 }
 
 void live_text_size(live_text *t, int32_t columns, int32_t rows)
 {
-    if (!t->utf8 || columns <= 0 || (columns == t->columns && rows == t->rows))
+    if (columns <= 0 || (columns == t->columns && rows == t->rows))
         return;
     bool had_size = t->columns > 0;
     if (columns != t->columns && had_size && t->short_line) {
@@ -488,7 +494,6 @@ void live_text_size(live_text *t, int32_t columns, int32_t rows)
 /* ends: the text, with this. */
 static void take_event(live_text *t, const drey_event *event, bool ends)
 {
-    locale_t before = t->utf8 ? uselocale(t->utf8) : (locale_t)0;
     size_t n = event->n_bytes;
     if (event->kind == DREY_EVENT_TAKEN_BACK) {
         t->n_wanted -= n < t->n_wanted ? n : t->n_wanted;
@@ -504,8 +509,6 @@ static void take_event(live_text *t, const drey_event *event, bool ends)
         memmove(t->wanted, t->wanted + stood, t->n_wanted);
         draw(t, event->bytes, n, ends);
     }
-    if (before)
-        uselocale(before);
 }
 
 void live_text_event(live_text *t, const drey_event *event)

@@ -14,38 +14,33 @@
  * newlines that the text lacks, and it can be flowed again. With `wraps` a word that has no room
  * begins a row instead: the blank before it becomes a newline (blocks of code stay as they are).
  * The last word of the verified text, which may still grow, is then *held*: solid on the screen,
- * but written again where it has to move. */
+ * but written again where it has to move.
+ *
+ * With `styled` what is verified has colours where its Markdown has a meaning (text_styles.h). */
 #pragma once
 
+#include "cli/terminal/text_styles.h"
 #include "drey/drey.h"
-
-#include <locale.h>
 
 enum { LIVE_LINE_BYTES = 4096, LIVE_OUT_BYTES = 4096, LIVE_HELD_BYTES = 1024 };
 
 typedef void live_text_write(void *user, const char *bytes, size_t n);
 
-/* Where lines are not broken: blocks of code, between lines that begin with three marks. */
-typedef struct live_line {
-    bool code;
-    int32_t n_marks; /* that the line begins with; -1: it begins otherwise */
-} live_line;
-
 typedef struct live_text {
     live_text_write *write;
     void *user;
-    locale_t utf8;         /* for the widths; 0: there are none, and nothing provisional is shown */
     int32_t columns, rows; /* of the terminal; 0: not known */
     /* [n_line][n_drawn]: what is verified since the last newline, and what is drawn after it, of
      * which n_solid bytes are held and the rest is dim. The cursor is after that. */
     char text[LIVE_LINE_BYTES + LIVE_HELD_BYTES + DREY_MAX_PROVISIONAL];
+    uint8_t styles[LIVE_LINE_BYTES + LIVE_HELD_BYTES + DREY_MAX_PROVISIONAL]; /* text_style */
     size_t n_line, n_drawn, n_solid;
-    bool wraps;
-    live_line line;             /* at the end of text[n_line] */
+    bool wraps, styled;
+    text_styles line;           /* at the end of text[n_line] */
     char held[LIVE_HELD_BYTES]; /* [n_held]: as it came, with its blank */
     size_t n_held;
     bool as_it_is;   /* what the text has of control characters stays: no person's terminal */
-    char last;       /* the last byte of the verified text, for terminal_clean_text */
+    char last;       /* the last byte of the verified text, for terminal_write_clean */
     bool lost;       /* where the cursor stands is not known */
     bool short_line; /* whole rows were left out of text: it is good for this width alone */
     char wanted[DREY_MAX_PROVISIONAL]; /* [n_wanted]: what is provisional */
@@ -56,7 +51,6 @@ typedef struct live_text {
 
 /* For text that begins in the first column. wraps: words begin a row where they have no room. */
 void live_text_init(live_text *t, live_text_write *write, void *user, bool wraps);
-void live_text_free(live_text *t);
 /* The terminal's size, as it is now. */
 void live_text_size(live_text *t, int32_t columns, int32_t rows);
 /* What is taken back goes with the next event, which often brings something in its place, or with

@@ -1,5 +1,12 @@
-/* Loading and prompt progress on standard error: a bar that is drawn over itself on a terminal;
- * elsewhere a line when something begins, and every few seconds. */
+/* Loading and prompt progress on standard error: on a terminal one line that is drawn over itself
+ * and always moves, with a bar where there is an amount, and a spinner where there is none;
+ * elsewhere a line when something begins, and every few seconds.
+ *
+ *     loading  ███████████▌········  57 %  612M of 1.04G, 305M/s, 2 s left
+ *     ⠹ planning, 4 s
+ *
+ * What is loaded of target and draft is one amount. A thread draws the line again while nothing is
+ * reported; it runs from the first line on, and holds no lock while it waits. */
 #pragma once
 
 #include "drey/drey.h"
@@ -8,22 +15,36 @@ enum { PROGRESS_KINDS = DREY_PROGRESS_TRAIN + 1 };
 
 typedef struct progress {
     bool quiet;
-    const char *label; /* what it is called; NULL: what the library calls it */
-    bool shown;        /* a bar is on the terminal's last line, */
-    int32_t width;     /* in so many columns */
-    double bar_s;      /* monotonic clock: when it was drawn */
-    /* Of each drey_progress, since several may take turns: whether there was a report, what had
-     * been done by the last one, and the monotonic clock at the last line. */
+    const char *label;    /* what it is called; NULL: what the library calls it */
+    uint64_t draft_bytes; /* that will be loaded besides the target; 0: not known, or none */
+    /* The line on the terminal: */
+    bool active;         /* it is to be there: */
+    const char *waiting; /* with a spinner and this word; NULL: with a bar, of */
+    drey_progress what;
+    bool shown;    /* it is there, */
+    int32_t width; /* in so many columns, */
+    double bar_s;  /* drawn at this time (monotonic clock) */
+    double wait_s; /* when waiting began */
+    /* Of each drey_progress, since several may take turns: whether there was a report, the last
+     * one and when it came, the first one and when it came, and when the last line was written. */
     bool begun[PROGRESS_KINDS];
-    uint64_t done[PROGRESS_KINDS];
-    double line_s[PROGRESS_KINDS];
-    double first_s[PROGRESS_KINDS]; /* when it began: for the time that is left */
+    uint64_t done[PROGRESS_KINDS], total[PROGRESS_KINDS], first[PROGRESS_KINDS];
+    double done_s[PROGRESS_KINDS], first_s[PROGRESS_KINDS], line_s[PROGRESS_KINDS];
 } progress;
 
 /* A drey_progress_fn; user is a progress. */
 void progress_report(void *user, drey_progress what, uint64_t done, uint64_t total);
+/* On a terminal a line that moves until something is reported or the line is removed, after a
+ * second. word: "planning"; borrowed until then. */
+void progress_wait(progress *p, const char *word);
 /* Draws a text of one line over the last one, cut where the terminal is too narrow. */
 void progress_line(progress *p, const char *text);
-/* Removes the bar, so that something else can be written. */
+/* Removes the line, so that something else can be written. */
 void progress_clear(progress *p);
+/* The same of whatever line is there; it is drawn again if its work continues. */
+void progress_hide(void);
+/* Removes whatever line is there, for good: its progress may end to exist. */
+void progress_end(void);
+/* Changes p->quiet while another thread may report. */
+void progress_silence(progress *p, bool quiet);
 double progress_clock_s(void);

@@ -31,11 +31,16 @@ void report_rank_reads(FILE *out, const drey_ranks *ranks);
 void report_rank_plan(FILE *out, int32_t i, const drey_rank_plan *r, report_source disk);
 void report_rank_prediction(FILE *out, const drey_plan *plan);
 
+/* Speed and memory of a text in two lines, and what makes it another text than the target's. */
+void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation *c,
+                    const drey_exits *x);
 void report_statistics(FILE *out, const drey_statistics *s);
 /* What came of drafting; nothing where nothing was drafted. */
 void report_speculation(FILE *out, const drey_speculation *c);
-/* What each unit did; one that has failed is complained of. Nothing where there is one cluster. */
+/* What each unit did. Nothing where there is one cluster. */
 void report_units(FILE *out, const drey_engine *engine);
+/* Complains of each unit that has failed. */
+void report_failed_units(const drey_engine *engine);
 /* What came of early exits; nothing where they are off. */
 void report_exits(FILE *out, const drey_exits *c);
 

@@ -3,6 +3,7 @@
 #include "cli/terminal/terminal.h"
 
 #include "cli/terminal/hints.h"
+#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/signals.h"
 #include "common/utf8.h"
@@ -10,6 +11,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -31,7 +33,7 @@ void print_clean(FILE *out, const char *text)
     }
 }
 
-void terminal_clean_text(char *text, size_t n, char *last)
+static void clean(char *text, size_t n, char *last)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
@@ -43,12 +45,24 @@ void terminal_clean_text(char *text, size_t n, char *last)
     }
 }
 
+void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink *to, void *user)
+{
+    char piece[256];
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < sizeof piece ? n - at : sizeof piece;
+        memcpy(piece, text + at, some);
+        clean(piece, some, last);
+        to(user, piece, some);
+    }
+}
+
 /* kind: a word before the message, which a terminal shows in the style; "": none. */
 static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
 {
-    char message[800];
+    char message[1400];
     vsnprintf(message, sizeof message, format, arguments);
     fflush(stdout); /* the text first, where both go to one terminal */
+    progress_hide();
     FILE *page = page_of(stderr);
     const char *rest = message;
     if (!*kind && strncmp(message, "warning: ", 9) == 0) {
@@ -78,17 +92,19 @@ void complain_wrong(const char *format, ...)
     va_end(arguments);
 }
 
-static cli_command running; /* the command, whose options are named */
+static cli_command running; /* the command, whose options are named, */
+static const char *about;   /* and its model */
 
-void terminal_begin(cli_command command)
+void terminal_begin(cli_command command, const char *model)
 {
     running = command;
+    about = model;
 }
 
 const char *terminal_hint(drey_hint hint)
 {
     static char words[HINT_BYTES];
-    return hint_words(hint, running, words);
+    return hint_words(hint, running, about, words);
 }
 
 void complain_error(const drey_error *err)
@@ -129,23 +145,46 @@ bool terminal_pipe_is_broken(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-const char *terminal_style_text(terminal_style style)
+/* The terminal that a file is, if it is one, may have colours. */
+static bool is_coloured(int file)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool dumb = term && strcmp(term, "dumb") == 0;
+    return isatty(file) == 1 && !dumb && !(no_color && *no_color);
+}
+
+static const char *sequence(terminal_style style)
 {
     static const char *const sequences[] = {"\033[0m", "\033[1m", "\033[32m", "\033[33m",
                                             "\033[1;31m"};
-    const char *no_color = getenv("NO_COLOR");
-    if (!terminal_attended() || (no_color && *no_color))
-        return "";
     return sequences[style];
+}
+
+const char *terminal_style_text(terminal_style style)
+{
+    return is_coloured(STDERR_FILENO) ? sequence(style) : "";
+}
+
+const char *terminal_output_style(terminal_style style)
+{
+    return is_coloured(STDOUT_FILENO) ? sequence(style) : "";
+}
+
+static bool locale_is_utf8;
+
+static void look_at_locale(void)
+{
+    locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    locale_is_utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
+    if (users)
+        freelocale(users);
 }
 
 bool terminal_utf8(void)
 {
-    locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    bool utf8 = users && strcmp(nl_langinfo_l(CODESET, users), "UTF-8") == 0;
-    if (users)
-        freelocale(users);
-    return utf8;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look_at_locale);
+    return locale_is_utf8;
 }
 
 bool terminal_shows_drafts(void)
@@ -186,6 +225,7 @@ void terminal_show_typing(void)
 
 int exit_with(drey_status status, const drey_error *err)
 {
+    progress_end();
     if (status != DREY_OK && status != DREY_ERR_CANCELLED)
         complain_error(err);
     int interrupted = status == DREY_ERR_CANCELLED ? signals_exit_code() : 0;

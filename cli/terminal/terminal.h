@@ -15,8 +15,9 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
-/* The command that runs: messages name its options. */
-void terminal_begin(cli_command command);
+/* The command that runs: messages name its options, and what it is about (borrowed; NULL: nothing
+ * is named). */
+void terminal_begin(cli_command command, const char *model);
 /* Returns a hint in the running command's words (hints.h); good until the next call. */
 const char *terminal_hint(drey_hint hint);
 /* Standard output is a pipe that nobody reads any more, as after "| head". */
@@ -25,9 +26,10 @@ bool terminal_pipe_is_broken(void);
 /* Writes text with control characters replaced as above. */
 void print_clean(FILE *out, const char *text);
 
-/* Puts "?" in the place of what would steer a terminal in text[0..n) of a model; line ends and tabs
- * stay. *last: the byte before it, 0 at first. */
-void terminal_clean_text(char *text, size_t n, char *last);
+typedef void terminal_sink(void *user, const char *bytes, size_t n);
+/* Passes text[0..n) of a model on, with "?" in the place of what would steer a terminal; line ends
+ * and tabs stay. *last: the byte before it, 0 at first. */
+void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink *to, void *user);
 
 /* How many processes mpirun has started; 1 without it. Their standard output may be a terminal that
  * is nobody's, whose text mpirun passes on. */
@@ -55,9 +57,11 @@ typedef enum terminal_style {
     STYLE_WARN,
     STYLE_ERROR
 } terminal_style;
-/* The sequence that begins a style, or "" where standard error is no terminal or NO_COLOR is set.
- */
+/* The sequence that begins a style, or "" where standard error is no terminal, or one that is dumb,
+ * or NO_COLOR is set. */
 const char *terminal_style_text(terminal_style style);
+/* The same for standard output. */
+const char *terminal_output_style(terminal_style style);
 
 /* The user's locale says that text is UTF-8. */
 bool terminal_utf8(void);

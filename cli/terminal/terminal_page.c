@@ -1,6 +1,8 @@
 /* Breaking lines: see terminal_page.h. */
 #include "cli/terminal/terminal_page.h"
 
+#include "cli/terminal/char_width.h"
+#include "cli/terminal/progress.h"
 #include "common/utf8.h"
 
 #include <stdbool.h>
@@ -12,7 +14,7 @@
 
 /* ---- Widths ---- */
 
-/* Bytes of a sequence such as ESC [ 1 m; 0: there is none. */
+/* Returns the bytes of a sequence such as ESC [ 1 m; 0: there is none. */
 static size_t sequence_length(const char *text, size_t n)
 {
     size_t i = 2;
@@ -23,19 +25,6 @@ static size_t sequence_length(const char *text, size_t n)
     return i < n ? i + 1 : 0;
 }
 
-static int32_t columns_of(uint32_t code)
-{
-    static const uint32_t wide[][2] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},
-                                       {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-                                       {0xFFE0, 0xFFE6}, {0x1F300, 0x1FAFF}, {0x20000, 0x3FFFD}};
-    if ((code >= 0x300 && code < 0x370) || code == 0x200D || (code >= 0xFE00 && code < 0xFE10))
-        return 0;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (code >= wide[i][0] && code <= wide[i][1])
-            return 2;
-    return 1;
-}
-
 int32_t page_width(const char *text, size_t n)
 {
     int32_t width = 0;
@@ -43,8 +32,9 @@ int32_t page_width(const char *text, size_t n)
         size_t skipped = sequence_length(text + i, n - i);
         const uint8_t *p = (const uint8_t *)text + i;
         int length = skipped ? 0 : utf8_length(p, n - i);
+        int columns = length > 0 ? char_width(utf8_code_point(p, length)) : 1;
         if (!skipped)
-            width += length > 0 ? columns_of(utf8_code_point(p, length)) : 1;
+            width += columns < 0 ? 1 : columns;
         i += skipped ? skipped : length > 0 ? (size_t)length : 1;
     }
     return width;
@@ -124,6 +114,7 @@ static ssize_t write_lines(void *cookie, const char *bytes, size_t n)
 {
     page *p = cookie;
     int32_t columns = page_columns(p->out);
+    progress_hide();
     for (size_t at = 0; at < n;) {
         const char *end = memchr(bytes + at, '\n', n - at);
         size_t part = end ? (size_t)(end - bytes) - at : n - at;
@@ -148,6 +139,14 @@ FILE *page_target(FILE *stream)
         if (stream == pages[i].stream && stream)
             return pages[i].out;
     return stream;
+}
+
+const char *page_style(FILE *out, terminal_style style)
+{
+    const FILE *target = page_target(out);
+    return target == stderr   ? terminal_style_text(style)
+           : target == stdout ? terminal_output_style(style)
+                              : "";
 }
 
 FILE *page_of(FILE *out)

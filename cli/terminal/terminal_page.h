@@ -1,6 +1,8 @@
 /* Lines for people, which break at blanks on a terminal: a terminal breaks them within words. */
 #pragma once
 
+#include "cli/terminal/terminal.h"
+
 #include <stdint.h>
 #include <stdio.h>
 
@@ -18,3 +20,6 @@ int32_t page_columns(FILE *out);
 void page_break(FILE *out, const char *text, size_t n, int32_t columns);
 /* Columns that a text takes; sequences of a terminal take none. */
 int32_t page_width(const char *text, size_t n);
+/* The sequence that begins a style in what is written to stdout, stderr or a page of theirs; "" in
+ * other files, and where the terminal has no colours. */
+const char *page_style(FILE *out, terminal_style style);

@@ -27,12 +27,18 @@ int text_writer_write(const char *bytes, size_t n)
     return 0;
 }
 
-/* The draft loads after the first word: no bar and no line in the text. */
+/* The draft loads after the first word: no bar and no line in the text. A text that goes elsewhere
+ * leaves the terminal to a line that says that it is being written. */
 static void end_progress(text_writer *t)
 {
+    if (t->begun)
+        return;
+    t->begun = true;
     progress_clear(t->progress);
+    if (terminal_attended() && !terminal_shared())
+        progress_wait(t->progress, "writing");
     if (terminal_attended() || terminal_shared())
-        t->progress->quiet = true;
+        progress_silence(t->progress, true);
 }
 
 static void keep(text_writer *t, const char *bytes, size_t n)
@@ -54,27 +60,23 @@ static void keep(text_writer *t, const char *bytes, size_t n)
     t->kept[t->n_kept] = 0;
 }
 
-static int write_clean(text_writer *t, const char *bytes, size_t n)
+static void write_now(void *user, const char *bytes, size_t n)
 {
-    char piece[256];
-    int error = 0;
-    for (size_t at = 0, some; at < n && !error; at += some) {
-        some = n - at < sizeof piece ? n - at : sizeof piece;
-        memcpy(piece, bytes + at, some);
-        terminal_clean_text(piece, some, &t->last_shown);
-        error = text_writer_write(piece, some);
-    }
-    return error;
+    text_writer *t = user;
+    if (!t->error)
+        t->error = text_writer_write(bytes, n);
 }
 
 /* False ends the text. */
 static bool put(text_writer *t, const char *bytes, size_t n)
 {
-    progress_clear(t->progress);
     if (n == 0 || t->error)
         return !t->error;
     end_progress(t);
-    t->error = t->is_terminal ? write_clean(t, bytes, n) : text_writer_write(bytes, n);
+    if (t->is_terminal)
+        terminal_write_clean(bytes, n, &t->last_shown, write_now, t);
+    else
+        write_now(t, bytes, n);
     t->last_byte = bytes[n - 1];
     return !t->error;
 }
@@ -91,13 +93,6 @@ static bool on_text(void *user, const char *bytes, size_t n_bytes)
     text_writer *t = user;
     keep(t, bytes, n_bytes);
     return put(t, bytes, n_bytes);
-}
-
-static void write_live(void *user, const char *bytes, size_t n)
-{
-    text_writer *t = user;
-    if (!t->error)
-        t->error = text_writer_write(bytes, n);
 }
 
 static void on_event(void *user, const drey_event *event)
@@ -128,22 +123,26 @@ static bool on_id(void *user, int32_t id)
     return put(user, line, (size_t)n);
 }
 
-void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts,
-                       bool wraps)
+void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options,
+                       text_look look)
 {
+    const text_styles before = t->live.line;
     t->progress = bar;
-    t->shows_drafts = drafts;
-    t->is_live = (drafts || wraps) && terminal_shows_drafts();
+    t->shows_drafts = look.drafts;
+    t->is_live = (look.drafts || look.wraps) && terminal_shows_drafts();
     t->is_terminal = /* a person's; that of a rank is mpirun's */
         isatty(STDOUT_FILENO) == 1 && terminal_ranks() < 2;
     t->error = t->last_byte = t->last_shown = 0;
+    t->begun = false;
     t->n_kept = 0;
     options->user = t;
     options->on_text = on_text;
     if (!t->is_live)
         return;
-    live_text_free(&t->live);
-    live_text_init(&t->live, write_live, t, wraps);
+    live_text_init(&t->live, write_now, t, look.wraps);
+    t->live.styled = look.styled;
+    if (look.resumes)
+        t->live.line = before;
     t->live.as_it_is = !t->is_terminal;
     options->on_event = on_event;
     options->on_text = go_on;
@@ -152,6 +151,7 @@ void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *opt
 void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options)
 {
     t->progress = bar;
+    t->begun = false;
     options->user = t;
     options->on_token = on_id;
 }
@@ -160,11 +160,11 @@ void text_writer_end(text_writer *t)
 {
     if (t->is_live)
         live_text_end(&t->live);
+    progress_clear(t->progress);
 }
 
 void text_writer_free(text_writer *t)
 {
-    live_text_free(&t->live);
     free(t->kept);
     *t = (text_writer){0};
 }

@@ -11,7 +11,8 @@ typedef struct text_writer {
     live_text live;     /* where the terminal can show text that changes */
     bool is_live, shows_drafts;
     bool is_terminal; /* standard output: nothing in the text may steer it */
-    char last_shown;  /* for terminal_clean_text */
+    bool begun;       /* there was text */
+    char last_shown;  /* for terminal_write_clean */
     int error;        /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
     char last_byte;   /* of the text; 0: none yet */
     bool keeps;       /* `kept` is wanted */
@@ -19,11 +20,18 @@ typedef struct text_writer {
     size_t n_kept, capacity;
 } text_writer;
 
+/* What a text looks like where the terminal can show it. */
+typedef struct text_look {
+    bool drafts;  /* what is provisional is shown as well */
+    bool wraps;   /* words begin a row where they have no room, */
+    bool styled;  /* and Markdown has colours */
+    bool resumes; /* the text before continues: it is in the block of code that it was in */
+} text_look;
+
 /* Puts the functions of a text that begins in the first column into options; t stays where it is
- * until text_writer_free. Where the terminal can show it: also what is provisional (drafts), and
- * words that begin a row where they have no room (wraps). */
-void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options, bool drafts,
-                       bool wraps);
+ * until text_writer_free. */
+void text_writer_begin(text_writer *t, progress *bar, drey_generate_options *options,
+                       text_look look);
 /* Ids, a line each, instead of text. */
 void text_writer_begin_ids(text_writer *t, progress *bar, drey_generate_options *options);
 /* After the text: nothing provisional is left on the screen. */

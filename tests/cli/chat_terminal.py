@@ -164,6 +164,15 @@ def test_provisional():
     check(other.n_taken_back > 0, "guesses that were wrong", str(vars(other)))
 
 
+def test_colours():
+    # Code has a colour, unless that is switched off; the text is the same.
+    message = next(m for m in (b"hello", b"one", b"x", b"why") if re.search(b"`[^`\n ]", answer_to(m, 60)))
+    shown, code = run([(b"> ", message + b"\n"), (b"written", b""), (b"> ", b"/set markdown off\n"), (b"> ", b"/retry\n"),
+                       (b"written", b""), (b"> ", b"/quit\n")], "-n", "60", "-d", "none")
+    first, _, second = shown.partition(b"/set markdown off")
+    check(code == 0 and b"\x1b[36m" in first and b"\x1b[36m" not in second, "colours of code", shown)
+
+
 def test_without_libedit():
     # Lines as the terminal gives them; Ctrl-C as ever.
     os.makedirs("without", exist_ok=True)
@@ -176,7 +185,7 @@ def test_without_libedit():
 
 test_without_libedit()
 if "--without-libedit" not in sys.argv:
-    for test in test_interrupts, test_lines, test_history, test_tab, test_provisional:
+    for test in test_interrupts, test_lines, test_history, test_tab, test_provisional, test_colours:
         test()
 print("\n".join(bad))
 sys.exit(bool(bad))

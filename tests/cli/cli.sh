@@ -28,11 +28,11 @@ done
 
 # 2. Text on standard output, the rest on standard error, numbers in the file. A policy that drafts
 # whatever it costs: on a slow machine the default one may find that drafts do not pay.
-"${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos --stats "$tmp/stats" -p "$prompt" \
+"${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos --stats "$tmp/stats" -v -p "$prompt" \
     >"$tmp/out" 2>"$tmp/err"
 same "another text with a draft and a report" "$tmp/out" "$tmp/text"
-has "$tmp/err" "memory plan" pinned ceiling statistics "tokens/s" drafted verify peak \
-    "steps in" "of the passes" "the 1st in"
+has "$tmp/err" "memory plan" pinned statistics "tokens/s" drafted verify peak \
+    "steps in" "of the passes" "the 1st in" "cut after 40 tokens \(-n\): -n 500 writes more"
 ! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
 holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 40' 'prompt_tokens > 3' \
     '0 < accepted <= drafted' '0 < first_token_s <= prompt_s' 'tokens_per_pass > 1' \
@@ -42,20 +42,29 @@ holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 4
         budget_bytes decode_major_faults decode_s""".split()) - set(whole)' \
     'sum(speculation["depth_accepted"]) == sum(speculation["rank_accepted"]) == accepted' \
     'sum(speculation["passes_writing"]) == passes' 'speculation["draft_steps"] > 0'
+# Without -v two lines, and how to have more of a text that was cut.
+"${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos -p "$prompt" >"$tmp/out" 2>"$tmp/err"
+tail -n 3 "$tmp/err" | grep -qzE '^40 tokens, [0-9.]+/s \(the draft wrote [0-9]+ of them\); first word after [0-9.]+ s
+memory [0-9.]+M of [0-9.]+G
+cut after 40 tokens ' || wrong "statistics in two lines: $(cat "$tmp/err")"
+"${run[@]}" -n 40 --ignore-eos -c 20 -p "$prompt" >"$tmp/out" 2>"$tmp/err"
+has "$tmp/err" "the context of 20 is full: -c 40 has room for more"
+"${run[@]}" -n 40 --stop "$(head -c 6 "$tmp/text")" -p "$prompt" >"$tmp/out" 2>"$tmp/err"
+! grep -q "cut after" "$tmp/err" || wrong "a text that ended by itself was cut"
 # Both into one place, a file or a pipe: nothing comes between the text's words.
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" >"$tmp/both" 2>&1
 "${run[@]}" -d "$tmp/draft.gguf" -n 40 --ignore-eos -p "$prompt" 2>&1 | cat >"$tmp/piped"
 for both in "$tmp/both" "$tmp/piped"; do
     python3 -c 'import sys
 text, both = (open(f, "rb").read() for f in sys.argv[1:])
-sys.exit(both.count(b"tokens\n" + text + b"\nstatistics\n") != 1)' "$tmp/text" "$both" ||
+sys.exit(both.count(b"tokens\n" + text + b"\n40 tokens, ") != 1)' "$tmp/text" "$both" ||
         wrong "text and progress mixed: $(cat "$both")"
 done
 [ "$(find "$tmp" -name 'stats*' | wc -l)" = 1 ] || wrong "a temporary statistics file was left"
 ! grep -q lossy "$tmp/err" || wrong "f16 is called lossy"
 "$make_toy" "$tmp/wide.gguf" 2 0 32 # q8_0 wants heads of 32
 ends 0 "$drey" run -m "$tmp/wide.gguf" -t 1 -n 4 --kv q8_0 --stats "$tmp/stats" -p "$prompt"
-has "$tmp/err" "q8_0.* lossy"
+has "$tmp/err" "lossy: the cache is q8_0"
 [ "$(key "$tmp/stats" kv)$(key "$tmp/stats" kv_lossy)" = '"q8_0"true' ] || wrong "q8_0 is not reported"
 
 # 3. Raw ids are the text's tokens.

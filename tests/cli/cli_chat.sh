@@ -80,6 +80,16 @@ said "the answer before stays"
 said "saved 2 messages"
 [ "$(messages tried.1)" = "$(messages tried.3)" ] || wrong "a second try that wrote nothing changed the conversation"
 
+# An answer that was cut continues at its very token, so that the whole is the uncut one; without -n
+# an answer has the context for it.
+printf 'hello\n/more\n/save more.1\n' | talk -n 12 --temp 1 --seed 3 || wrong "/more: $(cat err)"
+said "cut by n-predict: /more continues it"
+printf 'hello\n/save more.2\n' | talk -n 24 --temp 1 --seed 3
+[ "$(messages more.1)" = "$(messages more.2)" ] || wrong "/more: $(messages more.1) instead of $(messages more.2)"
+printf 'hello\n/undo\n/more\n' | talk -n 12 && wrong "/more without an answer"
+printf 'hello\n' | talk -c 100
+said "cut, as the context is full: -c 200 has room for more"
+
 # Saved and loaded it continues as if it had never ended; in another model, or damaged, it does not.
 printf 'hello\n/save a talk\n' | talk -n 12 || wrong "/save: $(cat err)"
 cp out first
@@ -107,11 +117,11 @@ printf 'hello\n/set temperature 1\n/set seed 1\n/undo\nhello\n/save set.1\n' | t
 printf 'hello\n/save set.2\n' | talk "${sampled[@]}"
 [ "$(messages set.1)" = "$(messages set.2)" ] || wrong "/set or /undo: $(messages set.1)"
 printf '/set temperature 1\n/set n-predict 7\n/set system Rhyme.\n/show\n' | talk || wrong "/show: $(cat err)"
-for line in '^temperature  *1$' '^n-predict  *7$' '^system  *Rhyme.$'; do
+for line in '^temperature  *1$' '^n-predict  *7$' '^system  *Rhyme.$' '^markdown  *on$'; do
     grep -q "$line" err || wrong "/show: $(cat err)"
 done
 printf '/read\n' | talk || wrong "/read: $(cat err)"
-for bad in '/set temperature hot' '/set warmth 1' '/set' '/undo' '/read no-such-file'; do
+for bad in '/set markdown 1' '/set temperature hot' '/set warmth 1' '/set' '/undo' '/read no-such-file'; do
     printf '%s\n' "$bad" | talk && wrong "$bad: $(cat err)"
 done
 printf 'print(1)\n```\n' >a.py

@@ -29,9 +29,9 @@ cp "$tmp/out" "$tmp/text"
 
 # What one would bring is said, in one line; not where nothing is streamed.
 grep -qP "\"sidecar_tokens_per_s\":\s*[1-9]" "$tmp/stats" || wrong "no speed with a sidecar"
-says='^  sidecar +none; with one \(drey prepare\).* [0-9]+\.[0-9]{2} times as fast$'
+says='^  sidecar +none; with one .* [0-9]+\.[0-9]{2} times as fast$'
 for memory in "$budget" unlimited; do
-    ends 0 "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -p "The tree" --memory "$memory"
+    ends 0 "$drey" run -d none -m "$toy" -t 1 -n 12 --ignore-eos -p "The tree" --memory "$memory" -v
     n=$(grep -cE "$says" "$tmp/err" || true)
     [ "$n" = "$([ "$memory" = unlimited ] && echo 0 || echo 1)" ] || wrong "$memory: $n hints"
 done

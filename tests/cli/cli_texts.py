@@ -5,6 +5,7 @@ what it says: of texts that are missing, on narrow terminals, into pipes that no
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -78,6 +79,10 @@ def broken():
         ended = run("run", "-m", toy, "-n", "1", "-f", file_of("broken", data))
         if ended.returncode != 1 or pattern not in ended.stderr.decode() or ended.stdout:
             wrong(what, ended.returncode, ended.stderr)
+    for mark in "utf-32-le", "utf-32-be":
+        ended = run("chat", "-m", toy, "-n", "1", "-q", stdin="\ufeffHello\n".encode(mark))
+        if ended.returncode != 1 or ended.stderr != b"drey: error: standard input is UTF-32; save it as UTF-8\n" or ended.stdout:
+            wrong("a chat in", mark, ended.returncode, ended.stderr)
     chat = b"/read " + file_of("binary", b"\x00\x01\x02").encode() + b"\n"
     if b"is no text file" not in run("chat", "-m", toy, "-n", "1", stdin=chat).stderr:
         wrong("a binary file is taken")
@@ -123,12 +128,11 @@ def hints():
             ("(--force)", 2, ["quantize", toy, other, "Q4_0"]),
             ("name another file\n", 2, ["quantize", toy, toy, "Q4_0"]),
             ("(--allow-requantize)", 1, ["quantize", toy, os.path.join(tmp, "new.gguf"), "Q4_0"]),
-            ("(drey train medusa -m MODEL)", 1, ["run", "-m", toy, "-d", "medusa", "-p", "x", "-n", "1"]),
+            (f"(drey train medusa -m {toy})", 1, ["run", "-m", toy, "-d", "medusa", "-p", "x", "-n", "1"]),
             ("with -f FILE, or on standard input", 2, ["imatrix", "-m", toy, "-o", os.path.join(tmp, "none")]),
             ("with -f FILE, or on standard input", 1, ["perplexity", "-m", toy]),
             ("on standard input, as in echo", 0, ["tokenize", "-m", toy]),
-            ("drey pull OWNER/NAME fetches it", 1, ["run", "-m", "hf.co/OWNER/NAME", "-p", "x"]),
-            ("named with -m", 2, ["run", toy, "-p", "x"])]:
+            ("drey pull OWNER/NAME fetches it", 1, ["run", "-m", "hf.co/OWNER/NAME", "-p", "x"])]:
         ended = run(*words)
         if ended.returncode != code or pattern not in ended.stderr.decode():
             wrong(f"{' '.join(words)}: {ended.returncode}: {ended.stderr.decode()}")
@@ -136,7 +140,9 @@ def hints():
 
 def pipes():
     """As "| head" does: the reader goes away, and the command ends without a word."""
-    for words in (["inspect", toy], ["run", "-m", toy, "-p", "x", "-n", "400", "--ignore-eos", "-q"]):
+    trace = os.path.join(tmp, "trace.json")
+    run("run", "-m", toy, "-p", "x", "-n", "8", "--ignore-eos", "-q", "-d", "lookup", "--trace", trace)
+    for words in (["inspect", toy], ["report", trace], ["run", "-m", toy, "-p", "x", "-n", "400", "--ignore-eos", "-q"]):
         read_end, write_end = os.pipe()
         os.close(read_end)
         ended = subprocess.run([drey, *words], stdout=write_end, stderr=subprocess.PIPE, check=False)
@@ -145,12 +151,13 @@ def pipes():
             wrong(f"drey {words[0]} into a closed pipe: {ended.returncode}: {ended.stderr.decode()}")
 
 
-def on_terminal(columns, *words):
+def on_terminal(columns, *words, typed=b""):
     pid, terminal = pty.fork()
     if pid == 0:
         set_size(0, 40, columns)
         os.environ["LC_ALL"] = "C.UTF-8"
         os.execvp(drey, [drey, *words])
+    os.write(terminal, typed)
     written = b""
     while more := read_some(terminal):
         written += more
@@ -159,22 +166,37 @@ def on_terminal(columns, *words):
     return written
 
 
+def rows_of(written):
+    """Rows as they are in the end: without colours, and without lines that were removed."""
+    rows = written.decode().replace("\x1b[?2004h", "").replace("\x1b[?2004l", "").split("\r\n")
+    return [re.sub("\x1b\\[[0-9;]*m", "", row.split("\x1b[K")[-1]).strip("\r") for row in rows]
+
+
+def fits(what, columns, wide, rows):
+    for row in rows:
+        words = [word for word in row.split() if word.isalpha()]
+        if len(row) > columns or not wide.issuperset(words):
+            wrong(f"{what} in {columns} columns has the row {row!r}")
+
+
 def narrow():
     """No row is longer than the terminal, and no word is cut; the loading line leaves nothing."""
     large = make("large.gguf", "--layers", 12)
+    plan = ["plan", "-m", toy, "--no-measure", "--memory", "unlimited"]
+    write = ["run", "-m", large, "-p", "x", "-n", "2", "-v"]
+    talk = {"typed": b"/help\n/set warmth\n/show\n/quit\n"}
     for columns in (40, 50, 64):
-        wide = set(on_terminal(400, "plan", "-m", toy, "--no-measure", "--memory", "unlimited").decode().split())
-        rows = on_terminal(columns, "plan", "-m", toy, "--no-measure", "--memory", "unlimited").decode().split("\r\n")
-        for row in rows:
-            words = [word for word in row.split() if word.isalpha()]
-            if len(row) > columns or not wide.issuperset(words):
-                wrong(f"a plan in {columns} columns has the row {row!r}")
-        shown = Screen(columns).feed(on_terminal(columns, "run", "-m", large, "-p", "x", "-n", "2")).text()
-        if "load target" in shown:
+        fits("a plan", columns, set(" ".join(rows_of(on_terminal(400, *plan))).split()), rows_of(on_terminal(columns, *plan)))
+        written = on_terminal(columns, *write)
+        fits("a run", columns, set(" ".join(rows_of(on_terminal(400, *write))).split()), rows_of(written))
+        shown = Screen(columns).feed(written).text()
+        if "loading" in shown or "planning" in shown:
             wrong(f"in {columns} columns the loading line stays:\n{shown}")
-        error = on_terminal(columns, "run", "-m", os.path.join("/nowhere", "x"), "-p", "x").decode()
-        if any(len(row) > columns for row in error.split("\r\n")) or "directory" not in error:
+        error = rows_of(on_terminal(columns, "run", "-m", os.path.join("/nowhere", "x"), "-p", "x"))
+        if any(len(row) > columns for row in error) or "directory" not in " ".join(error):
             wrong(f"a message in {columns} columns: {error!r}")
+    wide = set(" ".join(rows_of(on_terminal(400, "chat", "-m", toy, **talk))).split())
+    fits("a chat", 50, wide, rows_of(on_terminal(50, "chat", "-m", toy, **talk)))
 
 
 forms()

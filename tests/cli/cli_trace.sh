@@ -57,6 +57,35 @@ drawn "turn 1: [0-9]+ drafted, [0-9]+ submitted, [0-9]+ accepted" --turn 1
 "$drey" report "$tmp/t.json" --turn 1 -o "$tmp/tree.svg"
 same "another picture in a file" "$tmp/tree.svg" "$tmp/t.svg"
 
+# The grey line of the draft leads to where the red one begins, also if the draft paused; a line end
+# has a width; the root is marked.
+"${run[@]}" -d "$tmp/draft.gguf" --policy specinfer --trace "$tmp/one.json" >"$tmp/out"
+edit "$tmp/one.json" "$tmp/two.json" "
+for e in [e for e in root['traceEvents'] if e['name'] == 'draft' and e['ph'] == 'X']:
+    e['dur'] /= 4
+    root['traceEvents'].append(dict(e, ts=e['ts'] + 2 * e['dur']))
+for e in root['traceEvents']:
+    if e['name'] == 'turn':
+        e['args']['next'] = '}\\n\\n'"
+"$drey" report "$tmp/two.json" -o "$tmp/two.svg" || wrong "a draft that paused"
+"$drey" report "$tmp/two.json" --turn 1 -o "$tmp/two-tree.svg" || wrong "a tree that ends in line ends"
+python3 - "$tmp/two.svg" "$tmp/two-tree.svg" <<'PYTHON' || failed=1
+import re, sys
+lanes, tree = (open(f).read() for f in sys.argv[1:])
+drafts = re.findall(r'<path class="line draft" d="M[-0-9. L]+ V([0-9.]+) H([0-9.]+)"/>', lanes)
+begins = {(y, x) for x, y in re.findall(r'<path class="line verify" d="M([0-9.]+) ([0-9.]+) L', lanes)}
+assert drafts and set(drafts) <= begins, (drafts, begins)
+assert all(f">{word}</text>" in lanes for word in ("text", "drafted", "being verified", "drafted meanwhile"))
+assert ">root</text>" in tree
+own = re.search(r'<rect class="node rectified" x="[^"]*" y="[^"]*" width="([^"]*)"', tree)
+assert float(own[1]) > 80, own[0]
+PYTHON
+
+# On a terminal the picture goes into a file next to the trace.
+(cd "$tmp" && python3 "$root/tests/cli/terminal.py" written "$drey" report t.json --turn 1 >screen) || wrong "report on a terminal"
+same "the picture of a terminal" "$tmp/t-turn1.svg" "$tmp/t.svg"
+has "$tmp/screen" "wrote t-turn1.svg"
+
 # 2b. A mixture of experts in a small budget: each layer's experts, and each read of one.
 DREY_TEST_EXPERTS=1 "$make_toy" "$tmp/mixture.gguf" 24
 mixture=("$drey" run -m "$tmp/mixture.gguf" -t 2 -c 128 -n 24 --ignore-eos -q -d none -p "the quick brown fox"

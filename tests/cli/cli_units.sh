@@ -17,7 +17,7 @@ for units in cpu cpu+cpu cpu=1+cpu=9+static cpu/ref+cpu/slow=3 auto; do
     write_on "$tmp/text" --units "$units" -d lookup --stats "$tmp/stats"
     same "another text with --units $units" "$tmp/text" "$tmp/usual"
 done
-write_on "$tmp/text" --units cpu=1+cpu=3 --stats "$tmp/stats"
+write_on "$tmp/text" --units cpu=1+cpu=3 --stats "$tmp/stats" -v
 has "$tmp/err" '^  units .*cpu .*its share of a row is 25'
 holds "the statistics" "$tmp/stats" '[u["threads"] for u in units] == [1, 1] and units[1]["share"] == [0.75] * 7' \
     'all(u["groups"] >= 0 and "failed" not in u for u in units) and sum(u["groups"] for u in units) > 0'

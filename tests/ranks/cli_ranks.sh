@@ -16,7 +16,7 @@ compare() { # N OPTION...
     shift
     ends 0 "$drey" "${text[@]}" -q "$@"
     mv "$tmp/out" "$tmp/expected"
-    ends 0 "${ranks[@]}" "$n" "$drey" "${text[@]}" "$@" ${layers[@]+"${layers[@]}"}
+    ends 0 "${ranks[@]}" "$n" "$drey" "${text[@]}" -v "$@" ${layers[@]+"${layers[@]}"}
     same "$n ranks, $*: another text" "$tmp/out" "$tmp/expected"
     has "$tmp/err" "$row" "rank $((n - 1)) on .*: layers [0-9]+ to 5" \
         "^ranks +rank 0 read "

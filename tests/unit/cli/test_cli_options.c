@@ -827,7 +827,7 @@ TEST(hints_name_options_of_their_commands)
         for (int hint = 0; hint <= DREY_HINT_HEADS; hint++) {
             const cli_command command = cli_usages[u].command;
             bool other = false; /* the words are about another command */
-            hint_words((drey_hint)hint, command, words);
+            hint_words((drey_hint)hint, command, NULL, words);
             for (const char *at = words; command && *at; at += strspn(at, " (),")) {
                 size_t n = strcspn(at, " (),");
                 snprintf(word, sizeof word, "%.*s", (int)n, at);
@@ -844,15 +844,20 @@ TEST(hints_name_options_of_their_commands)
                     fail_msg("drey %s has no %s, of the hint%s", cli_usages[u].name, word, words);
             }
         }
-    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_QUANTIZE, words), " (--force)");
-    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_CONVERT, words), " (--force)");
-    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_PREPARE, words), " (--output, --force)");
-    assert_string_equal(hint_words(DREY_HINT_OUTPUT, CLI_QUANTIZE, words), "");
-    assert_string_equal(hint_words(DREY_HINT_REQUANTIZE, CLI_QUANTIZE, words),
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_QUANTIZE, NULL, words), " (--force)");
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_CONVERT, NULL, words), " (--force)");
+    assert_string_equal(hint_words(DREY_HINT_FORCE, CLI_PREPARE, NULL, words),
+                        " (--output, --force)");
+    assert_string_equal(hint_words(DREY_HINT_OUTPUT, CLI_QUANTIZE, NULL, words), "");
+    assert_string_equal(hint_words(DREY_HINT_REQUANTIZE, CLI_QUANTIZE, NULL, words),
                         " (--allow-requantize)");
-    assert_string_equal(hint_words(DREY_HINT_SIDECAR, CLI_RUN, words),
-                        " (drey prepare, or --sidecar none)");
-    assert_string_equal(hint_words(DREY_HINT_N_CONTEXT, CLI_PERPLEXITY, words), "");
+    assert_string_equal(hint_words(DREY_HINT_SIDECAR, CLI_RUN, NULL, words),
+                        " (drey prepare MODEL, or --sidecar none)");
+    assert_string_equal(hint_words(DREY_HINT_HEADS, CLI_RUN, "my models/it's.gguf", words),
+                        " (drey train medusa -m 'my models/it'\\''s.gguf')");
+    assert_string_equal(hint_words(DREY_HINT_PLANES, CLI_CHAT, "x.gguf", words),
+                        " (drey prepare --planes x.gguf)");
+    assert_string_equal(hint_words(DREY_HINT_N_CONTEXT, CLI_PERPLEXITY, NULL, words), "");
 }
 
 TEST(table_is_sound)

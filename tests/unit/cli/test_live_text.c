@@ -1,6 +1,7 @@
 /* Provisional text on a terminal, read by a model of one: at any time the screen shows the verified
  * text as if it had been written once, and after it, dim, what is provisional; at the end nothing
  * else is left. Wide characters, wrapped lines, tabs, a screen of few rows, changing widths. */
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct cell {
     uint32_t code;   /* 0: blank */
     uint32_t joins;  /* a mark above it */
     bool dim, right; /* right: the second column of a wide character */
+    text_style style;
 } cell;
 
 typedef struct screen {
@@ -26,6 +28,7 @@ typedef struct screen {
     bool wrapped[MOST_ROWS];     /* the row continues in the next one */
     int32_t row, column, n_rows; /* of all rows ever; the screen is the last `height` of them */
     bool dim;
+    text_style style;
     int32_t n_clears;
 } screen;
 
@@ -63,7 +66,7 @@ static void print(screen *s, uint32_t code)
         next_row(s);
         s->column = 0;
     }
-    s->cells[s->row][s->column] = (cell){.code = code, .dim = s->dim};
+    s->cells[s->row][s->column] = (cell){.code = code, .dim = s->dim, .style = s->style};
     if (width == 2)
         s->cells[s->row][s->column + 1] = (cell){.dim = s->dim, .right = true};
     s->column += width;
@@ -100,7 +103,8 @@ static void control(screen *s, char what, int32_t n)
         clear_below(s);
     } else {
         assert_int_equal(what, 'm');
-        assert_true(n == 2 || n == 22);
+        assert_int_equal(n, n == 2 ? 2 : 22);
+        assert_int_equal(s->style, TEXT_STYLE_PLAIN);
         s->dim = n == 2;
     }
     if ((what == 'A' || what == 'B') && s->column == s->columns)
@@ -117,11 +121,29 @@ static size_t code_point(const char *p, uint32_t *code)
     return n;
 }
 
+/* The sequence of a style begins, or ends what that one began; 0: there is none. */
+static size_t style_sequence(screen *s, const char *bytes)
+{
+    for (text_style i = TEXT_STYLE_BOLD; i <= TEXT_STYLE_HEADING; i++) {
+        bool inside = s->style == i;
+        const char *sequence = (inside ? text_style_end : text_style_begin)[i];
+        if (strncmp(bytes, sequence, strlen(sequence)) != 0 || s->dim)
+            continue;
+        s->style = inside ? TEXT_STYLE_PLAIN : i;
+        return strlen(sequence);
+    }
+    return 0;
+}
+
 static void feed(void *user, const char *bytes, size_t n)
 {
     screen *s = user;
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0, skipped; i < n;) {
         uint32_t code;
+        if (bytes[i] == 033 && (skipped = style_sequence(s, bytes + i)) > 0) {
+            i += skipped;
+            continue;
+        }
         if (bytes[i] == 033) {
             int32_t number = 0;
             assert_int_equal(bytes[i + 1], '[');
@@ -186,7 +208,6 @@ static void begin(int32_t columns, int32_t height, uint64_t seed)
     w->n_verified = w->n_provisional = 0;
     w->r = rng_from(seed);
     w->exotic = false;
-    live_text_free(&w->live); /* the last test's */
     live_text_init(&w->live, feed, &w->shown, false);
     live_text_size(&w->live, columns, height);
 }
@@ -477,7 +498,6 @@ static size_t set_lines(const char *text, size_t n, int32_t columns, char *out)
 static void begin_wrapped(int32_t columns, int32_t height, uint64_t seed)
 {
     begin(columns, height, seed);
-    live_text_free(&w->live);
     live_text_init(&w->live, feed, &w->shown, true);
     live_text_size(&w->live, columns, height);
 }
@@ -619,6 +639,64 @@ TEST(words_of_other_kinds)
     same_screen(&w->shown, &w->want);
 }
 
+/* ---- Markdown ---- */
+
+/* Each character of the verified text has the style that it would have if all came at once. */
+static void has_styles(void)
+{
+    text_styles styles = {0};
+    size_t at = 0;
+    for (int32_t row = 0; row < w->shown.n_rows; row++)
+        for (int32_t i = 0; i < w->shown.columns; i++) {
+            const cell *c = &w->shown.cells[row][i];
+            uint32_t code = 0;
+            text_style style = TEXT_STYLE_PLAIN;
+            if (c->code == 0 || c->code == ' ')
+                continue;
+            while (at < w->n_verified && code != c->code) {
+                at += code_point(w->verified + at, &code);
+                style = text_styles_pass(&styles, code);
+            }
+            assert_int_equal(code, c->code);
+            assert_false(c->dim);
+            if (c->style != style)
+                fail_msg("row %d, column %d: style %d instead of %d", row, i, (int)c->style,
+                         (int)style);
+        }
+    assert_int_equal(w->shown.style, TEXT_STYLE_PLAIN);
+}
+
+TEST(markdown)
+{
+    static const char *const pieces[] = {"a ",  "**", "bold ", "`",    "x = y ",  "\n",   "# ",
+                                         "```", "~",  "tree ", "漢字", "\n```\n", "grow", "*"};
+    int32_t n_seen[TEXT_STYLE_HEADING + 1] = {0};
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        begin_wrapped(6 + (int32_t)seed % 30, 4 + (int32_t)seed % 9, seed);
+        w->live.styled = true;
+        for (int i = 0; i < 100; i++) {
+            const char *piece = pieces[rng_below(&w->r, 14)];
+            if (rng_below(&w->r, 2)) { /* guessed right, or wrong */
+                const char *guess = rng_below(&w->r, 2) ? piece : "**oak` and ash ";
+                memcpy(w->provisional, guess, strlen(guess));
+                w->n_provisional = strlen(guess);
+                send(DREY_EVENT_PROVISIONAL, guess, strlen(guess));
+                if (guess != piece || rng_below(&w->r, 3) == 0)
+                    taken_back(w->n_provisional);
+            }
+            send_verified(piece, strlen(piece));
+        }
+        taken_back(w->n_provisional);
+        live_text_end(&w->live);
+        has_styles();
+        for (int32_t row = 0; row < w->shown.n_rows; row++)
+            for (int32_t i = 0; i < w->shown.columns; i++)
+                n_seen[w->shown.cells[row][i].style]++;
+    }
+    for (int i = 0; i <= TEXT_STYLE_HEADING; i++)
+        assert_true(n_seen[i] > 100);
+}
+
 /* ---- Widths that change ---- */
 
 /* As terminals that flow their lines again: rows that continue are one line. */
@@ -701,7 +779,6 @@ static int make_world(void **state)
 
 static int free_world(void **state)
 {
-    live_text_free(&w->live);
     locale_t utf8 = uselocale(LC_GLOBAL_LOCALE);
     if (utf8 != LC_GLOBAL_LOCALE)
         freelocale(utf8);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/terminal/piped_text.h"
+#include "cli/typing/piped_text.h"
 #include "support/test.h"
 
 #define BYTES(text) text, sizeof text - 1

@@ -1,5 +1,5 @@
 /* Reading entries: see ask_line.h. */
-#include "cli/terminal/ask_line.h"
+#include "cli/typing/ask_line.h"
 
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"

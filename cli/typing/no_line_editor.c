@@ -1,6 +1,6 @@
 /* In place of line_editor.c where drey is built without libedit: lines are as the terminal gives
  * them. */
-#include "cli/terminal/line_editor.h"
+#include "cli/typing/line_editor.h"
 
 line_editor *line_editor_open(size_t most, const char *const *commands)
 {

@@ -1,9 +1,9 @@
 /* Editing lines with libedit: see line_editor.h. It is loaded when a terminal asks for it, so that
  * no other command needs it. */
-#include "cli/terminal/line_editor.h"
+#include "cli/typing/line_editor.h"
 
-#include "cli/terminal/complete.h"
-#include "cli/terminal/libedit.h"
+#include "cli/typing/complete.h"
+#include "cli/typing/libedit.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 

@@ -7,10 +7,13 @@
 #include <stdio.h>
 
 typedef struct piped_text { /* all zero at the beginning */
+    const char *wrong;      /* why nothing of the text is read, to follow its name; NULL: it is */
     bool begun, wide, big;  /* the first bytes were read; UTF-16; its high byte is the first */
+    bool fresh;             /* of UTF-16 nothing was read but the mark */
     char ahead[4];          /* [n_ahead], of which `taken` are done */
     size_t n_ahead, taken;
 } piped_text;
 
-/* EOF: the text's end, or errno says what has failed. Half a character of UTF-16 is U+FFFD. */
+/* EOF: the text's end, t->wrong, or errno says what has failed. Half a character of UTF-16 is
+ * U+FFFD. */
 int piped_text_byte(piped_text *t, FILE *in);

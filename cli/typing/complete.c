@@ -1,5 +1,5 @@
 /* See complete.h. */
-#include "cli/terminal/complete.h"
+#include "cli/typing/complete.h"
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* libedit in a static program, which can load no library: see libedit.h. */
-#include "cli/terminal/libedit.h"
+#include "cli/typing/libedit.h"
 
 bool libedit_find(editing *e)
 {

@@ -3,8 +3,8 @@
  * next; an entry that begins with three quotes ends with three. */
 #pragma once
 
-#include "cli/terminal/line_editor.h"
-#include "cli/terminal/piped_text.h"
+#include "cli/typing/line_editor.h"
+#include "cli/typing/piped_text.h"
 
 #include <stdbool.h>
 #include <stddef.h>

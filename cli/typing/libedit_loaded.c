@@ -1,5 +1,5 @@
 /* libedit, loaded at run time so that no other command needs it: see libedit.h. */
-#include "cli/terminal/libedit.h"
+#include "cli/typing/libedit.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
