@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--fast] [--optional] [--compiler gcc|clang-14] [--sanitize LIST] [--only REGEX]
-#             [--label LABEL] [--build-dir DIR]
+#   ./test.sh [--fast] [--optional] [--compiler gcc|clang-14] [--sanitize LIST] [--werror]
+#             [--only REGEX] [--label LABEL] [--build-dir DIR]
 #     --fast       the tests that carry the label fast: unit tests and checks of the sources. They
 #                  end within a minute on two cores, need no model and download nothing
-#     --optional   the tests with parts that run where something is installed (CONTRIBUTING.md lists
-#                  it): installs all of it, and what still does not run has to be due to the
-#                  processor or its devices
+#     --optional   the tests with parts that run only where shells, a browser, an OpenCL device and
+#                  the like are installed (CONTRIBUTING.md lists it): installs all of it (800 MB),
+#                  and what still does not run has to be due to the processor or its devices.
+#                  ./test.sh alone runs all tests, but for those parts of them
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
+#     --werror     warnings of the compiler are errors
 #     --only       the tests whose names match; default all
 #     --label      the tests that carry it: threads, those that start threads
 #     --build-dir  default build, or build-COMPILER-SANITIZERS when one of the two is given
@@ -17,11 +19,16 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-compiler='' sanitize='' only='' label='' build=''
+compiler='' sanitize='' only='' label='' build='' werror=OFF
 while [ $# -gt 0 ]; do
     case $1 in
     --fast | --optional)
         label=${1#--}
+        shift
+        continue
+        ;;
+    --werror)
+        werror=ON
         shift
         continue
         ;;
@@ -31,7 +38,7 @@ while [ $# -gt 0 ]; do
     --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -44,14 +51,15 @@ export DREY_MODELS=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
 optional=''
 [ "$label" != optional ] || optional=yes
 if [ "$label" = fast ]; then
-    "$here/scripts/install-deps.sh" --tests --check >&2 || echo "test: not all of this is needed here" >&2
+    "$here/scripts/install-deps.sh" --tests --check >&2 ||
+        echo "test: the fast tests need few of these; a part that cannot run without one says so" >&2
 else
     "$here/scripts/install-deps.sh" --tests ${optional:+--optional}
     "$here/scripts/get-models.sh" smol ||
         echo "test: the small model could not be fetched: the tests that need it will be skipped" >&2
 fi
 
-settings=(-DBUILD_TESTING=ON -DDREY_WERROR=ON "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
+settings=(-DBUILD_TESTING=ON "-DDREY_WERROR=$werror" "-DCMAKE_C_COMPILER=${compiler:-gcc}" "-DDREY_SANITIZE=$sanitize")
 if [ -n "$sanitize" ]; then # with the library's asserts as well, and without what CUDA's compiler makes
     settings+=(-DCMAKE_BUILD_TYPE=Checked "-DCMAKE_C_FLAGS_CHECKED=-O2 -g1" -DDREY_NVCC=)
 fi
@@ -69,7 +77,7 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
 # ctest -V prefixes each test's output with its number; a failed test's output is shown whole, of
 # the others what they say about not having run something. What did not run is counted at the end.
 show() {
-    awk -v strict="$optional" '
+    awk -v strict="$optional" -v fast="$([ "$label" != fast ] || echo yes)" '
         /^test [0-9]+$/ || /^ *Start +[0-9]+:/ || /^$/ { next }
         /^(UpdateCTest|Parse Config|Constructing|Done constructing|Updating test list)/ { next }
         /^(Internal ctest|Added [0-9]+ tests|Checking test dependency)/ { next }
@@ -96,6 +104,8 @@ show() {
                 printf "not run here: %d tests and %d parts of tests, each with its reason above\n", n_tests, n_parts
             else
                 print "not run here: nothing"
+            if (n_tests + n_parts && !strict && !fast)
+                print "./test.sh --optional installs what else they use (800 MB), and runs them"
             if (n_strict)
                 printf "of these, %d for another reason than the processor and its devices\n", n_strict
             exit n_strict > 0

@@ -119,7 +119,7 @@ static int run_no_command(const cli_usage *usage, int argc, char **argv)
         char kinds[80];
         complain_wrong("drey %s what? %s", usage->name, usage_kinds(usage, ", ", kinds));
     } else if (is_one(argv[1], "--version", "version", "-V") || strcmp(argv[1], "-v") == 0) {
-        printf("drey %s\n", drey_version());
+        printf("drey %s%s\n", drey_version(), DREY_BUILT_FROM);
         return 0;
     } else if (strcmp(argv[1], "--completion") == 0) {
         if (argc == 3 && completion_write(stdout, argv[2]))

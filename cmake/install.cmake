@@ -13,8 +13,8 @@ install(TARGETS drey RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/drey DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${CMAKE_BINARY_DIR}/drey.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-# Shell completions are what the built command prints.
-if(CMAKE_CROSSCOMPILING)
+# Shell completions are what the built command prints, in a cross build by an emulator.
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   message(STATUS "cross build: shell completions are not installed; drey --completion bash|zsh|fish prints them")
 else()
   foreach(completion bash/bash-completion/completions/drey zsh/zsh/site-functions/_drey
@@ -30,6 +30,19 @@ else()
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/completions)
   add_custom_target(completions ALL DEPENDS ${completion_files})
 endif()
+
+# What is linked to the shared libraries starts at once: the linker's cache learns of them, unless this is an installation
+# into another root (a package's), or into a folder that is none of the system's.
+install(CODE [[
+  if("$ENV{DESTDIR}" STREQUAL "" AND CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$")
+    execute_process(COMMAND /sbin/ldconfig RESULT_VARIABLE failed)
+    if(failed)
+      message("run as root, once: ldconfig")
+    endif()
+  endif()]])
+# cmake --build BUILD_DIR --target uninstall removes what the last installation wrote.
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${CMAKE_BINARY_DIR}/install_manifest.txt
+  -P ${CMAKE_SOURCE_DIR}/cmake/uninstall.cmake VERBATIM)
 
 # find_package(drey): targets drey::drey (shared) and drey::static; drey::train and drey::train-static have the
 # trainers as well.

@@ -172,6 +172,11 @@ for step in "${steps[@]}"; do
         note "./${command[*]}: FAILED with exit status $?, $((SECONDS - began)) s"
         failed+=("$step")
     fi
+    # What one step has compiled, the next one takes.
+    grep -o 'Building C object .*' "$place/build/build.log" | sort >"$inside/$step.compiled" || true
+    twice=$(sort "$inside"/*.compiled | uniq -d | wc -l)
+    note "compiled: $(wc -l <"$inside/$step.compiled") files, twice so far: $twice"
+    [ "$twice" = 0 ] || failed+=("$step (compiled twice)")
 done
 note "disk used: $(du -smx --exclude="$root/models" "$root" | cut -f1) MB"
 if [ ${#failed[@]} -gt 0 ]; then

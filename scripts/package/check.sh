@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes all packages and tries them out on bare systems: Debian 12 and 13 (or the RELEASEs that are
-# named) in a folder each, and busybox with musl, where a toy model has to write what the build here
-# writes.
-#   check.sh [--keep DIR] [RELEASE...]
+# Tries out packages on bare systems: Debian 12 and 13 (or the RELEASEs that are named) in a folder
+# each, and busybox with musl, where a toy model has to write what the build here writes.
+#   check.sh [--made DIR] [--keep DIR] [RELEASE...]
+#     --made   those that release.sh has made in DIR; otherwise makes them
 #     --keep   leaves packages and systems in DIR, for a look
 # The packages: scripts/package/deb.sh, with lintian if that is installed; static.sh, also for
 # aarch64 (under qemu, on processors of three kinds) if what that takes is installed; wheel.py, if
@@ -13,11 +13,18 @@ set -euo pipefail
 unset CDPATH
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_dir=$(realpath "$here/../..")
-keep=''
-if [ "${1-}" = --keep ]; then
-    keep=$(realpath "${2:?a folder}")
+keep='' given=''
+while [[ ${1-} == --* ]]; do
+    case $1 in
+    --keep) keep=$(realpath "${2:?a folder}") ;;
+    --made) given=$(realpath "${2:?a folder}") ;;
+    *)
+        echo "usage: check.sh [--made DIR] [--keep DIR] [RELEASE...]" >&2
+        exit 2
+        ;;
+    esac
     shift 2
-fi
+done
 releases=("$@")
 [ $# -gt 0 ] || releases=(bookworm trixie)
 [ "$(id -u)" = 0 ] || {
@@ -55,10 +62,17 @@ writes() {
         wrong "$what: $(tail -n 3 "$work/err")"
     fi
 }
-"$here/deb.sh" "$made" >/dev/null
+if [ -n "$given" ]; then
+    (cd "$given" && sha256sum -c --quiet SHA256SUMS) || wrong "SHA256SUMS"
+    cp "$given"/drey-linux-* "$given"/*.whl "$given"/*"_$(dpkg --print-architecture).deb" "$made"
+else
+    "$here/deb.sh" "$made" >/dev/null
+fi
 note "made: $(cd "$made" && echo *.deb)"
 if command -v lintian >/dev/null; then
-    if lintian --allow-root --fail-on error,warning "$made"/*.changes; then
+    changes=("$made"/*.changes)
+    [ -e "${changes[0]}" ] || changes=("$made"/*.deb)
+    if lintian --allow-root --fail-on error,warning "${changes[@]}"; then
         note "lintian: ok"
     else
         wrong "lintian, see above"
@@ -66,16 +80,24 @@ if command -v lintian >/dev/null; then
 else
     note "not run: lintian, which is not installed"
 fi
-one_file=$("$here/static.sh" "$made")
+one_file=$made/drey-linux-$(uname -m) arm=$made/drey-linux-aarch64
+[ -n "$given" ] || "$here/static.sh" "$made" >/dev/null
 wheel=''
-if python3 -c 'import cffi' 2>/dev/null; then
+if [ -n "$given" ]; then
+    wheel=$(echo "$made"/*"_$(uname -m).whl")
+elif python3 -c 'import cffi' 2>/dev/null; then
     wheel=$(python3 "$here/wheel.py" "$made" | tail -n 1) # before it, cffi says what it does
 else
     note "not run: the wheel, for which Python needs cffi"
 fi
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static || true)
 code=0
-arm=$("$here/static.sh" --arch aarch64 "$made" 2>"$work/err") || code=$?
+if [ -z "$given" ]; then
+    "$here/static.sh" --arch aarch64 "$made" 2>"$work/err" >/dev/null || code=$?
+elif [ ! -e "$arm" ]; then
+    code=77
+    echo "release.sh has not made it" >"$work/err"
+fi
 if [ $code = 77 ] || [ -z "$qemu" ]; then
     note "not run: aarch64: $([ $code = 77 ] && cat "$work/err" || echo "qemu-user is not installed")"
 elif [ $code != 0 ]; then
@@ -99,7 +121,7 @@ needs=$(for deb in "$made"/*.deb; do dpkg-deb -f "$deb" Pre-Depends Depends; don
     sed 's/^[A-Za-z-]*: //; s/([^)]*)//g' | tr -s ', ' '\n' | grep -v '^$' | grep -v drey | sort -u | tr '\n' ,)
 for release in "${releases[@]}"; do
     root=$work/$release
-    debootstrap --variant=minbase "--include=${needs}gcc,libc6-dev,pkgconf,python3-pip,python3-cffi,python3-ply,systemd,systemd-sysv" \
+    debootstrap --variant=minbase "--include=${needs}gcc,libc6-dev,pkgconf,python3-venv,python3-cffi,python3-ply,systemd,systemd-sysv" \
         "$release" "$root" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
         tail -n 5 "$work/debootstrap.log"
         wrong "debootstrap $release"
@@ -110,7 +132,7 @@ for release in "${releases[@]}"; do
     cp "$one_file" "$root/check/drey"
     in=(chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
     writes "$release, one file" "${in[@]}" /check/drey "${text[@]}" -m /check/toy.gguf
-    if "${in[@]}" sh -c 'rm /check/*dbgsym*; dpkg -i /check/*.deb' >"$work/dpkg.log" 2>&1; then
+    if "${in[@]}" sh -c 'rm -f /check/*dbgsym*; dpkg -i /check/*.deb' >"$work/dpkg.log" 2>&1; then
         writes "$release, the package's command" "${in[@]}" drey "${text[@]}" -m /check/toy.gguf
     else
         wrong "$release, dpkg: $(tail -n 5 "$work/dpkg.log")"
@@ -124,13 +146,15 @@ for release in "${releases[@]}"; do
         wrong "$release, a program on the library: $(cat "$work/err")"
     fi
     if [ -n "$wheel" ]; then
-        "${in[@]}" python3 -m pip install -q --no-index --no-deps --target /check/python "/check/$(basename "$wheel")" \
-            >"$work/pip.log" 2>&1 || wrong "$release, pip: $(tail -n 3 "$work/pip.log")"
+        # Debian's cffi, for want of a network inside.
+        "${in[@]}" sh -ec 'python3 -m venv --system-site-packages /check/venv
+            /check/venv/bin/pip install -q --no-index --no-deps /check/*.whl' >"$work/pip.log" 2>&1 || wrong "$release, pip: $(tail -n 3 "$work/pip.log")"
         # shellcheck disable=SC2016 # it is Python's
-        expected=$work/expected.python writes "$release, the wheel" "${in[@]}" PYTHONPATH=/check/python python3 -c '
+        expected=$work/expected.python writes "$release, the wheel" "${in[@]}" /check/venv/bin/python -c '
 import drey
 with drey.Model("/check/toy.gguf", memory="256M", draft="lookup", threads=1) as model:
     print("".join(model.generate("A text begins", max_tokens=24, ignore_eos=True)), end="")'
+        writes "$release, the wheel's command" "${in[@]}" /check/venv/bin/drey "${text[@]}" -m /check/toy.gguf
     fi
     "$here/check-service.sh" boot "$root" || wrong "$release, the service"
 done

@@ -159,7 +159,7 @@ has "$tmp/err" "standard output"
 
 # 8. The other commands.
 "$drey" --version >"$tmp/out"
-has "$tmp/out" '^drey [0-9]+\.[0-9]+\.[0-9]+$'
+has "$tmp/out" '^drey [0-9]+\.[0-9]+\.[0-9]+( \([0-9a-f]{7,}\))?$'
 "$drey" plan -m "$tmp/toy.gguf" -d "$tmp/draft.gguf" --disk 1G/s --tensors >"$tmp/out"
 has "$tmp/out" "smallest" "pinned .*blk.0.attn_q.weight"
 "$make_toy" "$tmp/large.gguf" 400 # more than what a sanitizer needs room for

@@ -24,8 +24,8 @@ cp "$shim" "$tmp/crashing/libOpenCL.so.1"
 refuses "there is no OpenCL library here: " cpu+opencl "$tmp/broken"
 refuses "the OpenCL library crashes when it is opened (" cpu+opencl "$tmp/crashing"
 mkdir "$tmp/broken-cuda"
-version=$("$drey" --version)
-echo "no library" >"$tmp/broken-cuda/libdrey-cuda.so.${version##* }"
+read -r _ version _ < <("$drey" --version)
+echo "no library" >"$tmp/broken-cuda/libdrey-cuda.so.$version"
 refuses "there is no CUDA library here: " cpu+cuda "$tmp/broken-cuda"
 
 export LD_LIBRARY_PATH=${4:+$4:}${LD_LIBRARY_PATH-}

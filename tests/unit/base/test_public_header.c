@@ -10,7 +10,7 @@
 #include "drey/tune.h"
 #include "support/test.h"
 
-static const char soname[] = "0.1.";
+static const char soname[] = "0.2.";
 
 #define STRUCTURE(name, n_bytes)                                                                   \
     {                                                                                              \
