@@ -5,6 +5,7 @@
                               folders
     prose.py columns PATH...  comments wider than 100 columns, documents wider than 120
     prose.py names PATH...    files (*.c, *.h, *.sh, *.py, *.md) that are named and are in no folder
+    prose.py links PATH...    links of documents to files or headings that are not there
 
 Looked at are documents outside of blocks of code, the manual page, and the comments of C, shell,
 CMake, JavaScript and Python. Prints FILE:LINE: and what is wrong, one line each."""
@@ -95,8 +96,28 @@ def check_names(path, number, line, _, here=[]):
     return ", ".join(gone) or None
 
 
+def headings(path):
+    """The anchors of a document, as web sites make them of its headings."""
+    with open(path, encoding="utf-8") as f:
+        found = [line for _, line in prose_of_document(f.read()) if line.startswith("#")]
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line.lstrip("# ")).lower() for line in found)
+    return {re.sub(r"[^\w\- ]", "", line).replace(" ", "-") for line in plain}
+
+
+def check_links(path, number, line, _):
+    if not path.endswith(".md"):
+        return None
+    gone = []
+    for link in re.findall(r"\]\(([^)\s:]+)\)", line):
+        name, _, heading = link.partition("#")
+        file = os.path.join(os.path.dirname(path), name) if name else path
+        if not os.path.exists(file) or (heading and heading not in headings(file)):
+            gone.append(link)
+    return ", ".join(gone) or None
+
+
 def main():
-    check = {"words": check_words, "columns": check_columns, "names": check_names}[sys.argv[1]]
+    check = {"words": check_words, "columns": check_columns, "names": check_names, "links": check_links}[sys.argv[1]]
     for path in files_of(sys.argv[2:]):
         try:
             with open(path, encoding="utf-8") as f:

@@ -89,6 +89,7 @@ fail "comments of more than 100 columns, documents of more than 120:" \
     "$(python3 tests/prose.py columns "${documents[@]}" "${code[@]}")"
 fail "files that are named and are gone:" \
     "$(python3 tests/prose.py names "${documents[@]}" "${code[@]}")"
+fail "links to files or headings that are gone:" "$(python3 tests/prose.py links "${documents[@]}")"
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     fail "paths of one machine:" "$(git grep -nIE '/(work|root|home)/[a-z.]' -- . ':!tests/style.sh' |

@@ -6,6 +6,7 @@ side that fails.
 import csv
 import json
 import os
+import runpy
 import statistics
 import subprocess
 import sys
@@ -447,6 +448,21 @@ def pictures(folder, toy):
     assert len(picture("tune", f"{folder}/tuned")("polyline")) == 1
 
 
+def film(folder, toy):
+    """A picture of made-up screens: each text is there from and to the times that it was there."""
+    screens = runpy.run_path(f"{HERE}/scripts/draw-screens.py")
+    line = lambda *pieces: [(text, frozenset(codes)) for text, *codes in pieces]
+    frames = [(0, [line(("$ a",))]), (1, [line(("$ a<b",)), line(("dim", "2"))]),
+              (2, [line(("$ a<b",)), line(("dim",)), line(("end", "1", "32"))])]
+    shown = {(text, at, until) for _, _, text, _, at, until in screens["spans"](frames, 4)}
+    assert shown == {("$ a", 0, 4), ("<b", 1, 4), ("dim", 1, 2), ("dim", 2, 4), ("end", 2, 4)}, shown
+    drawn = xml.dom.minidom.parseString(screens["draw_film"](frames, 4, 20))
+    texts = [(t.firstChild.data, t.getAttribute("class")) for t in drawn.getElementsByTagName("text")]
+    assert sorted(texts) == [("$ a", ""), ("<b", ""), ("dim", ""), ("dim", "d"), ("end", "b c2")], texts
+    style = drawn.getElementsByTagName("style")[0].firstChild.data
+    assert "25.00% {opacity:1} 50.00% {opacity:0}" in style and "50.00% {opacity:1} }" in style, style
+
+
 def failures(folder, toy):
     broken = program(f"{folder}/broken", "#!/bin/sh\necho no luck >&2; exit 3\n")
     out = bench("versus", broken, "--parts", "memory", "--files", toy, status=1)
@@ -460,7 +476,8 @@ def main():
         toy = f"{folder}/toy.gguf"
         for name, layers in (("toy", []), ("draft", ["2"]), ("deep", ["8"]), ("half", ["4"])):
             subprocess.run([MAKE_TOY, f"{folder}/{name}.gguf", *layers], check=True)
-        for part in (versus, against, peer, equal, waits, edge, exits, texts_at_once, units, simulate, pictures, failures):
+        for part in (versus, against, peer, equal, waits, edge, exits, texts_at_once, units, simulate, pictures, film,
+                     failures):
             part(folder, toy)
 
 
