@@ -12,8 +12,8 @@ from ._errors import Error, IOFailure, UsageError
 ProgressFn = Callable[[str, int, int], Any]
 
 
-def command_path() -> str:
-    """The place where pip has put it; UsageError: it is not there."""
+def find_command() -> Optional[str]:
+    """The place where pip has put it; None: it is not there."""
     package = os.path.dirname(os.path.abspath(__file__))
     folders = [os.path.join(os.path.dirname(package), "bin"),  # pip install --target
                sysconfig.get_path("scripts"), sysconfig.get_path("scripts", "%s_user" % os.name)]
@@ -21,7 +21,16 @@ def command_path() -> str:
         path = os.path.join(folder, "drey")
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
-    raise UsageError("the command drey is not where this package was installed (%s): install drey again" % folders[1])
+    return None
+
+
+def command_path() -> str:
+    """The same; UsageError: it is not there."""
+    found = find_command()
+    if found is None:
+        raise UsageError("the command drey is not where this package was installed (%s): install drey again"
+                         % sysconfig.get_path("scripts"))
+    return found
 
 
 def run_command(*words: str) -> str:
@@ -44,7 +53,12 @@ def _answer(status: int, out: bytes, said: bytes) -> str:
 # ---- Models by name ----
 
 def model_file(name: Any) -> Any:
-    """A file, or the one that a name means of the models which drey pull has fetched."""
+    """A file, or the one that a name means of the models which drey pull has fetched: by drey show."""
+    if not isinstance(name, str) or "\0" in name or os.path.exists(name) or not find_command():
+        return name
+    for line in run_command("show", "--", name).splitlines():
+        if line.startswith("  file "):
+            return line[len("  file "):].strip()
     return name
 
 

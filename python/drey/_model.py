@@ -2,6 +2,7 @@
 import sys
 import threading
 import weakref
+from dataclasses import replace
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from ._arguments import encoded, numbers
@@ -96,7 +97,7 @@ class Model(Texts):
         out = ffi.new("drey_plan *")
         with self._engine._using():
             lib.drey_engine_plan(self._engine.engine[0], out)
-        return from_struct(Plan, out)
+        return replace(from_struct(Plan, out), verdict=self.verdict)
 
     @property
     def info(self) -> ModelInfo:

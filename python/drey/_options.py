@@ -91,8 +91,8 @@ class Opened:
         o.policy = self._named("policy", policy)
         o.kv = self._named("kv", kv)
         if draft == "auto":
-            check(lib.drey_choose_draft_at(o, self._speeds, lib.DREY_MEASURE_MISSING, cache_folder(), self._choice,
-                                           err), err)
+            check(lib.drey_choose_draft_at(o, self._speeds, lib.DREY_MEASURE_MISSING, cache_folder(), self._choice, err),
+                  err)
         elif draft is not None and draft != "none":
             self._take_draft(draft)
         check(lib.drey_look_ahead(o, lib.DREY_MEASURE_MISSING, cache_folder(), self._speeds, self.outlook, err), err)

@@ -1,5 +1,5 @@
 """Plans of memory budgets: drey_plan, whose header says what each member means."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, List, Tuple, Union
 
 from ._options import Opened
@@ -66,6 +66,7 @@ class Plan(Numbers):
     kv_window: int
     kv_file_bytes: int
     kv_read_bytes: int
+    verdict: str = ""  # what to expect, in a sentence
 
     def budget_text(self) -> str:
         """"2.00G", or "unlimited"."""
@@ -124,6 +125,4 @@ def plan(target: Any, *, memory: Union[str, int, float] = "auto", **options: Any
         print(drey.plan("big.gguf", memory="2G"))
     """
     with Opened(target, memory=memory, **options) as opened:
-        made = from_struct(Plan, opened.outlook.plan)
-        object.__setattr__(made, "verdict", opened.verdict)
-        return made
+        return replace(from_struct(Plan, opened.outlook.plan), verdict=opened.verdict)

@@ -15,6 +15,8 @@ def from_struct(kind: Type[T], struct: Any) -> T:
     """A dataclass of a structure's members of the same names; enums by their names."""
     values = {}
     for field in fields(kind):  # type: ignore[arg-type]
+        if not hasattr(struct, field.name):  # what is added to it
+            continue
         value = getattr(struct, field.name)
         if field.name in _NAMES:
             value = ffi.string(_NAMES[field.name](value)).decode()

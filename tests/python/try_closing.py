@@ -28,7 +28,7 @@ GIVEN = {"prompt": "One", "messages": [{"role": "user", "content": "One"}], "tex
          "input": "One", "path": folder + "/saved", "self": None}
 FORM = {"regex": "[ab]+"}  # of grammar, which requires one of several
 # Attributes that a closed object still has.
-STAYS = {"close", "aclose", "closed", "statistics", "why", "verdict", "info"}
+STAYS = {"close", "aclose", "closed", "statistics", "why", "info", "verdict"}
 
 
 def opened(**options):

@@ -34,6 +34,11 @@ def pulled():
     with open(path, "rb") as a, open(target, "rb") as b:
         assert a.read() == b.read()
     os.rename(path, models + "/other.gguf")
+    for name in ("other", "OTHER.gguf", "oth"):
+        with drey.Model(name, **common) as model:
+            assert model.info.path == models + "/other.gguf"
+    said = refusal(drey.IOFailure, lambda: drey.Model("nothing", **common))
+    assert "other" in said and "drey pull" in said, said
     seen = []
     told = {"progress": lambda *what: seen.append(what), **common}
     with drey.Model.from_pretrained("some/toy-GGUF", "*Q4_K_M*", **told) as model:
@@ -41,13 +46,19 @@ def pulled():
     elsewhere = folder + "/elsewhere"
     with drey.Model.from_pretrained("some/toy-GGUF", "toy-Q4_K_M.gguf", folder=elsewhere, **common) as model:
         assert model.info.path == elsewhere + "/toy-Q4_K_M.gguf"
+    shutil.copy(models + "/other.gguf", models + "/other-2.gguf")
+    assert "other-2" in refusal(drey.UsageError, lambda: drey.Model("oth", **common))
     for name, kind in (("some/none-GGUF", drey.Error), ("nonsense", drey.UsageError)):
-        try:
-            drey.Model.pull(name)
-        except kind as error:
-            assert "drey:" not in str(error) and len(str(error)) > 10, error
-        else:
-            raise AssertionError(name)
+        said = refusal(kind, lambda name=name: drey.Model.pull(name))
+        assert "drey:" not in said and len(said) > 10, said
+
+
+def refusal(kind, call):
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    raise AssertionError("no %s" % kind.__name__)
 
 
 the_same_command()

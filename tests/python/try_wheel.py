@@ -164,9 +164,9 @@ def structures():
     """The dataclasses have every member of the structures."""
     for kind, name, without in ((drey.Statistics, "drey_statistics", {"zero"}), (drey.Plan, "drey_plan", {"speeds"})):
         members = {m for m, _ in ffi.typeof(name).fields if m != "reserved"} - without
-        assert {f.name for f in dataclasses.fields(kind)} == members, name
-    assert drey.plan(target, draft=None, **common).target_bytes > 0
-    assert str(drey.plan(target, draft=None, **common)).startswith("target, ")
+        assert {f.name for f in dataclasses.fields(kind)} - {"verdict"} == members, name
+    plan = drey.plan(target, draft=None, **common)
+    assert plan.target_bytes > 0 and str(plan).startswith(plan.verdict + "\nmemory plan: ")
     with drey.Model(target, draft=None, **common) as model:
         assert "stays in memory" in model.verdict and model.verdict.startswith("target, ")
     with warnings.catch_warnings(record=True) as said:
