@@ -33,6 +33,14 @@ class Front:
         """Without parts of characters that other tokens have the rest of."""
         return self.token_bytes(token).decode(errors="ignore")
 
+    def token_name(self, token: int) -> str:
+        """Its text, or where that is no whole characters its bytes: "bytes:\\xe2\\x80"."""
+        data = self.token_bytes(token)
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return "bytes:" + "".join("\\x%02x" % byte for byte in data)
+
 
 def usage(n_prompt: int, statistics: Statistics) -> Answer:
     written = statistics.generated_tokens
@@ -142,13 +150,12 @@ class Offsets:
     def logprobs(self, tokens: Sequence[Token]) -> Answer:
         out: Answer = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
         for token in tokens:
-            text = self._front.token_text(token.id)
-            top = {self._front.token_text(other): _near(logprob) for other, logprob in token.top}
-            out["tokens"].append(text)
+            top = {self._front.token_name(other): _near(logprob) for other, logprob in token.top}
+            out["tokens"].append(self._front.token_name(token.id))
             out["token_logprobs"].append(_near(token.logprob))
             out["top_logprobs"].append(top if token.logprob is not None else None)
             out["text_offset"].append(self._at)
-            self._at += len(text)
+            self._at += len(self._front.token_text(token.id))
         return out
 
 

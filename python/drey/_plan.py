@@ -72,8 +72,6 @@ class Plan(Numbers):
         """"2.00G", or "unlimited"."""
         return "unlimited" if self.budget_bytes == UNLIMITED else size_text(self.budget_bytes)
 
-    verdict = ""  # of drey.plan: what to expect, in a sentence
-
     def __str__(self) -> str:
         lines = [self.verdict] if self.verdict else []
         lines += ["memory plan: budget %s (smallest %s for a context of %d)" % (
