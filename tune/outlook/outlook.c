@@ -37,6 +37,8 @@ static drey_status look_alone(drey_planner *p, const drey_engine_options *option
     o.heads = NULL;
     o.profile = options->profile ? &passes : NULL;
     TRY(planner_take_draft(p, &o, NULL));
+    if (options->draft)
+        engine_without_header(&p->engine, options->draft);
     TRY(drey_planner_make(p, 0, speeds, &alone, NULL));
     if (is_known(p, &alone, o.profile))
         out->alone_tokens_per_s = alone.expected_tokens_per_s;
