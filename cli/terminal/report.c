@@ -264,6 +264,7 @@ void report_prediction(FILE *out, const drey_outlook *look, report_source disk)
 
 void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
 {
+    const double least_gain = 1.005;
     char size[16], a[16], b[16];
     if (plan->streamed_bytes_per_pass == 0)
         return;
@@ -277,9 +278,11 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
     if (plan->n_experts && plan->ceiling_tokens_per_s > 0)
         fprintf(out, ": a ceiling of %.3g tokens/s instead of %.3g", more->ceiling_tokens_per_s,
                 plan->ceiling_tokens_per_s);
-    else if (plan->pass_s > 0)
+    else if (plan->pass_s > least_gain * more->pass_s)
         fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
                 format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
+    else if (plan->pass_s > 0)
+        fprintf(out, ", in the same time: computing takes longer");
     fputc('\n', out);
 }
 

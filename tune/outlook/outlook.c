@@ -7,6 +7,7 @@
 #include "tune/outlook/verdict_text.h"
 
 static const uint64_t mib = 1 << 20;
+static const double least_gain = 1.05; /* times as fast: of a budget that is worth naming */
 
 /* Whether all speeds that its prediction needs are known: a plan without them counts usual ones, or
  * none. Those of devices are known by a profile alone. */
@@ -87,7 +88,8 @@ static uint64_t all_reads(const drey_plan *t)
     return t->streamed_bytes_per_pass + t->pinned_bytes;
 }
 
-/* A step of budgets may round a smaller one up beyond what there is. */
+/* A step of budgets may round a smaller one up beyond what there is. One that is known to bring
+ * nothing, since computing is the limit, is not named. */
 static void find_better(drey_planner *p, const drey_engine_options *options,
                         const drey_speeds *speeds, drey_outlook *out)
 {
@@ -102,10 +104,11 @@ static void find_better(drey_planner *p, const drey_engine_options *options,
     if (budget == 0 || budget > most)
         return;
     drey_plan better;
-    out->better_bytes = budget;
     if (drey_planner_make(p, budget, speeds, &better, NULL) == DREY_OK &&
         is_known(p, &better, options->profile))
         out->better_tokens_per_s = better.expected_tokens_per_s;
+    if (out->better_tokens_per_s == 0 || out->better_tokens_per_s > least_gain * out->tokens_per_s)
+        out->better_bytes = budget;
 }
 
 /* ---- All ---- */

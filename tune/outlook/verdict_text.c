@@ -250,10 +250,9 @@ void verdict_warn(drey_outlook *x, const drey_engine_options *o)
         add(&s, "this machine has %s of memory, %s of it free",
             format_bytes(has, (double)x->machine_bytes), free);
     if (is_limit)
-        add(&s, ": a budget of %s is more than that",
+        add(&s, "; the budget of %s is more than that",
             format_bytes(budget, (double)o->memory_bytes));
     add(&s,
-        uses > there ? "%s the plan takes %s, and the process may be killed"
-                     : "%s the plan takes %s",
-        is_limit ? ", of which" : ":", format_bytes(used, (double)uses));
+        uses > there ? "%s %s will be used, and the process may be killed" : "%s %s will be used",
+        is_limit ? ":" : "; about", format_bytes(used, (double)uses));
 }

@@ -122,7 +122,7 @@ TEST(more_than_there_is)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     o.memory_bytes = UINT64_C(1) << 49;
-    has(look(&o, known).warning, ": a budget of 512T is more than that, of which the plan takes ");
+    has(look(&o, known).warning, "; the budget of 512T is more than that: ");
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     assert_string_equal(look(&o, known).warning, "");
     o.memory_bytes = DREY_MEMORY_AUTO;
