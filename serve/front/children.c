@@ -196,20 +196,24 @@ static bool take(child *c, const message *m)
     }
 }
 
+/* Not more than a pipe holds: one that always has something does not keep others waiting. */
 void child_hear(child *c)
 {
+    enum { MOST_HEARD = 64 };
     message m;
-    ssize_t n;
-    do {
-        n = read(c->pipe, &m, sizeof m);
+    for (int i = 0; i < MOST_HEARD; i++) {
+        ssize_t n = read(c->pipe, &m, sizeof m);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (n != (ssize_t)sizeof m)
+        if (n != (ssize_t)sizeof m) {
             take_end(c, c->state == CHILD_MEASURING ? "the process that looked at it ended early"
                                                     : "its process ended early");
-        else
-            end_texts(&m);
-    } while (n == (ssize_t)sizeof m && take(c, &m));
+            return;
+        }
+        end_texts(&m);
+        if (!take(c, &m))
+            return;
+    }
 }
 
 void child_stop(child *c)
