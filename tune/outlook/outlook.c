@@ -82,9 +82,10 @@ static uint64_t least_budget(drey_planner *p, uint64_t from, uint64_t to, uint64
 /* What a pass would read without a byte of it in memory; of a mixture, of a token's experts. */
 static uint64_t all_reads(const drey_plan *t)
 {
-    double missing = 1 - t->expert_hits;
+    double missing = 1 - t->expert_hits, whole = (double)t->target_bytes;
     if (t->n_experts)
-        return missing > 0 ? (uint64_t)((double)t->streamed_bytes_per_pass / missing) : 0;
+        return missing > 0 ? (uint64_t)min_f64((double)t->streamed_bytes_per_pass / missing, whole)
+                           : 0;
     return t->streamed_bytes_per_pass + t->pinned_bytes;
 }
 
