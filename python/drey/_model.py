@@ -13,7 +13,7 @@ from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
 from ._options import ModelInfo
-from ._plan import Plan
+from ._plan import PREDICTED, Plan
 from ._session import Session
 from ._sizes import size_text
 from ._statistics import Statistics, from_struct
@@ -93,11 +93,12 @@ class Model(Texts):
 
     @property
     def plan(self) -> Plan:
-        """The parts of the budget."""
+        """The parts of the budget, and what was expected of it when the model opened, as the verdict says it."""
         out = ffi.new("drey_plan *")
         with self._engine._using():
             lib.drey_engine_plan(self._engine.engine[0], out)
-        return replace(from_struct(Plan, out), verdict=self.verdict)
+        expected = {name: getattr(self._engine.opened.outlook.plan, name) for name in PREDICTED}
+        return replace(from_struct(Plan, out), verdict=self.verdict, **expected)
 
     @property
     def info(self) -> ModelInfo:

@@ -169,6 +169,8 @@ def structures():
     assert plan.target_bytes > 0 and str(plan).startswith(plan.verdict + "\nmemory plan: ")
     with drey.Model(target, draft=None, **common) as model:
         assert "stays in memory" in model.verdict and model.verdict.startswith("target, ")
+        expected = "About %.0f tokens/s" % model.plan.expected_tokens_per_s
+        assert expected in model.verdict or "tokens/s" not in model.verdict, model.plan
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         drey.plan(target, draft=None, memory=1 << 49)
