@@ -12,6 +12,7 @@ from ._engine import Engine
 from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
+from ._names import refuse_unknown
 from ._options import ModelInfo
 from ._plan import PREDICTED, Plan
 from ._session import Session
@@ -160,6 +161,7 @@ class Model(Texts):
 
     def grammar(self, **form: Any) -> Grammar:
         """See Grammar."""
+        refuse_unknown(form, ("json_schema", "regex", "choices", "gbnf", "strict"), "grammar()")
         return Grammar(self, **form)
 
     # ---- Tokens ----

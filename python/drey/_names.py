@@ -9,7 +9,8 @@ OPENING = ("target", "draft", "memory", "context", "threads", "sessions", "polic
            "alpha", "fallback_step", "bld_fallback", "bld_rollback", "progress", "verbose")
 WRITING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "repeat_penalty", "frequency_penalty",
            "presence_penalty", "penalty_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
-           "dry_penalty_last_n", "stop", "logit_bias", "grammar", "response_format", "ignore_eos", "sampling")
+           "dry_penalty_last_n", "stop", "logit_bias", "json_schema", "regex", "choices", "gbnf", "grammar",
+           "response_format", "ignore_eos", "sampling")
 
 # {a name elsewhere: the name here}. Names of llama-cpp-python, vLLM, transformers, ollama, OpenAI.
 _SAME = {
@@ -27,8 +28,8 @@ _SAME = {
     "temp": "temperature", "topp": "top_p", "topk": "top_k", "minp": "min_p", "random_seed": "seed",
     "repetition_penalty": "repeat_penalty", "rep_pen": "repeat_penalty", "repeat_last_n": "penalty_last_n",
     "stops": "stop", "stop_sequences": "stop", "stop_strings": "stop", "stop_words": "stop",
-    "json_schema": "response_format", "schema": "response_format", "format": "response_format",
-    "guided_json": "response_format", "sampling_params": "sampling", "generation_config": "sampling",
+    "schema": "json_schema", "guided_json": "json_schema", "guided_regex": "regex", "guided_choice": "choices",
+    "guided_grammar": "gbnf", "format": "response_format", "sampling_params": "sampling", "generation_config": "sampling",
 }
 
 # {a name elsewhere: what to do instead}

@@ -138,10 +138,9 @@ class Texts:
             print(answer["choices"][0]["message"]["content"])
         """
         model, writer = self._of_texts()
-        form = schema_of(options.pop("response_format", None))
-        asked = read(_without_ignored(_to_the_end(options)), model, "create_chat_completion()", _CHAT_OPTIONS)
-        if form and asked.grammar:
-            raise UsageError("grammar and response_format both say what form the text has: give one of them")
+        form = schema_of(options)
+        others = {name: value for name, value in options.items() if name not in ("response_format", "json_schema")}
+        asked = read(_without_ignored(_to_the_end(others)), model, "create_chat_completion()", _CHAT_OPTIONS)
         variables = {"reasoning_effort": reasoning_effort, "enable_thinking": enable_thinking,
                      **(chat_template_kwargs or {})}
         conversation = Conversation(writer.engine, messages, Wanted(

@@ -147,6 +147,10 @@ def whole_texts():
         assert model.complete("One", max_tokens=None, ignore_eos=True).statistics.generated_tokens > 900
         form = {"type": "json_schema", "json_schema": {"schema": AGE}}
         assert json.loads(model.complete("One", max_tokens=200, response_format=form))
+        for of in ({"json_schema": AGE}, {"choices": ["7"]}):
+            held = model.create_chat_completion(ASKED, max_tokens=200, **of)
+            assert json.loads(held["choices"][0]["message"]["content"]), held
+            assert json.loads("".join(model.chat(ASKED, max_tokens=200, **of)))
         shown = inspect.signature(model.generate).parameters
         assert shown["temperature"].default == 0.0 and "options" not in shown, shown
         assert inspect.signature(model.chat).parameters["max_tokens"].default is None
@@ -201,6 +205,10 @@ def said():
                             (lambda: model.chat("a", n_ctx=1), "model opens"),
                             (lambda: model.complete("a", tempratur=1), "temperature="),
                             (lambda: model.generate("a", sampling={"topp": 1}), "top_p="),
+                            (lambda: model.grammar(json_schma={}), "json_schema="),
+                            (lambda: model.complete("a", json_schma={}), "json_schema="),
+                            (lambda: model.complete("a", regex="a", choices=["a"]), "regex and choices both"),
+                            (lambda: model.create_chat_completion("a", json_schema={}, gbnf="root ::= 1"), "both say"),
                             (lambda: drey.Model(target, memory="much"), "'much'"),
                             (lambda: model.chat(5), '"role"'),
                             (lambda: [model.complete("a", max_tokens=1), model.session()], "sessions=2")):

@@ -116,6 +116,10 @@ def forms():
                               (model.grammar(choices=["left", "right"]), lambda t: t in ("left", "right"))):
             text = "".join(model.generate(PROMPT, max_tokens=400, grammar=grammar))
             assert good(text), text
+            form = {name: value for name, value in (("json_schema", schema), ("regex", "[ab]{3}"),
+                                                    ("choices", ["left", "right"])) if name in repr(grammar)}
+            assert model.complete(PROMPT, max_tokens=400, **form) == text and len(form) == 1, form
+            assert model(PROMPT, max_tokens=400, **form)["choices"][0]["text"] == text
             assert grammar.not_held == [], grammar.not_held
         unique = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
         grammar = model.grammar(json_schema={"type": "object", "properties": {"a": unique, "b": unique}})
