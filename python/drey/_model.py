@@ -145,6 +145,11 @@ class Model(Texts):
                 self._engine.own_session = weakref.ref(self._usual)
             return self, self._usual
 
+    def cancel(self) -> None:
+        self._engine._check()
+        if self._usual and not self._usual._closed:
+            self._usual.cancel()
+
     def _session(self) -> Session:
         return Session(self, self._of_texts()[1])
 

@@ -1,10 +1,11 @@
 """Texts, in drey's words and in OpenAI's, as models and sessions have them."""
 import sys
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
+from typing import Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
 
 from . import _openai
 from ._arguments import numbers
+from ._asynchronous import InThread
 from ._asked import MOST_LIKELY, Asked, read, schema_of, takes_text_options
 from ._conversation import Conversation, Messages, Reader, Wanted
 from ._errors import UsageError
@@ -85,6 +86,24 @@ class Texts:
         whole.statistics = text.statistics_now()
         whole.finish = whole.statistics.finish
         return whole
+
+    # ---- asyncio ----
+
+    @takes_text_options()
+    def generate_async(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
+        """generate for asyncio: passes run in a thread, so that the loop is free meanwhile."""
+        return InThread(self._of_texts()[1].cancel, self.generate(prompt, **options))
+
+    @takes_text_options(None)
+    def chat_async(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
+                   **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
+        """chat for asyncio."""
+        return InThread(self._of_texts()[1].cancel, self.chat(messages, tools=tools, **options))
+
+    def cancel(self) -> None:
+        """Ends the text that is being written, without an error: its loop ends, and its `finish` is
+        "interrupted". Any thread may call it."""
+        self._of_texts()[1].cancel()
 
     # ---- As OpenAI's interface and llama-cpp-python have them ----
 

@@ -68,11 +68,11 @@ def endings():
         for _ in model.generate(PROMPT, max_tokens=24, ignore_eos=True):
             break
         assert model.statistics.finish == "interrupted"
-        session, written = model._session(), []
+        written = []
         for piece in model.generate(PROMPT, max_tokens=400, ignore_eos=True):
             written.append(piece)
             if len(written) == 3:
-                session.cancel()
+                model.cancel()
         assert 3 <= len(written) < 400 and model.statistics.finish == "interrupted"
 
 
@@ -105,6 +105,11 @@ def asynchronous():
                                                                                 ignore_eos=True)])
             return await asyncio.gather(one(PROMPT), one(PROMPT))
     assert asyncio.run(both()) == [run("-n", "24")] * 2
+
+    async def own():
+        with drey.Model(target, draft=None, **common) as model:
+            return "".join([piece async for piece in model.generate_async(PROMPT, max_tokens=24, ignore_eos=True)])
+    assert asyncio.run(own()) == run("-n", "24")
 
 
 def forms():
