@@ -1,4 +1,5 @@
 """Options of texts: of generate, chat, complete and OpenAI's calls."""
+import functools
 import inspect
 import math
 from dataclasses import dataclass
@@ -69,12 +70,19 @@ def takes_text_options(max_tokens: Optional[int] = 512) -> Callable[[F], F]:
     """Shows in help() and in editors what **options stands for. max_tokens: what is usual."""
     def show(function: F) -> F:
         own = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(self: Any, *given: Any, **options: Any) -> Any:
+            if len(given) > 1:
+                raise UsageError("options are given by their names, as max_tokens=%s: not %.60r alone" % (
+                    given[1] if isinstance(given[1], int) else 64, given[1]))
+            return function(self, *given, **options)
         usual = {**_USUAL, "max_tokens": max_tokens}
         kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=kind)
                 for name, kind in TextOptions.__annotations__.items()]
-        function.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
-        return function
+        call.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
     return show
 
 

@@ -12,7 +12,7 @@ from ._engine import Engine
 from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
-from ._names import refuse_unknown
+from ._names import ATTRIBUTES, refuse_unknown
 from ._options import ModelInfo
 from ._plan import PREDICTED, Plan
 from ._session import Session
@@ -58,6 +58,11 @@ class Model(Texts):
                               **drafting)
         if verbose:
             print(self.plan, file=sys.stderr)
+
+    def __getattr__(self, name: str) -> Any:
+        """Says what drey calls an attribute that llama-cpp-python has."""
+        here = ATTRIBUTES.get(name)
+        raise AttributeError("drey.Model has no attribute %r%s" % (name, ": take model.%s" % here if here else ""))
 
     # ---- Fetching ----
 
@@ -171,9 +176,10 @@ class Model(Texts):
 
     # ---- Tokens ----
 
-    def tokenize(self, text: str, *, bos: bool = True, special: bool = False) -> List[int]:
-        """Token ids of a text. special: marks of special tokens in it are those tokens."""
-        data = encoded(text, "a text")
+    def tokenize(self, text: Union[str, bytes], *, bos: bool = True, special: bool = False) -> List[int]:
+        """Token ids of a text, which may be UTF-8 bytes. special: marks of special tokens in it are those
+        tokens."""
+        data = text if isinstance(text, bytes) else encoded(text, "a text")
         flags = (lib.DREY_TOKENIZE_BOS if bos else 0) | (lib.DREY_TOKENIZE_SPECIAL if special else 0)
         with self._engine._using():
             return ids_of(len(data) + 2, lambda ids, n, n_ids, err: lib.drey_tokenize(

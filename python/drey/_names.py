@@ -54,7 +54,18 @@ _OTHERWISE = {
     "tfs_z": "it is not computed here", "typical_p": "it is not computed here",
     "mirostat_mode": "it is not computed here", "logits_processor": "take logit_bias= or grammar=",
     "stopping_criteria": "leave the loop of generate() to end a text",
+    "logprobs": "take create_completion(..., logprobs=3) or create_chat_completion(..., logprobs=True)",
+    "top_logprobs": "take create_chat_completion(..., logprobs=True, top_logprobs=3)",
+    "tools": "take create_chat_completion(..., tools=[...])",
+    "tool_choice": "take create_chat_completion(..., tools=[...], tool_choice=...)",
     "functions": "it is the older form: give tools=", "function_call": "it is the older form: give tool_choice=",
+}
+
+# {an attribute of llama-cpp-python's model: the member here}
+ATTRIBUTES = {
+    "save_state": "save(path)", "load_state": "load(path)", "n_ctx": "plan.n_context", "n_vocab": "info.n_vocab",
+    "n_embd": "info.n_embd", "eval": "generate(prompt)", "sample": "generate(prompt)", "n_tokens": "tokens",
+    "tokenizer": "tokenize(text) and model.detokenize(ids)", "metadata": "info", "model_path": "info.path",
 }
 
 

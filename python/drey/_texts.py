@@ -165,6 +165,8 @@ class Texts:
         conversation = Conversation(writer.engine, messages, Wanted(
             tools, tool_choice, parallel_tool_calls, form[0] if form else None,
             {name: value for name, value in variables.items() if value is not None}))
+        if top_logprobs and not logprobs:
+            raise UsageError("top_logprobs= needs logprobs=True")
         asked.n_top = _n_top(top_logprobs or 0, "top_logprobs") if logprobs else -1
         asked = _held_to(asked, conversation, model, form)
         text = _text(writer, conversation.ids, asked)
@@ -256,7 +258,7 @@ def _n_top(value: Any, what: str) -> int:
 
 
 def _ids(model: Any, prompt: Any, special: bool = False) -> Sequence[int]:
-    return model.tokenize(prompt, special=special) if isinstance(prompt, str) else prompt  # type: ignore[no-any-return]
+    return model.tokenize(prompt, special=special) if isinstance(prompt, (str, bytes)) else prompt  # type: ignore
 
 
 def _held_to(asked: Asked, conversation: Conversation, model: Any, form: Any) -> Asked:
@@ -335,5 +337,7 @@ def _vectors(model: Any, writer: Writer, text: Any, normalize: bool, pooling: st
     if not isinstance(pooling, str) or not lib.drey_pooling_parse(pooling.encode(), kind):
         raise UsageError('pooling is "model", "mean", "cls", "last" or "none", not %.60r' % (pooling,))
     ids = [_ids(model, one, special=True) for one in texts]
+    if not all(len(one) for one in ids):
+        raise UsageError("the text is empty, which has no vector")
     found = writer.embed(ids, kind[0], writer.engine.opened.info.n_embd, 2 if normalize else -1)
     return [rows if kind[0] == lib.DREY_POOLING_NONE else rows[0] for rows in found], sum(map(len, ids))
