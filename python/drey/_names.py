@@ -29,7 +29,8 @@ _SAME = {
     "repetition_penalty": "repeat_penalty", "rep_pen": "repeat_penalty", "repeat_last_n": "penalty_last_n",
     "stops": "stop", "stop_sequences": "stop", "stop_strings": "stop", "stop_words": "stop",
     "schema": "json_schema", "guided_json": "json_schema", "guided_regex": "regex", "guided_choice": "choices",
-    "guided_grammar": "gbnf", "format": "response_format", "sampling_params": "sampling", "generation_config": "sampling",
+    "guided_grammar": "gbnf", "format": "response_format", "sampling_params": "sampling",
+    "generation_config": "sampling",
 }
 
 # {a name elsewhere: what to do instead}

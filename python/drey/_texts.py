@@ -71,8 +71,8 @@ class Texts:
     @takes_text_options()
     def complete(self, prompt: Union[Prompt, Sequence[Dict[str, Any]]],
                  **options: "Unpack[TextOptions]") -> Completion:
-        """The whole text that generate yields, or of messages that chat yields: a str that has `finish`
-        and `statistics`.
+        """The whole text that generate yields, or of messages that chat yields, to the end of the context
+        if max_tokens is not given: a str that has `finish` and `statistics`.
 
             text = model.complete("The sky is blue because", max_tokens=64, stop="\\n")
             print(text, text.finish)
