@@ -88,7 +88,7 @@ void tune_warn_of_load(void)
     double load;
     const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (getloadavg(&load, 1) == 1 && load > 0.5 * (double)n_cores + 0.25)
-        complain("warning: other programs are at work (load %.1f on %ld core%s): what is measured "
+        complain("other programs are at work (load %.1f on %ld core%s): what is measured "
                  "now may be wrong; measure again when the machine is quiet",
                  load, n_cores, n_cores == 1 ? "" : "s");
 }

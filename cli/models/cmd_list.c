@@ -129,6 +129,14 @@ static drey_status list(const cli_settings *s, const model_store *store, drey_er
     return json_write(s->json, &b, err);
 }
 
+static void say_empty(const char *folder)
+{
+    FILE *page = page_of(stderr);
+    fputs("there are no models in ", page);
+    print_clean(page, folder);
+    fputs("; drey pull OWNER/NAME fetches one from Hugging Face\n", page);
+}
+
 int list_main(const cli_settings *s)
 {
     drey_error err = {0};
@@ -141,8 +149,7 @@ int list_main(const cli_settings *s)
     else if (status == DREY_OK)
         status = list(s, &store, &err);
     if (status == DREY_OK && store.n == 0 && !s->quiet)
-        complain("there are no models in %s; drey pull OWNER/NAME fetches one from Hugging Face",
-                 SHOWN_PATH(store.folder));
+        say_empty(store.folder);
     model_store_close(&store);
     return exit_with(status, &err);
 }
