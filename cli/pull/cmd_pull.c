@@ -17,6 +17,7 @@
 #include "cli/pull/program.h"
 #include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -633,12 +634,13 @@ static void say_next(const pulling *p)
     if (bytes != DREY_MEMORY_AUTO && bytes != DREY_MEMORY_UNLIMITED)
         snprintf(memory, sizeof memory, " --memory %s", size_text(size, bytes));
     char *name = stored ? strndup(file, model_name_length(file)) : strdup(p->files[0].path);
-    bool plain = name && *name && !name[strcspn(name, " \t\"'$&;()<>|*?[]{}`!~#\\")];
+    const char *word = name ? QUOTED(name) : "";
     fflush(stdout);
-    fprintf(stderr, "next: drey %s -m %s", f.has_template ? "chat" : "run", plain ? "" : "'");
-    print_clean(stderr, name ? name : "");
-    fprintf(stderr, "%s%s%s\n", plain ? "" : "'", memory,
-            f.has_template ? "" : " -p \"Once upon a time\"");
+    if (*word) {
+        fprintf(stderr, "next: drey %s -m ", f.has_template ? "chat" : "run");
+        print_clean(stderr, word);
+        fprintf(stderr, "%s%s\n", memory, f.has_template ? "" : " -p \"Once upon a time\"");
+    }
     free(name);
 }
 
