@@ -143,7 +143,7 @@ bool terminal_pipe_is_broken(void)
 static bool is_coloured(int file)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool dumb = term && strcmp(term, "dumb") == 0;
+    bool dumb = !term || !*term || strcmp(term, "dumb") == 0;
     return isatty(file) == 1 && !dumb && !(no_color && *no_color);
 }
 
@@ -183,9 +183,7 @@ bool terminal_utf8(void)
 
 bool terminal_shows_drafts(void)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool moves = term && *term && strcmp(term, "dumb") != 0;
-    return isatty(STDOUT_FILENO) == 1 && moves && !(no_color && *no_color) && terminal_utf8();
+    return is_coloured(STDOUT_FILENO) && terminal_utf8();
 }
 
 void terminal_size(int32_t *columns, int32_t *rows)
