@@ -558,19 +558,20 @@ static drey_status take_asked_draft(const pulling *p, pulling *draft, const pros
 static drey_status offer_draft(const pulling *p, pulling *draft, const prospect *x)
 {
     const cli_settings *s = p->settings;
-    const double least = 1.2;
-    char question[400], size[16], then[48];
+    char words[300] = "", question[400], size[16], then[48];
     if (s->prepare.draft || s->prepare.no_draft || s->quiet || x->has_one || !x->family ||
-        !x->family->draft || x->gain < least)
+        !x->family->draft)
         return DREY_OK;
-    draft_family_gain_text(x->gain, &x->facts, then);
+    draft_family_words(x->family, &x->facts, x->gain, words, sizeof words);
+    if (!*words)
+        return DREY_OK;
     if (!asker_at_terminal() || s->prepare.dry_run) {
-        fprintf(page_of(stderr), "for %s: drey pull %s%s\n", x->family->name, x->family->draft,
-                then);
+        fprintf(page_of(stderr), "%s\n", words);
         return DREY_OK;
     }
     snprintf(question, sizeof question, "fetch its draft as well, %s (%s)%s?", x->family->draft,
-             format_bytes(size, x->family->draft_bytes), then);
+             format_bytes(size, x->family->draft_bytes),
+             draft_family_gain_text(x->gain, &x->facts, then));
     bool wanted = ask_yes(question, true);
     if (signals_exit_code())
         return DREY_ERR_CANCELLED;
