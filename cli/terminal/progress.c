@@ -283,8 +283,10 @@ void progress_clear(progress *p)
 void progress_hide(void)
 {
     pthread_mutex_lock(&ticker.lock);
-    if (ticker.line)
+    if (ticker.line) {
         erase(ticker.line);
+        ticker.line->bar_s = progress_clock_s(); /* not before what is written now is there */
+    }
     pthread_mutex_unlock(&ticker.lock);
 }
 
