@@ -192,7 +192,7 @@ static bool is_reachable(const char *address)
 void serve_lines_warn(const char *address, const char *keys)
 {
     if (!keys && is_reachable(address))
-        complain("warning: anybody who reaches %s can have texts written and see what the server "
+        complain("anybody who reaches %s can have texts written and see what the server "
                  "does: give clients a key (--api-key)",
                  address);
 }

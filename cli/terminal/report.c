@@ -198,12 +198,11 @@ static void speed_sources(FILE *out, const drey_plan *plan, report_source disk)
 static void speed_of_drafting(FILE *out, const drey_plan *plan)
 {
     char verify[16], draft[16], pass[16];
-    format_seconds(verify, plan->verify_s);
-    format_seconds(draft, plan->draft_s);
-    fprintf(out,
-            "  a pass over a full tree of %d computes for %s, its draft for %s: %.3g passes/s, "
-            "%s each\n",
-            plan->tree_rows - 1, verify, draft, plan->passes_per_s,
+    fprintf(out, "  a pass over a full tree of %d computes for %s", plan->tree_rows - 1,
+            format_seconds(verify, plan->verify_s));
+    if (plan->draft_s > 0) /* lookup's is not counted */
+        fprintf(out, ", its draft for %s", format_seconds(draft, plan->draft_s));
+    fprintf(out, ": %.3g passes/s, %s each\n", plan->passes_per_s,
             format_seconds(pass, plan->pass_s));
     fprintf(out,
             "  %swith drafting about %.3g tokens/s%s on usual texts, by trees of the best size\n",

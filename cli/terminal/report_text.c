@@ -272,8 +272,8 @@ void report_failed_units(const drey_engine *engine)
     drey_unit unit;
     for (int32_t i = 0; i < DREY_MAX_UNITS && drey_engine_unit(engine, i, &unit); i++)
         if (unit.failed[0])
-            complain("warning: the unit %s is used no longer, and the others do its part: %s",
-                     unit.name, unit.failed);
+            complain("the unit %s is used no longer, and the others do its part: %s", unit.name,
+                     unit.failed);
 }
 
 void report_exits(FILE *out, const drey_exits *c)
