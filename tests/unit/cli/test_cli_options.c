@@ -752,7 +752,7 @@ static void help_says(const char *line, bool known, const char *part)
 TEST(help_answers)
 {
     help_says("", true, "Start here:");
-    help_says("run", true, "usage: drey run -m MODEL.gguf");
+    help_says("run", true, "usage: drey run -m MODEL");
     help_says("train exit", true, "usage: drey train exit");
     help_says("run sampling", true, "--top-k K");
     help_says("run --temp", true, "likeliest");
