@@ -45,9 +45,7 @@ static const struct {
 /* Headings are bold where standard output is a terminal that has them. */
 static bool is_bold(void)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) == 1 && !(no_color && *no_color) && term && *term &&
-           strcmp(term, "dumb") != 0;
+    return *terminal_output_style(STYLE_STRONG);
 }
 
 static int print_help(const cli_usage *usage, const char *topic)

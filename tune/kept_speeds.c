@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "common/hash.h"
+#include "common/num.h"
 #include "os/cgroup.h"
 #include "os/pool.h"
 #include "tune/cache_file.h"
@@ -69,14 +70,18 @@ static void name_computing(char out[CACHE_NAME_BYTES], const drey_engine *e, int
 
 /* ---- Reading ---- */
 
-static void find(const drey_engine *e, const char *folder, const char *name, drey_speeds *s)
+/* False: the folder has none that count now. */
+static bool load(const drey_engine *e, const char *folder, const char *name, kept_speeds *k)
 {
-    kept_speeds kept;
     double now = (double)time(NULL);
-    if (cache_read(folder, name, &kind, e->config.units.tier, &kept, NULL) != DREY_OK ||
-        now >= kept.until || now < kept.until - usual_s)
-        return;
-    const drey_speeds *from = &kept.speeds;
+    return cache_read(folder, name, &kind, e->config.units.tier, k, NULL) == DREY_OK &&
+           now < k->until && now >= k->until - usual_s;
+}
+
+/* Returns whether anything was 0 and is known now. */
+static bool fill(drey_speeds *s, const drey_speeds *from)
+{
+    const drey_speeds before = *s;
     if (s->disk_bytes_per_s <= 0 && from->disk_bytes_per_s > 0) {
         s->disk_bytes_per_s = from->disk_bytes_per_s;
         s->disk_measured = 1;
@@ -87,6 +92,14 @@ static void find(const drey_engine *e, const char *folder, const char *name, dre
         s->one_ops_per_s = from->one_ops_per_s;
     if (s->tree_ops_per_s <= 0)
         s->tree_ops_per_s = from->tree_ops_per_s;
+    return memcmp(s, &before, sizeof before) != 0;
+}
+
+static void find(const drey_engine *e, const char *folder, const char *name, drey_speeds *s)
+{
+    kept_speeds kept;
+    if (load(e, folder, name, &kept))
+        fill(s, &kept.speeds);
 }
 
 void kept_speeds_find(const drey_engine *e, int type, const char *folder, drey_speeds *speeds)
@@ -108,18 +121,23 @@ static bool is_busy(void)
            strtod(text, NULL) > 0.5 * pool_default_threads();
 }
 
-static void keep(const drey_engine *e, const char *folder, const char *name, const drey_speeds *s)
+/* What the file has and was not measured now stays in it, and counts no longer than before. */
+static void keep(const drey_engine *e, const char *folder, const char *name, drey_speeds measured)
 {
     json_buffer b;
+    kept_speeds old;
+    double until = (double)time(NULL) + (is_busy() ? busy_s : usual_s);
     if (!folder)
         return;
+    if (load(e, folder, name, &old) && fill(&measured, &old.speeds))
+        until = min_f64(until, old.until);
     json_writer *w = json_buffer_begin(&b);
     cache_put_origin(w, &kind, e->config.units.tier, 0);
-    json_put_number(w, "disk_bytes_per_s", s->disk_bytes_per_s);
-    json_put_number(w, "memory_bytes_per_s", s->memory_bytes_per_s);
-    json_put_number(w, "one_ops_per_s", s->one_ops_per_s);
-    json_put_number(w, "tree_ops_per_s", s->tree_ops_per_s);
-    json_put_number(w, "until", (double)time(NULL) + (is_busy() ? busy_s : usual_s));
+    json_put_number(w, "disk_bytes_per_s", measured.disk_bytes_per_s);
+    json_put_number(w, "memory_bytes_per_s", measured.memory_bytes_per_s);
+    json_put_number(w, "one_ops_per_s", measured.one_ops_per_s);
+    json_put_number(w, "tree_ops_per_s", measured.tree_ops_per_s);
+    json_put_number(w, "until", until);
     cache_write(folder, name, &b, NULL);
 }
 
@@ -127,15 +145,13 @@ void kept_speeds_keep_disk(const drey_engine *e, const char *folder, double byte
 {
     char name[CACHE_NAME_BYTES];
     if (name_disk(name, e))
-        keep(e, folder, name, &(drey_speeds){.disk_bytes_per_s = bytes_per_s});
+        keep(e, folder, name, (drey_speeds){.disk_bytes_per_s = bytes_per_s});
 }
 
 void kept_speeds_keep_computing(const drey_engine *e, int type, const char *folder,
-                                const drey_speeds *s)
+                                const drey_speeds *measured)
 {
     char name[CACHE_NAME_BYTES];
-    drey_speeds computing = *s;
-    computing.disk_bytes_per_s = 0;
     name_computing(name, e, type);
-    keep(e, folder, name, &computing);
+    keep(e, folder, name, *measured);
 }

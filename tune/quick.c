@@ -96,7 +96,7 @@ static bool lacks_row(const drey_speeds *s)
     return s->memory_bytes_per_s <= 0 || s->one_ops_per_s <= 0;
 }
 
-/* block: of the weights. */
+/* Measures what is 0. block: of the weights. */
 static void run_kernels(const drey_engine *e, pool *p, arena *block, size_t n_bytes, arena *rest,
                         drey_speeds *s)
 {
@@ -136,6 +136,23 @@ static drey_status measure_computing(const drey_engine *e, drey_speeds *s, drey_
     return status;
 }
 
+/* Keeps what is measured, and not what was given. */
+static drey_status find_computing(const drey_engine *e, const char *folder, drey_speeds *s,
+                                  drey_error *err)
+{
+    const drey_speeds given = *s;
+    drey_speeds measured = {.memory_bytes_per_s = 0};
+    TRY(measure_computing(e, s, err));
+    if (given.memory_bytes_per_s <= 0)
+        measured.memory_bytes_per_s = s->memory_bytes_per_s;
+    if (given.one_ops_per_s <= 0)
+        measured.one_ops_per_s = s->one_ops_per_s;
+    if (given.tree_ops_per_s <= 0)
+        measured.tree_ops_per_s = s->tree_ops_per_s;
+    kept_speeds_keep_computing(e, usual_type(&e->target.layout), folder, &measured);
+    return DREY_OK;
+}
+
 /* ---- All ---- */
 
 static drey_status measure(const drey_engine *e, const char *folder, drey_speeds *s,
@@ -144,11 +161,7 @@ static drey_status measure(const drey_engine *e, const char *folder, drey_speeds
     const drey_plan *t = &e->plan.report;
     if (s->disk_bytes_per_s <= 0 && t->streamed_bytes_per_pass + t->kv_read_bytes > 0)
         TRY(find_disk(e, folder, s, err));
-    if (!lacks_row(s) && !lacks_tree(t, s))
-        return DREY_OK;
-    TRY(measure_computing(e, s, err));
-    kept_speeds_keep_computing(e, usual_type(&e->target.layout), folder, s);
-    return DREY_OK;
+    return lacks_row(s) || lacks_tree(t, s) ? find_computing(e, folder, s, err) : DREY_OK;
 }
 
 drey_status drey_ranks_disk(drey_ranks *ranks, const drey_engine_options *options,

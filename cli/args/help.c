@@ -276,7 +276,7 @@ static void make_first(const page *p)
         if (!*u->place)
             continue;
         if (strcmp(place, u->place) != 0) {
-            fputs(*place ? p->bold : " ", p->out);
+            fputs(*place ? "" : " ", p->out);
             put_heading(p, u->place);
         }
         place = u->place;

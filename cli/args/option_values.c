@@ -111,6 +111,18 @@ static drey_status read_number(const cli_option *option, const char *text, doubl
     return DREY_OK;
 }
 
+/* Says how a text is written to its end, for who is used to -1. */
+static drey_status refuse_endless(const cli_settings *s, const cli_option *option, const char *text,
+                                  drey_error *err)
+{
+    char name[40];
+    FAIL(err, DREY_ERR_USAGE, "%s takes a whole number from 1 on, not \"%.80s\": %s",
+         spelled(option, name), text,
+         s->command == CLI_RUN
+             ? "a text ends by itself, and -n 8192 leaves it room for that"
+             : "leave it out, and answers may have all that the context has room for");
+}
+
 static drey_status read_seed(const cli_option *option, const char *text, uint64_t *seed,
                              drey_error *err)
 {
@@ -295,6 +307,9 @@ drey_status option_store(cli_settings *s, const cli_option *option, const char *
     case CLI_SEED:
         return read_seed(option, text, at, err);
     case CLI_COUNT:
+        if (*text == '-' && strcmp(option->name, "predict") == 0 &&
+            s->command & (CLI_RUN | CLI_CHAT | CLI_SERVE))
+            return refuse_endless(s, option, text, err);
         status = read_number(option, text, &number, err);
         if (status == DREY_OK) /* else it may be no int32_t at all */
             *(int32_t *)at = (int32_t)number;

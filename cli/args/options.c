@@ -3,6 +3,7 @@
 
 #include "cli/args/help.h"
 #include "cli/args/other_names.h"
+#include "cli/terminal/hints.h"
 #include "common/error.h"
 
 #include <getopt.h>
@@ -83,9 +84,8 @@ static drey_status take_operand(cli_settings *s, const char *word, drey_error *e
         i++;
     if (i == n && s->operand && s->command == CLI_RUN)
         FAIL(err, DREY_ERR_USAGE,
-             "unexpected argument \"%.80s\"; a prompt is given with -p: drey run -m %.160s -p "
-             "\"%.80s\"",
-             word, s->operand, word);
+             "unexpected argument \"%.80s\"; a prompt is given with -p: drey run -m %s -p %s", word,
+             QUOTED(s->operand), QUOTED(word));
     if (i == n)
         FAIL(err, DREY_ERR_USAGE, "unexpected argument \"%.80s\"", word);
     *place[i] = word;

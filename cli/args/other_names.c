@@ -3,6 +3,7 @@
 #include "cli/args/other_names.h"
 
 #include "cli/args/help.h"
+#include "cli/terminal/hints.h"
 #include "common/error.h"
 
 #include <ctype.h>
@@ -241,14 +242,9 @@ static const cli_option *meant(cli_command command, const char *word)
 /* As a shell takes it. False: it does not fit. */
 static bool add_word(char *out, size_t size, size_t *n, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "-_./:=,+@%";
-    bool quoted = !*word || word[strspn(word, plain)];
-    if (quoted && strchr(word, '\''))
-        return false;
-    int k = snprintf(out + *n, size - *n, quoted ? " '%s'" : " %s", word);
-    *n += (size_t)k;
-    return *n < size;
+    const char *quoted = QUOTED(word);
+    *n += (size_t)snprintf(out + *n, size - *n, " %s", quoted);
+    return *quoted && *n < size;
 }
 
 /* The whole line with what was meant; false: it is too long to be shown. */

@@ -172,7 +172,7 @@ static int32_t room_left(const chat *c)
     const int32_t most = c->settings.text.n_predict;
     const int32_t wanted = most < USUAL_ANSWER ? most : USUAL_ANSWER;
     if (n >= (size_t)c->n_context) {
-        complain(
+        complain_wrong(
             "the conversation has %zu tokens, and the context of %d has no room for an answer; "
             "nothing was cut. /reset starts again; -c %zu would hold it",
             n, c->n_context, n + (size_t)wanted);
@@ -180,8 +180,8 @@ static int32_t room_left(const chat *c)
     }
     int32_t left = c->n_context - (int32_t)n;
     if (left < wanted)
-        complain("the context of %d tokens is nearly full: the answer can have %d; /reset starts "
-                 "again, a larger -c holds more",
+        complain("the context of %d tokens is nearly full: the answer can have %d; /reset "
+                 "starts again, a larger -c holds more",
                  c->n_context, left);
     return left < most ? left : most;
 }
@@ -192,12 +192,12 @@ static void check_disk(chat *c)
     drey_prefixes prefixes;
     drey_engine_prefixes(c->models.engine, &prefixes);
     if (prefixes.disk_failed && !c->disk_failed)
-        complain("beginnings of texts cannot be written to their folder any more: the disk is "
-                 "full, or fails. They are kept in memory alone; make room, and start the chat "
+        complain("beginnings of texts cannot be written to their folder any more: the disk "
+                 "is full, or fails. They are kept in memory alone; make room, and start the chat "
                  "again");
     if (prefixes.damaged_files > c->n_damaged)
-        complain("files in the folder of kept beginnings were damaged; they are deleted and "
-                 "computed again");
+        complain("files in the folder of kept beginnings were damaged; they are deleted "
+                 "and computed again");
     c->disk_failed = prefixes.disk_failed;
     c->n_damaged = prefixes.damaged_files;
 }
@@ -755,7 +755,8 @@ static void converse(chat *c)
             break;
         if (take_entry(c, &err) == DREY_OK)
             continue;
-        complain("%s", err.message); /* no option is given from here on: the hint is not for it */
+        complain_wrong("%s",
+                       err.message); /* no option is given from here on: the hint is not for it */
         /* Who typed a wrong command has seen it; a script has not. */
         c->failed = c->failed || !c->asker.terminal || err.code != DREY_ERR_USAGE;
     }

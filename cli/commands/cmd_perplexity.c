@@ -45,9 +45,9 @@ static drey_status take_text(scoring *p, drey_error *err)
                           err));
     if (p->n_ids < 2)
         FAIL(err, DREY_ERR_FORMAT,
-             "the text has %zu tokens; perplexity needs two at least: give a longer one with -f "
-             "FILE, or on standard input",
-             p->n_ids);
+             "the text has %zu token%s, and perplexity needs two at least: give a longer one with "
+             "-f FILE, or on standard input",
+             p->n_ids, p->n_ids == 1 ? "" : "s");
     p->window = (size_t)p->settings->scoring.window;
     if (p->window > p->n_ids)
         p->window = p->n_ids;

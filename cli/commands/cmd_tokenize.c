@@ -95,8 +95,8 @@ static drey_status tokenize(models *m, const cli_settings *s, char **input, drey
         input_limit_memory(DREY_MEMORY_AUTO, s->tokens.ids ? INPUT_AS_JSON : INPUT_AS_IDS);
     TRY(input_read(NULL, s->tokens.ids ? "the list of ids" : "the text", &limit, input, &n, err));
     if (n == 0 && !s->tokens.ids && !s->tokens.bos)
-        complain("the text is empty: give one on standard input, as in echo Hello | drey tokenize "
-                 "-m MODEL");
+        complain("the text is empty: give one on standard input, as in echo Hello | drey "
+                 "tokenize -m MODEL");
     return s->tokens.ids ? print_text(m->target, s, *input, n, err)
                          : print_ids(m->target, s, *input, n, err);
 }

@@ -1,30 +1,29 @@
 /* Counted work: see counted_work.h. */
 #include "cli/commands/counted_work.h"
 
+#include "cli/terminal/format.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 
-#include <math.h>
 #include <stdio.h>
 
 static const double line_interval_s = 5, bar_interval_s = 0.1;
 /* What is done has to be so much before it says how long the rest takes. */
 static const double least_part = 0.02, least_s = 2;
 
-const char *time_left(char out[static TIME_LEFT_BYTES], double part, double spent_s)
+enum { TIME_LEFT_BYTES = 48 };
+
+/* ", about 4 min left", by the part that took spent_s; "" while that says too little. */
+static const char *time_left(char out[static TIME_LEFT_BYTES], double part, double spent_s)
 {
+    char time[24];
     out[0] = '\0';
     if (part < least_part || part >= 1 || spent_s < least_s)
         return out;
     double s = spent_s * (1 - part) / part;
     if (s < 1)
         return out;
-    if (s < 90)
-        snprintf(out, TIME_LEFT_BYTES, ", about %.0f s left", s < 20 ? ceil(s) : 5 * ceil(s / 5));
-    else if (s < 5400)
-        snprintf(out, TIME_LEFT_BYTES, ", about %.0f minutes left", ceil(s / 60));
-    else
-        snprintf(out, TIME_LEFT_BYTES, ", about %.1f hours left", s < 360000 ? s / 3600 : 100);
+    snprintf(out, TIME_LEFT_BYTES, ", about %s left", format_time(time, s));
     return out;
 }
 

@@ -17,7 +17,3 @@ void counted_work_show(counted_work *w, const char *what, double part);
 void counted_work_clear(counted_work *w);
 /* The same, and the next line is of other work. */
 void counted_work_end(counted_work *w);
-
-enum { TIME_LEFT_BYTES = 48 };
-/* ", about 4 minutes left", by the part that took spent_s; "" while that says too little. */
-const char *time_left(char out[static TIME_LEFT_BYTES], double part, double spent_s);

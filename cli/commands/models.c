@@ -56,7 +56,7 @@ static void warn_of_threads(int32_t n_threads)
 {
     cpu_set_t set;
     if (n_threads && sched_getaffinity(0, sizeof set, &set) == 0 && n_threads > CPU_COUNT(&set))
-        complain("warning: -t %d is more than the %d cores of this process; it will be slower "
+        complain("-t %d is more than the %d cores of this process; it will be slower "
                  "than -t %d",
                  n_threads, CPU_COUNT(&set), CPU_COUNT(&set));
 }
@@ -90,7 +90,7 @@ static drey_status open_grammar(models *m, const cli_settings *s, drey_error *er
         drey_grammar_open(&m->grammar, m->target, (drey_grammar_kind)(kind | strict), text, n, err);
     free(text);
     if (status == DREY_OK && drey_grammar_not_held(m->grammar)[0])
-        complain("warning: no grammar can hold this of the schema, and texts may violate it: %s",
+        complain("no grammar can hold this of the schema, and texts may violate it: %s",
                  drey_grammar_not_held(m->grammar));
     m->grammar_bytes = drey_grammar_bytes(m->target, 1);
     return error_in_file(err, path, status);
@@ -211,9 +211,9 @@ void models_close(models *m)
 void models_warn_of_plan(const drey_plan *plan)
 {
     if (plan->sidecar_refused[0])
-        complain("warning: %s%s", plan->sidecar_refused, terminal_hint(DREY_HINT_SIDECAR));
+        complain("%s%s", plan->sidecar_refused, terminal_hint(DREY_HINT_SIDECAR));
     if (plan->budget_is_estimate)
-        complain("warning: /proc does not say how much memory is available; --memory auto counts "
+        complain("/proc does not say how much memory is available; --memory auto counts "
                  "only what is free");
 }
 
@@ -327,7 +327,7 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
     drey_engine_options o = models_engine_options(m, s, n_context);
     TRY(choose_draft(m, s, &o, cache_folder(folder), &choice, err));
     if (choice.warning[0])
-        complain("warning: %s", choice.warning);
+        complain("%s", choice.warning);
     m->drafter = o.drafter;
     m->draft = choice.draft;
     m->ahead.reason = (drey_draft_reason)choice.reason;
@@ -365,7 +365,7 @@ void models_warn_of_context(const models *m, int32_t n_context)
     drey_model_info info;
     drey_model_describe(m->target, &info);
     if (info.n_context_train > 0 && n_context > info.n_context_train)
-        complain("warning: a context of %d tokens is longer than the %d the model was made for; "
+        complain("a context of %d tokens is longer than the %d the model was made for; "
                  "the text may become poor",
                  n_context, info.n_context_train);
 }

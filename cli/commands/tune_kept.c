@@ -3,6 +3,7 @@
 #include "cli/commands/cmd_tune.h"
 
 #include "cli/files/cache_folder.h"
+#include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 #include "tune/measured.h"
 
@@ -13,33 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "3 days ago" */
-static void put_age(char out[static 32], double seconds)
-{
-    static const struct {
-        double seconds;
-        const char *name;
-    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}};
-    snprintf(out, 32, "just now");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (seconds >= units[i].seconds) {
-            int n = (int)(seconds / units[i].seconds);
-            snprintf(out, 32, "%d %s%s ago", n, units[i].name, n == 1 ? "" : "s");
-            return;
-        }
-}
-
 static void show_file(void *user, const char *path)
 {
     FILE *out = user;
     struct stat info;
-    char age[32];
+    char age[24];
     if (stat(path, &info) != 0)
         return;
-    put_age(age, difftime(time(NULL), info.st_mtime));
     fputs("kept       ", out);
     print_clean(out, path);
-    fprintf(out, ", measured %s\n", age);
+    fprintf(out, ", measured %s\n", format_age(age, difftime(time(NULL), info.st_mtime)));
 }
 
 drey_status tune_show_files(FILE *out, const drey_model *target, drey_error *err)
@@ -88,7 +72,7 @@ void tune_warn_of_load(void)
     double load;
     const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (getloadavg(&load, 1) == 1 && load > 0.5 * (double)n_cores + 0.25)
-        complain("warning: other programs are at work (load %.1f on %ld core%s): what is measured "
+        complain("other programs are at work (load %.1f on %ld core%s): what is measured "
                  "now may be wrong; measure again when the machine is quiet",
                  load, n_cores, n_cores == 1 ? "" : "s");
 }

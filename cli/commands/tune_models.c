@@ -125,8 +125,8 @@ static drey_status measure_boundaries(session *t, drey_engine_options *options, 
         .stage = tell_number,
         .user = &words};
     if (attention.most_positions < DREY_UNIT_CONTEXT) {
-        complain("attention's boundary was not measured: attention is divided after %d positions "
-                 "and more, and the context is to hold %d",
+        complain("attention's boundary was not measured: attention is divided after %d "
+                 "positions and more, and the context is to hold %d",
                  DREY_UNIT_CONTEXT, attention.most_positions);
         return DREY_OK;
     }

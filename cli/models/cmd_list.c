@@ -14,26 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-/* "now", "5 minutes ago", "3 days ago". */
-static const char *ago(char out[40], int64_t then_s)
-{
-    static const struct {
-        int64_t s;
-        const char *name;
-    } units[] = {{86400 * 365, "year"}, {86400 * 30, "month"}, {86400 * 7, "week"},
-                 {86400, "day"},        {3600, "hour"},        {60, "minute"}};
-    int64_t s = (int64_t)time(NULL) - then_s;
-    snprintf(out, 40, "%s", then_s ? "now" : "-");
-    for (size_t i = 0; then_s && i < sizeof units / sizeof *units; i++)
-        if (s >= units[i].s) {
-            int64_t n = s / units[i].s;
-            snprintf(out, 40, "%" PRId64 " %s%s ago", n > 9999 ? 9999 : n, units[i].name,
-                     n > 1 ? "s" : "");
-            break;
-        }
-    return out;
-}
-
 static void put_model(json_writer *w, const stored_model *m, const model_facts *f,
                       const side_files *s, const drey_error *err)
 {
@@ -61,7 +41,7 @@ static void put_model(json_writer *w, const stored_model *m, const model_facts *
 static void show_model(FILE *out, const stored_model *m, const model_facts *f, const side_files *s,
                        const drey_error *err, int width)
 {
-    char size[16], n[16], context[24], with[80], when[40];
+    char size[16], n[16], context[24], with[80], when[24];
     int columns = page_width(m->name, strlen(m->name));
     bool known = err->code == DREY_OK;
     print_clean(out, m->name);
@@ -72,7 +52,7 @@ static void show_model(FILE *out, const stored_model *m, const model_facts *f, c
             !known     ? "broken"
             : !f->runs ? "does not run"
                        : side_files_text(with, s),
-            ago(when, s->used_s));
+            s->used_s ? format_age(when, difftime(time(NULL), (time_t)s->used_s)) : "-");
 }
 
 static int name_width(const model_store *s)
@@ -129,6 +109,14 @@ static drey_status list(const cli_settings *s, const model_store *store, drey_er
     return json_write(s->json, &b, err);
 }
 
+static void say_empty(const char *folder)
+{
+    FILE *page = page_of(stderr);
+    fputs("there are no models in ", page);
+    print_clean(page, folder);
+    fputs("; drey pull OWNER/NAME fetches one from Hugging Face\n", page);
+}
+
 int list_main(const cli_settings *s)
 {
     drey_error err = {0};
@@ -141,8 +129,7 @@ int list_main(const cli_settings *s)
     else if (status == DREY_OK)
         status = list(s, &store, &err);
     if (status == DREY_OK && store.n == 0 && !s->quiet)
-        complain("there are no models in %s; drey pull OWNER/NAME fetches one from Hugging Face",
-                 SHOWN_PATH(store.folder));
+        say_empty(store.folder);
     model_store_close(&store);
     return exit_with(status, &err);
 }

@@ -7,6 +7,7 @@
 #include "cli/models/side_files.h"
 #include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "common/path.h"
@@ -119,7 +120,7 @@ static drey_status remove_all(removing *r, drey_error *err)
     if (!s->prepare.force && !asker_at_terminal())
         FAIL(err, DREY_ERR_USAGE,
              "drey rm asks on a terminal; drey rm --force %s%s removes without asking",
-             s->prepare.names[0], s->prepare.n_names > 1 ? " ..." : "");
+             QUOTED(s->prepare.names[0]), s->prepare.n_names > 1 ? " ..." : "");
     for (size_t i = 0; i < r->n; i++)
         TRY(remove_model(r, r->models[i], err));
     return DREY_OK;

@@ -163,21 +163,26 @@ const char *draft_family_gain_text(double gain, const model_facts *target, char 
     return out;
 }
 
-void draft_family_hint(const char *path, uint64_t streamed_bytes, char *out, size_t room)
+void draft_family_words(const draft_family *family, const model_facts *target, double gain,
+                        char *out, size_t room)
 {
-    model_facts f;
-    const draft_family *family = NULL;
     char then[48];
     *out = '\0';
-    if (model_facts_read(&f, path, NULL) == DREY_OK)
-        family = draft_family_of(&f);
-    if (!family)
-        return;
-    double gain = draft_family_gain(family, &f, streamed_bytes);
     if (!family->draft)
         snprintf(out, room, "for %s no small model has these tokens: %s", family->name,
                  family->otherwise);
     else if (gain >= least_gain)
         snprintf(out, room, "for %s: drey pull %s%s", family->name, family->draft,
-                 draft_family_gain_text(gain, &f, then));
+                 draft_family_gain_text(gain, target, then));
+}
+
+void draft_family_hint(const char *path, uint64_t streamed_bytes, char *out, size_t room)
+{
+    model_facts f;
+    const draft_family *family = NULL;
+    *out = '\0';
+    if (model_facts_read(&f, path, NULL) == DREY_OK)
+        family = draft_family_of(&f);
+    if (family)
+        draft_family_words(family, &f, draft_family_gain(family, &f, streamed_bytes), out, room);
 }

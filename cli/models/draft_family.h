@@ -24,7 +24,10 @@ const draft_family *draft_family_at(size_t i);
 double draft_family_gain(const draft_family *family, const model_facts *target,
                          uint64_t streamed_bytes);
 /* Writes "for Qwen 3: drey pull OWNER/NAME:Q4_K_M, then about 5 times as fast", or what drafts
- * where there is no small model; "" for a family that is not known. path: of the target. */
+ * where there is no small model; "" for a draft that does not pay. */
+void draft_family_words(const draft_family *family, const model_facts *target, double gain,
+                        char *out, size_t room);
+/* The same of the model in a file; "" for a family that is not known. */
 void draft_family_hint(const char *path, uint64_t streamed_bytes, char *out, size_t room);
 /* Writes ", then about 5 times as fast". Returns out. */
 const char *draft_family_gain_text(double gain, const model_facts *target, char out[48]);

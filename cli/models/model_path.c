@@ -3,6 +3,7 @@
 
 #include "cli/models/model_store.h"
 #include "cli/pull/hub.h"
+#include "cli/terminal/hints.h"
 #include "common/path.h"
 
 #include <dirent.h>
@@ -132,20 +133,22 @@ drey_status model_path_explain(const char *path, drey_status status, drey_error 
     const char *name = access(path, F_OK) != 0 ? name_on_hub(path) : NULL;
     if (name)
         FAIL(err, status, "%s is no file here; drey pull %s fetches it", SHOWN_PATH(path),
-             SHOWN_PATH(name));
+             QUOTED(name));
     if (access(path, F_OK) != 0 && !strchr(path, '/'))
         return explain_name(path, status, err);
     if (holds_safetensors(path))
         FAIL(err, status,
              "%s is a folder of safetensors; drey convert %s MODEL.gguf makes the file that drey "
              "reads",
-             SHOWN_PATH(path), SHOWN_PATH(path));
+             SHOWN_PATH(path), QUOTED(path));
     if (path_ends(path, ".safetensors") && access(path, F_OK) == 0) {
-        const char *slash = strrchr(path, '/');
+        char folder[PATH_MAX];
+        size_t n = path_folder_bytes(path);
+        snprintf(folder, sizeof folder, "%.*s", (int)(n > 1 ? n - 1 : n), path);
         FAIL(err, status,
-             "%s is not a GGUF file; drey convert %.*s MODEL.gguf makes one of the folder that it "
+             "%s is not a GGUF file; drey convert %s MODEL.gguf makes one of the folder that it "
              "is in",
-             SHOWN_PATH(path), slash ? (int)(slash - path) : 1, slash ? path : ".");
+             SHOWN_PATH(path), *folder ? QUOTED(folder) : ".");
     }
     return status;
 }

@@ -47,7 +47,7 @@ void verdict_show(FILE *out, const models *m, const cli_settings *s)
     if (!s->quiet && hint[0])
         show_line(page_of(out), hint);
     if (m->ahead.outlook.warning[0])
-        complain("warning: %s", m->ahead.outlook.warning);
+        complain("%s", m->ahead.outlook.warning);
 }
 
 /* ---- Ranks ---- */

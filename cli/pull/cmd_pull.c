@@ -17,6 +17,7 @@
 #include "cli/pull/program.h"
 #include "cli/typing/ask_line.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -557,19 +558,20 @@ static drey_status take_asked_draft(const pulling *p, pulling *draft, const pros
 static drey_status offer_draft(const pulling *p, pulling *draft, const prospect *x)
 {
     const cli_settings *s = p->settings;
-    const double least = 1.2;
-    char question[400], size[16], then[48];
+    char words[300] = "", question[400], size[16], then[48];
     if (s->prepare.draft || s->prepare.no_draft || s->quiet || x->has_one || !x->family ||
-        !x->family->draft || x->gain < least)
+        !x->family->draft)
         return DREY_OK;
-    draft_family_gain_text(x->gain, &x->facts, then);
+    draft_family_words(x->family, &x->facts, x->gain, words, sizeof words);
+    if (!*words)
+        return DREY_OK;
     if (!asker_at_terminal() || s->prepare.dry_run) {
-        fprintf(page_of(stderr), "for %s: drey pull %s%s\n", x->family->name, x->family->draft,
-                then);
+        fprintf(page_of(stderr), "%s\n", words);
         return DREY_OK;
     }
     snprintf(question, sizeof question, "fetch its draft as well, %s (%s)%s?", x->family->draft,
-             format_bytes(size, x->family->draft_bytes), then);
+             format_bytes(size, x->family->draft_bytes),
+             draft_family_gain_text(x->gain, &x->facts, then));
     bool wanted = ask_yes(question, true);
     if (signals_exit_code())
         return DREY_ERR_CANCELLED;
@@ -633,12 +635,13 @@ static void say_next(const pulling *p)
     if (bytes != DREY_MEMORY_AUTO && bytes != DREY_MEMORY_UNLIMITED)
         snprintf(memory, sizeof memory, " --memory %s", size_text(size, bytes));
     char *name = stored ? strndup(file, model_name_length(file)) : strdup(p->files[0].path);
-    bool plain = name && *name && !name[strcspn(name, " \t\"'$&;()<>|*?[]{}`!~#\\")];
+    const char *word = name ? QUOTED(name) : "";
     fflush(stdout);
-    fprintf(stderr, "next: drey %s -m %s", f.has_template ? "chat" : "run", plain ? "" : "'");
-    print_clean(stderr, name ? name : "");
-    fprintf(stderr, "%s%s%s\n", plain ? "" : "'", memory,
-            f.has_template ? "" : " -p \"Once upon a time\"");
+    if (*word) {
+        fprintf(stderr, "next: drey %s -m ", f.has_template ? "chat" : "run");
+        print_clean(stderr, word);
+        fprintf(stderr, "%s%s\n", memory, f.has_template ? "" : " -p \"Once upon a time\"");
+    }
     free(name);
 }
 

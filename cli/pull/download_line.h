@@ -13,5 +13,5 @@ typedef struct download_line {
 void download_line_show(download_line *d, progress *bar, uint64_t done, uint64_t total);
 /* Takes the bytes that are there at a time into the rate. */
 void download_line_count(download_line *d, double now_s, uint64_t done);
-/* "2.10G of 4.68G  23.4M/s  1 min 50 s left"; without what is not known. Returns out. */
+/* "2.10G of 4.68G, 23.4M/s, about 2 min left"; without what is not known. Returns out. */
 const char *download_line_text(const download_line *d, uint64_t done, uint64_t total, char out[96]);

@@ -93,9 +93,10 @@ static void say_ready(serving *v)
     char what[SERVE_MODEL_BYTES + 80], used[16], budget[16];
     drey_plan plan;
     drey_engine_plan(v->models.engine, &plan);
-    format_bytes(used, (double)model_bytes(&plan));
-    format_bytes(budget, (double)plan.budget_bytes);
-    bool limited = plan.budget_bytes != DREY_MEMORY_UNLIMITED;
+    const uint64_t rounded = model_bytes(&plan), most = plan.budget_bytes;
+    format_bytes(used, (double)(rounded < most ? rounded : most));
+    format_bytes(budget, (double)most);
+    bool limited = most != DREY_MEMORY_UNLIMITED;
     snprintf(what, sizeof what, "model %s (%s%s%s)", v->name, used, limited ? " of " : "",
              limited ? budget : "");
     serve_lines_ready(&v->lines, server_address(v->server), has_page(&v->settings), what);
@@ -137,6 +138,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
     const cli_settings *s = &v->settings;
     listen_address at;
     TRY(choose_address(s, &at, err));
+    v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, usual_grace_s(v));
     const serve_options options = {
         .model = v->models.target,
         .name = v->name,
@@ -156,7 +158,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_connections = given_or(s, "connections", s->serve.n_connections, USUAL_CONNECTIONS),
         .body_bytes = choose_body(v, n_context),
         .timeout_s = given_or(s, "timeout", s->serve.timeout_s, USUAL_TIMEOUT_S),
-        .grace_s = given_or(s, "grace", s->serve.grace_s, usual_grace_s(v)),
+        .grace_s = v->lines.grace_s,
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .penalties = s->penalties,
@@ -195,12 +197,26 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
 }
 
 /* Standard output has this line alone: whatever started the server reads the address there. */
-static void say_address(const serve_lines *l, const char *address, const char *keys)
+static void say_address(const char *address, const char *keys)
 {
-    serve_lines_warn(l, address, keys);
+    serve_lines_warn(address, keys);
     printf("%s\n", address);
     fflush(stdout);
     manager_ready();
+}
+
+/* Each session has a cache of as many positions as the context. */
+static drey_status start_engine(serving *v, int32_t n_context, drey_error *err)
+{
+    drey_status status =
+        models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err);
+    size_t n = strlen(err->message);
+    if (status == DREY_ERR_MEMORY && err->hint == DREY_HINT_MEMORY_BYTES && !v->one_name) {
+        snprintf(err->message + n, sizeof err->message - n, "%s; %sa smaller -c needs less",
+                 terminal_hint(err->hint), v->settings.n_sessions > 1 ? "--sessions 1 or " : "");
+        err->hint = DREY_HINT_NONE;
+    }
+    return status;
 }
 
 static drey_status serve_all(serving *v, drey_error *err)
@@ -214,13 +230,13 @@ static drey_status serve_all(serving *v, drey_error *err)
         v->models.loading.fn = show_loading;
         v->models.loading.user = &v->lines;
     }
-    TRY(models_start(&v->models, &v->settings, n_context, MODELS_ENGINE, &v->progress, err));
+    TRY(start_engine(v, n_context, err));
     signals_note();
     models_show_plan(&v->models, &v->settings);
     if (v->one_name)
         child_listens(v->report);
     else
-        say_address(&v->lines, server_address(v->server), v->settings.serve.api_key);
+        say_address(server_address(v->server), v->settings.serve.api_key);
     return server_run(v->server, v->models.engine, err);
 }
 
@@ -351,6 +367,7 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
     TRY(models_check_ranks(s, err));
     TRY(choose_address(s, &at, err));
     TRY(model_folder_open(&v->folder, s->serve.models, err));
+    v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S);
     const front_options options = {
         .models = v->folder.models,
         .n_models = v->folder.n,
@@ -363,7 +380,7 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
         .n_connections = given_or(s, "connections", s->serve.n_connections, USUAL_CONNECTIONS),
         .body_bytes = s->serve.body_bytes ? s->serve.body_bytes : MOST_BODY,
         .timeout_s = given_or(s, "timeout", s->serve.timeout_s, USUAL_TIMEOUT_S),
-        .grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S),
+        .grace_s = v->lines.grace_s,
         .folder = v->folder.sockets,
         .work = {measure_model, serve_model, &v->settings},
         .go_on = signals_go_on,
@@ -372,7 +389,7 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
     };
     TRY(front_open(r, &options, err));
     signals_note();
-    say_address(&v->lines, front_address(*r), s->serve.api_key);
+    say_address(front_address(*r), s->serve.api_key);
     say_models(v, front_address(*r));
     front_run(*r);
     serve_lines_stopped(&v->lines);

@@ -1,6 +1,7 @@
 /* Lines of a server: see serve_lines.h.
  *
- *   12:03:11 200 POST /v1/chat/completions  35 tokens (24 reused), 14 written, 4.45/s, 3.2 s
+ *   12:03:11 200 POST /completion  35 tokens, 14 written, 4.45/s, first word after 0.4 s, 3.2 s
+ *   12:03:19 401 POST /completion  1.1 ms: Invalid API Key
  *
  * Standard error may be a pipe that nobody reads: a line that has no room is left out, so that no
  * client waits for it, and the next one that has says how many were. */
@@ -68,7 +69,7 @@ static void note(serve_lines *l, const serve_event *e)
 /* What its texts were made of; "" where it wrote and read none. */
 static void describe_usage(const serve_usage *u, char *out, size_t n_out)
 {
-    char part[64] = "";
+    char part[64] = "", first[16];
     if (u->n_prompt + u->n_written == 0) {
         out[0] = '\0';
         return;
@@ -80,7 +81,12 @@ static void describe_usage(const serve_usage *u, char *out, size_t n_out)
     if (u->n_written > 0)
         n += snprintf(out + n, n_out - (size_t)n, "%lld written, ", (long long)u->n_written);
     if (u->tokens_per_s > 0)
-        snprintf(out + n, n_out - (size_t)n, "%.3g/s, ", u->tokens_per_s);
+        n += snprintf(out + n, n_out - (size_t)n, "%.3g/s, ", u->tokens_per_s);
+    if (u->n_written > 0 && u->first_s > 0)
+        n += snprintf(out + n, n_out - (size_t)n, "first word after %s, ",
+                      format_seconds(first, u->first_s));
+    if (u->cut)
+        snprintf(out + n, n_out - (size_t)n, "cut: stopping, ");
 }
 
 static void request(serve_lines *l, const serve_event *e)
@@ -95,21 +101,28 @@ static void request(serve_lines *l, const serve_event *e)
     if (r->status)
         snprintf(status, sizeof status, "%d", r->status);
     describe_usage(&r->usage, usage, sizeof usage);
-    snprintf(after, sizeof after, " %s %s  %s%s%s%s%s", r->method, r->path, e->model,
+    snprintf(after, sizeof after, " %s %s  %s%s%s%s%s%s%s%s%s", r->method, r->path, e->model,
              e->model[0] ? ": " : "", usage, format_seconds(took, r->seconds),
-             r->left ? ", the client left" : "");
+             r->left ? ", the client left" : "", r->peer[0] ? ", from " : "", r->peer,
+             r->why[0] ? ": " : "", r->why);
     put(l, terminal_style_text(r->status >= 200 && r->status < 400 ? STYLE_GOOD : STYLE_WARN), at,
         status, after);
 }
 
 static void stopping(serve_lines *l, int32_t n_writing)
 {
-    char line[100];
+    char line[160];
     if (n_writing == 0)
         snprintf(line, sizeof line, "stopping");
-    else
-        snprintf(line, sizeof line, "stopping: %d answer%s being written", n_writing,
+    else if (l->grace_s == 0)
+        snprintf(line, sizeof line, "stopping: %d answer%s cut", n_writing,
                  n_writing == 1 ? " is" : "s are");
+    else
+        snprintf(line, sizeof line,
+                 "stopping: %d answer%s being written, at most %d s (--grace); Ctrl-C again ends "
+                 "%s now",
+                 n_writing, n_writing == 1 ? " is" : "s are", l->grace_s,
+                 n_writing == 1 ? "it" : "them");
     put_line(l, line);
 }
 
@@ -125,17 +138,34 @@ void serve_lines_tell(serve_lines *l, const serve_event *event)
         stopping(l, event->of.n_writing);
 }
 
+/* Of an address that means all of this machine's; NULL: it is another one. */
+static const char *port_of_every(const char *address)
+{
+    static const char *const every[] = {"http://0.0.0.0:", "http://[::]:"};
+    for (int i = 0; i < 2; i++)
+        if (strncmp(address, every[i], strlen(every[i])) == 0)
+            return address + strlen(every[i]);
+    return NULL;
+}
+
 void serve_lines_ready(serve_lines *l, const char *address, bool page, const char *what)
 {
     char line[LINE_BYTES];
     bool is_unix = strncmp(address, "unix:", 5) == 0;
     if (l->quiet)
         return;
+    char local[40], every[60] = "";
+    const char *port = port_of_every(address);
+    if (port) {
+        snprintf(local, sizeof local, "http://localhost:%s", port);
+        snprintf(every, sizeof every, "on every address of this machine, port %s, ", port);
+        address = local;
+    }
     int n = snprintf(line, sizeof line, "ready: ");
     if (page && !is_unix)
         n += snprintf(line + n, sizeof line - (size_t)n, "page %s, ", address);
-    snprintf(line + n, sizeof line - (size_t)n, "API %s%s, %s", address, is_unix ? "" : "/v1",
-             what);
+    snprintf(line + n, sizeof line - (size_t)n, "API %s%s, %s%s", address, is_unix ? "" : "/v1",
+             every, what);
     put_line(l, line);
 }
 
@@ -159,10 +189,10 @@ static bool is_reachable(const char *address)
            strncmp(address, "http://[::1]", 12) != 0;
 }
 
-void serve_lines_warn(const serve_lines *l, const char *address, const char *keys)
+void serve_lines_warn(const char *address, const char *keys)
 {
-    if (!keys && !l->quiet && is_reachable(address))
-        complain("warning: anybody who reaches %s can have texts written and see what the server "
+    if (!keys && is_reachable(address))
+        complain("anybody who reaches %s can have texts written and see what the server "
                  "does: give clients a key (--api-key)",
                  address);
 }

@@ -8,6 +8,7 @@
 typedef struct serve_lines {
     bool quiet;
     bool verbose;       /* also questions that programs repeat, as GET /health */
+    int32_t grace_s;    /* for texts that are being written when the server stops */
     progress *progress; /* a bar that a line replaces; NULL: none */
 } serve_lines;
 
@@ -19,4 +20,4 @@ void serve_lines_stopped(serve_lines *l);
 /* Loading, as progress_report shows it. */
 void serve_lines_load(serve_lines *l, drey_progress what, uint64_t done, uint64_t total);
 /* Warns that anybody may ask, where address can be reached from elsewhere and there is no key. */
-void serve_lines_warn(const serve_lines *l, const char *address, const char *keys);
+void serve_lines_warn(const char *address, const char *keys);

@@ -52,6 +52,23 @@ void format_blocks(char *out, int width, double part, bool utf8)
     }
 }
 
+const char *format_age(char out[static 24], double seconds)
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{86400.0 * 365, "year"}, {86400.0 * 30, "month"}, {86400.0 * 7, "week"},
+                 {86400, "day"},          {3600, "hour"},          {60, "minute"}};
+    snprintf(out, 24, "now");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (seconds >= units[i].seconds) {
+            int n = (int)fmin(seconds / units[i].seconds, 9999);
+            snprintf(out, 24, "%d %s%s ago", n, units[i].name, n > 1 ? "s" : "");
+            break;
+        }
+    return out;
+}
+
 const char *format_time(char out[static 24], double seconds)
 {
     long long s = (long long)fmin(fmax(seconds, 0) + 0.5, 1e12), minutes = (s + 30) / 60;

@@ -17,5 +17,8 @@ void format_blocks(char *out, int width, double part, bool utf8);
 /* "12 s", "3 min", "1 h 20 min": a duration to wait for. */
 const char *format_time(char out[static 24], double seconds);
 
+/* "now", "5 minutes ago", "3 days ago". */
+const char *format_age(char out[static 24], double seconds);
+
 /* "12.3 ms", "1.20 s". */
 const char *format_seconds(char out[static 16], double seconds);

@@ -12,3 +12,5 @@ const char *hint_words(drey_hint hint, cli_command command, const char *model,
                        char out[HINT_BYTES]);
 /* A word as a shell takes it: in quotes where that is needed. "" where it has no room. */
 const char *hint_quote(const char *word, char out[HINT_WORD_BYTES]);
+/* The same, in memory of the block that it is in. */
+#define QUOTED(word) hint_quote((word), (char[HINT_WORD_BYTES]){0})

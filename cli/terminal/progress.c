@@ -57,8 +57,8 @@ static void put_line(progress *p, const char *text)
 {
     size_t n = strlen(text);
     erase(p);
-    while (n > 0 && page_width(text, n) > room())
-        n--;
+    while (n > 0 && (page_width(text, n) > room() || ((unsigned char)text[n] & 0xC0) == 0x80))
+        n--; /* to where a character begins */
     p->width = page_width(text, n);
     p->shown = n > 0;
     fprintf(stderr, "%.*s", (int)n, text);
@@ -149,17 +149,12 @@ static const char *label(const progress *p, drey_progress what)
 
 /* ---- Drawing ---- */
 
-/* The label, the bar if there is room for one, and the words, or of them what fits. */
-static void draw_bar(progress *p)
+/* The name, the bar if there is room for one, and the words, or of them what fits. */
+static void put_bar(progress *p, const char *name, double part, const char *all)
 {
     enum { WIDTH = 30, NARROWEST = 6, AROUND = sizeof "    100 %  " - 1 };
     char bar[FORMAT_BLOCKS_BYTES(WIDTH)], text[160], line[512];
-    const char *name = is_loading(p, p->what)                         ? "loading"
-                       : p->what == DREY_PROGRESS_PROMPT && !p->label ? "reading the prompt"
-                                                                      : label(p, p->what);
-    const amount a = amount_of(p, p->what);
-    double part = a.total ? (double)a.done / (double)a.total : 1;
-    describe(text, p, p->what);
+    snprintf(text, sizeof text, "%s", all);
     int32_t words = page_width(name, strlen(name)) + (int32_t)AROUND;
     int32_t width = room() - words - page_width(text, strlen(text));
     if (width < NARROWEST) { /* the time that is left goes first */
@@ -177,6 +172,17 @@ static void draw_bar(progress *p)
                  text);
     }
     put_line(p, line);
+}
+
+static void draw_bar(progress *p)
+{
+    char text[160];
+    const char *name = is_loading(p, p->what)                         ? "loading"
+                       : p->what == DREY_PROGRESS_PROMPT && !p->label ? "reading the prompt"
+                                                                      : label(p, p->what);
+    const amount a = amount_of(p, p->what);
+    describe(text, p, p->what);
+    put_bar(p, name, a.total ? (double)a.done / (double)a.total : 1, text);
 }
 
 static void draw_wait(progress *p, double now_s)
@@ -259,6 +265,14 @@ void progress_line(progress *p, const char *text)
     pthread_mutex_unlock(&ticker.lock);
 }
 
+void progress_bar(progress *p, const char *name, double part, const char *text)
+{
+    pthread_mutex_lock(&ticker.lock);
+    deactivate(p);
+    put_bar(p, name, part, text);
+    pthread_mutex_unlock(&ticker.lock);
+}
+
 void progress_clear(progress *p)
 {
     pthread_mutex_lock(&ticker.lock);
@@ -269,8 +283,10 @@ void progress_clear(progress *p)
 void progress_hide(void)
 {
     pthread_mutex_lock(&ticker.lock);
-    if (ticker.line)
+    if (ticker.line) {
         erase(ticker.line);
+        ticker.line->bar_s = progress_clock_s(); /* not before what is written now is there */
+    }
     pthread_mutex_unlock(&ticker.lock);
 }
 

@@ -2,7 +2,7 @@
  * and always moves, with a bar where there is an amount, and a spinner where there is none;
  * elsewhere a line when something begins, and every few seconds.
  *
- *     loading  ███████████▌········  57 %  612M of 1.04G, 305M/s, 2 s left
+ *     loading  ███████████▌░░░░░░░░  57 %  612M of 1.04G, 305M/s, about 2 s left
  *     ⠹ planning, 4 s
  *
  * What is loaded of target and draft is one amount. A thread draws the line again while nothing is
@@ -39,6 +39,8 @@ void progress_report(void *user, drey_progress what, uint64_t done, uint64_t tot
 void progress_wait(progress *p, const char *word);
 /* Draws a text of one line over the last one, cut where the terminal is too narrow. */
 void progress_line(progress *p, const char *text);
+/* The same of a bar whose part `part` of 1 is full, between its name and a text. */
+void progress_bar(progress *p, const char *name, double part, const char *text);
 /* Removes the line, so that something else can be written. */
 void progress_clear(progress *p);
 /* The same of whatever line is there; it is drawn again if its work continues. */

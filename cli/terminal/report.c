@@ -198,12 +198,11 @@ static void speed_sources(FILE *out, const drey_plan *plan, report_source disk)
 static void speed_of_drafting(FILE *out, const drey_plan *plan)
 {
     char verify[16], draft[16], pass[16];
-    format_seconds(verify, plan->verify_s);
-    format_seconds(draft, plan->draft_s);
-    fprintf(out,
-            "  a pass over a full tree of %d computes for %s, its draft for %s: %.3g passes/s, "
-            "%s each\n",
-            plan->tree_rows - 1, verify, draft, plan->passes_per_s,
+    fprintf(out, "  a pass over a full tree of %d computes for %s", plan->tree_rows - 1,
+            format_seconds(verify, plan->verify_s));
+    if (plan->draft_s > 0) /* lookup's is not counted */
+        fprintf(out, ", its draft for %s", format_seconds(draft, plan->draft_s));
+    fprintf(out, ": %.3g passes/s, %s each\n", plan->passes_per_s,
             format_seconds(pass, plan->pass_s));
     fprintf(out,
             "  %swith drafting about %.3g tokens/s%s on usual texts, by trees of the best size\n",
@@ -264,6 +263,7 @@ void report_prediction(FILE *out, const drey_outlook *look, report_source disk)
 
 void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
 {
+    const double least_gain = 1.005;
     char size[16], a[16], b[16];
     if (plan->streamed_bytes_per_pass == 0)
         return;
@@ -277,9 +277,11 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
     if (plan->n_experts && plan->ceiling_tokens_per_s > 0)
         fprintf(out, ": a ceiling of %.3g tokens/s instead of %.3g", more->ceiling_tokens_per_s,
                 plan->ceiling_tokens_per_s);
-    else if (plan->pass_s > 0)
+    else if (plan->pass_s > least_gain * more->pass_s)
         fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
                 format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
+    else if (plan->pass_s > 0)
+        fprintf(out, ", in the same time: computing takes longer");
     fputc('\n', out);
 }
 

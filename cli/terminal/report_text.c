@@ -46,7 +46,7 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
     /* What was accepted beyond the text's end is not in it. */
     const int64_t drafted = s->accepted < s->generated_tokens ? s->accepted : s->generated_tokens;
     if (drafted > 0)
-        fprintf(out, " (the draft wrote %lld of them)", (long long)drafted);
+        fprintf(out, " (drafting guessed %lld of them)", (long long)drafted);
     if (s->first_token_s > 0)
         fprintf(out, "; first word after %.2f s", s->first_token_s);
     fprintf(out, "\nmemory %s", format_bytes(a, (double)s->peak_memory_bytes));
@@ -272,8 +272,8 @@ void report_failed_units(const drey_engine *engine)
     drey_unit unit;
     for (int32_t i = 0; i < DREY_MAX_UNITS && drey_engine_unit(engine, i, &unit); i++)
         if (unit.failed[0])
-            complain("warning: the unit %s is used no longer, and the others do its part: %s",
-                     unit.name, unit.failed);
+            complain("the unit %s is used no longer, and the others do its part: %s", unit.name,
+                     unit.failed);
 }
 
 void report_exits(FILE *out, const drey_exits *c)

@@ -56,7 +56,7 @@ void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink 
     }
 }
 
-/* kind: a word before the message, which a terminal shows in the style; "": none. */
+/* kind: a word before the message, which a terminal shows in the style. */
 static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
 {
     char message[1400];
@@ -64,15 +64,9 @@ static void say(const char *kind, terminal_style style, const char *format, va_l
     fflush(stdout); /* the text first, where both go to one terminal */
     progress_hide();
     FILE *page = page_of(stderr);
-    const char *rest = message;
-    if (!*kind && strncmp(message, "warning: ", 9) == 0) {
-        kind = "warning: ";
-        style = STYLE_WARN;
-        rest += 9;
-    }
-    fprintf(page, "drey: %s%s%s", *kind ? terminal_style_text(style) : "", kind,
-            *kind ? terminal_style_text(STYLE_PLAIN) : "");
-    print_clean(page, rest);
+    fprintf(page, "drey: %s%s: %s", terminal_style_text(style), kind,
+            terminal_style_text(STYLE_PLAIN));
+    print_clean(page, message);
     putc('\n', page);
 }
 
@@ -80,7 +74,7 @@ void complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("", STYLE_PLAIN, format, arguments);
+    say("warning", STYLE_WARN, format, arguments);
     va_end(arguments);
 }
 
@@ -88,7 +82,7 @@ void complain_wrong(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("error: ", STYLE_ERROR, format, arguments);
+    say("error", STYLE_ERROR, format, arguments);
     va_end(arguments);
 }
 
@@ -149,7 +143,7 @@ bool terminal_pipe_is_broken(void)
 static bool is_coloured(int file)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool dumb = term && strcmp(term, "dumb") == 0;
+    bool dumb = !term || !*term || strcmp(term, "dumb") == 0;
     return isatty(file) == 1 && !dumb && !(no_color && *no_color);
 }
 
@@ -189,9 +183,7 @@ bool terminal_utf8(void)
 
 bool terminal_shows_drafts(void)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool moves = term && *term && strcmp(term, "dumb") != 0;
-    return isatty(STDOUT_FILENO) == 1 && moves && !(no_color && *no_color) && terminal_utf8();
+    return is_coloured(STDOUT_FILENO) && terminal_utf8();
 }
 
 void terminal_size(int32_t *columns, int32_t *rows)

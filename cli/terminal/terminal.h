@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-/* "drey: MESSAGE" and a newline; "warning:" at its beginning is coloured on a terminal. Control
- * characters, which a file's name or keys may hold, are shown as "?", so that no file can steer the
- * terminal. */
+/* Writes "drey: warning: MESSAGE" and a newline: the command continues in spite of it. Control
+ * characters, which a file's name or keys may hold, are shown as "?", so that no file can steer
+ * the terminal. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same of what ends the command: "drey: error: MESSAGE". */
+/* Writes "drey: error: MESSAGE": something could not be done. */
 void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);

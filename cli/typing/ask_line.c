@@ -18,7 +18,7 @@ static const char quotes[] = "\"\"\"";
 static void forget(asker *a)
 {
     if (!a->too_long)
-        complain("%s", a->refusal);
+        complain_wrong("%s", a->refusal);
     a->too_long = true;
     size_t n = a->n < N_QUOTES ? a->n : N_QUOTES;
     if (n > 0)

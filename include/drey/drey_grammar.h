@@ -28,9 +28,9 @@ DREY_API drey_status drey_grammar_open(drey_grammar **out, drey_model *model,
                                        drey_grammar_kind kind, const char *text, size_t n_bytes,
                                        drey_error *err);
 /* Returns the places of what it does not hold, words of its schemas that no grammar can, such as
- * "uniqueItems" of any numbers, with ", " between them ("/properties/ids/uniqueItems"). Texts may
- * violate those. "": it holds all. Bytes that an HTTP field cannot have are written as %41. The
- * grammar's. */
+ * "uniqueItems" of any numbers, with ", " between them ("/properties/ids/uniqueItems"), members in
+ * the order of their object. Texts may violate those. "": it holds all. Bytes that an HTTP field
+ * cannot have are written as %41. The grammar's. */
 DREY_API const char *drey_grammar_not_held(const drey_grammar *grammar);
 /* After the text that it was given to has ended. Accepts NULL; nulls the pointer, which as
  * drey_generate_options.grammar would be any text. */

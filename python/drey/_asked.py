@@ -1,4 +1,5 @@
 """Options of texts: of generate, chat, complete and OpenAI's calls."""
+import functools
 import inspect
 import math
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ class TextOptions(TypedDict, total=False):
                     as in Sampling
     stop            a text, or a list of texts, that end the text and are not written
     logit_bias      {token id: number}, which is added to its logit; False: never this one
-    grammar         a form, made by model.grammar(...)
+    json_schema, regex, choices, gbnf
+                    the form of the text, as in model.grammar(...); one of them, or:
+    grammar         a form for several texts, made by model.grammar(...)
     response_format OpenAI's {"type": "json_object"} or {"type": "json_schema", "json_schema": {"schema":
                     {...}}}, or a pydantic model
     ignore_eos      write on where the model would end
@@ -48,26 +51,38 @@ class TextOptions(TypedDict, total=False):
     dry_penalty_last_n: int
     stop: Union[None, str, Sequence[str]]
     logit_bias: Optional[Mapping[Any, Any]]
+    json_schema: Any
+    regex: Optional[str]
+    choices: Optional[Sequence[str]]
+    gbnf: Optional[str]
     grammar: Optional[Grammar]
     response_format: Any
     ignore_eos: bool
     sampling: Union[None, Sampling, Mapping[str, Any]]
 
 
-_USUAL = {"max_tokens": 512, "stop": None, "logit_bias": None, "grammar": None, "response_format": None,
-          "ignore_eos": False, "sampling": None, **{name: getattr(Sampling(), name) for name in SAMPLED}}
+_USUAL = {"max_tokens": 512, "stop": None, "logit_bias": None, "json_schema": None, "regex": None,
+          "choices": None, "gbnf": None, "grammar": None, "response_format": None, "ignore_eos": False,
+          "sampling": None, **{name: getattr(Sampling(), name) for name in SAMPLED}}
 
 
 def takes_text_options(max_tokens: Optional[int] = 512) -> Callable[[F], F]:
     """Shows in help() and in editors what **options stands for. max_tokens: what is usual."""
     def show(function: F) -> F:
         own = inspect.signature(function)
+
+        @functools.wraps(function)
+        def call(self: Any, *given: Any, **options: Any) -> Any:
+            if len(given) > 1:
+                raise UsageError("options are given by their names, as max_tokens=%s: not %.60r alone" % (
+                    given[1] if isinstance(given[1], int) else 64, given[1]))
+            return function(self, *given, **options)
         usual = {**_USUAL, "max_tokens": max_tokens}
         kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=kind)
                 for name, kind in TextOptions.__annotations__.items()]
-        function.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
-        return function
+        call.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
+        return call  # type: ignore[return-value]
     return show
 
 
@@ -88,11 +103,12 @@ def read(options: Mapping[str, Any], model: Any, of: str, more: Collection[str] 
     """more: what `of`, which is named in messages, accepts in addition."""
     refuse_unknown(options, [*TextOptions.__annotations__, *more], of)
     given = {name: options[name] for name in SAMPLED if name in options}
-    form, grammar = schema_of(options.get("response_format")), options.get("grammar")
-    if form and grammar is not None:
-        raise UsageError("grammar and response_format both say what form the text has: give one of them")
+    form, grammar = schema_of(options), options.get("grammar")
     if form:
         grammar = Grammar(model, json_schema=form[0], strict=form[1])
+    for name in ("regex", "choices", "gbnf"):
+        if options.get(name) is not None:
+            grammar = Grammar(model, **{name: options[name]})
     return Asked(_length(options.get("max_tokens", 512)), sampling_of(options.get("sampling"), given),
                  _stops(options.get("stop")), _biases(options.get("logit_bias")), grammar,
                  bool(options.get("ignore_eos")))
@@ -123,8 +139,20 @@ def _biases(given: Any) -> List[Tuple[int, float]]:
         raise UsageError("logit_bias is {token id: number, or False for never}, not %.60r" % (given,)) from None
 
 
-def schema_of(response_format: Any) -> Optional[Tuple[Any, bool]]:
-    """The JSON schema that OpenAI's response_format asks for, and whether it is strict; None: any text."""
+def schema_of(options: Mapping[str, Any]) -> Optional[Tuple[Any, bool]]:
+    """The JSON schema that the options ask for, and whether it is strict; None: they ask for none.
+    UsageError: they ask for two forms."""
+    form, schema = _response_schema(options.get("response_format")), options.get("json_schema")
+    given = ["response_format"] if form else []
+    given += [name for name in ("json_schema", "regex", "choices", "gbnf", "grammar") if options.get(name) is not None]
+    if len(given) > 1:
+        raise UsageError("%s and %s both say what form the text has: give one of them" % (given[0], given[1]))
+    if schema is not None:
+        return schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema, False
+    return form
+
+
+def _response_schema(response_format: Any) -> Optional[Tuple[Any, bool]]:
     wanted = response_format
     if wanted is None:
         return None

@@ -74,7 +74,7 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
     shown = verbose and progress is None and bool(sys.stderr and sys.stderr.isatty())
     child = subprocess.Popen([command_path(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=None if shown else subprocess.PIPE)
-    watch = _Parts(_folder(folder), progress) if progress else None
+    watch = _Parts(_folder(folder), progress, child.terminate) if progress else None
     try:
         out, said = child.communicate()
     except BaseException:  # Ctrl-C: what has come is kept
@@ -84,10 +84,15 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
     finally:
         if watch:
             watch.end()
+    if watch and watch.failed:
+        raise watch.failed
     if child.returncode and shown:
         raise IOFailure("drey pull %s failed: it says why above" % name)
     lines = _answer(child.returncode, out, said or b"").splitlines()  # a plan, and the file
-    return next(line for line in lines if os.path.isfile(line))
+    for line in reversed(lines):
+        if os.path.isfile(line):
+            return line
+    raise IOFailure("drey pull %s has named no file that is there" % name)
 
 
 def _folder(folder: Any) -> str:
@@ -98,10 +103,12 @@ def _folder(folder: Any) -> str:
 
 
 class _Parts:
-    """Reports how much has come of what a folder has as NAME.part, whose length NAME.part.of says."""
+    """Reports how much has come of what a folder has as NAME.part, whose length NAME.part.of says. What the
+    function raises is `failed`, and stops the download."""
 
-    def __init__(self, folder: str, progress: ProgressFn) -> None:
-        self._folder, self._progress, self._began = folder, progress, time.time()
+    def __init__(self, folder: str, progress: ProgressFn, stop: Callable[[], None]) -> None:
+        self._folder, self._progress, self._stop, self._began = folder, progress, stop, time.time()
+        self.failed: Optional[BaseException] = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -109,8 +116,14 @@ class _Parts:
     def _run(self) -> None:
         while not self._ended.wait(0.2):
             done, total = self._now()
-            if total:
+            if not total:
+                continue
+            try:
                 self._progress("pull", done, total)
+            except BaseException as error:
+                self.failed = error
+                self._stop()
+                return
 
     def _now(self) -> List[int]:
         done = total = 0

@@ -12,8 +12,9 @@ from ._engine import Engine
 from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
+from ._names import ATTRIBUTES, refuse_unknown
 from ._options import ModelInfo
-from ._plan import Plan
+from ._plan import PREDICTED, Plan
 from ._session import Session
 from ._sizes import size_text
 from ._statistics import Statistics, from_struct
@@ -58,6 +59,11 @@ class Model(Texts):
         if verbose:
             print(self.plan, file=sys.stderr)
 
+    def __getattr__(self, name: str) -> Any:
+        """Says what drey calls an attribute that llama-cpp-python has."""
+        here = ATTRIBUTES.get(name)
+        raise AttributeError("drey.Model has no attribute %r%s" % (name, ": take model.%s" % here if here else ""))
+
     # ---- Fetching ----
 
     @staticmethod
@@ -93,11 +99,12 @@ class Model(Texts):
 
     @property
     def plan(self) -> Plan:
-        """The parts of the budget."""
+        """The parts of the budget, and what was expected of it when the model opened, as the verdict says it."""
         out = ffi.new("drey_plan *")
         with self._engine._using():
             lib.drey_engine_plan(self._engine.engine[0], out)
-        return replace(from_struct(Plan, out), verdict=self.verdict)
+        expected = {name: getattr(self._engine.opened.outlook.plan, name) for name in PREDICTED}
+        return replace(from_struct(Plan, out), verdict=self.verdict, **expected)
 
     @property
     def info(self) -> ModelInfo:
@@ -143,6 +150,11 @@ class Model(Texts):
                 self._engine.own_session = weakref.ref(self._usual)
             return self, self._usual
 
+    def cancel(self) -> None:
+        self._engine._check()
+        if self._usual and not self._usual._closed:
+            self._usual.cancel()
+
     def _session(self) -> Session:
         return Session(self, self._of_texts()[1])
 
@@ -159,13 +171,15 @@ class Model(Texts):
 
     def grammar(self, **form: Any) -> Grammar:
         """See Grammar."""
+        refuse_unknown(form, ("json_schema", "regex", "choices", "gbnf", "strict"), "grammar()")
         return Grammar(self, **form)
 
     # ---- Tokens ----
 
-    def tokenize(self, text: str, *, bos: bool = True, special: bool = False) -> List[int]:
-        """Token ids of a text. special: marks of special tokens in it are those tokens."""
-        data = encoded(text, "a text")
+    def tokenize(self, text: Union[str, bytes], *, bos: bool = True, special: bool = False) -> List[int]:
+        """Token ids of a text, which may be UTF-8 bytes. special: marks of special tokens in it are those
+        tokens."""
+        data = text if isinstance(text, bytes) else encoded(text, "a text")
         flags = (lib.DREY_TOKENIZE_BOS if bos else 0) | (lib.DREY_TOKENIZE_SPECIAL if special else 0)
         with self._engine._using():
             return ids_of(len(data) + 2, lambda ids, n, n_ids, err: lib.drey_tokenize(

@@ -9,7 +9,8 @@ OPENING = ("target", "draft", "memory", "context", "threads", "sessions", "polic
            "alpha", "fallback_step", "bld_fallback", "bld_rollback", "progress", "verbose")
 WRITING = ("max_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "repeat_penalty", "frequency_penalty",
            "presence_penalty", "penalty_last_n", "dry_multiplier", "dry_base", "dry_allowed_length",
-           "dry_penalty_last_n", "stop", "logit_bias", "grammar", "response_format", "ignore_eos", "sampling")
+           "dry_penalty_last_n", "stop", "logit_bias", "json_schema", "regex", "choices", "gbnf", "grammar",
+           "response_format", "ignore_eos", "sampling")
 
 # {a name elsewhere: the name here}. Names of llama-cpp-python, vLLM, transformers, ollama, OpenAI.
 _SAME = {
@@ -27,8 +28,9 @@ _SAME = {
     "temp": "temperature", "topp": "top_p", "topk": "top_k", "minp": "min_p", "random_seed": "seed",
     "repetition_penalty": "repeat_penalty", "rep_pen": "repeat_penalty", "repeat_last_n": "penalty_last_n",
     "stops": "stop", "stop_sequences": "stop", "stop_strings": "stop", "stop_words": "stop",
-    "json_schema": "response_format", "schema": "response_format", "format": "response_format",
-    "guided_json": "response_format", "sampling_params": "sampling", "generation_config": "sampling",
+    "schema": "json_schema", "guided_json": "json_schema", "guided_regex": "regex", "guided_choice": "choices",
+    "guided_grammar": "gbnf", "format": "response_format", "sampling_params": "sampling",
+    "generation_config": "sampling",
 }
 
 # {a name elsewhere: what to do instead}
@@ -53,7 +55,18 @@ _OTHERWISE = {
     "tfs_z": "it is not computed here", "typical_p": "it is not computed here",
     "mirostat_mode": "it is not computed here", "logits_processor": "take logit_bias= or grammar=",
     "stopping_criteria": "leave the loop of generate() to end a text",
+    "logprobs": "take create_completion(..., logprobs=3) or create_chat_completion(..., logprobs=True)",
+    "top_logprobs": "take create_chat_completion(..., logprobs=True, top_logprobs=3)",
+    "tools": "take create_chat_completion(..., tools=[...])",
+    "tool_choice": "take create_chat_completion(..., tools=[...], tool_choice=...)",
     "functions": "it is the older form: give tools=", "function_call": "it is the older form: give tool_choice=",
+}
+
+# {an attribute of llama-cpp-python's model: the member here}
+ATTRIBUTES = {
+    "save_state": "save(path)", "load_state": "load(path)", "n_ctx": "plan.n_context", "n_vocab": "info.n_vocab",
+    "n_embd": "info.n_embd", "eval": "generate(prompt)", "sample": "generate(prompt)", "n_tokens": "tokens",
+    "tokenizer": "tokenize(text) and model.detokenize(ids)", "metadata": "info", "model_path": "info.path",
 }
 
 

@@ -127,7 +127,9 @@ class Opened:
     def _named(what: str, name: str) -> int:
         out = ffi.new("drey_%s *" % what)
         if not getattr(lib, "drey_%s_parse" % what)(terminated(name, what), out):
-            raise UsageError("there is no %s %r" % (what, name))
+            kinds = ffi.typeof("drey_%s" % what).elements
+            names = [_text(getattr(lib, "drey_%s_name" % what)(kind)) for kind in sorted(kinds)]
+            raise UsageError("there is no %s %r: it is one of %s" % (what, name, ", ".join(names)))
         return int(out[0])
 
     def _take_draft(self, draft: Any) -> None:

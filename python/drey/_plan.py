@@ -7,6 +7,11 @@ from ._sizes import size_text
 from ._statistics import UNLIMITED, Numbers, from_struct
 
 
+# Members that follow from the machine's speeds, which are measured when a model opens.
+PREDICTED = ("read_s", "compute_s", "verify_s", "draft_s", "pass_s", "alone_pass_s", "passes_per_s",
+             "ceiling_tokens_per_s", "expected_tokens_per_s")
+
+
 @dataclass(frozen=True, repr=False)
 class Plan(Numbers):
     """The parts of a budget, in bytes unless the name says otherwise. print shows it as a table."""

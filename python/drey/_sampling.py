@@ -35,8 +35,23 @@ class Sampling:
     dry_allowed_length: int = 2
     dry_penalty_last_n: int = -1
 
-    def fill(self, out: Any) -> Any:
+    def _refuse_others(self) -> None:
+        """UsageError: a member is no number."""
+        for name in NAMES:
+            value, whole = getattr(self, name), isinstance(getattr(Sampling, name), int)
+            if value is None and name == "seed":
+                continue
+            try:
+                ffi.new("int64_t[]" if whole else "double[]", [value])
+            except TypeError:
+                raise UsageError("%s is a %s, not %.60r" % (name, "whole number" if whole else "number",
+                                                            value)) from None
+            except OverflowError:
+                pass  # its own type says more
+
+    def _fill(self, out: Any) -> Any:
         """Fills a drey_sampling. It borrows what is returned."""
+        self._refuse_others()
         out.temperature = self.temperature
         out.top_k = max(self.top_k, 0)
         out.top_p = self.top_p

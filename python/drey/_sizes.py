@@ -6,6 +6,7 @@ from ._errors import UsageError
 from ._library import ffi, lib
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LEAST = 1 << 20  # bytes; below, a number without a unit is not meant as bytes
 _SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
 _SHARE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*")
 
@@ -19,16 +20,24 @@ def memory_bytes(memory: Union[str, int, float]) -> int:
         return (1 << 64) - 1
     n_bytes = memory
     try:
+        if memory is None or isinstance(memory, bool):
+            raise ValueError
         if isinstance(memory, str):
             size, share = _SIZE.fullmatch(memory), _SHARE.fullmatch(memory)
             n_bytes = (_share_bytes(float(share[1]) / 100) if share else
                        int(float(size[1]) * _UNITS[size[2].upper()]) if size else -1)
         elif isinstance(memory, float) and memory <= 1:
             n_bytes = _share_bytes(memory)
-        return int(ffi.new("uint64_t *", int(n_bytes))[0])
+        n_bytes = int(ffi.new("uint64_t *", int(n_bytes))[0])
+        if n_bytes == 0:
+            raise ValueError
     except (ValueError, TypeError, OverflowError):
         raise UsageError('memory takes a size as "2G" or "800 MB", a share as "80%%", a number of bytes, "auto" '
                          'or "unlimited", not %r' % (memory,)) from None
+    unit = str(memory).strip()
+    if n_bytes < _LEAST and unit[-1] in "0123456789.":
+        raise UsageError('memory=%r is %d byte%s; did you mean "%sG"?' % (memory, n_bytes, "s"[:n_bytes != 1], unit))
+    return n_bytes
 
 
 def _share_bytes(share: float) -> int:

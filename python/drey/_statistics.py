@@ -93,7 +93,7 @@ class Statistics(Numbers):
         if self.tokens_per_s > 0:
             text += ", %s/s" % three_digits(self.tokens_per_s)
         if self.accepted > 0:
-            text += " (the draft wrote %d of them)" % min(self.accepted, self.generated_tokens)
+            text += " (drafting guessed %d of them)" % min(self.accepted, self.generated_tokens)
         if self.first_token_s > 0:
             text += "; first word after %.2f s" % self.first_token_s
         text += "\nmemory %s" % size_text(self.peak_memory_bytes)

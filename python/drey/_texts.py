@@ -1,10 +1,11 @@
 """Texts, in drey's words and in OpenAI's, as models and sessions have them."""
 import sys
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
+from typing import Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
 
 from . import _openai
 from ._arguments import numbers
+from ._asynchronous import InThread
 from ._asked import MOST_LIKELY, Asked, read, schema_of, takes_text_options
 from ._conversation import Conversation, Messages, Reader, Wanted
 from ._errors import UsageError
@@ -70,8 +71,8 @@ class Texts:
     @takes_text_options()
     def complete(self, prompt: Union[Prompt, Sequence[Dict[str, Any]]],
                  **options: "Unpack[TextOptions]") -> Completion:
-        """The whole text that generate yields, or of messages that chat yields: a str that has `finish`
-        and `statistics`.
+        """The whole text that generate yields, or of messages that chat yields, to the end of the context
+        if max_tokens is not given: a str that has `finish` and `statistics`.
 
             text = model.complete("The sky is blue because", max_tokens=64, stop="\\n")
             print(text, text.finish)
@@ -85,6 +86,24 @@ class Texts:
         whole.statistics = text.statistics_now()
         whole.finish = whole.statistics.finish
         return whole
+
+    # ---- asyncio ----
+
+    @takes_text_options()
+    def generate_async(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
+        """generate for asyncio: passes run in a thread, so that the loop is free meanwhile."""
+        return InThread(self._of_texts()[1].cancel, self.generate(prompt, **options))
+
+    @takes_text_options(None)
+    def chat_async(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
+                   **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
+        """chat for asyncio."""
+        return InThread(self._of_texts()[1].cancel, self.chat(messages, tools=tools, **options))
+
+    def cancel(self) -> None:
+        """Ends the text that is being written, without an error: its loop ends, and its `finish` is
+        "interrupted". Any thread may call it."""
+        self._of_texts()[1].cancel()
 
     # ---- As OpenAI's interface and llama-cpp-python have them ----
 
@@ -138,15 +157,16 @@ class Texts:
             print(answer["choices"][0]["message"]["content"])
         """
         model, writer = self._of_texts()
-        form = schema_of(options.pop("response_format", None))
-        asked = read(_without_ignored(_to_the_end(options)), model, "create_chat_completion()", _CHAT_OPTIONS)
-        if form and asked.grammar:
-            raise UsageError("grammar and response_format both say what form the text has: give one of them")
+        form = schema_of(options)
+        others = {name: value for name, value in options.items() if name not in ("response_format", "json_schema")}
+        asked = read(_without_ignored(_to_the_end(others)), model, "create_chat_completion()", _CHAT_OPTIONS)
         variables = {"reasoning_effort": reasoning_effort, "enable_thinking": enable_thinking,
                      **(chat_template_kwargs or {})}
         conversation = Conversation(writer.engine, messages, Wanted(
             tools, tool_choice, parallel_tool_calls, form[0] if form else None,
             {name: value for name, value in variables.items() if value is not None}))
+        if top_logprobs and not logprobs:
+            raise UsageError("top_logprobs= needs logprobs=True")
         asked.n_top = _n_top(top_logprobs or 0, "top_logprobs") if logprobs else -1
         asked = _held_to(asked, conversation, model, form)
         text = _text(writer, conversation.ids, asked)
@@ -238,7 +258,7 @@ def _n_top(value: Any, what: str) -> int:
 
 
 def _ids(model: Any, prompt: Any, special: bool = False) -> Sequence[int]:
-    return model.tokenize(prompt, special=special) if isinstance(prompt, str) else prompt  # type: ignore[no-any-return]
+    return model.tokenize(prompt, special=special) if isinstance(prompt, (str, bytes)) else prompt  # type: ignore
 
 
 def _held_to(asked: Asked, conversation: Conversation, model: Any, form: Any) -> Asked:
@@ -317,5 +337,7 @@ def _vectors(model: Any, writer: Writer, text: Any, normalize: bool, pooling: st
     if not isinstance(pooling, str) or not lib.drey_pooling_parse(pooling.encode(), kind):
         raise UsageError('pooling is "model", "mean", "cls", "last" or "none", not %.60r' % (pooling,))
     ids = [_ids(model, one, special=True) for one in texts]
+    if not all(len(one) for one in ids):
+        raise UsageError("the text is empty, which has no vector")
     found = writer.embed(ids, kind[0], writer.engine.opened.info.n_embd, 2 if normalize else -1)
     return [rows if kind[0] == lib.DREY_POOLING_NONE else rows[0] for rows in found], sum(map(len, ids))

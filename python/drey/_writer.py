@@ -51,8 +51,8 @@ class Text:
     def _take_lists(self, asked: Asked) -> None:
         o = self.options
         try:
-            self._penalties = asked.sampling.fill(o.sampling)
-        except (TypeError, OverflowError) as error:
+            self._penalties = asked.sampling._fill(o.sampling)
+        except OverflowError as error:
             raise UsageError("%r: %s" % (asked.sampling, error)) from None
         texts = [ffi.new("char[]", text) for text in asked.stops]
         self._stops = texts, ffi.new("char *[]", texts)

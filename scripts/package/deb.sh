@@ -56,7 +56,8 @@ cd "$tree"
 for library in libdrey libdrey-train; do
     mv "debian/$library.install" "debian/$library$soversion.install"
 done
-sed -i "s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$maintainer/" debian/control debian/copyright
+named=$(printf '%s' "$maintainer" | sed 's/[\\/&]/\\&/g') # a name may have any of them
+sed -i "s/@SOVERSION@/$soversion/g; s/@MAINTAINER@/$named/" debian/control debian/copyright
 cat >debian/changelog <<CHANGES
 drey ($version) unstable; urgency=medium
 

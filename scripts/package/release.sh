@@ -86,7 +86,7 @@ produce() {
     local what=$1 code=0
     shift
     note "$what"
-    "$@" >"$work/made" 2> >(tee "$work/said" >&2) || code=$?
+    { "$@" 2>&1 >"$work/made" | tee "$work/said" >&2; } || code=$?
     case $code in
     0) ;;
     77) not_made+=("$what: $(tail -n 1 "$work/said" | sed 's/^[a-z]*: //')") ;;

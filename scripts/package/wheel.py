@@ -39,7 +39,13 @@ METADATA = """Metadata-Version: 2.1
 Name: drey
 Version: %s
 Summary: Runs language models larger than memory, writing the same text
+Author: the drey developers
 License: MIT
+Classifier: License :: OSI Approved :: MIT License
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: Python :: 3
+Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
+Classifier: Typing :: Typed
 Requires-Python: >=3.9
 Requires-Dist: cffi>=1.15
 Description-Content-Type: text/markdown

@@ -39,11 +39,11 @@ int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
 static bool failed(const job *j, refusal *r)
 {
     if (j->overflow)
-        return !refuse_with(r, 500, "%s",
-                            j->keep ? "The answer is longer than the server keeps: ask for "
-                                      "fewer tokens, or with 'stream': true."
-                                    : "The client reads more slowly than the text is "
-                                      "written, and there is no more room to keep it.");
+        return !refuse_fixed(r, 500,
+                             j->keep ? "The answer is longer than the server keeps: ask for "
+                                       "fewer tokens, or with 'stream': true."
+                                     : "The client reads more slowly than the text is "
+                                       "written, and there is no more room to keep it.");
     if (j->status == DREY_OK)
         return false;
     refuse_error(r, &j->error);
@@ -292,16 +292,19 @@ serve_usage answer_usage(const answer *a)
 {
     const task *t = a->task;
     serve_usage u = {.n_prompt = (int64_t)t->n_ids, .n_cached = t->jobs[0]->counts.n_cached};
-    double longest_s = 0;
+    double longest_s = 0, first_s = 0;
     int64_t n_after = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {
         const job *j = t->jobs[i];
         int64_t n = j->state == JOB_DONE ? j->statistics.generated_tokens : j->counts.n_tokens;
-        double s = written_s(j);
+        double s = written_s(j), at_s = j->counts.first_s;
+        first_s = at_s > 0 && (first_s <= 0 || at_s < first_s) ? at_s : first_s;
+        u.cut = u.cut || j->cancelled;
         u.n_written += n;
         n_after += n > 1 ? n - 1 : 0;
         longest_s = s > longest_s ? s : longest_s;
     }
+    u.first_s = first_s;
     u.tokens_per_s = longest_s > 0 ? (double)n_after / longest_s : 0;
     return u;
 }

@@ -31,7 +31,7 @@ static void begin_scratch(network *n)
 static void refuse_now(network *n, connection *c, int status, const char *why)
 {
     refusal r;
-    refuse_with(&r, status, "%s", why);
+    refuse_fixed(&r, status, why);
     respond_refusal(n, c, &r);
 }
 
@@ -756,13 +756,16 @@ bool route_exists(const http_head *h, const char *closed, refusal *why)
                   (r->handle == one_response || r->handle == one_stream));
     bool off = r && is_closed(closed, r);
     if ((!r && !model) || (off && r->handle == page))
-        return refuse_with(why, 404, "File Not Found");
+        return refuse_with(why, 404,
+                           "There is no \"%.*s\" here: the API of OpenAI is below /v1, as "
+                           "/v1/chat/completions.",
+                           (int)(h->path.n < 100 ? h->path.n : 100), h->path.text);
     if (off)
         return refuse_with(why, 501, "This server was started with this endpoint closed.");
     if (model ? reads : (reads && r->get) || (h->method == HTTP_POST && r->post))
         return true;
-    return refuse_with(why, 405, "%s",
-                       model || r->get ? "This endpoint takes GET." : "This endpoint takes POST.");
+    return refuse_fixed(why, 405,
+                        model || r->get ? "This endpoint takes GET." : "This endpoint takes POST.");
 }
 
 bool route_head(network *n, connection *c)

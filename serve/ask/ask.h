@@ -2,6 +2,7 @@
 #pragma once
 
 #include "serve/jobs.h"
+#include "serve/net/events.h"
 #include "serve/text_out.h"
 
 /* Why a request is refused, as the client hears it. */
@@ -10,13 +11,17 @@ typedef struct refusal {
     const char *type; /* OpenAI's word for it, as llama.cpp's server uses them */
     const char *code; /* another word, which programs look for; NULL: the status */
     char message[700];
+    char fixed[SERVE_WHY_BYTES];    /* the same without what may be the client's words */
     int64_t n_prompt_tokens, n_ctx; /* of a prompt that is too long; else 0 */
     int32_t retry_s;                /* 0: there is no use in that */
 } refusal;
 
-/* Sets it; false. type follows from the status. */
+/* Sets it; false. type follows from the status. In "fixed" each %s is "...", but for names of
+ * fields, "Field '%s'", which are the server's. */
 bool refuse_with(refusal *r, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* With a sentence that is constant. */
+bool refuse_fixed(refusal *r, int status, const char *sentence);
 /* An error of the library's. */
 bool refuse_error(refusal *r, const drey_error *err);
 

@@ -19,13 +19,66 @@ static const char *type_of(int status)
                            : "invalid_request_error";
 }
 
+/* A value as short as it can be said. */
+static void put_value(text_out *out, char size, char kind, bool is_field, va_list *values)
+{
+    if (kind == 's') {
+        const char *text = va_arg(*values, const char *);
+        out_text(out, is_field ? text : "...");
+    } else if (kind == 'f' || kind == 'g')
+        out_format(out, "%.4g", va_arg(*values, double));
+    else if (size == 'z')
+        out_format(out, "%zu", va_arg(*values, size_t));
+    else if (size == 'l')
+        out_format(out, "%lld", va_arg(*values, long long));
+    else
+        out_format(out, "%d", va_arg(*values, int));
+}
+
+static void put_fixed(text_out *out, const char *format, va_list *values)
+{
+    static const char field[] = "Field '";
+    const size_t n_field = sizeof field - 1;
+    for (const char *at = format; *at;) {
+        size_t n = strcspn(at, "%");
+        out_bytes(out, at, n);
+        at += n;
+        if (!*at)
+            break;
+        bool is_field =
+            (size_t)(at - format) >= n_field && memcmp(at - n_field, field, n_field) == 0;
+        at += 1 + strspn(at + 1, "0123456789.");
+        if (*at == '*') {
+            va_arg(*values, int);
+            at++;
+            is_field = false;
+        }
+        const char size = *at;
+        at += strspn(at, "lz");
+        put_value(out, size, *at++, is_field, values);
+    }
+}
+
 bool refuse_with(refusal *r, int status, const char *format, ...)
 {
-    va_list values;
+    va_list values, again;
     va_start(values, format);
+    va_copy(again, values);
     *r = (refusal){.status = status, .type = type_of(status)};
     vsnprintf(r->message, sizeof r->message, format, values);
+    text_out fixed = {.text = r->fixed, .capacity = sizeof r->fixed - 1};
+    if (strcmp(format, "%s") != 0) /* else it would say nothing */
+        put_fixed(&fixed, format, &again);
+    r->fixed[fixed.n] = '\0';
+    va_end(again);
     va_end(values);
+    return false;
+}
+
+bool refuse_fixed(refusal *r, int status, const char *sentence)
+{
+    refuse_with(r, status, "%s", sentence);
+    snprintf(r->fixed, sizeof r->fixed, "%s", sentence);
     return false;
 }
 

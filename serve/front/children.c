@@ -157,6 +157,22 @@ static void take_end(child *c, const char *why)
     close_pipe(c);
 }
 
+/* A process that is broken may have sent any bytes: its texts end. */
+static void end_texts(message *m)
+{
+    serve_event *e = &m->of.event;
+    serve_request *r = &e->of.request;
+    if (m->kind != MESSAGE_EVENT) {
+        m->of.why[CHILD_WHY_BYTES - 1] = '\0';
+        return;
+    }
+    e->model[SERVE_MODEL_BYTES - 1] = '\0';
+    if (e->kind == SERVE_NOTE)
+        e->of.note[SERVE_NOTE_BYTES - 1] = '\0';
+    if (e->kind == SERVE_REQUEST)
+        r->method[sizeof r->method - 1] = r->path[sizeof r->path - 1] = '\0';
+}
+
 /* True: there may be more messages. */
 static bool take(child *c, const message *m)
 {
@@ -180,18 +196,24 @@ static bool take(child *c, const message *m)
     }
 }
 
+/* Not more than a pipe holds: one that always has something does not keep others waiting. */
 void child_hear(child *c)
 {
+    enum { MOST_HEARD = 64 };
     message m;
-    ssize_t n;
-    do {
-        n = read(c->pipe, &m, sizeof m);
+    for (int i = 0; i < MOST_HEARD; i++) {
+        ssize_t n = read(c->pipe, &m, sizeof m);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (n != (ssize_t)sizeof m)
+        if (n != (ssize_t)sizeof m) {
             take_end(c, c->state == CHILD_MEASURING ? "the process that looked at it ended early"
                                                     : "its process ended early");
-    } while (n == (ssize_t)sizeof m && take(c, &m));
+            return;
+        }
+        end_texts(&m);
+        if (!take(c, &m))
+            return;
+    }
 }
 
 void child_stop(child *c)

@@ -1,6 +1,7 @@
 /* What the front answers itself: see front_state.h. */
 #include "serve/front/front_state.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,6 +17,10 @@ void front_tell_request(const front *r, const relay *c, int status)
 {
     serve_event e = event_of_request(&c->head, status, serve_clock_s() - c->began_s);
     e.of.request.left = status == 0;
+    if (r->why)
+        snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->why);
+    if (status >= 400)
+        listen_peer(&r->place, c->client, e.of.request.peer, sizeof e.of.request.peer);
     front_tell(r, c->child, &e);
 }
 
@@ -57,7 +62,9 @@ void front_refuse(front *r, relay *c, const refusal *why)
     char text[4096];
     text_out body = {.text = text, .capacity = sizeof text};
     answer_refusal(c->n_head ? route_form(c->head.path) : NULL, why, &body);
+    r->why = why->fixed;
     text_out out = begin_answer(r, c, why->status, json_type, body.n);
+    r->why = NULL;
     if (why->status == 503)
         out_format(&out, "Retry-After: %d\r\n", why->retry_s ? why->retry_s : 1);
     end_answer(r, c, &out, body.text, body.n);
@@ -66,7 +73,7 @@ void front_refuse(front *r, relay *c, const refusal *why)
 void front_refuse_now(front *r, relay *c, int status, const char *sentence)
 {
     refusal why;
-    refuse_with(&why, status, "%s", sentence);
+    refuse_fixed(&why, status, sentence);
     front_refuse(r, c, &why);
 }
 

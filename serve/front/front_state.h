@@ -32,6 +32,7 @@ struct front {
     uint64_t budget_bytes; /* for models; known once one has been measured; 0: not yet */
     int64_t n_requests;    /* so far */
     int64_t began;         /* seconds since 1970 */
+    const char *why;       /* while a refusal is put out: its fixed words, for the owner; or NULL */
     bool listening, stopping;
     double stop_s; /* when processes that still live are killed */
 };

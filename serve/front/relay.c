@@ -43,7 +43,8 @@ void relay_enter(relay *r, relay_state state)
 
 void relay_begin(relay_loop *l, relay *r, int client)
 {
-    *r = (relay){.client = client, .server = -1, .in = r->in, .out = r->out};
+    *r = (relay){
+        .client = client, .server = -1, .in = r->in, .out = r->out, .head.method = HTTP_OTHER};
     relay_enter(r, RELAY_HEAD);
     r->began_s = r->since_s;
     watch(l, r, false, EPOLLIN | EPOLLRDHUP);

@@ -143,7 +143,10 @@ bool access_allows(const access_rules *rules, const http_head *h, bool needs_key
                            "started.",
                            (int)(h->origin.n < 100 ? h->origin.n : 100), h->origin.text);
     if (needs_key && !access_shows_key(rules, h))
-        return refuse_with(r, 401, "Invalid API Key");
+        return refuse_fixed(r, 401,
+                            h->authorization.text || h->api_key.text
+                                ? "Invalid API Key"
+                                : "This server needs a key: send Authorization: Bearer KEY.");
     return true;
 }
 

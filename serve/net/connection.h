@@ -14,6 +14,7 @@
 #pragma once
 
 #include "serve/answer/answer.h"
+#include "serve/net/events.h"
 #include "serve/net/http.h"
 #include "serve/net/places.h"
 #include "serve/net/streams.h"
@@ -64,6 +65,7 @@ typedef struct connection {
     struct {
         double began_s; /* when the request's first byte came, or its connection was free for it */
         int status;     /* of the answer; 0: none so far */
-        bool open;      /* the owner has not heard of the request yet */
+        char why[SERVE_WHY_BYTES]; /* of a refusal */
+        bool open;                 /* the owner has not heard of the request yet */
     } told;
 } connection;

@@ -12,14 +12,20 @@
 typedef struct serve_usage {
     int64_t n_prompt, n_cached, n_written; /* tokens; n_cached: of the prompt, not computed */
     double tokens_per_s;                   /* of the text after its first token; 0: not known */
+    double first_s; /* of the first token, since the request began; 0: not known */
+    bool cut;       /* the server's end cancelled a text */
 } serve_usage;
 
+enum { SERVE_WHY_BYTES = 240 };
+
 typedef struct serve_request {
-    char method[8]; /* "POST" */
-    char path[80];  /* without its query; what is no printable ASCII is "?" */
-    int status;     /* 0: none was sent */
-    bool repeats;   /* a question that programs ask again and again, as GET /health */
-    bool left;      /* the client had gone before the end */
+    char method[8];            /* "POST" */
+    char path[80];             /* without its query; what is no printable ASCII is "?" */
+    int status;                /* 0: none was sent */
+    bool repeats;              /* a question that programs ask again and again, as GET /health */
+    bool left;                 /* the client had gone before the end */
+    char why[SERVE_WHY_BYTES]; /* of a refusal, without words of the client; "": not said */
+    char peer[64];             /* of a refusal, the client's address, where others may ask; or "" */
     serve_usage usage;
     double seconds; /* from its first byte to the last one of its answer */
 } serve_request;

@@ -104,7 +104,10 @@ static drey_status listen_tcp(listen_place *p, const char *host_name, int32_t nu
     p->fd = fd;
     if (fd < 0)
         FAIL(err, DREY_ERR_IO, "cannot listen on %.100s, port %d: %s%s", host_name, number,
-             strerror(error), error == EADDRINUSE ? "; another server may be running there" : "");
+             strerror(error),
+             error == EADDRINUSE ? "; another server may be running there: stop it, "
+                                   "or take another one with --port"
+                                 : "");
     note_address(p);
     return DREY_OK;
 }
@@ -169,4 +172,16 @@ int listen_accept(const listen_place *p, bool *exhausted)
     if (fd >= 0)
         set_up_socket(fd);
     return fd;
+}
+
+void listen_peer(const listen_place *p, int fd, char *out, size_t room)
+{
+    struct sockaddr_storage name;
+    socklen_t n = sizeof name;
+    bool local = p->is_unix || strncmp(p->address, "http://127.", 11) == 0 ||
+                 strncmp(p->address, "http://[::1]", 12) == 0;
+    out[0] = '\0';
+    if (!local && getpeername(fd, (struct sockaddr *)&name, &n) == 0 &&
+        getnameinfo((struct sockaddr *)&name, n, out, (socklen_t)room, NULL, 0, NI_NUMERICHOST))
+        out[0] = '\0';
 }

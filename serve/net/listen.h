@@ -28,6 +28,8 @@ typedef struct listen_place {
 drey_status listen_open(listen_place *p, const listen_address *at, drey_error *err);
 /* And removes a socket's file, unless another process made it. A second time it does nothing. */
 void listen_close(listen_place *p, const char *host);
+/* Writes the address of a client, where clients of other machines may come; else "". */
+void listen_peer(const listen_place *p, int fd, char *out, size_t room);
 /* The next client's socket; -1: there is none now. *exhausted: the system has no more files or
  * memory, and would say so again and again: let nobody in for a moment. */
 int listen_accept(const listen_place *p, bool *exhausted);

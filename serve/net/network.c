@@ -118,6 +118,13 @@ static void tell_request(network *n, connection *c, bool left)
         r->usage = answer_usage(a);
         pthread_mutex_unlock(&n->shared->lock);
     }
+    r->usage.cut = r->usage.cut && n->stopping && !left;
+    double first_s = r->usage.first_s - c->told.began_s;
+    r->usage.first_s = first_s > 0 ? first_s : 0;
+    if (r->status >= 400) {
+        snprintf(r->why, sizeof r->why, "%s", c->told.why);
+        listen_peer(&n->place, c->fd, r->peer, sizeof r->peer);
+    }
     tell(n, &e);
 }
 
@@ -144,6 +151,7 @@ static void begin_request(network *n, connection *c)
     c->chunks = (http_chunks){0};
     c->answer = (answer){.task = NULL};
     c->told.status = 0;
+    c->told.why[0] = '\0';
     c->told.open = false;
     c->told.began_s = serve_clock_s();
     stream_leave(c);
@@ -334,7 +342,7 @@ static void go_on(network *n, connection *c, bool ping)
 static void refuse_request(network *n, connection *c, int status, const char *why, bool keeps)
 {
     refusal r;
-    refuse_with(&r, status, "%s", why);
+    refuse_fixed(&r, status, why);
     c->keeps = c->keeps && keeps;
     respond_refusal(n, c, &r);
     go_on(n, c, false);

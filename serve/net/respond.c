@@ -99,6 +99,7 @@ void respond_refusal(network *n, connection *c, const refusal *r)
 {
     char text[4096], headers[64] = "";
     text_out out = {.text = text, .capacity = sizeof text};
+    snprintf(c->told.why, sizeof c->told.why, "%s", r->fixed);
     answer_refusal(c->answer.form, r, &out);
     if (r->retry_s)
         snprintf(headers, sizeof headers, "Retry-After: %d\r\n", r->retry_s);

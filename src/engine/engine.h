@@ -89,6 +89,9 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err);
 drey_status engine_gather_draft(drey_engine *e, drey_error *err);
 /* Undoes engine_gather_draft and closes the drafter's files. */
 void engine_leave_draft(drey_engine *e);
+/* Takes the header and tokenizer of a model that is open, and that is not the engine's, out of what
+ * the process is planned to hold. */
+void engine_without_header(drey_engine *e, const drey_model *m);
 /* What encoders need. */
 encoder_needs engine_encoder_needs(const drey_engine *e);
 /* engine_ranks.c. Memory of messages between ranks, which is 0 without. */

@@ -81,6 +81,12 @@ static void count_draft(drey_engine *e)
     p->program_bytes -= min_u64(n_bytes, p->program_bytes);
 }
 
+void engine_without_header(drey_engine *e, const drey_model *m)
+{
+    plan_process *p = &e->inputs.process;
+    p->program_bytes -= min_u64(header_bytes(m), p->program_bytes);
+}
+
 /* Files that cannot be read directly: reads that are in the page cache. The amount of one stream is
  * reserved in any case: kernel structures and libraries may need as much. */
 static void count_cached(drey_engine *e)

@@ -555,14 +555,17 @@ static drey_status members_of(schema_reader *r, object_shape *o, expr other, exp
         n_members - o->first <= EACH_MOST)
         return members_unordered(r, o, other, out);
     begin_members(r, o, other, &m);
-    for (int32_t i = n_members - 1; i >= o->first; i--) {
+    for (int32_t i = o->first; i < n_members; i++) { /* what is left out is noted in this order */
         const schema_member member = r->members[i];
         expr one;
         TRY(member_of(r, &member, &one));
         r->n_members = n_members;
-        one = as_rule(g, member.key, one);
-        if (one != EXPR_NEVER || member.required)
-            put_member(r, &m, one, member.required);
+        r->members[i].written = as_rule(g, member.key, one);
+    }
+    for (int32_t i = n_members - 1; i >= o->first; i--) {
+        const schema_member *member = &r->members[i];
+        if (member->written != EXPR_NEVER || member->required)
+            put_member(r, &m, member->written, member->required);
     }
     *out = m.begun;
     return DREY_OK;

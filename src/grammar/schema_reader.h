@@ -49,6 +49,7 @@ typedef struct schema_member {
     int32_t n_of;
     uint32_t named_by; /* bits: schemas of the object that say something about it */
     bool required;
+    expr written; /* once it has been read: with its value */
 } schema_member;
 
 /* What other parts of the document refer to: a rule, which is read once. */

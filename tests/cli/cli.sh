@@ -46,7 +46,7 @@ holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 4
     'sum(speculation["passes_writing"]) == passes' 'speculation["draft_steps"] > 0'
 # Without -v two lines, and how to have more of a text that was cut.
 "${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos -p "$prompt" >"$tmp/out" 2>"$tmp/err"
-tail -n 3 "$tmp/err" | grep -qzE '^40 tokens, [0-9.]+/s \(the draft wrote [0-9]+ of them\); first word after [0-9.]+ s
+tail -n 3 "$tmp/err" | grep -qzE '^40 tokens, [0-9.]+/s \(drafting guessed [0-9]+ of them\); first word after [0-9.]+ s
 memory [0-9.]+M of [0-9.]+G
 cut after 40 tokens ' || wrong "statistics in two lines: $(cat "$tmp/err")"
 "${run[@]}" -n 40 --ignore-eos -c 20 -p "$prompt" >"$tmp/out" 2>"$tmp/err"

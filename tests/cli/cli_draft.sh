@@ -48,14 +48,22 @@ same_choice "the library, a small model next to it" "$target"
 same_choice "the library, no model next to it" "$tmp/alone/target.gguf"
 (cd "$tmp/family" && "$drey" plan -m target.gguf --memory unlimited --no-measure --disk 1T/s) >"$tmp/out"
 [[ $(grep '^draft ' "$tmp/out") =~ ^$found$ ]] || wrong "plan: $(grep '^draft ' "$tmp/out")"
-# At measured or stated speeds, what the choice says is what the plan says.
-for speeds in "--disk 1G/s" "--disk 5M/s"; do
-    read -ra words <<<"$speeds"
-    "$drey" plan -m "$target" -c 256 -t 1 --memory "$(($(least "$drey" plan -m "$target" -c 256 -t 1 -d "$tmp/family/small.gguf" | tr -dc 0-9) + 4))M" \
-        "${words[@]}" --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" || wrong "plan $speeds: $(cat "$tmp/err")"
+# At stated speeds, the choice says what the plan says, of passes that read: the disk counts.
+mkdir "$tmp/streams"
+"$make_toy" "$tmp/streams/target.gguf" 400 # more than what a sanitizer needs room for
+"$make_toy" "$tmp/streams/small.gguf" 2
+streams=("$drey" plan -m "$tmp/streams/target.gguf" -c 256 -t 1)
+room=$(least "${streams[@]}" -d "$tmp/streams/small.gguf")
+fast=0
+for disk in 1G/s 5M/s; do
+    "${streams[@]}" --memory "$((${room%M} + 4))M" --disk $disk --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" ||
+        wrong "plan at $disk: $(cat "$tmp/err")"
     said=$(grep -oE '^draft .*: about [0-9.e+]+ tokens/s' "$tmp/out" | grep -oE '[0-9.e+]+ tokens' | cut -d' ' -f1)
-    holds "plan $speeds: $(grep '^draft ' "$tmp/out")" "$tmp/json" "abs(${said:-0} - expected_tokens_per_s) <= 0.25 * expected_tokens_per_s" \
-        'expected_tokens_per_s == tokens_per_s > 0 and "%.3g" % alone_tokens_per_s > "0"' 'verdict.count(" tokens/s") > 0'
+    holds "plan at $disk: $(grep '^draft ' "$tmp/out")" "$tmp/json" "streamed_bytes_per_pass > 1 << 20" \
+        "abs(${said:-0} - expected_tokens_per_s) <= 0.25 * expected_tokens_per_s" \
+        'expected_tokens_per_s == tokens_per_s > 0 < alone_tokens_per_s and verdict.count(" tokens/s") > 0' \
+        "$fast == 0 or 2 < $fast / expected_tokens_per_s < 300" # a busy machine computes as slowly
+    fast=$(key "$tmp/json" expected_tokens_per_s)
 done
 echo hello | "$drey" chat -m "$target" --memory unlimited -n 24 -t 1 -v >"$tmp/out" 2>"$tmp/err" || wrong "chat: $(tail -n 1 "$tmp/err")"
 [[ $(grep '^draft ' "$tmp/err") =~ ^${found%%about*}about ]] || wrong "chat: $(cat "$tmp/err")"
@@ -67,19 +75,18 @@ reason() { # PATTERN FOLDER MEMORY
     has "$tmp/out" "^no draft: $1"
 }
 mkdir "$tmp/none" "$tmp/family2" "$tmp/others"
-"$make_toy" "$tmp/none/target.gguf" 400 # more than what a sanitizer needs room for
-cp "$tmp/none/target.gguf" "$tmp/family2"
-cp "$tmp/none/target.gguf" "$tmp/others"
+for folder in none family2 others; do cp "$tmp/streams/target.gguf" "$tmp/$folder"; done
 "$make_toy" "$tmp/family2/small.gguf" 199
 "$make_toy" --sentencepiece "$tmp/others/small.gguf" 2
 small=$(least "$drey" plan -m "$tmp/none/target.gguf" -c 256 -t 1 -d none)
-! grep -aqE '__[at]san_init' "$drey" || small=$((${small%M} + 8))M
+[ $sanitized = 0 ] || small=$((${small%M} + 8))M
 reason "there is no smaller model next to it" "$tmp/none" "$small"
 reason "the budget has no room" "$tmp/family2" "$small"
 reason "the smaller models next to it have other tokens" "$tmp/others" "$small"
 
 # A budget that has no room for the model takes what it has room for, down to the least there is.
-ends 0 "$drey" "${text[@]}" -m "$target" --memory "$(least "$drey" "${text[@]}" -m "$target")"
+least=$(least "$drey" "${text[@]}" -m "$target")
+ends 0 "$drey" "${text[@]}" -m "$target" --memory "$least"
 same "the least budget: another text" "$tmp/out" "$tmp/expected"
 # The draft would take 6 MiB more; what a process has written to is not the same in each, above all
 # under sanitizers.

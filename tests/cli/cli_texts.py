@@ -4,6 +4,7 @@ what it says: of texts that are missing, on narrow terminals, into pipes that no
   cli_texts.py DREY MAKE_TOY"""
 import json
 import os
+import pathlib
 import pty
 import re
 import subprocess
@@ -152,10 +153,13 @@ def pipes():
 
 
 def on_terminal(columns, *words, typed=b""):
+    forgotten = os.path.join(tmp, "forgotten")  # libedit forgets the names of functions that were added to it
+    pathlib.Path(forgotten).write_text("leak:wcsdup\n")
     pid, terminal = pty.fork()
     if pid == 0:
         set_size(0, 40, columns)
         os.environ["LC_ALL"] = "C.UTF-8"
+        os.environ["LSAN_OPTIONS"] = f"suppressions={forgotten}:print_suppressions=0"
         os.execvp(drey, [drey, *words])
     os.write(terminal, typed)
     written = b""

@@ -27,7 +27,8 @@ python3 tests/convert/hub_folder.py "$tmp/here/t.gguf" "$tmp/here/Qwen2.5-7B-Ins
 # The hub that models come from.
 for name in Qwen/Qwen2.5-7B-Instruct-GGUF OWNER/NAME; do
     mkdir -p "$tmp/hub/$name"
-    cp "$tmp/here/d.gguf" "$tmp/hub/$name/d-Q4_K_M.gguf"
+    file=${name#*/}
+    cp "$tmp/here/d.gguf" "$tmp/hub/$name/${file%-GGUF}-Q4_K_M.gguf"
 done
 python3 tests/pull/faulty_hub.py "$tmp/hub" "$tmp/port" &
 hub=$!

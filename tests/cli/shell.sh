@@ -12,6 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 failed=0
+sanitized=0 # what a process has written to differs by MiB then, as what was freed stays
+! grep -aqE '__[at]san_init' "$drey" || sanitized=1
 # A command with the faults that FAULT_... ask for. A sanitizer's library would have to come before
 # the shim; it need not, for this. The shim's folder stands apart, since LD_PRELOAD ends a name at a
 # blank.
@@ -82,7 +84,9 @@ trained() { # FILE LIST WORD N: what a training said that made a file with N gue
     "$drey" inspect "$1" >"$tmp/inspect" || wrong "inspect"
 }
 least() { # COMMAND...: the smallest budget for it, which it names when it has too little
-    { "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)' | sed 's/$/M/'
+    local n
+    n=$({ "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)')
+    echo "$((n + 2 * sanitized))M"
 }
 ends_by() { # SIGNAL CONDITION COMMAND...: it is sent once the condition holds, and ends the command
     local signal=$1 condition=$2 code=0 tries=0

@@ -93,14 +93,14 @@ refused 2 "model to remove" "$drey" rm --force
 [ -e "$store/small.gguf" ] || wrong "a refused rm removed a model"
 ends 0 "$drey" rm --force small big-0.5b
 has "$tmp/out" "^removed small: [0-9.]+K, with what drey made for it$" "^removed big-0.5b-q8_0: "
-[ "$(ls -A "$store")" = "$(printf '%s\n' .hidden.gguf Big-7B-Q4_K_M.gguf note.txt x.gguf.part)" ] ||
-    wrong "rm left $(ls -A "$store")"
+[ "$(LC_ALL=C ls -A "$store")" = "$(printf '%s\n' .hidden.gguf Big-7B-Q4_K_M.gguf note.txt x.gguf.part)" ] ||
+    wrong "rm left $(LC_ALL=C ls -A "$store")"
 cp "$store/Big-7B-Q4_K_M.gguf" "$store/s-00001-of-00002.gguf"
 echo more >"$store/s-00002-of-00002.gguf"
 ln -s "$tmp/q.gguf" "$store/link.gguf"
 ends 0 "$drey" rm --force s link -q
-[ "$(ls -A "$store")" = "$(printf '%s\n' .hidden.gguf Big-7B-Q4_K_M.gguf note.txt x.gguf.part)" ] ||
-    wrong "rm left $(ls -A "$store")"
+[ "$(LC_ALL=C ls -A "$store")" = "$(printf '%s\n' .hidden.gguf Big-7B-Q4_K_M.gguf note.txt x.gguf.part)" ] ||
+    wrong "rm left $(LC_ALL=C ls -A "$store")"
 [ -s "$tmp/q.gguf" ] || wrong "rm removed what a link means"
 python3 "$root/tests/pull/answers.py" y "remove Big-7B-Q4_K_M (.*)? \[y/N\]" "$drey" rm big >"$tmp/out" || wrong "$(cat "$tmp/out")"
 [ ! -e "$store/Big-7B-Q4_K_M.gguf" ] || wrong "rm, answered with y, removed nothing"

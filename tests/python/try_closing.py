@@ -420,7 +420,7 @@ def arguments_are_checked():
                      lambda: model.generate("One", sampling=drey.Sampling(temperature="hot")),
                      lambda: model.generate("One", sampling=drey.Sampling(seed=-1)),
                      lambda: model.generate("One", grammar="[ab]"), lambda: model.generate("\ud800"),
-                     lambda: model.detokenize(5), lambda: model.detokenize("ab"), lambda: model.tokenize(b"One"),
+                     lambda: model.detokenize(5), lambda: model.detokenize("ab"), lambda: model.tokenize(5),
                      lambda: model.chat(None), lambda: model.chat([]), lambda: model.chat({"role": "user"}), lambda: model.chat(["One"]),
                      lambda: model.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]),
                      lambda: model.chat([{"role": "user", "content": {1}}]), lambda: model.grammar(choices={1}),

@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import drey
-from drey._command import command_path
+from drey._command import _Parts, command_path
 
 folder = sys.argv[1]
 target, models = folder + "/target.gguf", folder + "/models"
@@ -53,6 +54,20 @@ def pulled():
         assert "drey:" not in said and len(said) > 10, said
 
 
+def a_function_that_fails():
+    """What it raises stops a download, and is raised by pull."""
+    parts, stopped = folder + "/parts", threading.Event()
+    os.makedirs(parts)
+    watch = _Parts(parts, lambda what, done, total: 1 / 0, stopped.set)
+    for name, text in (("a.gguf.part", "abc"), ("a.gguf.part.of", "10 version")):
+        with open(parts + "/" + name, "w") as file:
+            file.write(text)
+        os.utime(parts + "/" + name, (time.time() + 60, time.time() + 60))
+    assert stopped.wait(60)
+    watch.end()
+    assert isinstance(watch.failed, ZeroDivisionError), watch.failed
+
+
 def refusal(kind, call):
     try:
         call()
@@ -62,6 +77,7 @@ def refusal(kind, call):
 
 
 the_same_command()
+a_function_that_fails()
 os.makedirs(folder + "/hub/some/toy-GGUF")
 os.makedirs(folder + "/hub/some/none-GGUF")
 hub = subprocess.Popen([sys.executable, HUB, folder + "/hub", folder + "/port"])

@@ -147,9 +147,14 @@ def whole_texts():
         assert model.complete("One", max_tokens=None, ignore_eos=True).statistics.generated_tokens > 900
         form = {"type": "json_schema", "json_schema": {"schema": AGE}}
         assert json.loads(model.complete("One", max_tokens=200, response_format=form))
+        for of in ({"json_schema": AGE}, {"choices": ["7"]}):
+            held = model.create_chat_completion(ASKED, max_tokens=200, **of)
+            assert json.loads(held["choices"][0]["message"]["content"]), held
+            assert json.loads("".join(model.chat(ASKED, max_tokens=200, **of)))
         shown = inspect.signature(model.generate).parameters
         assert shown["temperature"].default == 0.0 and "options" not in shown, shown
         assert inspect.signature(model.chat).parameters["max_tokens"].default is None
+        assert "temperature" in inspect.signature(model.chat_async).parameters
 
 
 def sessions_in_files():
@@ -201,7 +206,23 @@ def said():
                             (lambda: model.chat("a", n_ctx=1), "model opens"),
                             (lambda: model.complete("a", tempratur=1), "temperature="),
                             (lambda: model.generate("a", sampling={"topp": 1}), "top_p="),
+                            (lambda: model.grammar(json_schma={}), "json_schema="),
+                            (lambda: model.complete("a", json_schma={}), "json_schema="),
+                            (lambda: model.complete("a", regex="a", choices=["a"]), "regex and choices both"),
+                            (lambda: model.create_chat_completion("a", json_schema={}, gbnf="root ::= 1"), "both say"),
                             (lambda: drey.Model(target, memory="much"), "'much'"),
+                            (lambda: drey.Model(target, memory="2"), 'is 2 bytes; did you mean "2G"?'),
+                            (lambda: drey.Model(target, memory=2.5), '"2.5G"'),
+                            (lambda: drey.Model(target, memory=True), '"auto"'),
+                            (lambda: drey.Model(target, memory=None), '"auto"'),
+                            (lambda: drey.Model(target, memory=0), '"auto"'),
+                            (lambda: drey.Model(target, policy="x"), "edgellm"),
+                            (lambda: model.complete("a", temperature="hot"), "temperature is a number, not 'hot'"),
+                            (lambda: model.complete("a", top_k=2.5), "top_k is a whole number, not 2.5"),
+                            (lambda: model.embed(""), "the text is empty"),
+                            (lambda: model.complete("a", 3), "max_tokens=3"),
+                            (lambda: model.complete("a", logprobs=2), "create_completion"),
+                            (lambda: model.create_chat_completion("a", top_logprobs=2), "logprobs=True"),
                             (lambda: model.chat(5), '"role"'),
                             (lambda: [model.complete("a", max_tokens=1), model.session()], "sessions=2")):
             try:
@@ -210,6 +231,14 @@ def said():
                 assert words in str(error), error
             else:
                 raise AssertionError(words)
+        assert model.tokenize(b"One") == model.tokenize("One")
+        assert model.complete(b"One", max_tokens=3) == model.complete("One", max_tokens=3)
+        for name, here in (("save_state", "save(path)"), ("n_ctx", "plan.n_context"), ("tokenizer", "tokenize(text)")):
+            try:
+                getattr(model, name)
+                raise AssertionError(name)
+            except AttributeError as error:
+                assert here in str(error), error
     assert set(drey.TextOptions.__annotations__) == set(drey._names.WRITING)
     sizes = [drey._sizes.memory_bytes(size) for size in ("2GB", "2 G", "2GiB", " 2048 mb", 2 << 30)]
     assert sizes == [2 << 30] * 5 and 0 < drey._sizes.memory_bytes("50%") < drey._sizes.memory_bytes(1.0)

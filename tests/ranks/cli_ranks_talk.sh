@@ -26,7 +26,7 @@ for command in verify perplexity "serve --models $tmp"; do
     ends 2 "${ranks[@]}" 2 "$drey" "${words[@]}" </dev/null
     has "$tmp/err" "drey run, chat and serve of one model work on several ranks"
 done
-ends 2 "${ranks[@]}" 2 "$drey" serve -m "$tmp/m.gguf" --prefix-memory 16M
+ends 2 "${ranks[@]}" 2 "$drey" serve --port 0 -m "$tmp/m.gguf" --prefix-memory 16M
 has "$tmp/err" "prefixes cannot be kept with several ranks"
 
 python3 -B tests/serve/serve_ranks.py "$drey" "$tmp" || failed=1

@@ -222,8 +222,10 @@ def keys():
     check(got == 204 and headers["Access-Control-Allow-Headers"] == "authorization" and headers["Content-Length"] is None, f"preflight: {got} {headers}")
     check(s.request("OPTIONS", "/v1/completions", None, {"Origin": "https://b.example"})[0] == 403, "a foreign preflight")
     taken = subprocess.run([drey, "serve", "-m", model, "--port", str(s.port), "-d", "none"], capture_output=True, text=True)
-    check(taken.returncode == 1 and "cannot listen" in taken.stderr and str(s.port) in taken.stderr, f"a port in use: {taken}")
+    check(taken.returncode == 1 and "cannot listen" in taken.stderr and str(s.port) in taken.stderr and "or take another one with --port" in taken.stderr, f"a port in use: {taken}")
     check(s.stop() == 0, "the end of the server with keys")
+    check(re.search(r" 401 POST /v1/completions  [^:]*: This server needs a key: send Authorization: Bearer KEY\.\n", s.errors())
+          and re.search(r" 401 POST /v1/completions  [^:]*: Invalid API Key\n", s.errors()), f"why a request was refused: {s.errors()}")
 
 
 def slow_clients(s):
@@ -386,9 +388,9 @@ def no_queue():
 
 def the_end():
     """What is being written ends with a reason, and the server with 0."""
-    s = Server(drey, model, *usual, "--grace", "0").wait_ready()
+    s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "30000", "--grace", "0").wait_ready()
     c = s.connection()
-    c.request("POST", "/v1/completions", json.dumps(dict(long_text, stream=True)))
+    c.request("POST", "/v1/completions", json.dumps(dict(long_text, max_tokens=29000, stream=True)))
     r = c.getresponse()
     r.read(10)
     rest = []
@@ -398,6 +400,7 @@ def the_end():
     reads.join()
     rest = "".join(rest)
     check(code == 0, f"SIGTERM in a text: {code}")
+    check(re.search(r", 29000 written, |, cut: stopping, ", s.errors()), f"the text's line: {s.errors()}")
     check("[DONE]" in rest and ('"finish_reason":"length"' in rest), f"the text's end: {rest[-300:]}")
     s = Server(drey, model, *usual)
     check(s.stop() == 0, "SIGTERM at the beginning")

@@ -74,7 +74,7 @@ def all_fit():
     lines = s.errors().splitlines()
     check(any(line.startswith(f"ready: page {s.address}, API {s.address}/v1, models: a, b, broken, c") for line in lines), f"ready: {lines[:3]}")
     check(any("a: is ready: models have " in line for line in lines) and lines[-1] == "stopped", f"what models do: {lines}")
-    for words, n in ((r"200 POST /v1/completions  a: \d+ tokens.*, 8 written, .*", 3), (r"404 POST /v1/completions  [0-9.]+ m?s", 1),
+    for words, n in ((r"200 POST /v1/completions  a: \d+ tokens.*, 8 written, .*", 3), (r"404 POST /v1/completions  [0-9.]+ m?s: The model \"\.\.\.\" is not .*", 1),
                      (r"503 POST /v1/completions  broken: .*", 1), (r"413 POST /v1/completions  .*", 1), (r"200 GET /  .*", 1), (r"404 GET /nothing  .*", 1)):
         said = [line for line in lines if re.fullmatch(r"\S+ " + words, line)]
         check(len(said) == n, f"{words}: {said} of {lines}")

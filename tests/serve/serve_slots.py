@@ -110,7 +110,9 @@ def refused_at_the_start():
         for what in ["-m", model], ["--models", folder]:
             ran = subprocess.run([drey, "serve", *what, "--port", "0", "-d", "none", *options], capture_output=True, text=True, timeout=60)
             check(ran.returncode == 2 and part in ran.stderr and not ran.stdout, f"{options}: {ran.returncode} {ran.stderr}")
-    for options, warns in ((["--host", "0.0.0.0"], True), (["--host", "0.0.0.0", "--api-key", "k"], False), (["--host", "127.0.0.1"], False), ([], False)):
+    ran = subprocess.run([drey, "serve", "-m", model, "--port", "0", "-d", "none", "--memory", "3M"], capture_output=True, text=True, timeout=60)
+    check("too small" in ran.stderr and "(--memory); --sessions 1 or a smaller -c needs less" in ran.stderr, f"a small budget: {ran.stderr}")
+    for options, warns in ((["--host", "0.0.0.0", "-q"], True), (["--host", "0.0.0.0", "--api-key", "k"], False), (["--host", "127.0.0.1"], False), ([], False)):
         s = Server(drey, model, "-d", "none", "--sessions", "1", "-c", "64", *options)
         check(s.stop() == 0 and ("anybody who reaches" in s.errors()) == warns, f"{options}: {s.errors()}")
 

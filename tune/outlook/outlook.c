@@ -7,6 +7,7 @@
 #include "tune/outlook/verdict_text.h"
 
 static const uint64_t mib = 1 << 20;
+static const double least_gain = 1.05; /* times as fast: of a budget that is worth naming */
 
 /* Whether all speeds that its prediction needs are known: a plan without them counts usual ones, or
  * none. Those of devices are known by a profile alone. */
@@ -37,6 +38,8 @@ static drey_status look_alone(drey_planner *p, const drey_engine_options *option
     o.heads = NULL;
     o.profile = options->profile ? &passes : NULL;
     TRY(planner_take_draft(p, &o, NULL));
+    if (options->draft)
+        engine_without_header(&p->engine, options->draft);
     TRY(drey_planner_make(p, 0, speeds, &alone, NULL));
     if (is_known(p, &alone, o.profile))
         out->alone_tokens_per_s = alone.expected_tokens_per_s;
@@ -79,13 +82,15 @@ static uint64_t least_budget(drey_planner *p, uint64_t from, uint64_t to, uint64
 /* What a pass would read without a byte of it in memory; of a mixture, of a token's experts. */
 static uint64_t all_reads(const drey_plan *t)
 {
-    double missing = 1 - t->expert_hits;
+    double missing = 1 - t->expert_hits, whole = (double)t->target_bytes;
     if (t->n_experts)
-        return missing > 0 ? (uint64_t)((double)t->streamed_bytes_per_pass / missing) : 0;
+        return missing > 0 ? (uint64_t)min_f64((double)t->streamed_bytes_per_pass / missing, whole)
+                           : 0;
     return t->streamed_bytes_per_pass + t->pinned_bytes;
 }
 
-/* A step of budgets may round a smaller one up beyond what there is. */
+/* A step of budgets may round a smaller one up beyond what there is. One that is known to bring
+ * nothing, since computing is the limit, is not named. */
 static void find_better(drey_planner *p, const drey_engine_options *options,
                         const drey_speeds *speeds, drey_outlook *out)
 {
@@ -100,10 +105,11 @@ static void find_better(drey_planner *p, const drey_engine_options *options,
     if (budget == 0 || budget > most)
         return;
     drey_plan better;
-    out->better_bytes = budget;
     if (drey_planner_make(p, budget, speeds, &better, NULL) == DREY_OK &&
         is_known(p, &better, options->profile))
         out->better_tokens_per_s = better.expected_tokens_per_s;
+    if (out->better_tokens_per_s == 0 || out->better_tokens_per_s > least_gain * out->tokens_per_s)
+        out->better_bytes = budget;
 }
 
 /* ---- All ---- */

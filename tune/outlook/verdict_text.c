@@ -14,6 +14,7 @@
 
 #include "common/path.h"
 #include "common/size_text.h"
+#include "common/utf8.h"
 #include "os/memory.h"
 #include "tune/measured.h"
 
@@ -45,6 +46,19 @@ static void add_speed(sentence *s, double tokens_per_s)
 
 /* ---- The model ---- */
 
+/* The first characters of a file's name, which may be any bytes: the text is one line of UTF-8. */
+static void add_clean(sentence *s, const char *name, size_t n)
+{
+    const size_t most = 100;
+    bool plain;
+    for (size_t i = 0, taken; i < n; i += taken) {
+        taken = utf8_look(name + i, n - i, &plain);
+        if (i + taken > most)
+            return;
+        add(s, "%.*s", plain ? (int)taken : 1, plain ? name + i : "?");
+    }
+}
+
 /* A file's name as people call the model: without its ending, or a part's number. */
 static void add_name(sentence *s, const drey_model *model)
 {
@@ -56,7 +70,7 @@ static void add_name(sentence *s, const drey_model *model)
         n -= strlen(".gguf");
     if (end && (size_t)(end - name) < n)
         n = (size_t)(end - name);
-    add(s, "%.*s", n < 100 ? (int)n : 100, name);
+    add_clean(s, name, n);
 }
 
 /* "7b", "1.5B", "135M" in a name, which says better what the parameters are than their count: that
@@ -250,10 +264,9 @@ void verdict_warn(drey_outlook *x, const drey_engine_options *o)
         add(&s, "this machine has %s of memory, %s of it free",
             format_bytes(has, (double)x->machine_bytes), free);
     if (is_limit)
-        add(&s, ": a budget of %s is more than that",
+        add(&s, "; the budget of %s is more than that",
             format_bytes(budget, (double)o->memory_bytes));
     add(&s,
-        uses > there ? "%s the plan takes %s, and the process may be killed"
-                     : "%s the plan takes %s",
-        is_limit ? ", of which" : ":", format_bytes(used, (double)uses));
+        uses > there ? "%s %s will be used, and the process may be killed" : "%s %s will be used",
+        is_limit ? ":" : "; about", format_bytes(used, (double)uses));
 }

@@ -17,7 +17,7 @@ try() { # KIND: one of make_toy's
         ends 0 "$drey" "${text[@]}" -d "$draft" -q
         same "with $draft" "$tmp/out" "$tmp/expected"
     done
-    ends 0 "$drey" "${text[@]}" -d none
+    ends 0 "$drey" "${text[@]}" -d none -v
     has "$tmp/err" "prompt +[0-9]+ tokens"
     ends 0 "$drey" run -m "$toy" -p "translate the draft" -n 32 --ignore-eos -t 1 -d none -q
     cmp -s "$tmp/out" "$tmp/expected" && wrong "the input does not matter"

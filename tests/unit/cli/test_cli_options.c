@@ -339,7 +339,10 @@ TEST(faults)
     refuses(CLI_RUN, "-m a -z", "unknown option -z");
     refuses(CLI_RUN, "-m a --mem 3G", "unknown option --mem");
     refuses(CLI_RUN, "-m a text", "unexpected argument \"text\": a prompt is given with -p");
-    refuses(CLI_RUN, "a text", "a prompt is given with -p: drey run -m a -p \"text\"");
+    refuses(CLI_RUN, "-m a -n -1", "not \"-1\": a text ends by itself, and -n 8192");
+    refuses(CLI_CHAT, "-m a -n -1", "not \"-1\": leave it out");
+    refuses(CLI_RUN, "a its'$HOME", "drey run -m a -p 'its'\\''$HOME'");
+    refuses(CLI_RUN, "a text", "a prompt is given with -p: drey run -m a -p text");
     refuses(CLI_CHAT, "a b", "unexpected argument \"b\"");
     refuses(CLI_RUN, "-m", "-m needs a value");
     refuses(CLI_RUN, "-m a --temp", "--temp needs a value");
@@ -749,7 +752,7 @@ static void help_says(const char *line, bool known, const char *part)
 TEST(help_answers)
 {
     help_says("", true, "Start here:");
-    help_says("run", true, "usage: drey run -m MODEL.gguf");
+    help_says("run", true, "usage: drey run -m MODEL");
     help_says("train exit", true, "usage: drey train exit");
     help_says("run sampling", true, "--top-k K");
     help_says("run --temp", true, "likeliest");

@@ -230,7 +230,7 @@ TEST(a_download_has_a_rate)
     for (int i = 1; i <= 20; i++)
         download_line_count(&d, 10 + i, (uint64_t)(100 + 10 * i) * mib);
     assert_string_equal(download_line_text(&d, 300 * mib, 950 * mib, text),
-                        "300M of 950M  10.0M/s  1 min 5 s left");
+                        "300M of 950M, 10.0M/s, about 65 s left");
     for (int i = 1; i <= 40; i++) /* it has become slower */
         download_line_count(&d, 30 + i, (uint64_t)(300 + i) * mib);
     assert_true(d.rate > 0.99 * (double)mib && d.rate < 1.1 * (double)mib);

@@ -65,6 +65,10 @@ TEST(durations_and_blocks)
     assert_string_equal(format_time(time, 99), "99 s");
     assert_string_equal(format_time(time, 200), "3 min");
     assert_string_equal(format_time(time, 7300), "2 h 2 min");
+    assert_string_equal(format_age(time, 59), "now");
+    assert_string_equal(format_age(time, 60), "1 minute ago");
+    assert_string_equal(format_age(time, 86400.0 * 13), "1 week ago");
+    assert_string_equal(format_age(time, 1e30), "9999 years ago");
     format_blocks(bar, 4, 0.4, true);
     assert_string_equal(bar, "\u2588\u258b\u2591\u2591");
     format_blocks(bar, 4, 0.4, false);

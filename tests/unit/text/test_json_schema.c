@@ -519,7 +519,11 @@ TEST(what_cannot_be_held_is_left_out_and_its_place_is_noted)
         {"{\"prefixItems\":[{},{}],\"uniqueItems\":true}", "/uniqueItems"},
         {"{\"prefixItems\":[{},{}],\"contains\":{\"type\":\"null\"}}", "/contains"},
         {"{\"pattern\":\"^a[a-z]*$\",\"maxLength\":100000}", "/maxLength"},
-        {"{\"if\":{\"format\":\"date\"},\"then\":{\"minLength\":3}}", "/if"}};
+        {"{\"if\":{\"format\":\"date\"},\"then\":{\"minLength\":3}}", "/if"},
+        {"{\"properties\":{\"b\":{\"properties\":{\"y\":{\"format\":\"uri-template\"},"
+         "\"x\":{\"format\":\"uri-template\"}}},\"a\":{\"format\":\"uri-template\"}}}",
+         "/properties/b/properties/y/format, /properties/b/properties/x/format, "
+         "/properties/a/format"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         left_out(cases[i][0], cases[i][1]);
     /* The rest of it holds. */

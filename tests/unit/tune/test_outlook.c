@@ -2,9 +2,10 @@
  * not known are left out; and speeds that were measured are kept for a day. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "common/size_text.h"
+#include "common/utf8.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
@@ -118,11 +119,33 @@ TEST(one_number)
     }
 }
 
+/* A file may have any name; the verdict is one line of UTF-8. */
+TEST(odd_names)
+{
+    char name[200] = "a\nb\x1b[31m\xff";
+    size_t n = strlen(name);
+    drey_model *model = NULL;
+    drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
+    for (int i = 0; i < 50; i++, n += 2)
+        memcpy(name + n, "\xc3\xa9", 3);
+    memcpy(name + n, ".gguf", 6);
+    const char *path = temp_path(name);
+    assert_int_equal(link(temp_path("target.gguf"), path), 0);
+    MUST(drey_model_open, &model, path);
+    o.target = model;
+    o.memory_bytes = DREY_MEMORY_UNLIMITED;
+    const drey_outlook x = look(&o, known);
+    has(x.verdict, "a?b?[31m?\xc3\xa9");
+    lacks(x.verdict, "\n");
+    assert_true(utf8_is_whole(x.verdict, strlen(x.verdict)));
+    drey_model_close(&model);
+}
+
 TEST(more_than_there_is)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 256, 1);
     o.memory_bytes = UINT64_C(1) << 49;
-    has(look(&o, known).warning, ": a budget of 512T is more than that, of which the plan takes ");
+    has(look(&o, known).warning, "; the budget of 512T is more than that: ");
     o.memory_bytes = DREY_MEMORY_UNLIMITED;
     assert_string_equal(look(&o, known).warning, "");
     o.memory_bytes = DREY_MEMORY_AUTO;
@@ -162,6 +185,10 @@ TEST(speeds_are_kept)
     kept_speeds_keep_disk(&p->engine, folder, 5e8);
     s = found(p, folder);
     assert_true(s.disk_bytes_per_s == 5e8 && s.disk_measured == 1);
+    s = stated; /* the machine's own is kept as it was */
+    MUST(drey_planner_speeds, p, DREY_MEASURE_NOW, folder, &s);
+    assert_true(s.memory_bytes_per_s == 7 && s.one_ops_per_s > 0);
+    assert_true(found(p, folder).memory_bytes_per_s == again.memory_bytes_per_s);
     drey_planner_close(&p);
 }
 
