@@ -8,7 +8,7 @@ refuse=$(realpath "$4")
 memory=''
 trap 'rm -rf "$tmp" ${memory:+"$memory"}' EXIT
 toy=$tmp/toy.gguf
-"$make_toy" "$toy" 60
+"$make_toy" "$toy" 100
 text=(run -d none -t 1 -n 12 --ignore-eos -q --raw-ids -p "The tree")
 "$drey" "${text[@]}" -m "$toy" --memory unlimited --sidecar none >"$tmp/expected"
 "$drey" prepare -q "$toy"
