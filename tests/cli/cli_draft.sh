@@ -61,7 +61,7 @@ streams=("$drey" plan -m "$tmp/streams/target.gguf" -c 256 -t 1)
 room=$(least "${streams[@]}" -d "$tmp/streams/small.gguf")
 fast=0
 for disk in ${disks[@]+"${disks[@]}"}; do
-    "${streams[@]}" --memory "$((${room%M} + 4))M" --disk $disk --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" ||
+    "${streams[@]}" --memory "$((${room%M} + 4))M" --disk "$disk" --json "$tmp/json" >"$tmp/out" 2>"$tmp/err" ||
         wrong "plan at $disk: $(cat "$tmp/err")"
     said=$(grep -oE '^draft .*: about [0-9.e+]+ tokens/s' "$tmp/out" | grep -oE '[0-9.e+]+ tokens' | cut -d' ' -f1)
     holds "plan at $disk: $(grep '^draft ' "$tmp/out")" "$tmp/json" "streamed_bytes_per_pass > 1 << 20" \
