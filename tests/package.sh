@@ -13,7 +13,8 @@ wrong() {
     exit 1
 }
 file=$(scripts/package/static.sh "$tmp" "$build" 2>"$tmp/log") || wrong "$(tail -n 20 "$tmp/log")"
-readelf -d "$file" | grep -q NEEDED && wrong "it needs a library"
+readelf -d "$file" >"$tmp/dynamic"
+! grep -q NEEDED "$tmp/dynamic" || wrong "it needs a library"
 mkdir "$tmp/bare"
 cp "$file" "$tmp/bare/drey"
 "$make_toy" "$tmp/bare/toy.gguf" 3

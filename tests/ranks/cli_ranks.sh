@@ -34,7 +34,8 @@ spans = [e for e in trace["traceEvents"] if e.get("name") == "ranks"]
 named = [e for e in trace["traceEvents"] if e.get("args", {}).get("name") == "ranks"]
 assert len(spans) > stats["passes"] / 2 and len(named) == 1 and named[0]["tid"] == spans[0]["tid"]
 PYTHON
-"$drey" report "$tmp/trace" | grep -q '>ranks<' || wrong "the picture shows no lane for ranks"
+"$drey" report "$tmp/trace" >"$tmp/picture"
+grep -q '>ranks<' "$tmp/picture" || wrong "the picture shows no lane for ranks"
 
 # A rank uses all cores, unless mpirun is asked to bind it.
 has_cores() { # N OPTION OF MPIRUN...: rank 0
