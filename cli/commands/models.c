@@ -78,7 +78,7 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
 static drey_status open_grammar(models *m, const cli_settings *s, drey_error *err)
 {
     const char *path = s->text.grammar ? s->text.grammar : s->text.json_schema;
-    const input_limit limit = {.n_bytes = 64 << 10, .reason = "grammars are read up to 64 KiB"};
+    const input_limit limit = {.n_bytes = 64 << 10, .reason = "grammars are read up to 64K"};
     char *text;
     size_t n;
     if (!path)

@@ -33,7 +33,7 @@ def least(draft):
     """The smallest budget, in which most is streamed."""
     asked = subprocess.run([drey, "run", "-m", toy, "-p", "The tree", "-n", "60", "-t", "1", "-q", "--memory", "1M",
                             "-d", draft], capture_output=True, text=True)
-    return re.search(r"smallest that works here is (\d+) MiB", asked.stderr)[1] + "M"
+    return re.search(r"smallest that works here is (\d+)(\.0+)?M", asked.stderr)[1] + "M"
 
 
 budgets = [least(d) for d in drafts]
