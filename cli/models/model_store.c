@@ -1,18 +1,18 @@
 /* The folder of downloaded models: see model_store.h. */
 #include "cli/models/model_store.h"
 
-#include "cli/serve/model_folder.h"
 #include "cli/files/cache_folder.h"
+#include "cli/models/model_files.h"
 #include "cli/pull/hub.h"
 #include "common/path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char ending[] = ".gguf", first_part[] = "-00001-of-";
 
@@ -59,31 +59,23 @@ static uint64_t bytes_of(const char *path)
 
 /* ---- The list ---- */
 
-/* A file that drey made for another model, as MODEL.gguf.eagle.gguf, is no model of its own. */
-static bool is_side_file(const char *file)
+static drey_status add(void *user, const char *path, const char *name, size_t n, drey_error *err)
 {
-    const char *at = strstr(file, ending);
-    return at && at[sizeof ending - 1] != '\0';
-}
-
-static drey_status add(model_store *s, const char *file, drey_error *err)
-{
-    size_t n_name = is_side_file(file) ? 0 : model_name_length(file);
+    model_store *s = user;
     char part[PATH_MAX];
-    if (n_name == 0)
-        return DREY_OK;
     stored_model *larger = realloc(s->models, (s->n + 1) * sizeof *larger);
-    char *path = NULL;
+    stored_model m = {.path = strdup(path), .n_files = count_parts(name, n)};
     if (larger)
         s->models = larger;
-    if (!larger || asprintf(&path, "%s/%s", s->folder, file) < 0)
+    if (!larger || !m.path) {
+        free(m.path);
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
-    stored_model m = {.path = path, .n_files = count_parts(file, n_name)};
-    snprintf(m.name, sizeof m.name, "%.*s", (int)n_name, file);
+    }
+    snprintf(m.name, sizeof m.name, "%.*s", (int)n, name);
     for (int32_t i = 0; i < m.n_files && stored_model_part(&m, i, part); i++)
         m.n_bytes += bytes_of(part);
     if (bytes_of(path) == 0)
-        free(path);
+        free(m.path);
     else
         s->models[s->n++] = m;
     return DREY_OK;
@@ -91,21 +83,10 @@ static drey_status add(model_store *s, const char *file, drey_error *err)
 
 drey_status model_store_open(model_store *s, drey_error *err)
 {
-    struct dirent **files = NULL;
     *s = (model_store){.n = 0};
     TRY(model_store_folder(s->folder, err));
-    int n = scandir(s->folder, &files, NULL, alphasort);
-    if (n < 0 && errno != ENOENT)
-        FAIL(err, DREY_ERR_IO, "cannot read the folder of models, %s: %s", SHOWN_PATH(s->folder),
-             strerror(errno));
-    drey_status status = DREY_OK;
-    for (int i = 0; i < n; i++) {
-        if (status == DREY_OK)
-            status = add(s, files[i]->d_name, err);
-        free(files[i]);
-    }
-    free(files);
-    return status;
+    bool none = access(s->folder, F_OK) != 0 && errno == ENOENT;
+    return none ? DREY_OK : model_files_visit(s->folder, add, s, err);
 }
 
 void model_store_close(model_store *s)
