@@ -24,7 +24,7 @@ echo text >"$store/broken.gguf"
 touch "$store/small.gguf.drey-medusa" "$store/note.txt" "$store/.hidden.gguf" "$store/x.gguf.part" \
     "$store/small.gguf.eagle.gguf" "$store/.small.gguf.ok"
 ends 0 "$drey" list
-has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
+has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +DRAFT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
     "^small +[0-9.]+K .* heads, EAGLE +-" "^split " "^broken .* broken"
 [ "$(wc -l <"$tmp/out")" = 6 ] || wrong "drey list: $(cat "$tmp/out")"
 ends 0 "$drey" list -q
