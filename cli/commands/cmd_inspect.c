@@ -4,6 +4,7 @@
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/terminal.h"
 
 #include <inttypes.h>
@@ -65,7 +66,7 @@ static void show_templates(const inspection *in)
         if (strcmp(name, "tool_use") == 0)
             printf(": for chats with tools\n");
         else
-            printf(": with drey serve --chat-template NAME\n");
+            printf(": with drey serve -m %s --chat-template %s\n", terminal_model(), QUOTED(name));
         any = true;
     }
 }

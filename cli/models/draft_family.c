@@ -6,13 +6,17 @@
  * there. */
 #include "cli/models/draft_family.h"
 
+#include "cli/terminal/terminal.h"
+
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 /* What drafts for a dense model and for a mixture of experts without a small model. */
-static const char dense[] = "drey prepare --planes and -d self, or heads (drey train medusa)";
-static const char mixture[] = "-d lookup, or heads (drey train medusa)";
+static const char dense[] =
+    "drey prepare --planes MODEL and -d self, or heads (drey train medusa -m MODEL)";
+static const char mixture[] = "-d lookup, or heads (drey train medusa -m MODEL)";
 
 typedef struct row {
     draft_family family;
@@ -163,17 +167,31 @@ const char *draft_family_gain_text(double gain, const model_facts *target, char 
     return out;
 }
 
+/* A text in which MODEL is the model that the command is about. */
+static void put_advice(const char *advice, char *out, size_t room)
+{
+    static const char word[] = "MODEL";
+    size_t n = strlen(out);
+    for (const char *at = advice, *next; *at && n < room; at = next) {
+        bool is_word = strncmp(at, word, sizeof word - 1) == 0;
+        next = at + (is_word ? sizeof word - 1 : 1);
+        n += (size_t)snprintf(out + n, room - n, "%.*s", is_word ? INT_MAX : 1,
+                              is_word ? terminal_model() : at);
+    }
+}
+
 void draft_family_words(const draft_family *family, const model_facts *target, double gain,
                         char *out, size_t room)
 {
     char then[48];
     *out = '\0';
-    if (!family->draft)
-        snprintf(out, room, "for %s no small model has these tokens: %s", family->name,
-                 family->otherwise);
-    else if (gain >= least_gain)
+    if (!family->draft) {
+        snprintf(out, room, "for %s no small model has these tokens: ", family->name);
+        put_advice(family->otherwise, out, room);
+    } else if (gain >= least_gain) {
         snprintf(out, room, "for %s: drey pull %s%s", family->name, family->draft,
                  draft_family_gain_text(gain, target, then));
+    }
 }
 
 void draft_family_hint(const char *path, uint64_t streamed_bytes, char *out, size_t room)

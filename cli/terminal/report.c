@@ -122,7 +122,9 @@ static void plan_streamed(FILE *out, const drey_plan *plan)
         fprintf(out, "  as its routes for %lld tokens say, which drey tune -m recorded\n",
                 (long long)plan->route_tokens);
     else if (plan->n_experts)
-        fprintf(out, "  that share is assumed of any mixture; drey tune -m measures this one's\n");
+        fprintf(out,
+                "  that share is assumed of any mixture; drey tune -m %s measures this one's\n",
+                terminal_model());
     if (plan->front_layers)
         fprintf(
             out,

@@ -51,7 +51,7 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
                 format_bytes(a, (double)s->read_bytes / (double)s->n_passes));
     fputc('\n', out);
     if (s->tokens_per_s > 0 && s->sidecar_tokens_per_s > worth_saying * s->tokens_per_s)
-        fprintf(out, "drey prepare would make this %.1f times as fast\n",
+        fprintf(out, "drey prepare %s would make this %.1f times as fast\n", terminal_model(),
                 s->sidecar_tokens_per_s / s->tokens_per_s);
     report_losses(out, s, c, x);
 }
@@ -115,9 +115,9 @@ void report_statistics(FILE *out, const drey_statistics *s)
     fputc('\n', out);
     if (s->sidecar_tokens_per_s > 0 && s->tokens_per_s > 0)
         fprintf(out,
-                "  %-9s none; with one (drey prepare), which spares packing, this would be %.2f "
-                "times as fast\n",
-                "sidecar", s->sidecar_tokens_per_s / s->tokens_per_s);
+                "  %-9s none; with one (drey prepare %s), which spares packing, this would be "
+                "%.2f times as fast\n",
+                "sidecar", terminal_model(), s->sidecar_tokens_per_s / s->tokens_per_s);
     fprintf(out, "  %-9s peak %s", "memory", format_bytes(a, (double)s->peak_memory_bytes));
     if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
         fprintf(out, " of %s", format_bytes(a, (double)s->budget_bytes));

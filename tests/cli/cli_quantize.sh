@@ -33,7 +33,7 @@ refused 1 "not all there" "$drey" quantize "$tmp/cut.gguf" "$tmp/no.gguf" Q4_K_M
 # 3. What matters, by a text: the same in any number of threads and memory. It changes the result.
 im() { ends 0 "$drey" imatrix -m "$tmp/q8.gguf" --window 64 "$@"; }
 im -f CONTRIBUTING.md -o "$tmp/im" -t 1
-has "$tmp/out" "^written: [0-9]+ matrices, over [0-9]+ tokens in [0-9]+ windows?; drey quantize --imatrix takes it$"
+has "$tmp/out" "^written: [0-9]+ matrices, over [0-9]+ tokens in [0-9]+ windows?; drey quantize [^ ]+ NEW.gguf Q4_K_M --imatrix [^ ]+ takes it$"
 has "$tmp/err" "^reading: "
 im -o "$tmp/im2" -t 2 --memory 400M -q <CONTRIBUTING.md
 [ -z "$(cat "$tmp/out" "$tmp/err")" ] || wrong "imatrix -q: $(cat "$tmp/out" "$tmp/err")"
