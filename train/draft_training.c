@@ -140,7 +140,7 @@ static drey_status check_memory(const draft_training *t, drey_error *err)
                   SIZE_TEXT(t->budget_bytes));
     FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
               "training %s with %lld tokens takes up to %s, and the budget is %s; take at most "
-              " %lld tokens, a smaller vocabulary, or a larger budget",
+              "%lld tokens, a smaller vocabulary, or a larger budget",
               t->kind->what, (long long)t->n_positions, format_bytes_up(needs, (double)all),
               SIZE_TEXT(t->budget_bytes), (long long)low);
 }

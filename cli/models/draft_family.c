@@ -15,8 +15,8 @@
 
 /* What drafts for a dense model and for a mixture of experts without a small model. */
 static const char dense[] =
-    "drey prepare --planes MODEL and -d self, or heads (drey train medusa -m MODEL)";
-static const char mixture[] = "-d lookup, or heads (drey train medusa -m MODEL)";
+    "drey prepare --planes MODEL and -d self, or drey train medusa -m MODEL";
+static const char mixture[] = "-d lookup, or drey train medusa -m MODEL";
 
 typedef struct row {
     draft_family family;
@@ -66,7 +66,7 @@ static const row rows[] = {
     {{"Gemma 3", "4B", NULL, 0, dense}, .architectures = "gemma3", .least = 2},
     {{"Phi 3 medium", "14B", "microsoft/Phi-3-mini-4k-instruct-gguf/Phi-3-mini-4k-instruct-q4.gguf", 2.39e9, dense},
      .architectures = "phi3", .n_vocab = {32000, 32064}, .least = 9},
-    {{"Phi 3 mini, Phi 3.5, Phi 4", "3.8B, 14B", NULL, 0, dense}, .architectures = "phi3"},
+    {{"Phi 3 mini, 3.5, 4", "3.8B, 14B", NULL, 0, dense}, .architectures = "phi3"},
     {{"Granite 3.3", "8B", "ibm-granite/granite-3.3-2b-instruct-GGUF:Q4_K_M", 1.55e9, dense},
      .architectures = "granite", .n_vocab = {49159, 49160}, .least = 5},
     {{"Granite 3.0 to 3.2", "8B", "bartowski/granite-3.1-1b-a400m-instruct-GGUF:Q4_K_M", 0.82e9, dense},

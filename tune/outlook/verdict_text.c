@@ -2,7 +2,8 @@
  *
  *   qwen2.5-32b-q4_k_m, 18.5G. In 12.0G 60 % of it stays in memory, and 6.93G are read for each
  *   pass. On this disk (3.00G/s) about 3.8 tokens/s with qwen2.5-0.5b-q4_k_m as draft, 0.39
- *   without. It was measured while the machine was busy. 19.0G would hold all of it: about 7.2 tokens/s.
+ *   without. It was measured while the machine was busy. 19.0G would hold all of it: about 7.2
+ *   tokens/s.
  *
  * A number that is not known is left out. */
 #include "tune/outlook/verdict_text.h"

@@ -42,7 +42,7 @@ TEST(a_file_has_all)
     free(text);
 }
 
-/* Names keep their sizes, which tell them apart, and their types. */
+/* Names keep their sizes, by which they differ, and their types. */
 TEST(a_terminal_has_its_width)
 {
     for (int columns = 30; columns < 140; columns++) {
