@@ -1,5 +1,5 @@
-/* drey inspect: what is in a GGUF file, of any architecture. First comes what a person asks, then the
- * lists of all keys and tensors, for which the header is read once more. */
+/* drey inspect: what is in a GGUF file, of any architecture. First comes what a person asks, then
+ * the lists of all keys and tensors, for which the header is read once more. */
 #include "cli/commands/commands.h"
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"

@@ -80,7 +80,7 @@ TEST(families_are_known_by_their_keys)
     char words[300];
     terminal_begin(CLI_PLAN, "my model.gguf", NULL);
     draft_family_words(draft_family_of(&mixtral), &mixtral, 1, words, sizeof words);
-    assert_non_null(strstr(words, "drey train medusa -m 'my model.gguf')"));
+    assert_non_null(strstr(words, "drey train medusa -m 'my model.gguf'"));
 }
 
 TEST(a_draft_pays_for_much_larger_models)
