@@ -53,9 +53,14 @@ def _answer(status: int, out: bytes, said: bytes) -> str:
 # ---- Models by name ----
 
 def model_file(name: Any) -> Any:
-    """A file, or the one that a name means of the models which drey pull has fetched: by drey show."""
+    """A file, or the one that a name means of the models which drey pull has fetched. drey show finds it, so
+    that names are those of the command (model_store_find), and says what was probably meant."""
+    if not isinstance(name, (str, os.PathLike)):
+        return name
+    name = os.fspath(name)
     if not isinstance(name, str) or "\0" in name or os.path.exists(name) or not find_command():
         return name
+    name = os.path.expanduser(name)  # as a shell does it
     for line in run_command("show", "--", name).splitlines():
         if line.startswith("  file "):
             return line[len("  file "):].strip()
