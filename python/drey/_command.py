@@ -8,8 +8,7 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._errors import Error, IOFailure, UsageError
-
-ProgressFn = Callable[[str, int, int], Any]
+from ._progress import Bar, ProgressFn, shows_bars
 
 
 def find_command() -> Optional[str]:
@@ -71,12 +70,15 @@ def model_file(name: Any) -> Any:
 
 def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[ProgressFn] = None,
          verbose: bool = True) -> str:
-    """drey pull. Its own bar is shown on a terminal, unless there is a function for it."""
+    """drey pull. Its own bar is shown on a terminal, and one like it in a notebook, unless there is a function
+    for it."""
     if not isinstance(name, str):
         raise UsageError('a model to download is "OWNER/NAME:QUANT", "OWNER/NAME/FILE.gguf" or a URL, not %.60r'
                          % (name,))
     words = ["pull", *(["--draft"] if draft else []), *(["-o", os.fspath(folder)] if folder else []), "--", name]
     shown = verbose and progress is None and bool(sys.stderr and sys.stderr.isatty())
+    bar = Bar() if verbose and progress is None and not shown and shows_bars() else None
+    progress = progress or bar
     child = subprocess.Popen([command_path(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=None if shown else subprocess.PIPE)
     watch = _Parts(_folder(folder), progress, child.terminate) if progress else None
@@ -89,6 +91,8 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
     finally:
         if watch:
             watch.end()
+        if bar:
+            bar.clear()
     if watch and watch.failed:
         raise watch.failed
     if child.returncode and shown:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
 T = TypeVar("T")
+R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 _END = object()
 
@@ -135,7 +136,7 @@ def returns_answer(method: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def awaited(method: "Callable[P, Any]") -> "Callable[P, Coroutine[Any, Any, Any]]":
+def awaited(method: "Callable[P, R]") -> "Callable[P, Coroutine[Any, Any, R]]":
     """Such a method for asyncio. What comes before the text, as of a long prompt or a schema, runs in the
     thread as well."""
     @functools.wraps(method)

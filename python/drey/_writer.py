@@ -186,12 +186,17 @@ class Writer(Held):
         return text.done[0], text.take()
 
     def _step(self, text: Text) -> int:
-        with self.engine.progress.of(self._session):
-            status: int = lib.drey_session_step(self._session[0], text.done, text.err)
+        progress, status = self.engine.progress, lib.DREY_ERR_CANCELLED  # where a program's function fails
+        try:
+            with progress.of(self._session):
+                status = lib.drey_session_step(self._session[0], text.done, text.err)
+        finally:
+            if text.pieces or text.done[0] or status != lib.DREY_OK:
+                progress.clear()
         text.n_tokens = max(0, self._n_timeline() - self._n_before)
         if status == lib.DREY_OK and text.done[0]:
             self._finish_text(text)
-        return status
+        return int(status)
 
     def end(self, text: Text) -> None:
         """Ends the text, if it has begun and has not ended. Never waits."""
@@ -223,8 +228,11 @@ class Writer(Held):
 
         def alone() -> int:
             self._refuse_while_writing()
-            with self.engine.progress.of(self._session):
-                return work(self._session[0], err)
+            try:
+                with self.engine.progress.of(self._session):
+                    return work(self._session[0], err)
+            finally:
+                self.engine.progress.clear()
         with self._using():
             status = self.engine.turns.take(alone)
         if status == lib.DREY_ERR_CANCELLED:

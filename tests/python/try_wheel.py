@@ -184,6 +184,7 @@ def structures():
         warnings.simplefilter("always")
         drey.plan(target, draft=None, memory=1 << 49)
     assert ["the budget of 512T is more than" in str(w.message) for w in said] == [True], said
+    assert said[0].category is UserWarning and said[0].filename == __file__, said[0]
 
 
 for test in (structures, same_text, numbers, endings, sessions, asynchronous, forms, errors):
