@@ -68,7 +68,7 @@ class Bar:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next and done < total:
             return
         self._next = now + self._PAUSE_S
         share = min(1.0, done / total) if total else 0.0
