@@ -6,6 +6,7 @@
 #include "cli/pull/hub.h"
 #include "common/path.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +84,16 @@ static drey_status add(void *user, const char *path, const char *name, size_t n,
 
 drey_status model_store_open(model_store *s, drey_error *err)
 {
+    char folder[PATH_MAX];
     *s = (model_store){.n = 0};
-    TRY(model_store_folder(s->folder, err));
+    TRY(model_store_folder(folder, err));
+    return model_store_list(s, folder, err);
+}
+
+drey_status model_store_list(model_store *s, const char *folder, drey_error *err)
+{
+    *s = (model_store){.n = 0};
+    snprintf(s->folder, sizeof s->folder, "%s", folder);
     bool none = access(s->folder, F_OK) != 0 && errno == ENOENT;
     return none ? DREY_OK : model_files_visit(s->folder, add, s, err);
 }
@@ -165,4 +174,44 @@ size_t model_store_find(const model_store *s, const char *word, const stored_mod
             n++;
         }
     return n;
+}
+
+/* Letters to insert, remove or change until a word is how a name begins. */
+static size_t letters_to_change(const char *word, const char *name)
+{
+    size_t row[NAME_MAX + 2], n = strlen(name), least = NAME_MAX;
+    for (size_t k = 0; k <= n; k++)
+        row[k] = k;
+    for (size_t i = 0; word[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t k = 1; k <= n; k++) {
+            size_t changed =
+                diagonal + (tolower((unsigned char)word[i]) != tolower((unsigned char)name[k - 1]));
+            size_t other = 1 + (row[k - 1] < row[k] ? row[k - 1] : row[k]);
+            diagonal = row[k];
+            row[k] = changed < other ? changed : other;
+        }
+    }
+    for (size_t k = 0; k <= n; k++)
+        least = row[k] < least ? row[k] : least;
+    return least;
+}
+
+const stored_model *model_store_near(const model_store *s, const char *word)
+{
+    const stored_model *near = NULL;
+    wanted w;
+    if (!read_word(word, &w) || strlen(w.name) < 3)
+        return NULL;
+    size_t best = strlen(w.name) / 4 + 1; /* too many */
+    best = best > 5 ? 5 : best;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t n = letters_to_change(w.name, s->models[i].name);
+        if (n < best) {
+            best = n;
+            near = &s->models[i];
+        }
+    }
+    return near;
 }
