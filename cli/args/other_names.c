@@ -73,7 +73,6 @@ static const other_name options[] = {
     {"--numa --cpu-mask -C --cpu-range -Cr --prio --poll --cpu-strict", NULL,
      "--units names the cores that compute, as in cpu:0-3"},
     {"--ssl-key-file --ssl-cert-file", NULL, "put a server with TLS, as nginx, before drey serve"},
-    {"--api-key-file", NULL, "write --api-key \"$(cat FILE)\""},
     {"-e --escape --no-escape --verbose-prompt --color -co --simple-io --log-file -lv --verbosity "
      "--keep --keepalive --nowordwrap --insecure --cache-prompt",
      NULL, leave_out},

@@ -5,6 +5,7 @@
 #include "cli/commands/models.h"
 #include "cli/serve/model_folder.h"
 #include "cli/serve/serve_lines.h"
+#include "cli/serve/server_keys.h"
 #include "cli/serve/service_manager.h"
 #include "cli/files/chat_templates.h"
 #include "cli/terminal/format.h"
@@ -410,28 +411,9 @@ static int serve_several(const cli_settings *settings)
 
 /* ---- What can be wrong before any model is looked at ---- */
 
-/* A key that no client can send would be a server that refuses everybody. */
-static drey_status check_keys(const char *keys, drey_error *err)
+static drey_status check_options(const cli_settings *s, char **keys, drey_error *err)
 {
-    for (const char *key = keys; key; key = *key ? key + 1 : NULL) {
-        size_t n = strcspn(key, ",");
-        if (n == 0)
-            FAIL(err, DREY_ERR_USAGE,
-                 "--api-key has an empty key, with which nobody could ask: give clients a key, or "
-                 "leave the option out");
-        for (size_t i = 0; i < n; i++)
-            if ((unsigned char)key[i] <= ' ' || key[i] == 0x7F)
-                FAIL(err, DREY_ERR_USAGE,
-                     "--api-key has a key with a blank or a control character, which no client can "
-                     "send");
-        key += n;
-    }
-    return DREY_OK;
-}
-
-static drey_status check_options(const cli_settings *s, drey_error *err)
-{
-    TRY(check_keys(s->serve.api_key, err));
+    TRY(server_keys_read(s, keys, err));
     if (s->serve.slot_folder)
         TRY(slot_folder_open(s->serve.slot_folder, err));
     return DREY_OK;
@@ -441,10 +423,14 @@ int serve_main(const cli_settings *settings)
 {
     cli_settings s = *settings;
     drey_error err = {0};
-    drey_status status = check_options(&s, &err);
-    if (status != DREY_OK)
-        return exit_with(status, &err);
+    char *keys = NULL;
+    drey_status status = check_options(&s, &keys, &err);
+    s.serve.api_key = keys;
     if (!s.n_sessions)
         s.n_sessions = USUAL_SESSIONS;
-    return s.serve.models ? serve_several(&s) : serve_one(&s);
+    int code = status != DREY_OK ? exit_with(status, &err)
+               : s.serve.models  ? serve_several(&s)
+                                 : serve_one(&s);
+    free(keys);
+    return code;
 }

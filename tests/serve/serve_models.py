@@ -114,7 +114,9 @@ def one_at_a_time():
 
 
 def a_process_dies():
-    s = serve("unlimited", "--api-key", "secret").wait_ready()
+    os.environ["DREY_API_KEY"] = "secret"
+    s = serve("unlimited").wait_ready()
+    del os.environ["DREY_API_KEY"]
     key = {"Authorization": "Bearer secret"}
     check(s.post("/v1/completions", body("a"))[0] == 401, "without a key")
     check(json.loads(s.get("/v1/models", key)[1])["data"][0]["status"]["value"] == "unloaded", "a request without a key loaded a model")
