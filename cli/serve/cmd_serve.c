@@ -197,6 +197,20 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
     return DREY_OK;
 }
 
+/* What a folder's model is to be expected to do, without its name, which its server puts before
+ * it. */
+static void tell_verdict(const serving *v)
+{
+    const char *verdict = v->models.ahead.outlook.verdict;
+    size_t n = strlen(v->one_name);
+    serve_event e = {.kind = SERVE_NOTE};
+    if (strncmp(verdict, v->one_name, n) == 0 && strncmp(verdict + n, ", ", 2) == 0)
+        verdict += n + 2;
+    snprintf(e.of.note, sizeof e.of.note, "%s", verdict);
+    if (*verdict)
+        child_tell(v->report, &e);
+}
+
 /* Standard output has this line alone: whatever started the server reads the address there. */
 static void say_address(const char *address, const char *keys)
 {
@@ -234,10 +248,12 @@ static drey_status serve_all(serving *v, drey_error *err)
     TRY(start_engine(v, n_context, err));
     signals_note();
     models_show_plan(&v->models, &v->settings);
-    if (v->one_name)
+    if (v->one_name) {
+        tell_verdict(v);
         child_listens(v->report);
-    else
+    } else {
         say_address(server_address(v->server), v->settings.serve.api_key);
+    }
     return server_run(v->server, v->models.engine, err);
 }
 
@@ -276,12 +292,28 @@ static serving of_folder(const cli_settings *settings, const char *path, uint64_
                          const char *socket, const char *name)
 {
     serving v = {.settings = *settings, .progress.quiet = true};
+    v.settings.quiet = true;
     v.settings.common.model = path;
     v.settings.common.memory_bytes = memory_bytes;
     v.settings.serve.host = socket;
     v.settings.serve.alias = NULL;
     v.one_name = name;
     return v;
+}
+
+/* What is amiss is said once, when the model is loaded. */
+static void hear_nothing(void *user, const char *message)
+{
+    (void)user;
+    (void)message;
+}
+
+static void pass_warning(void *user, const char *message)
+{
+    const serving *v = user;
+    serve_event e = {.kind = SERVE_WARNING};
+    snprintf(e.of.note, sizeof e.of.note, "%s", message);
+    child_tell(v->report, &e);
 }
 
 /* All of it in memory, and the least that it works with. */
@@ -294,6 +326,7 @@ static drey_status measure_model(void *user, const char *path, const char *socke
     drey_planner *planner = NULL;
     drey_plan plan = {0}, least = {0};
     int32_t n_context;
+    terminal_complain_to(hear_nothing, NULL);
     drey_status status = models_open(&v.models, &v.settings, err);
     if (status == DREY_OK)
         status = prepare(&v, &n_context, err);
@@ -329,6 +362,7 @@ static int serve_model(void *user, const child *m, uint64_t memory_bytes, int re
 {
     serving v = of_folder(user, m->path, memory_bytes, m->socket, m->name);
     v.report = report;
+    terminal_complain_to(pass_warning, &v);
     choose_kept(&v, m->name);
     drey_status status = serve_all(&v, err);
     close_all(&v);

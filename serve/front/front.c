@@ -175,7 +175,7 @@ static void kill_model(const front *r, child *m, const char *why)
     if (m->life.killed)
         return;
     snprintf(line, sizeof line, "%s, and is killed", why);
-    front_note(r, m, line);
+    front_warn(r, m, line);
     child_kill(m);
 }
 
@@ -251,7 +251,7 @@ static bool tick(front *r)
     for (int32_t i = 0; i < r->options.n_models; i++) {
         child *m = &r->models[i];
         if (child_ended(m) && m->why[0])
-            front_note(r, m, m->why);
+            front_warn(r, m, m->why);
         tick_model(r, m, now);
         if (r->stopping && now > r->stop_s && m->pid > 0)
             kill(m->pid, SIGKILL);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/size_text.h"
 #include "serve/front/forwarded.h"
 #include "serve/front/model_room.h"
 #include "serve/jobs.h"
@@ -39,26 +40,33 @@ void front_tell(const front *r, const child *m, serve_event *e)
         r->options.tell(r->options.user, e);
 }
 
+static void tell_text(const front *r, const child *m, serve_event_kind kind, const char *text)
+{
+    serve_event e = {.kind = kind};
+    snprintf(e.of.note, sizeof e.of.note, "%s", text);
+    front_tell(r, m, &e);
+}
+
 void front_note(const front *r, const child *m, const char *what)
 {
-    serve_event e = {.kind = SERVE_NOTE};
-    snprintf(e.of.note, sizeof e.of.note, "%s", what);
-    front_tell(r, m, &e);
+    tell_text(r, m, SERVE_NOTE, what);
+}
+
+void front_warn(const front *r, const child *m, const char *what)
+{
+    tell_text(r, m, SERVE_WARNING, what);
 }
 
 /* What the models have of the memory for all of them. */
 static void note_ready(const front *r, const child *m)
 {
-    const double mib = 1048576;
     uint64_t given = 0;
-    char line[120];
+    char line[120], has[16], all[16];
     for (int32_t i = 0; i < r->options.n_models; i++)
         given += r->models[i].given_bytes;
-    if (r->budget_bytes == DREY_MEMORY_UNLIMITED)
-        snprintf(line, sizeof line, "is ready: models have %.0f MiB", (double)given / mib);
-    else
-        snprintf(line, sizeof line, "is ready: models have %.0f of %.0f MiB", (double)given / mib,
-                 (double)r->budget_bytes / mib);
+    bool limited = r->budget_bytes != DREY_MEMORY_UNLIMITED;
+    snprintf(line, sizeof line, "is ready: models have %s%s%s", format_bytes(has, (double)given),
+             limited ? " of " : "", limited ? format_bytes(all, (double)r->budget_bytes) : "");
     front_note(r, m, line);
 }
 
@@ -232,9 +240,9 @@ static room_answer ask_room(const front *r, const child *asks, uint64_t *bytes, 
 
 static void start(front *r, child *m, uint64_t bytes)
 {
-    char line[120];
+    char line[120], size[16];
     bool unlimited = r->budget_bytes == DREY_MEMORY_UNLIMITED;
-    snprintf(line, sizeof line, "is being loaded, into %.0f MiB", (double)bytes / 1048576);
+    snprintf(line, sizeof line, "is being loaded, into %s", format_bytes(size, (double)bytes));
     if (!child_start(m, &r->options.work, unlimited ? DREY_MEMORY_UNLIMITED : bytes)) {
         m->n_failures++;
         return;
@@ -251,6 +259,7 @@ static bool load(front *r, relay *c)
     uint64_t bytes;
     int32_t who = 0;
     refusal why;
+    char least[16], all[16];
     if (m->state != CHILD_NONE)
         return m->state == CHILD_STOPPING;
     if (!m->measured) {
@@ -272,10 +281,10 @@ static bool load(front *r, relay *c)
         return true;
     default:
         refuse_with(&why, 400,
-                    "The model \"%.100s\" needs %.0f MiB at least, and this server has %.0f for "
-                    "all its models: start it with more (--memory).",
-                    m->name, (double)m->needs.floor_bytes / 1048576,
-                    (double)r->budget_bytes / 1048576);
+                    "The model \"%.100s\" needs %s at least, and this server has %s for all its "
+                    "models: start it with more (--memory).",
+                    m->name, format_bytes(least, (double)m->needs.floor_bytes),
+                    format_bytes(all, (double)r->budget_bytes));
         front_refuse(r, c, &why);
         return false;
     }

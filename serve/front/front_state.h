@@ -85,3 +85,4 @@ void front_hear(front *r, child *m);
 /* For the server's owner: an event, of a model or (NULL) of none; and what happens to a model. */
 void front_tell(const front *r, const child *m, serve_event *event);
 void front_note(const front *r, const child *m, const char *what);
+void front_warn(const front *r, const child *m, const char *what);

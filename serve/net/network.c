@@ -95,9 +95,9 @@ static void tell(const network *n, const serve_event *e)
         n->options->tell(n->options->user, e);
 }
 
-static void tell_note(const network *n, const char *text)
+static void warn(const network *n, const char *text)
 {
-    serve_event e = {.kind = SERVE_NOTE};
+    serve_event e = {.kind = SERVE_WARNING};
     snprintf(e.of.note, sizeof e.of.note, "%s", text);
     tell(n, &e);
 }
@@ -739,13 +739,13 @@ static void tell_news(network *n)
         tell(n, &(serve_event){.kind = SERVE_READY});
     n->told_ready = ready;
     if (disk_failed && !n->told_disk)
-        tell_note(n, "beginnings of texts cannot be written to their folder any more: the disk "
-                     "is full, or fails. They are kept in memory alone; make room, and start "
-                     "the server again");
+        warn(n, "beginnings of texts cannot be written to their folder any more: the disk "
+                "is full, or fails. They are kept in memory alone; make room, and start "
+                "the server again");
     n->told_disk = disk_failed;
     if (damaged && !n->told_damage)
-        tell_note(n, "files in the folder of beginnings were damaged; they are deleted and "
-                     "computed again. Check the disk if this appears again");
+        warn(n, "files in the folder of beginnings were damaged; they are deleted and "
+                "computed again. Check the disk if this appears again");
     n->told_damage = damaged;
 }
 

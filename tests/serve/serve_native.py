@@ -155,14 +155,14 @@ def told(s):
     check(s.post("/completion", {"prompt": "a", "top_k": "unheard"})[0] == 400 == s.post("/completion", {"prompt": "a", "grammar": "root ::= unheard"})[0], "bad fields")
     check(s.get("/" + 300 * "x")[0] == 404 and s.raw(b"GET /\x1b[2J HTTP/1.1\r\nHost: localhost\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 404"), "odd paths")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
-    lines = s.errors().splitlines()
+    lines = s.lines()
     ready = [line for line in lines if line.startswith("ready: ")]
     check(len(ready) == 1 and re.fullmatch(fr"ready: page {s.address}, API {s.address}/v1, model toy \([0-9.]+[KMG]\)", ready[0]), f"ready: {ready}")
     check("stopping" in lines and lines[-1] == "stopped", f"the end: {lines[-3:]}")
-    said = [line for line in lines if re.match(r"\d\d:\d\d:\d\d ", line)]
-    check(any(re.fullmatch(r"\S+ 200 POST /v1/completions  \d+ tokens?( \(\d+ reused\))?, 3 written, [0-9.e+]+/s, first word after [0-9.]+ m?s, [0-9.]+ m?s", line) for line in said), f"a text's line: {said[-5:]}")
-    check(any(re.fullmatch(r"\S+ 404 GET /x{50,90}\.\.\.  [0-9.]+ m?s: There is no \"\.\.\.\" here: .*", line) for line in said), f"a long path: {said[-3:]}")
-    check(sum(" 400 POST /completion  " in line and re.search(r"s: Field '(top_k' takes a whole number from .* to \d+\.|grammar': \.\.\.\.)$", line) is not None for line in said) == 2, f"why: {said}")
+    said = [line for line in lines if re.match(r"[0-9-]{3} ", line)]
+    check(any(re.fullmatch(r"200 POST /v1/completions  \d+ tokens?( \(\d+ reused\))?, 3 written, [0-9.e+]+/s, first word after [0-9.]+ m?s, [0-9.]+ m?s", line) for line in said), f"a text's line: {said[-5:]}")
+    check(any(re.fullmatch(r"404 GET /x{50,90}\.\.\.  [0-9.]+ m?s: There is no \"\.\.\.\" here: .*", line) for line in said), f"a long path: {said[-3:]}")
+    check(sum("400 POST /completion  " in line and re.search(r"s: Field '(top_k' takes a whole number from .* to \d+\.|grammar': \.\.\.\.)$", line) is not None for line in said) == 2, f"why: {said}")
     check(not any(word in "".join(lines) for word in ("/health", "secret", "unheard", "\x1b")), "what has no place in a line")
 
 
