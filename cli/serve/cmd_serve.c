@@ -376,6 +376,12 @@ static int32_t look_again(void *user)
     return v->folder.n;
 }
 
+static int32_t mean(void *user, const char *text, int32_t *found, int32_t room, int32_t *near)
+{
+    const serving *v = user;
+    return model_folder_mean(&v->folder, text, found, room, near);
+}
+
 /* "models: a, b, c and 12 more (2.00G for all)" */
 static void say_models(serving *v, const char *address)
 {
@@ -407,6 +413,7 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
         .models = v->folder.models,
         .n_models = v->folder.n,
         .look = look_again,
+        .mean = mean,
         .n_loaded = s->serve.n_loaded,
         .at = at,
         .api_keys = s->serve.api_key,

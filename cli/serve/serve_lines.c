@@ -108,8 +108,7 @@ static void note(serve_lines *l, const serve_event *e)
     bool warns = e->kind == SERVE_WARNING;
     snprintf(line, sizeof line, "%s%s%s%s", warns ? ": " : "", e->model, e->model[0] ? ": " : "",
              e->of.note);
-    put(l, terminal_style_text(warns ? STYLE_WARN : STYLE_PLAIN), stamp(at), warns ? "warning" : "",
-        line);
+    put(l, warns ? terminal_style_text(STYLE_WARN) : "", stamp(at), warns ? "warning" : "", line);
 }
 
 /* What its texts were made of; "" where it wrote and read none. */

@@ -28,6 +28,10 @@ typedef struct front_options {
      * how many there are. NULL: none come.
      * Called when a client lists models or names an unknown one. */
     int32_t (*look)(void *user);
+    /* Says which models may be meant by a text that is no model's name: puts the first `room` of
+     * them into found, indices of models, and returns how many there are. Where there is none,
+     * *near is one whose name is near, or -1. */
+    int32_t (*mean)(void *user, const char *text, int32_t *found, int32_t room, int32_t *near);
     int32_t n_loaded;  /* of them at the same time; 0: as many as have room */
     listen_address at; /* as in serve_options, and the next five */
     const char *api_keys, *origins, *closed;

@@ -172,11 +172,12 @@ static void answer_tags(front *r, relay *c, bool loaded)
 
 static void answer_named(front *r, relay *c, http_part name)
 {
-    const child *m = front_find_model(r, name);
+    refusal why;
+    const child *m = front_find_part(r, name, &why);
     if (m)
         front_answer_model(r, c, m, false);
     else
-        front_refuse_now(r, c, 404, "There is no such model here: GET /v1/models lists them.");
+        front_refuse(r, c, &why);
 }
 
 /* ---- The server ---- */

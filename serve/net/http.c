@@ -390,6 +390,20 @@ bool http_path_is(http_part path, const char *text)
     return http_path_front(path, text) == path.n;
 }
 
+bool http_decode(http_part part, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < part.n; n++) {
+        int byte = hex_percent(part.text + i, part.n - i);
+        if (n + 1 >= room || byte == 0 || !part.text[i])
+            return false;
+        out[n] = byte < 0 ? part.text[i] : (char)byte;
+        i += byte < 0 ? 1 : 3;
+    }
+    out[n] = '\0';
+    return true;
+}
+
 http_part http_query(http_part query, const char *key)
 {
     size_t n_key = strlen(key);
