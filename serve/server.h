@@ -13,6 +13,7 @@
 #include "drey/drey.h"
 #include "serve/net/events.h"
 #include "serve/net/listen.h"
+#include "serve/net/lobby.h"
 
 typedef struct serve_options {
     drey_model *model;         /* borrowed, as all that is borrowed until server_close */
@@ -21,6 +22,7 @@ typedef struct serve_options {
     const char *chat_template; /* NULL: the model's own. Borrowed */
     bool no_reasoning;         /* templates get enable_thinking false, if a request says nothing */
     listen_address at;
+    lobby *lobby; /* has the address until server_run; NULL: server_open takes it. Borrowed */
     const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
     const char *slot_folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
     uint64_t slot_bytes;     /* that they may take there */

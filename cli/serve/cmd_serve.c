@@ -43,6 +43,7 @@ typedef struct serving {
     cli_settings settings;
     models models;
     model_folder folder; /* of --models */
+    lobby *lobby;        /* NULL: clients wait in the socket that systemd has, or outside */
     server *server;
     progress progress;
     serve_lines lines;
@@ -144,6 +145,7 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .model = v->models.target,
         .name = v->name,
         .at = at,
+        .lobby = v->lobby,
         .aliases = s->serve.alias ? strchr(s->serve.alias, ',') : NULL,
         .api_keys = s->serve.api_key,
         .chat_template = v->chat_template,
@@ -234,9 +236,24 @@ static drey_status start_engine(serving *v, int32_t n_context, drey_error *err)
     return status;
 }
 
+/* The port is taken before the model is opened. Not where somebody else has it, the manager of
+ * services or the server of a folder, for whom clients wait; nor by several ranks, one of which
+ * serves. */
+static drey_status open_lobby(serving *v, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    lobby_options o = {
+        .api_keys = s->serve.api_key, .origins = s->serve.cors_origin, .closed = s->serve.closed};
+    TRY(choose_address(s, &o.at, err));
+    if (v->one_name || o.at.passed || terminal_ranks() > 1)
+        return DREY_OK;
+    return lobby_open(&v->lobby, &o, err);
+}
+
 static drey_status serve_all(serving *v, drey_error *err)
 {
     int32_t n_context;
+    TRY(open_lobby(v, err));
     TRY(models_open(&v->models, &v->settings, err));
     if (models_serve_rank(&v->models))
         return models_serve(&v->models, &v->settings, err);
@@ -262,6 +279,7 @@ static void close_all(serving *v)
     progress_clear(&v->progress);
     models_stop(&v->models);
     server_close(&v->server);
+    lobby_close(&v->lobby);
     models_close(&v->models);
     free(v->chat_template);
     v->chat_template = NULL;

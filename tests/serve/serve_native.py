@@ -138,8 +138,36 @@ def began(server):
     check(status == 200 and 0 <= time.time() - int(headers["Process-Start-Time-Unix"]) < 3600, f"when it began: {headers}")
 
 
+def in_the_lobby(path, template, half):
+    """While a server reads its template, clients hear that it is not there yet; a request that is not
+    whole stays for it."""
+    def ask(text):
+        c = socket.socket(socket.AF_UNIX)
+        c.settimeout(60)
+        while c.connect_ex(path):
+            time.sleep(0.01)
+        c.sendall(text)
+        return c
+    half.append(ask(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"))
+    for text, wanted in ((b"GET /health", 503), (b"GET /", 404), (b"GET /nothing", 404), (b"OPTIONS /completion", 204), (b"nonsense\r\n\r\n", 400),
+                         (b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 503)):
+        status, headers, body = read_refusal(ask(text if b"\r" in text else text + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        check(status == wanted and (status != 503 or (headers["Retry-After"] == "1" and json.loads(body)["error"]["message"] == "Loading model")),
+              f"in the lobby, {text}: {status} {body}")
+    with open(template, "w") as f:
+        f.write("{{ messages[0].content }}")
+
+
 def closed():
-    s = Server(drey, model, "-d", "none", "--closed", "page,slots").wait_ready()
+    path, template, half = f"{folder}/lobby.sock", f"{folder}/lobby.jinja", []
+    os.mkfifo(template)
+    waits = threading.Thread(target=in_the_lobby, args=(path, template, half))
+    waits.start()
+    s = Server(drey, model, "-d", "none", "--closed", "page,slots", "--host", path, "--chat-template", template).wait_ready()
+    waits.join()
+    half[0].sendall(b"\r\n")
+    check(read_refusal(half[0])[0] == 200, "a request that began in the lobby")
+    check(any(re.match("503 POST /v1/chat/completions  .*: Loading model$", line) for line in s.lines()), f"the lobby's lines: {s.lines()}")
     for path, wanted in (("/", 404), ("/index.html", 404), ("/slots", 501), ("/metrics", 200), ("/health", 200), ("/props", 200)):
         status, text = s.get(path)
         check(status == wanted, f"closed, {path}: {status} {text[:100]}")
