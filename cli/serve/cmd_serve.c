@@ -52,7 +52,9 @@ typedef struct serving {
         *one_name;       /* what a folder's model is called, commas and all; NULL: see name_model */
     char kept[4096];     /* where a folder's model keeps beginnings of texts; "": nowhere */
     char *chat_template; /* owned; NULL: the model's */
-    int report;          /* a folder's model: its server's end of the pipe (children.h) */
+    bool new_folder;     /* that of beginnings was not there before */
+    char beginnings[SERVE_NOTE_BYTES]; /* where they are kept, for the owner; "": nowhere */
+    int report; /* a folder's model: its server's end of the pipe (children.h) */
 } serving;
 
 /* The file's name without its end, unless --alias says another: its first one. */
@@ -90,6 +92,28 @@ static bool has_page(const cli_settings *s)
     return !access_lists(s->serve.closed, "page");
 }
 
+/* Before another thread uses the engine. */
+static void describe_beginnings(serving *v)
+{
+    const char *folder = v->settings.prefixes.folder;
+    char used[16], most[16];
+    drey_prefixes now;
+    if (!folder)
+        return;
+    drey_engine_prefixes(v->models.engine, &now);
+    snprintf(v->beginnings, sizeof v->beginnings,
+             "beginnings of texts are kept in %.700s%s: %s of %s (--prefix-disk)", folder,
+             v->new_folder ? ", a new folder" : "", format_bytes(used, (double)now.disk_bytes),
+             format_bytes(most, (double)v->models.prefixes.disk_bytes));
+}
+
+static serve_event note_of(const char *text)
+{
+    serve_event e = {.kind = SERVE_NOTE};
+    snprintf(e.of.note, sizeof e.of.note, "%s", text);
+    return e;
+}
+
 static void say_ready(serving *v)
 {
     char what[SERVE_MODEL_BYTES + 80], used[16], budget[16];
@@ -102,6 +126,9 @@ static void say_ready(serving *v)
     snprintf(what, sizeof what, "model %s (%s%s%s)", v->name, used, limited ? " of " : "",
              limited ? budget : "");
     serve_lines_ready(&v->lines, server_address(v->server), has_page(&v->settings), what);
+    const serve_event beginnings = note_of(v->beginnings);
+    if (v->beginnings[0])
+        serve_lines_tell(&v->lines, &beginnings);
 }
 
 /* What a folder's model has to say, its server says. */
@@ -205,12 +232,12 @@ static void tell_verdict(const serving *v)
 {
     const char *verdict = v->models.ahead.outlook.verdict;
     size_t n = strlen(v->one_name);
-    serve_event e = {.kind = SERVE_NOTE};
     if (strncmp(verdict, v->one_name, n) == 0 && strncmp(verdict + n, ", ", 2) == 0)
         verdict += n + 2;
-    snprintf(e.of.note, sizeof e.of.note, "%s", verdict);
-    if (*verdict)
-        child_tell(v->report, &e);
+    const serve_event notes[] = {note_of(verdict), note_of(v->beginnings)};
+    for (size_t i = 0; i < 2; i++)
+        if (notes[i].of.note[0])
+            child_tell(v->report, &notes[i]);
 }
 
 /* Standard output has this line alone: whatever started the server reads the address there. */
@@ -253,6 +280,8 @@ static drey_status open_lobby(serving *v, drey_error *err)
 static drey_status serve_all(serving *v, drey_error *err)
 {
     int32_t n_context;
+    const char *folder = v->settings.prefixes.folder;
+    v->new_folder = folder && access(folder, F_OK) != 0;
     TRY(open_lobby(v, err));
     TRY(models_open(&v->models, &v->settings, err));
     if (models_serve_rank(&v->models))
@@ -265,6 +294,7 @@ static drey_status serve_all(serving *v, drey_error *err)
     TRY(start_engine(v, n_context, err));
     signals_note();
     models_show_plan(&v->models, &v->settings);
+    describe_beginnings(v);
     if (v->one_name) {
         tell_verdict(v);
         child_listens(v->report);
@@ -329,8 +359,8 @@ static void hear_nothing(void *user, const char *message)
 static void pass_warning(void *user, const char *message)
 {
     const serving *v = user;
-    serve_event e = {.kind = SERVE_WARNING};
-    snprintf(e.of.note, sizeof e.of.note, "%s", message);
+    serve_event e = note_of(message);
+    e.kind = SERVE_WARNING;
     child_tell(v->report, &e);
 }
 
@@ -419,13 +449,25 @@ static void say_models(serving *v, const char *address)
     serve_lines_ready(&v->lines, address, has_page(&v->settings), what);
 }
 
+/* The address first: who asks while models are looked at waits for that moment. */
+static drey_status open_folder(serving *v, listen_place *place, listen_address *at, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    TRY(models_check_ranks(s, err));
+    TRY(choose_address(s, at, err));
+    TRY(listen_open(place, at, err));
+    drey_status status = model_folder_open(&v->folder, s->serve.models, err);
+    if (status != DREY_OK)
+        listen_close(place, at->host);
+    return status;
+}
+
 static drey_status serve_folder(serving *v, front **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
     listen_address at;
-    TRY(models_check_ranks(s, err));
-    TRY(choose_address(s, &at, err));
-    TRY(model_folder_open(&v->folder, s->serve.models, err));
+    listen_place place;
+    TRY(open_folder(v, &place, &at, err));
     v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S);
     const front_options options = {
         .models = v->folder.models,
@@ -433,7 +475,8 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
         .look = look_again,
         .mean = mean,
         .n_loaded = s->serve.n_loaded,
-        .at = at,
+        .place = place,
+        .host = at.host,
         .api_keys = s->serve.api_key,
         .origins = s->serve.cors_origin,
         .closed = s->serve.closed,

@@ -26,7 +26,7 @@ void front_tell_request(const front *r, const relay *c, int status)
 
 static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
 {
-    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.at.host,
+    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.host,
                                 r->place.is_unix};
     text_out out = {.text = c->out, .capacity = RELAY_OUT_BYTES};
     out_format(&out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
