@@ -255,6 +255,10 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
     int n_lines = 0;
     *head = (http_head){.method = HTTP_OTHER};
     *status = 0;
+    if (n >= 2 && bytes[0] == 0x16 && bytes[1] == 0x03) { /* the first record of TLS */
+        refuse(&r, 400, "This server speaks HTTP without TLS: write http:// in place of https://.");
+        return HTTP_BAD;
+    }
     /* Some clients send an empty line after a body; one is passed over. */
     if (rest.n >= 2 && memcmp(rest.text, "\r\n", 2) == 0)
         rest = (http_part){bytes + 2, n - 2};

@@ -182,6 +182,7 @@ def told(s):
     check(s.post("/v1/completions?api_key=secret", {"prompt": "An unheard-of word", "max_tokens": 3, "ignore_eos": True})[0] == 200, "a text")
     check(s.post("/completion", {"prompt": "a", "top_k": "unheard"})[0] == 400 == s.post("/completion", {"prompt": "a", "grammar": "root ::= unheard"})[0], "bad fields")
     check(s.get("/" + 300 * "x")[0] == 404 and s.raw(b"GET /\x1b[2J HTTP/1.1\r\nHost: localhost\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 404"), "odd paths")
+    check(b"in place of https://" in s.raw(b"\x16\x03\x01\x02\x00\x01"), "a client that speaks TLS")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
     lines = s.lines()
     ready = [line for line in lines if line.startswith("ready: ")]
