@@ -23,9 +23,11 @@ typedef struct serve_options {
     bool no_reasoning;         /* templates get enable_thinking false, if a request says nothing */
     listen_address at;
     lobby *lobby; /* has the address until server_run; NULL: server_open takes it. Borrowed */
-    const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
-    const char *slot_folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
-    uint64_t slot_bytes;     /* that they may take there */
+    const char *api_keys; /* separated by commas; NULL: nobody needs one. Borrowed */
+    struct {
+        const char *folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
+        uint64_t bytes;     /* that they may take there */
+    } slots;
     const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
     const char *closed;   /* "page", "metrics", "slots", with commas: not answered; NULL: none */
     drey_pooling pooling; /* of vectors */

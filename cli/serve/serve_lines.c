@@ -3,8 +3,8 @@
  *   12:03:11 200 POST /completion  35 tokens, 14 written, 4.45/s, first word after 0.4 s, 3.2 s
  *   12:03:19 401 POST /completion  1.1 ms: Invalid API Key
  *
- * A person sees when something happened; in a file every line has its date as well, and in systemd's
- * journal none, which adds its own.
+ * A person sees when something happened; in a file every line has its date as well, and in
+ * systemd's journal none, which adds its own.
  *
  * Standard error may be a pipe that nobody reads: a line that has no room is left out, so that no
  * client waits for it, and the next one that has says how many were. */

@@ -3,7 +3,7 @@
  *
  *   lobby_open                    lobby_leave                    network_run
  *   ----------> "Loading model" -------------> the listener, clients that have sent no whole
- *                 to all requests              request yet, and what there is to tell
+ *                 to all requests              request yet, and events
  *
  * A request is looked at in its socket, and taken out of it only if it is answered here. */
 #pragma once

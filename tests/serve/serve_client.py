@@ -48,7 +48,8 @@ class Server:
         return self.log.read()
 
     def lines(self):
-        """The lines on standard error without their dates, which all have after the first ones, but how far loading is."""
+        """The lines on standard error without their dates, which all but those of loading have
+        after the first ones."""
         lines = self.errors().splitlines()
         dated = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d (.*)", line) for line in lines]
         first = next((i for i, at in enumerate(dated) if at), 0)

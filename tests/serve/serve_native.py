@@ -139,8 +139,8 @@ def began(server):
 
 
 def in_the_lobby(path, template, half):
-    """While a server reads its template, clients hear that it is not there yet; a request that is not
-    whole stays for it."""
+    """While a server reads its template, clients hear that it is not there yet; a request that is
+    not whole stays for it."""
     def ask(text):
         c = socket.socket(socket.AF_UNIX)
         c.settimeout(60)
