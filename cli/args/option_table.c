@@ -108,6 +108,7 @@ const cli_option cli_options[] = {
     TEXT("chat-template", 0, CLI_SERVE, serve.chat_template),
     FLAG("no-reasoning", 0, CLI_SERVE, serve.no_reasoning),
     TEXT("api-key", 0, CLI_SERVE, serve.api_key),
+    TEXT("api-key-file", 0, CLI_SERVE, serve.api_key_file),
     TEXT("cors-origin", 0, CLI_SERVE, serve.cors_origin),
     TEXT("closed", 0, CLI_SERVE, serve.closed),
     COUNT("rank-wait", 0, RANKS, common.rank_wait_s, 1, 86400),

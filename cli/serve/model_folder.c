@@ -1,7 +1,9 @@
 /* A folder of models: see model_folder.h. */
 #include "cli/serve/model_folder.h"
 
+#include "cli/args/other_names.h"
 #include "cli/models/model_files.h"
+#include "cli/models/model_store.h"
 #include "common/error.h"
 
 #include <errno.h>
@@ -91,6 +93,53 @@ void model_folder_look(model_folder *f)
     model_files_visit(f->path, add, f, NULL);
     check_changed(f);
 }
+
+/* ---- What a text means ---- */
+
+/* A part of the name, or near to its beginning. */
+static bool is_near(const char *text, const char *name)
+{
+    size_t n = strlen(text), n_name = strlen(name);
+    char begin[FRONT_NAME_BYTES];
+    if (n < 3)
+        return false;
+    if (strcasestr(name, text) || words_are_near(text, name))
+        return true;
+    for (size_t k = n - 1; k <= n + 1 && k <= n_name; k++) {
+        snprintf(begin, sizeof begin, "%.*s", (int)k, name);
+        if (words_are_near(text, begin))
+            return true;
+    }
+    return false;
+}
+
+int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
+                          int32_t *near)
+{
+    static const char usual_tag[] = ":latest";
+    stored_model models[FRONT_MAX_MODELS];
+    const stored_model *meant[FRONT_MAX_MODELS];
+    char word[FRONT_NAME_BYTES];
+    size_t n = strlen(text), n_tag = sizeof usual_tag - 1;
+    if (n > n_tag && strcmp(text + n - n_tag, usual_tag) == 0)
+        n -= n_tag;
+    snprintf(word, sizeof word, "%.*s", (int)n, text);
+    for (int32_t i = 0; i < f->n; i++) {
+        models[i] = (stored_model){.path = (char *)f->models[i].path, .n_files = 1};
+        snprintf(models[i].name, sizeof models[i].name, "%s", f->models[i].name);
+    }
+    const model_store store = {.models = models, .n = (size_t)f->n};
+    size_t n_meant = *word ? model_store_find(&store, word, meant, FRONT_MAX_MODELS) : 0;
+    for (size_t i = 0; i < n_meant && i < (size_t)room; i++)
+        found[i] = (int32_t)(meant[i] - models);
+    *near = -1;
+    for (int32_t i = f->n; n_meant == 0 && i-- > 0;)
+        if (is_near(word, f->models[i].name))
+            *near = i;
+    return (int32_t)n_meant;
+}
+
+/* ---- The folder ---- */
 
 static drey_status make_sockets(model_folder *f, drey_error *err)
 {

@@ -22,6 +22,10 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
 /* Adds the files that have come since, as far as there is room, and looks at those that have
  * changed. Others keep their places. */
 void model_folder_look(model_folder *f);
+/* Which models a text means by which the command would name them (model_store_find), with ollama's
+ * ":latest" after it or without; as front_options.mean has it. */
+int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
+                          int32_t *near);
 /* Removes the folder of sockets. */
 void model_folder_close(model_folder *f);
 

@@ -56,11 +56,26 @@ void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink 
     }
 }
 
+static struct {
+    void (*fn)(void *user, const char *message);
+    void *user;
+} hears;
+
+void terminal_complain_to(void (*fn)(void *user, const char *message), void *user)
+{
+    hears.fn = fn;
+    hears.user = user;
+}
+
 /* kind: a word before the message, which a terminal shows in the style. */
 static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
 {
     char message[1400];
     vsnprintf(message, sizeof message, format, arguments);
+    if (hears.fn) {
+        hears.fn(hears.user, message);
+        return;
+    }
     fflush(stdout); /* the text first, where both go to one terminal */
     progress_hide();
     FILE *page = page_of(stderr);

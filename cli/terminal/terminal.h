@@ -13,6 +13,9 @@
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes "drey: error: MESSAGE": something could not be done. */
 void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Passes what the three would write to `hears`, without the words before it, from now on. For a
+ * process that another one speaks for. NULL: as usual. */
+void terminal_complain_to(void (*hears)(void *user, const char *message), void *user);
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
 /* The command that runs: messages name its options, and the model and the draft that it is about,
