@@ -80,3 +80,9 @@ const char *format_time(char out[static 24], double seconds)
         snprintf(out, 24, "%lld h %lld min", minutes / 60 % 100000, minutes % 60);
     return out;
 }
+
+const char *format_rate(char out[static 16], double per_s)
+{
+    snprintf(out, 16, "%.*f/s", per_s < 9.995 ? 2 : per_s < 99.95 ? 1 : 0, fmin(per_s, 1e12));
+    return out;
+}

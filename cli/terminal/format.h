@@ -22,3 +22,6 @@ const char *format_age(char out[static 24], double seconds);
 
 /* "12.3 ms", "1.20 s". */
 const char *format_seconds(char out[static 16], double seconds);
+
+/* "2.50/s", "34.1/s", "213/s". */
+const char *format_rate(char out[static 16], double per_s);

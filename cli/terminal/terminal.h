@@ -13,6 +13,8 @@
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes "drey: error: MESSAGE": something could not be done. */
 void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Writes "hint: MESSAGE": what a person can do next; for their eyes alone, never without need. */
+void suggest(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
 /* The command that runs: messages name its options, and what it is about (borrowed; NULL: nothing
