@@ -159,6 +159,7 @@ typedef struct cli_settings {
     bool quiet;
     int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
+    bool quick;          /* verify */
     const char *json;    /* NULL: none */
     const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
                             folder. convert, quantize: the second operand; imatrix: the file */
