@@ -396,6 +396,7 @@ int verify_main(const cli_settings *given)
         return exit_with(error_set(&err, DREY_ERR_MEMORY, "out of memory"), &err);
     v->settings = &settings;
     v->work.quiet = settings.quiet;
+    v->work.moves = true;
     signals_note();
     drey_status status = verify_all(v, &err);
     models_close(&v->models);
