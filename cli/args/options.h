@@ -138,6 +138,7 @@ typedef struct cli_bench {
     const char *type; /* kernels; NULL: all. convert: of matrices; NULL: as they are */
     bool list;
     bool sizes;      /* disk */
+    bool quick;      /* verify */
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 
@@ -159,7 +160,6 @@ typedef struct cli_settings {
     bool quiet;
     int32_t n_sessions;  /* 0: 1 */
     const char *prompts; /* tune, train: a file; NULL: the usual ones */
-    bool quick;          /* verify */
     const char *json;    /* NULL: none */
     const char *output;  /* prepare, train: NULL: next to the model. report: the picture. pull: the
                             folder. convert, quantize: the second operand; imatrix: the file */

@@ -252,7 +252,7 @@ static drey_status write_json(const verifier *v, drey_error *err)
     json_writer *w = json_report_begin(&b);
     json_put_text(w, "model", v->settings->common.model);
     json_put_number(w, "tokens", v->settings->text.n_predict);
-    json_put_bool(w, "quick", v->settings->quick);
+    json_put_bool(w, "quick", v->settings->bench.quick);
     json_put_array(w, "ways");
     for (int32_t i = 0; i < v->n_ways; i++) {
         const outcome *out = &v->outcomes[i];
@@ -298,7 +298,7 @@ static drey_status judge(const verifier *v, drey_error *err)
     if (n_run == 0)
         FAIL(err, DREY_ERR_UNSUPPORTED, "none of the other ways could be tried here, see above");
     printf("all %d texts of %d ways are the reference's, token for token", n_texts, n_run);
-    if (v->settings->quick)
+    if (v->settings->bench.quick)
         printf(" (quick: one prompt, texts of %d tokens)", v->settings->text.n_predict);
     printf("\n");
     return DREY_OK;
@@ -310,8 +310,8 @@ static drey_status judge(const verifier *v, drey_error *err)
 static void choose_prompts(verifier *v)
 {
     bench_prompt *all = v->prompts.prompts;
-    v->n_prompts = v->settings->quick ? 1 : v->prompts.n;
-    for (int i = 1; v->settings->quick && i < v->prompts.n; i++)
+    v->n_prompts = v->settings->bench.quick ? 1 : v->prompts.n;
+    for (int i = 1; v->settings->bench.quick && i < v->prompts.n; i++)
         if (all[i].n_ids < all[0].n_ids) {
             bench_prompt shorter = all[i];
             all[i] = all[0];
@@ -387,7 +387,7 @@ int verify_main(const cli_settings *given)
 {
     cli_settings settings = *given;
     if (!option_given(given, "predict"))
-        settings.text.n_predict = given->quick ? QUICK_TOKENS : USUAL_TOKENS;
+        settings.text.n_predict = given->bench.quick ? QUICK_TOKENS : USUAL_TOKENS;
     if (!option_given(given, "temp"))
         settings.sampling.temperature = VERIFY_TEMPERATURE;
     verifier *v = calloc(1, sizeof *v);

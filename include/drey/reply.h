@@ -73,8 +73,8 @@ typedef struct drey_reply_form {
 
 /* Finds out from the template how reasoning and calls are written. Where the request's variables
  * have "enable_thinking": false, the grammar allows no reasoning, also of a model whose template
- * does not know that variable: what the prompt opens is closed at once. DREY_ERR_USAGE: the tools are
- * broken or contradict the options; other errors as of drey_chat_render. */
+ * does not know that variable: what the prompt opens is closed at once. DREY_ERR_USAGE: the tools
+ * are broken or contradict the options; other errors as of drey_chat_render. */
 DREY_API drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
                                           const drey_chat_request *request,
                                           const drey_reply_options *options, drey_error *err);
