@@ -124,6 +124,7 @@ const cli_option cli_options[] = {
     FLAG("no-measure", 0, CLI_PLAN, plan.no_measure),
     FLAG("tensors", 0, CLI_PLAN, plan.tensors),
     TEXT("prompts", 0, CLI_TUNE | CLI_VERIFY | CLI_TRAIN, prompts),
+    FLAG("quick", 0, CLI_VERIFY, bench.quick),
     FLAG("show", 0, CLI_TUNE, tune.show),
     FLAG("forget", 0, CLI_TUNE, tune.forget),
     COUNT("hidden", 0, CLI_TRAIN_EXIT, train.n_hidden, 1, 1024),

@@ -139,6 +139,7 @@ typedef struct cli_bench {
     const char *type; /* kernels; NULL: all. convert: of matrices; NULL: as they are */
     bool list;
     bool sizes;      /* disk */
+    bool quick;      /* verify */
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 

@@ -320,23 +320,38 @@ drey_status other_option(const other_line *line, const char *word, drey_error *e
 
 /* ---- Commands ---- */
 
+/* Keeps the candidate, up to its first blank, if it is nearer than *best. */
+static bool take_nearer(const char *wanted, const char *candidate, int *best, other_word *near)
+{
+    other_word name;
+    snprintf(name.text, sizeof name.text, "%.*s", (int)strcspn(candidate, " "), candidate);
+    if (!nearer(wanted, name.text, best))
+        return false;
+    *near = name;
+    return true;
+}
+
+bool nearest_word(const char *word, const char *const *words, other_word *near)
+{
+    char wanted[64];
+    bool found = false;
+    bare(word, wanted);
+    for (int best = still_near(wanted); *words; words++)
+        found = take_nearer(wanted, *words, &best, near) || found;
+    return found;
+}
+
 bool nearest_command(const char *word, other_word *near)
 {
     char wanted[64];
     bare(word, wanted);
     int best = still_near(wanted);
-    static const char *const more[] = {"help", "version"};
-    bool found = false;
-    for (size_t i = 0; i < 2; i++)
-        if (nearer(wanted, more[i], &best)) {
-            snprintf(near->text, sizeof near->text, "%s", more[i]);
-            found = true;
-        }
+    bool found = take_nearer(wanted, "help", &best, near);
+    found = take_nearer(wanted, "version", &best, near) || found;
     for (size_t i = 0; i < cli_n_usages; i++)
-        if (!strchr(cli_usages[i].name, ' ') && nearer(wanted, cli_usages[i].name, &best)) {
-            snprintf(near->text, sizeof near->text, "%s", cli_usages[i].name);
-            found = true;
-        }
+        found = (!strchr(cli_usages[i].name, ' ') &&
+                 take_nearer(wanted, cli_usages[i].name, &best, near)) ||
+                found;
     return found;
 }
 

@@ -392,7 +392,7 @@ void report_rank_reads(FILE *out, const drey_ranks *ranks)
     drey_rank_info r;
     char read[16];
     for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++)
-        fprintf(out, "%s%srank %d read %s", i ? ", " : "", i ? "" : "ranks    ", i,
+        fprintf(out, "%s%srank %d read %s", i ? ", " : "", i ? "" : "  ranks           ", i,
                 format_bytes(read, (double)r.read_bytes));
     if (ranks)
         fprintf(out, "\n");

@@ -67,8 +67,10 @@ void terminal_complain_to(void (*fn)(void *user, const char *message), void *use
     hears.user = user;
 }
 
-/* kind: a word before the message, which a terminal shows in the style. */
-static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
+/* kind: a word before the message, which a terminal shows in the style; before: what is ahead of
+ * that. */
+static void say(const char *before, const char *kind, terminal_style style, const char *format,
+                va_list arguments)
 {
     char message[1400];
     vsnprintf(message, sizeof message, format, arguments);
@@ -79,7 +81,7 @@ static void say(const char *kind, terminal_style style, const char *format, va_l
     fflush(stdout); /* the text first, where both go to one terminal */
     progress_hide();
     FILE *page = page_of(stderr);
-    fprintf(page, "drey: %s%s: %s", terminal_style_text(style), kind,
+    fprintf(page, "%s%s%s: %s", before, terminal_style_text(style), kind,
             terminal_style_text(STYLE_PLAIN));
     print_clean(page, message);
     putc('\n', page);
@@ -89,7 +91,7 @@ void complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("warning", STYLE_WARN, format, arguments);
+    say("drey: ", "warning", STYLE_WARN, format, arguments);
     va_end(arguments);
 }
 
@@ -97,7 +99,15 @@ void complain_wrong(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("error", STYLE_ERROR, format, arguments);
+    say("drey: ", "error", STYLE_ERROR, format, arguments);
+    va_end(arguments);
+}
+
+void suggest(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", "hint", STYLE_STRONG, format, arguments);
     va_end(arguments);
 }
 

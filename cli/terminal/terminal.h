@@ -16,6 +16,8 @@ void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* Passes what the three would write to `hears`, without the words before it, from now on. For a
  * process that another one speaks for. NULL: as usual. */
 void terminal_complain_to(void (*hears)(void *user, const char *message), void *user);
+/* Writes "hint: MESSAGE": what a person can do next; for their eyes alone, never without need. */
+void suggest(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
 /* The command that runs: messages name its options, and the model and the draft that it is about,

@@ -126,8 +126,8 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     c->request.no_generation_prompt = !answers;
     out->n = 0;
     out->full = false;
-    if (!ask_tools(a, c, out) || !ask_messages(a, c, messages->first, out) ||
-        !put_variables(a, c, out))
+    if (!put_variables(a, c, out) || !ask_tools(a, c, out) ||
+        !ask_messages(a, c, messages->first, out))
         return false;
     return !out->full || BAD(a, "The conversation is too long.");
 }
