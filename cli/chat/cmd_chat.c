@@ -249,7 +249,7 @@ static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
     bool full = c->talk.n_ids + (size_t)s->generated_tokens >= (size_t)c->n_context;
-    char end[120] = "";
+    char end[120] = "", rate[16];
     if (stopped)
         snprintf(end, sizeof end, "; stopped, and what was written stays: /more continues it");
     else if (s->finish == DREY_FINISH_LENGTH && full)
@@ -258,8 +258,8 @@ static void say_how(const chat *c, bool stopped)
     else if (s->finish == DREY_FINISH_LENGTH)
         snprintf(end, sizeof end, "; cut by n-predict: /more continues it");
     report_failed_units(c->models.engine);
-    say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
-        c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
+    say(c, "[reused %lld of %zu tokens; %lld written, %s/s%s]", (long long)s->cached_tokens,
+        c->talk.n_ids, (long long)s->generated_tokens, format_rate(rate, s->tokens_per_s), end);
     if (c->settings.common.verbose && !c->settings.quiet)
         show_statistics(c);
 }
@@ -504,7 +504,7 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     if (c->ended)
         return status;
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan);
+    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
     return status;
 }
@@ -581,7 +581,7 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
         fprintf(out, "%-18s %s (says the model's file; /set changes each)\n", "recommended",
                 c->recommended);
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan);
+    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
     return DREY_OK;
 }

@@ -1,6 +1,4 @@
-/* The models of drey serve --models FOLDER: its *.gguf files, of split ones the first part. A model
- * has the name of its file without that end; a split one without its part's number, if no other
- * file has that name. */
+/* The models of drey serve --models FOLDER (model_files.h), and whether each can be run. */
 #pragma once
 
 #include <time.h>
@@ -26,9 +24,6 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
 void model_folder_look(model_folder *f);
 /* Removes the folder of sockets. */
 void model_folder_close(model_folder *f);
-
-/* The bytes of a file's name that name the model; 0: it is none, or a further part of one. */
-size_t model_name_length(const char *file);
 
 /* What a plan without a limit takes in all. */
 uint64_t model_bytes(const drey_plan *plan);

@@ -81,7 +81,7 @@ static void describe_usage(const serve_usage *u, char *out, size_t n_out)
     if (u->n_written > 0)
         n += snprintf(out + n, n_out - (size_t)n, "%lld written, ", (long long)u->n_written);
     if (u->tokens_per_s > 0)
-        n += snprintf(out + n, n_out - (size_t)n, "%.3g/s, ", u->tokens_per_s);
+        n += snprintf(out + n, n_out - (size_t)n, "%s/s, ", format_rate(first, u->tokens_per_s));
     if (u->n_written > 0 && u->first_s > 0)
         n += snprintf(out + n, n_out - (size_t)n, "first word after %s, ",
                       format_seconds(first, u->first_s));

@@ -27,12 +27,6 @@ static void report_losses(FILE *out, const drey_statistics *s, const drey_specul
         fprintf(out, "lossy: the cache is q8_0, with f16 the text may be another\n");
 }
 
-/* Digits after the point, three in all. */
-static int digits_of(double number)
-{
-    return number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
-}
-
 void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation *c,
                     const drey_exits *x)
 {
@@ -41,8 +35,8 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
     fprintf(out, "%lld token%s", (long long)s->generated_tokens,
             s->generated_tokens == 1 ? "" : "s");
     if (s->tokens_per_s > 0)
-        fprintf(out, ", %s%.*f/s%s", page_style(out, STYLE_STRONG), digits_of(s->tokens_per_s),
-                s->tokens_per_s, page_style(out, STYLE_PLAIN));
+        fprintf(out, ", %s%s/s%s", page_style(out, STYLE_STRONG), format_rate(a, s->tokens_per_s),
+                page_style(out, STYLE_PLAIN));
     /* What was accepted beyond the text's end is not in it. */
     const int64_t drafted = s->accepted < s->generated_tokens ? s->accepted : s->generated_tokens;
     if (drafted > 0)
@@ -57,7 +51,7 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
                 format_bytes(a, (double)s->read_bytes / (double)s->n_passes));
     fputc('\n', out);
     if (s->tokens_per_s > 0 && s->sidecar_tokens_per_s > worth_saying * s->tokens_per_s)
-        fprintf(out, "drey prepare would make this %.1f times as fast\n",
+        fprintf(out, "drey prepare %s would make this %.1f times as fast\n", terminal_model(),
                 s->sidecar_tokens_per_s / s->tokens_per_s);
     report_losses(out, s, c, x);
 }
@@ -75,11 +69,12 @@ static void report_speed(FILE *out, const drey_statistics *s)
         fprintf(out, "; first word after %.2f s", s->first_token_s);
     fprintf(out, "\n  %-9s %lld tokens", "text", (long long)s->generated_tokens);
     if (s->tokens_per_s > 0)
-        fprintf(out, " in %.2f s: %s%.3g tokens/s%s", s->decode_s, page_style(out, STYLE_STRONG),
-                s->tokens_per_s, page_style(out, STYLE_PLAIN));
+        fprintf(out, " in %.2f s: %s%s tokens/s%s", s->decode_s, page_style(out, STYLE_STRONG),
+                format_rate(size, s->tokens_per_s), page_style(out, STYLE_PLAIN));
     if (s->ceiling_tokens_per_s > 0)
-        fprintf(out, ", %.0f %% of the %.3g/s that reading and computing allow here",
-                percent(s->tokens_per_s, s->ceiling_tokens_per_s), s->ceiling_tokens_per_s);
+        fprintf(out, ", %.0f %% of the %s/s that reading and computing allow here",
+                percent(s->tokens_per_s, s->ceiling_tokens_per_s),
+                format_rate(size, s->ceiling_tokens_per_s));
     fprintf(out, " (%s)\n", drey_finish_name(s->finish));
     fprintf(out, "  %-9s %lld, %.2f tokens each", "passes", (long long)s->n_passes,
             s->tokens_per_pass);
@@ -120,9 +115,9 @@ void report_statistics(FILE *out, const drey_statistics *s)
     fputc('\n', out);
     if (s->sidecar_tokens_per_s > 0 && s->tokens_per_s > 0)
         fprintf(out,
-                "  %-9s none; with one (drey prepare), which spares packing, this would be %.2f "
-                "times as fast\n",
-                "sidecar", s->sidecar_tokens_per_s / s->tokens_per_s);
+                "  %-9s none; with one (drey prepare %s), which spares packing, this would be "
+                "%.2f times as fast\n",
+                "sidecar", terminal_model(), s->sidecar_tokens_per_s / s->tokens_per_s);
     fprintf(out, "  %-9s peak %s", "memory", format_bytes(a, (double)s->peak_memory_bytes));
     if (s->budget_bytes != DREY_MEMORY_UNLIMITED)
         fprintf(out, " of %s", format_bytes(a, (double)s->budget_bytes));

@@ -87,12 +87,26 @@ void complain_wrong(const char *format, ...)
 }
 
 static cli_command running; /* the command, whose options are named, */
-static const char *about;   /* and its model */
+static const char *about;   /* its model, */
+static const char *draft;   /* and its draft */
 
-void terminal_begin(cli_command command, const char *model)
+void terminal_begin(cli_command command, const char *model, const char *with)
 {
     running = command;
     about = model;
+    draft = with;
+}
+
+const char *terminal_model(void)
+{
+    static char word[HINT_WORD_BYTES];
+    return about && *hint_quote(about, word) ? word : "MODEL";
+}
+
+const char *terminal_draft(void)
+{
+    static char word[HINT_WORD_BYTES];
+    return draft ? hint_quote(draft, word) : "";
 }
 
 const char *terminal_hint(drey_hint hint)

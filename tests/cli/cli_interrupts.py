@@ -35,7 +35,7 @@ def least(draft):
     """The smallest budget, in which most is streamed."""
     asked = subprocess.run([drey, "run", "-m", toy, "-p", "The tree", "-n", "60", "-t", "1", "-q", "--memory", "1M",
                             "-d", draft], capture_output=True, text=True)
-    mib = re.search(r"smallest that works here is (\d+) MiB", asked.stderr)[1]
+    mib = re.search(r"smallest that works here is (\d+)(\.0+)?M", asked.stderr)[1]
     return f"{int(mib) + 2 * sanitized}M"
 
 

@@ -24,7 +24,7 @@ echo text >"$store/broken.gguf"
 touch "$store/small.gguf.drey-medusa" "$store/note.txt" "$store/.hidden.gguf" "$store/x.gguf.part" \
     "$store/small.gguf.eagle.gguf" "$store/.small.gguf.ok"
 ends 0 "$drey" list
-has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
+has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +DRAFT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
     "^small +[0-9.]+K .* heads, EAGLE +-" "^split " "^broken .* broken"
 [ "$(wc -l <"$tmp/out")" = 6 ] || wrong "drey list: $(cat "$tmp/out")"
 ends 0 "$drey" list -q
@@ -50,6 +50,10 @@ refused 2 "\"big\" may mean Big-7B-Q4_K_M, big-0.5b-q8_0: write more" "$drey" ru
 refused 1 "no model bigger; drey list shows .*Big-7B-Q4_K_M, big-0.5b-q8_0, small.*drey pull" "$drey" run -m bigger -f p
 refused 1 "is no file here; drey pull OWNER/bigger fetches it" "$drey" run -m hf.co/OWNER/bigger -f p
 refused 1 "no model bigger; drey list" "$drey" run -m small -d bigger -f p
+refused 1 "no model smoll; did you mean small?" "$drey" show smoll
+refused 1 "did you mean Big-7B-Q4_K_M?" "$drey" show BIG7
+refused 1 "no file $store/smalll.gguf; did you mean $store/small.gguf?" "$drey" show "$store/smalll.gguf"
+refused 1 "no file ./small.gguf; did you mean small?" "$drey" show ./small.gguf
 refused 1 "./small" "$drey" run -m ./small -f p
 ends 0 "$drey" run -m big-7 -d small -f p -n 4
 has "$tmp/err" "draft"

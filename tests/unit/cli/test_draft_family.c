@@ -1,5 +1,6 @@
 /* Which small model drafts for which large one, and names of models in a folder. */
 #include "cli/models/draft_family.h"
+#include "cli/terminal/terminal.h"
 #include "cli/models/model_store.h"
 #include "cli/pull/download_line.h"
 #include "cli/pull/hub.h"
@@ -76,6 +77,10 @@ TEST(families_are_known_by_their_keys)
     mixtral.n_experts = 8;
     has_draft(mixtral, NULL);
     assert_non_null(strstr(draft_family_of(&mixtral)->otherwise, "lookup"));
+    char words[300];
+    terminal_begin(CLI_PLAN, "my model.gguf", NULL);
+    draft_family_words(draft_family_of(&mixtral), &mixtral, 1, words, sizeof words);
+    assert_non_null(strstr(words, "drey train medusa -m 'my model.gguf'"));
 }
 
 TEST(a_draft_pays_for_much_larger_models)
