@@ -72,7 +72,7 @@ ends 0 "$drey" show big-7
 has "$tmp/out" "^toy$" "^  parameters +[0-9.]+[KMB]$" "^  type +" "^  size +[0-9.]+K$" "^  context +[0-9]+ tokens$" \
     "^  layers +6, [0-9]+ wide$" "^  chat +" "^  file +.*Big-7B-Q4_K_M.gguf$" "^  memory +it stays in memory here: "
 ends 0 "$drey" inspect big-7
-head -n 1 "$tmp/out" | grep -qx toy || wrong "inspect begins with $(head -n 1 "$tmp/out")"
+grep -qx toy <<<"$(head -n 1 "$tmp/out")" || wrong "inspect begins with $(head -n 1 "$tmp/out")"
 has "$tmp/out" "^GGUF version 3, " "^  parameters "
 ! grep -qE "e\+[0-9]| 1 tensors" "$tmp/out" || wrong "inspect: $(grep -E "e\+[0-9]| 1 tensors" "$tmp/out")"
 refused 1 "no model bigger" "$drey" inspect bigger
