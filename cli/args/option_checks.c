@@ -205,7 +205,7 @@ drey_status options_check(const cli_settings *s, drey_error *err)
         REFUSE("leave the shares out of --units: they are what is measured");
     if (takes_model && !(s->command & (CLI_BENCH_MACHINE | CLI_TUNE)) && !s->common.model &&
         !s->serve.models)
-        REFUSE("name a model with -m MODEL.gguf");
+        REFUSE("name a model with -m MODEL.gguf, or as drey list shows those that are here");
     if (s->serve.models && (s->common.model || s->serve.alias))
         REFUSE("--models serves a folder, whose files name the models: leave -m and --alias out");
     if (option_given(s, "models-max") && !s->serve.models)

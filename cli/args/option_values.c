@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int unit_shift(char letter)
 {
@@ -59,9 +60,9 @@ bool size_parse(const char *text, uint64_t *bytes)
     int shift = unit_shift(*unit);
     if (shift) {
         p = unit + 1;
-        if (strcmp(p, "iB") == 0)
+        if (strcasecmp(p, "ib") == 0)
             p += 2;
-        else if (strcmp(p, "B") == 0)
+        else if (strcasecmp(p, "b") == 0)
             p++;
     } else if (has_fraction) {
         return false;
@@ -158,9 +159,13 @@ static drey_status read_memory(const cli_option *option, const char *text, uint6
         return bad_value(option, text, "a size such as 800M or 2.5G, a share such as 80%, or auto",
                          err);
     if (*bytes < 1 << 20 && text[strspn(text, "0123456789")] == '\0') {
-        char name[40];
-        FAIL(err, DREY_ERR_USAGE, "%s %s is %s bytes; write %s %s%s", spelled(option, name), text,
-             text, spelled(option, name), text, *bytes < 128 ? "G" : "M");
+        enum { MOST_G = 512, LEAST_M = 16 }; /* between them either may be meant */
+        char name[40], megabytes[40] = "";
+        if (*bytes >= LEAST_M)
+            snprintf(megabytes, sizeof megabytes, "%sM%s", text, *bytes < MOST_G ? " or " : "");
+        FAIL(err, DREY_ERR_USAGE, "%s %s is %s byte%s; write %s %s%s%s", spelled(option, name),
+             text, text, *bytes == 1 ? "" : "s", spelled(option, name), megabytes,
+             *bytes < MOST_G ? text : "", *bytes < MOST_G ? "G" : "");
     }
     return DREY_OK;
 }

@@ -253,8 +253,9 @@ drey_status option_store(cli_settings *settings, const cli_option *option, const
 /* That the options do not contradict each other, and that what the command needs is there. */
 drey_status options_check(const cli_settings *settings, drey_error *err);
 
-/* "800M", "2.5G", "1024K", "2GB", "2 GiB", "123": binary units, blanks before and "B" or "iB" after
- * the letter if need be, no fractions of bytes. False for anything else, and beyond 64 bits. */
+/* "800M", "2.5G", "1024K", "2gb", "2 GiB", "123": binary units, blanks before and "B" or "iB" after
+ * the letter if need be, in large or small letters, no fractions of bytes. False for anything else,
+ * and beyond 64 bits. */
 bool size_parse(const char *text, uint64_t *bytes);
 /* The same per second, above 0: "500M/s"; "/s" may be left out. */
 bool rate_parse(const char *text, double *bytes_per_s);

@@ -42,6 +42,18 @@ static const other_name options[] = {
     {"--reasoning-budget -rea --reasoning --think --hidethinking", "no-reasoning", NULL},
     {"-hf -hfr --hf-repo -hff --hf-file -hft -mu --model-url -dr --docker-repo", NULL,
      "fetch the model first, drey pull OWNER/NAME:Q4_K_M, and name the file with -m"},
+    {"--no-webui --no-ui", NULL, "write --closed page"},
+    {"-cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", NULL,
+     "a conversation is drey chat"},
+    {"-st --single-turn", NULL, "one turn of a chat is drey run --chat"},
+    {"--mmproj -mm --image --audio", NULL, "images and sound are not taken"},
+    {"--lora --lora-scaled --control-vector", NULL,
+     "merge the adapter into the model before drey convert"},
+    {"--ssl-key-file --ssl-cert-file", NULL, "put a server with TLS, as nginx, before drey serve"},
+};
+
+/* Without a counterpart: a line does without them. */
+static const other_name needless[] = {
     {"-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft --num-gpu "
      "-dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu",
      NULL,
@@ -55,16 +67,9 @@ static const other_name options[] = {
     {"-fa --flash-attn --jinja --no-jinja --cont-batching -cb --no-warmup --warmup --embeddings "
      "--embedding --slots --props --metrics --no-context-shift --kv-unified -kvu",
      NULL, "it does so always, or never; leave it out"},
-    {"--no-webui --no-ui", NULL, "write --closed page"},
-    {"-cnv --conversation -i --interactive -if --interactive-first -mli --multiline-input", NULL,
-     "a conversation is drey chat"},
-    {"-st --single-turn", NULL, "one turn of a chat is drey run --chat"},
     {"--draft-min --draft-p-min --draft-p-split --draft-n-min --spec-draft-n-min "
      "--spec-draft-p-min",
      NULL, "--policy says how it drafts, and by itself it chooses well; leave it out"},
-    {"--mmproj -mm --image --audio", NULL, "images and sound are not taken"},
-    {"--lora --lora-scaled --control-vector", NULL,
-     "merge the adapter into the model before drey convert"},
     {"--typical --typical-p --mirostat --xtc-probability --xtc-threshold --dynatemp-range "
      "--top-nsigma --samplers --adaptive-target",
      NULL, "it samples with --temp, --top-k, --top-p and --min-p"},
@@ -72,11 +77,22 @@ static const other_name options[] = {
      "the model's file says how positions are rotated; leave it out"},
     {"--numa --cpu-mask -C --cpu-range -Cr --prio --poll --cpu-strict", NULL,
      "--units names the cores that compute, as in cpu:0-3"},
-    {"--ssl-key-file --ssl-cert-file", NULL, "put a server with TLS, as nginx, before drey serve"},
     {"-e --escape --no-escape --verbose-prompt --color -co --simple-io --log-file -lv --verbosity "
      "--keep --keepalive --nowordwrap --insecure --cache-prompt",
      NULL, leave_out},
 };
+
+/* Those of them that a value may follow. */
+static const other_name with_value = {
+    "-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft --num-gpu -dev "
+    "--device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -ncmoe "
+    "--n-cpu-moe -fa --flash-attn --draft-min --draft-p-min --draft-p-split --draft-n-min "
+    "--spec-draft-n-min --spec-draft-p-min --typical --typical-p --mirostat --xtc-probability "
+    "--xtc-threshold --dynatemp-range --top-nsigma --samplers --adaptive-target --rope-scaling "
+    "--rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --numa --cpu-mask -C "
+    "--cpu-range -Cr --prio --poll --cpu-strict --color --log-file -lv --verbosity --keep "
+    "--keepalive",
+    NULL, NULL};
 
 static const other_name commands[] = {
     {"ls models tags", "list", NULL},
@@ -187,9 +203,15 @@ static const other_name *find_name(const other_name *table, size_t n, const char
     return NULL;
 }
 
+static const other_name *find_needless(const char *word)
+{
+    return find_name(needless, sizeof needless / sizeof *needless, word);
+}
+
 static const other_name *find_option(const char *word)
 {
-    return find_name(options, sizeof options / sizeof *options, word);
+    const other_name *found = find_name(options, sizeof options / sizeof *options, word);
+    return found ? found : find_needless(word);
 }
 
 /* The command's option whose name, or name elsewhere, is nearest; NULL: none is near. */
@@ -246,6 +268,13 @@ static const cli_option *meant(cli_command command, const char *word)
     return ours && ours->commands & command ? ours : NULL;
 }
 
+/* The argument after one of needless is its value. */
+static bool has_value_after(const char *word, const char *next)
+{
+    return !strchr(word, '=') && next && (next[0] != '-' || isdigit((unsigned char)next[1])) &&
+           find_name(&with_value, 1, word);
+}
+
 /* As a shell takes it. False: it does not fit. */
 static bool add_word(char *out, size_t size, size_t *n, const char *word)
 {
@@ -254,14 +283,28 @@ static bool add_word(char *out, size_t size, size_t *n, const char *word)
     return *quoted && *n < size;
 }
 
-/* The whole line with what was meant; false: it is too long to be shown. */
-static bool corrected(const other_line *line, char *out, size_t size)
+/* The whole line with what was meant, and names of what it leaves out: " (without -fa, --mlock)",
+ * else "". False: it is too long to be shown, or one of its options has no place in a line. */
+static bool corrected(const other_line *line, char *out, size_t size, char without[160])
 {
-    size_t n = (size_t)snprintf(out, size, "drey %s", command_name(line->command));
+    size_t n = (size_t)snprintf(out, size, "drey %s", command_name(line->command)), n_without = 0;
+    without[0] = '\0';
     for (int i = 1; i < line->argc; i++) {
         const char *word = line->argv[i], *value = strchr(word, '=');
         const cli_option *ours = meant(line->command, word);
+        const other_name *other = find_option(word);
         char spelled[48];
+        if (find_needless(word)) {
+            n_without +=
+                (size_t)snprintf(without + n_without, 160 - n_without, "%s%.*s",
+                                 n_without ? ", " : " (without ", (int)strcspn(word, "="), word);
+            if (n_without + sizeof ")" > 160)
+                return false;
+            i += has_value_after(word, i + 1 < line->argc ? line->argv[i + 1] : NULL);
+            continue;
+        }
+        if (other && !other->ours)
+            return false;
         if (ours && ours->letter)
             snprintf(spelled, sizeof spelled, "-%c", ours->letter);
         else if (ours)
@@ -270,6 +313,8 @@ static bool corrected(const other_line *line, char *out, size_t size)
             (ours && value && !add_word(out, size, &n, value + 1)))
             return false;
     }
+    if (n_without)
+        snprintf(without + n_without, 160 - n_without, ")");
     return true;
 }
 
@@ -297,24 +342,26 @@ drey_status other_option(const other_line *line, const char *word, drey_error *e
     const other_name *other = find_option(word);
     const int n = (int)strcspn(word, "=");
     const cli_option *ours = other && other->ours ? option_find(other->ours) : NULL;
-    char spelled[48], whole[320];
+    char spelled[48], whole[320], without[160] = "";
     if (ours && command && !(ours->commands & command)) {
         snprintf(whole, sizeof whole, "%.*s, which is --%s", n, word, ours->name);
         return other_commands_option(command, ours, whole, err);
     }
-    bool has_line = command && corrected(line, whole, sizeof whole);
+    bool has_line = command && corrected(line, whole, sizeof whole, without);
     if (ours) {
         spell(ours, spelled);
-        FAIL(err, DREY_ERR_USAGE, "%.*s is %s in drey%s%s", n, word, spelled, has_line ? ": " : "",
-             has_line ? whole : "");
+        FAIL(err, DREY_ERR_USAGE, "%.*s is %s in drey%s%s%s", n, word, spelled,
+             has_line ? ": " : "", has_line ? whole : "", has_line ? without : "");
     }
     if (other)
-        FAIL(err, DREY_ERR_USAGE, "drey has no %.*s: %s", n, word, other->advice);
+        FAIL(err, DREY_ERR_USAGE, "drey has no %.*s: %s%s%s%s", n, word, other->advice,
+             has_line ? "; corrected: " : "", has_line ? whole : "", has_line ? without : "");
     ours = word[1] == '-' ? nearest_option(command, word) : option_find(word + 1);
     if (!ours || (command && !(ours->commands & command)))
         FAIL(err, DREY_ERR_USAGE, "unknown option %.*s", n, word);
     if (has_line)
-        FAIL(err, DREY_ERR_USAGE, "unknown option %.*s; did you mean: %s", n, word, whole);
+        FAIL(err, DREY_ERR_USAGE, "unknown option %.*s; did you mean: %s%s", n, word, whole,
+             without);
     FAIL(err, DREY_ERR_USAGE, "unknown option %.*s; did you mean --%s?", n, word, ours->name);
 }
 

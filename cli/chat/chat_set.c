@@ -56,9 +56,17 @@ static drey_status name_setting(const char *name, drey_status status, drey_error
 
 static drey_status no_such_setting(const char *name, const char *value, drey_error *err)
 {
+    static const char *const contexts[] = {"num_ctx", "num-ctx",  "n_ctx",    "n-ctx",       "ctx",
+                                           "context", "ctx-size", "ctx_size", "context-size"};
     const char *all[N_NAMES + 4] = {"system", "markdown", "verbose"};
     char list[256] = "";
     other_word near;
+    for (size_t i = 0; i < sizeof contexts / sizeof *contexts; i++)
+        if (strcmp(name, contexts[i]) == 0)
+            FAIL(err, DREY_ERR_USAGE,
+                 "the context is set when the chat starts: drey chat -c %.20s; /save first keeps "
+                 "the conversation",
+                 *value ? value : "N");
     for (int i = 0; i < N_NAMES; i++)
         all[3 + i] = names[i].name;
     if (nearest_word(name, all, &near))

@@ -340,6 +340,7 @@ static char *with_file(const chat *c, const char *text, size_t n)
 static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
 {
     char *whole = NULL;
+    const bool has_file = c->file;
     if (c->file && c->n_file + n > c->most_bytes)
         FAIL(err, DREY_ERR_USAGE, "with its file, %s; /read without a name forgets the file",
              c->too_long.message);
@@ -350,7 +351,10 @@ static drey_status ask(chat *c, const char *text, size_t n, drey_error *err)
     free(whole);
     TRY(status);
     forget_file(c);
-    status = answer(c, "the message is taken back", err);
+    status = answer(c,
+                    has_file ? "the message is taken back, and its file: /read it again"
+                             : "the message is taken back",
+                    err);
     if (!talk_ends_with(&c->talk, "assistant"))
         talk_drop(&c->talk);
     return status;
@@ -409,7 +413,7 @@ static drey_status do_save(chat *c, const char *rest, drey_error *err)
     progress_clear(&c->progress);
     free(note);
     if (status == DREY_OK)
-        say(c, "[saved %zu messages in %s]", c->talk.n, rest);
+        say(c, "[saved %zu message%s in %s]", c->talk.n, c->talk.n == 1 ? "" : "s", rest);
     return status;
 }
 
@@ -439,7 +443,7 @@ static drey_status do_load(chat *c, const char *rest, drey_error *err)
     TRY(status);
     c->talk = loaded;
     c->cut = false;
-    say(c, "[loaded %zu messages from %s]", c->talk.n, rest);
+    say(c, "[loaded %zu message%s from %s]", c->talk.n, c->talk.n == 1 ? "" : "s", rest);
     return DREY_OK;
 }
 
@@ -772,6 +776,11 @@ static drey_status no_such_command(const char *entry, size_t n, const char *rest
     for (int i = 0; i <= N_OTHER_COMMANDS; i++)
         all[N_COMMANDS + i] = i < N_OTHER_COMMANDS ? other_commands[i].name : NULL;
     snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), entry);
+    if (strcmp(name, "/model") == 0 || strcmp(name, "/models") == 0)
+        FAIL(err, DREY_ERR_USAGE,
+             "the model is chosen when the chat starts: drey chat -m %.80s; drey list shows those "
+             "that are here",
+             *rest ? rest : "NAME");
     if (nearest_word(name, all, &near))
         FAIL(err, DREY_ERR_USAGE, "there is no command %s; did you mean %s%s%.80s?", name,
              near.text, *rest ? " " : "", rest);

@@ -164,14 +164,13 @@ static void say_cut(const run *r, const drey_statistics *s)
     if (s->finish != DREY_FINISH_LENGTH)
         return;
     if (n >= r->settings->text.n_predict)
-        suggest("the text was cut after %lld tokens (-n): -n %lld writes more", (long long)n,
-                (long long)more);
+        suggest("the text was cut after %lld token%s (-n): -n %lld writes more", (long long)n,
+                n == 1 ? "" : "s", (long long)more);
     else
-        suggest(
-            "the text was cut after %lld tokens, as the context of %d is full: -c %lld has room "
-            "for more",
-            (long long)n, r->settings->common.n_context,
-            2 * (long long)r->settings->common.n_context);
+        suggest("the text was cut after %lld token%s, as the context of %d is full: -c %lld has "
+                "room for more",
+                (long long)n, n == 1 ? "" : "s", r->settings->common.n_context,
+                2 * (long long)r->settings->common.n_context);
 }
 
 /* A question to a model that can chat is continued as a text, which surprises who expects an
@@ -226,9 +225,8 @@ static drey_status generate(run *r, drey_error *err)
     if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
-        text_writer_begin(
-            &r->out, &r->progress, &options,
-            (text_look){.drafts = !s->text.no_provisional_text, .wraps = s->text.chat});
+        text_writer_begin(&r->out, &r->progress, &options,
+                          (text_look){.drafts = !s->text.no_provisional_text, .wraps = true});
     drey_plan plan;
     drey_engine_plan(r->models.engine, &plan);
     r->progress.draft_bytes = plan.draft_bytes;

@@ -221,29 +221,31 @@ static drey_status run_way(verifier *v, const verify_way *way, outcome *out, dre
 
 /* ---- What is shown ---- */
 
-static void show_difference(const verifier *v, const difference *d)
+static void show_difference(FILE *page, const verifier *v, const difference *d)
 {
     char piece[2][64];
     const int32_t id[2] = {d->expected, d->id};
     for (int i = 0; i < 2; i++)
         verify_piece(v->models.target, id[i], piece[i], sizeof piece[i]);
-    printf("  %s, %s: token %d is %s, and %s in the reference\n", d->text->prompt->id,
-           d->text->sampled ? "sampled" : "greedy", d->place + 1, piece[1], piece[0]);
+    fprintf(page, "  %s, %s: token %d is %s, and %s in the reference\n", d->text->prompt->id,
+            d->text->sampled ? "sampled" : "greedy", d->place + 1, piece[1], piece[0]);
 }
 
 static void show_way(const verifier *v, const verify_way *way, const outcome *out)
 {
     const int32_t n_texts = both(out->n_texts), n_equal = both(out->n_equal);
+    FILE *page = page_of(stdout);
     if (out->not_run[0]) {
-        printf("%-44s  not run: %s\n", way->name, out->not_run);
+        fprintf(page, "%-39s  not run: %s\n", way->name, out->not_run);
         return;
     }
-    printf("%-44s %4d of %-4d %7lld tokens", way->name, n_equal, n_texts, (long long)out->n_tokens);
+    fprintf(page, "%-39s %3d of %-3d %6lld token%s", way->name, n_equal, n_texts,
+            (long long)out->n_tokens, out->n_tokens == 1 ? " " : "s");
     if (way->drafter != DREY_DRAFTER_NONE)
-        printf(" %7lld accepted", (long long)out->n_accepted);
-    printf("\n");
+        fprintf(page, " %5lld accepted", (long long)out->n_accepted);
+    fputc('\n', page);
     if (n_equal < n_texts)
-        show_difference(v, &out->first);
+        show_difference(page, v, &out->first);
 }
 
 static drey_status write_json(const verifier *v, drey_error *err)
@@ -297,10 +299,12 @@ static drey_status judge(const verifier *v, drey_error *err)
              n_texts - n_equal, n_texts);
     if (n_run == 0)
         FAIL(err, DREY_ERR_UNSUPPORTED, "none of the other ways could be tried here, see above");
-    printf("all %d texts of %d ways are the reference's, token for token", n_texts, n_run);
+    const int32_t n = v->settings->text.n_predict;
+    FILE *page = page_of(stdout);
+    fprintf(page, "all %d texts of %d ways are the reference's, token for token", n_texts, n_run);
     if (v->settings->bench.quick)
-        printf(" (quick: one prompt, texts of %d tokens)", v->settings->text.n_predict);
-    printf("\n");
+        fprintf(page, " (quick: one prompt, texts of %d token%s)", n, n == 1 ? "" : "s");
+    fputc('\n', page);
     return DREY_OK;
 }
 

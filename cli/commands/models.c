@@ -419,6 +419,7 @@ void models_show_plan(const models *m, const cli_settings *s)
 {
     drey_plan plan;
     drey_engine_plan(m->engine, &plan);
+    plan.speeds = m->ahead.outlook.plan.speeds; /* those that the verdict is of */
     models_warn_of_plan(&plan);
     if (s->quiet)
         return;

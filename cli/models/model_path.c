@@ -128,7 +128,7 @@ static bool find_near(const char *word, char out[PATH_MAX])
 static drey_status explain_name(const char *word, drey_status status, drey_error *err)
 {
     const stored_model *all[MOST_FOUND] = {NULL};
-    char names[300] = "", near[PATH_MAX];
+    char names[300] = "", near[PATH_MAX], folder[PATH_MAX] = "";
     model_store store;
     size_t n = 0;
     if (find_near(word, near))
@@ -137,11 +137,16 @@ static drey_status explain_name(const char *word, drey_status status, drey_error
              "here, and drey pull OWNER/NAME fetches others",
              SHOWN_PATH(word), SHOWN_PATH(near));
     if (model_store_open(&store, NULL) == DREY_OK)
-        for (; n < store.n; n++)
+        for (snprintf(folder, sizeof folder, "%s", store.folder); n < store.n; n++)
             if (n < MOST_FOUND)
                 all[n] = &store.models[n];
     list_names(names, sizeof names, all, n);
     model_store_close(&store);
+    if (n == 0 && folder[0])
+        FAIL(err, status,
+             "there is no file and no model %s, and no models are in %s; drey pull OWNER/NAME "
+             "fetches one from Hugging Face",
+             SHOWN_PATH(word), SHOWN_PATH(folder));
     if (n == 0)
         FAIL(err, status,
              "there is no file and no model %s; drey pull OWNER/NAME fetches one from Hugging Face",

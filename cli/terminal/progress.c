@@ -107,7 +107,10 @@ static void put_amount(char out[static 96], drey_progress what, const amount *a)
         format_bytes(total, (double)a->total);
     }
     snprintf(out, 96, "%s%s%s%s", a->done < a->total ? done : "", a->done < a->total ? " of " : "",
-             total, tokens ? " tokens" : "");
+             total,
+             !tokens         ? ""
+             : a->total == 1 ? " token"
+                             : " tokens");
 }
 
 /* "about 12 s left", by what has been done until now; "" as long as that says nothing. */

@@ -55,7 +55,7 @@ static void plan_sizes(FILE *out, const drey_plan *plan)
     char note[120], size[16];
     plan_row(out, "program and libraries", plan->program_bytes, "");
     plan_row(out, "headers, tokenizers", plan->tokenizer_bytes, "of the models");
-    snprintf(note, sizeof note, "of %d threads", plan->n_threads);
+    snprintf(note, sizeof note, "of %d thread%s", plan->n_threads, plan->n_threads == 1 ? "" : "s");
     plan_row(out, "stacks", plan->stack_bytes, note);
     plan_row(out, "read queues", plan->queue_bytes, "with what the kernel takes for them");
     plan_row(out, "ring", plan->ring_bytes, "where reads arrive");
@@ -223,14 +223,16 @@ static void speed_of_drafting(FILE *out, const drey_plan *plan)
             style(out, STYLE_PLAIN));
 }
 
-/* Where the disk's speed is not known. */
+/* Where the disk's speed is not known, that of a usual one. */
 static void reads_alone(FILE *out, const drey_plan *plan)
 {
-    const double usual = (double)(1u << 30);
-    char read[16], seconds[16];
-    fprintf(out, "  a pass reads %s, which takes %s on a disk of 1G/s\n",
-            format_bytes(read, (double)plan->streamed_bytes_per_pass),
-            format_seconds(seconds, (double)plan->streamed_bytes_per_pass / usual));
+    const double usual = (double)(1u << 30), known = plan->speeds.disk_bytes_per_s;
+    const double rate = known > 0 ? known : usual, reads = (double)plan->streamed_bytes_per_pass;
+    char read[16], seconds[16], speed[16] = "1G";
+    if (known > 0)
+        format_bytes(speed, known);
+    fprintf(out, "  a pass reads %s, which takes %s on a disk of %s/s\n", format_bytes(read, reads),
+            format_seconds(seconds, reads / rate), speed);
 }
 
 /* The same figures as in the verdict, to three digits. */
@@ -281,7 +283,7 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
     char size[16], a[16], b[16];
     if (plan->streamed_bytes_per_pass == 0)
         return;
-    fprintf(out, "  %s more: a pass reads %s instead of %s",
+    fprintf(out, "  with %s more memory a pass would read %s instead of %s",
             format_bytes(size, (double)(more->budget_bytes - plan->budget_bytes)),
             format_bytes(a, (double)more->streamed_bytes_per_pass),
             format_bytes(b, (double)plan->streamed_bytes_per_pass));
@@ -293,10 +295,10 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
                 format_rate(a, more->ceiling_tokens_per_s),
                 format_rate(b, plan->ceiling_tokens_per_s));
     else if (plan->pass_s > least_gain * more->pass_s)
-        fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
+        fprintf(out, ", and take %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
                 format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
     else if (plan->pass_s > 0)
-        fprintf(out, ", in the same time: computing takes longer");
+        fprintf(out, ", but be no faster: computing takes longer than reading");
     fputc('\n', out);
 }
 

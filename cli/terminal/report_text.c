@@ -10,6 +10,12 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
+/* "1 token", "2 tokens" */
+static void print_tokens(FILE *out, int64_t n)
+{
+    fprintf(out, "%lld token%s", (long long)n, n == 1 ? "" : "s");
+}
+
 /* ---- In two lines ---- */
 
 /* What a reader has to know of a text that need not be the target's own. */
@@ -18,9 +24,12 @@ static void report_losses(FILE *out, const drey_statistics *s, const drey_specul
 {
     if (c->lossy && c->differed < 0)
         fprintf(out, "lossy: the draft alone wrote this, it is not the target's text\n");
-    else if (c->lossy)
-        fprintf(out, "lossy: %lld tokens are not what the target would have written there\n",
-                (long long)c->differed);
+    else if (c->lossy) {
+        fputs("lossy: ", out);
+        print_tokens(out, c->differed);
+        fprintf(out, " %s not what the target would have written there\n",
+                c->differed == 1 ? "is" : "are");
+    }
     if (x->mode == DREY_EXIT_FAST && x->left)
         fprintf(out, "lossy: passes ended early, it may not be the target's own text\n");
     if (s->kv == DREY_KV_Q8_0)
@@ -32,8 +41,7 @@ void report_briefly(FILE *out, const drey_statistics *s, const drey_speculation 
 {
     const double worth_saying = 1.2; /* times as fast */
     char a[16];
-    fprintf(out, "%lld token%s", (long long)s->generated_tokens,
-            s->generated_tokens == 1 ? "" : "s");
+    print_tokens(out, s->generated_tokens);
     if (s->tokens_per_s > 0)
         fprintf(out, ", %s%s/s%s", page_style(out, STYLE_STRONG), format_rate(a, s->tokens_per_s),
                 page_style(out, STYLE_PLAIN));
@@ -67,10 +75,14 @@ static void row(FILE *out, const char *name)
 
 static void report_speed(FILE *out, const drey_statistics *s)
 {
+    static const char *const ends[] = {[DREY_FINISH_STOP] = "it came to its end",
+                                       [DREY_FINISH_LENGTH] = "it reached its limit of tokens",
+                                       [DREY_FINISH_INTERRUPTED] = "it was stopped",
+                                       [DREY_FINISH_ERROR] = "an error ended it"};
     char size[16];
     const int64_t n_prompt = s->prompt_tokens + s->cached_tokens;
     row(out, "prompt");
-    fprintf(out, "%lld token%s", (long long)n_prompt, n_prompt == 1 ? "" : "s");
+    print_tokens(out, n_prompt);
     if (s->cached_tokens)
         fprintf(out, " (%lld reused)", (long long)s->cached_tokens);
     fprintf(out, " in %.2f s", s->prompt_s);
@@ -83,8 +95,7 @@ static void report_speed(FILE *out, const drey_statistics *s)
     }
     fputc('\n', out);
     row(out, "text");
-    fprintf(out, "%lld token%s", (long long)s->generated_tokens,
-            s->generated_tokens == 1 ? "" : "s");
+    print_tokens(out, s->generated_tokens);
     if (s->tokens_per_s > 0)
         fprintf(out, " in %.2f s: %s%s tokens/s%s", s->decode_s, page_style(out, STYLE_STRONG),
                 format_rate(size, s->tokens_per_s), page_style(out, STYLE_PLAIN));
@@ -92,7 +103,7 @@ static void report_speed(FILE *out, const drey_statistics *s)
         fprintf(out, ", %.0f %% of the %s/s that reading and computing allow here",
                 percent(s->tokens_per_s, s->ceiling_tokens_per_s),
                 format_rate(size, s->ceiling_tokens_per_s));
-    fprintf(out, " (%s)\n", drey_finish_name(s->finish));
+    fprintf(out, " (%s)\n", ends[s->finish]);
     row(out, "passes");
     fprintf(out, "%lld of the target, %.2f tokens per pass\n", (long long)s->n_passes,
             s->tokens_per_pass);
@@ -173,14 +184,15 @@ static int64_t sum(const int64_t *count, int from, int to)
     return total;
 }
 
-/* "1: 91 %, 2: 83 %, 4: 70 %": the passes that accepted a token so far ahead. The first position
- * that no pass drafted ends the row. */
+/* "1: 91 %, 2: 83 %, 3: 70 %": the passes that accepted a token so far ahead. The first position
+ * that no pass drafted ends the row, as does the eighth. */
 static void speculation_positions(FILE *out, const drey_speculation *c)
 {
+    enum { MOST = DREY_SPECULATION_DEPTHS < 8 ? DREY_SPECULATION_DEPTHS : 8 };
     const char *between = "";
     int64_t passes = sum(c->passes_writing, 0, DREY_SPECULATION_WRITTEN);
     row(out, "per position");
-    for (int depth = 1; depth < DREY_SPECULATION_DEPTHS; depth *= 2, between = ", ") {
+    for (int depth = 1; depth <= MOST; depth++, between = ", ") {
         if (!c->depth_submitted[depth - 1])
             break;
         fprintf(out, "%s%d: %.0f %%", between, depth,
@@ -246,8 +258,8 @@ static void speculation_work(FILE *out, const drey_speculation *c)
     fputc('\n', out);
     if (ahead) {
         row(out, "drafted ahead");
-        fprintf(out, "%lld tokens for the next pass, of which it used %lld\n", (long long)ahead,
-                (long long)c->provisional_kept);
+        print_tokens(out, ahead);
+        fprintf(out, " for the next pass, of which it used %lld\n", (long long)c->provisional_kept);
     }
     if (c->alpha > 0) {
         row(out, "alpha");
@@ -263,9 +275,11 @@ void report_speculation(FILE *out, const drey_speculation *c)
         row(out, "lossy");
         if (c->differed < 0)
             fputs("the draft alone wrote this: it is not the target's text\n", out);
-        else
-            fprintf(out, "%lld tokens are not what the target would have written there\n",
-                    (long long)c->differed);
+        else {
+            print_tokens(out, c->differed);
+            fprintf(out, " %s not what the target would have written there\n",
+                    c->differed == 1 ? "is" : "are");
+        }
     }
     if (!drafted)
         return;
@@ -279,8 +293,9 @@ void report_speculation(FILE *out, const drey_speculation *c)
     speculation_work(out, c);
     if (c->outside_slice) {
         row(out, "draft vocabulary");
-        fprintf(out, "%lld tokens of the target are not in the draft's shortened one\n",
-                (long long)c->outside_slice);
+        print_tokens(out, c->outside_slice);
+        fprintf(out, " of the target %s not in the draft's shortened one\n",
+                c->outside_slice == 1 ? "is" : "are");
     }
 }
 

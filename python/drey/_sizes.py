@@ -36,7 +36,9 @@ def memory_bytes(memory: Union[str, int, float]) -> int:
                          'or "unlimited", not %r' % (memory,)) from None
     unit = str(memory).strip()
     if n_bytes < _LEAST and unit[-1] in "0123456789.":
-        raise UsageError('memory=%r is %d byte%s; did you mean "%sG"?' % (memory, n_bytes, "s"[:n_bytes != 1], unit))
+        meant = ['"%s%s"' % (unit, letter) for letter, is_near in (("M", n_bytes >= 16), ("G", n_bytes < 512)) if is_near]
+        raise UsageError("memory=%r is %d byte%s; did you mean %s?" %
+                         (memory, n_bytes, "s"[:n_bytes != 1], " or ".join(meant)))
     return n_bytes
 
 

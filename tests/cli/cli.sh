@@ -179,7 +179,7 @@ plan+=(--memory "$((least + room))")
 LC_ALL=C "${plan[@]}" --json "$tmp/json" >"$tmp/out"
 has "$tmp/out" '^memory plan: budget ' 'target, pinned' '^ +\[#*-+\.*\]  # pinned' \
     'disk .*\(measured\), memory' '^  without a draft, in its memory as well, about .* tokens/s' '^  with drafting about .* tokens/s on usual texts' \
-    '^  256M more: a pass reads .* instead of [^,]*, (.* instead of .*: \+[0-9]+ % speed|in the same time: computing takes longer)$'
+    '^  with 256M more memory a pass would read .* instead of [^,]*, (and take .* instead of .*: \+[0-9]+ % speed|but be no faster: computing takes longer than reading)$'
 # A page more or less of what the program has written to may be the one that makes another MiB.
 tests/cli/man_keys.py Plans "$tmp/json" 2>"$tmp/err" || wrong "$(cat "$tmp/err")"
 holds "plan --json" "$tmp/json" 'disk == "measured" and disk_bytes_per_s > 0 and tree_ops_per_s > 0' \

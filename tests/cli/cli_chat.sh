@@ -147,10 +147,16 @@ import json, sys
 said = [m["content"] for m in json.loads(sys.argv[1])["messages"] if m["role"] == "user"]
 assert said == ["File a.py:\n````\nprint(1)\n```\n````\n\nWhat?", "/one\n\ntwo\\", "three"], said
 END
+first=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["messages"][1]["content"][0], end=".")' "$(messages read)")
+printf '/read a.py\nWhat?\n' | talk -n 12 --stop "${first%.}" || wrong "no answer: $(cat err)"
+said "the message is taken back, and its file: /read it again"
 printf 'a\0b' >a.bin
 printf '/read a.bin\n' | talk && wrong "a file that is no text"
 said "a.bin is no text file"
 
+printf '/set num_ctx 8192\n/model other\n' | talk && wrong "/set num_ctx"
+said "the context is set when the chat starts: drey chat -c 8192; /save first keeps the conversation"
+said "the model is chosen when the chat starts: drey chat -m other; drey list"
 printf '/nope\n' | talk && wrong "an unknown command"
 said "/help"
 printf '/sav a talk\n/exit\nhello\n' | talk && wrong "an unknown command"
@@ -158,7 +164,7 @@ said "there is no command /sav; did you mean /save a talk?"
 [ ! -s out ] || wrong "/exit does not end, or /sav was asked of the model"
 printf '/retry\n' | talk && wrong "/retry without an answer"
 printf '/stats\n' | talk && wrong "/stats without an answer"
-printf '/help\n/system Be brief.\nhello\n/stats\n/budget\n/budget 64M\n/budget auto\n/reset\nhello\n/quit\nhello\n' | talk -n 12 ||
+printf '/help\n/system Be brief.\nhello\n/stats\n/budget\n/budget 64mb\n/budget auto\n/reset\nhello\n/quit\nhello\n' | talk -n 12 ||
     wrong "commands: $(cat err)"
 cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "commands change answers, or /quit does not end"
 for part in /reset /retry "/save FILE" "/load FILE" "/system TEXT" "/budget [SIZE]" /stats /help /quit "system message is set" "tokens/s" "smallest" "a new conversation"; do said "$part"; done

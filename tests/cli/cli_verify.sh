@@ -14,6 +14,7 @@ has "$tmp/out" '^no draft, one thread: the reference +4 of 4 +48 tokens$' '^no d
     '^draft model, policy sequence +4 of 4 +48 tokens +[1-9][0-9]* accepted$' \
     '^draft lookup, policy edgellm +4 of 4' '^draft model, 4 texts at the same time +4 of 4' \
     '^all [0-9]+ texts of [0-9]+ ways are the reference.s, token for token$'
+! grep ' of 4 ' "$tmp/out" | grep -E '.{80}' || wrong "rows of 80 columns and more"
 holds "every way" "$tmp/json" 'all(w["equal"] == w["texts"] > 0 for w in ways)' \
     'all(w["greedy_equal"] == w["greedy_texts"] == w["texts"] / 2 for w in ways)' 'len(ways) > 8' 'tokens == 12'
 

@@ -12,7 +12,7 @@ ends 0 "$drey" list
 has "$tmp/err" "no models in .*drey pull"
 [ ! -s "$tmp/out" ] || wrong "an empty list: $(cat "$tmp/out")"
 ends 0 env DREY_MODELS="$tmp/none" "$drey" list
-refused 1 "no model big; drey pull" "$drey" run -m big -p a
+refused 1 "no model big, and no models are in $store; drey pull" "$drey" run -m big -p a
 
 # 2. The list.
 "$make_toy" "$store/Big-7B-Q4_K_M.gguf" 6

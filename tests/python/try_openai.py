@@ -212,6 +212,7 @@ def said():
                             (lambda: model.create_chat_completion("a", json_schema={}, gbnf="root ::= 1"), "both say"),
                             (lambda: drey.Model(target, memory="much"), "'much'"),
                             (lambda: drey.Model(target, memory="2"), 'is 2 bytes; did you mean "2G"?'),
+                            (lambda: drey.Model(target, memory="100"), 'did you mean "100M" or "100G"?'),
                             (lambda: drey.Model(target, memory=2.5), '"2.5G"'),
                             (lambda: drey.Model(target, memory=True), '"auto"'),
                             (lambda: drey.Model(target, memory=None), '"auto"'),

@@ -78,6 +78,9 @@ TEST(sizes)
         {"2 GB", 2ull << 30},
         {"2  GiB", 2ull << 30},
         {"2g", 2ull << 30},
+        {"2gb", 2ull << 30},
+        {"2 gib", 2ull << 30},
+        {"800mB", 800ull << 20},
         {"2048MiB", 2ull << 30},
         {"2.5G", 2684354560},
         {"0.1K", 102},
@@ -397,6 +400,7 @@ TEST(faults)
     refuses(CLI_RUN, "-m a --memory 2GX", "--memory takes a size");
     refuses(CLI_RUN, "-m a --memory 18446744073709551615", "--memory takes a size");
     refuses(CLI_RUN, "-m a --memory 2", "--memory 2 is 2 bytes; write --memory 2G");
+    refuses(CLI_RUN, "-m a --memory 100", "write --memory 100M or 100G");
     refuses(CLI_RUN, "-m a --memory 800", "write --memory 800M");
     refuses(CLI_RUN, "-m a --memory 0%", "--memory takes a size");
     refuses(CLI_RUN, "-m a --memory 101%", "--memory takes a size");
@@ -584,6 +588,10 @@ TEST(near_words_and_other_programs)
         {CLI_RUN, "-m a -fa", "leave it out"},
         {CLI_RUN, "-m a --mlock", "--memory"},
         {CLI_RUN, "-m a --no-mmap", "--memory"},
+        {CLI_RUN, "-m a --ctx-size 512 -ngl 9 -fa on --mlock -p b",
+         ": drey run -m a -c 512 -p b (without -ngl, -fa, --mlock)"},
+        {CLI_RUN, "-m a -fa on --temperature=1 --mlock --keep=4",
+         "; corrected: drey run -m a --temp 1 (without -fa, --mlock, --keep)"},
         {CLI_RUN, "-m a --draft-max 4", "drey run -m a --draft-tokens 4"},
         {CLI_SERVE, "-m a -a n", "drey serve -m a --alias n"},
         {CLI_SERVE, "-m a -np 4", "drey serve -m a --sessions 4"},

@@ -45,6 +45,27 @@ TEST(brief_plan_leaves_nothing_out)
          "  all of the target stays in memory: a pass reads nothing\n");
 }
 
+/* By the disk's own speed where it is known. */
+TEST(brief_plan_reads)
+{
+    const uint64_t gib = 1 << 30;
+    drey_plan plan = {.budget_bytes = gib,
+                      .target_bytes = 3 * gib,
+                      .pinned_bytes = gib,
+                      .streamed_bytes_per_pass = 2 * gib};
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    report_plan_briefly(file, &plan);
+    says(file, "memory plan 1.00G: pinned 1.00G of 3.00G, caches 0, all else 0\n"
+               "  a pass reads 2.00G, which takes 2.00 s on a disk of 1G/s\n");
+    plan.speeds.disk_bytes_per_s = 4.0 * (double)gib;
+    file = tmpfile();
+    assert_non_null(file);
+    report_plan_briefly(file, &plan);
+    says(file, "memory plan 1.00G: pinned 1.00G of 3.00G, caches 0, all else 0\n"
+               "  a pass reads 2.00G, which takes 500 ms on a disk of 4.00G/s\n");
+}
+
 /* Each thing is said to begin once, also where two take turns. */
 TEST(lines_do_not_take_turns)
 {
