@@ -542,6 +542,7 @@ static drey_status bind_layer(binder *b, layer_layout *y)
     bool local = layer_is_local(s, b->layer);
     y->positions.window = local ? s->window : 0;
     y->positions.rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
+    y->first = &b->l->matrix[b->l->n_matrices];
     TRY(bind_qkv(b, y));
     const char *out = s->encoder.n_layers > 0 ? "attn_o.weight" : "attn_output.weight";
     TRY(bind_matrix(b, out, s->n_embd, length_of(s, LENGTH_Q), &y->o));
@@ -759,7 +760,7 @@ static void keep_vectors(model_layout *l, int32_t first, int32_t end, bool inner
  * experts those of layers [first, end), and the embedding. Returns the first of them. */
 static weight *move_looked_up(model_layout *l, int32_t first, int32_t end, bool inner)
 {
-    weight *to = l->layer[first].q;
+    weight *to = l->layer[first].first;
     const weight *from = NULL;
     for (int32_t i = (end - first) * EXPERT_MATRICES - 1; l->experts && i >= 0; i--) {
         expert_layer *layer = &l->experts[first + i / EXPERT_MATRICES];
@@ -791,7 +792,7 @@ static void keep_experts(model_layout *l, int32_t first, int32_t n)
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
 {
     int32_t end = first + n;
-    weight *after = end < l->shape.n_layers ? l->layer[end].q : l->head;
+    weight *after = end < l->shape.n_layers ? l->layer[end].first : l->head;
     assert(first >= 0 && n >= inner && end <= l->shape.n_layers);
     assert(inner || first == 0);
     keep_vectors(l, first, end, inner);
@@ -831,7 +832,8 @@ void model_layout_view(model_layout *view, const model_layout *of, weight *matri
     memcpy(view->layer, of->layer, n_layers * sizeof *view->layer);
     for (size_t i = 0; i < n_layers; i++) {
         layer_layout *y = &view->layer[i];
-        weight **const role[] = {&y->q,
+        weight **const role[] = {&y->first,
+                                 &y->q,
                                  &y->k,
                                  &y->v,
                                  &y->o,

@@ -33,6 +33,7 @@ typedef struct layer_experts {
 
 /* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
 typedef struct layer_layout {
+    weight *first;               /* of the layer's matrices in the order of a pass */
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
     weight *gate, *up, *down;    /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
     float *attn_norm, *ffn_norm; /* [D] */

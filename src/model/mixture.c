@@ -61,12 +61,12 @@ static void show_route(const model_pass *p)
     }
 }
 
-/* Of a prompt most rows need no logits. Its experts are used once for all of its rows, and should
- * not take the places of those that the texts around it use. */
+/* A prompt's experts are used once for all of its rows, and must not evict experts that other texts
+ * of the pass are using. */
 static bool is_of_prompt(const model_pass *p, int32_t row)
 {
     const pass_group *g = &p->groups[p->r->ws->group[row]];
-    return g->n > 1 && 2 * g->n_logits < g->n;
+    return pass_is_prompt(g->n, g->n_logits);
 }
 
 /* Sorts the rows' choices by expert. */
@@ -182,12 +182,6 @@ static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
     return n;
 }
 
-/* Of a prompt: most of its rows need no logits. */
-static bool is_prompt(const model_pass *p)
-{
-    return p->n_rows > 1 && 2 * p->n_logits < p->n_rows;
-}
-
 /* Has the disk read what the next layer will probably choose, once it has nothing else to do. */
 static void guess_next(model_pass *p)
 {
@@ -196,7 +190,7 @@ static void guess_next(model_pass *p)
     int32_t expert[ROUTER_MOST];
     expert_layer *next =
         p->layer + 1 < l->shape.n_layers ? l->layer[p->layer + 1].experts.of : NULL;
-    if (!next || next->slots.n_slots == next->n_experts || is_prompt(p) ||
+    if (!next || next->slots.n_slots == next->n_experts || pass_is_prompt(p->n_rows, p->n_logits) ||
         ws->mixture.n_run < ws->mixture.n_runs || !experts_trust_guesses(p->r->weights))
         return;
     const pass_route *route = p->r->route;

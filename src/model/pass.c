@@ -475,7 +475,8 @@ static void skip_layers(model_pass *p)
         const deferred_rows *d = p->groups[g].deferred;
         p->layer = min_i32(p->layer, d->next_layer[d->n - 1]);
     }
-    weights_pass_skip(p->r->weights, p->layer < l->shape.n_layers ? l->layer[p->layer].q : l->head);
+    weights_pass_skip(p->r->weights,
+                      p->layer < l->shape.n_layers ? l->layer[p->layer].first : l->head);
 }
 
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
@@ -602,7 +603,7 @@ void pass_drop(model_pass *p, int32_t group)
 
 static weight *first_of_layer(const runner *r, int32_t layer)
 {
-    return layer < r->layout->shape.n_layers ? r->layout->layer[layer].q : NULL;
+    return layer < r->layout->shape.n_layers ? r->layout->layer[layer].first : NULL;
 }
 
 void pass_hold_from(runner *r, int32_t layer)

@@ -134,6 +134,12 @@ typedef struct runner {
     const pass_beyond *beyond; /* NULL: all layers are here */
 } runner;
 
+/* Whether rows of which n_logits need logits are read as a prompt: most of them need none. */
+static inline bool pass_is_prompt(int32_t n_rows, int32_t n_logits)
+{
+    return n_rows > 1 && 2 * n_logits < n_rows;
+}
+
 typedef enum pass_state {
     PASS_GOES_ON, /* a layer is complete, or the time is over: there is more to do at once */
     PASS_STARVED, /* nothing that is needed next has arrived from the disk */

@@ -9,7 +9,8 @@ static uint64_t bytes_from(const drey_engine *e, int32_t layer)
 {
     const weights *w = &e->target.weights;
     uint64_t n_bytes = 0;
-    for (int64_t i = e->target.layout.layer[layer].q->reads.cycle_seq; i < w->reading.n_cycle; i++)
+    for (int64_t i = e->target.layout.layer[layer].first->reads.cycle_seq; i < w->reading.n_cycle;
+         i++)
         n_bytes += w->reading.cycle[i].n_bytes;
     return n_bytes;
 }
