@@ -287,13 +287,13 @@ drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_erro
 
 static drey_status open_prefixes(drey_engine *e, drey_error *err)
 {
+    const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
     saved_origin origin;
     if (e->inputs.process.prefix_bytes == 0)
         return DREY_OK;
     TRY(engine_saved_origin(e, &origin, err));
     TRY(arena_init(&e->prefix_memory, e->inputs.process.prefix_bytes, false, err));
-    return prefix_open(&e->prefixes, &e->config.prefixes, &origin,
-                       prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e)),
+    return prefix_open(&e->prefixes, &e->config.prefixes, &origin, prefix_block_bytes(&spec),
                        e->config.n_context, &e->prefix_memory, err);
 }
 

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "model/kv_file.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
+#include "state/kv.h"
+#include "state/kv_file.h"
 
 static const layer_layout *layer_of(const model_pass *p)
 {
@@ -67,7 +68,7 @@ static void add_rows(const model_pass *p, int32_t sum, int32_t from, int32_t to)
     const layer_layout *l = layer_of(p);
     const layer_encdec *e = &l->encdec;
     const float *bias = (float *const[]){l->o_bias, e->cross_o_bias, l->down_bias}[sum];
-    const float *norm = (float *const[]){l->attn_post_norm, NULL, l->ffn_post_norm}[sum];
+    const float *norm = (float *const[]){l->post_norm.attn, NULL, l->post_norm.ffn}[sum];
     int64_t n = s->n_embd;
     for (int32_t i = from; i < to; i++) {
         float *x = p->r->ws->x + i * pass_embd_ld(p), *y = p->r->ws->y + i * pass_embd_ld(p);
@@ -144,21 +145,22 @@ static void rotate(const model_pass *p, float *x, int32_t row, int32_t n_heads)
 }
 
 /* An encoder's keys and values serve the layer that is under way alone. */
-static size_t cache_at(const model_pass *p, const kv_cache *kv, int32_t head)
+static size_t heads_at(const model_pass *p, const kv_store *kv)
 {
-    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, head);
+    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, 0);
 }
 
 /* A row's keys and values to a slot of a layer, whose first head's are at *keys, *values. */
-static void store_heads(const model_pass *p, const kv_cache *kv, size_t at, int32_t i, int32_t slot,
+static void store_heads(const model_pass *p, const kv_store *kv, size_t at, int32_t i, int32_t slot,
                         void *scratch)
 {
     const model_shape *s = &p->r->layout->shape;
     const float *k = p->r->ws->k + i * pass_kv_ld(p), *v = p->r->ws->v + i * pass_kv_ld(p);
+    const kv_format format = kv->store.shape.format;
     for (int32_t h = 0; h < s->n_heads_kv; h++, at += kv->head_bytes) {
-        kv_store_key(p->r->kernels, kv->format, kv->keys + at, slot, k + h * s->head_dim,
-                     s->head_dim, scratch);
-        kv_store_value(p->r->kernels, kv->format, kv->values + at, slot, v + h * s->head_dim,
+        kv_store_key(p->r->kernels, format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
+                     scratch);
+        kv_store_value(p->r->kernels, format, kv->values + at, slot, v + h * s->head_dim,
                        s->head_dim, scratch);
     }
 }
@@ -170,7 +172,7 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
     const kernel_table *kernels = p->r->kernels;
     const layer_layout *y = layer_of(p);
     workspace *ws = p->r->ws;
-    kv_cache *kv = p->groups[ws->group[i]].kv;
+    const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
     int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
     float *q = ws->q + i * pass_q_ld(p), *k = ws->k + i * pass_kv_ld(p),
           *v = ws->v + i * pass_kv_ld(p);
@@ -184,7 +186,7 @@ static void store_row(model_pass *p, int32_t i, void *scratch)
     norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
     rotate(p, q, i, s->n_heads);
     rotate(p, k, i, s->n_heads_kv);
-    store_heads(p, kv, cache_at(p, kv, 0), i, ws->slot[i], scratch);
+    store_heads(p, kv, heads_at(p, kv), i, ws->slot[i], scratch);
 }
 
 static void step_store(model_pass *p, int32_t from, int32_t to, int32_t thread)
@@ -247,11 +249,12 @@ static void attend_divided(model_pass *p)
 
 /* Of a model with an encoder: what all rows see in the slots of their numbers. An encoder's rows
  * see each other; a decoder's rows see the encoder's output, and then nothing else. */
-static void see_all(const model_pass *p, attend_layer *a, const kv_cache *kv, int32_t first)
+static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
     const workspace *ws = p->r->ws;
-    size_t at = cache_at(p, kv, 0);
-    int32_t n = p->attends_cross ? kv->n_committed : p->n_rows;
+    const kv_store *kv = kv_of(cache);
+    size_t at = heads_at(p, kv);
+    int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
     for (int32_t i = first; i < first + a->head.n_rows; i++)
         ws->attention.seen[i] = n;
     a->head.keys = kv->keys + at;
@@ -285,10 +288,11 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
 {
     const model_shape *s = &p->r->layout->shape;
     workspace *ws = p->r->ws;
-    const kv_cache *kv = p->groups[ws->group[first]].kv;
-    size_t at = cache_at(p, kv, 0);
+    const text_cache *cache = p->groups[ws->group[first]].cache;
+    const kv_store *kv = kv_of(cache);
+    size_t at = heads_at(p, kv);
     a->head = (attention){.kernels = p->r->kernels,
-                          .format = kv->format,
+                          .format = kv->store.shape.format,
                           .head_dim = s->head_dim,
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
@@ -315,7 +319,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     a->partials = ws->attention.partials;
     a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
     if (shape_encodes(s) || p->attends_cross)
-        see_all(p, a, p->attends_cross ? kv->cross : kv, first);
+        see_all(p, a, p->attends_cross ? cache_cross(cache) : cache, first);
     if (layer_of(p)->encdec.bias.of && !p->attends_cross)
         set_bias(p, a, first);
     attend_cut(a);
@@ -339,7 +343,7 @@ static int32_t attended(const model_pass *p, int32_t row)
     const workspace *ws = p->r->ws;
     if (shape_encodes(&p->r->layout->shape))
         return p->n_rows;
-    return p->attends_cross ? p->groups[ws->group[row]].kv->cross->n_committed
+    return p->attends_cross ? cache_end(cache_cross(p->groups[ws->group[row]].cache))
                             : ws->position[row] + 1;
 }
 
@@ -361,7 +365,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
                                drey_error *err)
 {
     const int32_t group = p->r->ws->group[first];
-    const kv_cache *kv = p->groups[group].kv;
+    const kv_store *kv = kv_of(p->groups[group].cache);
     attend_layer *l = &p->r->ws->attend[0];
     int32_t n, chunk = pass_away_chunks(p, group, p->layer, &n);
     p->n_runs = 1;
@@ -374,7 +378,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
         set_attention(p, l, first, end, n_threads);
         l->head_bytes = kv_file_head_bytes(kv->file);
         l->head.keys = keys;
-        l->head.values = keys + (size_t)kv->n_heads_kv * l->head_bytes;
+        l->head.values = keys + (size_t)kv->store.shape.n_heads * l->head_bytes;
         l->head.base = chunk * kv->chunk;
         l->head.end = l->head.base + kv->chunk;
         attend_cut(l);
@@ -481,7 +485,7 @@ void layer_norm_output(model_pass *p)
 
 static void step_store_output(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
-    const kv_cache *kv = p->r->cross;
+    const kv_store *kv = kv_of(p->r->cross);
     const reader_layout *reader = &p->r->layout->readers[p->reader];
     const model_shape *s = &p->r->layout->shape;
     int64_t n = (int64_t)s->n_heads_kv * s->head_dim;

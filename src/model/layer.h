@@ -9,7 +9,7 @@
  *   x += scale * norm(y), or of y
  *
  * A decoder that reads an encoder's output does the left half twice, the second time with the keys
- * and values of that output (kv_cache.cross), which do not change.
+ * and values of that output (cache_cross), which do not change.
  *
  * Where norms are of sums (arch.h: norms_sums), n = x, m = x, and x = norm(x + y) in place of x +=.
  *

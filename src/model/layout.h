@@ -40,7 +40,9 @@ typedef struct layer_layout {
     float *token_norm; /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
                           embedding, and are twice as wide */
     float *attn_norm_bias, *ffn_norm_bias; /* [D]: of norms that take the mean off */
-    float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
+    struct {
+        float *attn, *ffn; /* [D]: of what is added to the residual stream */
+    } post_norm;
     struct {
         float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
     } head_norm;

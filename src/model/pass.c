@@ -441,10 +441,10 @@ static void count_rows(model_pass *p)
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
         const deferred_rows *d = group->deferred;
-        assert(kv_has_room(group->kv, group->n));
-        assert(!d || deferred_is_valid(d, group->kv->n_committed));
+        assert(cache_has_room(group->cache, group->n));
+        assert(!d || deferred_is_valid(d, cache_end(group->cache)));
         group->first_row = p->n_rows;
-        group->first_pending = group->kv->n_pending;
+        group->first_pending = cache_pending(group->cache);
         group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
         group->n_deferred = group->n_waiting = d ? d->n : 0;
         group->logits = group->deferred_logits = NULL;
@@ -487,7 +487,7 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     for (int32_t g = 0; g < n_groups; g++)
-        TRY(kv_make_room(groups[g].kv, groups[g].n, err));
+        TRY(cache_make_room(groups[g].cache, groups[g].n, err));
     count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
@@ -544,7 +544,7 @@ drey_status pass_end(model_pass *p, drey_error *err)
     const float *hidden = p->r->ws->y;
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
-        group->kv->n_pending += group->n;
+        cache_add(group->cache, group->n);
         group->logits = group->n_logits > 0 ? logits : NULL;
         group->hidden = group->n_logits > 0 ? hidden : NULL;
         hidden += group->n_logits * pass_hidden_stride(p->r);
@@ -583,7 +583,7 @@ drey_status pass_stop(model_pass *p, drey_error *err)
     pass_take_left_taps(p);
     pass_put_back(p);
     for (int32_t g = 0; g < p->n_groups; g++)
-        p->groups[g].kv->n_pending += p->groups[g].n;
+        cache_add(p->groups[g].cache, p->groups[g].n);
     return DREY_OK;
 }
 
@@ -662,7 +662,7 @@ drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error
 
 drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err)
 {
-    pass_group group = {.kv = r->kv, .rows = rows, .n = n, .head = head};
+    pass_group group = {.cache = r->cache, .rows = rows, .n = n, .head = head};
     return pass_run(r, &group, 1, err);
 }
 
@@ -682,7 +682,7 @@ drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chu
         for (int32_t i = 0; i < m; i++)
             rows[i] = (pass_row){.token = tokens[done + i], .parent = i - 1};
         TRY(pass_rows(r, rows, m, done + m < n ? HEAD_NONE : last, err));
-        kv_commit(r->kv, NULL, m);
+        cache_commit(r->cache, NULL, m);
         done += m;
         if (progress)
             progress(user, done);

@@ -3,7 +3,7 @@
  * A row is a token with a parent: prompt chunks are chains, single tokens a chain of one, drafted
  * trees have branches. All three are the same call, and a row's bits depend only on its path (the
  * numeric contract of kernel/kernel.h): not on the rows computed with it, and not on when they were
- * computed. Rows stay pending in their cache until kv_commit says which of them count.
+ * computed. Rows stay pending in their cache until cache_commit says which of them count.
  *
  * A pass never waits for the disk unless it is asked to. Callers with nothing else to do call
  * pass_run; others drive it:
@@ -32,9 +32,9 @@
 
 #include "base/trace.h"
 #include "model/deferred.h"
-#include "model/kv.h"
 #include "model/layout.h"
 #include "model/workspace.h"
+#include "state/kv_file.h"
 
 /* Which rows of a group need logits. */
 typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
@@ -52,9 +52,9 @@ typedef struct pass_tap {
 
 /* Rows of one cache. Several caches may share a pass: each weight is read once for all of them. */
 typedef struct pass_group {
-    kv_cache *kv;         /* borrowed until the pass is over, as the rows are */
+    text_cache *cache;    /* borrowed until the pass is over, as the rows are */
     const pass_row *rows; /* [n] */
-    int32_t n;            /* at least 1, or deferred rows; the caller has asked kv_has_room */
+    int32_t n;            /* at least 1, or deferred rows; the caller has asked cache_has_room */
     pass_head head;
     deferred_rows *deferred; /* of this cache, carried on; NULL: it has none, and the pass cannot be
                                 stopped */
@@ -122,8 +122,8 @@ typedef struct runner {
     workspace *ws;
     pool *pool;
     const kernel_table *kernels;
-    kv_cache *kv;               /* where there is one: pass_rows */
-    kv_cache *cross;            /* of an encoder: what its output goes to */
+    text_cache *cache;          /* where there is one: pass_rows */
+    text_cache *cross;          /* of an encoder: what its output goes to */
     weights *tokens;            /* whose embedding is used where the layout has none; else NULL */
     const _Atomic bool *cancel; /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
@@ -222,9 +222,9 @@ bool pass_can_stop(const model_pass *p);
 /* Ends the pass at this layer: its rows are pending, there are no logits, and nothing more is read.
  * Deferred rows that had joined have come as far as this layer. DREY_ERR_IO as pass_end. */
 drey_status pass_stop(model_pass *p, drey_error *err);
-/* After pass_stop and before kv_commit, with the same path and n: those rows of the group, all of
- * this pass, join its deferred rows, which have room for them. Once, until the workspace's
- * next pass.
+/* After pass_stop and before cache_commit, with the same path and n: those rows of the group, all
+ * of this pass, join its deferred rows, which have room for them. Once, until the workspace's next
+ * pass.
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 

@@ -8,6 +8,7 @@
 #include "base/fmath.h"
 #include "common/num.h"
 #include "os/clock.h"
+#include "state/kv.h"
 
 int64_t pass_embd_ld(const model_pass *p)
 {
@@ -86,21 +87,21 @@ void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)
 /* ---- Places and tokens ---- */
 
 /* Row i of the pass: where it is in its cache, and which slots it sees. */
-static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int32_t parent)
+static void place_row(workspace *ws, text_cache *cache, int32_t i, int32_t self, int32_t parent)
 {
-    assert(parent >= -1 && parent < self);
-    kv->parent[self] = parent;
-    kv->depth[self] = parent < 0 ? 0 : kv->depth[parent] + 1;
+    const int32_t depth = cache_place_row(cache, self, parent),
+                  first = kv_pending_slot(kv_of(cache), cache);
     ws->pending[i] = self;
-    ws->slot[i] = kv_pending_slot(kv) + self;
-    ws->position[i] = kv->n_committed + kv->depth[self];
+    ws->slot[i] = first + self;
+    ws->position[i] = cache_end(cache) + depth;
     /* In a chain every row is in the slot of its position, and there is no path to list. */
-    bool chain = kv->depth[self] == self && !kv->view_slot;
-    ws->n_path[i] = chain ? 0 : kv->depth[self] + 1;
+    bool chain = depth == self && !cache_is_view(cache);
+    ws->n_path[i] = chain ? 0 : depth + 1;
     ws->n_prefix[i] = ws->position[i] + 1 - ws->n_path[i];
     int32_t *path = ws->path + (int64_t)i * ws->limits.max_pending;
-    for (int32_t at = self, to = ws->n_path[i]; to-- > 0; at = kv->parent[at])
-        path[to] = kv_pending_slot(kv) + at;
+    cache_path(cache, self, path, ws->n_path[i]);
+    for (int32_t at = 0; at < ws->n_path[i]; at++)
+        path[at] += first;
 }
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
@@ -122,7 +123,7 @@ void pass_place_rows(model_pass *p)
         const pass_group *group = &p->groups[g];
         for (int32_t i = 0; i < group->n; i++, row++) {
             ws->group[row] = g;
-            place_row(ws, group->kv, row, group->first_pending + i, group->rows[i].parent);
+            place_row(ws, group->cache, row, group->first_pending + i, group->rows[i].parent);
             place_angles(ws, p->r->layout, row);
         }
     }
@@ -194,7 +195,7 @@ static void join_row(model_pass *p, int32_t g, int32_t i)
     int32_t row = p->n_rows++;
     ws->group[row] = g;
     ws->pending[row] = i;
-    ws->position[row] = ws->slot[row] = group->kv->n_committed - group->n_deferred + i;
+    ws->position[row] = ws->slot[row] = cache_end(group->cache) - group->n_deferred + i;
     ws->n_path[row] = 0;
     ws->n_prefix[row] = ws->position[row] + 1;
     place_angles(ws, p->r->layout, row);
