@@ -1,6 +1,6 @@
 /* Architectures as data: what distinguishes one model from another, and the shapes that a file
  * states. Adding an architecture is an entry in arch.c's table (CONTRIBUTING.md says
- * how); what a layer of it computes is written once, in layer.c. */
+ * how); what a layer of it computes is written once, in block/. */
 #pragma once
 
 #include "gguf/gguf.h"

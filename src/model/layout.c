@@ -287,7 +287,8 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            arena_size(n_expert_layers(s) * sizeof(expert_layer)) +
            MATRICES_AROUND * sizeof(weight) + readers + parts +
            n_vectors_most(s) * sizeof(layout_vector) + vectors + gguf_n_tensors(g) +
-           (size_t)(s->n_ropes * s->n_rot) * sizeof(double) + 8 * ARENA_ALIGN;
+           (size_t)(s->n_ropes * s->n_rot) * sizeof(double) +
+           program_bytes(s->n_layers, s->encoder.n_readers) + 8 * ARENA_ALIGN;
 }
 
 typedef struct binder {
@@ -714,8 +715,11 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
     l->vector = arena_take(a, n_vectors_most(s) * sizeof *l->vector);
     for (int32_t i = 0; i < s->n_ropes; i++)
         l->rope_frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
-    return error_in_file(err, gguf_part_path(g, 0),
-                         shape_encodes(s) ? bind_encoder(&b) : bind_model(&b));
+    program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
+    TRY(error_in_file(err, gguf_part_path(g, 0),
+                      shape_encodes(s) ? bind_encoder(&b) : bind_model(&b)));
+    program_write(&l->program, l);
+    return DREY_OK;
 }
 
 drey_status model_layout_init(model_layout *l, const gguf *g, const kernel_table *kernels, arena *a,
@@ -814,6 +818,7 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     keep_experts(l, first, n);
     l->layer += first;
     l->shape.n_layers = n;
+    program_write(&l->program, l);
 }
 
 size_t model_layout_view_bytes(const model_layout *of)

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "model/arch.h"
+#include "model/pass_program.h"
 #include "weights/weights.h"
 
 /* What a layer adds to the residual stream. */
@@ -31,7 +32,7 @@ typedef struct layer_experts {
     expert_layer *of;
 } layer_experts;
 
-/* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
+/* What a layer is: its blocks read it and nothing else. What is NULL or 0 is not in the layer. */
 typedef struct layer_layout {
     weight *first;               /* of the layer's matrices in the order of a pass */
     weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
@@ -72,7 +73,7 @@ typedef struct layout_vector {
     int32_t layer; /* whose it is; n_layers: of none */
 } layout_vector;
 
-typedef struct model_layout {
+struct model_layout {
     model_shape shape;
     weight *matrix; /* an untied embedding, then those of a pass in its order, the head last */
     int32_t n_matrices;
@@ -97,7 +98,8 @@ typedef struct model_layout {
     float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
     double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
     double rope_scale[ROPES];
-} model_layout;
+    program program;
+};
 
 /* Memory of a layout's arrays and vectors. The shape of an encoder (shape_of_encoder) stands for
  * the encoder's layout. */

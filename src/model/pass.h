@@ -33,6 +33,7 @@
 #include "base/trace.h"
 #include "model/deferred.h"
 #include "model/layout.h"
+#include "model/pass_program.h"
 #include "model/workspace.h"
 #include "state/kv_file.h"
 
@@ -78,8 +79,6 @@ typedef struct pass_group {
     /* Its rows after the final norm: [n_logits] and [n_deferred][pass_hidden_stride]. */
     const float *hidden, *deferred_hidden;
 } pass_group;
-
-typedef struct model_pass model_pass;
 
 /* For measurements: sees the experts that a row of a pass takes in the pass's present layer,
  * ascending, n_used of them, all different. It may put others in their place and return true: each
@@ -146,6 +145,14 @@ typedef enum pass_state {
     PASS_DONE     /* everything is computed: pass_end */
 } pass_state;
 
+/* Where a pass is, seen from outside. */
+typedef enum pass_place {
+    PASS_IN_STEPS,
+    PASS_AT_LAYER, /* between two layers, or between the last one and the head */
+    PASS_STOPPED,
+    PASS_OVER /* every step is done, or it was left */
+} pass_place;
+
 typedef void pass_rows_fn(model_pass *p, int32_t from, int32_t to, int32_t thread);
 
 /* Its members are the pass's own. */
@@ -155,22 +162,29 @@ struct model_pass {
     int32_t n_groups, n_logits;
     int32_t n_own, n_rows; /* without and with the deferred rows that have joined */
     int32_t layer;         /* the next to begin, or under way */
-    int stage;
+    int32_t at;            /* the next step of the program */
+    pass_place place;
     bool in_product;
-    bool is_away;                 /* its rows are with others (pass_beyond) */
-    int32_t n_loaded;             /* of a mixture's first pass: matrices that are in memory */
+    bool is_away; /* its rows are with others (pass_beyond) */
+    struct {
+        bool goes_on;
+        int32_t n;                /* matrices that are in memory */
+    } loading;                    /* of a mixture's first pass */
     int32_t n_runs;               /* of rows that attend together */
     bool attends_cross;           /* to the encoder's output, not to their own cache */
-    int32_t reader;               /* of an encoder: the decoder layer whose keys are computed */
     int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
-    /* The step between products that is under way: rows are handed out in tiles. */
-    pass_rows_fn *rows_fn;
+    /* What is under way between products: rows are handed out in tiles. */
+    struct {
+        pass_rows_fn *tile;
+        const program_step *step; /* [n]: they share a walk over the rows */
+        int32_t n;
+        _Atomic int32_t next_row;
+    } walk;
     /* Of caches with a file (NULL: nothing is away): the next chunk to be asked for. */
     struct {
         kv_file *file;
         int32_t layer, group, chunk; /* chunk -1: the first that the layer sees */
     } away;
-    _Atomic int32_t next_row;
     _Atomic bool failed;
     drey_error error; /* of the first row that failed */
     /* What the quantising steps read, and in which kinds the next product needs it. */

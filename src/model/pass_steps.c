@@ -37,6 +37,37 @@ int64_t pass_wide_ld(const model_pass *p)
     return row_stride(workspace_wide(&p->r->layout->shape));
 }
 
+pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer)
+{
+    const workspace *ws = p->r->ws;
+    switch (buffer) {
+    case BUFFER_X:
+        return (pass_rows_of){ws->x, pass_embd_ld(p)};
+    case BUFFER_Y:
+        return (pass_rows_of){ws->y, pass_embd_ld(p)};
+    case BUFFER_Q:
+        return (pass_rows_of){ws->q, pass_q_ld(p)};
+    case BUFFER_K:
+        return (pass_rows_of){ws->k, pass_kv_ld(p)};
+    case BUFFER_V:
+        return (pass_rows_of){ws->v, pass_kv_ld(p)};
+    case BUFFER_ATT:
+        return (pass_rows_of){ws->att, pass_q_ld(p)};
+    case BUFFER_GATE:
+        return (pass_rows_of){ws->gate, pass_ff_ld(p)};
+    case BUFFER_UP:
+        return (pass_rows_of){ws->up, pass_ff_ld(p)};
+    case BUFFER_WIDE:
+        return (pass_rows_of){ws->taps.wide, pass_wide_ld(p)};
+    case BUFFER_ROUTER:
+        return (pass_rows_of){ws->mixture.logits,
+                              row_stride(p->r->layout->shape.experts.router.n_experts)};
+    case BUFFER_SHARED:
+        return (pass_rows_of){ws->mixture.shared, pass_embd_ld(p)};
+    }
+    return (pass_rows_of){0};
+}
+
 /* ---- Sharing rows among threads ---- */
 
 static void tiles_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -44,10 +75,11 @@ static void tiles_thread(void *arg, int32_t thread, int32_t n_threads)
     (void)n_threads;
     model_pass *p = arg;
     for (;;) {
-        int32_t from = atomic_fetch_add_explicit(&p->next_row, TOKEN_TILE, memory_order_relaxed);
+        int32_t from =
+            atomic_fetch_add_explicit(&p->walk.next_row, TOKEN_TILE, memory_order_relaxed);
         if (from >= p->n_rows)
             return;
-        p->rows_fn(p, from, min_i32(from + TOKEN_TILE, p->n_rows), thread);
+        p->walk.tile(p, from, min_i32(from + TOKEN_TILE, p->n_rows), thread);
     }
 }
 
@@ -57,8 +89,8 @@ void pass_each_row(model_pass *p, pass_rows_fn *step)
         step(p, 0, p->n_rows, 0);
         return;
     }
-    p->rows_fn = step;
-    atomic_store_explicit(&p->next_row, 0, memory_order_relaxed);
+    p->walk.tile = step;
+    atomic_store_explicit(&p->walk.next_row, 0, memory_order_relaxed);
     pool_run(p->r->pool, tiles_thread, p);
 }
 
@@ -70,6 +102,11 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
     p->source_k = k;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         p->kinds[kind] = false;
+    pass_add_kinds(p, matrices, n);
+}
+
+void pass_add_kinds(model_pass *p, weight *const matrices[], int32_t n)
+{
     for (int32_t i = 0; i < n; i++)
         if (matrices[i])
             p->kinds[matrices[i]->form.kernel->act] = true;

@@ -1,13 +1,23 @@
-/* A layer's mixture of experts: see mixture.h. */
-#include "model/mixture.h"
-
+/* The feed-forward part of a layer that is a mixture of experts.
+ *
+ *   m = norm(x)                     w, chosen = the router's choice for each row (router.h)
+ *   y = sum over the chosen experts e, by rising number, of
+ *         w_e (Down_e act(Gate_e m + bias, Up_e m + bias) + bias), biases where there are some,
+ *       + sigmoid(s . m) * (the shared expert's), where there is one
+ *
+ * A row's sum has one order and one place, step_sum: neither slots nor waves, other rows or threads
+ * can show in it. Experts are multiplied with in waves and batches (weights/experts.h):
+ *
+ *   router --choose--> [shared] --> bring a wave --> up --activate--> down --+--> sum
+ *                                       ^           ^------ next batch ------+
+ *                                       +---------------- next wave ---------+ */
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "model/layer.h"
+#include "model/block/block.h"
 #include "model/pass_steps.h"
 
 static const layer_experts *experts_of(const model_pass *p)
@@ -203,7 +213,7 @@ static void guess_next(model_pass *p)
     experts_guess(p->r->weights, next, expert, n);
 }
 
-drey_status mixture_choose(model_pass *p, drey_error *err)
+static drey_status choose_experts(model_pass *p, drey_error *err)
 {
     pass_each_row(p, step_choose);
     if (atomic_load(&p->failed)) {
@@ -228,7 +238,8 @@ static expert_wave *wave_of(const model_pass *p)
     return &p->r->weights->experts->wave;
 }
 
-bool mixture_next(model_pass *p)
+/* Makes the next batch ready for its products; false: there is none. */
+static bool next_batch(model_pass *p)
 {
     workspace *ws = p->r->ws;
     while (!experts_next_batch(p->r->weights)) {
@@ -332,7 +343,7 @@ static void show_input(const model_pass *p, int32_t i, const weight *matrix, con
         inputs->see(inputs->user, matrix, run->expert, rows, p->source_ld, run->n);
 }
 
-void mixture_begin_up(model_pass *p)
+static void begin_up(model_pass *p)
 {
     workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
@@ -351,9 +362,10 @@ void mixture_begin_up(model_pass *p)
         experts_product(to++, p->r->weights, i, EXPERT_UP, ws->up + at, ld, acts);
     }
     product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+    p->in_product = true;
 }
 
-void mixture_begin_down(model_pass *p)
+static void begin_down(model_pass *p)
 {
     workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
@@ -370,6 +382,7 @@ void mixture_begin_down(model_pass *p)
                         ws->mixture.acts + i * ACT_KINDS);
     }
     product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+    p->in_product = true;
 }
 
 /* ---- The sum ---- */
@@ -380,8 +393,10 @@ static void add_weighted(float *y, const float *x, float factor, int64_t n)
         y[i] += factor * x[i];
 }
 
-static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
+static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_t to,
+                     int32_t thread)
 {
+    (void)at;
     (void)thread;
     const workspace *ws = p->r->ws;
     int32_t n_used = router_of(p)->n_used;
@@ -402,7 +417,57 @@ static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
     }
 }
 
-void mixture_add(model_pass *p)
+/* ---- Steps ---- */
+
+/* The router has its logits. The shared expert is computed while the others are read. */
+static drey_status choose(model_pass *p, const program_step *s, drey_error *err)
 {
-    pass_each_row(p, step_sum);
+    (void)s;
+    return choose_experts(p, err);
 }
+
+/* The next batch's gates and ups; after the last one its downs are left out. */
+static drey_status up(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    if (next_batch(p))
+        begin_up(p);
+    else
+        p->at++;
+    return DREY_OK;
+}
+
+/* The batch's downs; then back to `up`, the step before. */
+static drey_status down(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    begin_down(p);
+    p->at -= 2;
+    return DREY_OK;
+}
+
+static void write(program_writer *w)
+{
+    const layer_layout *y = &w->layout->layer[w->layer];
+    write_rows(w, block_norm_ffn);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    write_product(w,
+                  (written_product[]){{y->experts.router, BUFFER_ROUTER},
+                                      {y->gate, BUFFER_GATE},
+                                      {y->up, BUFFER_UP}},
+                  3);
+    write_mix(w, choose);
+    if (y->up) {
+        write_columns(w, block_activate);
+        write_reads(w, BUFFER_GATE, y->down->form.k);
+        write_product(w, &(written_product){y->down, BUFFER_SHARED}, 1);
+    }
+    write_mix(w, up);
+    write_mix(w, down);
+    write_rows(w, step_sum);
+    write_rows(w, block_add_ffn);
+}
+
+const block_class experts_block = {"experts", write};
