@@ -78,8 +78,8 @@ static int run_command(const cli_usage *usage, int argc, char **argv)
     }
     if (settings.help)
         return print_help(usage, *settings.help ? settings.help : NULL);
-    terminal_begin(usage->command,
-                   settings.common.model ? settings.common.model : settings.operand);
+    terminal_begin(usage->command, settings.common.model ? settings.common.model : settings.operand,
+                   settings.drafting.draft_path);
     if (model_path_resolve(&settings, &err) != DREY_OK || options_check(&settings, &err) != DREY_OK)
         return exit_with(err.code, &err);
     size_t i = 0;

@@ -15,10 +15,13 @@ function(drey_tier_flags target)
     elseif(source MATCHES "_i8mm\\.c$")
       set(flags "-march=armv8.2-a+dotprod+fp16+i8mm")
     endif()
-    # An Arm tile's sums fill the registers: gcc's first scheduling pass would spill half of them. Where a debugger finds
-    # its variables takes as long as all the rest.
+    # An Arm tile's sums fill the registers: gcc's first scheduling pass would spill half of them.
     if(source MATCHES "/arm/matmul_[a-z0-9]+\\.c$" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-      list(APPEND flags "-fno-schedule-insns" "-fno-var-tracking")
+      list(APPEND flags "-fno-schedule-insns")
+    endif()
+    # In straight code, where a debugger finds its variables takes gcc as long as all the rest.
+    if(source MATCHES "/(arm|x86)/" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+      list(APPEND flags "-fno-var-tracking")
     endif()
     if(flags)
       set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS "${flags}")

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/path.h"
+#include "common/size_text.h"
 
 enum { WINDOW_BYTES = 8 << 20, TAKE_OVERS = 8 };
 
@@ -137,11 +138,10 @@ drey_status new_file_check_room(const new_file *f, uint64_t n_bytes, uint64_t fr
                                 drey_error *err)
 {
     if (n_bytes > free_bytes)
-        FAIL_HINT(
-            err, DREY_ERR_IO, DREY_HINT_OUTPUT,
-            "%s needs %.2f GiB and its disk has %.2f GiB free; free some space there, or name "
-            "another place",
-            SHOWN_PATH(f->path), (double)n_bytes / (1 << 30), (double)free_bytes / (1 << 30));
+        FAIL_HINT(err, DREY_ERR_IO, DREY_HINT_OUTPUT,
+                  "%s needs %s and its disk has %s free; free some space there, or name "
+                  "another place",
+                  SHOWN_PATH(f->path), SIZE_TEXT(n_bytes), SIZE_TEXT(free_bytes));
     return DREY_OK;
 }
 

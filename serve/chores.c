@@ -36,8 +36,8 @@ static drey_status restore(drey_session *session, const char *path, drey_error *
 static drey_status save(const serve_options *o, const task *t, drey_session *session,
                         const char *path, drey_error *err)
 {
-    TRY(slot_folder_room(o->slot_folder, t->chore.file, drey_session_save_bytes(session),
-                         o->slot_bytes, err));
+    TRY(slot_folder_room(o->slots.folder, t->chore.file, drey_session_save_bytes(session),
+                         o->slots.bytes, err));
     return drey_session_save(session, path, NULL, 0, err);
 }
 
@@ -48,7 +48,7 @@ static drey_status do_file(shared *s, job *j, drey_session *session, drey_error 
     double begun = serve_clock_s();
     record_chore done = {.n_tokens = n_tokens_of(session)};
     drey_status status = DREY_OK;
-    int n = snprintf(path, sizeof path, "%s/%s", s->options->slot_folder, t->chore.file);
+    int n = snprintf(path, sizeof path, "%s/%s", s->options->slots.folder, t->chore.file);
     if (n < 0 || (size_t)n >= sizeof path)
         FAIL(err, DREY_ERR_USAGE, "the path of the file is too long");
     if (t->kind == TASK_SAVE)

@@ -152,7 +152,13 @@ static drey_status init(server *s, drey_error *err)
     sh->began = (int64_t)time(NULL);
     pthread_mutex_init(&sh->lock, NULL);
     pthread_cond_init(&sh->work, NULL);
-    drey_status status = listen_open(&n->place, &s->options.at, err);
+    drey_status status = DREY_OK;
+    if (s->options.lobby) {
+        n->place = *lobby_place(s->options.lobby);
+        n->place.fd = -1; /* as long as it is there */
+    } else {
+        status = listen_open(&n->place, &s->options.at, err);
+    }
     if (status == DREY_OK)
         status = take_memory(s, err);
     sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -188,7 +194,10 @@ drey_status server_run(server *s, drey_engine *engine, drey_error *err)
     s->worker = (worker){.shared = sh, .engine = engine};
     if (!worker_start(&s->worker))
         FAIL(err, DREY_ERR_MEMORY, "the system gives the server no thread");
-    network_run(&s->network);
+    lobby_guests guests = {.n_clients = 0};
+    if (s->options.lobby)
+        lobby_leave(s->options.lobby, &s->network.place, &guests);
+    network_run(&s->network, &guests);
     worker_join(&s->worker);
     if (sh->failed.code != DREY_OK && err)
         *err = sh->failed;

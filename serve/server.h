@@ -13,6 +13,7 @@
 #include "drey/drey.h"
 #include "serve/net/events.h"
 #include "serve/net/listen.h"
+#include "serve/net/lobby.h"
 
 typedef struct serve_options {
     drey_model *model;         /* borrowed, as all that is borrowed until server_close */
@@ -21,9 +22,12 @@ typedef struct serve_options {
     const char *chat_template; /* NULL: the model's own. Borrowed */
     bool no_reasoning;         /* templates get enable_thinking false, if a request says nothing */
     listen_address at;
-    const char *api_keys;    /* separated by commas; NULL: nobody needs one. Borrowed */
-    const char *slot_folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
-    uint64_t slot_bytes;     /* that they may take there */
+    lobby *lobby; /* has the address until server_run; NULL: server_open takes it. Borrowed */
+    const char *api_keys; /* separated by commas; NULL: nobody needs one. Borrowed */
+    struct {
+        const char *folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
+        uint64_t bytes;     /* that they may take there */
+    } slots;
     const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
     const char *closed;   /* "page", "metrics", "slots", with commas: not answered; NULL: none */
     drey_pooling pooling; /* of vectors */

@@ -66,6 +66,12 @@ fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" 
 
 fail "lines that end in blanks:" "$(grep -nE '[[:blank:]]+$' "${sources[@]}" "${scripts[@]}" || true)"
 
+# It reads no further than its match, and under pipefail the command that still writes then fails.
+fail "a command's output goes through a pipe into grep -q (write a file first, or grep -q ... <<<\"\$(...)\"):" \
+    "$(awk 'FNR == 1 { piped = "" }
+        (piped $0) ~ /[^|]\|[[:blank:]]*[ef]?grep ([^|]* )?(-[a-zA-Z]*q|--quiet)/ && !/^ *#/ { print "  " FILENAME ":" FNR }
+        { piped = /[^|]\|[[:blank:]]*\\?$/ ? " |" : "" }' "${scripts[@]}")"
+
 has() { # TOOL: is it here? Another clang-format than 14 would have it another way
     command -v "$1" >/dev/null || {
         echo "not run: $1 is not installed (scripts/install-deps.sh --tests installs it)"

@@ -10,6 +10,7 @@
 #include "common/new_file.h"
 #include "common/num.h"
 #include "common/path.h"
+#include "common/size_text.h"
 #include "gguf/gguf.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
@@ -119,7 +120,7 @@ static uint64_t most_bytes(const draft_training *t, int64_t n)
 /* Checked before texts are written, which takes longer than training. */
 static drey_status check_memory(const draft_training *t, drey_error *err)
 {
-    const double mib = 1 << 20;
+    char needs[16];
     int64_t low = 0, high = t->n_positions; /* the most tokens that fit */
     uint64_t all = most_bytes(t, high);
     if (t->budget_bytes == DREY_MEMORY_UNLIMITED || all <= t->budget_bytes)
@@ -132,17 +133,16 @@ static drey_status check_memory(const draft_training *t, drey_error *err)
             high = middle - 1;
     }
     if (low < LEAST_POSITIONS)
-        FAIL_HINT(
-            err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-            "training %s takes %.0f MiB, and the budget is %.0f MiB; take a larger budget, or "
-            "a smaller vocabulary to guess from",
-            t->kind->what, ceil((double)most_bytes(t, LEAST_POSITIONS) / mib),
-            (double)t->budget_bytes / mib);
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "training %s takes %s, and the budget is %s; take a larger budget, or "
+                  "a smaller vocabulary to guess from",
+                  t->kind->what, format_bytes_up(needs, (double)most_bytes(t, LEAST_POSITIONS)),
+                  SIZE_TEXT(t->budget_bytes));
     FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-              "training %s with %lld tokens takes up to %.0f MiB, and the budget is %.0f MiB; take "
-              "at most %lld tokens, a smaller vocabulary, or a larger budget",
-              t->kind->what, (long long)t->n_positions, ceil((double)all / mib),
-              (double)t->budget_bytes / mib, (long long)low);
+              "training %s with %lld tokens takes up to %s, and the budget is %s; take at most "
+              "%lld tokens, a smaller vocabulary, or a larger budget",
+              t->kind->what, (long long)t->n_positions, format_bytes_up(needs, (double)all),
+              SIZE_TEXT(t->budget_bytes), (long long)low);
 }
 
 /* ---- Texts ---- */

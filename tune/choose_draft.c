@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/path.h"
+#include "common/size_text.h"
 #include "engine/engine.h"
 #include "tune/measured.h"
 
@@ -261,6 +262,7 @@ static unit_of_speed unit_of(const prospect *p, const ways *all, const way *take
 static void add_others(char *out, size_t capacity, const ways *all, const way *taken, double of)
 {
     drey_drafter_info info;
+    char rate[16];
     size_t n = 0;
     for (int turn = 0; turn < (of == 1 ? 3 : 2); turn++)
         for (int i = 0; drey_drafter_describe((drey_drafter)i, &info); i++) {
@@ -268,7 +270,8 @@ static void add_others(char *out, size_t capacity, const ways *all, const way *t
             int own_turn = (drey_drafter)i == DREY_DRAFTER_NONE ? 2 : info.looks_up;
             if (own_turn == turn && expected > 0 && (drey_drafter)i != taken->drafter &&
                 n < capacity)
-                n += (size_t)snprintf(out + n, capacity - n, ", %s %.3g", info.with, expected);
+                n += (size_t)snprintf(out + n, capacity - n, ", %s %s", info.with,
+                                      format_rate(rate, expected));
         }
 }
 
@@ -278,20 +281,22 @@ static void say_speeds(char *out, size_t capacity, const prospect *p, const ways
 {
     const unit_of_speed in = unit_of(p, all, taken);
     const char *says = taken->measured ? ": by what was measured about" : ": about";
-    char others[200] = "";
+    char others[200] = "", rate[16];
     *out = '\0';
     if (in.of <= 0)
         return;
     add_others(others, sizeof others, all, taken, in.of);
     if (in.of == 1)
-        snprintf(out, capacity, "%s %.3g tokens/s%s", says, taken->expected, others);
+        snprintf(out, capacity, "%s %s tokens/s%s", says, format_rate(rate, taken->expected),
+                 others);
     else if (taken->drafter == DREY_DRAFTER_NONE && *others)
         snprintf(out, capacity, ": nothing is faster (%s times as fast)", others + 2);
     else if (taken->drafter == DREY_DRAFTER_NONE)
         snprintf(out, capacity, ": nothing is faster");
     else
-        snprintf(out, capacity, "%s %.3g times as fast as no draft%s%s", says,
-                 taken->expected / in.of, in.usual_disk ? ", on a usual disk" : "", others);
+        snprintf(out, capacity, "%s %s times as fast as no draft%s%s", says,
+                 format_rate(rate, taken->expected / in.of),
+                 in.usual_disk ? ", on a usual disk" : "", others);
 }
 
 static drey_draft_reason reason_of(const ways *all, const way *taken)

@@ -6,7 +6,7 @@
 #include "tune/kept_speeds.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -17,6 +17,7 @@
 #include "os/cgroup.h"
 #include "os/pool.h"
 #include "tune/cache_file.h"
+#include "tune/measured.h"
 
 static const double usual_s = 24 * 3600, busy_s = 600;
 
@@ -32,7 +33,10 @@ static bool take_rate(const json_value *root, const char *key, double *out)
 bool kept_speeds_parse(const json_value *root, kept_speeds *k)
 {
     drey_speeds *s = &k->speeds;
+    bool busy = false;
     *k = (kept_speeds){.until = json_member_number(root, "until")};
+    json_member_bool(root, "busy", &busy); /* older files do not say */
+    s->measured_busy = busy;
     return take_rate(root, "disk_bytes_per_s", &s->disk_bytes_per_s) &&
            take_rate(root, "memory_bytes_per_s", &s->memory_bytes_per_s) &&
            take_rate(root, "one_ops_per_s", &s->one_ops_per_s) &&
@@ -92,7 +96,10 @@ static bool fill(drey_speeds *s, const drey_speeds *from)
         s->one_ops_per_s = from->one_ops_per_s;
     if (s->tree_ops_per_s <= 0)
         s->tree_ops_per_s = from->tree_ops_per_s;
-    return memcmp(s, &before, sizeof before) != 0;
+    bool any = memcmp(s, &before, sizeof before) != 0;
+    if (any && from->measured_busy)
+        s->measured_busy = 1;
+    return any;
 }
 
 static void find(const drey_engine *e, const char *folder, const char *name, drey_speeds *s)
@@ -113,12 +120,15 @@ void kept_speeds_find(const drey_engine *e, int type, const char *folder, drey_s
 
 /* ---- Writing ---- */
 
-/* By the mean of the last minute: more than half of the cores were at work. */
-static bool is_busy(void)
+bool machine_is_busy(double *load)
 {
     char text[64];
-    return cgroup_read("/proc", "loadavg", text, sizeof text) &&
-           strtod(text, NULL) > 0.5 * pool_default_threads();
+    long running = 0;
+    *load = 0;
+    if (!cgroup_read("/proc", "loadavg", text, sizeof text) ||
+        sscanf(text, "%lf %*f %*f %ld/", load, &running) != 2)
+        return false;
+    return running > 1 && *load > 0.5 * pool_default_threads() + 0.25;
 }
 
 /* What the file has and was not measured now stays in it, and counts no longer than before. */
@@ -126,7 +136,7 @@ static void keep(const drey_engine *e, const char *folder, const char *name, dre
 {
     json_buffer b;
     kept_speeds old;
-    double until = (double)time(NULL) + (is_busy() ? busy_s : usual_s);
+    double until = (double)time(NULL) + (measured.measured_busy ? busy_s : usual_s);
     if (!folder)
         return;
     if (load(e, folder, name, &old) && fill(&measured, &old.speeds))
@@ -138,14 +148,16 @@ static void keep(const drey_engine *e, const char *folder, const char *name, dre
     json_put_number(w, "one_ops_per_s", measured.one_ops_per_s);
     json_put_number(w, "tree_ops_per_s", measured.tree_ops_per_s);
     json_put_number(w, "until", until);
+    json_put_bool(w, "busy", measured.measured_busy);
     cache_write(folder, name, &b, NULL);
 }
 
-void kept_speeds_keep_disk(const drey_engine *e, const char *folder, double bytes_per_s)
+void kept_speeds_keep_disk(const drey_engine *e, const char *folder, double bytes_per_s, bool busy)
 {
     char name[CACHE_NAME_BYTES];
     if (name_disk(name, e))
-        keep(e, folder, name, (drey_speeds){.disk_bytes_per_s = bytes_per_s});
+        keep(e, folder, name,
+             (drey_speeds){.disk_bytes_per_s = bytes_per_s, .measured_busy = busy});
 }
 
 void kept_speeds_keep_computing(const drey_engine *e, int type, const char *folder,

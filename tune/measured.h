@@ -14,6 +14,11 @@ static inline const char *model_path(const drey_model *model)
     return info.path;
 }
 
+/* Whether other programs want to compute: one does now, and in the last minute more than half of
+ * the cores were at work. What is measured then is theirs as well. *load: the mean of that minute;
+ * 0: not known. */
+bool machine_is_busy(double *load);
+
 /* Members of an object. */
 void profile_put(json_writer *w, const drey_engine_options *options,
                  const drey_pair_report *report);

@@ -12,6 +12,7 @@
 #include "os/pool.h"
 #include "tune/kept_speeds.h"
 #include "tune/machine_limits.h"
+#include "tune/measured.h"
 
 static const double disk_s = 0.4;
 static const size_t most_block = (size_t)192 << 20; /* to read: beyond most caches */
@@ -76,11 +77,14 @@ static drey_status find_disk(const drey_engine *e, const char *folder, drey_spee
                              drey_error *err)
 {
     drey_disk_report disk;
+    double load;
+    bool busy = machine_is_busy(&load);
     TRY(measure_disk(e, &disk, err));
     s->disk_bytes_per_s = disk.bytes_per_s;
     s->disk_measured = disk.bytes_per_s > 0;
+    s->measured_busy |= busy && s->disk_measured;
     if (disk.read_bytes >= least_read)
-        kept_speeds_keep_disk(e, folder, disk.bytes_per_s);
+        kept_speeds_keep_disk(e, folder, disk.bytes_per_s, busy);
     return DREY_OK;
 }
 
@@ -141,8 +145,10 @@ static drey_status find_computing(const drey_engine *e, const char *folder, drey
                                   drey_error *err)
 {
     const drey_speeds given = *s;
-    drey_speeds measured = {.memory_bytes_per_s = 0};
+    double load;
+    drey_speeds measured = {.measured_busy = machine_is_busy(&load)};
     TRY(measure_computing(e, s, err));
+    s->measured_busy |= measured.measured_busy;
     if (given.memory_bytes_per_s <= 0)
         measured.memory_bytes_per_s = s->memory_bytes_per_s;
     if (given.one_ops_per_s <= 0)

@@ -101,6 +101,7 @@ typedef struct cli_text {
 typedef struct cli_serve {
     const char *models; /* a folder, instead of one model */
     const char *host, *api_key, *cors_origin, *alias, *slot_folder;
+    const char *api_key_file;  /* one on each line */
     const char *closed;        /* endpoints, with commas */
     const char *chat_template; /* a name or a file */
     bool no_reasoning;
@@ -138,6 +139,7 @@ typedef struct cli_bench {
     const char *type; /* kernels; NULL: all. convert: of matrices; NULL: as they are */
     bool list;
     bool sizes;      /* disk */
+    bool quick;      /* verify */
     int32_t seconds; /* 0: the usual time */
 } cli_bench;
 

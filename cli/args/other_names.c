@@ -73,7 +73,6 @@ static const other_name options[] = {
     {"--numa --cpu-mask -C --cpu-range -Cr --prio --poll --cpu-strict", NULL,
      "--units names the cores that compute, as in cpu:0-3"},
     {"--ssl-key-file --ssl-cert-file", NULL, "put a server with TLS, as nginx, before drey serve"},
-    {"--api-key-file", NULL, "write --api-key \"$(cat FILE)\""},
     {"-e --escape --no-escape --verbose-prompt --color -co --simple-io --log-file -lv --verbosity "
      "--keep --keepalive --nowordwrap --insecure --cache-prompt",
      NULL, leave_out},
@@ -114,7 +113,7 @@ static void bare(const char *word, char out[64])
 /* Insertions, removals, changes and swaps of neighbours between two words; at most 99. */
 static int distance(const char *a, const char *b)
 {
-    enum { MOST = 24 };
+    enum { MOST = 64 };
     int rows[3][MOST + 1], n_a = (int)strlen(a), n_b = (int)strlen(b);
     if (n_a > MOST || n_b > MOST)
         return 99;
@@ -154,6 +153,14 @@ static int still_near(const char *word)
 {
     size_t n = strlen(word);
     return n < 3 ? 0 : n < 6 ? 3 : n < 10 ? 5 : 7; /* as `nearer` counts: 1, 2 or 3 changes */
+}
+
+bool words_are_near(const char *a, const char *b)
+{
+    char x[64], y[64];
+    bare(a, x);
+    bare(b, y);
+    return 2 * distance(x, y) <= still_near(x);
 }
 
 /* Takes the next of names; false: there are no more. */
@@ -313,23 +320,38 @@ drey_status other_option(const other_line *line, const char *word, drey_error *e
 
 /* ---- Commands ---- */
 
+/* Keeps the candidate, up to its first blank, if it is nearer than *best. */
+static bool take_nearer(const char *wanted, const char *candidate, int *best, other_word *near)
+{
+    other_word name;
+    snprintf(name.text, sizeof name.text, "%.*s", (int)strcspn(candidate, " "), candidate);
+    if (!nearer(wanted, name.text, best))
+        return false;
+    *near = name;
+    return true;
+}
+
+bool nearest_word(const char *word, const char *const *words, other_word *near)
+{
+    char wanted[64];
+    bool found = false;
+    bare(word, wanted);
+    for (int best = still_near(wanted); *words; words++)
+        found = take_nearer(wanted, *words, &best, near) || found;
+    return found;
+}
+
 bool nearest_command(const char *word, other_word *near)
 {
     char wanted[64];
     bare(word, wanted);
     int best = still_near(wanted);
-    static const char *const more[] = {"help", "version"};
-    bool found = false;
-    for (size_t i = 0; i < 2; i++)
-        if (nearer(wanted, more[i], &best)) {
-            snprintf(near->text, sizeof near->text, "%s", more[i]);
-            found = true;
-        }
+    bool found = take_nearer(wanted, "help", &best, near);
+    found = take_nearer(wanted, "version", &best, near) || found;
     for (size_t i = 0; i < cli_n_usages; i++)
-        if (!strchr(cli_usages[i].name, ' ') && nearer(wanted, cli_usages[i].name, &best)) {
-            snprintf(near->text, sizeof near->text, "%s", cli_usages[i].name);
-            found = true;
-        }
+        found = (!strchr(cli_usages[i].name, ' ') &&
+                 take_nearer(wanted, cli_usages[i].name, &best, near)) ||
+                found;
     return found;
 }
 

@@ -27,7 +27,11 @@ drey_status other_option(const other_line *line, const char *word, drey_error *e
 drey_status other_commands_option(cli_command command, const cli_option *option, const char *word,
                                   drey_error *err);
 
+/* The nearest of some words, each up to its first blank; NULL ends them. False: none is near. */
+bool nearest_word(const char *word, const char *const *words, other_word *near);
 /* The command that was meant; false: none is near. */
 bool nearest_command(const char *word, other_word *near);
 /* Says what to write in place of the command, "drey WORD". */
 void other_command(const char *word, drey_error *err);
+/* Whether one may have been written for the other: a few letters differ, one for a short word. */
+bool words_are_near(const char *a, const char *b);

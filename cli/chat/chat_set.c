@@ -2,6 +2,7 @@
  * see chat_set.h. */
 #include "cli/chat/chat_set.h"
 
+#include "cli/args/other_names.h"
 #include "common/error.h"
 
 #include <stdio.h>
@@ -20,12 +21,25 @@ static const struct {
              {"n-predict", "predict"}};
 enum { N_NAMES = sizeof names / sizeof *names };
 
-static const cli_option *find(const char *name)
+/* Which of names; -1: none. */
+static int find(const char *name)
 {
     for (int i = 0; i < N_NAMES; i++)
         if (strcmp(name, names[i].name) == 0 || strcmp(name, names[i].option) == 0)
-            return option_find(names[i].option);
-    return NULL;
+            return i;
+    return -1;
+}
+
+const char *chat_setting_name(const char *words, char name[static CHAT_NAME_BYTES])
+{
+    static const char between[] = " \t\n=", parameter[] = "parameter"; /* as ollama has it */
+    size_t n = strcspn(words, between);
+    const char *value = words + n + strspn(words + n, between);
+    if (n == sizeof parameter - 1 && strncmp(words, parameter, n) == 0 && *value)
+        return chat_setting_name(value, name);
+    snprintf(name, CHAT_NAME_BYTES, "%.*s", (int)(n < CHAT_NAME_BYTES ? n : CHAT_NAME_BYTES - 1),
+             words);
+    return value;
 }
 
 /* A message about an option's value becomes one about the setting. */
@@ -40,50 +54,68 @@ static drey_status name_setting(const char *name, drey_status status, drey_error
     return status;
 }
 
-drey_status chat_set(cli_settings *settings, const char *words, drey_error *err)
+static drey_status no_such_setting(const char *name, const char *value, drey_error *err)
 {
-    char name[32], list[256] = "system, markdown";
-    size_t n = strcspn(words, " \t\n=");
-    const char *value = words + n + strspn(words + n, " \t\n=");
-    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), words);
-    const cli_option *option = find(name);
-    if (option && *value)
-        return name_setting(name, option_store(settings, option, value, err), err);
-    for (int i = 0; i < N_NAMES; i++) {
+    const char *all[N_NAMES + 4] = {"system", "markdown", "verbose"};
+    char list[256] = "";
+    other_word near;
+    for (int i = 0; i < N_NAMES; i++)
+        all[3 + i] = names[i].name;
+    if (nearest_word(name, all, &near))
+        FAIL(err, DREY_ERR_USAGE, "there is no setting %s; did you mean /set %s%s%.80s?", name,
+             near.text, *value ? " " : "", value);
+    for (int i = 0; all[i]; i++) {
         size_t end = strlen(list);
-        snprintf(list + end, sizeof list - end, ", %s", names[i].name);
+        snprintf(list + end, sizeof list - end, "%s%s", i ? ", " : "", all[i]);
     }
-    FAIL(err, DREY_ERR_USAGE,
-         "/set wants a name and a value, such as /set temperature 0.8; it has %s", list);
+    FAIL(err, DREY_ERR_USAGE, "there is no setting %s; there are %s", name, list);
 }
 
-static void show_value(const cli_settings *settings, const cli_option *option, char out[static 32])
+drey_status chat_set(cli_settings *settings, const char *name, const char *value, drey_error *err)
 {
+    const int i = find(name);
+    if (i < 0)
+        return no_such_setting(name, value, err);
+    const cli_option *option = option_find(names[i].option);
+    return *value ? name_setting(name, option_store(settings, option, value, err), err) : DREY_OK;
+}
+
+/* The value in words. */
+static void show_value(const cli_settings *settings, int i, char out[static CHAT_VALUE_BYTES])
+{
+    const cli_option *option = option_find(names[i].option);
     const void *at = (const char *)settings + option->offset;
     float real;
     int32_t count;
     uint64_t seed;
     if (option->value == CLI_REAL) {
         memcpy(&real, at, sizeof real);
-        snprintf(out, 32, "%g", (double)real);
+        bool greedy = strcmp(option->name, "temp") == 0 && real <= 0;
+        snprintf(out, CHAT_VALUE_BYTES, "%g%s", (double)real,
+                 greedy ? " (greedy, as is usual here: always the likeliest token)" : "");
     } else if (option->value == CLI_COUNT) {
         memcpy(&count, at, sizeof count);
-        snprintf(out, 32, "%d", count);
+        snprintf(out, CHAT_VALUE_BYTES, "%d", count);
     } else {
         memcpy(&seed, at, sizeof seed);
-        snprintf(out, 32, "%llu", (unsigned long long)seed);
+        snprintf(out, CHAT_VALUE_BYTES, "%llu", (unsigned long long)seed);
     }
+}
+
+const char *chat_setting(const cli_settings *settings, const char *name,
+                         char value[static CHAT_VALUE_BYTES])
+{
+    const int i = find(name);
+    show_value(settings, i, value);
+    return names[i].name;
 }
 
 void chat_show_settings(FILE *out, const cli_settings *settings)
 {
-    char value[32];
+    char value[CHAT_VALUE_BYTES];
     for (int i = 0; i < N_NAMES; i++) {
-        const cli_option *option = find(names[i].name);
-        show_value(settings, option, value);
-        bool greedy = strcmp(option->name, "temp") == 0 && settings->sampling.temperature <= 0;
-        fprintf(out, "%-18s %s%s\n", names[i].name, value,
-                greedy ? " (greedy, as is usual here: always the likeliest token)" : "");
+        show_value(settings, i, value);
+        fprintf(out, "%-18s %s\n", names[i].name, value);
     }
 }
 

@@ -4,6 +4,7 @@
  * error. All messages are put into the model's chat format each time; what that has in common with
  * the session's timeline is not computed again. Nothing is ever cut: what does not fit is said
  * before an answer begins. */
+#include "cli/args/other_names.h"
 #include "cli/typing/ask_line.h"
 #include "cli/chat/chat_set.h"
 #include "cli/files/cache_folder.h"
@@ -249,7 +250,7 @@ static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
     bool full = c->talk.n_ids + (size_t)s->generated_tokens >= (size_t)c->n_context;
-    char end[120] = "";
+    char end[120] = "", rate[20] = "";
     if (stopped)
         snprintf(end, sizeof end, "; stopped, and what was written stays: /more continues it");
     else if (s->finish == DREY_FINISH_LENGTH && full)
@@ -258,8 +259,11 @@ static void say_how(const chat *c, bool stopped)
     else if (s->finish == DREY_FINISH_LENGTH)
         snprintf(end, sizeof end, "; cut by n-predict: /more continues it");
     report_failed_units(c->models.engine);
-    say(c, "[reused %lld of %zu tokens; %lld written, %.2f/s%s]", (long long)s->cached_tokens,
-        c->talk.n_ids, (long long)s->generated_tokens, s->tokens_per_s, end);
+    if (s->tokens_per_s > 0)
+        snprintf(rate, sizeof rate, ", %s/s", format_rate((char[16]){0}, s->tokens_per_s));
+    say(c, "[%lld token%s%s; context %zu of %d%s]", (long long)s->generated_tokens,
+        s->generated_tokens == 1 ? "" : "s", rate, c->talk.n_ids + (size_t)s->generated_tokens,
+        c->n_context, end);
     if (c->settings.common.verbose && !c->settings.quiet)
         show_statistics(c);
 }
@@ -376,6 +380,9 @@ static drey_status do_retry(chat *c, const char *rest, drey_error *err)
         talk_message_free(&before);
     else
         talk_put_back(&c->talk, &before);
+    if (status == DREY_OK && c->asker.terminal && c->settings.sampling.temperature <= 0)
+        say(c,
+            "[at temperature 0 an answer is always the same: /set temperature 0.8, then /retry]");
     return status;
 }
 
@@ -478,8 +485,11 @@ static drey_status change_budget(chat *c, uint64_t wanted, drey_error *err)
     c->settings.common.memory_bytes = wanted;
     drey_status status = open_session(c, err);
     if (status != DREY_OK) {
+        const bool quiet = c->settings.quiet;
         c->settings.common.memory_bytes = before;
+        c->settings.quiet = true; /* it is as it was */
         c->ended = open_session(c, NULL) != DREY_OK;
+        c->settings.quiet = quiet;
     }
     if (aside && !c->ended)
         drey_session_load(c->models.session, kept, NULL, NULL); /* or it is computed again */
@@ -500,13 +510,12 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
         FAIL(err, DREY_ERR_USAGE,
              "several ranks keep the budgets that they began with: start the chat again with "
              "another --memory");
-    drey_status status = *rest ? change_budget(c, wanted, err) : DREY_OK;
-    if (c->ended)
-        return status;
+    if (*rest)
+        TRY(change_budget(c, wanted, err));
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan);
+    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
-    return status;
+    return DREY_OK;
 }
 
 static drey_status do_stats(chat *c, const char *rest, drey_error *err)
@@ -531,28 +540,68 @@ static drey_status do_undo(chat *c, const char *rest, drey_error *err)
     return DREY_OK;
 }
 
-/* The value of a setting whose name `words` begin with; NULL: they begin otherwise. */
-static const char *value_of(const char *words, const char *name)
+static void show_system(const chat *c)
 {
-    size_t n = strlen(name);
-    bool named = strncmp(words, name, n) == 0 && (!words[n] || strchr(" \t\n=", words[n]));
-    return named ? words + n + strspn(words + n, " \t\n=") : NULL;
+    FILE *out = page_of(stderr);
+    fprintf(out, "%-18s ", "system");
+    print_clean(out, talk_system(&c->talk));
+    fputc('\n', out);
 }
 
-static drey_status set_markdown(chat *c, const char *value, drey_error *err)
+static void show_settings(const chat *c)
 {
-    if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-        FAIL(err, DREY_ERR_USAGE, "/set markdown takes on or off");
-    c->plain = strcmp(value, "off") == 0;
+    FILE *out = page_of(stderr);
+    if (talk_system(&c->talk))
+        show_system(c);
+    chat_show_settings(out, &c->settings);
+    fprintf(out, "%-18s %s\n", "markdown", c->plain ? "off" : "on");
+    fprintf(out, "%-18s %s\n", "verbose", c->settings.common.verbose ? "on" : "off");
+    if (c->recommended[0])
+        fprintf(out, "%-18s %s (says the model's file; /set changes each)\n", "recommended",
+                c->recommended);
+}
+
+/* A setting that is on or off; without a value it stays. */
+static drey_status set_switch(const chat *c, const char *name, const char *value, bool *is_on,
+                              drey_error *err)
+{
+    if (*value && strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+        FAIL(err, DREY_ERR_USAGE, "/set %s takes on or off", name);
+    if (*value)
+        *is_on = strcmp(value, "on") == 0;
+    say(c, "[%s is %s]", name, *is_on ? "on" : "off");
     return DREY_OK;
 }
 
 static drey_status do_set(chat *c, const char *rest, drey_error *err)
 {
-    const char *system = value_of(rest, "system"), *markdown = value_of(rest, "markdown");
-    return system     ? do_system(c, system, err)
-           : markdown ? set_markdown(c, markdown, err)
-                      : chat_set(&c->settings, rest, err);
+    char name[CHAT_NAME_BYTES], now[CHAT_VALUE_BYTES];
+    const char *value = chat_setting_name(rest, name);
+    bool styled = !c->plain;
+    if (!*name) {
+        show_settings(c);
+        return DREY_OK;
+    }
+    if (strcmp(name, "system") == 0 && *value)
+        return do_system(c, value, err);
+    if (strcmp(name, "system") == 0) {
+        if (talk_system(&c->talk))
+            show_system(c);
+        else
+            say(c, "[no system message]");
+        return DREY_OK;
+    }
+    if (strcmp(name, "verbose") == 0)
+        return set_switch(c, name, value, &c->settings.common.verbose, err);
+    if (strcmp(name, "markdown") == 0) {
+        drey_status status = set_switch(c, name, value, &styled, err);
+        c->plain = !styled;
+        return status;
+    }
+    TRY(chat_set(&c->settings, name, value, err));
+    const char *full = chat_setting(&c->settings, name, now);
+    say(c, "[%s is %s]", full, now);
+    return DREY_OK;
 }
 
 static drey_status do_show(chat *c, const char *rest, drey_error *err)
@@ -569,19 +618,13 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
     fprintf(out, ", %s, %s parameters, %s\n", info.architecture,
             model_parameters((char[16]){0}, info.n_parameters),
             format_bytes(size, (double)info.weight_bytes));
-    fprintf(out, "%-18s %zu of %d tokens\n", "context", c->talk.n_ids, c->n_context);
-    if (talk_system(&c->talk)) {
-        fprintf(out, "%-18s ", "system");
-        print_clean(out, talk_system(&c->talk));
-        fputc('\n', out);
-    }
-    chat_show_settings(out, &c->settings);
-    fprintf(out, "%-18s %s\n", "markdown", c->plain ? "off" : "on");
-    if (c->recommended[0])
-        fprintf(out, "%-18s %s (says the model's file; /set changes each)\n", "recommended",
-                c->recommended);
+    if (c->talk.n > 0 && !c->cut) /* else the ids are those that /more continues */
+        talk_encode(&c->talk, c->models.target, NULL);
+    fprintf(out, "%-18s %zu of %d tokens\n", "context", c->talk.n > 0 ? c->talk.n_ids : 0,
+            c->n_context);
+    show_settings(c);
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan);
+    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
     return DREY_OK;
 }
@@ -647,23 +690,33 @@ static const struct {
     bool waits; /* it needs the engine, which may be loading */
 } commands[] = {
     {"/reset", "a new conversation; the system message stays", do_reset, false},
-    {"/retry", "the last answer once more (with --temp: another one)", do_retry, true},
+    {"/retry", "the last answer once more; another one at a temperature above 0", do_retry, true},
     {"/more", "continues an answer that was cut or stopped", do_more, true},
     {"/undo", "takes the last message and its answer back", do_undo, false},
     {"/save FILE", "keeps the conversation, and what was computed for it", do_save, true},
     {"/load FILE", "continues one that was saved", do_load, true},
     {"/read FILE", "a text file as part of the next message", do_read, false},
     {"/system TEXT", "the system message; without a text: none", do_system, false},
-    {"/set NAME VALUE", "temperature, top-k, top-p, min-p, seed, n-predict, markdown, ...", do_set,
-     false},
+    {"/set [NAME [VALUE]]", "temperature, top-k, top-p, seed, n-predict, ...; alone: all values",
+     do_set, false},
     {"/show", "model, settings and memory plan", do_show, true},
     {"/budget [SIZE]", "how memory is used; /budget 4G sets another limit, as do auto, unlimited",
      do_budget, true},
-    {"/stats", "of the last answer", do_stats, true},
+    {"/stats", "speed, drafting and reads of the last answer", do_stats, true},
     {"/help", "this list", do_help, false},
-    {"/quit", "ends, as Ctrl-D does", do_quit, false},
+    {"/quit", "ends, as /bye, /exit and Ctrl-D do", do_quit, false},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+/* Names that other programs have for them. */
+static const struct {
+    const char *name, *usage;
+} other_commands[] = {{"/bye", "/quit"},
+                      {"/exit", "/quit"},
+                      {"/clear", "/reset"},
+                      {"/regen", "/retry"},
+                      {"/?", "/help"}};
+enum { N_OTHER_COMMANDS = sizeof other_commands / sizeof *other_commands };
 
 static drey_status do_help(chat *c, const char *rest, drey_error *err)
 {
@@ -672,7 +725,7 @@ static drey_status do_help(chat *c, const char *rest, drey_error *err)
     (void)err;
     FILE *out = page_of(stderr);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "%-16s %s\n", commands[i].usage, commands[i].does);
+        fprintf(out, "%-19s %s\n", commands[i].usage, commands[i].does);
     fputs("Ctrl-C stops an answer; what was written stays. A line that ends in \\ continues in "
           "the next one, and \"\"\" begins and ends a message of several lines. Tab completes "
           "commands and names of files. A message that begins with / is written with a blank in "
@@ -698,6 +751,36 @@ static void wait_for_weights(chat *c)
     progress_clear(&c->progress);
 }
 
+/* A command by its first n characters; -1: there is none. */
+static int find_command(const char *name, size_t n)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcspn(commands[i].usage, " ") == n && strncmp(name, commands[i].usage, n) == 0)
+            return i;
+    for (int i = 0; i < N_OTHER_COMMANDS; i++)
+        if (strlen(other_commands[i].name) == n && strncmp(name, other_commands[i].name, n) == 0)
+            return find_command(other_commands[i].usage, strlen(other_commands[i].usage));
+    return -1;
+}
+
+static drey_status no_such_command(const char *entry, size_t n, const char *rest, drey_error *err)
+{
+    const char *all[N_COMMANDS + N_OTHER_COMMANDS + 1];
+    char name[64];
+    other_word near;
+    list_commands(all);
+    for (int i = 0; i <= N_OTHER_COMMANDS; i++)
+        all[N_COMMANDS + i] = i < N_OTHER_COMMANDS ? other_commands[i].name : NULL;
+    snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), entry);
+    if (nearest_word(name, all, &near))
+        FAIL(err, DREY_ERR_USAGE, "there is no command %s; did you mean %s%s%.80s?", name,
+             near.text, *rest ? " " : "", rest);
+    FAIL(err, DREY_ERR_USAGE,
+         "there is no command %s; /help lists them, and a message that begins with / is written "
+         "with a blank in front",
+         name);
+}
+
 static drey_status do_command(chat *c, char *entry, drey_error *err)
 {
     char *rest = entry + strcspn(entry, " \t\n");
@@ -705,16 +788,21 @@ static drey_status do_command(chat *c, char *entry, drey_error *err)
     rest += strspn(rest, " \t\n");
     for (size_t end = strlen(rest); end > 0 && strchr(" \t\n", rest[end - 1]); end--)
         rest[end - 1] = 0;
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcspn(commands[i].usage, " ") == n && strncmp(entry, commands[i].usage, n) == 0) {
-            if (commands[i].waits)
-                wait_for_weights(c);
-            return commands[i].run(c, rest, err);
-        }
-    FAIL(err, DREY_ERR_USAGE, "there is no command %.*s; /help lists them", (int)n, entry);
+    const int i = find_command(entry, n);
+    if (i < 0)
+        return no_such_command(entry, n, rest, err);
+    if (commands[i].waits)
+        wait_for_weights(c);
+    return commands[i].run(c, rest, err);
 }
 
 /* ---- The conversation ---- */
+
+/* A person who types these alone wants to leave: shells and other programs end by them. */
+static bool is_farewell(const char *entry)
+{
+    return strcmp(entry, "exit") == 0 || strcmp(entry, "quit") == 0;
+}
 
 static drey_status take_entry(chat *c, drey_error *err)
 {
@@ -725,6 +813,8 @@ static drey_status take_entry(chat *c, drey_error *err)
         FAIL(err, DREY_ERR_USAGE, "a message cannot hold a NUL byte");
     if (a->entry[0] == '/' && !a->block)
         return do_command(c, a->entry, err);
+    if (a->terminal && !a->block && is_farewell(a->entry))
+        return do_quit(c, "", err);
     c->tries = 0;
     wait_for_weights(c);
     return ask(c, a->entry, a->n, err);
@@ -744,7 +834,7 @@ static void converse(chat *c)
         drey_error err = {0};
         asked got = asker_ask(&c->asker);
         if (got == ASKED_INTERRUPTED && signals_take_interrupt()) {
-            fputs("\n(/quit or Ctrl-D ends)\n", stderr);
+            fputs("\n[/bye or Ctrl-D ends]\n", stderr);
             continue;
         }
         if (got == ASKED_TOO_LONG) {
@@ -794,8 +884,8 @@ int chat_main(const cli_settings *settings)
         signals_note();
         list_commands(usages);
         asker_init(&c.asker, c.most_bytes, c.too_long.message, usages);
-        if (c.asker.terminal)
-            say(&c, "Write, and press Enter; /help shows what else there is.");
+        if (c.asker.terminal && !c.settings.quiet)
+            suggest("type a message and press Enter; /help lists the commands");
         load_early(&c);
         converse(&c);
         warm_up_cancel(&c.warm);

@@ -71,14 +71,14 @@ static void show(FILE *out, json_writer *root, const drey_model_report *r)
 {
     char a[16], b[16];
     report_limits(&r->limits, out, root);
-    fprintf(out, "prompt     %.3g tokens/s, %.0f %% of the peak\n", r->prefill_tokens_per_s,
-            100 * r->prefill_peak_share);
-    fprintf(out, "text       %.3g tokens/s, %.0f %% of the memory's speed (%s a token)\n",
-            r->session_tokens_per_s, 100 * r->bandwidth_share,
+    fprintf(out, "prompt     %s tokens/s, %.0f %% of the peak\n",
+            format_rate(a, r->prefill_tokens_per_s), 100 * r->prefill_peak_share);
+    fprintf(out, "text       %s tokens/s, %.0f %% of the memory's speed (%s a token)\n",
+            format_rate(b, r->session_tokens_per_s), 100 * r->bandwidth_share,
             format_bytes(a, (double)r->token_bytes));
     if (r->n_sessions > 1)
-        fprintf(out, "sessions   %.3g tokens/s of %d together, %.2f times one's\n",
-                r->decode_tokens_per_s, r->n_sessions,
+        fprintf(out, "sessions   %s tokens/s of %d together, %.2f times one's\n",
+                format_rate(a, r->decode_tokens_per_s), r->n_sessions,
                 r->decode_tokens_per_s / r->session_tokens_per_s);
     fprintf(out, "overhead   %.1f %% of a pass of one row is neither matrices nor attention\n",
             100 * r->overhead_share);

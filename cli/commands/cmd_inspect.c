@@ -1,27 +1,32 @@
-/* drey inspect: what is in a GGUF file, of any architecture. */
+/* drey inspect: what is in a GGUF file, of any architecture. First comes what a person asks, then
+ * the lists of all keys and tensors, for which the header is read once more. */
 #include "cli/commands/commands.h"
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/terminal.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_TYPES = 48, MAX_TEMPLATES = 16 };
 
-/* Tensors and bytes of each type, for the summary; types beyond the last slot are not counted. */
+/* Tensors and bytes of a type, for the summary. */
+typedef struct weight_type {
+    char name[16];
+    int n_tensors;
+    uint64_t bytes;
+    bool runnable;
+} weight_type;
+
+/* What is shown first; types beyond the last slot are not counted. */
 typedef struct inspection {
-    struct {
-        char name[16];
-        int n_tensors;
-        uint64_t bytes;
-        bool runnable;
-    } types[MAX_TYPES];
+    weight_type types[MAX_TYPES];
     int n_types;
     char templates[MAX_TEMPLATES][64]; /* names; "" is the usual one's */
     int n_templates;
-    bool in_tensors;
 } inspection;
 
 static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t n_tensors,
@@ -29,14 +34,17 @@ static void show_header(void *user, uint32_t version, uint64_t n_keys, uint64_t 
 {
     char size[16];
     (void)user;
-    printf("GGUF version %" PRIu32 ", %" PRIu64 " key%s, %" PRIu64 " tensor%s, %s\n", version,
+    printf("\nGGUF version %" PRIu32 ", %" PRIu64 " key%s, %" PRIu64 " tensor%s, %s\n", version,
            n_keys, n_keys == 1 ? "" : "s", n_tensors, n_tensors == 1 ? "" : "s",
            format_bytes(size, (double)file_bytes));
     printf("keys\n");
 }
 
-static void note_template(inspection *in, const char *key)
+static void note_template(void *user, const char *key, const char *type, const char *value)
 {
+    inspection *in = user;
+    (void)type;
+    (void)value;
     static const char front[] = "tokenizer.chat_template";
     const char *name = key + sizeof front - 1;
     if (strncmp(key, front, sizeof front - 1) != 0 || (*name && *name != '.') ||
@@ -58,14 +66,14 @@ static void show_templates(const inspection *in)
         if (strcmp(name, "tool_use") == 0)
             printf(": for chats with tools\n");
         else
-            printf(": with drey serve --chat-template NAME\n");
+            printf(": with drey serve -m %s --chat-template %s\n", terminal_model(), QUOTED(name));
         any = true;
     }
 }
 
 static void show_key(void *user, const char *name, const char *type, const char *value)
 {
-    note_template(user, name);
+    (void)user;
     printf("  %-12s ", type);
     print_clean(stdout, name);
     fputs(" = ", stdout);
@@ -73,9 +81,15 @@ static void show_key(void *user, const char *name, const char *type, const char 
     putchar('\n');
 }
 
-static void count_type(inspection *in, const char *type, uint64_t bytes, bool runnable)
+static void count_type(void *user, const char *name, const char *type, const int64_t *dims,
+                       int n_dims, uint64_t bytes, uint64_t offset, bool runnable)
 {
+    inspection *in = user;
     int i = 0;
+    (void)name;
+    (void)dims;
+    (void)n_dims;
+    (void)offset;
     while (i < in->n_types && strcmp(in->types[i].name, type) != 0)
         i++;
     if (i == MAX_TYPES)
@@ -92,19 +106,19 @@ static void count_type(inspection *in, const char *type, uint64_t bytes, bool ru
 static void show_tensor(void *user, const char *name, const char *type, const int64_t *dims,
                         int n_dims, uint64_t bytes, uint64_t offset, bool runnable)
 {
-    inspection *in = user;
+    bool *in_tensors = user;
+    (void)runnable;
     char shape[96] = "", size[16];
     size_t n = 0;
-    if (!in->in_tensors)
+    if (!*in_tensors)
         printf("tensors\n  type            bytes        offset  shape                 name\n");
-    in->in_tensors = true;
+    *in_tensors = true;
     for (int i = 0; i < n_dims && n < sizeof shape; i++)
         n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%" PRId64, i ? " x " : "", dims[i]);
     printf("  %-9s %11s %13" PRIu64 "  %-21s ", type, format_bytes(size, (double)bytes), offset,
            shape);
     print_clean(stdout, name);
     putchar('\n');
-    count_type(in, type, bytes, runnable);
 }
 
 static void show_missing(void *user, const char *what)
@@ -142,32 +156,46 @@ static void show_experts(const char *path)
     drey_model_close(&model);
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    const weight_type *x = a, *y = b;
+    return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
+}
+
+/* The most bytes first. */
+static void show_types(inspection *in)
+{
+    char size[16];
+    qsort(in->types, (size_t)in->n_types, sizeof *in->types, by_bytes);
+    printf("types\n");
+    for (int i = 0; i < in->n_types; i++)
+        printf("  %-9s %5d tensor%s %8s%s\n", in->types[i].name, in->types[i].n_tensors,
+               in->types[i].n_tensors == 1 ? " " : "s",
+               format_bytes(size, (double)in->types[i].bytes),
+               in->types[i].runnable ? "" : "  (drey cannot run this type)");
+}
+
+static drey_status inspect(const char *path, drey_error *err)
+{
+    inspection in = {.n_types = 0};
+    const drey_inspector counting = {.key = note_template, .tensor = count_type, .user = &in};
+    bool in_tensors = false;
+    const drey_inspector listing = {
+        .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in_tensors};
+    model_facts facts;
+    int n_missing = 0;
+    TRY(model_path_explain(path, model_facts_read(&facts, path, err), err));
+    TRY(drey_inspect(path, &counting, err));
+    model_facts_head(stdout, &facts, path);
+    show_types(&in);
+    show_templates(&in);
+    show_experts(path);
+    TRY(drey_missing(path, show_missing, &n_missing, err));
+    return drey_inspect(path, &listing, err);
+}
+
 int inspect_main(const cli_settings *settings)
 {
-    inspection in = {0};
     drey_error err = {0};
-    const drey_inspector inspector = {
-        .header = show_header, .key = show_key, .tensor = show_tensor, .user = &in};
-    model_facts facts;
-    drey_status status = model_path_explain(
-        settings->operand, model_facts_read(&facts, settings->operand, &err), &err);
-    if (status == DREY_OK) {
-        model_facts_head(stdout, &facts, settings->operand);
-        status = drey_inspect(settings->operand, &inspector, &err);
-    }
-    if (status != DREY_OK)
-        return exit_with(status, &err);
-    printf("types\n");
-    for (int i = 0; i < in.n_types; i++) {
-        char size[16];
-        printf("  %-9s %5d tensor%s %8s%s\n", in.types[i].name, in.types[i].n_tensors,
-               in.types[i].n_tensors == 1 ? " " : "s",
-               format_bytes(size, (double)in.types[i].bytes),
-               in.types[i].runnable ? "" : "  (drey cannot run this type)");
-    }
-    show_templates(&in);
-    show_experts(settings->operand);
-    int n_missing = 0;
-    status = drey_missing(settings->operand, show_missing, &n_missing, &err);
-    return exit_with(status, &err);
+    return exit_with(inspect(settings->operand, &err), &err);
 }

@@ -6,6 +6,7 @@
 #include "cli/files/ranks_file.h"
 #include "cli/commands/models.h"
 #include "cli/models/verdict.h"
+#include "cli/terminal/progress.h"
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
@@ -35,6 +36,7 @@ typedef struct prospect {
     drey_plan plan, more;
     report_source disk;
     bool has_more; /* more would help */
+    progress bar;
 } prospect;
 
 static drey_status look_ahead(const cli_settings *s, prospect *p, drey_error *err)
@@ -77,7 +79,7 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     verdict_show(to, p->models, s);
     if (s->command == CLI_PULL && !s->common.verbose)
         return DREY_OK;
-    report_plan(out, &p->plan);
+    report_plan(out, &p->plan, p->models->ahead.outlook.alone_smallest_bytes);
     report_draft(out, p->models->why);
     report_prediction(out, &p->models->ahead.outlook, p->disk);
     if (p->has_more)
@@ -167,8 +169,8 @@ static drey_status write_machines(const char *path, const machines *m, drey_erro
     return json_write(path, &b, err);
 }
 
-static drey_status plan_ranks(const cli_settings *s, models *of, const drey_engine_options *options,
-                              drey_error *err)
+static drey_status plan_ranks(const cli_settings *s, models *of, prospect *p,
+                              const drey_engine_options *options, drey_error *err)
 {
     machines m = {.n = 0};
     drey_speeds speeds;
@@ -178,6 +180,7 @@ static drey_status plan_ranks(const cli_settings *s, models *of, const drey_engi
     TRY(find_speeds(s, options, &m, &speeds, err));
     TRY(models_divide(of, s, err));
     TRY(drey_ranks_plan(options, &speeds, m.machine, m.n, m.plan, err));
+    progress_clear(&p->bar);
     verdict_show_machines(page_target(out), of, m.plan, m.n);
     for (int32_t i = 0; i < m.n; i++)
         report_rank_plan(out, i, &m.plan[i], m.disk[i]);
@@ -194,10 +197,12 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
     TRY(models_open(m, s, err));
     int32_t n_context = models_context(m, s, usual_context);
     drey_engine_options options;
+    progress_wait(&p->bar, "measuring this machine");
     TRY(models_choose(m, s, n_context, &options, err));
     if (s->plan.ranks)
-        return plan_ranks(s, m, &options, err);
+        return plan_ranks(s, m, p, &options, err);
     TRY(models_look(m, s, &options, err));
+    progress_clear(&p->bar);
     p->models = m;
     TRY(drey_planner_open(&p->planner, &options, err));
     TRY(look_ahead(s, p, err));
@@ -207,8 +212,9 @@ static drey_status plan_all(const cli_settings *s, models *m, prospect *p, drey_
 drey_status plan_show(const cli_settings *settings, drey_error *err)
 {
     models m = {0};
-    prospect p = {0};
+    prospect p = {.bar.quiet = settings->quiet};
     drey_status status = plan_all(settings, &m, &p, err);
+    progress_clear(&p.bar);
     drey_planner_close(&p.planner);
     models_close(&m);
     return status;

@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/models/model_path.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
@@ -46,10 +47,15 @@ static void show_report(const cli_settings *s, const drey_prepare_report *report
     if (s->prepare.check)
         fprintf(out, "OK: %s, all of it as the model says\n", size);
     else if (report->written)
-        fprintf(out, "written: %s; drey run uses it%s\n", size, s->output ? " with --sidecar" : "");
+        fprintf(out, "written: %s; drey run -m %s%s%s uses it\n", size, terminal_model(),
+                s->output ? " --sidecar " : "", s->output ? QUOTED(s->output) : "");
     else
-        fprintf(out, "nothing to do: a good sidecar of %s is there%s; --force writes it again\n",
-                size, s->prepare.planes ? ", with planes" : "");
+        fprintf(
+            out,
+            "nothing to do: a good sidecar of %s is there%s; drey prepare%s --force %s writes it "
+            "again\n",
+            size, s->prepare.planes ? ", with planes" : "", s->prepare.planes ? " --planes" : "",
+            terminal_model());
 }
 
 /* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */

@@ -164,13 +164,29 @@ static void say_cut(const run *r, const drey_statistics *s)
     if (s->finish != DREY_FINISH_LENGTH)
         return;
     if (n >= r->settings->text.n_predict)
-        fprintf(page_of(stderr), "cut after %lld tokens (-n): -n %lld writes more\n", (long long)n,
+        suggest("the text was cut after %lld tokens (-n): -n %lld writes more", (long long)n,
                 (long long)more);
     else
-        fprintf(page_of(stderr),
-                "cut after %lld tokens, the context of %d is full: -c %lld has room for more\n",
-                (long long)n, r->settings->common.n_context,
-                2 * (long long)r->settings->common.n_context);
+        suggest(
+            "the text was cut after %lld tokens, as the context of %d is full: -c %lld has room "
+            "for more",
+            (long long)n, r->settings->common.n_context,
+            2 * (long long)r->settings->common.n_context);
+}
+
+/* A question to a model that can chat is continued as a text, which surprises who expects an
+ * answer. Who writes a format himself, or completes a file, knows it. */
+static void say_chat(const run *r, const drey_statistics *s)
+{
+    const cli_text *text = &r->settings->text;
+    char *turn = NULL;
+    if (!terminal_attended() || text->chat || text->special || text->raw_ids || text->file ||
+        s->generated_tokens == 0)
+        return;
+    if (drey_chat_format(r->models.target, NULL, "hello", &turn, NULL) == DREY_OK)
+        suggest("this continues the prompt as a text; with --chat, or in drey chat, the model "
+                "answers it");
+    drey_free(turn);
 }
 
 static void report_all(const run *r, const drey_statistics *statistics)
@@ -190,6 +206,7 @@ static void report_all(const run *r, const drey_statistics *statistics)
     } else {
         report_briefly(out, statistics, &speculation, &exits);
     }
+    say_chat(r, statistics);
     say_cut(r, statistics);
 }
 
@@ -209,8 +226,9 @@ static drey_status generate(run *r, drey_error *err)
     if (s->text.raw_ids)
         text_writer_begin_ids(&r->out, &r->progress, &options);
     else
-        text_writer_begin(&r->out, &r->progress, &options,
-                          (text_look){.drafts = !s->text.no_provisional_text});
+        text_writer_begin(
+            &r->out, &r->progress, &options,
+            (text_look){.drafts = !s->text.no_provisional_text, .wraps = s->text.chat});
     drey_plan plan;
     drey_engine_plan(r->models.engine, &plan);
     r->progress.draft_bytes = plan.draft_bytes;

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_TOKENS = 64 };
+enum { USUAL_TOKENS = 64, QUICK_TOKENS = 8 };
 
 /* A text of the reference: the prompt's, greedy or sampled. */
 typedef struct verified {
@@ -45,8 +45,9 @@ typedef struct verifier {
     const cli_settings *settings;
     models models;
     prompt_list prompts;
-    verified *texts; /* [n_texts] */
-    int32_t *ids;    /* of all texts */
+    int32_t n_prompts; /* that are used: the first ones */
+    verified *texts;   /* [n_texts] */
+    int32_t *ids;      /* of all texts */
     int32_t n_texts;
     verify_way ways[VERIFY_MOST_WAYS]; /* [n_ways]: the first is the reference */
     outcome outcomes[VERIFY_MOST_WAYS];
@@ -191,7 +192,7 @@ static drey_status open_sessions(verifier *v, const verify_way *way, outcome *ou
 static int32_t longest_prompt(const verifier *v)
 {
     size_t n = 0;
-    for (int i = 0; i < v->prompts.n; i++)
+    for (int i = 0; i < v->n_prompts; i++)
         if (v->prompts.prompts[i].n_ids > n)
             n = v->prompts.prompts[i].n_ids;
     return (int32_t)n;
@@ -251,6 +252,7 @@ static drey_status write_json(const verifier *v, drey_error *err)
     json_writer *w = json_report_begin(&b);
     json_put_text(w, "model", v->settings->common.model);
     json_put_number(w, "tokens", v->settings->text.n_predict);
+    json_put_bool(w, "quick", v->settings->bench.quick);
     json_put_array(w, "ways");
     for (int32_t i = 0; i < v->n_ways; i++) {
         const outcome *out = &v->outcomes[i];
@@ -295,16 +297,32 @@ static drey_status judge(const verifier *v, drey_error *err)
              n_texts - n_equal, n_texts);
     if (n_run == 0)
         FAIL(err, DREY_ERR_UNSUPPORTED, "none of the other ways could be tried here, see above");
-    printf("all %d texts of %d ways are the reference's, token for token\n", n_texts, n_run);
+    printf("all %d texts of %d ways are the reference's, token for token", n_texts, n_run);
+    if (v->settings->bench.quick)
+        printf(" (quick: one prompt, texts of %d tokens)", v->settings->text.n_predict);
+    printf("\n");
     return DREY_OK;
 }
 
 /* ---- All of it ---- */
 
+/* All prompts, or for --quick the shortest, which becomes the first. */
+static void choose_prompts(verifier *v)
+{
+    bench_prompt *all = v->prompts.prompts;
+    v->n_prompts = v->settings->bench.quick ? 1 : v->prompts.n;
+    for (int i = 1; v->settings->bench.quick && i < v->prompts.n; i++)
+        if (all[i].n_ids < all[0].n_ids) {
+            bench_prompt shorter = all[i];
+            all[i] = all[0];
+            all[0] = shorter;
+        }
+}
+
 static drey_status make_texts(verifier *v, drey_error *err)
 {
     const size_t n_predict = (size_t)v->settings->text.n_predict;
-    v->n_texts = 2 * v->prompts.n;
+    v->n_texts = 2 * v->n_prompts;
     v->texts = calloc((size_t)v->n_texts, sizeof *v->texts);
     v->ids = calloc((size_t)v->n_texts * n_predict, sizeof *v->ids);
     if (!v->texts || !v->ids)
@@ -325,6 +343,7 @@ static drey_status prepare(verifier *v, drey_error *err)
     TRY(models_open(&v->models, s, err));
     TRY(prompts_read(&v->prompts, s->prompts, tuning_prompts, s->common.memory_bytes, err));
     TRY(prompts_tokenize(&v->prompts, v->models.target, err));
+    choose_prompts(v);
     TRY(make_texts(v, err));
     TRY(models_choose_draft(&v->models, s, context_of(v), err));
     if (!s->quiet)
@@ -368,7 +387,7 @@ int verify_main(const cli_settings *given)
 {
     cli_settings settings = *given;
     if (!option_given(given, "predict"))
-        settings.text.n_predict = USUAL_TOKENS;
+        settings.text.n_predict = given->bench.quick ? QUICK_TOKENS : USUAL_TOKENS;
     if (!option_given(given, "temp"))
         settings.sampling.temperature = VERIFY_TEMPERATURE;
     verifier *v = calloc(1, sizeof *v);
@@ -377,6 +396,7 @@ int verify_main(const cli_settings *given)
         return exit_with(error_set(&err, DREY_ERR_MEMORY, "out of memory"), &err);
     v->settings = &settings;
     v->work.quiet = settings.quiet;
+    v->work.moves = true;
     signals_note();
     drey_status status = verify_all(v, &err);
     models_close(&v->models);

@@ -41,7 +41,9 @@ void counted_work_show(counted_work *w, const char *what, double part)
         return;
     w->told_s = now_s;
     snprintf(line, sizeof line, "%s%s", what, time_left(left, part, now_s - w->begun_s));
-    if (attended)
+    if (attended && w->moves)
+        progress_work(&w->line, line);
+    else if (attended)
         progress_line(&w->line, line);
     else
         fprintf(stderr, "%s\n", line);

@@ -6,6 +6,7 @@
 
 typedef struct counted_work {
     bool quiet;
+    bool moves; /* the line has a spinner: a part may take long, and nothing is measured */
     progress line;
     double begun_s; /* monotonic clock: when it began; 0: not yet */
     double told_s;  /* of the last line */

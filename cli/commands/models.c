@@ -43,13 +43,30 @@ bool models_loaded(drey_status status, const drey_error *err, const char *again)
     return status == DREY_OK;
 }
 
+const char *models_tune_line(const models *m, const cli_settings *s, char out[TUNE_LINE_BYTES])
+{
+    const bool named = s->drafting.draft_path != NULL;
+    size_t n = (size_t)snprintf(out, TUNE_LINE_BYTES, "drey tune -m %s", terminal_model());
+    if (!s->drafting.draft_auto && n < TUNE_LINE_BYTES)
+        n += (size_t)snprintf(out + n, TUNE_LINE_BYTES - n, " -d %s",
+                              named ? terminal_draft() : drey_drafter_name(m->drafter));
+    if (s->common.units && n < TUNE_LINE_BYTES)
+        n += (size_t)snprintf(out + n, TUNE_LINE_BYTES - n, " --units %s", s->common.units);
+    if (s->common.cpu_tier && n < TUNE_LINE_BYTES)
+        n += (size_t)snprintf(out + n, TUNE_LINE_BYTES - n, " --cpu %s", s->common.cpu_tier);
+    if (s->common.n_threads > 0 && n < TUNE_LINE_BYTES)
+        snprintf(out + n, TUNE_LINE_BYTES - n, " -t %d", s->common.n_threads);
+    return out;
+}
+
 static void find_shares(models *m, const cli_settings *s, const char *folder)
 {
+    char line[TUNE_LINE_BYTES];
     drey_error err;
     const drey_engine_options o = models_engine_options(m, s, 0);
     m->divided = s->common.units &&
                  models_loaded(drey_units_load(&o, folder, &m->units, &m->attention, &err), &err,
-                               "drey tune -m --units");
+                               models_tune_line(m, s, line));
 }
 
 static void warn_of_threads(int32_t n_threads)
@@ -78,7 +95,7 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
 static drey_status open_grammar(models *m, const cli_settings *s, drey_error *err)
 {
     const char *path = s->text.grammar ? s->text.grammar : s->text.json_schema;
-    const input_limit limit = {.n_bytes = 64 << 10, .reason = "grammars are read up to 64 KiB"};
+    const input_limit limit = {.n_bytes = 64 << 10, .reason = "grammars are read up to 64K"};
     char *text;
     size_t n;
     if (!path)
@@ -123,7 +140,7 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
                            .ahead = settings->drafting.ahead,
                            .bld_fallback = settings->drafting.bld_fallback,
                            .bld_rollback = settings->drafting.bld_rollback}};
-    char place[PATH_MAX];
+    char place[PATH_MAX], line[TUNE_LINE_BYTES];
     const char *folder = cache_folder(place);
     drey_error why;
     TRY(models_check_tier(settings->common.cpu_tier, err));
@@ -136,8 +153,8 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
         m->drafter = DREY_DRAFTER_NONE;
         return DREY_OK;
     }
-    m->routed =
-        models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why, "drey tune -m");
+    m->routed = models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why,
+                              models_tune_line(m, settings, line));
     find_shares(m, settings, folder);
     if (settings->drafting.drafter == DREY_DRAFTER_MODEL &&
         drey_is_heads_file(settings->drafting.draft_path)) {
@@ -338,14 +355,14 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
 drey_status models_choose(models *m, const cli_settings *s, int32_t n_context,
                           drey_engine_options *options, drey_error *err)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], line[TUNE_LINE_BYTES];
     drey_error why;
     m->measured = false;
     TRY(models_choose_draft(m, s, n_context, err));
     *options = models_engine_options(m, s, n_context);
     m->measured = m->drafter != DREY_DRAFTER_NONE &&
                   models_loaded(drey_profile_load(options, cache_folder(folder), &m->known, &why),
-                                &why, "drey tune -m");
+                                &why, models_tune_line(m, s, line));
     options->profile = m->measured ? &m->known.profile : NULL;
     return DREY_OK;
 }

@@ -109,6 +109,12 @@ drey_status models_write(const models *m, const int32_t *ids, size_t n_ids,
                          const drey_generate_options *options, drey_statistics *statistics,
                          drey_error *err);
 
+/* Writes the whole command line that measures this model, with this draft unless it is chosen:
+ * "drey tune -m MODEL -d DRAFT". Returns out. */
+enum { TUNE_LINE_BYTES = 1400 };
+const char *models_tune_line(const models *m, const cli_settings *settings,
+                             char out[TUNE_LINE_BYTES]);
+
 /* Whether a file of the cache folder was loaded. One that is passed over is complained of; where
  * there is none nothing is said. again: the command that measures again. */
 bool models_loaded(drey_status status, const drey_error *err, const char *again);

@@ -66,12 +66,11 @@ drey_status tune_forget(const drey_model *target, drey_error *err)
     return DREY_OK;
 }
 
-/* More programs want to compute than half of the cores: what is measured then is theirs as well. */
 void tune_warn_of_load(void)
 {
     double load;
     const long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&load, 1) == 1 && load > 0.5 * (double)n_cores + 0.25)
+    if (machine_is_busy(&load))
         complain("other programs are at work (load %.1f on %ld core%s): what is measured "
                  "now may be wrong; measure again when the machine is quiet",
                  load, n_cores, n_cores == 1 ? "" : "s");

@@ -224,14 +224,15 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
 /* What was measured before. */
 static drey_status load(session *t, drey_pair_report *report, drey_error *err)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], line[TUNE_LINE_BYTES];
     const drey_engine_options options = options_of(t);
     if ((t->settings->common.units && !t->models.divided) ||
         !models_loaded(drey_profile_load(&options, cache_folder(folder), report, err), err,
-                       "drey tune -m"))
+                       models_tune_line(&t->models, t->settings, line)))
         FAIL(err, DREY_ERR_IO,
              "nothing was measured of these models with this tier and number of threads, or with "
-             "these units: drey tune -m without --show does that");
+             "these units: %s does that",
+             models_tune_line(&t->models, t->settings, line));
     return DREY_OK;
 }
 

@@ -46,9 +46,9 @@ void tune_table(FILE *out, const drey_pair_report *r)
     fprintf(out, "static trees\n  rows  expected  held out       pass   drafting  tokens/s\n");
     for (int32_t i = 0; i < r->trees.n_trees; i++) {
         const drey_static_tree *t = &r->trees.tree[i];
-        fprintf(out, "  %4d %9.2f %9.2f %10s %10s %9.2f%s\n", t->width, t->expected_tokens,
+        fprintf(out, "  %4d %9.2f %9.2f %10s %10s %9s%s\n", t->width, t->expected_tokens,
                 t->measured_tokens, format_seconds(a, t->pass_s), format_seconds(b, t->draft_s),
-                t->tokens_per_s, i == r->trees.best ? "  best" : "");
+                format_rate(c, t->tokens_per_s), i == r->trees.best ? "  best" : "");
     }
 }
 

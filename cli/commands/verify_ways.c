@@ -111,8 +111,9 @@ int32_t verify_ways(verify_way ways[VERIFY_MOST_WAYS], const models *m, const cl
     plain.policy =
         s->drafting.policy == DREY_POLICY_AUTO ? DREY_POLICY_OPTIMAL : s->drafting.policy;
     add(&list, &plain, "draft %s, the least memory", info.name)->least = true;
-    add(&list, &plain, "draft %s, %d texts at the same time", info.name, VERIFY_SESSIONS)
-        ->n_sessions = VERIFY_SESSIONS;
+    const int32_t n_sessions = s->bench.quick ? 2 : VERIFY_SESSIONS; /* it has two texts */
+    add(&list, &plain, "draft %s, %d texts at the same time", info.name, n_sessions)->n_sessions =
+        n_sessions;
     return list.n;
 }
 

@@ -3,6 +3,7 @@
  * Ctrl-C and kill end it at the next MiB, so that nothing is left of the file. */
 #include "cli/commands/commands.h"
 #include "cli/terminal/format.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -42,7 +43,9 @@ static drey_status convert(const cli_settings *s, progress *p, drey_error *err)
                format_bytes(size, (double)report.output_bytes), report.architecture,
                (long long)report.n_tensors, report.type);
     if (status == DREY_OK && !s->quiet && report.type[0] != 'q')
-        puts("drey run takes it as it is; drey quantize makes it three to four times smaller");
+        printf("drey chat -m %s takes it as it is; drey quantize %s NEW.gguf Q4_K_M makes it three "
+               "to four times smaller\n",
+               QUOTED(s->output), QUOTED(s->output));
     return status;
 }
 

@@ -87,7 +87,7 @@ static const struct {
 
 drey_status chat_template_read(const char *name, char **out, drey_error *err)
 {
-    const input_limit limit = {.n_bytes = 1 << 20, .reason = "templates are read up to 1 MiB"};
+    const input_limit limit = {.n_bytes = 1 << 20, .reason = "templates are read up to 1M"};
     size_t n;
     *out = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known && !*out; i++)

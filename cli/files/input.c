@@ -126,7 +126,7 @@ drey_status input_read(const char *path, const char *what, const input_limit *li
 {
     if (!path) {
         if (isatty(STDIN_FILENO) == 1 && terminal_attended())
-            fprintf(stderr, "drey: type %s, then Ctrl-D on an empty line\n", what);
+            suggest("type %s, then Ctrl-D on an empty line", what);
         return read_all(stdin, "standard input", what, limit, out, n_bytes, err);
     }
     FILE *file = fopen(path, "rb");

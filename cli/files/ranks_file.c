@@ -63,8 +63,7 @@ static drey_status read_lines(const char *path, char *text, drey_rank_machine *m
 drey_status ranks_file_read(const char *path, drey_rank_machine *machines, int32_t *n,
                             drey_error *err)
 {
-    const input_limit limit = {.n_bytes = 64 << 10,
-                               .reason = "lists of ranks are read up to 64 KiB"};
+    const input_limit limit = {.n_bytes = 64 << 10, .reason = "lists of ranks are read up to 64K"};
     char *text;
     size_t n_bytes;
     *n = 0;

@@ -70,7 +70,7 @@ static double height_of(const trace_file *t)
 
 static void put_head(const picture *p)
 {
-    char size[16];
+    char size[16], rate[16];
     const trace_file *t = p->t;
     drawing_begin(p->out, WIDTH, height_of(t), "drey: drafting and verifying over time");
     drawing_text(p->out, LEFT, 26, "start", "title", "%s%s%s",
@@ -80,9 +80,9 @@ static void put_head(const picture *p)
     char budget[40] = "";
     if (t->budget_bytes > 0)
         snprintf(budget, sizeof budget, "in %s of memory, ", format_bytes(size, t->budget_bytes));
-    drawing_text(p->out, LEFT, 46, "start", "faint", "%s%.3g tokens/s; turns %d to %d of %d",
-                 budget, isfinite(t->tokens_per_s) ? t->tokens_per_s : 0, t->turns[p->first].number,
-                 t->turns[p->last].number, t->n_turns);
+    drawing_text(p->out, LEFT, 46, "start", "faint", "%s%s tokens/s; turns %d to %d of %d", budget,
+                 format_rate(rate, isfinite(t->tokens_per_s) ? t->tokens_per_s : 0),
+                 t->turns[p->first].number, t->turns[p->last].number, t->n_turns);
 }
 
 static void put_axis(const picture *p)

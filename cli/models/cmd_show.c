@@ -5,6 +5,7 @@
 #include "cli/models/draft_family.h"
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"
+#include "cli/models/next_draft.h"
 #include "cli/models/side_files.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const int32_t usual_context = 4096;
 
 static void line(const char *label, const char *text)
 {
@@ -68,13 +67,7 @@ static void show_plan(const char *path)
         line("runs", err.message);
         return;
     }
-    drey_model_info info;
-    drey_model_describe(model, &info);
-    drey_engine_options_init(&o);
-    o.target = model;
-    o.n_context = info.n_context_train > 1 && info.n_context_train < usual_context
-                      ? info.n_context_train
-                      : usual_context;
+    next_draft_options(&o, model);
     if (drey_plan_make(&o, NULL, &plan, &err) != DREY_OK) {
         line("memory", err.message);
     } else {

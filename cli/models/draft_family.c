@@ -6,13 +6,17 @@
  * there. */
 #include "cli/models/draft_family.h"
 
+#include "cli/terminal/terminal.h"
+
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
 /* What drafts for a dense model and for a mixture of experts without a small model. */
-static const char dense[] = "drey prepare --planes and -d self, or heads (drey train medusa)";
-static const char mixture[] = "-d lookup, or heads (drey train medusa)";
+static const char dense[] =
+    "drey prepare --planes MODEL and -d self, or drey train medusa -m MODEL";
+static const char mixture[] = "-d lookup, or drey train medusa -m MODEL";
 
 typedef struct row {
     draft_family family;
@@ -62,7 +66,7 @@ static const row rows[] = {
     {{"Gemma 3", "4B", NULL, 0, dense}, .architectures = "gemma3", .least = 2},
     {{"Phi 3 medium", "14B", "microsoft/Phi-3-mini-4k-instruct-gguf/Phi-3-mini-4k-instruct-q4.gguf", 2.39e9, dense},
      .architectures = "phi3", .n_vocab = {32000, 32064}, .least = 9},
-    {{"Phi 3 mini, Phi 3.5, Phi 4", "3.8B, 14B", NULL, 0, dense}, .architectures = "phi3"},
+    {{"Phi 3 mini, 3.5, 4", "3.8B, 14B", NULL, 0, dense}, .architectures = "phi3"},
     {{"Granite 3.3", "8B", "ibm-granite/granite-3.3-2b-instruct-GGUF:Q4_K_M", 1.55e9, dense},
      .architectures = "granite", .n_vocab = {49159, 49160}, .least = 5},
     {{"Granite 3.0 to 3.2", "8B", "bartowski/granite-3.1-1b-a400m-instruct-GGUF:Q4_K_M", 0.82e9, dense},
@@ -163,17 +167,31 @@ const char *draft_family_gain_text(double gain, const model_facts *target, char 
     return out;
 }
 
+/* A text in which MODEL is the model that the command is about. */
+static void put_advice(const char *advice, char *out, size_t room)
+{
+    static const char word[] = "MODEL";
+    size_t n = strlen(out);
+    for (const char *at = advice, *next; *at && n < room; at = next) {
+        bool is_word = strncmp(at, word, sizeof word - 1) == 0;
+        next = at + (is_word ? sizeof word - 1 : 1);
+        n += (size_t)snprintf(out + n, room - n, "%.*s", is_word ? INT_MAX : 1,
+                              is_word ? terminal_model() : at);
+    }
+}
+
 void draft_family_words(const draft_family *family, const model_facts *target, double gain,
                         char *out, size_t room)
 {
     char then[48];
     *out = '\0';
-    if (!family->draft)
-        snprintf(out, room, "for %s no small model has these tokens: %s", family->name,
-                 family->otherwise);
-    else if (gain >= least_gain)
+    if (!family->draft) {
+        snprintf(out, room, "for %s no small model has these tokens: ", family->name);
+        put_advice(family->otherwise, out, room);
+    } else if (gain >= least_gain) {
         snprintf(out, room, "for %s: drey pull %s%s", family->name, family->draft,
                  draft_family_gain_text(gain, target, then));
+    }
 }
 
 void draft_family_hint(const char *path, uint64_t streamed_bytes, char *out, size_t room)

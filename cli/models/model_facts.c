@@ -201,6 +201,10 @@ void model_facts_head(FILE *out, const model_facts *f, const char *path)
     show_line(out, "architecture", f->architecture);
     snprintf(text, sizeof text, "%" PRId64 ", %" PRId64 " wide", f->n_layers, f->n_embd);
     show_line(out, "layers", f->n_layers > 0 && f->n_embd > 0 ? text : "");
+    snprintf(text, sizeof text, "%s%s%s%s, %" PRId64 " tokens",
+             f->has_spm ? "SentencePiece" : "byte-level BPE", *f->pre ? " (" : "", f->pre,
+             *f->pre ? ")" : "", f->n_vocab);
+    show_line(out, "tokenizer", f->n_vocab > 0 ? text : "");
     if (f->n_vocab > 0)
         show_line(out, "chat",
                   !f->has_template ? "no template: it continues texts"

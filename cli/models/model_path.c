@@ -100,13 +100,42 @@ drey_status model_path_resolve(cli_settings *s, drey_error *err)
     return status;
 }
 
+/* Finds what was probably meant by a file or name that is not there: a file next to it, or a model
+ * of the folder of models. */
+static bool find_near(const char *word, char out[PATH_MAX])
+{
+    char folder[PATH_MAX];
+    model_store store;
+    size_t n = path_folder_bytes(word);
+    snprintf(folder, sizeof folder, "%.*s", n ? (int)n : 1, n ? word : ".");
+    const stored_model *near = model_store_list(&store, folder, NULL) == DREY_OK
+                                   ? model_store_near(&store, path_name(word))
+                                   : NULL;
+    if (near)
+        snprintf(out, PATH_MAX, "%.*s%s", (int)n, word, path_name(near->path));
+    model_store_close(&store);
+    if (near)
+        return true;
+    near = model_store_open(&store, NULL) == DREY_OK ? model_store_near(&store, path_name(word))
+                                                     : NULL;
+    if (near)
+        snprintf(out, PATH_MAX, "%s", near->name);
+    model_store_close(&store);
+    return near != NULL;
+}
+
 /* What there is instead of a name that nothing has. */
 static drey_status explain_name(const char *word, drey_status status, drey_error *err)
 {
     const stored_model *all[MOST_FOUND] = {NULL};
-    char names[300] = "";
+    char names[300] = "", near[PATH_MAX];
     model_store store;
     size_t n = 0;
+    if (find_near(word, near))
+        FAIL(err, status,
+             "there is no file and no model %s; did you mean %s? drey list shows those that are "
+             "here, and drey pull OWNER/NAME fetches others",
+             SHOWN_PATH(word), SHOWN_PATH(near));
     if (model_store_open(&store, NULL) == DREY_OK)
         for (; n < store.n; n++)
             if (n < MOST_FOUND)
@@ -130,18 +159,23 @@ drey_status model_path_explain(const char *path, drey_status status, drey_error 
 {
     if (status == DREY_OK || !path)
         return status;
-    const char *name = access(path, F_OK) != 0 ? name_on_hub(path) : NULL;
+    char near[PATH_MAX];
+    const bool there = access(path, F_OK) == 0;
+    const char *name = there ? NULL : name_on_hub(path);
     if (name)
         FAIL(err, status, "%s is no file here; drey pull %s fetches it", SHOWN_PATH(path),
              QUOTED(name));
-    if (access(path, F_OK) != 0 && !strchr(path, '/'))
+    if (!there && !strchr(path, '/'))
         return explain_name(path, status, err);
+    if (!there && find_near(path, near))
+        FAIL(err, status, "there is no file %s; did you mean %s?", SHOWN_PATH(path),
+             SHOWN_PATH(near));
     if (holds_safetensors(path))
         FAIL(err, status,
              "%s is a folder of safetensors; drey convert %s MODEL.gguf makes the file that drey "
              "reads",
              SHOWN_PATH(path), QUOTED(path));
-    if (path_ends(path, ".safetensors") && access(path, F_OK) == 0) {
+    if (path_ends(path, ".safetensors") && there) {
         char folder[PATH_MAX];
         size_t n = path_folder_bytes(path);
         snprintf(folder, sizeof folder, "%.*s", (int)(n > 1 ? n - 1 : n), path);

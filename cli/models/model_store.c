@@ -1,18 +1,19 @@
 /* The folder of downloaded models: see model_store.h. */
 #include "cli/models/model_store.h"
 
-#include "cli/serve/model_folder.h"
 #include "cli/files/cache_folder.h"
+#include "cli/models/model_files.h"
 #include "cli/pull/hub.h"
 #include "common/path.h"
 
-#include <dirent.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char ending[] = ".gguf", first_part[] = "-00001-of-";
 
@@ -59,31 +60,23 @@ static uint64_t bytes_of(const char *path)
 
 /* ---- The list ---- */
 
-/* A file that drey made for another model, as MODEL.gguf.eagle.gguf, is no model of its own. */
-static bool is_side_file(const char *file)
+static drey_status add(void *user, const char *path, const char *name, size_t n, drey_error *err)
 {
-    const char *at = strstr(file, ending);
-    return at && at[sizeof ending - 1] != '\0';
-}
-
-static drey_status add(model_store *s, const char *file, drey_error *err)
-{
-    size_t n_name = is_side_file(file) ? 0 : model_name_length(file);
+    model_store *s = user;
     char part[PATH_MAX];
-    if (n_name == 0)
-        return DREY_OK;
     stored_model *larger = realloc(s->models, (s->n + 1) * sizeof *larger);
-    char *path = NULL;
+    stored_model m = {.path = strdup(path), .n_files = count_parts(name, n)};
     if (larger)
         s->models = larger;
-    if (!larger || asprintf(&path, "%s/%s", s->folder, file) < 0)
+    if (!larger || !m.path) {
+        free(m.path);
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
-    stored_model m = {.path = path, .n_files = count_parts(file, n_name)};
-    snprintf(m.name, sizeof m.name, "%.*s", (int)n_name, file);
+    }
+    snprintf(m.name, sizeof m.name, "%.*s", (int)n, name);
     for (int32_t i = 0; i < m.n_files && stored_model_part(&m, i, part); i++)
         m.n_bytes += bytes_of(part);
     if (bytes_of(path) == 0)
-        free(path);
+        free(m.path);
     else
         s->models[s->n++] = m;
     return DREY_OK;
@@ -91,21 +84,18 @@ static drey_status add(model_store *s, const char *file, drey_error *err)
 
 drey_status model_store_open(model_store *s, drey_error *err)
 {
-    struct dirent **files = NULL;
+    char folder[PATH_MAX];
     *s = (model_store){.n = 0};
-    TRY(model_store_folder(s->folder, err));
-    int n = scandir(s->folder, &files, NULL, alphasort);
-    if (n < 0 && errno != ENOENT)
-        FAIL(err, DREY_ERR_IO, "cannot read the folder of models, %s: %s", SHOWN_PATH(s->folder),
-             strerror(errno));
-    drey_status status = DREY_OK;
-    for (int i = 0; i < n; i++) {
-        if (status == DREY_OK)
-            status = add(s, files[i]->d_name, err);
-        free(files[i]);
-    }
-    free(files);
-    return status;
+    TRY(model_store_folder(folder, err));
+    return model_store_list(s, folder, err);
+}
+
+drey_status model_store_list(model_store *s, const char *folder, drey_error *err)
+{
+    *s = (model_store){.n = 0};
+    snprintf(s->folder, sizeof s->folder, "%s", folder);
+    bool none = access(s->folder, F_OK) != 0 && errno == ENOENT;
+    return none ? DREY_OK : model_files_visit(s->folder, add, s, err);
 }
 
 void model_store_close(model_store *s)
@@ -184,4 +174,44 @@ size_t model_store_find(const model_store *s, const char *word, const stored_mod
             n++;
         }
     return n;
+}
+
+/* Letters to insert, remove or change until a word is how a name begins. */
+static size_t letters_to_change(const char *word, const char *name)
+{
+    size_t row[NAME_MAX + 2], n = strlen(name), least = NAME_MAX;
+    for (size_t k = 0; k <= n; k++)
+        row[k] = k;
+    for (size_t i = 0; word[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t k = 1; k <= n; k++) {
+            size_t changed =
+                diagonal + (tolower((unsigned char)word[i]) != tolower((unsigned char)name[k - 1]));
+            size_t other = 1 + (row[k - 1] < row[k] ? row[k - 1] : row[k]);
+            diagonal = row[k];
+            row[k] = changed < other ? changed : other;
+        }
+    }
+    for (size_t k = 0; k <= n; k++)
+        least = row[k] < least ? row[k] : least;
+    return least;
+}
+
+const stored_model *model_store_near(const model_store *s, const char *word)
+{
+    const stored_model *near = NULL;
+    wanted w;
+    if (!read_word(word, &w) || strlen(w.name) < 3)
+        return NULL;
+    size_t best = strlen(w.name) / 4 + 1; /* too many */
+    best = best > 5 ? 5 : best;
+    for (size_t i = 0; i < s->n; i++) {
+        size_t n = letters_to_change(w.name, s->models[i].name);
+        if (n < best) {
+            best = n;
+            near = &s->models[i];
+        }
+    }
+    return near;
 }

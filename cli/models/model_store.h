@@ -26,6 +26,8 @@ drey_status model_store_folder(char out[PATH_MAX], drey_error *err);
 /* Lists its models; a folder that is not there has none. DREY_ERR_IO: it cannot be read.
  * model_store_close frees in any case. */
 drey_status model_store_open(model_store *s, drey_error *err);
+/* Lists the models of another folder. */
+drey_status model_store_list(model_store *s, const char *folder, drey_error *err);
 void model_store_close(model_store *s);
 
 /* Copies up to `room` models that a word means into found, and returns how many there are: the one
@@ -35,6 +37,9 @@ void model_store_close(model_store *s);
  * that came of it. Large and small letters are the same. */
 size_t model_store_find(const model_store *s, const char *word, const stored_model **found,
                         size_t room);
+/* Returns the model that was probably meant by a word which means none: a quarter of its letters,
+ * four at most, differ from the beginning of the model's name. NULL: none is so near. */
+const stored_model *model_store_near(const model_store *s, const char *word);
 
 /* The path of part i, counted from 0, of a model. False: it is too long. */
 bool stored_model_part(const stored_model *m, int32_t i, char out[PATH_MAX]);

@@ -95,14 +95,15 @@ void verdict_show_machines(FILE *out, const models *m, const drey_rank_plan *pla
     FILE *page = page_of(out);
     rank_sums sums = {.n = 0};
     const drey_plan *all = &plan[0].plan;
+    char rate[16];
     for (int32_t i = 0; i < n; i++)
         add_rank(&sums, &plan[i].rank);
     show_sums(page, m, &sums);
     if (all->alone_pass_s > 0 && m->drafter != DREY_DRAFTER_NONE)
-        fprintf(page, " Without the network's time about %.2g tokens/s with a draft.",
-                all->expected_tokens_per_s);
+        fprintf(page, " Without the network's time about %s tokens/s with a draft.",
+                format_rate_about(rate, all->expected_tokens_per_s));
     else if (all->alone_pass_s > 0)
-        fprintf(page, " Without the network's time about %.2g tokens/s.",
-                all->expected_tokens_per_s);
+        fprintf(page, " Without the network's time about %s tokens/s.",
+                format_rate_about(rate, all->expected_tokens_per_s));
     fputc('\n', page);
 }

@@ -7,9 +7,9 @@
  * is kept as NAME.part, which is locked as long as a process writes it. NAME.part.of says of which
  * file on the server that is. */
 #include "cli/commands/commands.h"
-#include "cli/serve/model_folder.h"
 #include "cli/models/ask_yes.h"
 #include "cli/models/draft_family.h"
+#include "cli/models/model_files.h"
 #include "cli/models/model_store.h"
 #include "cli/pull/download_line.h"
 #include "cli/pull/header_folder.h"

@@ -13,6 +13,7 @@
 
 #include "cli/pull/program.h"
 #include "cli/terminal/signals.h"
+#include "common/size_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -239,8 +240,8 @@ static drey_status take_said(request *r, program *c, drey_error *err)
         r->n_said += n;
         r->said[r->n_said] = '\0';
         if (r->n_said == MOST_SAID - 1)
-            FAIL(err, DREY_ERR_IO, "%.200s: the server's head is longer than %d KiB", r->url,
-                 MOST_SAID >> 10);
+            FAIL(err, DREY_ERR_IO, "%.200s: the server's head is longer than %s", r->url,
+                 SIZE_TEXT(MOST_SAID));
     }
     return DREY_OK;
 }

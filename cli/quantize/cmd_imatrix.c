@@ -4,6 +4,7 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/models.h"
 #include "cli/files/input.h"
+#include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
@@ -31,9 +32,11 @@ static void show_report(const cli_settings *s, const drey_imatrix_report *r)
 {
     if (s->quiet)
         return;
-    printf("written: %d matrices, over %lld tokens in %d window%s; drey quantize --imatrix takes "
-           "it\n",
-           r->n_matrices, (long long)r->n_tokens, r->n_windows, r->n_windows == 1 ? "" : "s");
+    printf(
+        "written: %d matrices, over %lld tokens in %d window%s; drey quantize %s NEW.gguf Q4_K_M "
+        "--imatrix %s takes it\n",
+        r->n_matrices, (long long)r->n_tokens, r->n_windows, r->n_windows == 1 ? "" : "s",
+        terminal_model(), s->output ? QUOTED(s->output) : "FILE");
     if (r->n_unused)
         printf("%d of %d experts have read nothing of this text, and would be quantised without "
                "it: a longer or more varied one measures them\n",

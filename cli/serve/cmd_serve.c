@@ -5,6 +5,7 @@
 #include "cli/commands/models.h"
 #include "cli/serve/model_folder.h"
 #include "cli/serve/serve_lines.h"
+#include "cli/serve/server_keys.h"
 #include "cli/serve/service_manager.h"
 #include "cli/files/chat_templates.h"
 #include "cli/terminal/format.h"
@@ -42,6 +43,7 @@ typedef struct serving {
     cli_settings settings;
     models models;
     model_folder folder; /* of --models */
+    lobby *lobby;        /* NULL: clients wait in the socket that systemd has, or outside */
     server *server;
     progress progress;
     serve_lines lines;
@@ -50,7 +52,9 @@ typedef struct serving {
         *one_name;       /* what a folder's model is called, commas and all; NULL: see name_model */
     char kept[4096];     /* where a folder's model keeps beginnings of texts; "": nowhere */
     char *chat_template; /* owned; NULL: the model's */
-    int report;          /* a folder's model: its server's end of the pipe (children.h) */
+    bool new_folder;     /* that of beginnings was not there before */
+    char beginnings[SERVE_NOTE_BYTES]; /* where they are kept, for the owner; "": nowhere */
+    int report; /* a folder's model: its server's end of the pipe (children.h) */
 } serving;
 
 /* The file's name without its end, unless --alias says another: its first one. */
@@ -88,6 +92,28 @@ static bool has_page(const cli_settings *s)
     return !access_lists(s->serve.closed, "page");
 }
 
+/* Before another thread uses the engine. */
+static void describe_beginnings(serving *v)
+{
+    const char *folder = v->settings.prefixes.folder;
+    char used[16], most[16];
+    drey_prefixes now;
+    if (!folder)
+        return;
+    drey_engine_prefixes(v->models.engine, &now);
+    snprintf(v->beginnings, sizeof v->beginnings,
+             "beginnings of texts are kept in %.700s%s: %s of %s (--prefix-disk)", folder,
+             v->new_folder ? ", a new folder" : "", format_bytes(used, (double)now.disk_bytes),
+             format_bytes(most, (double)v->models.prefixes.disk_bytes));
+}
+
+static serve_event note_of(const char *text)
+{
+    serve_event e = {.kind = SERVE_NOTE};
+    snprintf(e.of.note, sizeof e.of.note, "%s", text);
+    return e;
+}
+
 static void say_ready(serving *v)
 {
     char what[SERVE_MODEL_BYTES + 80], used[16], budget[16];
@@ -100,6 +126,9 @@ static void say_ready(serving *v)
     snprintf(what, sizeof what, "model %s (%s%s%s)", v->name, used, limited ? " of " : "",
              limited ? budget : "");
     serve_lines_ready(&v->lines, server_address(v->server), has_page(&v->settings), what);
+    const serve_event beginnings = note_of(v->beginnings);
+    if (v->beginnings[0])
+        serve_lines_tell(&v->lines, &beginnings);
 }
 
 /* What a folder's model has to say, its server says. */
@@ -143,12 +172,13 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .model = v->models.target,
         .name = v->name,
         .at = at,
+        .lobby = v->lobby,
         .aliases = s->serve.alias ? strchr(s->serve.alias, ',') : NULL,
         .api_keys = s->serve.api_key,
         .chat_template = v->chat_template,
         .no_reasoning = s->serve.no_reasoning,
-        .slot_folder = s->serve.slot_folder,
-        .slot_bytes = s->serve.slot_bytes ? s->serve.slot_bytes : USUAL_SLOT_BYTES,
+        .slots = {s->serve.slot_folder,
+                  s->serve.slot_bytes ? s->serve.slot_bytes : USUAL_SLOT_BYTES},
         .pooling = s->serve.pooling,
         .origins = s->serve.cors_origin,
         .closed = s->serve.closed,
@@ -196,6 +226,20 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
     return DREY_OK;
 }
 
+/* What a folder's model is to be expected to do, without its name, which its server puts before
+ * it. */
+static void tell_verdict(const serving *v)
+{
+    const char *verdict = v->models.ahead.outlook.verdict;
+    size_t n = strlen(v->one_name);
+    if (strncmp(verdict, v->one_name, n) == 0 && strncmp(verdict + n, ", ", 2) == 0)
+        verdict += n + 2;
+    const serve_event notes[] = {note_of(verdict), note_of(v->beginnings)};
+    for (size_t i = 0; i < 2; i++)
+        if (notes[i].of.note[0])
+            child_tell(v->report, &notes[i]);
+}
+
 /* Standard output has this line alone: whatever started the server reads the address there. */
 static void say_address(const char *address, const char *keys)
 {
@@ -219,9 +263,26 @@ static drey_status start_engine(serving *v, int32_t n_context, drey_error *err)
     return status;
 }
 
+/* The port is taken before the model is opened. Not where somebody else has it, the manager of
+ * services or the server of a folder, for whom clients wait; nor by several ranks, one of which
+ * serves. */
+static drey_status open_lobby(serving *v, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    lobby_options o = {
+        .api_keys = s->serve.api_key, .origins = s->serve.cors_origin, .closed = s->serve.closed};
+    TRY(choose_address(s, &o.at, err));
+    if (v->one_name || o.at.passed || terminal_ranks() > 1)
+        return DREY_OK;
+    return lobby_open(&v->lobby, &o, err);
+}
+
 static drey_status serve_all(serving *v, drey_error *err)
 {
     int32_t n_context;
+    const char *folder = v->settings.prefixes.folder;
+    v->new_folder = folder && access(folder, F_OK) != 0;
+    TRY(open_lobby(v, err));
     TRY(models_open(&v->models, &v->settings, err));
     if (models_serve_rank(&v->models))
         return models_serve(&v->models, &v->settings, err);
@@ -233,10 +294,13 @@ static drey_status serve_all(serving *v, drey_error *err)
     TRY(start_engine(v, n_context, err));
     signals_note();
     models_show_plan(&v->models, &v->settings);
-    if (v->one_name)
+    describe_beginnings(v);
+    if (v->one_name) {
+        tell_verdict(v);
         child_listens(v->report);
-    else
+    } else {
         say_address(server_address(v->server), v->settings.serve.api_key);
+    }
     return server_run(v->server, v->models.engine, err);
 }
 
@@ -245,6 +309,7 @@ static void close_all(serving *v)
     progress_clear(&v->progress);
     models_stop(&v->models);
     server_close(&v->server);
+    lobby_close(&v->lobby);
     models_close(&v->models);
     free(v->chat_template);
     v->chat_template = NULL;
@@ -275,12 +340,28 @@ static serving of_folder(const cli_settings *settings, const char *path, uint64_
                          const char *socket, const char *name)
 {
     serving v = {.settings = *settings, .progress.quiet = true};
+    v.settings.quiet = true;
     v.settings.common.model = path;
     v.settings.common.memory_bytes = memory_bytes;
     v.settings.serve.host = socket;
     v.settings.serve.alias = NULL;
     v.one_name = name;
     return v;
+}
+
+/* What is amiss is said once, when the model is loaded. */
+static void hear_nothing(void *user, const char *message)
+{
+    (void)user;
+    (void)message;
+}
+
+static void pass_warning(void *user, const char *message)
+{
+    const serving *v = user;
+    serve_event e = note_of(message);
+    e.kind = SERVE_WARNING;
+    child_tell(v->report, &e);
 }
 
 /* All of it in memory, and the least that it works with. */
@@ -293,6 +374,7 @@ static drey_status measure_model(void *user, const char *path, const char *socke
     drey_planner *planner = NULL;
     drey_plan plan = {0}, least = {0};
     int32_t n_context;
+    terminal_complain_to(hear_nothing, NULL);
     drey_status status = models_open(&v.models, &v.settings, err);
     if (status == DREY_OK)
         status = prepare(&v, &n_context, err);
@@ -328,6 +410,7 @@ static int serve_model(void *user, const child *m, uint64_t memory_bytes, int re
 {
     serving v = of_folder(user, m->path, memory_bytes, m->socket, m->name);
     v.report = report;
+    terminal_complain_to(pass_warning, &v);
     choose_kept(&v, m->name);
     drey_status status = serve_all(&v, err);
     close_all(&v);
@@ -339,6 +422,12 @@ static int32_t look_again(void *user)
     serving *v = user;
     model_folder_look(&v->folder);
     return v->folder.n;
+}
+
+static int32_t mean(void *user, const char *text, int32_t *found, int32_t room, int32_t *near)
+{
+    const serving *v = user;
+    return model_folder_mean(&v->folder, text, found, room, near);
 }
 
 /* "models: a, b, c and 12 more (2.00G for all)" */
@@ -360,20 +449,34 @@ static void say_models(serving *v, const char *address)
     serve_lines_ready(&v->lines, address, has_page(&v->settings), what);
 }
 
+/* The address first: who asks while models are looked at waits for that moment. */
+static drey_status open_folder(serving *v, listen_place *place, listen_address *at, drey_error *err)
+{
+    const cli_settings *s = &v->settings;
+    TRY(models_check_ranks(s, err));
+    TRY(choose_address(s, at, err));
+    TRY(listen_open(place, at, err));
+    drey_status status = model_folder_open(&v->folder, s->serve.models, err);
+    if (status != DREY_OK)
+        listen_close(place, at->host);
+    return status;
+}
+
 static drey_status serve_folder(serving *v, front **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
     listen_address at;
-    TRY(models_check_ranks(s, err));
-    TRY(choose_address(s, &at, err));
-    TRY(model_folder_open(&v->folder, s->serve.models, err));
+    listen_place place;
+    TRY(open_folder(v, &place, &at, err));
     v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S);
     const front_options options = {
         .models = v->folder.models,
         .n_models = v->folder.n,
         .look = look_again,
+        .mean = mean,
         .n_loaded = s->serve.n_loaded,
-        .at = at,
+        .place = place,
+        .host = at.host,
         .api_keys = s->serve.api_key,
         .origins = s->serve.cors_origin,
         .closed = s->serve.closed,
@@ -410,28 +513,9 @@ static int serve_several(const cli_settings *settings)
 
 /* ---- What can be wrong before any model is looked at ---- */
 
-/* A key that no client can send would be a server that refuses everybody. */
-static drey_status check_keys(const char *keys, drey_error *err)
+static drey_status check_options(const cli_settings *s, char **keys, drey_error *err)
 {
-    for (const char *key = keys; key; key = *key ? key + 1 : NULL) {
-        size_t n = strcspn(key, ",");
-        if (n == 0)
-            FAIL(err, DREY_ERR_USAGE,
-                 "--api-key has an empty key, with which nobody could ask: give clients a key, or "
-                 "leave the option out");
-        for (size_t i = 0; i < n; i++)
-            if ((unsigned char)key[i] <= ' ' || key[i] == 0x7F)
-                FAIL(err, DREY_ERR_USAGE,
-                     "--api-key has a key with a blank or a control character, which no client can "
-                     "send");
-        key += n;
-    }
-    return DREY_OK;
-}
-
-static drey_status check_options(const cli_settings *s, drey_error *err)
-{
-    TRY(check_keys(s->serve.api_key, err));
+    TRY(server_keys_read(s, keys, err));
     if (s->serve.slot_folder)
         TRY(slot_folder_open(s->serve.slot_folder, err));
     return DREY_OK;
@@ -441,10 +525,14 @@ int serve_main(const cli_settings *settings)
 {
     cli_settings s = *settings;
     drey_error err = {0};
-    drey_status status = check_options(&s, &err);
-    if (status != DREY_OK)
-        return exit_with(status, &err);
+    char *keys = NULL;
+    drey_status status = check_options(&s, &keys, &err);
+    s.serve.api_key = keys;
     if (!s.n_sessions)
         s.n_sessions = USUAL_SESSIONS;
-    return s.serve.models ? serve_several(&s) : serve_one(&s);
+    int code = status != DREY_OK ? exit_with(status, &err)
+               : s.serve.models  ? serve_several(&s)
+                                 : serve_one(&s);
+    free(keys);
+    return code;
 }

@@ -1,66 +1,17 @@
 /* A folder of models: see model_folder.h. */
 #include "cli/serve/model_folder.h"
 
+#include "cli/args/other_names.h"
+#include "cli/models/model_files.h"
+#include "cli/models/model_store.h"
 #include "common/error.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char gguf_end[] = ".gguf", any_part[] = "-00001-of-00002";
-
-/* The bytes of "-00001-of-00002" at the end of text[0..n); 0: it is no part of a model. *first: it
- * is the first one. */
-static size_t part_length(const char *text, size_t n, bool *first)
-{
-    size_t n_part = sizeof any_part - 1;
-    if (n <= n_part)
-        return 0;
-    const char *part = text + n - n_part;
-    for (size_t i = 0; i < n_part; i++) {
-        bool digit = part[i] >= '0' && part[i] <= '9';
-        bool wants_digit = any_part[i] >= '0' && any_part[i] <= '9';
-        if (wants_digit ? !digit : part[i] != any_part[i])
-            return 0;
-    }
-    *first = strncmp(part, any_part, strlen("-00001")) == 0;
-    return n_part;
-}
-
-size_t model_name_length(const char *file)
-{
-    size_t n = strlen(file), n_end = sizeof gguf_end - 1;
-    bool first = true;
-    if (n <= n_end || n - n_end >= FRONT_NAME_BYTES || strcmp(file + n - n_end, gguf_end) != 0 ||
-        file[0] == '.')
-        return 0;
-    size_t n_part = part_length(file, n - n_end, &first);
-    return first ? n - n_end - n_part : 0;
-}
-
-static int may_be_model(const struct dirent *entry)
-{
-    return model_name_length(entry->d_name) > 0;
-}
-
-static bool is_file(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
-/* Whether a file of the folder has the name that a split model would have. */
-static bool is_taken(const char *folder, const char *name, size_t n)
-{
-    char *path = NULL;
-    bool taken = asprintf(&path, "%s/%.*s%s", folder, (int)n, name, gguf_end) >= 0 && is_file(path);
-    free(path);
-    return taken;
-}
 
 static bool is_listed(const model_folder *f, const char *path, const char *name, size_t n)
 {
@@ -72,24 +23,23 @@ static bool is_listed(const model_folder *f, const char *path, const char *name,
     return false;
 }
 
-static drey_status add(model_folder *f, const char *file, drey_error *err)
+static drey_status add(void *user, const char *path, const char *name, size_t n, drey_error *err)
 {
-    char *path = NULL, *name = NULL;
-    size_t n = model_name_length(file), n_stem = strlen(file) - (sizeof gguf_end - 1);
-    if (asprintf(&path, "%s/%s", f->path, file) < 0)
-        FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
-    if (n < n_stem && is_taken(f->path, file, n))
-        n = n_stem;
-    if (!is_file(path) || is_listed(f, path, file, n)) {
-        free(path);
+    model_folder *f = user;
+    char *own_path = NULL, *own_name = NULL;
+    if (n >= FRONT_NAME_BYTES || is_listed(f, path, name, n))
         return DREY_OK;
-    }
-    if (f->n == FRONT_MAX_MODELS || asprintf(&name, "%.*s", (int)n, file) < 0) {
-        free(path);
+    if (f->n == FRONT_MAX_MODELS)
         FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds more models than the %d of a server",
              f->path, FRONT_MAX_MODELS);
+    own_path = strdup(path);
+    own_name = strndup(name, n);
+    if (!own_path || !own_name) {
+        free(own_path);
+        free(own_name);
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
     }
-    f->models[f->n] = (front_model){name, path, f->checks[f->n].why, 0};
+    f->models[f->n] = (front_model){own_name, own_path, f->checks[f->n].why, 0};
     f->n++;
     return DREY_OK;
 }
@@ -138,27 +88,58 @@ static void check_changed(model_folder *f)
     }
 }
 
-static drey_status add_all(model_folder *f, drey_error *err)
-{
-    struct dirent **files = NULL;
-    int n = scandir(f->path, &files, may_be_model, alphasort);
-    if (n < 0)
-        FAIL(err, DREY_ERR_IO, "cannot read the folder \"%.200s\": %s", f->path, strerror(errno));
-    drey_status status = DREY_OK;
-    for (int i = 0; i < n; i++) {
-        if (status == DREY_OK)
-            status = add(f, files[i]->d_name, err);
-        free(files[i]);
-    }
-    free(files);
-    return status;
-}
-
 void model_folder_look(model_folder *f)
 {
-    add_all(f, NULL);
+    model_files_visit(f->path, add, f, NULL);
     check_changed(f);
 }
+
+/* ---- What a text means ---- */
+
+/* A part of the name, or near to its beginning. */
+static bool is_near(const char *text, const char *name)
+{
+    size_t n = strlen(text), n_name = strlen(name);
+    char begin[FRONT_NAME_BYTES];
+    if (n < 3)
+        return false;
+    if (strcasestr(name, text) || words_are_near(text, name))
+        return true;
+    for (size_t k = n - 1; k <= n + 1 && k <= n_name; k++) {
+        snprintf(begin, sizeof begin, "%.*s", (int)k, name);
+        if (words_are_near(text, begin))
+            return true;
+    }
+    return false;
+}
+
+int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
+                          int32_t *near)
+{
+    static const char usual_tag[] = ":latest";
+    stored_model models[FRONT_MAX_MODELS];
+    const stored_model *meant[FRONT_MAX_MODELS];
+    char word[FRONT_NAME_BYTES];
+    size_t n = strlen(text), n_tag = sizeof usual_tag - 1;
+    if (n > n_tag && strcmp(text + n - n_tag, usual_tag) == 0)
+        n -= n_tag;
+    snprintf(word, sizeof word, "%.*s", (int)n, text);
+    for (int32_t i = 0; i < f->n; i++) {
+        models[i] = (stored_model){.path = (char *)f->models[i].path, .n_files = 1};
+        snprintf(models[i].name, sizeof models[i].name, "%s", f->models[i].name);
+    }
+    const model_store store = {.models = models, .n = (size_t)f->n};
+    size_t n_meant = *word ? model_store_find(&store, word, meant, FRONT_MAX_MODELS) : 0;
+    for (size_t i = 0; i < n_meant && i < (size_t)room; i++)
+        found[i] = (int32_t)(meant[i] - models);
+    *near = -1;
+    for (int32_t i = f->n; n_meant == 0 && i-- > 0;)
+        if (is_near(word, f->models[i].name))
+            *near = i;
+    return (int32_t)n_meant;
+}
+
+/* ---- The folder ---- */
 
 static drey_status make_sockets(model_folder *f, drey_error *err)
 {
@@ -175,7 +156,7 @@ static drey_status make_sockets(model_folder *f, drey_error *err)
 drey_status model_folder_open(model_folder *f, const char *path, drey_error *err)
 {
     *f = (model_folder){.path = path};
-    TRY(add_all(f, err));
+    TRY(model_files_visit(path, add, f, err));
     if (f->n == 0)
         FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds no *.gguf files", path);
     check_changed(f);

@@ -1,6 +1,4 @@
-/* The models of drey serve --models FOLDER: its *.gguf files, of split ones the first part. A model
- * has the name of its file without that end; a split one without its part's number, if no other
- * file has that name. */
+/* The models of drey serve --models FOLDER (model_files.h), and whether each can be run. */
 #pragma once
 
 #include <time.h>
@@ -24,11 +22,12 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
 /* Adds the files that have come since, as far as there is room, and looks at those that have
  * changed. Others keep their places. */
 void model_folder_look(model_folder *f);
+/* Which models a text means by which the command would name them (model_store_find), with ollama's
+ * ":latest" after it or without; as front_options.mean has it. */
+int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
+                          int32_t *near);
 /* Removes the folder of sockets. */
 void model_folder_close(model_folder *f);
-
-/* The bytes of a file's name that name the model; 0: it is none, or a further part of one. */
-size_t model_name_length(const char *file);
 
 /* What a plan without a limit takes in all. */
 uint64_t model_bytes(const drey_plan *plan);

@@ -3,6 +3,9 @@
  *   12:03:11 200 POST /completion  35 tokens, 14 written, 4.45/s, first word after 0.4 s, 3.2 s
  *   12:03:19 401 POST /completion  1.1 ms: Invalid API Key
  *
+ * A person sees when something happened; in a file every line has its date as well, and in
+ * systemd's journal none, which adds its own.
+ *
  * Standard error may be a pipe that nobody reads: a line that has no room is left out, so that no
  * client waits for it, and the next one that has says how many were. */
 #include "cli/serve/serve_lines.h"
@@ -14,11 +17,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 1600 };
+enum { LINE_BYTES = 1600, STAMP_BYTES = 40 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int64_t n_left_out;
@@ -54,16 +59,56 @@ static void put(serve_lines *l, const char *status_style, const char *before, co
     pthread_mutex_unlock(&lock);
 }
 
+/* ---- Times ---- */
+
+/* Standard error is the stream that systemd says it is. */
+static bool is_journal(void)
+{
+    const char *said = getenv("JOURNAL_STREAM");
+    char own[64];
+    struct stat about;
+    if (!said || fstat(STDERR_FILENO, &about) != 0)
+        return false;
+    snprintf(own, sizeof own, "%llu:%llu", (unsigned long long)about.st_dev,
+             (unsigned long long)about.st_ino);
+    return strcmp(own, said) == 0;
+}
+
+/* "12:03:11 " for a person, "2026-11-28T12:03:11+01:00 " for a file. */
+static const char *stamp(char out[static STAMP_BYTES])
+{
+    struct tm parts;
+    time_t now = time(NULL);
+    size_t n = strftime(out, STAMP_BYTES, terminal_attended() ? "%H:%M:%S " : "%Y-%m-%dT%H:%M:%S%z",
+                        localtime_r(&now, &parts));
+    if (is_journal())
+        n = 0;
+    else if (!terminal_attended() && n > 2) { /* "+0100" becomes "+01:00 " */
+        memmove(out + n - 1, out + n - 2, 2);
+        out[n - 2] = ':';
+        out[n + 1] = ' ';
+        n += 2;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+/* ---- Events ---- */
+
+/* What a person sees happen needs no time. */
 static void put_line(serve_lines *l, const char *line)
 {
-    put(l, "", line, "", "");
+    char at[STAMP_BYTES];
+    put(l, "", terminal_attended() ? "" : stamp(at), line, "");
 }
 
 static void note(serve_lines *l, const serve_event *e)
 {
-    char line[LINE_BYTES];
-    snprintf(line, sizeof line, "drey: %s%s%s", e->model, e->model[0] ? ": " : "", e->of.note);
-    put_line(l, line);
+    char at[STAMP_BYTES], line[LINE_BYTES];
+    bool warns = e->kind == SERVE_WARNING;
+    snprintf(line, sizeof line, "%s%s%s%s", warns ? ": " : "", e->model, e->model[0] ? ": " : "",
+             e->of.note);
+    put(l, warns ? terminal_style_text(STYLE_WARN) : "", stamp(at), warns ? "warning" : "", line);
 }
 
 /* What its texts were made of; "" where it wrote and read none. */
@@ -81,7 +126,7 @@ static void describe_usage(const serve_usage *u, char *out, size_t n_out)
     if (u->n_written > 0)
         n += snprintf(out + n, n_out - (size_t)n, "%lld written, ", (long long)u->n_written);
     if (u->tokens_per_s > 0)
-        n += snprintf(out + n, n_out - (size_t)n, "%.3g/s, ", u->tokens_per_s);
+        n += snprintf(out + n, n_out - (size_t)n, "%s/s, ", format_rate(first, u->tokens_per_s));
     if (u->n_written > 0 && u->first_s > 0)
         n += snprintf(out + n, n_out - (size_t)n, "first word after %s, ",
                       format_seconds(first, u->first_s));
@@ -92,12 +137,9 @@ static void describe_usage(const serve_usage *u, char *out, size_t n_out)
 static void request(serve_lines *l, const serve_event *e)
 {
     const serve_request *r = &e->of.request;
-    char at[16] = "", status[16] = "---", usage[160], took[16], after[LINE_BYTES];
-    struct tm parts;
-    time_t now = time(NULL);
+    char at[STAMP_BYTES], status[16] = "---", usage[160], took[16], after[LINE_BYTES];
     if (r->repeats && !l->verbose)
         return;
-    strftime(at, sizeof at, "%H:%M:%S ", localtime_r(&now, &parts));
     if (r->status)
         snprintf(status, sizeof status, "%d", r->status);
     describe_usage(&r->usage, usage, sizeof usage);
@@ -105,8 +147,8 @@ static void request(serve_lines *l, const serve_event *e)
              e->model[0] ? ": " : "", usage, format_seconds(took, r->seconds),
              r->left ? ", the client left" : "", r->peer[0] ? ", from " : "", r->peer,
              r->why[0] ? ": " : "", r->why);
-    put(l, terminal_style_text(r->status >= 200 && r->status < 400 ? STYLE_GOOD : STYLE_WARN), at,
-        status, after);
+    put(l, terminal_style_text(r->status >= 200 && r->status < 400 ? STYLE_GOOD : STYLE_WARN),
+        stamp(at), status, after);
 }
 
 static void stopping(serve_lines *l, int32_t n_writing)
@@ -128,6 +170,8 @@ static void stopping(serve_lines *l, int32_t n_writing)
 
 void serve_lines_tell(serve_lines *l, const serve_event *event)
 {
+    if (event->kind == SERVE_WARNING)
+        note(l, event);
     if (l->quiet)
         return;
     if (event->kind == SERVE_NOTE)

@@ -189,17 +189,20 @@ static void draw_wait(progress *p, double now_s)
 {
     static const char *const dots[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     static const char *const signs[] = {"|", "/", "-", "\\"};
-    char line[128], time[24];
+    char line[sizeof p->work + 40], time[24];
     double spent_s = now_s - p->wait_s;
     unsigned turn = (unsigned)(spent_s * 4);
-    snprintf(line, sizeof line, "%s %s, %s", terminal_utf8() ? dots[turn % 10] : signs[turn % 4],
-             p->waiting, format_time(time, spent_s));
+    const char *sign = terminal_utf8() ? dots[turn % 10] : signs[turn % 4];
+    if (p->waiting == p->work) /* which says itself how long it takes */
+        snprintf(line, sizeof line, "%s %s", sign, p->waiting);
+    else
+        snprintf(line, sizeof line, "%s %s, %s", sign, p->waiting, format_time(time, spent_s));
     put_line(p, line);
 }
 
 static void draw(progress *p, double now_s)
 {
-    if (p->waiting && now_s - p->wait_s < wait_before_s)
+    if (p->waiting && p->waiting != p->work && now_s - p->wait_s < wait_before_s)
         return;
     if (p->waiting)
         draw_wait(p, now_s);
@@ -313,6 +316,20 @@ void progress_wait(progress *p, const char *word)
         p->waiting = word;
         p->wait_s = p->bar_s = progress_clock_s();
         activate(p);
+    }
+    pthread_mutex_unlock(&ticker.lock);
+}
+
+void progress_work(progress *p, const char *text)
+{
+    pthread_mutex_lock(&ticker.lock);
+    if (!p->quiet && terminal_attended()) {
+        double now_s = progress_clock_s();
+        p->wait_s = p->waiting == p->work ? p->wait_s : now_s;
+        snprintf(p->work, sizeof p->work, "%s", text);
+        p->waiting = p->work;
+        activate(p);
+        draw(p, now_s);
     }
     pthread_mutex_unlock(&ticker.lock);
 }

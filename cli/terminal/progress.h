@@ -20,6 +20,7 @@ typedef struct progress {
     /* The line on the terminal: */
     bool active;         /* it is to be there: */
     const char *waiting; /* with a spinner and this word; NULL: with a bar, of */
+    char work[256];      /* what waiting is, for progress_work */
     drey_progress what;
     bool shown;    /* it is there, */
     int32_t width; /* in so many columns, */
@@ -37,6 +38,9 @@ void progress_report(void *user, drey_progress what, uint64_t done, uint64_t tot
 /* On a terminal a line that moves until something is reported or the line is removed, after a
  * second. word: "planning"; borrowed until then. */
 void progress_wait(progress *p, const char *word);
+/* On a terminal a text of one line with a spinner, which moves until the next text or the line is
+ * removed. */
+void progress_work(progress *p, const char *text);
 /* Draws a text of one line over the last one, cut where the terminal is too narrow. */
 void progress_line(progress *p, const char *text);
 /* The same of a bar whose part `part` of 1 is full, between its name and a text. */

@@ -122,7 +122,9 @@ static void plan_streamed(FILE *out, const drey_plan *plan)
         fprintf(out, "  as its routes for %lld tokens say, which drey tune -m recorded\n",
                 (long long)plan->route_tokens);
     else if (plan->n_experts)
-        fprintf(out, "  that share is assumed of any mixture; drey tune -m measures this one's\n");
+        fprintf(out,
+                "  that share is assumed of any mixture; drey tune -m %s measures this one's\n",
+                terminal_model());
     if (plan->front_layers)
         fprintf(
             out,
@@ -141,14 +143,25 @@ static void plan_away(FILE *out, const drey_plan *plan)
     fprintf(out, "  their file takes %s then\n", format_bytes(size, (double)plan->kv_file_bytes));
 }
 
-void report_plan(FILE *out, const drey_plan *plan)
+/* "(smallest 450M with this draft, 69.0M without, for a context of 1024)" */
+static void plan_smallest(FILE *out, const drey_plan *plan, uint64_t alone_bytes)
+{
+    char size[16];
+    const bool drafts = plan->tree_rows > 1;
+    fprintf(out, " (smallest %s %s", format_bytes_up(size, (double)plan->smallest_budget_bytes),
+            drafts ? "with this draft" : "without a draft");
+    if (drafts && alone_bytes > 0)
+        fprintf(out, ", %s without", format_bytes_up(size, (double)alone_bytes));
+    fprintf(out, ", for a context of %d)\n", plan->n_context);
+}
+
+void report_plan(FILE *out, const drey_plan *plan, uint64_t alone_bytes)
 {
     char size[16];
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
-    fprintf(out, " (smallest %s for a context of %d)\n",
-            format_bytes(size, (double)plan->smallest_budget_bytes), plan->n_context);
+    plan_smallest(out, plan, alone_bytes);
     plan_sizes(out, plan);
     fprintf(out, "%starget%s: %s%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             format_bytes(size, (double)plan->target_bytes),
@@ -197,16 +210,17 @@ static void speed_sources(FILE *out, const drey_plan *plan, report_source disk)
 
 static void speed_of_drafting(FILE *out, const drey_plan *plan)
 {
-    char verify[16], draft[16], pass[16];
+    char verify[16], draft[16], pass[16], rate[16];
     fprintf(out, "  a pass over a full tree of %d computes for %s", plan->tree_rows - 1,
             format_seconds(verify, plan->verify_s));
     if (plan->draft_s > 0) /* lookup's is not counted */
         fprintf(out, ", its draft for %s", format_seconds(draft, plan->draft_s));
-    fprintf(out, ": %.3g passes/s, %s each\n", plan->passes_per_s,
+    fprintf(out, ": %s passes/s, %s each\n", format_rate(rate, plan->passes_per_s),
             format_seconds(pass, plan->pass_s));
     fprintf(out,
-            "  %swith drafting about %.3g tokens/s%s on usual texts, by trees of the best size\n",
-            style(out, STYLE_STRONG), plan->expected_tokens_per_s, style(out, STYLE_PLAIN));
+            "  %swith drafting about %s tokens/s%s on usual texts, by trees of the best size\n",
+            style(out, STYLE_STRONG), format_rate(rate, plan->expected_tokens_per_s),
+            style(out, STYLE_PLAIN));
 }
 
 /* Where the disk's speed is not known. */
@@ -225,12 +239,12 @@ static void speed_without(FILE *out, const drey_outlook *look, bool has_draft)
     const drey_plan *plan = &look->plan;
     const char *strong = has_draft ? "" : style(out, STYLE_STRONG);
     double alone = look->alone_tokens_per_s;
-    char pass[16];
+    char pass[16], rate[16];
     if (alone <= 0)
         alone = plan->ceiling_tokens_per_s;
     if (alone > 0)
-        fprintf(out, "  %swithout a draft%s about %.3g tokens/s%s, %s each\n", strong,
-                has_draft ? ", in its memory as well," : "", alone,
+        fprintf(out, "  %swithout a draft%s about %s tokens/s%s, %s each\n", strong,
+                has_draft ? ", in its memory as well," : "", format_rate(rate, alone),
                 has_draft ? "" : style(out, STYLE_PLAIN), format_seconds(pass, 1 / alone));
 }
 
@@ -275,8 +289,9 @@ void report_more(FILE *out, const drey_plan *plan, const drey_plan *more)
         fprintf(out, ", as slots hold %.0f %% of its experts instead of %.0f %%",
                 100 * more->expert_hits, 100 * plan->expert_hits);
     if (plan->n_experts && plan->ceiling_tokens_per_s > 0)
-        fprintf(out, ": a ceiling of %.3g tokens/s instead of %.3g", more->ceiling_tokens_per_s,
-                plan->ceiling_tokens_per_s);
+        fprintf(out, ": a ceiling of %s tokens/s instead of %s",
+                format_rate(a, more->ceiling_tokens_per_s),
+                format_rate(b, plan->ceiling_tokens_per_s));
     else if (plan->pass_s > least_gain * more->pass_s)
         fprintf(out, ", %s instead of %s: %+.0f %% speed", format_seconds(a, more->pass_s),
                 format_seconds(b, plan->pass_s), 100 * (plan->pass_s / more->pass_s - 1));
@@ -358,15 +373,15 @@ void report_rank_plan(FILE *out, int32_t i, const drey_rank_plan *r, report_sour
 
 void report_rank_prediction(FILE *out, const drey_plan *plan)
 {
-    char pass[16];
+    char pass[16], rate[16];
     fprintf(out, "%sspeed%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN));
     if (plan->alone_pass_s <= 0) {
         fprintf(out, "  not known: nothing was measured\n");
         return;
     }
     bool has_draft = plan->tree_rows > 1 && plan->passes_per_s > 0;
-    fprintf(out, "  around all ranks, without the network: ceiling without a draft %.3g tokens/s, ",
-            plan->ceiling_tokens_per_s);
+    fprintf(out, "  around all ranks, without the network: ceiling without a draft %s tokens/s, ",
+            format_rate(rate, plan->ceiling_tokens_per_s));
     fprintf(out, "%s each\n", format_seconds(pass, plan->alone_pass_s));
     if (has_draft)
         speed_of_drafting(out, plan);
@@ -377,7 +392,7 @@ void report_rank_reads(FILE *out, const drey_ranks *ranks)
     drey_rank_info r;
     char read[16];
     for (int32_t i = 0; ranks && drey_ranks_describe(ranks, i, &r); i++)
-        fprintf(out, "%s%srank %d read %s", i ? ", " : "", i ? "" : "ranks    ", i,
+        fprintf(out, "%s%srank %d read %s", i ? ", " : "", i ? "" : "  ranks           ", i,
                 format_bytes(read, (double)r.read_bytes));
     if (ranks)
         fprintf(out, "\n");

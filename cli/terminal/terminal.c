@@ -56,15 +56,32 @@ void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink 
     }
 }
 
-/* kind: a word before the message, which a terminal shows in the style. */
-static void say(const char *kind, terminal_style style, const char *format, va_list arguments)
+static struct {
+    void (*fn)(void *user, const char *message);
+    void *user;
+} hears;
+
+void terminal_complain_to(void (*fn)(void *user, const char *message), void *user)
+{
+    hears.fn = fn;
+    hears.user = user;
+}
+
+/* kind: a word before the message, which a terminal shows in the style; before: what is ahead of
+ * that. */
+static void say(const char *before, const char *kind, terminal_style style, const char *format,
+                va_list arguments)
 {
     char message[1400];
     vsnprintf(message, sizeof message, format, arguments);
+    if (hears.fn) {
+        hears.fn(hears.user, message);
+        return;
+    }
     fflush(stdout); /* the text first, where both go to one terminal */
     progress_hide();
     FILE *page = page_of(stderr);
-    fprintf(page, "drey: %s%s: %s", terminal_style_text(style), kind,
+    fprintf(page, "%s%s%s: %s", before, terminal_style_text(style), kind,
             terminal_style_text(STYLE_PLAIN));
     print_clean(page, message);
     putc('\n', page);
@@ -74,7 +91,7 @@ void complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("warning", STYLE_WARN, format, arguments);
+    say("drey: ", "warning", STYLE_WARN, format, arguments);
     va_end(arguments);
 }
 
@@ -82,17 +99,39 @@ void complain_wrong(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say("error", STYLE_ERROR, format, arguments);
+    say("drey: ", "error", STYLE_ERROR, format, arguments);
+    va_end(arguments);
+}
+
+void suggest(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", "hint", STYLE_STRONG, format, arguments);
     va_end(arguments);
 }
 
 static cli_command running; /* the command, whose options are named, */
-static const char *about;   /* and its model */
+static const char *about;   /* its model, */
+static const char *draft;   /* and its draft */
 
-void terminal_begin(cli_command command, const char *model)
+void terminal_begin(cli_command command, const char *model, const char *with)
 {
     running = command;
     about = model;
+    draft = with;
+}
+
+const char *terminal_model(void)
+{
+    static char word[HINT_WORD_BYTES];
+    return about && *hint_quote(about, word) ? word : "MODEL";
+}
+
+const char *terminal_draft(void)
+{
+    static char word[HINT_WORD_BYTES];
+    return draft ? hint_quote(draft, word) : "";
 }
 
 const char *terminal_hint(drey_hint hint)

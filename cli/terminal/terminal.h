@@ -13,11 +13,21 @@
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes "drey: error: MESSAGE": something could not be done. */
 void complain_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Passes what the three would write to `hears`, without the words before it, from now on. For a
+ * process that another one speaks for. NULL: as usual. */
+void terminal_complain_to(void (*hears)(void *user, const char *message), void *user);
+/* Writes "hint: MESSAGE": what a person can do next; for their eyes alone, never without need. */
+void suggest(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* An error of the library's: its message, and the command's own switch for the hint. */
 void complain_error(const drey_error *err);
-/* The command that runs: messages name its options, and what it is about (borrowed; NULL: nothing
- * is named). */
-void terminal_begin(cli_command command, const char *model);
+/* The command that runs: messages name its options, and the model and the draft that it is about,
+ * as they were typed (borrowed; NULL: none is named). */
+void terminal_begin(cli_command command, const char *model, const char *draft);
+/* Returns that model as a shell takes it, for command lines in messages; "MODEL" where none was
+ * named. */
+const char *terminal_model(void);
+/* The same of the draft; "" where none was named. */
+const char *terminal_draft(void);
 /* Returns a hint in the running command's words (hints.h); good until the next call. */
 const char *terminal_hint(drey_hint hint);
 /* Standard output is a pipe that nobody reads any more, as after "| head". */

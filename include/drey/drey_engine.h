@@ -344,7 +344,8 @@ typedef struct drey_speeds {
     double one_ops_per_s;      /* all threads, matrix kernel in the caches: one row of a pass, */
     double tree_ops_per_s;     /* a whole tree of rows; a multiply-add is 2 */
     uint64_t disk_measured;    /* 1: drey measured the disk; 0: its speed was given */
-    uint64_t reserved[3];      /* zero */
+    uint64_t measured_busy;    /* 1: other programs computed while a speed here was measured */
+    uint64_t reserved[2];      /* zero */
 } drey_speeds;
 
 /* What a budget buys. All in bytes unless the name says otherwise. The parts of a budget are:

@@ -63,15 +63,18 @@ typedef struct drey_reply_form {
     /* Private: the tools, and what the values of their parameters are. */
     int32_t n_values;
     uint32_t values[DREY_REPLY_MOST_VALUES];
-    /* Private: a drey_reply_begun; the form of reasoning that stays in the content; where the
-     * prompt ends with its opening mark, 1 and the blanks after that. */
-    uint8_t begun, kept;
-    char opened[22];
+    /* Private: a drey_reply_begun; the form of reasoning that stays in the content; 1 where the
+     * request wants no reasoning; where the prompt ends with its opening mark, 1 and the blanks
+     * after that. */
+    uint8_t begun, kept, unreasoned;
+    char opened[21];
     uint64_t reserved[1];
 } drey_reply_form;
 
-/* Finds out from the template how reasoning and calls are written. DREY_ERR_USAGE: the tools are
- * broken or contradict the options; other errors as of drey_chat_render. */
+/* Finds out from the template how reasoning and calls are written. Where the request's variables
+ * have "enable_thinking": false, the grammar allows no reasoning, also of a model whose template
+ * does not know that variable: what the prompt opens is closed at once. DREY_ERR_USAGE: the tools
+ * are broken or contradict the options; other errors as of drey_chat_render. */
 DREY_API drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
                                           const drey_chat_request *request,
                                           const drey_reply_options *options, drey_error *err);

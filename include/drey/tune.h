@@ -373,10 +373,11 @@ typedef struct drey_outlook {
     bool machine_is_cgroup;     /* the next two are those of the process' memory cgroup */
     uint64_t machine_bytes;     /* of memory; 0: not known */
     uint64_t available_bytes;   /* that this process may have now; 0: not known */
-    char verdict[600];    /* one line in plain text: the model, what of it stays in memory, what is
+    char verdict[600]; /* one line in plain text: the model, what of it stays in memory, what is
                           read for each pass, how fast it writes with the draft and without */
-    char warning[300];    /* that the budget is more than the machine has; "": it is not */
-    uint64_t reserved[8]; /* zero */
+    char warning[300]; /* that the budget is more than the machine has; "": it is not */
+    uint64_t alone_smallest_bytes; /* the smallest budget without a draft; 0: not known */
+    uint64_t reserved[7];          /* zero */
 } drey_outlook;
 /* Makes it for options as for drey_engine_open, without ranks. speeds, measure and folder as for
  * drey_planner_speeds; a measurement that fails leaves speeds unknown. Errors are those of the

@@ -21,10 +21,11 @@ from ._plan import Plan, plan
 from ._sampling import Sampling
 from ._session import Session
 from ._statistics import Statistics
+from ._streams import AsyncStream, Stream
 from ._texts import Completion
 from ._library import version
 
 __version__ = version()
-__all__ = ["Model", "Session", "Grammar", "Sampling", "TextOptions", "Completion", "Statistics", "Plan", "ModelInfo",
-           "plan", "version", "Error", "UsageError", "MemoryBudgetError", "IOFailure", "FormatError",
+__all__ = ["Model", "Session", "Grammar", "Sampling", "TextOptions", "Stream", "AsyncStream", "Completion", "Statistics",
+           "Plan", "ModelInfo", "plan", "version", "Error", "UsageError", "MemoryBudgetError", "IOFailure", "FormatError",
            "UnsupportedError", "MismatchError", "ContextError", "CancelledError"]

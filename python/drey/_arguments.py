@@ -1,6 +1,8 @@
 """Values of Python programs as the library takes them; UsageError: they cannot be."""
 import json
 import os
+import sys
+import warnings
 from typing import Any
 
 from ._errors import UsageError
@@ -44,6 +46,17 @@ def numbers(kind: str, value: Any, what: str) -> Any:
         return ffi.new(kind, list(value) if kind.endswith("[]") else value)
     except (TypeError, OverflowError):
         raise UsageError("%s, not %.60r" % (what, value)) from None
+
+
+_package = os.path.dirname(os.path.abspath(__file__))
+
+
+def warn(message: str) -> None:
+    """Warns about the program's line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 def as_json(value: Any, what: str) -> bytes:

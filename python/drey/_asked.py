@@ -79,8 +79,8 @@ def takes_text_options(max_tokens: Optional[int] = 512) -> Callable[[F], F]:
             return function(self, *given, **options)
         usual = {**_USUAL, "max_tokens": max_tokens}
         kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name], annotation=kind)
-                for name, kind in TextOptions.__annotations__.items()]
+        more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name])  # kinds would be
+                for name in TextOptions.__annotations__]  # a screen of help() for each method
         call.__signature__ = own.replace(parameters=kept + more)  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
     return show

@@ -8,8 +8,7 @@ import time
 from typing import Any, Callable, List, Optional
 
 from ._errors import Error, IOFailure, UsageError
-
-ProgressFn = Callable[[str, int, int], Any]
+from ._progress import Bar, ProgressFn, shows_bars
 
 
 def find_command() -> Optional[str]:
@@ -53,9 +52,14 @@ def _answer(status: int, out: bytes, said: bytes) -> str:
 # ---- Models by name ----
 
 def model_file(name: Any) -> Any:
-    """A file, or the one that a name means of the models which drey pull has fetched: by drey show."""
+    """A file, or the one that a name means of the models which drey pull has fetched. drey show finds it, so
+    that names are those of the command (model_store_find), and says what was probably meant."""
+    if not isinstance(name, (str, os.PathLike)):
+        return name
+    name = os.fspath(name)
     if not isinstance(name, str) or "\0" in name or os.path.exists(name) or not find_command():
         return name
+    name = os.path.expanduser(name)  # as a shell does it
     for line in run_command("show", "--", name).splitlines():
         if line.startswith("  file "):
             return line[len("  file "):].strip()
@@ -66,12 +70,15 @@ def model_file(name: Any) -> Any:
 
 def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[ProgressFn] = None,
          verbose: bool = True) -> str:
-    """drey pull. Its own bar is shown on a terminal, unless there is a function for it."""
+    """drey pull. Its own bar is shown on a terminal, and one like it in a notebook, unless there is a function
+    for it."""
     if not isinstance(name, str):
         raise UsageError('a model to download is "OWNER/NAME:QUANT", "OWNER/NAME/FILE.gguf" or a URL, not %.60r'
                          % (name,))
     words = ["pull", *(["--draft"] if draft else []), *(["-o", os.fspath(folder)] if folder else []), "--", name]
     shown = verbose and progress is None and bool(sys.stderr and sys.stderr.isatty())
+    bar = Bar() if verbose and progress is None and not shown and shows_bars() else None
+    progress = progress or bar
     child = subprocess.Popen([command_path(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=None if shown else subprocess.PIPE)
     watch = _Parts(_folder(folder), progress, child.terminate) if progress else None
@@ -84,6 +91,8 @@ def pull(name: str, folder: Any = None, draft: bool = False, progress: Optional[
     finally:
         if watch:
             watch.end()
+        if bar:
+            bar.clear()
     if watch and watch.failed:
         raise watch.failed
     if child.returncode and shown:

@@ -66,8 +66,9 @@ class Turns:
 
     def leave(self, job: Callable[[], None]) -> None:
         """Calls a job now, or leaves it to the call that is under way. Never waits."""
-        self._left.append(job)
-        self._sweep()
+        with _here:  # before _inside is set: a signal handler between the two would wait for itself
+            self._left.append(job)
+            self._sweep()
 
     def _do_left(self) -> None:
         with _here:

@@ -42,6 +42,8 @@ class Model(Texts):
                 tokens
     verbose     shows the plan, a bar while it loads and reads, and what each text cost, on standard error
 
+    Options of texts, which their methods have in common: help(drey.TextOptions).
+
     Opening plans and takes the memory. The weights are read by the first text, which is slow for that
     reason, or by warm_up(). Any thread may use a model. After close(), and in a process that was forked
     from this one, every call is a UsageError; what was read before stays (why, verdict, info, statistics).
@@ -62,7 +64,9 @@ class Model(Texts):
     def __getattr__(self, name: str) -> Any:
         """Says what drey calls an attribute that llama-cpp-python has."""
         here = ATTRIBUTES.get(name)
-        raise AttributeError("drey.Model has no attribute %r%s" % (name, ": take model.%s" % here if here else ""))
+        error = AttributeError("drey.Model has no attribute %r%s" % (name, ": take model.%s" % here if here else ""))
+        error.name, error.obj = name, self  # type: ignore[attr-defined]  # Python says which is near
+        raise error
 
     # ---- Fetching ----
 

@@ -1,10 +1,9 @@
 """Options of an engine, from what Python programs give."""
 import os
-import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Union
 
-from ._arguments import numbers, path, terminated
+from ._arguments import numbers, path, terminated, warn
 from ._command import model_file
 from ._errors import UsageError, check, new_error
 from ._library import ffi, lib
@@ -77,7 +76,7 @@ class Opened:
     def _open(self, target: Any, draft: Any, context: Optional[int], threads: int, sessions: int,
               memory: Union[str, int, float], policy: str, kv: str) -> None:
         o, err = self.options, new_error()
-        if target is None:
+        if target is None or target == "":
             raise UsageError('a model\'s file, or the name of one that drey pull has fetched, is missing: '
                              'drey.Model("model.gguf")')
         check(lib.drey_model_open(self._target, path(model_file(target), "the model"), err), err)
@@ -97,7 +96,7 @@ class Opened:
             self._take_draft(draft)
         check(lib.drey_look_ahead(o, lib.DREY_MEASURE_MISSING, cache_folder(), self._speeds, self.outlook, err), err)
         if self.outlook.warning[0] != b"\0":
-            warnings.warn(_text(self.outlook.warning), ResourceWarning, stacklevel=5)
+            warn(_text(self.outlook.warning))
 
     def _take_drafting(self, fallback: str, drafting: Dict[str, float]) -> None:
         """The numbers of policies; 0: as is usual."""
@@ -119,8 +118,8 @@ class Opened:
             return min(_USUAL_CONTEXT, trained) if trained > 1 else _USUAL_CONTEXT
         asked = _count(context, "context")
         if 1 < trained < asked:
-            warnings.warn("context=%d is longer than the %d tokens that the model was made for: what it writes beyond "
-                          "them may be of little use" % (asked, trained), stacklevel=6)
+            warn("context=%d is longer than the %d tokens that the model was made for: what it writes beyond them may "
+                 "be of little use" % (asked, trained))
         return asked
 
     @staticmethod

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 from typing import Any, List, Tuple, Union
 
 from ._options import Opened
-from ._sizes import size_text
+from ._sizes import size_text, size_text_up
 from ._statistics import UNLIMITED, Numbers, from_struct
 
 
@@ -79,8 +79,9 @@ class Plan(Numbers):
 
     def __str__(self) -> str:
         lines = [self.verdict] if self.verdict else []
-        lines += ["memory plan: budget %s (smallest %s for a context of %d)" % (
-            self.budget_text(), size_text(self.smallest_budget_bytes), self.n_context)]
+        lines += ["memory plan: budget %s (smallest %s %s, for a context of %d)" % (
+            self.budget_text(), size_text_up(self.smallest_budget_bytes),
+            "with this draft" if self.tree_rows > 1 else "without a draft", self.n_context)]
         lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._parts() if n]
         lines.append("target: %s%s" % (size_text(self.target_bytes),
                                        ", its weights packed in its sidecar" if self.sidecar else ""))

@@ -1,5 +1,6 @@
 """Progress of what takes long: for a function of the program, or as a bar."""
 import sys
+import time
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, List, Optional
 
@@ -32,6 +33,11 @@ class Progress:
         if self._session and self._session[0]:
             lib.drey_session_cancel(self._session[0])
 
+    def clear(self) -> None:
+        """Removes the bar: a text follows, or an error, or nothing."""
+        if isinstance(self._call, Bar):
+            self._call.clear()
+
     @contextmanager
     def of(self, session: Any) -> Iterator[None]:
         """The time of a pass of a session (a drey_session **)."""
@@ -40,8 +46,6 @@ class Progress:
             yield
         finally:
             self._session = None
-            if isinstance(self._call, Bar):
-                self._call.clear()
         if self._failed:
             failed, self._failed = self._failed, []
             raise failed[0]
@@ -53,13 +57,20 @@ def shows_bars() -> bool:
 
 
 class Bar:
-    """One line on standard error, drawn again and again."""
+    """One line on standard error, drawn again and again, but not more often than people see: in a
+    notebook each time is a message to the browser."""
     _WIDTH = 30
+    _PAUSE_S = 0.1
 
     def __init__(self) -> None:
         self._drawn = ""
+        self._next = 0.0  # when it is drawn again
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now < self._next and done < total:
+            return
+        self._next = now + self._PAUSE_S
         share = min(1.0, done / total) if total else 0.0
         full = round(share * self._WIDTH)
         bar = "#" * full + "." * (self._WIDTH - full)

@@ -61,6 +61,24 @@ def three_digits(n: float) -> str:
     return "%.*f" % (2 if n < 9.995 else 1 if n < 99.95 else 0, n)
 
 
+def size_text_up(n_bytes: float) -> str:
+    """The same of what is needed at least: no fewer bytes than that."""
+    text = size_text(n_bytes)
+    number = text.rstrip("KMGTPE")
+    unit, digits = text[len(number):], len(number.partition(".")[2])
+    if float(number) * 1024 ** " KMGTPE".index(unit or " ") >= n_bytes:
+        return text
+    return "%.*f%s" % (digits, float(number) + 10 ** -digits, unit)
+
+
+def rate_text(per_s: float) -> str:
+    """Tokens per second to three digits, as the command shows them: "0.354", "2.50", "128"."""
+    digits, least = 2, 0.9995
+    while 0 < per_s < least and digits < 9:
+        digits, least = digits + 1, least / 10
+    return "%.*f" % (digits, per_s) if per_s < 0.9995 else three_digits(per_s)
+
+
 def number_text(value: object) -> str:
     """A value as repr has it, floating ones with three digits."""
     return "%.3g" % value if isinstance(value, float) else repr(value)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Type, TypeVar
 
 from ._library import ffi, lib
-from ._sizes import number_text, size_text, three_digits
+from ._sizes import number_text, rate_text, size_text
 
 T = TypeVar("T")
 UNLIMITED = (1 << 64) - 1
@@ -91,7 +91,7 @@ class Statistics(Numbers):
         """The lines that drey run ends with."""
         text = "%d token%s" % (self.generated_tokens, "" if self.generated_tokens == 1 else "s")
         if self.tokens_per_s > 0:
-            text += ", %s/s" % three_digits(self.tokens_per_s)
+            text += ", %s/s" % rate_text(self.tokens_per_s)
         if self.accepted > 0:
             text += " (drafting guessed %d of them)" % min(self.accepted, self.generated_tokens)
         if self.first_token_s > 0:

@@ -1,17 +1,17 @@
 """Texts, in drey's words and in OpenAI's, as models and sessions have them."""
 import sys
 from dataclasses import replace
-from typing import Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, TYPE_CHECKING
 
 from . import _openai
 from ._arguments import numbers
-from ._asynchronous import InThread
 from ._asked import MOST_LIKELY, Asked, read, schema_of, takes_text_options
 from ._conversation import Conversation, Messages, Reader, Wanted
 from ._errors import UsageError
 from ._grammar import Grammar
 from ._library import ffi, lib
 from ._statistics import Statistics
+from ._streams import AsyncStream, Stream, awaited, returns_answer
 from ._writer import Text, Writer
 
 if TYPE_CHECKING:
@@ -40,20 +40,20 @@ class Texts:
     # ---- Texts ----
 
     @takes_text_options()
-    def generate(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> Iterator[str]:
+    def generate(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> Stream[str]:
         """Continues a prompt (a text, or token ids) and yields the text piece by piece, each as soon as
         it is verified. The text begins with the first piece that is asked for, and ends when the loop
-        is left or the iterator closed. UsageError: the session is writing another one.
+        is left or the stream closed. UsageError: the session is writing another one.
 
             for piece in model.generate("The sky is blue because", max_tokens=64):
                 print(piece, end="", flush=True)
         """
         model, writer = self._of_texts()
-        return _strings(writer, _text(writer, _ids(model, prompt), read(options, model, "generate()")))
+        return _strings("generate()", writer, _text(writer, _ids(model, prompt), read(options, model, "generate()")))
 
     @takes_text_options(None)
     def chat(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
-             **options: "Unpack[TextOptions]") -> Iterator[str]:
+             **options: "Unpack[TextOptions]") -> Stream[str]:
         """Answers a text, or the last of messages ({"role": ..., "content": ...}, where content may be a
         list of OpenAI's parts of text), by the model's own template. A last message of the assistant
         is the beginning of the answer. Yields the answer as the model writes it, to the end of the
@@ -66,8 +66,9 @@ class Texts:
         asked = read(_to_the_end(options), model, "chat()", ("tools",))
         conversation = Conversation(writer.engine, messages, Wanted(tools))
         asked.special = bool(tools) and bool(conversation.form.special)
-        return _strings(writer, _text(writer, conversation.ids, asked))
+        return _strings("chat()", writer, _text(writer, conversation.ids, asked))
 
+    @returns_answer
     @takes_text_options()
     def complete(self, prompt: Union[Prompt, Sequence[Dict[str, Any]]],
                  **options: "Unpack[TextOptions]") -> Completion:
@@ -82,23 +83,7 @@ class Texts:
         asked = read(_to_the_end(options) if is_chat else options, model, "complete()")
         ids = Conversation(writer.engine, prompt).ids if is_chat else _ids(model, prompt)  # type: ignore[arg-type]
         text = _text(writer, ids, asked)
-        whole = Completion("".join(_strings(writer, text)))
-        whole.statistics = text.statistics_now()
-        whole.finish = whole.statistics.finish
-        return whole
-
-    # ---- asyncio ----
-
-    @takes_text_options()
-    def generate_async(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
-        """generate for asyncio: passes run in a thread, so that the loop is free meanwhile."""
-        return InThread(self._of_texts()[1].cancel, self.generate(prompt, **options))
-
-    @takes_text_options(None)
-    def chat_async(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
-                   **options: "Unpack[TextOptions]") -> AsyncIterator[str]:
-        """chat for asyncio."""
-        return InThread(self._of_texts()[1].cancel, self.chat(messages, tools=tools, **options))
+        return Stream("complete()", writer, text, _whole_text(writer, text))  # type: ignore[return-value]
 
     def cancel(self) -> None:
         """Ends the text that is being written, without an error: its loop ends, and its `finish` is
@@ -107,6 +92,7 @@ class Texts:
 
     # ---- As OpenAI's interface and llama-cpp-python have them ----
 
+    @returns_answer
     @takes_text_options()
     def create_completion(self, prompt: Prompt, *, echo: bool = False, logprobs: Optional[int] = None,
                           stream: bool = False, **options: "Unpack[TextOptions]") -> Any:
@@ -124,12 +110,14 @@ class Texts:
         text = _text(writer, ids, asked)
         chunks = self._completion(front, writer, text, model.detokenize(ids) if echo and not isinstance(prompt, str)
                                   else prompt if echo else "", asked)
-        return chunks if stream else _whole_completion(front, text, chunks, len(ids), asked.n_top >= 0)
+        if not stream:
+            chunks = _whole_completion(front, text, chunks, len(ids), asked.n_top >= 0)
+        return Stream("create_completion()", writer, text, chunks)
 
     @staticmethod
     def _completion(front: _openai.Front, writer: Writer, text: Text, echoed: Any, asked: Asked) -> Iterator[Answer]:
         scored = writer.score(list(text.ids), asked.n_top) if echoed and asked.n_top >= 0 else []
-        pieces = _strings(writer, text) if asked.max_tokens else _nothing()
+        pieces = _decoded(_pieces(writer, text)) if asked.max_tokens else _nothing()
         try:
             yield from _openai.completion_chunks(front, text, pieces, echoed, scored, asked.n_top >= 0)
         finally:
@@ -141,6 +129,7 @@ class Texts:
         """create_completion."""
         return self.create_completion(prompt, echo=echo, logprobs=logprobs, stream=stream, **options)
 
+    @returns_answer
     @takes_text_options(None)
     def create_chat_completion(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
                                tool_choice: Any = None, parallel_tool_calls: bool = True, logprobs: bool = False,
@@ -171,10 +160,10 @@ class Texts:
         asked = _held_to(asked, conversation, model, form)
         text = _text(writer, conversation.ids, asked)
         front = _openai.Front(writer.engine, "chatcmpl-", "chat.completion.chunk" if stream else "chat.completion")
-        if stream:
-            return self._chat(front, writer, conversation, text, logprobs,
-                              bool((stream_options or {}).get("include_usage")))
-        return _whole_chat(front, writer, conversation, text, logprobs)
+        chunks = (self._chat(front, writer, conversation, text, logprobs,
+                             bool((stream_options or {}).get("include_usage")))
+                  if stream else _whole_chat(front, writer, conversation, text, logprobs))
+        return Stream("create_chat_completion()", writer, text, chunks)
 
     @staticmethod
     def _chat(front: _openai.Front, writer: Writer, conversation: Conversation, text: Text, logprobs: bool,
@@ -184,6 +173,27 @@ class Texts:
             yield from _openai.chat_chunks(front, conversation, text, pieces, logprobs, with_usage)
         finally:
             pieces.close()  # type: ignore[attr-defined]
+
+    # ---- asyncio ----
+
+    @takes_text_options()
+    def agenerate(self, prompt: Prompt, **options: "Unpack[TextOptions]") -> AsyncStream[str]:
+        """generate for asyncio: passes run in a thread, so that the loop is free meanwhile.
+
+            async for piece in model.agenerate("The sky is blue because"):
+                print(piece, end="", flush=True)
+        """
+        return AsyncStream(self.generate(prompt, **options))
+
+    @takes_text_options(None)
+    def achat(self, messages: Messages, *, tools: Optional[Sequence[Dict[str, Any]]] = None,
+              **options: "Unpack[TextOptions]") -> AsyncStream[str]:
+        """chat for asyncio."""
+        return AsyncStream(self.chat(messages, tools=tools, **options))
+
+    acomplete = awaited(complete)
+    acreate_completion = awaited(create_completion)
+    acreate_chat_completion = awaited(create_chat_completion)
 
     # ---- Vectors ----
 
@@ -295,8 +305,11 @@ def _pieces(writer: Writer, text: Text) -> Iterator[bytes]:
             print("\n%s" % text.result, file=sys.stderr)
 
 
-def _strings(writer: Writer, text: Text) -> Iterator[str]:
-    pieces = _pieces(writer, text)
+def _strings(of: str, writer: Writer, text: Text) -> Stream[str]:
+    return Stream(of, writer, text, _decoded(_pieces(writer, text)))
+
+
+def _decoded(pieces: Iterator[bytes]) -> Iterator[str]:
     try:
         for piece in pieces:
             yield piece.decode(errors="replace")
@@ -309,25 +322,37 @@ def _nothing() -> Iterator[str]:
     yield from ()
 
 
+# ---- Whole answers, each as a generator of one ----
+
+def _whole_text(writer: Writer, text: Text) -> Iterator[Completion]:
+    whole = Completion("".join(_decoded(_pieces(writer, text))))
+    whole.statistics = text.statistics_now()
+    whole.finish = whole.statistics.finish
+    yield whole
+
+
 def _whole_completion(front: _openai.Front, text: Text, chunks: Iterator[Answer], n_prompt: int,
-                      logprobs: bool) -> Answer:
+                      logprobs: bool) -> Iterator[Answer]:
     written = [chunk["choices"][0] for chunk in chunks]
     merged: Optional[Answer] = None
     for lists in [choice["logprobs"] for choice in written if choice["logprobs"]]:
         merged = {name: (merged[name] if merged else []) + lists[name] for name in lists}
     if logprobs and merged is None:
         merged = {"tokens": [], "token_logprobs": [], "top_logprobs": [], "text_offset": []}
-    return front({"index": 0, "text": "".join(choice["text"] for choice in written), "logprobs": merged,
-                  "finish_reason": written[-1]["finish_reason"]}, usage=_openai.usage(n_prompt, text.statistics_now()))
+    yield front({"index": 0, "text": "".join(choice["text"] for choice in written), "logprobs": merged,
+                 "finish_reason": written[-1]["finish_reason"]}, usage=_openai.usage(n_prompt, text.statistics_now()))
 
 
-def _whole_chat(front: _openai.Front, writer: Writer, conversation: Conversation, text: Text, logprobs: bool) -> Answer:
+def _whole_chat(front: _openai.Front, writer: Writer, conversation: Conversation, text: Text,
+                logprobs: bool) -> Iterator[Answer]:
     reader, answer = Reader(conversation), _openai.ChatAnswer(front, logprobs)
     for piece in _pieces(writer, text):
         answer.add(reader.read(piece), text.take_tokens())
     answer.add(reader.end(), text.take_tokens())
-    return answer.whole(text.statistics_now(), len(conversation.ids))
+    yield answer.whole(text.statistics_now(), len(conversation.ids))
 
+
+# ---- Vectors ----
 
 def _vectors(model: Any, writer: Writer, text: Any, normalize: bool, pooling: str) -> Tuple[List[Any], int]:
     texts = [text] if isinstance(text, str) else text

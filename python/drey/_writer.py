@@ -32,6 +32,8 @@ class Text:
         self.pieces: List[bytes] = []
         self.tokens: List[Token] = []  # with asked.n_top
         self.failed: List[BaseException] = []
+        self.begun = self.cancelled = False
+        self.n_tokens = 0  # that were written
         self.result: Optional[Statistics] = None  # when it has ended
         self.statistics, self.err = ffi.new("drey_statistics *"), new_error()
         self.done = ffi.new("bool *")
@@ -154,14 +156,16 @@ class Writer(Held):
     def _begin(self, text: Text) -> None:
         self._refuse_while_writing()
         self.statistics = None
+        text.begun = True
         check(lib.drey_session_sync(self._session[0], text.ids, len(text.ids), ffi.NULL, text.err), text.err)
         text.begin()
         status = lib.drey_session_begin(self._session[0], text.options, text.statistics, text.err)
-        if status == lib.DREY_OK:
-            self._text = text
-        else:
+        if status != lib.DREY_OK:
             text.end()
-        check(status, text.err)
+            check(status, text.err)
+        self._text, self._n_before = text, self._n_timeline()
+        if text.cancelled:
+            self._interrupt()
 
     def _refuse_while_writing(self) -> None:
         if self._text:
@@ -182,11 +186,17 @@ class Writer(Held):
         return text.done[0], text.take()
 
     def _step(self, text: Text) -> int:
-        with self.engine.progress.of(self._session):
-            status: int = lib.drey_session_step(self._session[0], text.done, text.err)
+        progress, status = self.engine.progress, lib.DREY_ERR_CANCELLED  # where a program's function fails
+        try:
+            with progress.of(self._session):
+                status = lib.drey_session_step(self._session[0], text.done, text.err)
+        finally:
+            if text.pieces or text.done[0] or status != lib.DREY_OK:
+                progress.clear()
+        text.n_tokens = max(0, self._n_timeline() - self._n_before)
         if status == lib.DREY_OK and text.done[0]:
             self._finish_text(text)
-        return status
+        return int(status)
 
     def end(self, text: Text) -> None:
         """Ends the text, if it has begun and has not ended. Never waits."""
@@ -202,9 +212,13 @@ class Writer(Held):
         text.end()
         self.statistics = text.result
 
-    def cancel(self) -> None:
+    def cancel(self, text: Optional[Text] = None) -> None:
+        """Cancels this text, which may not have begun; None: the one that is being written."""
+        if text:
+            text.cancelled = True  # _begin looks at it once the text is self._text
         with self._using():
-            self._interrupt()
+            if not text or self._text is text:
+                self._interrupt()
 
     # ---- Other work ----
 
@@ -214,8 +228,11 @@ class Writer(Held):
 
         def alone() -> int:
             self._refuse_while_writing()
-            with self.engine.progress.of(self._session):
-                return work(self._session[0], err)
+            try:
+                with self.engine.progress.of(self._session):
+                    return work(self._session[0], err)
+            finally:
+                self.engine.progress.clear()
         with self._using():
             status = self.engine.turns.take(alone)
         if status == lib.DREY_ERR_CANCELLED:
@@ -234,15 +251,18 @@ class Writer(Held):
         self.call(lambda session, err: lib.drey_session_load(session, file, ffi.NULL, err))
 
     def timeline(self) -> List[int]:
-        found: List[int] = []
-
-        def copy() -> None:
-            ids, n = ffi.new("const int32_t **"), ffi.new("size_t *")
-            lib.drey_session_timeline(self._session[0], ids, n)
-            found.extend(ids[0][0:n[0]])
         with self._using():
-            self.engine.turns.take(copy)
-        return found
+            return self.engine.turns.take(self._timeline)
+
+    def _timeline(self) -> List[int]:
+        ids, n = ffi.new("const int32_t **"), ffi.new("size_t *")
+        lib.drey_session_timeline(self._session[0], ids, n)
+        return list(ids[0][0:n[0]])
+
+    def _n_timeline(self) -> int:
+        n = ffi.new("size_t *")
+        lib.drey_session_timeline(self._session[0], ffi.new("const int32_t **"), n)
+        return int(n[0])
 
     def score(self, ids: Sequence[int], n_top: int) -> List[Token]:
         """The tokens of a prompt; its first has no log probability."""

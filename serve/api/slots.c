@@ -58,7 +58,7 @@ bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
     http_part action = http_query(query, "action");
     r->status = 0;
     t->session.wanted = slot_of(id, o->n_sessions);
-    if (!o->slot_folder)
+    if (!o->slots.folder)
         return refuse_with(r, 501,
                            "This server saves no sessions: start it with --slot-save-path FOLDER.");
     if (t->session.wanted < 0)

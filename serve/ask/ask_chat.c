@@ -120,14 +120,14 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     c->request.chat_template = a->options->chat_template;
     c->request.now_s = (int64_t)time(NULL);
     if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
-        return BAD(a, "Field 'messages' takes an array of messages.");
+        return BAD(a, "Field 'messages' takes an array of at least one message.");
     if (!take_begun(a, messages, c) || !ask_bool(a, "add_generation_prompt", &answers))
         return false;
     c->request.no_generation_prompt = !answers;
     out->n = 0;
     out->full = false;
-    if (!ask_tools(a, c, out) || !ask_messages(a, c, messages->first, out) ||
-        !put_variables(a, c, out))
+    if (!put_variables(a, c, out) || !ask_tools(a, c, out) ||
+        !ask_messages(a, c, messages->first, out))
         return false;
     return !out->full || BAD(a, "The conversation is too long.");
 }

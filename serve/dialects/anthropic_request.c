@@ -213,7 +213,7 @@ static bool put_messages(const json_value *body, text_out *out, refusal *r)
                      *messages = json_member(body, "messages");
     writing w = {.out = out, .refusal = r};
     if (!messages || messages->type != JSON_ARRAY)
-        return refuse_with(r, 400, "Field 'messages' takes an array of messages.");
+        return refuse_with(r, 400, "Field 'messages' takes an array of at least one message.");
     out_text(out, "\"messages\":[");
     if (system) {
         begin_message(&w, "system");

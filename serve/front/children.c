@@ -167,7 +167,7 @@ static void end_texts(message *m)
         return;
     }
     e->model[SERVE_MODEL_BYTES - 1] = '\0';
-    if (e->kind == SERVE_NOTE)
+    if (e->kind == SERVE_NOTE || e->kind == SERVE_WARNING)
         e->of.note[SERVE_NOTE_BYTES - 1] = '\0';
     if (e->kind == SERVE_REQUEST)
         r->method[sizeof r->method - 1] = r->path[sizeof r->path - 1] = '\0';

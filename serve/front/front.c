@@ -160,7 +160,7 @@ static void begin_to_stop(front *r)
     r->stopping = true;
     r->stop_s = serve_clock_s() + r->options.grace_s + 1;
     listen_on(r, false);
-    listen_close(&r->place, r->options.at.host);
+    listen_close(&r->place, r->options.host);
     for (int32_t i = 0; i < r->options.n_models; i++)
         child_stop(&r->models[i]);
     for (int32_t i = 0; i < r->loop.n_relays; i++)
@@ -175,7 +175,7 @@ static void kill_model(const front *r, child *m, const char *why)
     if (m->life.killed)
         return;
     snprintf(line, sizeof line, "%s, and is killed", why);
-    front_note(r, m, line);
+    front_warn(r, m, line);
     child_kill(m);
 }
 
@@ -251,7 +251,7 @@ static bool tick(front *r)
     for (int32_t i = 0; i < r->options.n_models; i++) {
         child *m = &r->models[i];
         if (child_ended(m) && m->why[0])
-            front_note(r, m, m->why);
+            front_warn(r, m, m->why);
         tick_model(r, m, now);
         if (r->stopping && now > r->stop_s && m->pid > 0)
             kill(m->pid, SIGKILL);
@@ -338,14 +338,16 @@ drey_status front_open(front **out, const front_options *options, drey_error *er
 {
     front *r = calloc(1, sizeof *r);
     *out = r;
-    if (!r)
+    if (!r) {
+        listen_place place = options->place;
+        listen_close(&place, options->host);
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a server");
+    }
     r->options = *options;
-    r->place.fd = r->loop.epoll = -1;
+    r->place = options->place;
+    r->loop.epoll = -1;
     r->began = (int64_t)time(NULL);
-    drey_status status = listen_open(&r->place, &options->at, err);
-    if (status == DREY_OK)
-        status = take_memory(r, err);
+    drey_status status = take_memory(r, err);
     if (status == DREY_OK)
         status = name_models(r, err);
     r->loop.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -366,7 +368,7 @@ void front_close(front **closed)
     front *r = *closed;
     if (!r)
         return;
-    listen_close(&r->place, r->options.at.host);
+    listen_close(&r->place, r->options.host);
     if (r->loop.epoll >= 0)
         close(r->loop.epoll);
     for (int32_t i = 0; r->loop.relays && i < r->loop.n_relays; i++)

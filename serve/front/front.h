@@ -28,8 +28,13 @@ typedef struct front_options {
      * how many there are. NULL: none come.
      * Called when a client lists models or names an unknown one. */
     int32_t (*look)(void *user);
-    int32_t n_loaded;  /* of them at the same time; 0: as many as have room */
-    listen_address at; /* as in serve_options, and the next five */
+    /* Says which models may be meant by a text that is no model's name: puts the first `room` of
+     * them into found, indices of models, and returns how many there are. Where there is none,
+     * *near is one whose name is near, or -1. */
+    int32_t (*mean)(void *user, const char *text, int32_t *found, int32_t room, int32_t *near);
+    int32_t n_loaded;   /* of them at the same time; 0: as many as have room */
+    listen_place place; /* taken over, also by a front_open that fails */
+    const char *host;   /* its address, name or path; as in serve_options, and the next five */
     const char *api_keys, *origins, *closed;
     int32_t n_connections;
     uint64_t body_bytes;
@@ -43,7 +48,7 @@ typedef struct front_options {
 
 typedef struct front front;
 
-/* Takes the address and all memory. DREY_ERR_IO, DREY_ERR_MEMORY. */
+/* Takes all memory. DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status front_open(front **out, const front_options *options, drey_error *err);
 const char *front_address(const front *r);
 /* Until it is asked to stop, and all processes have ended. */

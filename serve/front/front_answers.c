@@ -26,7 +26,7 @@ void front_tell_request(const front *r, const relay *c, int status)
 
 static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
 {
-    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.at.host,
+    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.host,
                                 r->place.is_unix};
     text_out out = {.text = c->out, .capacity = RELAY_OUT_BYTES};
     out_format(&out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
@@ -172,11 +172,12 @@ static void answer_tags(front *r, relay *c, bool loaded)
 
 static void answer_named(front *r, relay *c, http_part name)
 {
-    const child *m = front_find_model(r, name);
+    refusal why;
+    const child *m = front_find_part(r, name, &why);
     if (m)
         front_answer_model(r, c, m, false);
     else
-        front_refuse_now(r, c, 404, "There is no such model here: GET /v1/models lists them.");
+        front_refuse(r, c, &why);
 }
 
 /* ---- The server ---- */

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/size_text.h"
 #include "serve/front/forwarded.h"
 #include "serve/front/model_room.h"
 #include "serve/jobs.h"
@@ -15,9 +16,8 @@ static const double doubt_s = 0.3;
 /* ---- Which model ---- */
 
 /* As it is, or with ollama's usual tag after it. */
-static bool is_name(const void *asked, const char *name)
+static bool is_name(const char *text, const char *name)
 {
-    const char *text = asked;
     size_t n = strlen(name);
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || strcmp(text + n, ":latest") == 0);
 }
@@ -39,26 +39,33 @@ void front_tell(const front *r, const child *m, serve_event *e)
         r->options.tell(r->options.user, e);
 }
 
+static void tell_text(const front *r, const child *m, serve_event_kind kind, const char *text)
+{
+    serve_event e = {.kind = kind};
+    snprintf(e.of.note, sizeof e.of.note, "%s", text);
+    front_tell(r, m, &e);
+}
+
 void front_note(const front *r, const child *m, const char *what)
 {
-    serve_event e = {.kind = SERVE_NOTE};
-    snprintf(e.of.note, sizeof e.of.note, "%s", what);
-    front_tell(r, m, &e);
+    tell_text(r, m, SERVE_NOTE, what);
+}
+
+void front_warn(const front *r, const child *m, const char *what)
+{
+    tell_text(r, m, SERVE_WARNING, what);
 }
 
 /* What the models have of the memory for all of them. */
 static void note_ready(const front *r, const child *m)
 {
-    const double mib = 1048576;
     uint64_t given = 0;
-    char line[120];
+    char line[120], has[16], all[16];
     for (int32_t i = 0; i < r->options.n_models; i++)
         given += r->models[i].given_bytes;
-    if (r->budget_bytes == DREY_MEMORY_UNLIMITED)
-        snprintf(line, sizeof line, "is ready: models have %.0f MiB", (double)given / mib);
-    else
-        snprintf(line, sizeof line, "is ready: models have %.0f of %.0f MiB", (double)given / mib,
-                 (double)r->budget_bytes / mib);
+    bool limited = r->budget_bytes != DREY_MEMORY_UNLIMITED;
+    snprintf(line, sizeof line, "is ready: models have %s%s%s", format_bytes(has, (double)given),
+             limited ? " of " : "", limited ? format_bytes(all, (double)r->budget_bytes) : "");
     front_note(r, m, line);
 }
 
@@ -93,14 +100,12 @@ void front_look(front *r)
         take_check(&r->models[i], &o->models[i]);
 }
 
-typedef bool name_test(const void *asked, const char *name);
-
-static child *find(front *r, name_test *is, const void *asked)
+static child *find_name(front *r, const char *name)
 {
     int32_t i = 0;
     for (int looks = 0; looks < 2; looks++) {
         for (; i < r->options.n_models; i++)
-            if (is(asked, r->models[i].name))
+            if (is_name(name, r->models[i].name))
                 return &r->models[i];
         if (looks == 0)
             front_look(r);
@@ -108,19 +113,53 @@ static child *find(front *r, name_test *is, const void *asked)
     return NULL;
 }
 
-static child *find_text(front *r, const char *name)
+enum { MOST_MEANT = 6 };
+
+/* "a, b, c and 4 more" */
+static void list_names(const front *r, const int32_t *found, int32_t n, char *out, size_t room)
 {
-    return find(r, is_name, name);
+    size_t at = 0;
+    *out = '\0';
+    for (int32_t i = 0; i < n && i < MOST_MEANT && at < room; i++)
+        at += (size_t)snprintf(out + at, room - at, "%s%.80s", i ? ", " : "",
+                               r->models[found[i]].name);
+    if (n > MOST_MEANT && at < room)
+        snprintf(out + at, room - at, " and %d more", n - MOST_MEANT);
 }
 
-static bool is_part(const void *asked, const char *name)
+child *front_find_model(front *r, const char *name, refusal *why)
 {
-    return http_path_is(*(const http_part *)asked, name); /* %20 is a blank here */
+    const front_options *o = &r->options;
+    int32_t found[MOST_MEANT], near = -1;
+    char names[MOST_MEANT * 82 + 20];
+    child *m = find_name(r, name);
+    int32_t n = m || !o->mean ? 0 : o->mean(o->user, name, found, MOST_MEANT, &near);
+    if (m || n == 1)
+        return m ? m : &r->models[found[0]];
+    list_names(r, found, n, names, sizeof names);
+    if (n > 1)
+        refuse_with(why, 400, "The model \"%.60s\" may be %s: write more of its name.", name,
+                    names);
+    else if (near >= 0)
+        refuse_with(why, 404,
+                    "The model \"%.100s\" is not in this server's folder; did you mean \"%s\"? GET "
+                    "/v1/models lists those that are.",
+                    name, r->models[near].name);
+    else
+        refuse_with(why, 404,
+                    "The model \"%.100s\" is not in this server's folder: GET /v1/models lists "
+                    "those that are.",
+                    name);
+    why->code = n > 1 ? "model_ambiguous" : "model_not_found";
+    return NULL;
 }
 
-child *front_find_model(front *r, http_part name)
+child *front_find_part(front *r, http_part part, refusal *why)
 {
-    return find(r, is_part, &name);
+    char name[FRONT_NAME_BYTES];
+    if (!http_decode(part, name, sizeof name)) /* longer than any name */
+        name[0] = '\0';
+    return front_find_model(r, name, why);
 }
 
 child *front_loaded_model(const front *r)
@@ -146,18 +185,6 @@ static child *usual_model(const front *r)
     return last ? last : &r->models[0];
 }
 
-static child *refuse_unknown(front *r, relay *c, http_part name)
-{
-    refusal why;
-    refuse_with(&why, 404,
-                "The model \"%.*s\" is not in this server's folder: GET /v1/models lists those "
-                "that are.",
-                (int)(name.n < 100 ? name.n : 100), name.text);
-    why.code = "model_not_found";
-    front_refuse(r, c, &why);
-    return NULL;
-}
-
 /* Of those who look. NULL: it has been refused. */
 static child *loaded_model(front *r, relay *c)
 {
@@ -181,8 +208,10 @@ static child *choose_by_body(front *r, relay *c)
         return http_path_is(c->head.path, "/v1/streams/lookup") ? loaded_model(r, c)
                                                                 : usual_model(r);
     case ASKED_NAME:
-        found = find_text(r, name);
-        return found ? found : refuse_unknown(r, c, (http_part){name, strlen(name)});
+        found = front_find_model(r, name, &broken);
+        if (!found)
+            front_refuse(r, c, &broken);
+        return found;
     case ASKED_OTHER:
         front_refuse_now(r, c, 400,
                          "Field 'model' takes a text, the name of one that GET /v1/models lists.");
@@ -200,8 +229,11 @@ static child *choose_model(front *r, relay *c)
     http_part name = http_query(c->head.query, "model");
     if (!name.text)
         return c->head.method == HTTP_POST ? choose_by_body(r, c) : loaded_model(r, c);
-    child *found = front_find_model(r, name);
-    return found ? found : refuse_unknown(r, c, name);
+    refusal why;
+    child *found = front_find_part(r, name, &why);
+    if (!found)
+        front_refuse(r, c, &why);
+    return found;
 }
 
 /* ---- Memory ---- */
@@ -232,9 +264,9 @@ static room_answer ask_room(const front *r, const child *asks, uint64_t *bytes, 
 
 static void start(front *r, child *m, uint64_t bytes)
 {
-    char line[120];
+    char line[120], size[16];
     bool unlimited = r->budget_bytes == DREY_MEMORY_UNLIMITED;
-    snprintf(line, sizeof line, "is being loaded, into %.0f MiB", (double)bytes / 1048576);
+    snprintf(line, sizeof line, "is being loaded, into %s", format_bytes(size, (double)bytes));
     if (!child_start(m, &r->options.work, unlimited ? DREY_MEMORY_UNLIMITED : bytes)) {
         m->n_failures++;
         return;
@@ -251,6 +283,7 @@ static bool load(front *r, relay *c)
     uint64_t bytes;
     int32_t who = 0;
     refusal why;
+    char least[16], all[16];
     if (m->state != CHILD_NONE)
         return m->state == CHILD_STOPPING;
     if (!m->measured) {
@@ -272,10 +305,10 @@ static bool load(front *r, relay *c)
         return true;
     default:
         refuse_with(&why, 400,
-                    "The model \"%.100s\" needs %.0f MiB at least, and this server has %.0f for "
-                    "all its models: start it with more (--memory).",
-                    m->name, (double)m->needs.floor_bytes / 1048576,
-                    (double)r->budget_bytes / 1048576);
+                    "The model \"%.100s\" needs %s at least, and this server has %s for all its "
+                    "models: start it with more (--memory).",
+                    m->name, format_bytes(least, (double)m->needs.floor_bytes),
+                    format_bytes(all, (double)r->budget_bytes));
         front_refuse(r, c, &why);
         return false;
     }

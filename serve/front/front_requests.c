@@ -87,7 +87,7 @@ static bool is_action(http_part path)
 
 static access_rules rules_of(const front *r)
 {
-    return (access_rules){r->options.api_keys, r->options.origins, r->options.at.host,
+    return (access_rules){r->options.api_keys, r->options.origins, r->options.host,
                           r->place.is_unix};
 }
 

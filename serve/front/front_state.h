@@ -72,8 +72,11 @@ void front_give_large(front *r, relay *c);
 bool front_name_model(front *r, int32_t i);
 /* Models that have come to the folder take their places. */
 void front_look(front *r);
-/* NULL: there is none of that name, also after a look. */
-child *front_find_model(front *r, http_part name);
+/* By its name, or what means it and no other model; NULL: there is none, also after a look, or
+ * several, as *why says. */
+child *front_find_model(front *r, const char *name, refusal *why);
+/* The same of a part of a path or query. */
+child *front_find_part(front *r, http_part name, refusal *why);
 /* The model that was used last, of those that are loaded; NULL: none is. */
 child *front_loaded_model(const front *r);
 /* The request is whole: it waits for its model, or is refused. */
@@ -85,3 +88,4 @@ void front_hear(front *r, child *m);
 /* For the server's owner: an event, of a model or (NULL) of none; and what happens to a model. */
 void front_tell(const front *r, const child *m, serve_event *event);
 void front_note(const front *r, const child *m, const char *what);
+void front_warn(const front *r, const child *m, const char *what);

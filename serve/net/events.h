@@ -31,7 +31,8 @@ typedef struct serve_request {
 } serve_request;
 
 typedef enum serve_event_kind {
-    SERVE_NOTE,     /* something that the owner has to know */
+    SERVE_NOTE,     /* something that the owner may want to know */
+    SERVE_WARNING,  /* something that he has to know */
     SERVE_READY,    /* the weights are there */
     SERVE_REQUEST,  /* a request was answered */
     SERVE_STOPPING, /* n_writing answers are being written, and may end */
@@ -43,7 +44,7 @@ typedef struct serve_event {
     serve_event_kind kind;
     char model[SERVE_MODEL_BYTES]; /* of several, the one that it is of; "": of none */
     union {
-        char note[SERVE_NOTE_BYTES];
+        char note[SERVE_NOTE_BYTES]; /* of a note or a warning */
         serve_request request;
         int32_t n_writing;
     } of;

@@ -255,6 +255,10 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
     int n_lines = 0;
     *head = (http_head){.method = HTTP_OTHER};
     *status = 0;
+    if (n >= 2 && bytes[0] == 0x16 && bytes[1] == 0x03) { /* the first record of TLS */
+        refuse(&r, 400, "This server speaks HTTP without TLS: write http:// in place of https://.");
+        return HTTP_BAD;
+    }
     /* Some clients send an empty line after a body; one is passed over. */
     if (rest.n >= 2 && memcmp(rest.text, "\r\n", 2) == 0)
         rest = (http_part){bytes + 2, n - 2};
@@ -388,6 +392,20 @@ size_t http_path_front(http_part path, const char *front)
 bool http_path_is(http_part path, const char *text)
 {
     return http_path_front(path, text) == path.n;
+}
+
+bool http_decode(http_part part, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < part.n; n++) {
+        int byte = hex_percent(part.text + i, part.n - i);
+        if (n + 1 >= room || byte == 0 || !part.text[i])
+            return false;
+        out[n] = byte < 0 ? part.text[i] : (char)byte;
+        i += byte < 0 ? 1 : 3;
+    }
+    out[n] = '\0';
+    return true;
 }
 
 http_part http_query(http_part query, const char *key)

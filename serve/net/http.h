@@ -71,6 +71,9 @@ bool http_part_is(http_part part, const char *text);
  * otherwise. */
 size_t http_path_front(http_part path, const char *front);
 bool http_path_is(http_part path, const char *text);
+/* Writes a part of a path or query with a byte for each "%XX", and a NUL. False: it does not fit,
+ * or holds a NUL. */
+bool http_decode(http_part part, char *out, size_t room);
 
 /* "Not Found" */
 const char *http_status_text(int status);

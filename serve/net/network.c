@@ -95,9 +95,9 @@ static void tell(const network *n, const serve_event *e)
         n->options->tell(n->options->user, e);
 }
 
-static void tell_note(const network *n, const char *text)
+static void warn(const network *n, const char *text)
 {
-    serve_event e = {.kind = SERVE_NOTE};
+    serve_event e = {.kind = SERVE_WARNING};
     snprintf(e.of.note, sizeof e.of.note, "%s", text);
     tell(n, &e);
 }
@@ -585,25 +585,39 @@ static void listen_on(network *n, bool wanted)
     n->listening = wanted;
 }
 
-static void accept_all(network *n)
+static void let_in(network *n, int fd)
 {
     const places p = places_in(n);
+    bool admitted;
+    uint64_t address = places_address(fd);
+    connection *c = &n->connections[places_choose(&p, address, &admitted)];
+    c->fd = fd;
+    c->n_in = 0;
+    c->watched.silent = false;
+    c->place = (client_place){.admitted = admitted, .address = address};
+    begin_request(n, c);
+    watch(n, c, hang_ups(c) | EPOLLIN);
+}
+
+static void accept_all(network *n)
+{
     for (int i = 0; i < 64; i++) {
-        bool exhausted, admitted;
+        bool exhausted;
         int fd = listen_accept(&n->place, &exhausted);
         if (exhausted)
             listen_on(n, false); /* until the next tick */
         if (fd < 0)
             return;
-        uint64_t address = places_address(fd);
-        connection *c = &n->connections[places_choose(&p, address, &admitted)];
-        c->fd = fd;
-        c->n_in = 0;
-        c->watched.silent = false;
-        c->place = (client_place){.admitted = admitted, .address = address};
-        begin_request(n, c);
-        watch(n, c, hang_ups(c) | EPOLLIN);
+        let_in(n, fd);
     }
+}
+
+static void take_over(network *n, const lobby_guests *guests)
+{
+    for (int32_t i = 0; i < guests->n_events; i++)
+        tell(n, &guests->events[i]);
+    for (int32_t i = 0; i < guests->n_clients; i++)
+        let_in(n, guests->clients[i]);
 }
 
 /* ---- Time ---- */
@@ -739,13 +753,13 @@ static void tell_news(network *n)
         tell(n, &(serve_event){.kind = SERVE_READY});
     n->told_ready = ready;
     if (disk_failed && !n->told_disk)
-        tell_note(n, "beginnings of texts cannot be written to their folder any more: the disk "
-                     "is full, or fails. They are kept in memory alone; make room, and start "
-                     "the server again");
+        warn(n, "beginnings of texts cannot be written to their folder any more: the disk "
+                "is full, or fails. They are kept in memory alone; make room, and start "
+                "the server again");
     n->told_disk = disk_failed;
     if (damaged && !n->told_damage)
-        tell_note(n, "files in the folder of beginnings were damaged; they are deleted and "
-                     "computed again. Check the disk if this appears again");
+        warn(n, "files in the folder of beginnings were damaged; they are deleted and "
+                "computed again. Check the disk if this appears again");
     n->told_damage = damaged;
 }
 
@@ -815,12 +829,13 @@ static void connection_event(network *n, connection *c, uint32_t events)
         readable(n, c);
 }
 
-void network_run(network *n)
+void network_run(network *n, const lobby_guests *guests)
 {
     const places p = places_in(n);
     struct epoll_event events[64], wake = {.events = EPOLLIN, .data.fd = OF_WORKER};
     epoll_ctl(n->epoll, EPOLL_CTL_ADD, n->shared->wake, &wake);
     listen_on(n, true);
+    take_over(n, guests);
     double next_tick = 0;
     for (bool over = false, waiting = false; !over;) {
         int n_events = epoll_wait(n->epoll, events, 64, waiting ? 0 : (int)(1000 * tick_s));

@@ -5,6 +5,7 @@
 #include "serve/dialects/past.h"
 #include "serve/net/connection.h"
 #include "serve/net/listen.h"
+#include "serve/net/lobby.h"
 #include "serve/text_out.h"
 
 enum { NETWORK_LARGE = 4, NETWORK_PAGE_BYTES = 256 << 10 };
@@ -68,7 +69,8 @@ void report_model(network *n, const char *name, text_out *out);
 
 /* ---- The loop (network.c) ---- */
 
-void network_run(network *n);
+/* guests: those of the lobby. */
+void network_run(network *n, const lobby_guests *guests);
 /* Closes the listener, and removes a socket's file. A second time it does nothing. */
 void network_stop_listening(network *n);
 /* Nobody wants the answer any more: its task is given back, or will be when its jobs are done. */

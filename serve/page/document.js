@@ -24,8 +24,15 @@ const is_number = (x) => typeof x === "number" && Number.isFinite(x);
 const rate = (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2));
 const count_of = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const percent = (x) => `${Math.round(100 * x)} %`;
-const memory = (bytes) => bytes >= 2 ** 29
-    ? `${(bytes / 2 ** 30).toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+
+/* "1.04G", "800M": three digits and a binary unit, as --memory takes them and the command shows. */
+function memory(bytes) {
+    const units = ["", "K", "M", "G", "T"];
+    let unit = 0;
+    for (; bytes >= 999.5 && unit < 4; unit++) bytes /= 1024;
+    return unit ? `${bytes.toFixed(bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0)}${units[unit]}`
+        : bytes.toFixed(0);
+}
 
 function duration(seconds) {
     const s = Math.max(0, Math.round(seconds));

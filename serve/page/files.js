@@ -17,8 +17,7 @@ function keep_files(files, chat = current) {
 
 const utf8 = new TextEncoder();
 const size_of = (text) => utf8.encode(text).length;
-const short_memory = (bytes) => bytes < 1024 ? `${bytes} B`
-    : bytes < 2 ** 20 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 2 ** 20).toFixed(1)} MB`;
+const short_memory = (bytes) => bytes < 999.5 ? `${bytes} B` : memory(bytes);
 
 /* Bytes of text that the context may have room for. */
 function room_for_files() {

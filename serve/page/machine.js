@@ -95,7 +95,7 @@ function draw_strip() {
         ? `${rate(value)}${most ? ` of ${rate(most)}` : ""} ${unit}` : `– ${unit}`;
     draw_meter("speed", "Speed", of(speed, ceiling, "tokens/s"), [[speed / ceiling]]);
     const hits = hits_of(answer, drey);
-    draw_meter("disk", "Disk", of(disk / 1e9, best / 1e9, "GB/s") +
+    draw_meter("disk", "Disk", `${is_number(disk) ? memory(disk) : "–"}${is_number(disk) && best ? ` of ${memory(best)}` : ""}/s` +
         (is_number(hits) ? `, ${percent(hits)} of experts in memory` : ""), [[disk / best]]);
     draw_meter("stall", "Waiting for the disk",
         is_number(stall) ? percent(Math.min(1, stall)) : "– %", [[stall]]);
@@ -107,8 +107,7 @@ function draw_memory(parts, limit) {
     const used = parts.reduce((sum, [name, bytes]) => sum + (name === "spare" ? 0 : bytes), 0);
     const whole = Math.max(limit || 0, used);
     const colour_of = (name, i) => name === "spare" ? "line" : `part-${Math.min(i, PARTS - 1)}`;
-    const unit = memory(limit || used).split(" ")[1];
-    const words = (limit ? memory(used).replace(` ${unit}`, "") + " of " : "") + memory(limit || used);
+    const words = (limit ? `${memory(used)} of ` : "") + memory(limit || used);
     draw_meter("memory", "Memory", used ? words : "–",
         parts.map(([name, bytes], i) => [bytes / whole, colour_of(name, i)]));
     by_id("parts").replaceChildren(...parts.map(([name, bytes], i) => {

@@ -1,6 +1,8 @@
 /* Arenas over mmap: see arena.h. */
 #include "base/arena.h"
 
+#include "common/size_text.h"
+
 #include <sys/mman.h>
 
 static const size_t huge_page = (size_t)2 << 20;
@@ -17,8 +19,8 @@ drey_status arena_init(arena *a, size_t size_bytes, bool huge, drey_error *err)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED)
         FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-                  "the system refused %zu MiB of memory; free some, or take a smaller budget",
-                  rounded >> 20);
+                  "the system refused %s of memory; free some, or take a smaller budget",
+                  SIZE_TEXT(rounded));
     size_t lead = 0;
     if (huge) {
         lead = (huge_page - (uintptr_t)map % huge_page) % huge_page;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/path.h"
+#include "common/size_text.h"
 #include "gguf/gguf.h"
 #include "common/text_encoding.h"
 
@@ -32,8 +33,8 @@ static drey_status read_open(const file *from, const char *path, uint64_t most, 
                              drey_error *err)
 {
     if (from->n_bytes > most)
-        FAIL(err, DREY_ERR_FORMAT, "%s has %.0f MiB, more than such a file ever has",
-             SHOWN_PATH(path), (double)from->n_bytes / (1 << 20));
+        FAIL(err, DREY_ERR_FORMAT, "%s has %s, more than such a file ever has", SHOWN_PATH(path),
+             SIZE_TEXT(from->n_bytes));
     *bytes = calloc(1, from->n_bytes + 1);
     if (!*bytes)
         FAIL(err, DREY_ERR_MEMORY, "no memory for %s", SHOWN_PATH(path));

@@ -7,6 +7,7 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
+#include "common/size_text.h"
 #include "gguf/types.h"
 #include "kernel/kernel.h"
 
@@ -88,8 +89,7 @@ static drey_status grow(void **memory, size_t *has, uint64_t n_bytes, drey_error
     *has = 0;
     *memory = malloc(n_bytes);
     if (!*memory)
-        FAIL(err, DREY_ERR_MEMORY, "no memory for %.1f MiB of a tensor",
-             (double)n_bytes / (1 << 20));
+        FAIL(err, DREY_ERR_MEMORY, "no memory for %s of a tensor", SIZE_TEXT(n_bytes));
     *has = (size_t)n_bytes;
     return DREY_OK;
 }

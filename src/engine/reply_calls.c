@@ -19,6 +19,19 @@ static bool is_hidden(const void *user, const char *text, size_t n)
     return status == DREY_OK && n_ids == 1 && tokenizer_is_special(m->tokenizer, id);
 }
 
+static bool wants_no_reasoning(const char *variables_json)
+{
+    json_document json;
+    const json_value *wants =
+        variables_json ? json_member(json_load(&json, variables_json, strlen(variables_json)),
+                                     "enable_thinking")
+                       : NULL;
+    const bool none = wants && wants->type == JSON_FALSE;
+    if (variables_json)
+        json_free(&json);
+    return none;
+}
+
 drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
                                  const drey_chat_request *request,
                                  const drey_reply_options *options, drey_error *err)
@@ -30,6 +43,8 @@ drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
     drey_status status = reply_form_of(form, own ? own : request->chat_template,
                                        request->tools_json, options, is_hidden, model, err);
     free(own);
+    form->unreasoned =
+        wants_no_reasoning(request->variables_json) && options->begun != DREY_BEGUN_REASONING;
     return status;
 }
 

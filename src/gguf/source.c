@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 
 enum {
     step_bytes = 256 << 10, /* the first read; each further one doubles what is there */
@@ -137,9 +138,9 @@ drey_status source_take(source *s, uint64_t n, const uint8_t **bytes, drey_error
              s->shown, (unsigned long long)s->file_bytes);
     if (n > s->capacity - s->at)
         FAIL(err, DREY_ERR_FORMAT,
-             "%s has a header of more than %zu MiB, which no model needs; it is damaged, fetch it "
+             "%s has a header of more than %s, which no model needs; it is damaged, fetch it "
              "again",
-             s->shown, s->capacity >> 20);
+             s->shown, SIZE_TEXT(s->capacity));
     if (n > s->n_read - s->at)
         TRY(read_up_to(s, s->at + (size_t)n, err));
     *bytes = s->base + s->at;

@@ -600,25 +600,38 @@ static drey_status read_fitting(schema_reader *r, json_rules *json, int32_t *roo
     }
 }
 
+drey_status schema_reader_open(schema_reader **out, json_document *d, grammar_rules *g,
+                               const char *text, size_t n, drey_error *err)
+{
+    if (!json_load(d, text, n))
+        FAIL(err, DREY_ERR_USAGE, "the schema is no JSON, or is nested deeper than %d",
+             JSON_MOST_DEPTH);
+    schema_reader *r = *out = calloc(1, sizeof *r);
+    if (!r) {
+        json_free(d);
+        FAIL(err, DREY_ERR_MEMORY, "not enough memory for a schema");
+    }
+    r->g = g;
+    r->root = d->root;
+    r->err = err;
+    return DREY_OK;
+}
+
+void schema_reader_close(schema_reader **r, json_document *d)
+{
+    free(*r);
+    *r = NULL;
+    json_free(d);
+}
+
 drey_status json_schema_add(grammar_rules *g, json_rules *json, const char *text, size_t n,
                             int32_t *root, drey_error *err)
 {
     json_document d;
-    if (!json_load(&d, text, n))
-        FAIL(err, DREY_ERR_USAGE, "the schema is no JSON, or is nested deeper than %d",
-             JSON_MOST_DEPTH);
-    schema_reader *r = calloc(1, sizeof *r);
-    drey_status status = DREY_OK;
-    if (r) {
-        r->g = g;
-        r->root = d.root;
-        r->err = err;
-        status = read_fitting(r, json, root);
-    } else {
-        status = error_set(err, DREY_ERR_MEMORY, "not enough memory for a schema");
-    }
-    free(r);
-    json_free(&d);
+    schema_reader *r;
+    TRY(schema_reader_open(&r, &d, g, text, n, err));
+    drey_status status = read_fitting(r, json, root);
+    schema_reader_close(&r, &d);
     return status;
 }
 

@@ -89,21 +89,10 @@ drey_status raw_texts_add(raw_texts *t, grammar_rules *g, const char *schema, si
                           drey_error *err)
 {
     json_document d;
+    schema_reader *r;
     *out = EXPR_NEVER;
-    if (!json_load(&d, schema, n))
-        FAIL(err, DREY_ERR_USAGE, "the schema is no JSON, or is nested deeper than %d",
-             JSON_MOST_DEPTH);
-    schema_reader *r = calloc(1, sizeof *r);
-    drey_status status = DREY_OK;
-    if (r) {
-        r->g = g;
-        r->root = d.root;
-        r->err = err;
-        status = read_texts(t, r, out);
-    } else {
-        status = error_set(err, DREY_ERR_MEMORY, "not enough memory for a schema");
-    }
-    free(r);
-    json_free(&d);
+    TRY(schema_reader_open(&r, &d, g, schema, n, err));
+    drey_status status = read_texts(t, r, out);
+    schema_reader_close(&r, &d);
     return status;
 }

@@ -83,6 +83,12 @@ typedef struct schema_reader {
     int32_t most_choices; /* that are made for one value; 0: none, so that all has room */
 } schema_reader;
 
+/* A reader of a schema's text, and its document: both are released by schema_reader_close, or when
+ * this fails. `g` and `err` are borrowed until then. */
+drey_status schema_reader_open(schema_reader **out, json_document *d, grammar_rules *g,
+                               const char *text, size_t n, drey_error *err);
+void schema_reader_close(schema_reader **r, json_document *d);
+
 /* Fails with the place in the schema. */
 #define SCHEMA_FAIL(r, ...)                                                                        \
     do {                                                                                           \

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "os/file.h"
 
 enum { TMPFS = 0x01021994, RAMFS = 0x858458f6u };
@@ -75,8 +76,8 @@ drey_status temp_file_open(temp_file *f, const char *folder, bool may_be_memory,
     if (ftruncate(f->fd, (off_t)n_bytes) != 0) {
         int why = errno;
         temp_file_close(f);
-        FAIL(err, DREY_ERR_IO, "cannot make a file of %llu MiB in %s: %s; name another folder",
-             (unsigned long long)(n_bytes >> 20), SHOWN_PATH(folder), strerror(why));
+        FAIL(err, DREY_ERR_IO, "cannot make a file of %s in %s: %s; name another folder",
+             SIZE_TEXT(n_bytes), SHOWN_PATH(folder), strerror(why));
     }
     f->direct = write_direct(f->fd);
     snprintf(f->path, sizeof f->path, "/proc/self/fd/%d", f->fd);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "draft/draft.h"
 
 /* Matrices up to this size are pinned before others. */
@@ -555,12 +556,14 @@ static void end_report(const plan_inputs *in, uint64_t fixed, uint64_t stays, pl
 static drey_status too_small(const plan_inputs *in, const drey_plan *t, drey_error *err)
 {
     const plan_model *draft = &in->model[PLAN_DRAFT];
+    char least[16];
     FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-              "a budget of %.0f MiB is too small; the smallest that works here is %llu MiB for "
-              "a context of %d%s",
-              (double)t->budget_bytes / (double)mib,
-              (unsigned long long)(t->smallest_budget_bytes / mib), t->n_context,
-              has_passes(draft) || draft->resident_bytes ? " (less without a draft)" : "");
+              "a budget of %s is too small; the smallest that works here is %s %s, for a context "
+              "of %d",
+              SIZE_TEXT(t->budget_bytes), format_bytes_up(least, (double)t->smallest_budget_bytes),
+              has_passes(draft) || draft->resident_bytes ? "with this draft (less without one)"
+                                                         : "without a draft",
+              t->n_context);
 }
 
 /* With the result's window. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/path.h"
+#include "common/size_text.h"
 #include "drey/quantize.h"
 #include "kernel/kernel.h"
 #include "os/memory.h"
@@ -225,11 +226,10 @@ static drey_status take_room(quantising *q, drey_error *err)
                     (uint64_t)q->n_threads * (q->room.thread_bytes + pool_thread_bytes());
     uint64_t least = held + least_in + least_out;
     if (budget != 0 && budget < least)
-        FAIL_HINT(
-            err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
-            "quantising this model on %d threads needs %llu MiB of memory; give it so much, or "
-            "fewer threads",
-            q->n_threads, (unsigned long long)(least >> 20) + 1);
+        FAIL_HINT(err, DREY_ERR_MEMORY, DREY_HINT_MEMORY_BYTES,
+                  "quantising this model on %d threads needs %s of memory; give it so much, or "
+                  "fewer threads",
+                  q->n_threads, format_bytes_up((char[16]){0}, (double)least));
     uint64_t spare = budget == 0 ? 0 : (budget - least) / 2;
     size_t more = (size_t)(spare < MOST_CHUNK_BYTES ? spare : MOST_CHUNK_BYTES);
     q->room.in_bytes = rounded(least_in + more);

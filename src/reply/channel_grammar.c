@@ -1,6 +1,6 @@
 /* The grammar of answers of messages with headers: see channel_reader.c and reply_grammar.c.
  *
- *     root   ::= reasoning* answer
+ *     root   ::= reasoning* answer    (without reasoning where the request wants none)
  *     answer ::= remark? (the last message | call) */
 #include "reply/reply_writing.h"
 
@@ -19,7 +19,7 @@ static void put_rule(const writing *w, const char *name, const char *pattern)
 
 void writing_channels(const writing *w)
 {
-    fputs(" reasoning* answer\n", w->out);
+    fputs(w->form->unreasoned ? " answer\n" : " reasoning* answer\n", w->out);
     put_rule(w, "channel", CHANNEL);
     put_rule(w, "message", MESSAGE);
     fputs("next ::= ended? begun?\n", w->out);

@@ -357,7 +357,16 @@ static void put_root(const writing *w)
     if (w->f->headers) {
         writing_channels(w);
     } else if (w->form->thinking) {
-        fputs(w->form->thinks ? " thought" : " thinking thought | answer", w->out);
+        const bool none = w->form->unreasoned;
+        if (none && w->form->thinks) {
+            fputs(" blank", w->out);
+            writing_pattern(w, w->t->close, "", 0);
+            fputs(" blank", w->out);
+        }
+        fputs(none              ? " answer"
+              : w->form->thinks ? " thought"
+                                : " thinking thought | answer",
+              w->out);
         fputs("\nblank ::= [ \\n]{0,3}\nthinking ::=", w->out);
         writing_pattern(w, w->t->open, "", 0);
         fputs("\n", w->out);

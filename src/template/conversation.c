@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "template/jinja_run.h"
 #include "template/json.h"
 
@@ -331,8 +332,8 @@ static drey_status check_sizes(const drey_chat_request *q, size_t *n_input, drey
         n += q->messages[i].n_content + 100; /* and what an object takes */
     n += length_of(q->messages_json) + length_of(q->tools_json) + length_of(q->variables_json);
     if (n > CHAT_INPUT_BYTES)
-        FAIL(err, DREY_ERR_USAGE, "a conversation of more than %d MiB fits into no context",
-             CHAT_INPUT_BYTES >> 20);
+        FAIL(err, DREY_ERR_USAGE, "a conversation of more than %s fits into no context",
+             SIZE_TEXT(CHAT_INPUT_BYTES));
     *n_input = n + n_template;
     return DREY_OK;
 }

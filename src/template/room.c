@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "common/utf8.h"
 
 drey_status room_init(room *r, size_t n_text, size_t n_objects, uint64_t most_steps,
@@ -55,11 +56,10 @@ bool room_charge(room *r, uint64_t n_bytes)
 
 static void full(room *r)
 {
-    room_fail(
-        r, DREY_ERR_UNSUPPORTED,
-        "this takes more than the %zu MiB that it may have for a conversation of this length; "
-        "write the prompt in the model's own format, or shorten the conversation",
-        r->memory.size_bytes >> 20);
+    room_fail(r, DREY_ERR_UNSUPPORTED,
+              "this takes more than the %s that it may have for a conversation of this length; "
+              "write the prompt in the model's own format, or shorten the conversation",
+              SIZE_TEXT(r->memory.size_bytes));
 }
 
 void *room_take(room *r, size_t bytes)

@@ -68,7 +68,7 @@ static drey_status fill(vocab *v, gguf_cursor cursor, drey_error *err)
             v->base = s.text;
         size_t offset = (size_t)(s.text - v->base);
         if (offset > UINT32_MAX || s.n_bytes > UINT32_MAX)
-            FAIL(err, DREY_ERR_UNSUPPORTED, "the file's token texts are longer than 4 GiB");
+            FAIL(err, DREY_ERR_UNSUPPORTED, "the file's token texts are longer than 4G");
         v->texts[id] = (struct vocab_text){(uint32_t)offset, (uint32_t)s.n_bytes};
         uint32_t n_probes;
         uint32_t slot = find_slot(v, s, (gguf_string){"", 0}, &n_probes);

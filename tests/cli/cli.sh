@@ -31,10 +31,16 @@ done
 "${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos --stats "$tmp/stats" -v -p "$prompt" \
     >"$tmp/out" 2>"$tmp/err"
 same "another text with a draft and a report" "$tmp/out" "$tmp/text"
-head -n 1 "$tmp/err" | grep -qE '^toy, [0-9.]+M parameters, [0-9.]+[KM]\. In .* stays in memory.* draft' ||
+grep -qE '^toy, [0-9.]+M parameters, [0-9.]+[KM]\. In .* stays in memory.* draft' <<<"$(head -n 1 "$tmp/err")" ||
     wrong "the verdict: $(head -n 1 "$tmp/err")"
-has "$tmp/err" "memory plan" pinned statistics "tokens/s" drafted verify peak \
-    "steps in" "of the passes" "the 1st in" "cut after 40 tokens \(-n\): -n 500 writes more"
+has "$tmp/err" "memory plan" pinned statistics "tokens/s" verify peak \
+    "hint: the text was cut after 40 tokens \(-n\): -n 500 writes more"
+# Rows have names of their own, no two of them the same.
+for name in prompt "first token" text passes time memory "acceptance rate" "per position" "tokens per pass" \
+    "top-k accuracy" "draft time"; do
+    [ "$(grep -c "^  $name  *[0-9at]" "$tmp/err")" = 1 ] || wrong "the row \"$name\": $(cat "$tmp/err")"
+done
+! grep -q "with --chat" "$tmp/err" || wrong "a hint for a person without a terminal: $(cat "$tmp/err")"
 ! grep -q $'\033' "$tmp/err" || wrong "colours without a terminal"
 holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 40' 'prompt_tokens > 3' \
     '0 < accepted <= drafted' '0 < first_token_s <= prompt_s' 'tokens_per_pass > 1' \
@@ -46,9 +52,9 @@ holds statistics "$tmp/stats" 'finish_reason == "length"' 'generated_tokens == 4
     'sum(speculation["passes_writing"]) == passes' 'speculation["draft_steps"] > 0'
 # Without -v two lines, and how to have more of a text that was cut.
 "${run[@]}" -d "$tmp/draft.gguf" --policy specinfer -n 40 --ignore-eos -p "$prompt" >"$tmp/out" 2>"$tmp/err"
-tail -n 3 "$tmp/err" | grep -qzE '^40 tokens, [0-9.]+/s \(drafting guessed [0-9]+ of them\); first word after [0-9.]+ s
+grep -qzE '^40 tokens, [0-9.]+/s \(drafting guessed [0-9]+ of them\); first word after [0-9.]+ s
 memory [0-9.]+M of [0-9.]+G
-cut after 40 tokens ' || wrong "statistics in two lines: $(cat "$tmp/err")"
+hint: the text was cut after 40 tokens ' <<<"$(tail -n 3 "$tmp/err")" || wrong "statistics in two lines: $(cat "$tmp/err")"
 "${run[@]}" -n 40 --ignore-eos -c 20 -p "$prompt" >"$tmp/out" 2>"$tmp/err"
 has "$tmp/err" "the context of 20 is full: -c 40 has room for more"
 "${run[@]}" -n 40 --stop "$(head -c 6 "$tmp/text")" -p "$prompt" >"$tmp/out" 2>"$tmp/err"

@@ -10,53 +10,62 @@ cd "$tmp"
 "$make_toy" other.gguf 4
 chat=("$drey" chat -m model.gguf -t 1)
 talk() { "${chat[@]}" "$@" >out 2>err; } # standard input: what is typed
+# Of each answer under -v: how many tokens its prompt has, and how many of them were reused.
+cat >reuses.py <<'END'
+import re
+def reuses(path):
+    found = re.findall(r"^  prompt +(\d+) tokens?(?: \((\d+) reused\))? in", open(path, errors="replace").read(), re.M)
+    return [(int(reused or 0), int(total)) for total, reused in found]
+END
 said() { grep -qF -- "$1" err || wrong "\"$1\" was not said: $(cat err)"; }
 
 # The answer is the one that drey run writes, and the same again on /retry.
 "$drey" run -m model.gguf -t 1 -q --chat --system "Be brief." -n 12 -p hello >wanted
-printf 'hello\n/retry\n' | talk --system "Be brief." -n 12 || wrong "a talk from a pipe failed"
+printf 'hello\n/retry\n' | talk --system "Be brief." -n 12 -v || wrong "a talk from a pipe failed"
 cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer than drey run's"
-said "reused 0 of "
 # All but the last token of what both have in common stays: of a text that is asked for again, all
 # but one.
 python3 - err <<'END' || wrong "reused tokens: $(cat err)"
-import re, sys
-first, again = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], errors="replace").read())
-assert int(first[0]) == 0 and int(again[0]) == int(again[1]) - 1, (first, again)
+import sys
+from reuses import reuses
+first, again = reuses(sys.argv[1])
+assert first[0] == 0 and again[0] == again[1] - 1, (first, again)
 END
 
 # A second message: what comes before it is there still, the prompt of the first at least.
 printf 'hello\nand \\\nthen\n' | talk -n 12 -q || wrong "-q: $(cat err)"
 [ ! -s err ] || wrong "-q says something: $(cat err)"
 mv out both
-printf 'hello\nand \\\nthen\n' | talk -n 12
+printf 'hello\nand \\\nthen\n' | talk -n 12 -v
 python3 - err <<'END' || wrong "reused tokens: $(cat err)"
-import re, sys
-first, second = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[1], errors="replace").read())
-assert int(second[0]) >= int(first[1]) and int(second[1]) > int(second[0]), (first, second)
+import sys
+from reuses import reuses
+first, second = reuses(sys.argv[1])
+assert second[0] >= first[1] and second[1] > second[0], (first, second)
 END
 cmp -s both out || wrong "-q changes answers"
 
 # Three turns, put together from their parts: whatever of a prompt has been computed before is not
 # computed again.
-reused() { grep -o 'reused [0-9]* of [0-9]*' err; }
-printf 'hello\nand \\\nthen\nso\n' | talk -n 12
+reused() { sed -nE 's/^  prompt +([0-9]+ tokens?( \([0-9]+ reused\))?) in .*/\1/p' err; }
+printf 'hello\nand \\\nthen\nso\n' | talk -n 12 -v
 cp out three
 reused >three.reused
 python3 - "$drey" err <<'END' || wrong "several turns: $(cat err)"
-import json, re, subprocess, sys
+import json, subprocess, sys
+from reuses import reuses
 drey = lambda *words, text=b"": subprocess.run([sys.argv[1], *words, "-m", "model.gguf"], input=text, check=True,
                                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-reuses = re.findall(r"reused (\d+) of (\d+) tokens", open(sys.argv[2], errors="replace").read())
-assert len(reuses) == 3, reuses
+answers = reuses(sys.argv[2])
+assert len(answers) == 3, answers
 talk, computed = b"<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n", []
-for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), reuses):
+for message, (reused, total) in zip((b"hello", b"and \nthen", b"so"), answers):
     talk += b"<|im_start|>user\n" + message + b"<|im_end|>\n<|im_start|>assistant\n"
     ids = json.loads(drey("tokenize", "--special", text=talk))
     common = 0
     while common < min(len(computed), len(ids) - 1) and computed[common] == ids[common]:
         common += 1
-    assert (int(reused), int(total)) == (common, len(ids)), (reused, total, common, len(ids))
+    assert (reused, total) == (common, len(ids)), (reused, total, common, len(ids))
     open("talk", "wb").write(talk)
     written = list(map(int, drey("run", "-t", "1", "-q", "-n", "12", "--special", "--raw-ids", "-f", "talk").split()))
     computed = ids + written[:-1]  # the last one nobody has asked for yet
@@ -105,10 +114,10 @@ printf '/load none\n' | talk && wrong "a session was loaded that is not there"
 # A saved conversation that the plan of a small context has no room for is refused before it is
 # read, and this one stays.
 { printf '/system ' && head -c 100000 /dev/zero | tr '\0' a && printf '\n/save long\n'; } | talk -c 20000 || wrong "/save: $(cat err)"
-printf 'hello\n/load long\n/retry\n' | talk --system "Be brief." -n 12 -c 120 && wrong "a conversation of 100 KB was loaded"
+printf 'hello\n/load long\n/retry\n' | talk --system "Be brief." -n 12 -c 120 -v && wrong "a conversation of 100 KB was loaded"
 said "the conversation in long takes"
 cmp -s <(cat wanted; echo; cat wanted; echo) out || wrong "another answer after a conversation that was refused"
-[[ $(reused | tail -n 1) =~ ^"reused "[1-9] ]] || wrong "a conversation that was refused: $(reused)"
+[[ $(reused | tail -n 1) =~ "("[1-9][0-9]*" reused" ]] || wrong "a conversation that was refused: $(reused)"
 printf '/load long\n/reset\n' | talk -c 20000 || wrong "a long conversation was not loaded: $(cat err)"
 
 # Commands.
@@ -120,8 +129,15 @@ printf '/set temperature 1\n/set n-predict 7\n/set system Rhyme.\n/show\n' | tal
 for line in '^temperature  *1$' '^n-predict  *7$' '^system  *Rhyme.$' '^markdown  *on$'; do
     grep -q "$line" err || wrong "/show: $(cat err)"
 done
+grep -q '^\[temperature is 1\]$' err || wrong "/set says nothing: $(cat err)"
 printf '/read\n' | talk || wrong "/read: $(cat err)"
-for bad in '/set markdown 1' '/set temperature hot' '/set warmth 1' '/set' '/undo' '/read no-such-file'; do
+printf '/set\n/set parameter temp=0.7\n/set top_k\n/set topk 3\n/set system\n/set verbose on\n/bye\nhello\n' | talk && wrong "/set topk"
+for line in '^temperature  *0 (greedy' '^\[temperature is 0.7\]$' '^\[no system message\]$' '^\[verbose is on\]$' \
+    'error: there is no setting topk; did you mean /set top-k 3?$'; do
+    grep -q "$line" err || wrong "/set: $line: $(cat err)"
+done
+[ ! -s out ] || wrong "/bye does not end"
+for bad in '/set markdown 1' '/set temperature hot' '/set warmth 1' '/undo' '/read no-such-file'; do
     printf '%s\n' "$bad" | talk && wrong "$bad: $(cat err)"
 done
 printf 'print(1)\n```\n' >a.py
@@ -137,6 +153,9 @@ said "a.bin is no text file"
 
 printf '/nope\n' | talk && wrong "an unknown command"
 said "/help"
+printf '/sav a talk\n/exit\nhello\n' | talk && wrong "an unknown command"
+said "there is no command /sav; did you mean /save a talk?"
+[ ! -s out ] || wrong "/exit does not end, or /sav was asked of the model"
 printf '/retry\n' | talk && wrong "/retry without an answer"
 printf '/stats\n' | talk && wrong "/stats without an answer"
 printf '/help\n/system Be brief.\nhello\n/stats\n/budget\n/budget 64M\n/budget auto\n/reset\nhello\n/quit\nhello\n' | talk -n 12 ||
@@ -149,7 +168,7 @@ said "budget"
 cmp -s <(cat wanted; echo) out || wrong "the old budget did not come back"
 # Within another budget a conversation continues as if nothing had happened, and nothing of it is
 # left in the cache folder.
-printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 && wrong "a budget that is too small"
+printf 'hello\n/budget 64M\nand \\\nthen\n/budget 1M\nso\n' | talk -n 12 -v && wrong "a budget that is too small"
 cmp -s three out || wrong "another budget, another answer"
 reused | cmp -s three.reused - || wrong "with other budgets $(reused) instead of $(cat three.reused)"
 [ -z "$(find cache -name '*session*')" ] || wrong "left in the cache folder: $(find cache)"
@@ -189,9 +208,9 @@ said "the message has more than"
 long=$(printf 'word %.0s' {1..80})
 printf '/system %s\nhello\n/system short\nhello\n/system %s\nhello\n' "$long" "$long" | talk -n 8 --prefix-folder beginnings
 cp out first
-printf '/system %s\nhello\n' "$long" | talk -n 8 --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
+printf '/system %s\nhello\n' "$long" | talk -n 8 -v --prefix-folder beginnings || wrong "kept beginnings: $(cat err)"
 cmp -s <(head -c "$(wc -c <out)" first) out || wrong "another text from what was kept"
-said "reused 184 of 185 " # all but the last token
+said "185 tokens (184 reused)" # all but the last token
 # On a disk that is full they are kept in memory alone, which is said once. A sanitizer that writes
 # files cannot run under the limit.
 if ! grep -qa __tsan_init "$drey"; then

@@ -85,7 +85,7 @@ has "$tmp/err" "two prompts at least"
 
 # What cannot end well is said before anything is written.
 n=100000000 train 1 --memory 64M -o "$tmp/large"
-one_line "a large training" "takes up to [0-9]+ MiB, and the budget is 64 MiB; take at most [0-9]+ tokens"
+one_line "a large training" "takes up to [0-9.]+[MG], and the budget is 64.0M; take at most [0-9]+ tokens"
 mkdir "$tmp/folder"
 train 1 -o "$tmp/folder"
 has "$tmp/err" "$tmp/folder is a folder"

@@ -185,7 +185,7 @@ def fits(what, columns, wide, rows):
 
 def narrow():
     """No row is longer than the terminal, and no word is cut; the loading line leaves nothing."""
-    large = make("large.gguf", "--layers", 12)
+    large = make("large.gguf", 12)
     plan = ["plan", "-m", toy, "--no-measure", "--memory", "unlimited"]
     write = ["run", "-m", large, "-p", "x", "-n", "2", "-v"]
     talk = {"typed": b"/help\n/set warmth\n/show\n/quit\n"}
@@ -193,6 +193,8 @@ def narrow():
         fits("a plan", columns, set(" ".join(rows_of(on_terminal(400, *plan))).split()), rows_of(on_terminal(columns, *plan)))
         written = on_terminal(columns, *write)
         fits("a run", columns, set(" ".join(rows_of(on_terminal(400, *write))).split()), rows_of(written))
+        if "with --chat" not in " ".join(" ".join(rows_of(written)).split()):
+            wrong(f"a prompt that a chat could answer: no hint in {written!r}")
         shown = Screen(columns).feed(written).text()
         if "loading" in shown or "planning" in shown:
             wrong(f"in {columns} columns the loading line stays:\n{shown}")

@@ -92,7 +92,7 @@ assert plan["expert_layers"] == 3 and plan["experts_used"] * 3 <= plan["expert_s
 assert 0 < plan["expert_hits"] <= 1
 PYTHON
 }
-planned 0 "assumed of any mixture; drey tune -m measures"
+planned 0 "assumed of any mixture; drey tune -m .* measures"
 ends 0 "$drey" tune -m "$tmp/models/mixture.gguf" -d lookup -t 1 --prompts "$tmp/prompts.jsonl" --json "$tmp/copy.json"
 has "$tmp/out" "^experts    of 63 tokens, slots for 10, 20, 30, 50 %"
 python3 -c 'import json, sys

@@ -25,8 +25,9 @@ holds "a lossy policy" "$tmp/json" \
 
 "$make_toy" "$tmp/heads.gguf" 4
 echo "no heads" >"$tmp/heads.gguf.drey-medusa"
-ends 0 "$drey" verify -m "$tmp/heads.gguf" -d lookup --prompts "$tmp/prompts" -n 4 -q
-has "$tmp/out" '^draft medusa, policy optimal +not run: .*heads.gguf.drey-medusa' '^all '
+ends 0 "$drey" verify -m "$tmp/heads.gguf" -d lookup --prompts "$tmp/prompts" --quick -q
+has "$tmp/out" '^draft medusa, policy optimal +not run: .*heads.gguf.drey-medusa' '^no draft, all threads +2 of 2 ' \
+    '^draft lookup, 2 texts at the same time +2 of 2 ' '^all .* \(quick: one prompt, texts of 8 tokens\)$'
 [ ! -s "$tmp/err" ] || wrong "-q: $(cat "$tmp/err")"
 
 refused 1 'nothing-there' "$drey" verify -m "$tmp/nothing-there"

@@ -53,6 +53,7 @@ case "$1 ${2:-}" in
 "train exit") more=(-n 16 --hidden 4 --prompts p.jsonl) ;;
 "train medusa" | "train eagle") more=(-n 600 --epochs 1) ;;
 "bench kernels") more=(--type q8_0) ;;
+verify*) case " $* " in *" -n "*) ;; *) more=(-n 8) ;; esac ;;
 "bench model") more=(--prompt-tokens 64 --decode-tokens 16 --contexts 0,64) ;;
 serve*)
     case " $* " in *" --port "*) ;; *) more=(--port 0) ;; esac

@@ -85,7 +85,7 @@ trained() { # FILE LIST WORD N: what a training said that made a file with N gue
 }
 least() { # COMMAND...: the smallest budget for it, which it names when it has too little
     local n
-    n=$({ "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?= MiB)')
+    n=$({ "$@" --memory 1M 2>&1 || true; } | grep -oP 'works here is \K[0-9]+(?=(\.0+)?M)')
     echo "$((n + 2 * sanitized))M"
 }
 ends_by() { # SIGNAL CONDITION COMMAND...: it is sent once the condition holds, and ends the command

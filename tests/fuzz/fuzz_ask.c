@@ -20,7 +20,7 @@ static task one_task;
 static job jobs[N_JOBS];
 static shared all = {.tasks = &one_task, .n_tasks = 1, .jobs = jobs, .n_jobs = N_JOBS};
 static serve_options options = {.name = "toy",
-                                .slot_folder = "slots",
+                                .slots.folder = "slots",
                                 .n_sessions = N_JOBS,
                                 .n_context = N_CONTEXT,
                                 .pooling = DREY_POOLING_MEAN};

@@ -24,7 +24,7 @@ echo text >"$store/broken.gguf"
 touch "$store/small.gguf.drey-medusa" "$store/note.txt" "$store/.hidden.gguf" "$store/x.gguf.part" \
     "$store/small.gguf.eagle.gguf" "$store/.small.gguf.ok"
 ends 0 "$drey" list
-has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
+has "$tmp/out" "^NAME +SIZE +TYPE +PARAMS +CONTEXT +DRAFT +WITH +USED" "^Big-7B-Q4_K_M +[0-9.]+K " \
     "^small +[0-9.]+K .* heads, EAGLE +-" "^split " "^broken .* broken"
 [ "$(wc -l <"$tmp/out")" = 6 ] || wrong "drey list: $(cat "$tmp/out")"
 ends 0 "$drey" list -q
@@ -50,6 +50,10 @@ refused 2 "\"big\" may mean Big-7B-Q4_K_M, big-0.5b-q8_0: write more" "$drey" ru
 refused 1 "no model bigger; drey list shows .*Big-7B-Q4_K_M, big-0.5b-q8_0, small.*drey pull" "$drey" run -m bigger -f p
 refused 1 "is no file here; drey pull OWNER/bigger fetches it" "$drey" run -m hf.co/OWNER/bigger -f p
 refused 1 "no model bigger; drey list" "$drey" run -m small -d bigger -f p
+refused 1 "no model smoll; did you mean small?" "$drey" show smoll
+refused 1 "did you mean Big-7B-Q4_K_M?" "$drey" show BIG7
+refused 1 "no file $store/smalll.gguf; did you mean $store/small.gguf?" "$drey" show "$store/smalll.gguf"
+refused 1 "no file ./small.gguf; did you mean small?" "$drey" show ./small.gguf
 refused 1 "./small" "$drey" run -m ./small -f p
 ends 0 "$drey" run -m big-7 -d small -f p -n 4
 has "$tmp/err" "draft"
@@ -68,7 +72,7 @@ ends 0 "$drey" show big-7
 has "$tmp/out" "^toy$" "^  parameters +[0-9.]+[KMB]$" "^  type +" "^  size +[0-9.]+K$" "^  context +[0-9]+ tokens$" \
     "^  layers +6, [0-9]+ wide$" "^  chat +" "^  file +.*Big-7B-Q4_K_M.gguf$" "^  memory +it stays in memory here: "
 ends 0 "$drey" inspect big-7
-head -n 1 "$tmp/out" | grep -qx toy || wrong "inspect begins with $(head -n 1 "$tmp/out")"
+grep -qx toy <<<"$(head -n 1 "$tmp/out")" || wrong "inspect begins with $(head -n 1 "$tmp/out")"
 has "$tmp/out" "^GGUF version 3, " "^  parameters "
 ! grep -qE "e\+[0-9]| 1 tensors" "$tmp/out" || wrong "inspect: $(grep -E "e\+[0-9]| 1 tensors" "$tmp/out")"
 refused 1 "no model bigger" "$drey" inspect bigger

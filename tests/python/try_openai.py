@@ -154,7 +154,7 @@ def whole_texts():
         shown = inspect.signature(model.generate).parameters
         assert shown["temperature"].default == 0.0 and "options" not in shown, shown
         assert inspect.signature(model.chat).parameters["max_tokens"].default is None
-        assert "temperature" in inspect.signature(model.chat_async).parameters
+        assert "temperature" in inspect.signature(model.achat).parameters
 
 
 def sessions_in_files():

@@ -101,14 +101,14 @@ def asynchronous():
         with drey.Model(target, draft=None, sessions=2, **common) as model:
             async def one(prompt):
                 session, ticks = model.session(), []
-                return "".join([piece async for piece in session.generate_async(prompt, max_tokens=24,
+                return "".join([piece async for piece in session.agenerate(prompt, max_tokens=24,
                                                                                 ignore_eos=True)])
             return await asyncio.gather(one(PROMPT), one(PROMPT))
     assert asyncio.run(both()) == [run("-n", "24")] * 2
 
     async def own():
         with drey.Model(target, draft=None, **common) as model:
-            return "".join([piece async for piece in model.generate_async(PROMPT, max_tokens=24, ignore_eos=True)])
+            return "".join([piece async for piece in model.agenerate(PROMPT, max_tokens=24, ignore_eos=True)])
     assert asyncio.run(own()) == run("-n", "24")
 
 
@@ -184,6 +184,7 @@ def structures():
         warnings.simplefilter("always")
         drey.plan(target, draft=None, memory=1 << 49)
     assert ["the budget of 512T is more than" in str(w.message) for w in said] == [True], said
+    assert said[0].category is UserWarning and said[0].filename == __file__, said[0]
 
 
 for test in (structures, same_text, numbers, endings, sessions, asynchronous, forms, errors):

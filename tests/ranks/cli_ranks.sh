@@ -19,7 +19,7 @@ compare() { # N OPTION...
     ends 0 "${ranks[@]}" "$n" "$drey" "${text[@]}" -v "$@" ${layers[@]+"${layers[@]}"}
     same "$n ranks, $*: another text" "$tmp/out" "$tmp/expected"
     has "$tmp/err" "$row" "rank $((n - 1)) on .*: layers [0-9]+ to 5" \
-        "^ranks +rank 0 read "
+        "^  ranks +rank 0 read "
 }
 row="rank 0 on .*: layers 0 to "
 compare 3 -d "$tmp/d.gguf" --policy specinfer

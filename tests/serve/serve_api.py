@@ -346,6 +346,8 @@ def kept_beginnings():
         check(s.metric("drey:prefix_copied_tokens_total") >= 64, "copied tokens were not counted")
         check((s.metric("drey:prefix_restored_tokens_total") >= 64) == (start == 1), "restored tokens were not counted")
         check(s.stop() == 0, "the server's end")
+        kept = rf"beginnings of texts are kept in {re.escape(folder)}/kept" + (r", a new folder: 0" if start == 0 else r": [1-9][0-9.]*[KM]") + r" of 1\.00G \(--prefix-disk\)"
+        check(sum(re.fullmatch(kept, line) is not None for line in s.lines()) == 1, f"where beginnings are kept: {s.lines()}")
     # Files that were damaged are not used, and that is said.
     for name in os.listdir(f"{folder}/kept"):
         if name.endswith(".kept"):

@@ -205,7 +205,9 @@ def silent_clients(s):
 
 
 def keys():
-    s = Server(drey, model, *usual, "--api-key", "alpha,beta", "--cors-origin", "https://a.example,localhost").wait_ready()
+    with open(f"{folder}/keys", "w") as f:
+        f.write("\r\n beta\r\n")
+    s = Server(drey, model, *usual, "--api-key", "alpha", "--api-key-file", f.name, "--cors-origin", "https://a.example,localhost").wait_ready()
     asks = {"prompt": "a", "max_tokens": 1}
     for headers, status in (({}, 401), ({"Authorization": "Bearer alph"}, 401), ({"Authorization": "Bearer alpha,beta"}, 401), ({"Authorization": "alpha"}, 401),
                             ({"Authorization": "Bearer alpha"}, 200), ({"X-Api-Key": "beta"}, 200), ({"X-Api-Key": ""}, 401),
@@ -226,6 +228,18 @@ def keys():
     check(s.stop() == 0, "the end of the server with keys")
     check(re.search(r" 401 POST /v1/completions  [^:]*: This server needs a key: send Authorization: Bearer KEY\.\n", s.errors())
           and re.search(r" 401 POST /v1/completions  [^:]*: Invalid API Key\n", s.errors()), f"why a request was refused: {s.errors()}")
+
+
+def wrong_keys():
+    """Before a model is looked at: keys that no client can send."""
+    for options, lines, variable, said in (((), "", "", "DREY_API_KEY has an empty key"), ((), "", "a b", "DREY_API_KEY has a key with a blank"),
+                                           (("--api-key", ""), "", "a", "--api-key has an empty key"), (("--api-key-file",), "\n \n", "a", "has no key"),
+                                           (("--api-key-file",), "a,b\n", "a", "has a comma"), (("--api-key-file",), "a b\n", "a", "--api-key-file has a key with")):
+        with open(f"{folder}/keys", "w") as f:
+            f.write(lines)
+        options = (*options, f.name) if options == ("--api-key-file",) else options
+        ran = subprocess.run([drey, "serve", "-m", "none", *options], capture_output=True, text=True, env=dict(os.environ, DREY_API_KEY=variable))
+        check(ran.returncode == 2 and said in ran.stderr, f"{options}, {lines!r}, {variable!r}: {ran}")
 
 
 def slow_clients(s):
@@ -436,6 +450,7 @@ def main():
     silent_clients(s)
     check(s.stop() == 0, f"the server's end: {s.errors()[-500:]}")
     keys()
+    wrong_keys()
     limits()
     full_house()
     no_queue()

@@ -47,6 +47,15 @@ class Server:
         self.log.seek(0)
         return self.log.read()
 
+    def lines(self):
+        """The lines on standard error without their dates, which all but those of loading have
+        after the first ones."""
+        lines = self.errors().splitlines()
+        dated = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d (.*)", line) for line in lines]
+        first = next((i for i, at in enumerate(dated) if at), 0)
+        check(all(at or line.startswith("load ") for at, line in list(zip(dated, lines))[first:]), f"lines without a date: {lines}")
+        return [at[1] if at else line for at, line in zip(dated, lines)]
+
     def wait_ready(self):
         for _ in range(3000):
             if self.get("/health")[0] == 200:

@@ -58,7 +58,10 @@ def all_fit():
     check(json.loads(s.get("/props?model=a")[1])["model_alias"] == "a", "/props?model=a")
     status, answer = s.post("/v1/completions", body("gpt"))
     check(status == 404 and answer["error"]["code"] == "model_not_found", f"an unknown name: {answer}")
-    status, answer = s.post("/v1/completions", body("broken"))
+    check("did you mean" not in answer["error"]["message"], f"nothing near: {answer}")
+    status, answer = s.post("/v1/completions", body("borken"))
+    check(status == 404 and 'did you mean "broken"?' in answer["error"]["message"], f"a near name: {answer}")
+    status, answer = s.post("/v1/completions", body("Bro"))  # its beginning
     check(status == 503 and "is not a GGUF file" in answer["error"]["message"], f"a broken file: {answer}")
     check(states(s)["broken"] == "failed", f"a broken file: {states(s)}")
     check(s.post("/models/unload", {"model": "a"})[0] == 200, "unloading")
@@ -71,12 +74,12 @@ def all_fit():
     check(s.raw(b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400"), "no request")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
     # One line for each request, by the model's process or by the server.
-    lines = s.errors().splitlines()
+    lines = s.lines()
     check(any(line.startswith(f"ready: page {s.address}, API {s.address}/v1, models: a, b, broken, c") for line in lines), f"ready: {lines[:3]}")
     check(any("a: is ready: models have " in line for line in lines) and lines[-1] == "stopped", f"what models do: {lines}")
-    for words, n in ((r"200 POST /v1/completions  a: \d+ tokens.*, 8 written, .*", 3), (r"404 POST /v1/completions  [0-9.]+ m?s: The model \"\.\.\.\" is not .*", 1),
+    for words, n in ((r"200 POST /v1/completions  a: \d+ tokens.*, 8 written, .*", 3), (r"404 POST /v1/completions  [0-9.]+ m?s: The model \"\.\.\.\" is not .*", 2),
                      (r"503 POST /v1/completions  broken: .*", 1), (r"413 POST /v1/completions  .*", 1), (r"200 GET /  .*", 1), (r"404 GET /nothing  .*", 1)):
-        said = [line for line in lines if re.fullmatch(r"\S+ " + words, line)]
+        said = [line for line in lines if re.fullmatch(words, line)]
         check(len(said) == n, f"{words}: {said} of {lines}")
 
 
@@ -114,7 +117,9 @@ def one_at_a_time():
 
 
 def a_process_dies():
-    s = serve("unlimited", "--api-key", "secret").wait_ready()
+    os.environ["DREY_API_KEY"] = "secret"
+    s = serve("unlimited").wait_ready()
+    del os.environ["DREY_API_KEY"]
     key = {"Authorization": "Bearer secret"}
     check(s.post("/v1/completions", body("a"))[0] == 401, "without a key")
     check(json.loads(s.get("/v1/models", key)[1])["data"][0]["status"]["value"] == "unloaded", "a request without a key loaded a model")
@@ -146,6 +151,10 @@ def one_comes_later():
     shutil.copy(f"{models}/b.gguf", f"{models}/0.gguf")
     names = [m["id"] for m in json.loads(s.get("/v1/models")[1])["data"]]
     check(names == ["a", "b", "broken", "c", "d", "e", "0"], f"after three came: {names}")
+    for name in "xx", "xy":
+        shutil.copy(f"{models}/a.gguf", f"{models}/{name}.gguf")
+    status, answer = s.post("/v1/completions", body("x"))
+    check(status == 400 and "may be xx, xy: write more" in answer["error"]["message"] and s.get("/v1/models/x")[0] == 400, f"two names: {answer}")
     check(text(s, "0") == wanted["b"], "another one")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
 

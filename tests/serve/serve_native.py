@@ -138,8 +138,36 @@ def began(server):
     check(status == 200 and 0 <= time.time() - int(headers["Process-Start-Time-Unix"]) < 3600, f"when it began: {headers}")
 
 
+def in_the_lobby(path, template, half):
+    """While a server reads its template, clients hear that it is not there yet; a request that is
+    not whole stays for it."""
+    def ask(text):
+        c = socket.socket(socket.AF_UNIX)
+        c.settimeout(60)
+        while c.connect_ex(path):
+            time.sleep(0.01)
+        c.sendall(text)
+        return c
+    half.append(ask(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n"))
+    for text, wanted in ((b"GET /health", 503), (b"GET /", 404), (b"GET /nothing", 404), (b"OPTIONS /completion", 204), (b"nonsense\r\n\r\n", 400),
+                         (b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 503)):
+        status, headers, body = read_refusal(ask(text if b"\r" in text else text + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        check(status == wanted and (status != 503 or (headers["Retry-After"] == "1" and json.loads(body)["error"]["message"] == "Loading model")),
+              f"in the lobby, {text}: {status} {body}")
+    with open(template, "w") as f:
+        f.write("{{ messages[0].content }}")
+
+
 def closed():
-    s = Server(drey, model, "-d", "none", "--closed", "page,slots").wait_ready()
+    path, template, half = f"{folder}/lobby.sock", f"{folder}/lobby.jinja", []
+    os.mkfifo(template)
+    waits = threading.Thread(target=in_the_lobby, args=(path, template, half))
+    waits.start()
+    s = Server(drey, model, "-d", "none", "--closed", "page,slots", "--host", path, "--chat-template", template).wait_ready()
+    waits.join()
+    half[0].sendall(b"\r\n")
+    check(read_refusal(half[0])[0] == 200, "a request that began in the lobby")
+    check(any(re.match("503 POST /v1/chat/completions  .*: Loading model$", line) for line in s.lines()), f"the lobby's lines: {s.lines()}")
     for path, wanted in (("/", 404), ("/index.html", 404), ("/slots", 501), ("/metrics", 200), ("/health", 200), ("/props", 200)):
         status, text = s.get(path)
         check(status == wanted, f"closed, {path}: {status} {text[:100]}")
@@ -154,15 +182,16 @@ def told(s):
     check(s.post("/v1/completions?api_key=secret", {"prompt": "An unheard-of word", "max_tokens": 3, "ignore_eos": True})[0] == 200, "a text")
     check(s.post("/completion", {"prompt": "a", "top_k": "unheard"})[0] == 400 == s.post("/completion", {"prompt": "a", "grammar": "root ::= unheard"})[0], "bad fields")
     check(s.get("/" + 300 * "x")[0] == 404 and s.raw(b"GET /\x1b[2J HTTP/1.1\r\nHost: localhost\r\n\r\n")[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 404"), "odd paths")
+    check(b"in place of https://" in s.raw(b"\x16\x03\x01\x02\x00\x01"), "a client that speaks TLS")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
-    lines = s.errors().splitlines()
+    lines = s.lines()
     ready = [line for line in lines if line.startswith("ready: ")]
     check(len(ready) == 1 and re.fullmatch(fr"ready: page {s.address}, API {s.address}/v1, model toy \([0-9.]+[KMG]\)", ready[0]), f"ready: {ready}")
     check("stopping" in lines and lines[-1] == "stopped", f"the end: {lines[-3:]}")
-    said = [line for line in lines if re.match(r"\d\d:\d\d:\d\d ", line)]
-    check(any(re.fullmatch(r"\S+ 200 POST /v1/completions  \d+ tokens?( \(\d+ reused\))?, 3 written, [0-9.e+]+/s, first word after [0-9.]+ m?s, [0-9.]+ m?s", line) for line in said), f"a text's line: {said[-5:]}")
-    check(any(re.fullmatch(r"\S+ 404 GET /x{50,90}\.\.\.  [0-9.]+ m?s: There is no \"\.\.\.\" here: .*", line) for line in said), f"a long path: {said[-3:]}")
-    check(sum(" 400 POST /completion  " in line and re.search(r"s: Field '(top_k' takes a whole number from .* to \d+\.|grammar': \.\.\.\.)$", line) is not None for line in said) == 2, f"why: {said}")
+    said = [line for line in lines if re.match(r"[0-9-]{3} ", line)]
+    check(any(re.fullmatch(r"200 POST /v1/completions  \d+ tokens?( \(\d+ reused\))?, 3 written, [0-9.e+]+/s, first word after [0-9.]+ m?s, [0-9.]+ m?s", line) for line in said), f"a text's line: {said[-5:]}")
+    check(any(re.fullmatch(r"404 GET /x{50,90}\.\.\.  [0-9.]+ m?s: There is no \"\.\.\.\" here: .*", line) for line in said), f"a long path: {said[-3:]}")
+    check(sum("400 POST /completion  " in line and re.search(r"s: Field '(top_k' takes a whole number from .* to \d+\.|grammar': \.\.\.\.)$", line) is not None for line in said) == 2, f"why: {said}")
     check(not any(word in "".join(lines) for word in ("/health", "secret", "unheard", "\x1b")), "what has no place in a line")
 
 

@@ -157,13 +157,16 @@ for part in (required, events, broken_off, odd_schemas, history, refused):
     part(s)
 check(s.stop() == 0, "it did not end")
 with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
-    file.write("date {{ datetime }}{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking %}<think>{% else %}<think></think>{% endif %}\n")
+    file.write("date {{ datetime }}{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}<tool_call><think>{% elif enable_thinking %}<think>{% else %}<think></think>{% endif %}\n")
     file.flush()
     s = Server(drey, model, "-c", "512", "--chat-template", file.name).wait_ready()
     reasoning(s)
     s.stop()
     s = Server(drey, model, "-c", "512", "--chat-template", file.name, "--no-reasoning").wait_ready()
     check("reasoning_content" not in ask(s, max_tokens=5)["message"], "--no-reasoning")
+    # Nor does a template that opens reasoning all the same let a model think that has to call.
+    calls = ask(s, tools=[WEATHER], tool_choice="required", max_tokens=120)["message"]
+    check("reasoning_content" not in calls and calls.get("tool_calls"), f"--no-reasoning: {calls}")
     s.stop()
 s = Server(drey, model, "-c", "8192", "--chat-template", "chatml").wait_ready()
 in_words(s)

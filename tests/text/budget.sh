@@ -134,7 +134,7 @@ done
 # are kept.
 for model in "$smol" ${mixture:+"$mixture"}; do
     words=(-m "$model" -t 2 -c 256 --sessions 3 --prefix-memory 4M --host "$tmp/s.sock" -q)
-    budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\) MiB .*/\1/p' || true)
+    budget=$("$drey" serve "${words[@]}" --memory 1M 2>&1 | sed -n 's/.* is \([0-9]*\)[.0]*M .*/\1/p' || true)
     for more in 20 40; do
         python3 - "$tmp/s.sock" python3 scripts/memlimit.py $((2 * budget)) --json "$tmp/limit" -- "$drey" serve \
             "${words[@]}" --memory "$((budget + more))M" >"$tmp/out" 2>&1 <<'PYTHON' || wrong "serve: $(tail -n 3 "$tmp/out")"

@@ -41,10 +41,10 @@ print(sum(w["texts"] for w in ways), "texts compared")
 PYTHON
 }
 
-same "lookup, policy sequence" -m "$smol" -n 40 -d lookup
-same "lookup, policy edgellm" -m "$smol" -n 40 -d lookup --memory 64M --io buffered --top-p 0.95 --seed 11
-same "model, policy sequence" -m "$smol" -n 40 -d "$smol" --memory 180M --policy sequence
-same "medusa" -m "$smol" -n 40 -d "$heads/${smol##*/}.drey-medusa" --policy specinfer --memory 96M
+same "lookup, policy sequence" -m "$smol" -n 24 -d lookup
+same "lookup, policy edgellm" -m "$smol" -n 24 -d lookup --memory 64M --io buffered --top-p 0.95 --seed 11
+same "model, policy sequence" -m "$smol" -n 24 -d "$smol" --memory 180M --policy sequence
+same "medusa" -m "$smol" -n 24 -d "$heads/${smol##*/}.drey-medusa" --policy specinfer --memory 96M
 if [ -f "$target" ] && [ -f "$draft" ]; then
     same "model, policy sequence" -m "$target" -n 16 -d "$draft" --memory 762M --temp 0.7 --top-k 40
     same "medusa" -m "$target" -n 16 -d "$heads/${target##*/}.drey-medusa" --policy sequence --memory 800M

@@ -41,6 +41,7 @@ static drey_status look_alone(drey_planner *p, const drey_engine_options *option
     if (options->draft)
         engine_without_header(&p->engine, options->draft);
     TRY(drey_planner_make(p, 0, speeds, &alone, NULL));
+    out->alone_smallest_bytes = alone.smallest_budget_bytes;
     if (is_known(p, &alone, o.profile))
         out->alone_tokens_per_s = alone.expected_tokens_per_s;
     return DREY_OK;
@@ -136,10 +137,12 @@ static drey_status look(drey_planner *p, const drey_engine_options *options, dre
         out->tokens_per_s = out->plan.expected_tokens_per_s;
     find_memory(out);
     find_better(p, options, speeds, out);
-    if (options->drafter == DREY_DRAFTER_NONE)
+    if (options->drafter == DREY_DRAFTER_NONE) {
         out->alone_tokens_per_s = out->tokens_per_s;
-    else
+        out->alone_smallest_bytes = out->plan.smallest_budget_bytes;
+    } else {
         look_alone(p, options, speeds, out);
+    }
     verdict_write(out, options);
     verdict_warn(out, options);
     return DREY_OK;

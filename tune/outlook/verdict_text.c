@@ -2,7 +2,8 @@
  *
  *   qwen2.5-32b-q4_k_m, 18.5G. In 12.0G 60 % of it stays in memory, and 6.93G are read for each
  *   pass. On this disk (3.00G/s) about 3.8 tokens/s with qwen2.5-0.5b-q4_k_m as draft, 0.39
- *   without. 19.0G would hold all of it: about 7.2 tokens/s.
+ *   without. It was measured while the machine was busy. 19.0G would hold all of it: about 7.2
+ *   tokens/s.
  *
  * A number that is not known is left out. */
 #include "tune/outlook/verdict_text.h"
@@ -35,13 +36,10 @@ static void add(sentence *s, const char *format, ...)
     s->n += n > 0 ? (size_t)n : 0;
 }
 
-/* Two digits: nothing here is known better. */
 static void add_speed(sentence *s, double tokens_per_s)
 {
-    if (tokens_per_s >= 9.95)
-        add(s, "%.0f", tokens_per_s);
-    else
-        add(s, tokens_per_s >= 0.995 ? "%.1f" : "%.2g", tokens_per_s);
+    char rate[16];
+    add(s, "%s", format_rate_about(rate, tokens_per_s));
 }
 
 /* ---- The model ---- */
@@ -209,6 +207,15 @@ static void add_speeds(sentence *s, const drey_engine_options *o, const drey_out
     add(s, ". ");
 }
 
+/* A profile of the models themselves is another measurement. */
+static void add_busy(sentence *s, const drey_engine_options *o, const drey_outlook *x)
+{
+    bool reads = x->plan.streamed_bytes_per_pass + x->plan.kv_read_bytes > 0;
+    bool by_profile = o->profile && o->profile->pass_s[0] > 0;
+    if (x->tokens_per_s > 0 && x->plan.speeds.measured_busy && (reads || !by_profile))
+        add(s, "It was measured while the machine was busy. ");
+}
+
 static void add_better(sentence *s, const drey_outlook *x)
 {
     char size[16];
@@ -234,6 +241,7 @@ void verdict_write(drey_outlook *x, const drey_engine_options *o)
     add_model(&s, draft_writes ? o->draft : o->target);
     add_memory(&s, o, &x->plan);
     add_speeds(&s, o, x);
+    add_busy(&s, o, x);
     add_better(&s, x);
     for (size_t n = strlen(x->verdict); n > 0 && x->verdict[n - 1] == ' '; n--)
         x->verdict[n - 1] = '\0';

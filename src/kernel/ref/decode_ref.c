@@ -150,8 +150,14 @@ static void decode_q4_k(row_block *out, const uint8_t *block, int32_t row)
     out->d = half_at(block + Q4_K_D, row);
     out->m = half_at(block + Q4_K_DMIN, row);
     scales_k4(out, block + Q4_K_SCALES, row);
-    for (int32_t i = 0; i < 256; i++)
-        out->q[i] = (int8_t)four_bits(block + Q4_K_QS, i, row);
+    for (int32_t i = 0; i < 32; i++) { /* a word has four weights, and the four 32 after them */
+        uint32_t bytes = word(block + Q4_K_QS, i, row);
+        int8_t *q = out->q + i / 8 * 64 + i % 8 * 4;
+        for (int32_t j = 0; j < 4; j++) {
+            q[j] = (int8_t)((bytes >> (8 * j)) & 15);
+            q[j + 32] = (int8_t)((bytes >> (8 * j + 4)) & 15);
+        }
+    }
 }
 
 static void decode_q5_k(row_block *out, const uint8_t *block, int32_t row)

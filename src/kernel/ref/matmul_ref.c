@@ -9,12 +9,14 @@
 #include "kernel/ref/ref.h"
 #include "kernel/unroll.h"
 
-/* Sum of q * x over n weights from i0 on, x in words m apart. */
+/* Sum of q * x over n weights from i0 on, of whole words, x in words m apart. */
 static int32_t dot_int(const int8_t *q, const uint8_t *words, int32_t i0, int32_t n, int32_t m)
 {
     int32_t sum = 0;
-    for (int32_t i = i0; i < i0 + n; i++)
-        sum += q[i] * (int8_t)words[(ptrdiff_t)(i / 4) * m * 4 + i % 4];
+    for (int32_t i = i0; i < i0 + n; i += 4) {
+        const int8_t *x = (const int8_t *)words + (ptrdiff_t)i * m;
+        sum += q[i] * x[0] + q[i + 1] * x[1] + q[i + 2] * x[2] + q[i + 3] * x[3];
+    }
     return sum;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "kernel/kernel.h"
 #include "unit/opencl/opencl_device.h"
 #include "unit/opencl/probe.h"
@@ -341,7 +342,7 @@ static drey_status matrix_attach(opencl_unit *u, opencl_matrix *x, drey_error *e
         return DREY_OK;
     if (bytes + OPENCL_PAGE_BYTES > u->most_bytes ||
         act_row_bytes(x->m.act, x->m.k) * TOKEN_TILE > OPENCL_PART_BYTES)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "a matrix of %zu MiB is too large for %s", bytes >> 20,
+        FAIL(err, DREY_ERR_UNSUPPORTED, "a matrix of %s is too large for %s", SIZE_TEXT(bytes),
              u->name);
     TRY(opencl_learn(u, x->m.type, err));
     return u->shares_memory ? matrix_share(u, x, bytes, err) : matrix_copy(u, x, bytes, err);

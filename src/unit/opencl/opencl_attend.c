@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "common/size_text.h"
 #include "unit/opencl/check_attention.h"
 #include "unit/opencl/device_source.h"
 #include "unit/opencl/opencl_device.h"
@@ -115,7 +116,7 @@ drey_status opencl_lend(device *d, const void *memory, size_t part_bytes, int32_
         FAIL(err, DREY_ERR_MEMORY, "no memory for what is lent to %s", u->name);
     u->loan = loans;
     if (bytes > u->most_bytes)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "a cache of %zu MiB is too large for %s", bytes >> 20,
+        FAIL(err, DREY_ERR_UNSUPPORTED, "a cache of %s is too large for %s", SIZE_TEXT(bytes),
              u->name);
     int32_t code;
     opencl_loan *loan = &loans[u->n_loans++];

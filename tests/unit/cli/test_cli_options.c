@@ -117,6 +117,26 @@ TEST(sizes_are_shown_as_they_are_given)
         char out[16];
         assert_string_equal(format_bytes(out, cases[i].bytes), cases[i].text);
     }
+    assert_string_equal(SIZE_TEXT(1541 << 20), "1.50G");
+    assert_string_equal(format_bytes_up((char[16]){0}, 1541 << 20), "1.51G");
+    assert_string_equal(format_bytes_up((char[16]){0}, 69 << 20), "69.0M");
+}
+
+TEST(rates)
+{
+    static const struct {
+        double rate;
+        const char *text, *about;
+    } cases[] = {{0, "0.00", "0.0"},       {0.04216, "0.0422", "0.042"},
+                 {0.354, "0.354", "0.35"}, {0.9996, "1.00", "1.0"},
+                 {2.5, "2.50", "2.5"},     {9.96, "9.96", "10"},
+                 {9.996, "10.0", "10"},    {99.96, "100", "100"},
+                 {1280, "1280", "1280"},   {1e-12, "0.000000000", "0.000000000"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[16];
+        assert_string_equal(format_rate(out, cases[i].rate), cases[i].text);
+        assert_string_equal(format_rate_about(out, cases[i].rate), cases[i].about);
+    }
 }
 
 TEST(bars)

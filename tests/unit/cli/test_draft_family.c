@@ -1,5 +1,6 @@
 /* Which small model drafts for which large one, and names of models in a folder. */
 #include "cli/models/draft_family.h"
+#include "cli/terminal/terminal.h"
 #include "cli/models/model_store.h"
 #include "cli/pull/download_line.h"
 #include "cli/pull/hub.h"
@@ -76,6 +77,10 @@ TEST(families_are_known_by_their_keys)
     mixtral.n_experts = 8;
     has_draft(mixtral, NULL);
     assert_non_null(strstr(draft_family_of(&mixtral)->otherwise, "lookup"));
+    char words[300];
+    terminal_begin(CLI_PLAN, "my model.gguf", NULL);
+    draft_family_words(draft_family_of(&mixtral), &mixtral, 1, words, sizeof words);
+    assert_non_null(strstr(words, "drey train medusa -m 'my model.gguf'"));
 }
 
 TEST(a_draft_pays_for_much_larger_models)
@@ -160,6 +165,29 @@ TEST(names_of_the_folders_models)
     static const char *const files[] = {
         "Qwen3-8B-Q4_K_M.gguf",  "Qwen3-8B-Q8_0.gguf",   "qwen3-0.6b.gguf", "a.gguf", "a-b.gguf",
         "s-00001-of-00002.gguf", "s-00002-of-00002.gguf"};
+    static const char *const found_by[][2] = {
+        /* a word, and the names that it finds */
+        {"Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B-Q4_K_M"},
+        {"qwen3-8b-q4_k_m", "Qwen3-8B-Q4_K_M"},
+        {"qwen3-8b:q4_k_m", "Qwen3-8B-Q4_K_M"},
+        {"Qwen3:8B", "Qwen3-8B-Q4_K_M Qwen3-8B-Q8_0"},
+        {"qwen3:0.6b", "qwen3-0.6b"},
+        {"qwen3-8", "Qwen3-8B-Q4_K_M Qwen3-8B-Q8_0"},
+        {"qwen3:8", ""},
+        {"Qwen/Qwen3-8B-GGUF:Q8_0", "Qwen3-8B-Q8_0"},
+        {"hf.co/Qwen/Qwen3-8B-GGUF:Q8_0", "Qwen3-8B-Q8_0"},
+        {"https://huggingface.co/Qwen/Qwen3-8B-GGUF/resolve/main/Qwen3-8B-Q8_0.gguf",
+         "Qwen3-8B-Q8_0"},
+        {"a", "a"}, /* itself, though another one begins so */
+        {"A.gguf", "a"},
+        {"s", "s"},
+        {"b", ""},
+        {"", ""},
+        {":", ""},
+        {"./a", ""},
+        {"/a", ""},
+        {"x/y/a", ""},
+    };
     model_store s;
     const char *folder = temp_dir();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -167,26 +195,8 @@ TEST(names_of_the_folders_models)
     setenv("DREY_MODELS", folder, 1);
     assert_int_equal(model_store_open(&s, NULL), DREY_OK);
     assert_int_equal(s.n, 6);
-    finds(&s, "Qwen3-8B-Q4_K_M.gguf", "Qwen3-8B-Q4_K_M");
-    finds(&s, "qwen3-8b-q4_k_m", "Qwen3-8B-Q4_K_M");
-    finds(&s, "qwen3-8b:q4_k_m", "Qwen3-8B-Q4_K_M");
-    finds(&s, "Qwen3:8B", "Qwen3-8B-Q4_K_M Qwen3-8B-Q8_0");
-    finds(&s, "qwen3:0.6b", "qwen3-0.6b");
-    finds(&s, "qwen3-8", "Qwen3-8B-Q4_K_M Qwen3-8B-Q8_0");
-    finds(&s, "qwen3:8", "");
-    finds(&s, "Qwen/Qwen3-8B-GGUF:Q8_0", "Qwen3-8B-Q8_0");
-    finds(&s, "hf.co/Qwen/Qwen3-8B-GGUF:Q8_0", "Qwen3-8B-Q8_0");
-    finds(&s, "https://huggingface.co/Qwen/Qwen3-8B-GGUF/resolve/main/Qwen3-8B-Q8_0.gguf",
-          "Qwen3-8B-Q8_0");
-    finds(&s, "a", "a"); /* itself, though another one begins so */
-    finds(&s, "A.gguf", "a");
-    finds(&s, "s", "s");
-    finds(&s, "b", "");
-    finds(&s, "", "");
-    finds(&s, ":", "");
-    finds(&s, "./a", "");
-    finds(&s, "/a", "");
-    finds(&s, "x/y/a", "");
+    for (size_t i = 0; i < sizeof found_by / sizeof *found_by; i++)
+        finds(&s, found_by[i][0], found_by[i][1]);
     char part[PATH_MAX];
     const stored_model *found[1];
     assert_int_equal(model_store_find(&s, "s", found, 1), 1);
@@ -197,25 +207,25 @@ TEST(names_of_the_folders_models)
     model_store_close(&s);
 }
 
-static void becomes(const char *word, const char *wanted)
-{
-    char name[HUB_WORD_BYTES];
-    assert_int_equal(hub_name_of(name, "http://hub:80", word, NULL), DREY_OK);
-    assert_string_equal(name, wanted);
-}
-
 TEST(addresses_of_the_hub_are_names)
 {
-    becomes("O/N", "O/N");
-    becomes("O/N:Q8_0", "O/N:Q8_0");
-    becomes("hf.co/O/N:Q8_0", "O/N:Q8_0");
-    becomes("https://huggingface.co/O/N/blob/main/a%20b/F.gguf?x=1#y", "O/N/a b/F.gguf");
-    becomes("huggingface.co/O/N/tree/main", "O/N");
-    becomes("hf.co/O/N/resolve/v2/F.gguf", "https://hf.co/O/N/resolve/v2/F.gguf");
-    becomes("http://hub:80/O/N", "O/N");
-    becomes("http://hub:80/O/N/resolve/main/F.gguf", "http://hub:80/O/N/resolve/main/F.gguf");
-    becomes("http://hub:8080/O/N", "http://hub:8080/O/N");
-    becomes("https://example.org/F.gguf", "https://example.org/F.gguf");
+    static const char *const names[][2] = {
+        {"O/N", "O/N"},
+        {"O/N:Q8_0", "O/N:Q8_0"},
+        {"hf.co/O/N:Q8_0", "O/N:Q8_0"},
+        {"https://huggingface.co/O/N/blob/main/a%20b/F.gguf?x=1#y", "O/N/a b/F.gguf"},
+        {"huggingface.co/O/N/tree/main", "O/N"},
+        {"hf.co/O/N/resolve/v2/F.gguf", "https://hf.co/O/N/resolve/v2/F.gguf"},
+        {"http://hub:80/O/N", "O/N"},
+        {"http://hub:80/O/N/resolve/main/F.gguf", "http://hub:80/O/N/resolve/main/F.gguf"},
+        {"http://hub:8080/O/N", "http://hub:8080/O/N"},
+        {"https://example.org/F.gguf", "https://example.org/F.gguf"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[HUB_WORD_BYTES];
+        assert_int_equal(hub_name_of(name, "http://hub:80", names[i][0], NULL), DREY_OK);
+        assert_string_equal(name, names[i][1]);
+    }
 }
 
 /* ---- The moving line ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "common/size_text.h"
 #include "os/clock.h"
 #include "os/memory.h"
 #include "os/reader.h"
@@ -35,8 +36,7 @@ static uint64_t least_budget(drey_engine_options o)
     o.memory_bytes = 1;
     assert_int_equal(drey_plan_make(&o, NULL, &plan, &err), DREY_ERR_MEMORY);
     char says[40];
-    snprintf(says, sizeof says, "works here is %llu MiB",
-             (unsigned long long)(plan.smallest_budget_bytes >> 20));
+    snprintf(says, sizeof says, "works here is %s with", SIZE_TEXT(plan.smallest_budget_bytes));
     assert_non_null(strstr(err.message, says));
     assert_int_equal(plan.smallest_budget_bytes % (1 << 20), 0);
     return plan.smallest_budget_bytes;

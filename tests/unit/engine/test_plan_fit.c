@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "common/size_text.h"
 #include "support/scene.h"
 #include "support/test.h"
 
@@ -286,8 +287,8 @@ TEST(a_small_budget_names_the_least)
     drey_error err = {0};
     char says[100];
     assert_int_equal(plan_make(&x.in, 3 * mib, &x.result, &err), DREY_ERR_MEMORY);
-    snprintf(says, sizeof says, "budget of 3 MiB is too small; the smallest that works here is %d",
-             (int)(least / mib));
+    snprintf(says, sizeof says, "budget of 3.00M is too small; the smallest that works here is %s",
+             SIZE_TEXT(least));
     assert_non_null(strstr(err.message, says));
     MUST(plan_make, &x.in, least, &x.result);
     assert_int_equal(plan_make(&x.in, least - 2 * mib, &x.result, &err), DREY_ERR_MEMORY);

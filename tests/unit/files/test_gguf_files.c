@@ -160,7 +160,7 @@ TEST(refuses_an_endless_header)
     assert_true(writer_save(&w, path));
     writer_free(&w);
     assert_int_equal(truncate(path, (off_t)1 << 30), 0);
-    refused(path, DREY_ERR_FORMAT, "has a header of more than 64 MiB");
+    refused(path, DREY_ERR_FORMAT, "has a header of more than 64.0M");
 }
 
 /* The budget counts the page cache, so reading a header must leave nothing there. */

@@ -233,7 +233,7 @@ TEST(same_file_from_any_threads)
     assert_true(same_files(temp_path("one.gguf"), temp_path("three.gguf")));
     o.output = temp_path("small.gguf");
     o.memory_bytes = 1 << 20;
-    REFUSED(DREY_ERR_MEMORY, "MiB of memory", drey_quantize, &o, NULL);
+    REFUSED(DREY_ERR_MEMORY, "M of memory", drey_quantize, &o, NULL);
     assert_int_not_equal(access(o.output, F_OK), 0);
     toy.n_parts = 2;
     toy_write(temp_path("split-00001-of-00002.gguf"), &toy);

@@ -383,7 +383,23 @@ TEST(reasoning_is_taken_apart)
     assert_true(takes(g, "So.</think> Hi"));
     assert_false(takes(g, "So."));
     free(g);
-    o.keep_reasoning = true;
+    o.choice = DREY_TOOLS_REQUIRED; /* a model that could think to the end of its tokens */
+    form = form_of("tools <tool_call> </think>", &o);
+    form.unreasoned = 1;
+    g = grammar_of(&form, &o);
+    assert_true(takes(g, families[0].one));
+    assert_false(takes(g, text));
+    free(g);
+    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    g = grammar_of(&form, &o);
+    snprintf(text, sizeof text, "\n</think>\n\n%s", families[0].one);
+    assert_true(takes(g, text));
+    check_parts(&form, text, ONE);
+    assert_false(takes(g, families[0].one));
+    snprintf(text, sizeof text, "So.</think>%s", families[0].one);
+    assert_false(takes(g, text));
+    free(g);
+    o = (drey_reply_options){.choice = DREY_TOOLS_AUTO, .keep_reasoning = true};
     form = form_of("tools <tool_call> </think>", &o);
     check_parts(&form, "<think>A</think>B", "|C<think>A</think>B");
     drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);

@@ -110,14 +110,15 @@ TEST(bounds)
         "million steps");
     check_refused(
         "{% set r = range(100000) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}", over,
-        "MiB");
+        "M that it may have");
     check_refused("{% set ns = namespace(a='0123456789') %}{% for i in range(60) %}"
                   "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
-                  over, "MiB");
-    check_refused("{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}", over, "MiB");
+                  over, "M that it may have");
+    check_refused("{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}", over,
+                  "M that it may have");
     check_refused("{% set a = 'x' * 1000000 %}{% for i in range(100000) %}{{ a }}{% endfor %}",
                   over, "the text becomes longer");
-    check_refused("{{ 'x' * 9223372036854775807 }}", over, "MiB");
+    check_refused("{{ 'x' * 9223372036854775807 }}", over, "M that it may have");
     check_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", over, "nested more than");
     check_refused(
         "{% set a = [1] %}{% for i in range(200) %}{% set ns = 1 %}{% endfor %}"
@@ -135,7 +136,7 @@ TEST(bounds)
                  "{%% set a = range(%d) %%}{%% for i in range(9999) %%}"
                  "{%% set b = a | sort(reverse=true) %%}{%% endfor %%}",
                  n);
-        check_refused(sorts, over, "MiB");
+        check_refused(sorts, over, "M that it may have");
     }
     check_text("{{ 9223372036854775807 % (-9223372036854775807 - 1) }}", "-1");
     check_text("{% for i in [1] %}{% set a = [1] %}{% for x in a %}{{ a.append(x) }}{% endfor %}"

@@ -90,7 +90,13 @@ TEST(part_on_a_disk)
     }
     drey_speeds measured = known;
     measured.disk_measured = 1;
-    has(look(&o, measured).verdict, "On this disk (1.91M/s) about ");
+    x = look(&o, measured);
+    has(x.verdict, "On this disk (1.91M/s) about ");
+    lacks(x.verdict, "busy");
+    assert_true(x.alone_smallest_bytes > 0 &&
+                x.alone_smallest_bytes < x.plan.smallest_budget_bytes);
+    measured.measured_busy = 1;
+    has(look(&o, measured).verdict, " It was measured while the machine was busy.");
     measured.disk_bytes_per_s = 0;
     x = look(&o, measured);
     has(x.verdict, "It drafts with ");
@@ -189,9 +195,9 @@ TEST(speeds_are_kept)
     s = stated;
     MUST(drey_planner_speeds, p, DREY_MEASURE_KEPT, folder, &s);
     assert_true(s.memory_bytes_per_s == 7 && s.one_ops_per_s > 0);
-    kept_speeds_keep_disk(&p->engine, folder, 5e8);
+    kept_speeds_keep_disk(&p->engine, folder, 5e8, true);
     s = found(p, folder);
-    assert_true(s.disk_bytes_per_s == 5e8 && s.disk_measured == 1);
+    assert_true(s.disk_bytes_per_s == 5e8 && s.disk_measured == 1 && s.measured_busy == 1);
     s = stated; /* the machine's own is kept as it was */
     MUST(drey_planner_speeds, p, DREY_MEASURE_NOW, folder, &s);
     assert_true(s.memory_bytes_per_s == 7 && s.one_ops_per_s > 0);
