@@ -211,7 +211,7 @@ size_t engine_view_bytes(const drey_engine *e)
 {
     const model_layout *l = &e->target.layout;
     return weights_view_bytes(l->matrix, l->n_matrices, e->config.n_threads, e->units) +
-           arena_size((size_t)l->n_matrices * sizeof(weight)) + model_layout_view_bytes(l);
+           arena_size((size_t)l->n_matrices * sizeof(weight));
 }
 
 /* The target as a view, with the bits that are in memory. */
@@ -222,7 +222,7 @@ static drey_status open_view(drey_engine *e, drey_error *err)
     TRY(arena_init(&view->weight_memory, engine_view_bytes(e), false, err));
     weight *matrix = arena_take(&view->weight_memory, (size_t)l->n_matrices * sizeof *matrix);
     weights_view(&view->weights, &e->target.weights, matrix, &view->weight_memory);
-    model_layout_view(&view->layout, l, matrix, &view->weight_memory);
+    model_layout_view(&view->layout, l, matrix);
     return arena_check(&view->weight_memory, err);
 }
 

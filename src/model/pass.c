@@ -329,8 +329,9 @@ static void skip_layers(model_pass *p)
         p->layer = min_i32(p->layer, d->next_layer[d->n - 1]);
     }
     p->at = l->program.begin[p->layer];
-    weights_pass_skip(p->r->weights,
-                      p->layer < l->shape.n_layers ? l->layer[p->layer].first : l->head);
+    weights_pass_skip(p->r->weights, p->layer < l->shape.n_layers
+                                         ? layout_matrix(l, l->layer[p->layer].first)
+                                         : l->head);
 }
 
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
@@ -458,7 +459,9 @@ void pass_drop(model_pass *p, int32_t group)
 
 static weight *first_of_layer(const runner *r, int32_t layer)
 {
-    return layer < r->layout->shape.n_layers ? r->layout->layer[layer].first : NULL;
+    return layer < r->layout->shape.n_layers
+               ? layout_matrix(r->layout, r->layout->layer[layer].first)
+               : NULL;
 }
 
 void pass_hold_from(runner *r, int32_t layer)

@@ -12,7 +12,7 @@ int32_t pass_away_chunks(const model_pass *p, int32_t group, int32_t layer, int3
 {
     const text_cache *cache = p->groups[group].cache;
     const kv_store *kv = kv_of(cache);
-    const int32_t window = p->r->layout->layer[layer].positions.window;
+    const int32_t window = p->r->layout->layer[layer].attention.positions.window;
     *end = p->groups[group].n > 0 && kv->file ? kv->n_away / kv->chunk : 0;
     if (*end == 0 || window == 0)
         return 0;

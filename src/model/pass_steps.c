@@ -146,9 +146,9 @@ static void place_angles(workspace *ws, const model_layout *l, int32_t i)
     float *out = ws->rope + (int64_t)i * l->shape.n_ropes * l->shape.n_rot;
     for (int32_t rope = 0; rope < l->shape.n_ropes; rope++)
         for (int32_t j = 0; j < l->shape.n_rot / 2; j++, out += 2) {
-            double angle = ws->position[i] * l->rope_frequency[rope][j];
-            out[0] = (float)(cos_f64(angle) * l->rope_scale[rope]);
-            out[1] = (float)(sin_f64(angle) * l->rope_scale[rope]);
+            double angle = ws->position[i] * l->angles.frequency[rope][j];
+            out[0] = (float)(cos_f64(angle) * l->angles.scale[rope]);
+            out[1] = (float)(sin_f64(angle) * l->angles.scale[rope]);
         }
 }
 

@@ -7,9 +7,9 @@
 #include "state/kv.h"
 #include "state/kv_file.h"
 
-static const layer_layout *present_layer(const model_pass *p)
+static const attention_tensors *present_layer(const model_pass *p)
 {
-    return &p->r->layout->layer[p->layer];
+    return &p->r->layout->layer[p->layer].attention;
 }
 
 /* An encoder's keys and values serve the layer that is under way alone. */
@@ -93,7 +93,7 @@ static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
     const workspace *ws = p->r->ws;
     attention *head = &a->head;
     attend_more *more = &ws->attention.more[a - ws->attend];
-    *more = (attend_more){.bias = present_layer(p)->encdec.bias};
+    *more = (attend_more){.bias = present_layer(p)->positions.bias};
     head->more = more;
     if (!shape_encodes(&p->r->layout->shape))
         return;
@@ -143,7 +143,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
     if (shape_encodes(s) || p->attends_cross)
         see_all(p, a, p->attends_cross ? cache_cross(cache) : cache, first);
-    if (present_layer(p)->encdec.bias.of && !p->attends_cross)
+    if (present_layer(p)->positions.bias.of && !p->attends_cross)
         set_bias(p, a, first);
     attend_cut(a);
 }

@@ -15,8 +15,12 @@
 #include "model/pass.h"
 #include "model/pass_program.h"
 
+typedef struct binder binder; /* model/binder.h */
+
 typedef struct block_class {
     const char *name;
+    /* Binds the tensors of layer b->layer. */
+    drey_status (*bind)(binder *b, layer_layout *y);
     /* Writes the steps of layer w->layer. */
     void (*write)(program_writer *w);
 } block_class;
@@ -40,9 +44,14 @@ static inline const layer_layout *layer_of(const model_pass *p, const program_st
 
 /* y = norm(x) of rows [from, to). */
 void block_norm(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to);
-/* Adds `sum` (SUM_...) with its bias to the residual stream. Some architectures norm the product
- * first, others the sum. */
-void block_add(const model_pass *p, const program_step *s, int32_t sum, int32_t from, int32_t to);
+/* x += y of rows [from, to), with what becomes of y on its way. */
+void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_t to);
+/* The norm of the residual stream after a sum, of architectures that norm there; what surrounds a
+ * feed-forward part. */
+drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t);
+drey_status block_bind_ffn(binder *b, feed_forward_tensors *t);
+/* The matrices of a layer's experts, which are in no pass: in front of all layers. */
+drey_status block_bind_slots(binder *b, layer_layout *y);
 /* Adds what the feed-forward part has made: a step of rows. */
 void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
 /* Norms rows for the feed-forward part, after the sum of what came before it: a step of rows. */

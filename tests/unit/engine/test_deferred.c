@@ -519,7 +519,8 @@ static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
 {
     const model_layout *l = &b->engine->target.layout;
     uint64_t bytes = 0;
-    for (const weight *m = l->layer[from].q; m != (to < N_LAYERS ? l->layer[to].q : l->head); m++)
+    for (const weight *m = l->layer[from].first;
+         m != (to < N_LAYERS ? l->layer[to].first : l->head); m++)
         bytes += residency_streamed_bytes(&m->stays);
     return bytes;
 }
