@@ -69,7 +69,7 @@ def logprobs(answer):
 def server():
     s = Server(command, target, "-d", "none", "-c", "1024")
     try:
-        yield s
+        yield s.wait_ready()
     finally:
         s.stop()
 
