@@ -92,9 +92,8 @@ static void count_bytes(bench *b)
             b->head_weights = numbers;
         }
     }
-    b->report->position_bytes = 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv *
-                                kv_head_bytes(b->target->kv->format, KV_GROUP, s->head_dim) /
-                                KV_GROUP;
+    const cache_spec spec = model_cache_spec(s, engine_kv_format(b->engine));
+    b->report->position_bytes = cache_positions_bytes(&spec, KV_GROUP) / KV_GROUP;
 }
 
 static drey_status find_block(bench *b, drey_error *err)
@@ -156,11 +155,11 @@ static drey_status time_prompt(bench *b, int32_t n, double *seconds, drey_error 
     runner *target = b->target;
     for (int32_t i = 0; i < n; i++)
         b->prompt[i] = some_token(b, i);
-    kv_truncate(target->kv, 0);
+    cache_cut(target->cache, 0);
     double start = clock_s();
     TRY(pass_prompt(target, b->prompt, n, b->engine->plan.chunk, HEAD_NONE, NULL, NULL, err));
     *seconds = clock_s() - start;
-    kv_truncate(target->kv, 0);
+    cache_cut(target->cache, 0);
     return DREY_OK;
 }
 
@@ -171,10 +170,10 @@ static drey_status time_decode(bench *b, int32_t n, double *seconds, drey_error 
     for (int32_t i = 0; i < n; i++) {
         pass_row row = {.token = some_token(b, i), .parent = -1};
         TRY(pass_rows(target, &row, 1, HEAD_LAST, err));
-        kv_commit(target->kv, NULL, 1);
+        cache_commit(target->cache, NULL, 1);
     }
     *seconds = clock_s() - start;
-    kv_truncate(target->kv, 0);
+    cache_cut(target->cache, 0);
     return DREY_OK;
 }
 
@@ -247,7 +246,7 @@ static drey_status time_pass(bench *b, int32_t n, double *seconds, drey_error *e
     double start = clock_s();
     TRY(pass_rows(b->target, rows, n, HEAD_ALL, err));
     *seconds = clock_s() - start;
-    kv_truncate(b->target->kv, b->target->kv->n_committed);
+    cache_drop(b->target->cache);
     return DREY_OK;
 }
 
@@ -307,7 +306,7 @@ static drey_status measure_contexts(bench *b, int32_t n_contexts, drey_error *er
     for (int32_t c = 0; c < n_contexts; c++) {
         drey_pass_report *passes = r->passes + r->n_passes;
         int32_t context = b->what->contexts[c], n = 0;
-        TRY(kv_make_up(b->target->kv, context, err));
+        TRY(cache_make_up(b->target->cache, context, err));
         for (int32_t rows = 1; rows <= WIDEST; rows = b->what->every ? rows + 1 : rows * 2)
             passes[n++] = (drey_pass_report){.context = context, .rows = rows};
         begin_work(b, CONTEXT_WORK);

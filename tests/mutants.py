@@ -28,7 +28,7 @@ MUTANTS = [
     ("noise depends on the token", "src/sample/sampler.c", "mix(key + (uint64_t)(id + 1) * GOLDEN)", "mix(key + GOLDEN)", "^test_sampler$"),
     ("ties are decided by the id", "src/sample/sampler.c", "(a.logit == b.logit && a.id < b.id)", "(a.logit == b.logit && a.id > b.id)", "^test_sampler$"),
     ("a window hides what is before it", "src/kernel/attend.c", "        if (i == r->first_block)\n            hide_rows(r);", "        if (i < 0)\n            hide_rows(r);", "^test_(kernel_attend|pass|logits)$"),
-    ("kept branches keep their ancestors", "src/model/kv.c", "kv->depth[keep[i]] - n_path", "kv->depth[keep[i]]", "^test_(reroot|matrix|kv)$"),
+    ("kept branches keep their ancestors", "src/state/cache.c", "c->depth[keep[i]] - n_path", "c->depth[keep[i]]", "^test_(reroot|matrix|kv)$"),
     ("a grammar binds what is written", "src/sample/sampler.c", "token >= 0 && grammar_allows(at.grammar, at.place, token)", "token >= 0", "^test_(grammar_texts|grammar_masks|json_schema)$"),
     ("drafted text is not verified text", "src/session/provisional_text.c", "if (same < p->n_shown)", "if (same > p->n_shown)", "^test_provisional_text$"),
     # Early exits.

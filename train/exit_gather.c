@@ -85,7 +85,7 @@ static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int3
     pass_row *rows = target->ws->rows;
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = t->ids[from + i], .parent = i - 1};
-    return (pass_group){.kv = target->kv, .rows = rows, .n = n, .head = head};
+    return (pass_group){.cache = target->cache, .rows = rows, .n = n, .head = head};
 }
 
 /* What the target computed of a row. */
@@ -141,7 +141,7 @@ static drey_status choose_chunk(exit_gatherer *g, const written *t, int32_t from
         r->n_top = sampler_top(probe_sampler(g->session), group.logits + i * ld, r->top, HEARD);
         g->samples->position[t->at + r->row - t->first].final = r->n_top > 0 ? r->top[0] : 0;
     }
-    kv_commit(target->kv, NULL, n);
+    cache_commit(target->cache, NULL, n);
     for (int32_t i = 0; i < n && probe_drafter(g->session); i++)
         TRY(ask_drafter(g, t, &done[i], err));
     return DREY_OK;
@@ -218,7 +218,7 @@ static drey_status look_at_chunk(exit_gatherer *g, const written *t, int32_t fro
             look(g, &p, t, from, n);
     }
     TRY(pass_end(&p, err));
-    kv_commit(probe_target(g->session)->kv, NULL, n);
+    cache_commit(probe_target(g->session)->cache, NULL, n);
     report_progress(g, n);
     return DREY_OK;
 }
@@ -246,7 +246,7 @@ static drey_status read_tapped(exit_gatherer *g, const written *t, drey_error *e
         pass_group group = chunk_of(g->session, t, from, n, HEAD_NONE);
         probe_offer_taps(g->session, &group);
         TRY(pass_run(probe_target(g->session), &group, 1, err));
-        kv_commit(probe_target(g->session)->kv, NULL, n);
+        cache_commit(probe_target(g->session)->cache, NULL, n);
         for (int32_t i = 0; i < n; i++)
             probe_take_taps(g->session, &group, i, from + i, t->ids[from + i + 1]);
     }
@@ -277,7 +277,7 @@ static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *
     if (d)
         TRY(d->class->begin(d, t->ids, t->first + 1, err));
     TRY(each_chunk(g, t, choose_chunk, err));
-    kv_truncate(target->kv, t->first);
+    cache_cut(target->cache, t->first);
     return each_chunk(g, t, look_at_chunk, err);
 }
 

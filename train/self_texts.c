@@ -339,17 +339,17 @@ static float answer_temperature(const self_texts_job *job, const writer *w)
  * before, except for the last token. */
 static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
 {
-    kv_cache *kv = probe_target(w->session)->kv;
+    text_cache *cache = probe_target(w->session)->cache;
     find_number(r);
     if (r->n_written >= r->n_wanted) {
         w->state = WRITER_DONE;
         return DREY_OK;
     }
     const drey_train_prompt old = w->begun, new = next_text(r, w);
-    int32_t same = 0, most = min_i32((int32_t)min_u64(old.n_ids, new.n_ids - 1), kv->n_committed);
+    int32_t same = 0, most = min_i32((int32_t)min_u64(old.n_ids, new.n_ids - 1), cache_end(cache));
     while (same < most && old.ids[same] == new.ids[same])
         same++;
-    kv_truncate(kv, same);
+    cache_cut(cache, same);
     feed(w, new.ids + same, (int32_t) new.n_ids - same);
     w->begun = new;
     w->state = r->n_suffix > 0 ? WRITER_ASKS : WRITER_ANSWERS;
@@ -394,7 +394,7 @@ static drey_status take_token(writing_room *r, writer *w, const pass_group *grou
 {
     const drey_engine *e = r->engine;
     sampler *s = probe_sampler(w->session);
-    int32_t d = e->target.layout.shape.n_embd, position = group->kv->n_committed;
+    int32_t d = e->target.layout.shape.n_embd, position = cache_end(group->cache);
     int32_t token = sampler_choose(s, group->logits, position);
     w->token[w->n] = token;
     e->kernels->to_f16(w->hidden + (int64_t)w->n * d, group->hidden, d);
@@ -438,7 +438,7 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
             row[k] = (pass_row){.token = w->feed[w->fed + k], .parent = k - 1};
         w->fed += n_rows;
         rows += n_rows;
-        group[n] = (pass_group){.kv = probe_target(w->session)->kv,
+        group[n] = (pass_group){.cache = probe_target(w->session)->cache,
                                 .rows = row,
                                 .n = n_rows,
                                 .head = w->fed == w->n_feed ? HEAD_LAST : HEAD_NONE};
@@ -448,7 +448,7 @@ static drey_status write_on(writing_room *r, bool *any, drey_error *err)
         return DREY_OK;
     TRY(pass_run(probe_target(of[0]->session), group, n, err));
     for (int32_t i = 0; i < n; i++) {
-        kv_commit(group[i].kv, NULL, group[i].n);
+        cache_commit(group[i].cache, NULL, group[i].n);
         if (group[i].head == HEAD_LAST)
             TRY(take_token(r, of[i], &group[i], err));
     }

@@ -39,6 +39,6 @@ drey_status alone_pass(drey_session *s, int32_t n, double *seconds, drey_error *
     double start = clock_s(), stalled = stalled_s(e);
     TRY(pass_rows(target, rows, n, HEAD_ALL, err));
     *seconds = max_f64(clock_s() - start - (stalled_s(e) - stalled), 1e-9);
-    kv_truncate(target->kv, target->kv->n_committed);
+    cache_drop(target->cache);
     return DREY_OK;
 }

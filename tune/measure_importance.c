@@ -105,10 +105,10 @@ static void list_inputs(measuring *m, const model_layout *l)
     for (int32_t i = 0; i < l->shape.n_layers; i++) {
         const layer_layout *y = &l->layer[i];
         const expert_layer *e = y->experts.of;
-        add_input(m, 1, (const weight *[]){y->q, y->k, y->v}, 3);
-        add_input(m, 1, (const weight *[]){y->o}, 1);
-        add_input(m, 1, (const weight *[]){y->experts.router, y->gate, y->up}, 3);
-        add_input(m, 1, (const weight *[]){y->down}, 1);
+        add_input(m, 1, (const weight *[]){y->attention.q, y->attention.k, y->attention.v}, 3);
+        add_input(m, 1, (const weight *[]){y->attention.o}, 1);
+        add_input(m, 1, (const weight *[]){y->experts.router, y->ffn.gate, y->ffn.up}, 3);
+        add_input(m, 1, (const weight *[]){y->ffn.down}, 1);
         if (!e)
             continue;
         add_input(m, e->n_experts,

@@ -37,19 +37,19 @@ static drey_status time_attention(bounder *b, double *seconds)
     TRY(pass_rows(target, rows, b->rows, HEAD_NONE, b->err));
     trace_sum(spans, &after);
     *seconds = max_f64((double)(after.ns[TRACE_ATTEND] - before.ns[TRACE_ATTEND]) * 1e-9, 1e-9);
-    kv_truncate(target->kv, target->kv->n_committed);
+    cache_drop(target->cache);
     return DREY_OK;
 }
 
 /* Positions that nothing computed. */
 static drey_boundary_context *set_context(bounder *b, int32_t n_positions)
 {
-    kv_cache *kv = probe_target(b->session)->kv;
+    text_cache *cache = probe_target(b->session)->cache;
     drey_boundary_context *c = b->report->contexts;
     while (c->n_positions != n_positions)
         c++;
-    if (kv->n_committed != n_positions)
-        (void)kv_make_up(kv, n_positions, NULL); /* it has no file: nothing can fail */
+    if (cache_end(cache) != n_positions)
+        (void)cache_make_up(cache, n_positions, NULL); /* it has no file: nothing can fail */
     return c;
 }
 

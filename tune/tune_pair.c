@@ -150,11 +150,11 @@ static drey_status measure_passes(tuner *t, drey_error *err)
     double first_s;
     say(t, "passes of 1 to 64 rows");
     TRY(alone_pass(t->session, 1, &first_s, err)); /* brings the weights */
-    TRY(kv_make_up(probe_target(t->session)->kv, CONTEXT, err));
+    TRY(cache_make_up(probe_target(t->session)->cache, CONTEXT, err));
     TRY(measure_rounds(t, p->pass_s, &p->spread, err));
     if (p->spread > DREY_PROFILE_BUSY)
         TRY(measure_again(t, err));
-    kv_truncate(probe_target(t->session)->kv, 0);
+    cache_cut(probe_target(t->session)->cache, 0);
     take_back_hiccups(p->pass_s, WIDEST);
     return DREY_OK;
 }

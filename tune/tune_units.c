@@ -151,7 +151,7 @@ static drey_status measure(tuner *t, drey_error *err)
         drey_engine_unit(e, i, &r->units[i]);
     t->rows = 1;
     TRY(time_pass(t, &seconds)); /* brings the weights */
-    TRY(kv_make_up(probe_target(t->session)->kv, CONTEXT, err));
+    TRY(cache_make_up(probe_target(t->session)->cache, CONTEXT, err));
     for (int32_t i = 0; i < DREY_UNIT_WIDTHS; i++) {
         int32_t rows = t->options->rows[0] ? t->options->rows[i] : i < 4 ? usual[i] : 0;
         if (rows == 0)

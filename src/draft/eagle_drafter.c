@@ -47,13 +47,13 @@ static int64_t tapped_ld(const model_shape *s)
 /* The position of the first token that has no states yet. */
 static int32_t end_of(const eagle_drafter *d)
 {
-    return d->first + d->run->kv->n_committed + d->n_tapped;
+    return d->first + cache_end(d->run->cache) + d->n_tapped;
 }
 
 /* Drops the tree's rows; the root waits as before. */
 static void forget_tree(eagle_drafter *d)
 {
-    kv_truncate(d->run->kv, d->run->kv->n_committed);
+    cache_drop(d->run->cache);
     for (int32_t i = 0; i < TREE_MAX_NODES; i++)
         d->row_of[i] = -1;
 }
@@ -61,11 +61,11 @@ static void forget_tree(eagle_drafter *d)
 /* Keeps what comes before this position. */
 static void cut(eagle_drafter *d, int32_t position)
 {
-    kv_cache *kv = d->run->kv;
+    text_cache *cache = d->run->cache;
     int32_t n = max_i32(position - d->first, 0);
     forget_tree(d);
-    d->n_tapped = max_i32(min_i32(d->n_tapped, n - kv->n_committed), 0);
-    kv_truncate(kv, min_i32(n, kv->n_committed));
+    d->n_tapped = max_i32(min_i32(d->n_tapped, n - cache_end(cache)), 0);
+    cache_cut(cache, min_i32(n, cache_end(cache)));
 }
 
 static void start_at(eagle_drafter *d, int32_t position)
@@ -79,12 +79,13 @@ static void start_at(eagle_drafter *d, int32_t position)
 /* A pass over the first n that wait. */
 static drey_status run_chain(eagle_drafter *d, int32_t n, pass_group *group, drey_error *err)
 {
-    kv_cache *kv = d->run->kv;
+    text_cache *cache = d->run->cache;
     pass_row *rows = d->run->ws->rows;
     forget_tree(d);
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (pass_row){.token = d->timeline[d->first + kv->n_committed + i], .parent = i - 1};
-    group->kv = kv;
+        rows[i] =
+            (pass_row){.token = d->timeline[d->first + cache_end(cache) + i], .parent = i - 1};
+    group->cache = cache;
     group->rows = rows;
     group->n = n;
     group->tapped = d->tapped;
@@ -105,7 +106,7 @@ static drey_status compute_until(eagle_drafter *d, int32_t n_left, drey_error *e
         pass_group group = {.head = HEAD_NONE};
         int32_t n = min_i32(d->n_tapped, d->chunk);
         TRY(run_chain(d, n, &group, err));
-        kv_commit(d->run->kv, NULL, n);
+        cache_commit(d->run->cache, NULL, n);
         drop_tapped(d, n);
     }
     return DREY_OK;
@@ -123,7 +124,7 @@ static void eagle_take_taps(drafter *base, int32_t position, int32_t next, const
 {
     eagle_drafter *d = self_of(base);
     if (d->row_of[0] >= 0) { /* the root is accepted, and computed */
-        kv_commit(d->run->kv, (int32_t[]){0}, 1);
+        cache_commit(d->run->cache, (int32_t[]){0}, 1);
         d->n_tapped = 0;
     }
     cut(d, position + 1);
@@ -207,7 +208,7 @@ static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *e
     for (int32_t i = 0; i < root; i++)
         path[i] = i;
     if (root > 0) {
-        kv_reroot(d->run->kv, path, root, &root, 1);
+        cache_reroot(d->run->cache, path, root, &root, 1);
         drop_tapped(d, root);
     }
     d->row_of[0] = 0;
@@ -218,7 +219,7 @@ static drey_status expand_root(eagle_drafter *d, token_tree *tree, drey_error *e
 static drey_status expand_below(eagle_drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
                                 drey_error *err)
 {
-    kv_cache *kv = d->run->kv;
+    text_cache *cache = d->run->cache;
     pass_row *rows = d->run->ws->rows;
     int64_t ld = pass_hidden_stride(d->run);
     int32_t of[DRAFT_MAX_BATCH], n_rows = 0;
@@ -231,10 +232,10 @@ static drey_status expand_below(eagle_drafter *d, token_tree *tree, const int32_
         rows[n_rows] = (pass_row){.token = node->token, .parent = parent};
         of[n_rows++] = nodes[i];
     }
-    if (n_rows == 0 || !kv_has_room(kv, n_rows))
+    if (n_rows == 0 || !cache_has_room(cache, n_rows))
         return DREY_OK;
     pass_tap tap = last_layer(d, n_rows, NULL);
-    pass_group group = {.kv = kv,
+    pass_group group = {.cache = cache,
                         .rows = rows,
                         .n = n_rows,
                         .head = HEAD_ALL,
@@ -268,7 +269,7 @@ static bool eagle_is_valid(const drafter *base, const int32_t *tokens, int32_t n
 {
     const eagle_drafter *d = (const eagle_drafter *)base;
     return d->n_timeline == n && memcmp(d->timeline, tokens, (size_t)n * sizeof *tokens) == 0 &&
-           kv_is_valid(d->run->kv) && end_of(d) <= n;
+           cache_is_valid(d->run->cache) && end_of(d) <= n;
 }
 
 static const drafter_class eagle_class = {.begin = eagle_begin,

@@ -50,17 +50,16 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
 {
     (void)err;
     model_drafter *d = self_of(base);
-    kv_cache *kv = d->run->kv;
+    text_cache *cache = d->run->cache;
     int32_t same = 0;
     assert(d->n_nodes == 0 && !d->reading);
-    if (kv->view_slot) {
-        kv->n_pending = 0;
-        kv->n_committed = n - 1;
+    if (cache_is_view(cache)) {
+        cache_view_sync(cache, n - 1);
         memcpy(d->timeline, tokens, (size_t)n * sizeof *tokens);
     }
-    while (same < kv->n_committed && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
+    while (same < cache_end(cache) && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
-    kv_truncate(kv, same);
+    cache_cut(cache, same);
     for (int32_t i = same; i < n; i++)
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;
@@ -75,7 +74,7 @@ static void set_group(model_drafter *d, pass_row *rows, int32_t n, pass_head hea
 {
     const row_table *table = d->run->layout->table;
     d->n_places = table ? row_table_places(table) : 0;
-    d->group = (pass_group){.kv = d->run->kv, .rows = rows, .n = n, .head = head};
+    d->group = (pass_group){.cache = d->run->cache, .rows = rows, .n = n, .head = head};
 }
 
 static drey_status open_pass(model_drafter *d, drey_error *err)
@@ -88,10 +87,10 @@ static drey_status open_pass(model_drafter *d, drey_error *err)
 /* The next n tokens that the timeline has beyond the cache. */
 static void offer_chain(model_drafter *d, pass_row *rows, int32_t n, pass_head head)
 {
-    kv_cache *kv = d->run->kv;
-    kv_truncate(kv, kv->n_committed);
+    text_cache *cache = d->run->cache;
+    cache_drop(cache);
     for (int32_t i = 0; i < n; i++)
-        rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
+        rows[i] = (pass_row){.token = d->timeline[cache_end(cache) + i], .parent = i - 1};
     set_group(d, rows, n, head);
 }
 
@@ -109,7 +108,7 @@ static int32_t n_missing(const model_drafter *d, const token_tree *tree, int32_t
     int32_t n = 0;
     for (int32_t at = tree->nodes[node].parent; d->row_of[at] < 0; at = tree->nodes[at].parent) {
         bool forced = tree->nodes[at ? tree->nodes[at].parent : 0].forced;
-        n += at ? 1 : d->n_timeline - d->run->kv->n_committed;
+        n += at ? 1 : d->n_timeline - cache_end(d->run->cache);
         if (!forced || n >= DRAFT_MAX_BATCH)
             return DRAFT_MAX_BATCH;
         if (at == 0)
@@ -122,7 +121,7 @@ static bool is_computed(const model_drafter *d, int32_t node, int32_t *row)
 {
     for (int32_t i = 0; i < d->n_computed; i++)
         if (d->computed[i] == node) {
-            *row = d->run->kv->n_pending + d->n_chain + i;
+            *row = cache_pending(d->run->cache) + d->n_chain + i;
             return true;
         }
     return false;
@@ -131,11 +130,11 @@ static bool is_computed(const model_drafter *d, int32_t node, int32_t *row)
 /* The tokens before a root that lacks its row. */
 static void offer_before_root(model_drafter *d, pass_row *rows)
 {
-    kv_cache *kv = d->run->kv;
-    kv_truncate(kv, kv->n_committed);
-    d->n_chain = d->n_timeline - kv->n_committed - 1;
+    text_cache *cache = d->run->cache;
+    cache_drop(cache);
+    d->n_chain = d->n_timeline - cache_end(cache) - 1;
     for (int32_t i = 0; i < d->n_chain; i++)
-        rows[i] = (pass_row){.token = d->timeline[kv->n_committed + i], .parent = i - 1};
+        rows[i] = (pass_row){.token = d->timeline[cache_end(cache) + i], .parent = i - 1};
 }
 
 /* The node after its ancestors that lack rows. */
@@ -167,7 +166,7 @@ static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree
     for (int32_t i = 0; i < d->n_nodes; i++)
         if (n_missing(d, tree, d->nodes[i]) + 1 + d->n_chain + d->n_computed <= DRAFT_MAX_BATCH)
             offer_node(d, rows, tree, d->nodes[i]);
-    if (d->n_computed == 0 || !kv_has_room(d->run->kv, d->n_chain + d->n_computed))
+    if (d->n_computed == 0 || !cache_has_room(d->run->cache, d->n_chain + d->n_computed))
         return false;
     set_group(d, rows, d->n_chain + d->n_computed, HEAD_ALL);
     return true;
@@ -177,7 +176,7 @@ static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree
  * was read or drafted for a while, it is computed in chunks. */
 static drey_status open_root(model_drafter *d, drey_error *err)
 {
-    int32_t n = d->n_timeline - d->run->kv->n_committed;
+    int32_t n = d->n_timeline - cache_end(d->run->cache);
     d->catching_up = n > CATCH_UP;
     if (d->catching_up)
         return open_chain(d, min_i32(n - 1, d->chunk), HEAD_NONE, err);
@@ -195,7 +194,7 @@ static void take_nodes(model_drafter *d, const int32_t *nodes, int32_t n)
     for (int32_t i = 0; i < n; i++)
         d->nodes[i] = nodes[i];
     d->n_nodes = n;
-    d->base.n_caught_up = nodes[0] == 0 ? d->n_timeline - d->run->kv->n_committed - 1 : 0;
+    d->base.n_caught_up = nodes[0] == 0 ? d->n_timeline - cache_end(d->run->cache) - 1 : 0;
     d->computed[0] = 0; /* if the step is the root's */
     d->n_computed = 1;
     d->n_chain = 0;
@@ -252,13 +251,13 @@ static drey_status model_read(drafter *base, int64_t until_ns, draft_reading *st
     model_drafter *d = self_of(base);
     assert(d->n_nodes == 0);
     bool done = false;
-    int32_t left = d->n_timeline - 1 - d->run->kv->n_committed;
+    int32_t left = d->n_timeline - 1 - cache_end(d->run->cache);
     if (!d->reading)
         TRY(open_chain(d, min_i32(left, d->chunk), HEAD_NONE, err));
     d->reading = true;
     drey_status status = compute(d, until_ns, &done, err);
     if (status == DREY_OK && done)
-        kv_commit(d->run->kv, NULL, d->group.n);
+        cache_commit(d->run->cache, NULL, d->group.n);
     if (status != DREY_OK || done)
         d->reading = false;
     *state = done                   ? DRAFT_CHUNK_READ
@@ -272,7 +271,7 @@ static drey_status model_read(drafter *base, int64_t until_ns, draft_reading *st
 static bool model_unread(const drafter *base)
 {
     const model_drafter *d = (const model_drafter *)base;
-    int32_t n = d->n_timeline - d->run->kv->n_committed;
+    int32_t n = d->n_timeline - cache_end(d->run->cache);
     return d->reading || n > (weights_loaded(d->run->weights) ? CATCH_UP : 1);
 }
 
@@ -313,7 +312,7 @@ static drey_status go_on(model_drafter *d, token_tree *tree, int64_t until_ns, b
     if (computed)
         TRY(compute(d, until_ns, done, err));
     while (*done && d->catching_up) {
-        kv_commit(d->run->kv, NULL, d->group.n);
+        cache_commit(d->run->cache, NULL, d->group.n);
         TRY(open_root(d, err));
         TRY(compute(d, until_ns, done, err));
     }
@@ -373,7 +372,7 @@ static bool joins(joint_pass *j, const draft_step *s)
 {
     model_drafter *d = self_of(s->drafter);
     workspace *ws = d->run->ws;
-    int32_t chain = d->n_timeline - d->run->kv->n_committed;
+    int32_t chain = d->n_timeline - cache_end(d->run->cache);
     int32_t most = s->tree->grammar ? DRAFT_MAX_BATCH : s->n; /* and what was forced before it */
     int32_t n = s->nodes[0] == 0 ? chain : most;
     if (n > CATCH_UP || j->n_rows + n > ws->limits.max_rows)
@@ -438,7 +437,7 @@ static drey_status model_expand_all(const draft_step *steps, int32_t n, drey_err
 static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, const int32_t *moved,
                               int32_t *rows, int32_t *nodes)
 {
-    int32_t node_of[TREE_MAX_NODES + CATCH_UP], n = 0, n_pending = d->run->kv->n_pending;
+    int32_t node_of[TREE_MAX_NODES + CATCH_UP], n = 0, n_pending = cache_pending(d->run->cache);
     for (int32_t row = 0; row < n_pending; row++)
         node_of[row] = -1;
     for (int32_t i = 0; i < tree->n_nodes; i++)
@@ -477,8 +476,8 @@ static void keep_rows(model_drafter *d, const int32_t *path, int32_t n_path, con
                       int32_t n_rows)
 {
     int32_t done[TREE_MAX_NODES + CATCH_UP], n = 0;
-    if (d->run->kv->view_slot) {
-        kv_view_keep(d->run->kv, d->n_timeline + n_path, rows, n_rows);
+    if (cache_is_view(d->run->cache)) {
+        cache_view_keep(d->run->cache, d->n_timeline + n_path, rows, n_rows);
         return;
     }
     /* The chain up to the root, then the accepted nodes that were computed here. */
@@ -486,7 +485,7 @@ static void keep_rows(model_drafter *d, const int32_t *path, int32_t n_path, con
         done[n] = n;
     for (int32_t i = 0; i < n_path && d->row_of[path[i]] >= 0; i++)
         done[n++] = d->row_of[path[i]];
-    kv_reroot(d->run->kv, done, n, rows, n_rows);
+    cache_reroot(d->run->cache, done, n, rows, n_rows);
 }
 
 static void model_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
@@ -513,7 +512,7 @@ static void model_reroot(drafter *base, const token_tree *tree, const int32_t *p
 static bool model_is_valid(const drafter *base, const int32_t *tokens, int32_t n)
 {
     const model_drafter *d = (const model_drafter *)base;
-    if (d->n_timeline != n || !kv_is_valid(d->run->kv) || d->run->kv->n_committed > n)
+    if (d->n_timeline != n || !cache_is_valid(d->run->cache) || cache_end(d->run->cache) > n)
         return false;
     for (int32_t i = 0; i < n; i++)
         if (d->timeline[i] != known(d, tokens[i]))

@@ -11,8 +11,8 @@ enum { CATCH_UP = 8 };
 enum { MOST_LIKELY = 32 };
 
 /* A model can draft for itself, with those bits of its weights that are in memory: run uses views
- * of its weights (weights_view) and of its cache (kv_view_init). Then all committed positions were
- * computed by verification passes: no prompt is read, and the cache has every token before the
+ * of its weights (weights_view) and of its cache (cache_view_init). Then all committed positions
+ * were computed by verification passes: no prompt is read, and the cache has every token before the
  * root.
  *
  * Everything is borrowed until closed: run with its own cache, the session's sampler (the same

@@ -37,11 +37,11 @@ static workspace_limits limits_of(const encoder_needs *needs)
 }
 
 /* The cache of one layer. */
-static model_shape layer_shape(const engine_encoder *c)
+static cache_spec rows_spec(const engine_encoder *c, const encoder_needs *needs)
 {
     model_shape s = c->layout.shape;
     s.n_layers = 1;
-    return s;
+    return model_cache_spec(&s, needs->kernels->kv_plain);
 }
 
 static size_t ring_of(const engine_encoder *c)
@@ -52,7 +52,7 @@ static size_t ring_of(const engine_encoder *c)
 static size_t memory_bytes(const engine_encoder *c, const drey_model *m, const encoder_needs *needs)
 {
     const model_layout *l = &c->layout;
-    const model_shape layer = layer_shape(c);
+    const cache_spec spec = rows_spec(c, needs);
     const workspace_limits limits = limits_of(needs);
     int32_t n = needs->config->n_context;
     size_t total =
@@ -61,8 +61,7 @@ static size_t memory_bytes(const engine_encoder *c, const drey_model *m, const e
         ring_of(c) + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
         total += residency_arena_bytes(&l->matrix[i].stays);
-    return total + workspace_bytes(&l->shape, &limits) +
-           kv_bytes(&layer, n, n, needs->kernels->kv_plain);
+    return total + workspace_bytes(&l->shape, &limits) + cache_bytes(&spec, n, n);
 }
 
 uint64_t encoder_bytes(const engine_encoder *c, const drey_model *m, const encoder_needs *needs)
@@ -95,9 +94,9 @@ drey_status encoder_open(engine_encoder *c, const drey_model *m, const encoder_n
     TRY(model_layout_read(l, m->file, &c->weights, err));
     TRY(arena_check(&c->layout_memory, err));
     const workspace_limits limits = limits_of(needs);
-    const model_shape layer = layer_shape(c);
+    const cache_spec spec = rows_spec(c, needs);
     workspace_init(&c->ws, &l->shape, &limits, &c->memory);
-    kv_init(&c->rows, &layer, n, n, needs->kernels->kv_plain, &c->memory);
+    cache_init(&c->rows, &spec, n, n, &c->memory);
     return arena_check(&c->memory, err);
 }
 
@@ -125,24 +124,24 @@ static drey_status run_pass(runner *r, pass_group *group, drey_error *err)
 }
 
 drey_status encoder_read(engine_encoder *c, pool *threads, const int32_t *ids, int32_t n,
-                         kv_cache *cross, const _Atomic bool *cancel, drey_error *err)
+                         text_cache *cross, const _Atomic bool *cancel, drey_error *err)
 {
     runner r = {.layout = &c->layout,
                 .weights = &c->weights,
                 .ws = &c->ws,
                 .pool = threads,
                 .kernels = c->kernels,
-                .kv = &c->rows,
+                .cache = &c->rows,
                 .cross = cross,
                 .cancel = cancel};
     for (int32_t i = 0; i < n; i++)
         c->ws.rows[i] = (pass_row){.token = ids[i], .parent = i - 1};
-    pass_group group = {.kv = &c->rows, .rows = c->ws.rows, .n = n, .head = HEAD_NONE};
-    kv_truncate(cross, 0);
+    pass_group group = {.cache = &c->rows, .rows = c->ws.rows, .n = n, .head = HEAD_NONE};
+    cache_cut(cross, 0);
     pass_hold_from(&r, 0);
     drey_status status = run_pass(&r, &group, err);
-    kv_truncate(&c->rows, 0);
+    cache_cut(&c->rows, 0);
     if (status == DREY_OK)
-        kv_restore(cross, n);
+        cache_restore(cross, n);
     return status;
 }

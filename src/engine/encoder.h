@@ -16,8 +16,8 @@
 typedef struct engine_encoder { /* all zero: the model has none */
     model_layout layout;
     weights weights;
-    workspace ws;  /* for all sessions: inputs are read one after the other */
-    kv_cache rows; /* keys and values of the layer that is under way */
+    workspace ws;    /* for all sessions: inputs are read one after the other */
+    text_cache rows; /* keys and values of the layer that is under way */
     const kernel_table *kernels;
     arena layout_memory, memory;
 } engine_encoder;
@@ -47,4 +47,4 @@ void encoder_close(engine_encoder *c);
 /* Reads ids[0..n), n at least 1 and at most the context, and fills the cross cache, which is empty
  * until that is done. DREY_ERR_IO, DREY_ERR_CANCELLED, DREY_ERR_FORMAT. */
 drey_status encoder_read(engine_encoder *c, pool *threads, const int32_t *ids, int32_t n,
-                         kv_cache *cross, const _Atomic bool *cancel, drey_error *err);
+                         text_cache *cross, const _Atomic bool *cancel, drey_error *err);

@@ -211,7 +211,7 @@ size_t engine_view_bytes(const drey_engine *e)
 {
     const model_layout *l = &e->target.layout;
     return weights_view_bytes(l->matrix, l->n_matrices, e->config.n_threads, e->units) +
-           arena_size((size_t)l->n_matrices * sizeof(weight)) + model_layout_view_bytes(l);
+           arena_size((size_t)l->n_matrices * sizeof(weight));
 }
 
 /* The target as a view, with the bits that are in memory. */
@@ -222,7 +222,7 @@ static drey_status open_view(drey_engine *e, drey_error *err)
     TRY(arena_init(&view->weight_memory, engine_view_bytes(e), false, err));
     weight *matrix = arena_take(&view->weight_memory, (size_t)l->n_matrices * sizeof *matrix);
     weights_view(&view->weights, &e->target.weights, matrix, &view->weight_memory);
-    model_layout_view(&view->layout, l, matrix, &view->weight_memory);
+    model_layout_view(&view->layout, l, matrix);
     return arena_check(&view->weight_memory, err);
 }
 
@@ -287,13 +287,13 @@ drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_erro
 
 static drey_status open_prefixes(drey_engine *e, drey_error *err)
 {
+    const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
     saved_origin origin;
     if (e->inputs.process.prefix_bytes == 0)
         return DREY_OK;
     TRY(engine_saved_origin(e, &origin, err));
     TRY(arena_init(&e->prefix_memory, e->inputs.process.prefix_bytes, false, err));
-    return prefix_open(&e->prefixes, &e->config.prefixes, &origin,
-                       prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e)),
+    return prefix_open(&e->prefixes, &e->config.prefixes, &origin, prefix_block_bytes(&spec),
                        e->config.n_context, &e->prefix_memory, err);
 }
 

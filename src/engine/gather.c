@@ -246,7 +246,8 @@ static drey_status gather_prefixes(drey_engine *e, drey_error *err)
     /* A decoder's keys and values depend on the encoder's input: none serves another text. */
     if (o->memory_bytes == 0 || encoder_is_there(&e->target.encoder))
         return DREY_OK;
-    size_t block = prefix_block_bytes(&e->target.layout.shape, engine_kv_format(e));
+    const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
+    size_t block = prefix_block_bytes(&spec);
     int32_t n_context = e->config.n_context;
     size_t file_bytes = prefix_file_bytes(block, n_context);
     e->inputs.process.prefix_bytes = prefix_memory(o, block, n_context);

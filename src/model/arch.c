@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "state/kv.h"
 
 /* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.
  * "mistral" files say llama. */
@@ -265,6 +266,15 @@ model_shape shape_of_encoder(const model_shape *decoder)
     return s;
 }
 
+cache_spec model_cache_spec(const model_shape *s, kv_format format)
+{
+    const store_shape shape = {.n_layers = s->n_layers,
+                               .n_heads = s->n_heads_kv,
+                               .head_dim = s->head_dim,
+                               .format = format};
+    return (cache_spec){.store = {{&kv_class, shape}}, .n_stores = 1};
+}
+
 /* Factors at their neutral values, and what the file says instead. */
 static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
 {
@@ -279,12 +289,12 @@ static drey_status read_scales(model_shape *s, const gguf *g, drey_error *err)
     }
     if (!(a->keys & KEYS_SCALES))
         return DREY_OK;
-    float attention, embedding, residual, logit;
-    TRY(read_number(g, a, "attention.scale", 0, &attention, err));
+    float scores, embedding, residual, logit;
+    TRY(read_number(g, a, "attention.scale", 0, &scores, err));
     TRY(read_number(g, a, "embedding_scale", 0, &embedding, err));
     TRY(read_number(g, a, "residual_scale", 0, &residual, err));
     TRY(read_number(g, a, "logit_scale", 0, &logit, err));
-    s->attention_scale = attention > 0 ? attention : s->attention_scale;
+    s->attention_scale = scores > 0 ? scores : s->attention_scale;
     s->embedding_scale = embedding > 0 ? embedding : 1.0f;
     s->residual_scale = residual > 0 ? residual : 1.0f;
     s->logit_scale = logit > 0 ? 1.0f / logit : 1.0f;

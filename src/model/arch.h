@@ -1,10 +1,11 @@
 /* Architectures as data: what distinguishes one model from another, and the shapes that a file
  * states. Adding an architecture is an entry in arch.c's table (CONTRIBUTING.md says
- * how); what a layer of it computes is written once, in layer.c. */
+ * how); what a layer of it computes is written once, in block/. */
 #pragma once
 
 #include "gguf/gguf.h"
 #include "model/router.h"
+#include "state/cache.h"
 
 /* How positions enter a model. */
 typedef enum rope_kind {
@@ -162,6 +163,9 @@ static inline bool shape_reads(const model_shape *s)
 }
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
+
+/* What its layers keep of each text. */
+cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
  * the file. */

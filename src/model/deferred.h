@@ -31,6 +31,6 @@ typedef struct deferred_rows {
 size_t deferred_bytes(const model_shape *s, int32_t max);
 /* Takes its memory from `a`, whose owner checks it. */
 void deferred_init(deferred_rows *d, const model_shape *s, int32_t max, arena *a);
-/* The cache forgets its last n_positions committed positions (kv_truncate): so do these. */
+/* The cache forgets its last n_positions committed positions (cache_cut): so do these. */
 void deferred_cut(deferred_rows *d, int32_t n_positions);
 bool deferred_is_valid(const deferred_rows *d, int32_t n_committed);

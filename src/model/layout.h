@@ -4,55 +4,71 @@
 #include "base/arena.h"
 #include "kernel/kernel.h"
 #include "model/arch.h"
+#include "model/pass_program.h"
 #include "weights/weights.h"
 
-/* What a layer adds to the residual stream. */
-enum { SUM_ATTN, SUM_CROSS, SUM_FFN, SUMS };
+/* What becomes of a block's sum on its way to the residual stream: NULL where nothing does. */
+typedef struct added_tensors {
+    float *bias;                   /* [D] */
+    float *norm;                   /* [D]: of the sum, before it is added */
+    float *of_both, *of_both_bias; /* [D]: of the residual stream after it was added */
+} added_tensors;
 
-/* What layers of models with an encoder have besides. */
-typedef struct layer_encdec {
-    weight *cross_q, *cross_o;          /* [H*S][D], [D][H*S]: attention to the encoder's output */
-    float *cross_q_bias, *cross_o_bias; /* [H*S], [D] */
-    float *cross_norm;                  /* [D] */
-    float *sum_norm[SUMS], *sum_bias[SUMS]; /* [D]: of the residual stream after each sum */
-    float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
-    float *by_distance; /* the same, as `bias` has it */
-    attend_bias bias;
-} layer_encdec;
+/* Of attention. What is NULL or 0 is not in the layer; so it is below. */
+typedef struct attention_tensors {
+    weight *q, *k, *v, *o;   /* [H*S][D], [K*S][D] twice, [D][H*S] */
+    float *norm, *norm_bias; /* [D]; a bias has a norm that takes the mean off */
+    float *token_norm;       /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
+                          embedding, and are twice as wide */
+    float *q_bias, *k_bias, *v_bias; /* [H*S], [K*S] twice */
+    struct {
+        float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
+    } head_norm;
+    struct {
+        int32_t window;     /* a row sees so many positions; 0: all */
+        int32_t rope;       /* its rotation: of model_shape.rope */
+        float *sinks;       /* [H]: scores of seeing nothing */
+        float *buckets;     /* [n_buckets][H], as in the file; NULL: as in the first layer */
+        float *by_distance; /* the same, as `bias` has it */
+        attend_bias bias;
+    } positions;
+    added_tensors added;
+} attention_tensors;
+
+/* Of attention to an encoder's output. */
+typedef struct cross_tensors {
+    weight *q, *o;        /* [H*S][D], [D][H*S] */
+    float *norm, *q_bias; /* [D], [H*S] */
+    added_tensors added;
+} cross_tensors;
+
+/* Of a feed-forward part; of a mixture's shared expert. */
+typedef struct feed_forward_tensors {
+    weight *gate, *up, *down;   /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
+    float *norm, *norm_bias;    /* [D] */
+    float *gate_bias, *up_bias; /* [F] */
+    added_tensors added;
+} feed_forward_tensors;
 
 /* What layers of a mixture have besides: the layer's own feed-forward matrices are of the shared
  * expert, or missing. */
-typedef struct layer_experts {
+typedef struct expert_tensors {
     weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
     float *choice_bias; /* [n_experts]: of the choice alone */
     float *shared_gate; /* [D]: the shared expert counts as the sigmoid of the product with it */
     float *router_bias; /* [n_experts]: of the logits */
     float *gate_bias, *up_bias, *down_bias; /* [n_experts][F] twice, [n_experts][D] */
     expert_layer *of;
-} layer_experts;
+} expert_tensors;
 
-/* What a layer is: layer.c reads it and nothing else. What is NULL or 0 is not in the layer. */
+/* What a layer is: its blocks read it, and nothing else. Weights are those of the layout that was
+ * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
-    weight *q, *k, *v, *o;       /* [H*S][D], [K*S][D] twice, [D][H*S] */
-    weight *gate, *up, *down;    /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
-    float *attn_norm, *ffn_norm; /* [D] */
-    float *token_norm; /* [D]: Q, K and V read [norm(e); norm(x)], e being the row's token's
-                          embedding, and are twice as wide */
-    float *attn_norm_bias, *ffn_norm_bias; /* [D]: of norms that take the mean off */
-    float *attn_post_norm, *ffn_post_norm; /* [D]: of what is added to the residual stream */
-    struct {
-        float *q, *k; /* [S]: of each head; [H*S], [K*S]: of all together (arch.h: wide_norms) */
-    } head_norm;
-    /* Added to the product of the matrix of that name. */
-    float *q_bias, *k_bias, *v_bias, *o_bias; /* [H*S], [K*S] twice, [D] */
-    float *gate_bias, *up_bias, *down_bias;   /* [F] twice, [D] */
-    struct {
-        int32_t window; /* a row sees so many positions; 0: all */
-        int32_t rope;   /* its rotation: of model_shape.rope */
-        float *sinks;   /* [H]: scores of seeing nothing */
-    } positions;
-    layer_encdec encdec;
-    layer_experts experts;
+    weight *first; /* of the layer's matrices in the order of a pass */
+    attention_tensors attention;
+    cross_tensors cross;
+    feed_forward_tensors ffn;
+    expert_tensors experts;
 } layer_layout;
 
 /* The matrices with which a decoder layer reads the encoder's output. A pass of the encoder
@@ -62,6 +78,9 @@ typedef struct reader_layout {
     float *k_bias, *v_bias; /* [K*S] */
 } reader_layout;
 
+/* Distances from here on are in the last bucket, in every T5 model (no file states it). */
+enum { LAYOUT_BUCKETS_END = 128 };
+
 /* A norm or a bias: where it is in the file, and in memory. */
 typedef struct layout_vector {
     const gguf_tensor *tensor;
@@ -69,9 +88,11 @@ typedef struct layout_vector {
     int32_t layer; /* whose it is; n_layers: of none */
 } layout_vector;
 
-typedef struct model_layout {
+struct model_layout {
     model_shape shape;
-    weight *matrix; /* an untied embedding, then those of a pass in its order, the head last */
+    weight *bound;  /* [n_matrices]: those that the layers name */
+    weight *matrix; /* the same, or a view's: an untied embedding, then those of a pass in its
+                       order, the head last */
     int32_t n_matrices;
     int32_t n_looked_up;   /* of the matrices, in front: rows of it are looked up, and no pass
                               multiplies with it. 1, or 0 where tied. Then a mixture's experts */
@@ -92,9 +113,12 @@ typedef struct model_layout {
     float *final_norm, *final_norm_bias; /* [D]; both NULL: none; bias NULL: RMS */
     float *head_bias;                    /* [V], added to logits; NULL: none */
     float *positions; /* [n_context_train][D], added to embeddings; NULL: there are none */
-    double *rope_frequency[ROPES]; /* [n_rot / 2], as many as there are */
-    double rope_scale[ROPES];
-} model_layout;
+    struct {
+        double *frequency[ROPES]; /* [n_rot / 2], as many as there are */
+        double scale[ROPES];
+    } angles;
+    program program;
+};
 
 /* Memory of a layout's arrays and vectors. The shape of an encoder (shape_of_encoder) stands for
  * the encoder's layout. */
@@ -128,8 +152,12 @@ static inline bool model_layout_is_sliced(const model_layout *l)
  * and first is 0. Of a decoder; before anything of it is opened, and once. */
 void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner);
 /* The same layout over another array of its matrices, in the same order, whose memory is the
- * caller's; vectors are shared. Takes model_layout_view_bytes from `a`. */
-void model_layout_view(model_layout *view, const model_layout *of, weight *matrix, arena *a);
-size_t model_layout_view_bytes(const model_layout *of);
+ * caller's; all else is shared. */
+void model_layout_view(model_layout *view, const model_layout *of, weight *matrix);
+/* The layout's own one of a matrix that a layer names. */
+static inline weight *layout_matrix(const model_layout *l, const weight *m)
+{
+    return l->matrix + (m - l->bound);
+}
 /* Reads norms, biases and RoPE factors into the layout's vectors. */
 drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_error *err);

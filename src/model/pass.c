@@ -1,204 +1,37 @@
-/* One pass: see pass.h.
+/* One pass: see pass.h. It goes through the steps of its program (pass_program.h) and knows of none
+ * what it computes.
  *
- *   x = embedding
- *   each layer (layer.h):  x += O attend(Q n, K n, V n)      n = norm(x)
- *                          x += Down (act(Gate m) * Up m)    m = norm(x)
- *   logits = Head norm(x)
+ * A first pass brings what is pinned and not multiplied by products of no rows: the embedding in
+ * front of the steps, the head where it is left out; of a mixture all matrices in front of the
+ * steps, as experts are read by the layer that has chosen them, into a ring that must not wait for
+ * later layers.
  *
- * A stage is what was done last; advance() does the steps after it (pass_steps.h) and opens the
- * next stage's product, which may then take several calls:
- *
- *   LOADED -> Q, K, V -> OUT -> GATE_UP -> DOWN -> LAYER -+-> HEAD -> COMPLETE
- *               ^                                        |
- *               +-------------- next layer --------------+
- *
- * A decoder that reads an encoder's output has OUT -> CROSS_Q -> CROSS_OUT -> GATE_UP. A pass of an
- * encoder, whose rows are all of the input, has in place of HEAD a READER for each decoder layer:
- * its keys and values of the output.
- *
- * At LAYER a pass may be looked into and stopped (STOPPED), and groups may leave it. Deferred rows
- * join it before their first product, after the rows that are there: no row moves in the middle of
- * a pass.
- *
- * FUSE comes between LOADED and the first layer, in a model that is a layer after another one
- * (arch.h: tap_shape): its rows begin as a product with the other model's states.
- *
- * A layer of a mixture of experts (mixture.h) has in place of GATE_UP and DOWN:
- *
- *   ROUTE -> [SHARED] -> EXPERTS_UP -> EXPERTS_DOWN -> LAYER
- *                            ^-------------+
- *
- * Where others compute the last layers, AWAY comes after the last own one. Layers that have others
- * before and after them (model_layout.inner) begin with rows and end after their last one.
- *
- * LOADED, HEAD and, where the head is left out, its loading have products of no rows in a first
- * pass: those bring what is pinned and not multiplied. */
+ * Deferred rows join a layer before its first step, after the rows that are there: no row moves in
+ * the middle of a layer. */
 #include "model/pass.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 
 #include "common/num.h"
-#include "model/layer.h"
-#include "model/mixture.h"
 #include "model/pass_steps.h"
 #include "os/clock.h"
 #include "weights/weights.h"
 
-enum {
-    LOADED,
-    LOADING,
-    FUSE,
-    QKV,
-    OUT,
-    CROSS_Q,
-    CROSS_OUT,
-    GATE_UP,
-    DOWN,
-    ROUTE,
-    SHARED,
-    EXPERTS_UP,
-    EXPERTS_DOWN,
-    LAYER,
-    AWAY,
-    READER,
-    HEAD,
-    COMPLETE,
-    STOPPED
-};
+/* ---- Products ---- */
 
-static void open_product(model_pass *p, int stage, const product *products, int32_t n)
+void pass_open_product(model_pass *p, const product *products, int32_t n)
 {
     const pass_inputs *inputs = p->r->inputs;
     if (inputs)
         inputs->see(inputs->user, products->matrix, -1, p->source, p->source_ld, p->n_rows);
     product_begin(p->r->weights, products, n, p->r->ws->acts, p->n_rows);
-    p->stage = stage;
     p->in_product = true;
 }
 
-/* ---- Stages ---- */
-
-static void open_qkv(model_pass *p)
-{
-    const layer_layout *y = &p->r->layout->layer[p->layer];
-    workspace *ws = p->r->ws;
-    layer_norm_attention(p);
-    open_product(p, QKV,
-                 (product[]){{y->q, ws->q, pass_q_ld(p)},
-                             {y->k, ws->k, pass_kv_ld(p)},
-                             {y->v, ws->v, pass_kv_ld(p)}},
-                 3);
-}
-
-static drey_status open_out(model_pass *p, drey_error *err)
-{
-    TRY(layer_attend(p, err));
-    open_product(p, OUT, &(product){p->r->layout->layer[p->layer].o, p->r->ws->y, pass_embd_ld(p)},
-                 1);
-    return DREY_OK;
-}
-
-static void open_cross_q(model_pass *p)
-{
-    layer_norm_cross(p);
-    weight *q = p->r->layout->layer[p->layer].encdec.cross_q;
-    open_product(p, CROSS_Q, &(product){q, p->r->ws->q, pass_q_ld(p)}, 1);
-}
-
-static void open_cross_out(model_pass *p)
-{
-    layer_attend_cross(p);
-    weight *o = p->r->layout->layer[p->layer].encdec.cross_o;
-    open_product(p, CROSS_OUT, &(product){o, p->r->ws->y, pass_embd_ld(p)}, 1);
-}
-
-static void open_gate_up(model_pass *p)
-{
-    const layer_layout *y = &p->r->layout->layer[p->layer];
-    workspace *ws = p->r->ws;
-    layer_norm_ffn(p);
-    product gate = {y->gate, ws->gate, pass_ff_ld(p)}, up = {y->up, ws->up, pass_ff_ld(p)};
-    if (y->gate)
-        open_product(p, GATE_UP, (product[]){gate, up}, 2);
-    else
-        open_product(p, GATE_UP, &(product){y->up, ws->gate, pass_ff_ld(p)}, 1);
-}
-
-static void open_down(model_pass *p, int stage, float *to)
-{
-    layer_activate(p);
-    open_product(p, stage, &(product){p->r->layout->layer[p->layer].down, to, pass_embd_ld(p)}, 1);
-}
-
-/* Of a mixture: the router, and the shared expert where there is one. */
-static void open_route(model_pass *p)
-{
-    const layer_layout *y = &p->r->layout->layer[p->layer];
-    workspace *ws = p->r->ws;
-    layer_norm_ffn(p);
-    open_product(p, ROUTE,
-                 (product[]){{y->experts.router, ws->mixture.logits,
-                              row_stride(y->experts.router->form.n_rows)},
-                             {y->gate, ws->gate, pass_ff_ld(p)},
-                             {y->up, ws->up, pass_ff_ld(p)}},
-                 y->up ? 3 : 1);
-}
-
-/* The layer's feed-forward part. */
-static void open_ffn(model_pass *p)
-{
-    if (p->r->layout->layer[p->layer].experts.of)
-        open_route(p);
-    else
-        open_gate_up(p);
-}
-
-/* The layer is complete but for the sum. */
-static void end_layer(model_pass *p)
-{
-    layer_add_ffn(p);
-    p->layer++;
-    p->stage = LAYER;
-    pass_take_taps(p);
-}
-
-/* The next experts, or what follows them. */
-static void open_experts(model_pass *p)
-{
-    if (!mixture_next(p)) {
-        mixture_add(p);
-        end_layer(p);
-        return;
-    }
-    mixture_begin_up(p);
-    p->stage = EXPERTS_UP;
-    p->in_product = true;
-}
-
-static void open_experts_down(model_pass *p)
-{
-    mixture_begin_down(p);
-    p->stage = EXPERTS_DOWN;
-    p->in_product = true;
-}
-
-/* The router has its logits. The shared expert is computed while the others are read. */
-static drey_status open_chosen(model_pass *p, drey_error *err)
-{
-    TRY(mixture_choose(p, err));
-    if (p->r->layout->layer[p->layer].up)
-        open_down(p, SHARED, p->r->ws->mixture.shared);
-    else
-        open_experts(p);
-    return DREY_OK;
-}
-
-/* Brings what is pinned of a matrix that this pass does not multiply. */
-static void open_loading(model_pass *p, int stage, weight *m)
+void pass_open_loading(model_pass *p, weight *m)
 {
     product_begin(p->r->weights, &(product){.matrix = m}, 1, NULL, 0);
-    p->stage = stage;
     p->in_product = true;
 }
 
@@ -208,164 +41,184 @@ static bool needs_head(const model_pass *p)
     return p->n_logits > 0 || shape_encodes(&l->shape) || l->inner;
 }
 
-/* A mixture loads what its passes use in the order of a pass before the first layer: experts are
- * read by that layer when it has chosen them, into a ring that must not wait for later layers. */
-static drey_status open_next_loading(model_pass *p, drey_error *err)
+static drey_status load_next(model_pass *p, drey_error *err)
 {
     const model_layout *l = p->r->layout;
-    if (p->n_loaded < l->n_matrices) {
-        open_loading(p, LOADING, &l->matrix[p->n_loaded++]);
+    if (p->loading.n < l->n_matrices) {
+        pass_open_loading(p, &l->matrix[p->loading.n++]);
         return DREY_OK;
     }
-    p->stage = LOADED;
+    p->loading.goes_on = false;
     TRY(weights_pass_end(p->r->weights, err));
     return weights_pass_begin(p->r->weights, needs_head(p), err);
 }
 
-static drey_status open_head(model_pass *p, drey_error *err)
+/* ---- Steps ---- */
+
+static const program_step *next_step(const model_pass *p)
 {
-    runner *r = p->r;
-    p->stage = COMPLETE;
-    if (p->n_logits > 0) {
-        TRY(pass_norm_head(p, err));
-        weight *head = r->layout->head;
-        row_table *table = r->layout->table;
-        product products[] = {{head, r->ws->logits, pass_logits_stride(r)},
-                              {table ? &table->matrix : NULL, r->ws->logits + head->form.n_rows,
-                               pass_logits_stride(r)}};
-        open_product(p, HEAD, products, table && row_table_places(table) > 0 ? 2 : 1);
-    } else if (!weights_loaded(r->weights) && residency_any(&r->layout->head->stays)) {
-        open_loading(p, COMPLETE, r->layout->head);
+    return &p->r->layout->program.step[p->at];
+}
+
+/* What the products after a step read, in the kinds that they want. */
+static void set_reads(model_pass *p, const program_step *s)
+{
+    const program *steps = &p->r->layout->program;
+    const pass_rows_of from = pass_buffer_of(p, s->reads.from);
+    weight *matrix[PRODUCTS_MAX];
+    pass_set_source(p, from.at, from.ld, s->reads.k, NULL, 0);
+    for (int32_t i = (int32_t)(s - steps->step) + 1; i <= s->reads.last; i++) {
+        const program_step *reader = &steps->step[i];
+        for (int32_t j = 0; reader->kind == STEP_PRODUCT && j < reader->product.n; j++)
+            matrix[j] = &p->r->layout->matrix[reader->product.of[j].matrix];
+        if (reader->kind == STEP_PRODUCT)
+            pass_add_kinds(p, matrix, reader->product.n);
     }
+}
+
+static void walk_tile(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    const program_step *s = p->walk.step;
+    for (int32_t i = 0; i < p->walk.n; i++, s++)
+        s->rows(p, s, from, to, thread);
+    if (p->walk.step[p->walk.n - 1].reads.k > 0)
+        pass_quantise_rows(p, from, to);
+}
+
+/* The steps of rows that follow each other, up to the first that products read. */
+static void run_rows(model_pass *p)
+{
+    p->walk.step = next_step(p);
+    p->walk.n = 1;
+    const program_step *last = p->walk.step;
+    for (; last->reads.k == 0 && last[1].kind == STEP_ROWS; last++)
+        p->walk.n++;
+    if (last->reads.k > 0)
+        set_reads(p, last);
+    p->at += p->walk.n;
+    pass_each_row(p, walk_tile);
+}
+
+static void columns_tile(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    p->walk.step->columns(p, p->walk.step, from, to, 0, p->source_k);
+    pass_quantise_rows(p, from, to);
+}
+
+/* A thread's columns of a tile, in whole blocks, and their quantised form. */
+static void columns_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    model_pass *p = arg;
+    int64_t k = p->source_k, n_blocks = ceil_div_i64(k, ACT_COLUMNS);
+    int64_t from = n_blocks * thread / n_threads * ACT_COLUMNS;
+    int64_t to = min_i64(n_blocks * (thread + 1) / n_threads * ACT_COLUMNS, k);
+    if (from >= to)
+        return;
+    p->walk.step->columns(p, p->walk.step, 0, p->n_rows, from, to);
+    for (int kind = 0; kind < ACT_KINDS; kind++)
+        if (p->kinds[kind])
+            p->r->kernels->quantise[kind](
+                act_columns((act_kind)kind, p->r->ws->acts[kind], p->n_rows, from),
+                p->source + from, p->source_ld, 0, p->n_rows, p->n_rows, to - from);
+}
+
+static void run_columns(model_pass *p)
+{
+    p->walk.step = next_step(p);
+    p->at++;
+    set_reads(p, p->walk.step);
+    if (p->n_rows <= TOKEN_TILE && p->n_rows * p->source_k >= p->r->weights->tuning.shared_numbers)
+        pool_run(p->r->pool, columns_thread, p);
+    else
+        pass_each_row(p, columns_tile);
+}
+
+static void quantise_tile(model_pass *p, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    pass_quantise_rows(p, from, to);
+}
+
+static drey_status run_mix(model_pass *p, drey_error *err)
+{
+    const program_step *s = next_step(p);
+    p->at++;
+    TRY(s->mix(p, s, err));
+    if (s->reads.k == 0)
+        return DREY_OK;
+    set_reads(p, s);
+    pass_each_row(p, quantise_tile);
     return DREY_OK;
 }
 
-/* Rows of a layer after a target: its states, one below the other, become one of this model. */
-static void open_fuse(model_pass *p)
+static void run_product(model_pass *p)
 {
-    weight *fuse = p->r->layout->fuse;
-    if (pass_take_tapped(p))
-        open_product(p, FUSE, &(product){fuse, p->r->ws->x, pass_embd_ld(p)}, 1);
-    else if (!weights_loaded(p->r->weights))
-        open_loading(p, FUSE, fuse);
-    else
-        p->stage = FUSE;
+    const program_step *s = next_step(p);
+    product products[PRODUCTS_MAX];
+    for (int32_t i = 0; i < s->product.n; i++) {
+        const pass_rows_of to = pass_buffer_of(p, s->product.of[i].to);
+        weight *matrix = &p->r->layout->matrix[s->product.of[i].matrix];
+        products[i] = (product){matrix, to.at, to.ld};
+    }
+    p->at++;
+    pass_open_product(p, products, s->product.n);
 }
 
-/* Keys and values of an encoder's output, of one decoder layer after the other. */
-static void open_reader(model_pass *p)
+static void begin_layer(model_pass *p)
 {
-    const reader_layout *y = &p->r->layout->readers[p->reader];
-    workspace *ws = p->r->ws;
-    open_product(p, READER, (product[]){{y->k, ws->k, pass_kv_ld(p)}, {y->v, ws->v, pass_kv_ld(p)}},
-                 2);
+    p->at++;
+    pass_join(p);
+    pass_read_on(p, p->layer + 1); /* a layer that begins is finished */
 }
 
-/* What follows the last own layer. */
-static drey_status open_end(model_pass *p, drey_error *err)
+static void end_layer(model_pass *p)
+{
+    p->at++;
+    p->layer++;
+    p->place = PASS_AT_LAYER;
+    pass_take_taps(p);
+}
+
+drey_status pass_send_beyond(model_pass *p, drey_error *err)
 {
     const pass_beyond *beyond = p->r->beyond;
-    if (p->r->layout->inner) {
-        p->stage = COMPLETE;
-        return DREY_OK;
-    }
     if (!beyond)
-        return open_head(p, err);
-    p->stage = AWAY;
+        return DREY_OK;
     p->is_away = p->n_logits > 0; /* else nobody asks for them */
     return beyond->send(beyond->user, p, err);
 }
 
-/* What follows the layers that are complete. */
-static drey_status open_layer(model_pass *p, drey_error *err)
-{
-    pass_join(p);
-    pass_read_on(p, p->layer + 1); /* a layer that begins is finished */
-    if (p->layer == p->r->layout->shape.n_layers && shape_encodes(&p->r->layout->shape)) {
-        layer_norm_output(p);
-        open_reader(p);
-        return DREY_OK;
-    }
-    if (p->layer == p->r->layout->shape.n_layers)
-        return open_end(p, err);
-    open_qkv(p);
-    return DREY_OK;
-}
-
-/* The rows are known; what follows. */
-static drey_status begin_layers(model_pass *p, drey_error *err)
-{
-    TRY(pass_embed(p, err));
-    pass_take_taps(p);
-    return open_layer(p, err);
-}
-
-/* What comes after the stage that is complete, up to the next product. */
+/* Up to the next product, the next place between two layers, or the end. */
 static drey_status advance(model_pass *p, drey_error *err)
 {
-    switch (p->stage) {
-    case LOADED:
-        if (p->r->layout->fuse)
-            open_fuse(p);
-        else
-            TRY(begin_layers(p, err));
-        break;
-    case LOADING:
-        TRY(open_next_loading(p, err));
-        break;
-    case FUSE:
-        TRY(begin_layers(p, err));
-        break;
-    case QKV:
-        TRY(open_out(p, err));
-        break;
-    case OUT:
-        if (p->r->layout->layer[p->layer].encdec.cross_q)
-            open_cross_q(p);
-        else
-            open_ffn(p);
-        break;
-    case CROSS_Q:
-        open_cross_out(p);
-        break;
-    case CROSS_OUT:
-        open_gate_up(p);
-        break;
-    case GATE_UP:
-        open_down(p, DOWN, p->r->ws->y);
-        break;
-    case DOWN:
-        end_layer(p);
-        break;
-    case ROUTE:
-        TRY(open_chosen(p, err));
-        break;
-    case SHARED:
-    case EXPERTS_DOWN:
-        open_experts(p);
-        break;
-    case EXPERTS_UP:
-        open_experts_down(p);
-        break;
-    case LAYER:
-        TRY(open_layer(p, err));
-        break;
-    case AWAY:
-        TRY(open_head(p, err));
-        break;
-    case READER:
-        layer_store_output(p);
-        p->stage = COMPLETE;
-        if (++p->reader < p->r->layout->shape.encoder.n_readers)
-            open_reader(p);
-        break;
-    case HEAD:
-        pass_finish_logits(p);
-        p->stage = COMPLETE;
-        break;
-    default:
-        assert(0 && "a complete pass has nothing to advance to");
-    }
+    if (p->loading.goes_on)
+        return load_next(p, err);
+    p->place = PASS_IN_STEPS;
+    while (!p->in_product && !p->is_away && p->place == PASS_IN_STEPS)
+        switch (next_step(p)->kind) {
+        case STEP_ROWS:
+            run_rows(p);
+            break;
+        case STEP_COLUMNS:
+            run_columns(p);
+            break;
+        case STEP_MIX:
+            TRY(run_mix(p, err));
+            break;
+        case STEP_PRODUCT:
+            run_product(p);
+            break;
+        case STEP_BEGIN_LAYER:
+            begin_layer(p);
+            break;
+        case STEP_END_LAYER:
+            end_layer(p);
+            break;
+        case STEP_END:
+            p->place = PASS_OVER;
+            break;
+        }
     return DREY_OK;
 }
 
@@ -381,8 +234,8 @@ static void tell_loading(const runner *r)
 }
 
 /* Continues the open product; *state is PASS_GOES_ON when it is done. */
-static drey_status run_product(model_pass *p, int64_t until_ns, bool *done, pass_state *state,
-                               drey_error *err)
+static drey_status continue_product(model_pass *p, int64_t until_ns, bool *done, pass_state *state,
+                                    drey_error *err)
 {
     runner *r = p->r;
     int64_t start = r->trace ? clock_ns() : 0;
@@ -419,17 +272,17 @@ static drey_status go_on(model_pass *p, int64_t until_ns, pass_state *state, dre
     do {
         bool done = true;
         if (p->in_product)
-            TRY(run_product(p, until_ns, &done, state, err));
+            TRY(continue_product(p, until_ns, &done, state, err));
         else if (p->is_away)
             TRY(run_away(p, &done, state, err));
         if (!done)
             return DREY_OK;
-        if (p->stage == COMPLETE) {
+        if (p->place == PASS_OVER) {
             *state = PASS_DONE;
             return DREY_OK;
         }
         TRY(advance(p, err));
-    } while (p->stage != LAYER && (until_ns == 0 || clock_ns() < until_ns));
+    } while (p->place != PASS_AT_LAYER && (until_ns == 0 || clock_ns() < until_ns));
     return DREY_OK;
 }
 
@@ -441,10 +294,10 @@ static void count_rows(model_pass *p)
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
         const deferred_rows *d = group->deferred;
-        assert(kv_has_room(group->kv, group->n));
-        assert(!d || deferred_is_valid(d, group->kv->n_committed));
+        assert(cache_has_room(group->cache, group->n));
+        assert(!d || deferred_is_valid(d, cache_end(group->cache)));
         group->first_row = p->n_rows;
-        group->first_pending = group->kv->n_pending;
+        group->first_pending = cache_pending(group->cache);
         group->n_logits = group->head == HEAD_ALL ? group->n : group->head == HEAD_LAST;
         group->n_deferred = group->n_waiting = d ? d->n : 0;
         group->logits = group->deferred_logits = NULL;
@@ -475,7 +328,10 @@ static void skip_layers(model_pass *p)
         const deferred_rows *d = p->groups[g].deferred;
         p->layer = min_i32(p->layer, d->next_layer[d->n - 1]);
     }
-    weights_pass_skip(p->r->weights, p->layer < l->shape.n_layers ? l->layer[p->layer].q : l->head);
+    p->at = l->program.begin[p->layer];
+    weights_pass_skip(p->r->weights, p->layer < l->shape.n_layers
+                                         ? layout_matrix(l, l->layer[p->layer].first)
+                                         : l->head);
 }
 
 drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_groups,
@@ -486,17 +342,18 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
     for (int32_t g = 0; g < n_groups; g++)
-        TRY(kv_make_room(groups[g].kv, groups[g].n, err));
+        TRY(cache_make_room(groups[g].cache, groups[g].n, err));
     count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));
     pass_away_begin(p);
     if (p->n_own == 0)
         skip_layers(p);
-    if (r->layout->experts && !weights_loaded(r->weights))
-        return open_next_loading(p, err);
+    p->loading.goes_on = r->layout->experts && !weights_loaded(r->weights);
+    if (p->loading.goes_on)
+        return load_next(p, err);
     if (r->layout->n_looked_up > 0 && !weights_loaded(r->weights))
-        open_loading(p, LOADED, r->layout->embedding);
+        pass_open_loading(p, r->layout->embedding);
     return DREY_OK;
 }
 
@@ -533,7 +390,7 @@ void pass_wait(model_pass *p)
 
 drey_status pass_end(model_pass *p, drey_error *err)
 {
-    assert(p->stage == COMPLETE && !p->in_product);
+    assert(p->place == PASS_OVER && !p->in_product);
     drey_status status = weights_pass_end(p->r->weights, err);
     if (status != DREY_OK) {
         pass_leave(p);
@@ -543,7 +400,7 @@ drey_status pass_end(model_pass *p, drey_error *err)
     const float *hidden = p->r->ws->y;
     for (int32_t g = 0; g < p->n_groups; g++) {
         pass_group *group = &p->groups[g];
-        group->kv->n_pending += group->n;
+        cache_add(group->cache, group->n);
         group->logits = group->n_logits > 0 ? logits : NULL;
         group->hidden = group->n_logits > 0 ? hidden : NULL;
         hidden += group->n_logits * pass_hidden_stride(p->r);
@@ -560,12 +417,12 @@ drey_status pass_end(model_pass *p, drey_error *err)
 
 bool pass_at_layer(const model_pass *p)
 {
-    return p->stage == LAYER;
+    return p->place == PASS_AT_LAYER;
 }
 
 bool pass_can_stop(const model_pass *p)
 {
-    bool can = p->stage == LAYER && weights_loaded(p->r->weights);
+    bool can = p->place == PASS_AT_LAYER && weights_loaded(p->r->weights);
     for (int32_t g = 0; g < p->n_groups; g++)
         can = can && p->groups[g].deferred;
     return can;
@@ -578,18 +435,18 @@ drey_status pass_stop(model_pass *p, drey_error *err)
     pass_leave(p);
     if (status != DREY_OK)
         return status;
-    p->stage = STOPPED;
+    p->place = PASS_STOPPED;
     pass_take_left_taps(p);
     pass_put_back(p);
     for (int32_t g = 0; g < p->n_groups; g++)
-        p->groups[g].kv->n_pending += p->groups[g].n;
+        cache_add(p->groups[g].cache, p->groups[g].n);
     return DREY_OK;
 }
 
 void pass_drop(model_pass *p, int32_t group)
 {
     pass_group *gone = &p->groups[group];
-    assert(p->stage == LAYER && p->n_rows == p->n_own && p->n_rows > gone->n);
+    assert(p->place == PASS_AT_LAYER && p->n_rows == p->n_own && p->n_rows > gone->n);
     pass_drop_rows(p, gone->first_row, gone->n);
     for (int32_t g = group + 1; g < p->n_groups; g++)
         p->groups[g].first_row -= gone->n;
@@ -602,7 +459,9 @@ void pass_drop(model_pass *p, int32_t group)
 
 static weight *first_of_layer(const runner *r, int32_t layer)
 {
-    return layer < r->layout->shape.n_layers ? r->layout->layer[layer].q : NULL;
+    return layer < r->layout->shape.n_layers
+               ? layout_matrix(r->layout, r->layout->layer[layer].first)
+               : NULL;
 }
 
 void pass_hold_from(runner *r, int32_t layer)
@@ -618,7 +477,7 @@ void pass_read_on(const model_pass *p, int32_t layer)
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n)
 {
     deferred_rows *d = group->deferred;
-    assert(p->stage == STOPPED && d->n + n <= d->max);
+    assert(p->place == PASS_STOPPED && d->n + n <= d->max);
     for (int32_t i = 0; i < n; i++, d->n++) {
         int32_t row = (path ? path[i] : i) - group->first_pending;
         assert(row >= 0 && row < group->n);
@@ -633,7 +492,7 @@ void pass_leave(model_pass *p)
     weights_pass_leave(p->r->weights);
     pass_away_leave(p);
     p->in_product = p->is_away = false;
-    p->stage = COMPLETE;
+    p->place = PASS_OVER;
 }
 
 int64_t pass_hidden_stride(const runner *r)
@@ -661,7 +520,7 @@ drey_status pass_run(runner *r, pass_group *groups, int32_t n_groups, drey_error
 
 drey_status pass_rows(runner *r, const pass_row *rows, int32_t n, pass_head head, drey_error *err)
 {
-    pass_group group = {.kv = r->kv, .rows = rows, .n = n, .head = head};
+    pass_group group = {.cache = r->cache, .rows = rows, .n = n, .head = head};
     return pass_run(r, &group, 1, err);
 }
 
@@ -681,7 +540,7 @@ drey_status pass_prompt(runner *r, const int32_t *tokens, int32_t n, int32_t chu
         for (int32_t i = 0; i < m; i++)
             rows[i] = (pass_row){.token = tokens[done + i], .parent = i - 1};
         TRY(pass_rows(r, rows, m, done + m < n ? HEAD_NONE : last, err));
-        kv_commit(r->kv, NULL, m);
+        cache_commit(r->cache, NULL, m);
         done += m;
         if (progress)
             progress(user, done);

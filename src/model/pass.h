@@ -3,7 +3,7 @@
  * A row is a token with a parent: prompt chunks are chains, single tokens a chain of one, drafted
  * trees have branches. All three are the same call, and a row's bits depend only on its path (the
  * numeric contract of kernel/kernel.h): not on the rows computed with it, and not on when they were
- * computed. Rows stay pending in their cache until kv_commit says which of them count.
+ * computed. Rows stay pending in their cache until cache_commit says which of them count.
  *
  * A pass never waits for the disk unless it is asked to. Callers with nothing else to do call
  * pass_run; others drive it:
@@ -32,9 +32,10 @@
 
 #include "base/trace.h"
 #include "model/deferred.h"
-#include "model/kv.h"
 #include "model/layout.h"
+#include "model/pass_program.h"
 #include "model/workspace.h"
+#include "state/kv_file.h"
 
 /* Which rows of a group need logits. */
 typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
@@ -52,9 +53,9 @@ typedef struct pass_tap {
 
 /* Rows of one cache. Several caches may share a pass: each weight is read once for all of them. */
 typedef struct pass_group {
-    kv_cache *kv;         /* borrowed until the pass is over, as the rows are */
+    text_cache *cache;    /* borrowed until the pass is over, as the rows are */
     const pass_row *rows; /* [n] */
-    int32_t n;            /* at least 1, or deferred rows; the caller has asked kv_has_room */
+    int32_t n;            /* at least 1, or deferred rows; the caller has asked cache_has_room */
     pass_head head;
     deferred_rows *deferred; /* of this cache, carried on; NULL: it has none, and the pass cannot be
                                 stopped */
@@ -78,8 +79,6 @@ typedef struct pass_group {
     /* Its rows after the final norm: [n_logits] and [n_deferred][pass_hidden_stride]. */
     const float *hidden, *deferred_hidden;
 } pass_group;
-
-typedef struct model_pass model_pass;
 
 /* For measurements: sees the experts that a row of a pass takes in the pass's present layer,
  * ascending, n_used of them, all different. It may put others in their place and return true: each
@@ -122,8 +121,8 @@ typedef struct runner {
     workspace *ws;
     pool *pool;
     const kernel_table *kernels;
-    kv_cache *kv;               /* where there is one: pass_rows */
-    kv_cache *cross;            /* of an encoder: what its output goes to */
+    text_cache *cache;          /* where there is one: pass_rows */
+    text_cache *cross;          /* of an encoder: what its output goes to */
     weights *tokens;            /* whose embedding is used where the layout has none; else NULL */
     const _Atomic bool *cancel; /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
@@ -134,11 +133,25 @@ typedef struct runner {
     const pass_beyond *beyond; /* NULL: all layers are here */
 } runner;
 
+/* Whether rows of which n_logits need logits are read as a prompt: most of them need none. */
+static inline bool pass_is_prompt(int32_t n_rows, int32_t n_logits)
+{
+    return n_rows > 1 && 2 * n_logits < n_rows;
+}
+
 typedef enum pass_state {
     PASS_GOES_ON, /* a layer is complete, or the time is over: there is more to do at once */
     PASS_STARVED, /* nothing that is needed next has arrived from the disk */
     PASS_DONE     /* everything is computed: pass_end */
 } pass_state;
+
+/* Where a pass is, seen from outside. */
+typedef enum pass_place {
+    PASS_IN_STEPS,
+    PASS_AT_LAYER, /* between two layers, or between the last one and the head */
+    PASS_STOPPED,
+    PASS_OVER /* every step is done, or it was left */
+} pass_place;
 
 typedef void pass_rows_fn(model_pass *p, int32_t from, int32_t to, int32_t thread);
 
@@ -149,22 +162,29 @@ struct model_pass {
     int32_t n_groups, n_logits;
     int32_t n_own, n_rows; /* without and with the deferred rows that have joined */
     int32_t layer;         /* the next to begin, or under way */
-    int stage;
+    int32_t at;            /* the next step of the program */
+    pass_place place;
     bool in_product;
-    bool is_away;                 /* its rows are with others (pass_beyond) */
-    int32_t n_loaded;             /* of a mixture's first pass: matrices that are in memory */
+    bool is_away; /* its rows are with others (pass_beyond) */
+    struct {
+        bool goes_on;
+        int32_t n;                /* matrices that are in memory */
+    } loading;                    /* of a mixture's first pass */
     int32_t n_runs;               /* of rows that attend together */
     bool attends_cross;           /* to the encoder's output, not to their own cache */
-    int32_t reader;               /* of an encoder: the decoder layer whose keys are computed */
     int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
-    /* The step between products that is under way: rows are handed out in tiles. */
-    pass_rows_fn *rows_fn;
+    /* What is under way between products: rows are handed out in tiles. */
+    struct {
+        pass_rows_fn *tile;
+        const program_step *step; /* [n]: they share a walk over the rows */
+        int32_t n;
+        _Atomic int32_t next_row;
+    } walk;
     /* Of caches with a file (NULL: nothing is away): the next chunk to be asked for. */
     struct {
         kv_file *file;
         int32_t layer, group, chunk; /* chunk -1: the first that the layer sees */
     } away;
-    _Atomic int32_t next_row;
     _Atomic bool failed;
     drey_error error; /* of the first row that failed */
     /* What the quantising steps read, and in which kinds the next product needs it. */
@@ -216,9 +236,9 @@ bool pass_can_stop(const model_pass *p);
 /* Ends the pass at this layer: its rows are pending, there are no logits, and nothing more is read.
  * Deferred rows that had joined have come as far as this layer. DREY_ERR_IO as pass_end. */
 drey_status pass_stop(model_pass *p, drey_error *err);
-/* After pass_stop and before kv_commit, with the same path and n: those rows of the group, all of
- * this pass, join its deferred rows, which have room for them. Once, until the workspace's
- * next pass.
+/* After pass_stop and before cache_commit, with the same path and n: those rows of the group, all
+ * of this pass, join its deferred rows, which have room for them. Once, until the workspace's next
+ * pass.
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 

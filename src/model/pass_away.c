@@ -5,17 +5,19 @@
 #include "model/pass_steps.h"
 
 #include "common/num.h"
-#include "model/kv_file.h"
+#include "state/kv.h"
+#include "state/kv_file.h"
 
 int32_t pass_away_chunks(const model_pass *p, int32_t group, int32_t layer, int32_t *end)
 {
-    const kv_cache *kv = p->groups[group].kv;
-    const int32_t window = p->r->layout->layer[layer].positions.window;
+    const text_cache *cache = p->groups[group].cache;
+    const kv_store *kv = kv_of(cache);
+    const int32_t window = p->r->layout->layer[layer].attention.positions.window;
     *end = p->groups[group].n > 0 && kv->file ? kv->n_away / kv->chunk : 0;
     if (*end == 0 || window == 0)
         return 0;
     /* Rows see their own position as well; none is before the first after the committed ones. */
-    return min_i32(max_i32(kv->n_committed + 1 - window, 0) / kv->chunk, *end);
+    return min_i32(max_i32(cache_end(cache) + 1 - window, 0) / kv->chunk, *end);
 }
 
 /* The next chunk that has not been asked for. False: there is none. */
@@ -40,7 +42,8 @@ static drey_status ask(model_pass *p, drey_error *err)
 {
     kv_file *f = p->away.file;
     while (f && kv_file_has_room(f) && find_next(p)) {
-        TRY(kv_file_ask(f, p->groups[p->away.group].kv, p->away.layer, p->away.chunk, err));
+        TRY(kv_file_ask(f, kv_of(p->groups[p->away.group].cache), p->away.layer, p->away.chunk,
+                        err));
         p->away.chunk++;
     }
     return DREY_OK;
@@ -50,8 +53,8 @@ void pass_away_begin(model_pass *p)
 {
     pass_away_leave(p);
     for (int32_t g = 0; g < p->n_groups; g++)
-        if (p->groups[g].n > 0 && p->groups[g].kv->n_away > 0)
-            p->away.file = p->groups[g].kv->file;
+        if (p->groups[g].n > 0 && kv_of(p->groups[g].cache)->n_away > 0)
+            p->away.file = kv_of(p->groups[g].cache)->file;
     if (p->away.file)
         kv_file_skip(p->away.file); /* nothing of a pass that could not begin */
     p->away.layer = p->layer;

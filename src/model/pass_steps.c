@@ -8,6 +8,7 @@
 #include "base/fmath.h"
 #include "common/num.h"
 #include "os/clock.h"
+#include "state/kv.h"
 
 int64_t pass_embd_ld(const model_pass *p)
 {
@@ -36,6 +37,37 @@ int64_t pass_wide_ld(const model_pass *p)
     return row_stride(workspace_wide(&p->r->layout->shape));
 }
 
+pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer)
+{
+    const workspace *ws = p->r->ws;
+    switch (buffer) {
+    case BUFFER_X:
+        return (pass_rows_of){ws->x, pass_embd_ld(p)};
+    case BUFFER_Y:
+        return (pass_rows_of){ws->y, pass_embd_ld(p)};
+    case BUFFER_Q:
+        return (pass_rows_of){ws->q, pass_q_ld(p)};
+    case BUFFER_K:
+        return (pass_rows_of){ws->k, pass_kv_ld(p)};
+    case BUFFER_V:
+        return (pass_rows_of){ws->v, pass_kv_ld(p)};
+    case BUFFER_ATT:
+        return (pass_rows_of){ws->att, pass_q_ld(p)};
+    case BUFFER_GATE:
+        return (pass_rows_of){ws->gate, pass_ff_ld(p)};
+    case BUFFER_UP:
+        return (pass_rows_of){ws->up, pass_ff_ld(p)};
+    case BUFFER_WIDE:
+        return (pass_rows_of){ws->taps.wide, pass_wide_ld(p)};
+    case BUFFER_ROUTER:
+        return (pass_rows_of){ws->mixture.logits,
+                              row_stride(p->r->layout->shape.experts.router.n_experts)};
+    case BUFFER_SHARED:
+        return (pass_rows_of){ws->mixture.shared, pass_embd_ld(p)};
+    }
+    return (pass_rows_of){0};
+}
+
 /* ---- Sharing rows among threads ---- */
 
 static void tiles_thread(void *arg, int32_t thread, int32_t n_threads)
@@ -43,10 +75,11 @@ static void tiles_thread(void *arg, int32_t thread, int32_t n_threads)
     (void)n_threads;
     model_pass *p = arg;
     for (;;) {
-        int32_t from = atomic_fetch_add_explicit(&p->next_row, TOKEN_TILE, memory_order_relaxed);
+        int32_t from =
+            atomic_fetch_add_explicit(&p->walk.next_row, TOKEN_TILE, memory_order_relaxed);
         if (from >= p->n_rows)
             return;
-        p->rows_fn(p, from, min_i32(from + TOKEN_TILE, p->n_rows), thread);
+        p->walk.tile(p, from, min_i32(from + TOKEN_TILE, p->n_rows), thread);
     }
 }
 
@@ -56,8 +89,8 @@ void pass_each_row(model_pass *p, pass_rows_fn *step)
         step(p, 0, p->n_rows, 0);
         return;
     }
-    p->rows_fn = step;
-    atomic_store_explicit(&p->next_row, 0, memory_order_relaxed);
+    p->walk.tile = step;
+    atomic_store_explicit(&p->walk.next_row, 0, memory_order_relaxed);
     pool_run(p->r->pool, tiles_thread, p);
 }
 
@@ -69,6 +102,11 @@ void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
     p->source_k = k;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         p->kinds[kind] = false;
+    pass_add_kinds(p, matrices, n);
+}
+
+void pass_add_kinds(model_pass *p, weight *const matrices[], int32_t n)
+{
     for (int32_t i = 0; i < n; i++)
         if (matrices[i])
             p->kinds[matrices[i]->form.kernel->act] = true;
@@ -86,21 +124,21 @@ void pass_quantise_rows(model_pass *p, int32_t from, int32_t to)
 /* ---- Places and tokens ---- */
 
 /* Row i of the pass: where it is in its cache, and which slots it sees. */
-static void place_row(workspace *ws, kv_cache *kv, int32_t i, int32_t self, int32_t parent)
+static void place_row(workspace *ws, text_cache *cache, int32_t i, int32_t self, int32_t parent)
 {
-    assert(parent >= -1 && parent < self);
-    kv->parent[self] = parent;
-    kv->depth[self] = parent < 0 ? 0 : kv->depth[parent] + 1;
+    const int32_t depth = cache_place_row(cache, self, parent),
+                  first = kv_pending_slot(kv_of(cache), cache);
     ws->pending[i] = self;
-    ws->slot[i] = kv_pending_slot(kv) + self;
-    ws->position[i] = kv->n_committed + kv->depth[self];
+    ws->slot[i] = first + self;
+    ws->position[i] = cache_end(cache) + depth;
     /* In a chain every row is in the slot of its position, and there is no path to list. */
-    bool chain = kv->depth[self] == self && !kv->view_slot;
-    ws->n_path[i] = chain ? 0 : kv->depth[self] + 1;
+    bool chain = depth == self && !cache_is_view(cache);
+    ws->n_path[i] = chain ? 0 : depth + 1;
     ws->n_prefix[i] = ws->position[i] + 1 - ws->n_path[i];
     int32_t *path = ws->path + (int64_t)i * ws->limits.max_pending;
-    for (int32_t at = self, to = ws->n_path[i]; to-- > 0; at = kv->parent[at])
-        path[to] = kv_pending_slot(kv) + at;
+    cache_path(cache, self, path, ws->n_path[i]);
+    for (int32_t at = 0; at < ws->n_path[i]; at++)
+        path[at] += first;
 }
 
 static void place_angles(workspace *ws, const model_layout *l, int32_t i)
@@ -108,9 +146,9 @@ static void place_angles(workspace *ws, const model_layout *l, int32_t i)
     float *out = ws->rope + (int64_t)i * l->shape.n_ropes * l->shape.n_rot;
     for (int32_t rope = 0; rope < l->shape.n_ropes; rope++)
         for (int32_t j = 0; j < l->shape.n_rot / 2; j++, out += 2) {
-            double angle = ws->position[i] * l->rope_frequency[rope][j];
-            out[0] = (float)(cos_f64(angle) * l->rope_scale[rope]);
-            out[1] = (float)(sin_f64(angle) * l->rope_scale[rope]);
+            double angle = ws->position[i] * l->angles.frequency[rope][j];
+            out[0] = (float)(cos_f64(angle) * l->angles.scale[rope]);
+            out[1] = (float)(sin_f64(angle) * l->angles.scale[rope]);
         }
 }
 
@@ -122,7 +160,7 @@ void pass_place_rows(model_pass *p)
         const pass_group *group = &p->groups[g];
         for (int32_t i = 0; i < group->n; i++, row++) {
             ws->group[row] = g;
-            place_row(ws, group->kv, row, group->first_pending + i, group->rows[i].parent);
+            place_row(ws, group->cache, row, group->first_pending + i, group->rows[i].parent);
             place_angles(ws, p->r->layout, row);
         }
     }
@@ -194,7 +232,7 @@ static void join_row(model_pass *p, int32_t g, int32_t i)
     int32_t row = p->n_rows++;
     ws->group[row] = g;
     ws->pending[row] = i;
-    ws->position[row] = ws->slot[row] = group->kv->n_committed - group->n_deferred + i;
+    ws->position[row] = ws->slot[row] = cache_end(group->cache) - group->n_deferred + i;
     ws->n_path[row] = 0;
     ws->n_prefix[row] = ws->position[row] + 1;
     place_angles(ws, p->r->layout, row);

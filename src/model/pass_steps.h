@@ -1,5 +1,5 @@
-/* What a pass does around its layers (layer.h has what is inside of one): places, embedding, the
- * head; and how steps share their rows.
+/* What a pass does around its layers (block/block.h has what is inside of one): places, embedding,
+ * the head; and how steps share their rows.
  *
  * Each step leaves the next product's activations in the workspace, quantised as its matrices want
  * them. Steps share the rows among all threads in tiles of TOKEN_TILE; one tile is done by the
@@ -46,12 +46,27 @@ drey_status pass_norm_head(model_pass *p, drey_error *err);
 void pass_finish_logits(model_pass *p);
 void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n);
 
+/* Opens a product with what was quantised last; or one of no rows, which brings what is pinned of a
+ * matrix that the pass does not multiply with. */
+void pass_open_product(model_pass *p, const product *products, int32_t n);
+void pass_open_loading(model_pass *p, weight *m);
+/* Gives the rows to those who compute the layers after the own ones, if there are some. */
+drey_status pass_send_beyond(model_pass *p, drey_error *err);
+/* A buffer of the workspace, with the numbers from one row to the next. */
+typedef struct pass_rows_of {
+    float *at;
+    int64_t ld;
+} pass_rows_of;
+pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer);
+
 /* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
 void pass_each_row(model_pass *p, pass_rows_fn *step);
 /* Says what the next product reads: k numbers of `source` per row, in the kinds that its matrices
  * (NULL: one that the layer has not) want. */
 void pass_set_source(model_pass *p, const float *source, int64_t ld, int64_t k,
                      weight *const matrices[], int32_t n);
+/* The same is read by more matrices. */
+void pass_add_kinds(model_pass *p, weight *const matrices[], int32_t n);
 /* Quantises rows [from, to) of that, from a multiple of TOKEN_TILE. */
 void pass_quantise_rows(model_pass *p, int32_t from, int32_t to);
 /* y = norm(x), of [D], as the architecture has it. norm NULL: x. y may be x if there is one. */

@@ -50,12 +50,12 @@ static drey_status read_magnitude(const model_shape *s, rope_shape *rope, const 
                                   drey_error *err)
 {
     const double least = 1e-3, most = 1e3;
-    double own, attention;
+    double own, factor;
     TRY(read_number(g, s->arch, "rope.scaling.yarn_attn_factor", 1, least, most, &own, err));
-    TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &attention, err));
+    TRY(read_number(g, s->arch, "rope.scaling.attn_factor", 1, least, most, &factor, err));
     if (rope->blend != 0.0) /* YaRN's own, in place of what the file says */
         own = rope->factor > 1.0 ? 1.0 + 0.1 * log_f64(rope->factor) : 1.0;
-    rope->magnitude = own * attention;
+    rope->magnitude = own * factor;
     return DREY_OK;
 }
 

@@ -84,13 +84,14 @@ static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format fo
     const plan_model *m = &in->model[model];
     if (!has_passes(m))
         return 0;
+    const cache_spec spec = model_cache_spec(m->shape, format);
     if (m->is_view)
-        return kv_view_bytes(r->draft_pending);
-    return model == PLAN_DRAFT ? kv_bytes(m->shape, r->draft_slots, r->draft_pending, format)
-                               : kv_bytes(m->shape, r->n_slots, r->max_pending, format);
+        return cache_view_bytes(&spec, r->draft_pending);
+    return model == PLAN_DRAFT ? cache_bytes(&spec, r->draft_slots, r->draft_pending)
+                               : cache_bytes(&spec, r->n_slots, r->max_pending);
 }
 
-static uint64_t cache_bytes(const plan_inputs *in, kv_format format, const plan_result *r)
+static uint64_t caches_bytes(const plan_inputs *in, kv_format format, const plan_result *r)
 {
     uint64_t total = 0;
     for (int i = 0; i < PLAN_MODELS; i++)
@@ -104,8 +105,10 @@ static uint64_t cross_bytes(const plan_inputs *in)
     uint64_t total = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
         const plan_model *m = &in->model[i];
-        if (has_passes(m) && !m->is_view && shape_reads(m->shape))
-            total += kv_bytes(m->shape, in->n_context, 0, in->kv);
+        if (!has_passes(m) || m->is_view || !shape_reads(m->shape))
+            continue;
+        const cache_spec spec = model_cache_spec(m->shape, in->kv);
+        total += cache_bytes(&spec, in->n_context, 0);
     }
     return total;
 }
@@ -151,24 +154,25 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
     return total;
 }
 
+static store_shape target_kv(const plan_inputs *in)
+{
+    return model_cache_spec(in->model[PLAN_TARGET].shape, in->kv).store[0].shape;
+}
+
 kv_file_options plan_kv_file(const plan_inputs *in, const plan_result *r)
 {
-    const model_shape *s = in->model[PLAN_TARGET].shape;
+    const store_shape shape = target_kv(in);
     return (kv_file_options){.n_caches = in->n_sessions,
-                             .n_layers = s->n_layers,
-                             .n_heads_kv = s->n_heads_kv,
-                             .head_dim = s->head_dim,
-                             .format = in->kv,
+                             .shape = shape,
                              .n_context = in->n_context,
-                             .chunk = kv_chunk_of(s, in->kv, r->window)};
+                             .chunk = kv_chunk_of(&shape, r->window)};
 }
 
 /* Of a position in all layers of the target. */
 static uint64_t position_bytes(const plan_inputs *in)
 {
-    const model_shape *s = in->model[PLAN_TARGET].shape;
-    size_t block = kv_head_bytes(in->kv, ATTEND_BLOCK, s->head_dim);
-    return 2 * (uint64_t)s->n_layers * (uint64_t)s->n_heads_kv * block / ATTEND_BLOCK;
+    const cache_spec spec = model_cache_spec(in->model[PLAN_TARGET].shape, in->kv);
+    return cache_positions_bytes(&spec, ATTEND_BLOCK) / ATTEND_BLOCK;
 }
 
 /* ---- What does not depend on pinning ---- */
@@ -201,7 +205,7 @@ static void count_sessions(const plan_inputs *in, plan_result *r)
 {
     drey_plan *t = &r->report;
     uint64_t n = (uint64_t)in->n_sessions;
-    uint64_t caches = cache_bytes(in, in->kv, r), plain = cache_bytes(in, in->kv_plain, r);
+    uint64_t caches = caches_bytes(in, in->kv, r), plain = caches_bytes(in, in->kv_plain, r);
     uint64_t cross = cross_bytes(in);
     r->session_bytes = (size_t)(caches + cross + in->session_state_bytes) +
                        deferred_bytes(in->model[PLAN_TARGET].shape, in->deferred_rows);
@@ -623,7 +627,8 @@ static drey_status grow_window(const plan_inputs *in, uint64_t budget_bytes, pla
 /* The least window with reads of the usual size. */
 static int32_t least_window(const plan_inputs *in)
 {
-    int32_t usual = kv_usual_window(in->model[PLAN_TARGET].shape, in->kv);
+    const store_shape shape = target_kv(in);
+    int32_t usual = kv_usual_window(&shape);
     return max_i32(min_i32(usual, in->n_context / ATTEND_BLOCK * ATTEND_BLOCK), KV_LEAST_WINDOW);
 }
 

@@ -119,7 +119,7 @@ drey_status ranks_make_room(drey_ranks *r, int32_t n_caches, int32_t max_rows, i
     r->capacity = capacity;
     for (int32_t i = 0; paths && i < n_caches; i++)
         r->caches.slot[i].trail =
-            (kv_trail){.path = paths + (size_t)i * (size_t)max_rows, .max = max_rows};
+            (cache_trail){.path = paths + (size_t)i * (size_t)max_rows, .max = max_rows};
     if (!in || !out || !paths)
         FAIL(err, DREY_ERR_MEMORY, "no memory for messages of %zu bytes between ranks", capacity);
     return DREY_OK;

@@ -126,8 +126,8 @@ typedef struct ranks_failure {
 
 /* A cache of rank 0. */
 typedef struct ranks_slot {
-    const kv_cache *kv; /* NULL: its session is closed */
-    kv_trail trail;     /* since the last message */
+    const text_cache *cache; /* NULL: its session is closed */
+    cache_trail trail;       /* since the last message */
 } ranks_slot;
 
 /* All of them, and what is copied from one to another. */
@@ -243,11 +243,11 @@ drey_status ranks_hear(drey_ranks *r, uint64_t identity, drey_error *err);
 drey_status ranks_join_all(drey_ranks *r, const ranks_join *common, drey_error *err);
 /* Gives a cache a slot, and takes it back. One is free as long as there are fewer caches than
  * ranks_make_room has made room for. */
-void ranks_open_cache(drey_ranks *r, kv_cache *kv);
-void ranks_close_cache(drey_ranks *r, const kv_cache *kv);
+void ranks_open_cache(drey_ranks *r, text_cache *cache);
+void ranks_close_cache(drey_ranks *r, const text_cache *cache);
 /* The other ranks copy positions n_kept .. n - 1 of a cache as well, before their next rows. False:
  * it cannot be, and rank 0 must not do it either. */
-bool ranks_copy_cache(drey_ranks *r, const kv_cache *to, const kv_cache *from, int32_t n);
+bool ranks_copy_cache(drey_ranks *r, const text_cache *to, const text_cache *from, int32_t n);
 /* Ends the others' loops; r->broken: not in time. */
 void ranks_quit(drey_ranks *r);
 

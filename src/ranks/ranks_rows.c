@@ -31,10 +31,10 @@ size_t ranks_room_bytes(int32_t n_caches, int32_t max_rows, int32_t n_embd)
 
 /* ---- Rank 0 ---- */
 
-static int32_t slot_of(const drey_ranks *r, const kv_cache *kv)
+static int32_t slot_of(const drey_ranks *r, const text_cache *cache)
 {
     int32_t slot = 0;
-    while (r->caches.slot[slot].kv != kv)
+    while (r->caches.slot[slot].cache != cache)
         slot++;
     return slot;
 }
@@ -42,7 +42,7 @@ static int32_t slot_of(const drey_ranks *r, const kv_cache *kv)
 static ranks_cache cache_of(const drey_ranks *r, int32_t slot, int32_t n_rows)
 {
     const ranks_slot *s = &r->caches.slot[slot];
-    return (ranks_cache){slot, n_rows, s->trail.n, s->kv ? s->kv->n_committed : 0, HEAD_NONE};
+    return (ranks_cache){slot, n_rows, s->trail.n, s->cache ? cache_end(s->cache) : 0, HEAD_NONE};
 }
 
 /* Those with rows, and all others: what they did may be copied. Returns how many. */
@@ -54,13 +54,13 @@ static int32_t list_caches(const drey_ranks *r, const model_pass *p, ranks_cache
         const pass_group *group = &p->groups[g];
         if (group->n == 0) /* it has left */
             continue;
-        int32_t slot = slot_of(r, group->kv);
+        int32_t slot = slot_of(r, group->cache);
         is_in[slot] = true;
         list[n] = cache_of(r, slot, group->n);
         list[n++].head = (int32_t)group->head;
     }
     for (int32_t slot = 0; slot < r->caches.n_slots; slot++)
-        if (!is_in[slot] && (r->caches.slot[slot].kv || r->caches.slot[slot].trail.n > 0))
+        if (!is_in[slot] && (r->caches.slot[slot].cache || r->caches.slot[slot].trail.n > 0))
             list[n++] = cache_of(r, slot, 0);
     return n;
 }
@@ -110,27 +110,27 @@ drey_status ranks_send_rows(drey_ranks *r, int32_t to, const model_pass *p, drey
     return DREY_OK;
 }
 
-void ranks_open_cache(drey_ranks *r, kv_cache *kv)
+void ranks_open_cache(drey_ranks *r, text_cache *cache)
 {
     int32_t slot = slot_of(r, NULL);
     assert(slot < r->caches.n_slots);
-    r->caches.slot[slot].kv = kv;
-    kv->trail = &r->caches.slot[slot].trail;
+    r->caches.slot[slot].cache = cache;
+    cache_set_trail(cache, &r->caches.slot[slot].trail);
 }
 
 /* What it committed may have been copied, so its trail stays until it is sent. */
-void ranks_close_cache(drey_ranks *r, const kv_cache *kv)
+void ranks_close_cache(drey_ranks *r, const text_cache *cache)
 {
-    if (kv->trail)
-        r->caches.slot[slot_of(r, kv)].kv = NULL;
+    if (cache->trail)
+        r->caches.slot[slot_of(r, cache)].cache = NULL;
 }
 
-bool ranks_copy_cache(drey_ranks *r, const kv_cache *to, const kv_cache *from, int32_t n)
+bool ranks_copy_cache(drey_ranks *r, const text_cache *to, const text_cache *from, int32_t n)
 {
     if (r->caches.n_copies == RANKS_COPIES)
         return false;
     r->caches.copies[r->caches.n_copies++] =
-        (ranks_copy){slot_of(r, to), slot_of(r, from), to->n_committed, n};
+        (ranks_copy){slot_of(r, to), slot_of(r, from), cache_end(to), n};
     return true;
 }
 

@@ -9,7 +9,8 @@ static uint64_t bytes_from(const drey_engine *e, int32_t layer)
 {
     const weights *w = &e->target.weights;
     uint64_t n_bytes = 0;
-    for (int64_t i = e->target.layout.layer[layer].q->reads.cycle_seq; i < w->reading.n_cycle; i++)
+    for (int64_t i = e->target.layout.layer[layer].first->reads.cycle_seq; i < w->reading.n_cycle;
+         i++)
         n_bytes += w->reading.cycle[i].n_bytes;
     return n_bytes;
 }
@@ -43,7 +44,7 @@ static void go_back(drey_session *s, int32_t position, const float *hidden)
         s->drafter->class->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
-    kv_truncate(&s->target_kv, position);
+    cache_cut(&s->target_cache, position);
     if (!s->text.done) /* nothing of the prompt is left to read: the draft gets the timeline */
         s->state = SESSION_PROMPT;
 }

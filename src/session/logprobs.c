@@ -153,7 +153,7 @@ static drey_status score_chunk(drey_session *s, const int32_t *ids, size_t from,
     for (size_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = ids[from + i], .parent = (int32_t)i - 1};
     TRY(pass_rows(&s->target, rows, (int32_t)n, HEAD_ALL, err));
-    kv_commit(&s->target_kv, NULL, (int32_t)n);
+    cache_commit(&s->target_cache, NULL, (int32_t)n);
     int64_t ld = pass_logits_stride(&s->target);
     for (size_t i = 0; i < n; i++) {
         const float *logits = s->target.ws->logits + (int64_t)i * ld;
@@ -287,7 +287,7 @@ static drey_status read_long(drey_session *s, const drey_text_ids *text, drey_po
         size_t n_rows = n - from < chunk ? n - from : chunk;
         put_rows(s->target.ws->rows, 0, text->ids + from, n_rows);
         TRY(pass_rows(&s->target, s->target.ws->rows, (int32_t)n_rows, HEAD_NONE, err));
-        kv_commit(&s->target_kv, NULL, (int32_t)n_rows);
+        cache_commit(&s->target_cache, NULL, (int32_t)n_rows);
         take_states(s, &to, 0, from, n_rows);
     }
     return DREY_OK;
@@ -302,7 +302,7 @@ static drey_status read_together(drey_session *s, const drey_text_ids *texts, si
     for (size_t t = 0; t < n_texts; row += texts[t++].n)
         put_rows(s->target.ws->rows, row, texts[t].ids, texts[t].n);
     TRY(pass_rows(&s->target, s->target.ws->rows, (int32_t)row, HEAD_NONE, err));
-    kv_commit(&s->target_kv, NULL, 0);
+    cache_commit(&s->target_cache, NULL, 0);
     row = 0;
     for (size_t t = 0; t < n_texts; row += texts[t++].n) {
         const embed_places to = places_of(s, texts[t].n, pooling, out);

@@ -32,31 +32,31 @@ void drey_session_prompt(const drey_session *s, int64_t *done, int64_t *total)
 {
     const generation *g = &s->text;
     *total = s->state == SESSION_IDLE ? 0 : g->prompt_end - g->prompt_from;
-    *done = min_i64(s->target_kv.n_committed - g->prompt_from, *total);
+    *done = min_i64(cache_end(&s->target_cache) - g->prompt_from, *total);
 }
 
 bool prompt_left(const drey_session *s)
 {
     const generation *g = &s->text;
-    return s->target_kv.n_committed < g->prompt_end &&
+    return cache_end(&s->target_cache) < g->prompt_end &&
            (g->prompt_end - g->prompt_from > 1 || !weights_loaded(&s->engine->target.weights));
 }
 
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group)
 {
-    int32_t from = s->target_kv.n_committed, left = prompt_rows_left(s);
+    int32_t from = cache_end(&s->target_cache), left = prompt_rows_left(s);
     int32_t n = min_i32(min_i32(left, max_rows), s->engine->plan.chunk);
     for (int32_t i = 0; i < n; i++)
         rows[i] = (pass_row){.token = s->timeline[from + i], .parent = i - 1};
     *group = (pass_group){
-        .kv = &s->target_kv, .rows = rows, .n = n, .head = n == left ? HEAD_LAST : HEAD_NONE};
+        .cache = &s->target_cache, .rows = rows, .n = n, .head = n == left ? HEAD_LAST : HEAD_NONE};
     tapped_offer(s, group);
 }
 
 /* Of the last row only what the target has chosen follows. */
 static void take_tapped(drey_session *s, const pass_group *group)
 {
-    int32_t from = s->target_kv.n_committed - group->n;
+    int32_t from = cache_end(&s->target_cache) - group->n;
     for (int32_t i = 0; i < group->n; i++) {
         int32_t next = from + i + 1;
         tapped_take(s, group, i, from + i,
@@ -67,11 +67,11 @@ static void take_tapped(drey_session *s, const pass_group *group)
 void prompt_take(drey_session *s, const pass_group *group)
 {
     generation *g = &s->text;
-    kv_commit(&s->target_kv, NULL, group->n);
+    cache_commit(&s->target_cache, NULL, group->n);
     progress_line line = {s->engine, DREY_PROGRESS_PROMPT,
                           (uint64_t)(g->prompt_end - g->prompt_from)};
     if (!session_reads_input(s)) /* the input has been reported */
-        prompt_report(&line, (uint64_t)(s->target_kv.n_committed - g->prompt_from));
+        prompt_report(&line, (uint64_t)(cache_end(&s->target_cache) - g->prompt_from));
     if (group->head == HEAD_NONE) {
         take_tapped(s, group);
         return;
@@ -95,7 +95,7 @@ bool prompt_unread(const drey_session *s)
 
 int32_t prompt_rows_left(const drey_session *s)
 {
-    return s->n_timeline - s->target_kv.n_committed;
+    return s->n_timeline - cache_end(&s->target_cache);
 }
 
 /* How long the draft of a text that is alone reads before the second token: no longer than eight
@@ -141,7 +141,7 @@ static int32_t n_same_of(const drey_session *a, const drey_session *b)
 /* Committed rows of which nothing is deferred: they are complete, whatever the session does. */
 static int32_t n_complete(const drey_session *s)
 {
-    return max_i32(s->target_kv.n_committed - s->deferred.n, 0);
+    return max_i32(cache_end(&s->target_cache) - s->deferred.n, 0);
 }
 
 /* The session from which most can be copied; *n_rows: so many are then committed, *n_same: so many
@@ -166,37 +166,38 @@ static const drey_session *find_source(const drey_session *s, int32_t *n_rows, i
 }
 
 /* Of several ranks each has a part of the rows. */
-static void copy_rows(const drey_engine *e, kv_cache *to, const kv_cache *from, int32_t n)
+static void copy_rows(const drey_engine *e, text_cache *to, const text_cache *from, int32_t n)
 {
     drey_ranks *r = e->tuning.part.ranks;
     if (!r || ranks_copy_cache(r, to, from, n))
-        kv_copy(to, from, n);
+        cache_copy(to, from, n);
 }
 
 void prompt_take_known(drey_session *s)
 {
-    kv_cache *kv = &s->target_kv;
+    text_cache *cache = &s->target_cache;
     drey_statistics *stats = &s->text.stats;
-    int32_t own = kv->n_committed, n_rows = own, n_same = min_i32(s->text.n_kept, s->n_timeline);
+    int32_t own = cache_end(cache), n_rows = own, n_same = min_i32(s->text.n_kept, s->n_timeline);
     int64_t start = clock_ns();
-    bool whole = !kv->file && !session_reads_input(s); /* its cache is that of the text alone */
+    bool whole = !cache_is_in_file(cache) &&
+                 !session_reads_input(s); /* its cache is that of the text alone */
     if (!s->text.options.no_known && s->n_timeline > 0 && whole) {
         const drey_session *source = find_source(s, &n_rows, &n_same);
         if (source)
-            copy_rows(s->engine, kv, &source->target_kv, n_rows);
-        stats->copied_tokens = kv->n_committed - own;
+            copy_rows(s->engine, cache, &source->target_cache, n_rows);
+        stats->copied_tokens = cache_end(cache) - own;
         stats->folder_tokens =
-            prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, kv);
-        stats->restored_tokens = kv->n_committed - own - stats->copied_tokens;
+            prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, cache);
+        stats->restored_tokens = cache_end(cache) - own - stats->copied_tokens;
     }
     s->engine->prefixes.count.copied_tokens += stats->copied_tokens;
     stats->restore_s = (double)(clock_ns() - start) * 1e-9;
-    stats->cached_tokens = kv->n_committed;
-    stats->same_tokens = max_i32(n_same, kv->n_committed);
+    stats->cached_tokens = cache_end(cache);
+    stats->same_tokens = max_i32(n_same, cache_end(cache));
 }
 
 void prompt_keep(drey_session *s, bool is_end)
 {
-    if (!s->target_kv.file)
-        prefix_keep(&s->engine->prefixes, s->timeline, &s->target_kv, is_end);
+    if (!cache_is_in_file(&s->target_cache))
+        prefix_keep(&s->engine->prefixes, s->timeline, &s->target_cache, is_end);
 }

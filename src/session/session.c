@@ -18,12 +18,12 @@
 
 /* ---- Opening and closing ---- */
 
-static void make_runner(drey_session *s, runner *r, engine_side *side, kv_cache *kv,
+static void make_runner(drey_session *s, runner *r, engine_side *side, text_cache *cache,
                         progress_line *loading)
 {
     *r = (runner){.layout = &side->layout,
                   .weights = &side->weights,
-                  .kv = kv,
+                  .cache = cache,
                   .ws = &side->ws,
                   .pool = s->engine->pool,
                   .kernels = s->engine->kernels,
@@ -104,14 +104,15 @@ static void make_policy(drey_session *s, const policy_class *c)
 }
 
 /* The cache of the output of a side's encoder, if it has one. */
-static void make_cross(drey_session *s, const engine_side *side, kv_cache *kv, kv_cache *cross)
+static void make_cross(drey_session *s, const engine_side *side, text_cache *cache,
+                       text_cache *cross)
 {
     const drey_engine *e = s->engine;
     if (!encoder_is_there(&side->encoder))
         return;
-    kv_init(cross, &side->layout.shape, e->config.n_context, 0, engine_kv_format(e),
-            &s->memory.arena);
-    kv->cross = cross;
+    const cache_spec spec = model_cache_spec(&side->layout.shape, engine_kv_format(e));
+    cache_init(cross, &spec, e->config.n_context, 0, &s->memory.arena);
+    cache_set_cross(cache, cross);
 }
 
 /* The cache of the drafter's side, and a runner on it. */
@@ -120,18 +121,18 @@ static runner *make_side(drey_session *s)
     drey_engine *e = s->engine;
     const plan_result *p = &e->plan;
     draft_side side = engine_draft_side(e);
+    const cache_spec spec = model_cache_spec(&e->draft.layout.shape, engine_kv_format(e));
     if (side == DRAFT_SIDE_NONE)
         return NULL;
     if (side == DRAFT_SIDE_VIEW)
-        kv_view_init(&s->draft_kv, &s->target_kv, p->draft_slots, p->draft_pending,
-                     &s->memory.arena);
+        cache_view_init(&s->draft_cache, &s->target_cache, p->draft_slots, p->draft_pending,
+                        &s->memory.arena);
     else
-        kv_init(&s->draft_kv, &e->draft.layout.shape, p->draft_slots, p->draft_pending,
-                engine_kv_format(e), &s->memory.arena);
-    make_cross(s, &e->draft, &s->draft_kv, &s->input.draft);
+        cache_init(&s->draft_cache, &spec, p->draft_slots, p->draft_pending, &s->memory.arena);
+    make_cross(s, &e->draft, &s->draft_cache, &s->input.draft);
     s->loading[PLAN_DRAFT] =
         (progress_line){e, DREY_PROGRESS_LOAD_DRAFT, load_total(&e->draft.weights)};
-    make_runner(s, &s->draft, &e->draft, &s->draft_kv, &s->loading[PLAN_DRAFT]);
+    make_runner(s, &s->draft, &e->draft, &s->draft_cache, &s->loading[PLAN_DRAFT]);
     s->draft.tokens = &e->target.weights;
     return &s->draft;
 }
@@ -173,21 +174,21 @@ kv_format engine_kv_format(const drey_engine *e)
 /* Devices that compute attention read the target's keys and values in place. */
 static void lend_cache(drey_session *s)
 {
-    const kv_cache *kv = &s->target_kv;
+    const kv_sides kv = kv_sides_of(&s->target_cache);
     unit_set *us = s->engine->units;
-    const size_t layer_bytes = (size_t)kv->n_heads_kv * kv->head_bytes;
     if (!us)
         return;
-    units_lend(us, kv->keys, layer_bytes, kv->n_layers);
-    units_lend(us, kv->values, layer_bytes, kv->n_layers);
+    units_lend(us, kv.keys, kv.layer_bytes, kv.n_layers);
+    units_lend(us, kv.values, kv.layer_bytes, kv.n_layers);
 }
 
 static void take_cache_back(drey_session *s)
 {
     if (!s->engine->units)
         return;
-    units_take_back(s->engine->units, s->target_kv.keys);
-    units_take_back(s->engine->units, s->target_kv.values);
+    const kv_sides kv = kv_sides_of(&s->target_cache);
+    units_take_back(s->engine->units, kv.keys);
+    units_take_back(s->engine->units, kv.values);
 }
 
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
@@ -195,22 +196,21 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     const plan_result *p = &e->plan;
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
-    kv_format format = engine_kv_format(e);
-    kv_init(&s->target_kv, &e->target.layout.shape, p->n_slots, p->max_pending, format,
-            &s->memory.arena);
+    const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
+    cache_init(&s->target_cache, &spec, p->n_slots, p->max_pending, &s->memory.arena);
     if (p->window)
-        kv_file_lend(&e->target.kv_file, &s->target_kv);
-    make_cross(s, &e->target, &s->target_kv, &s->input.target);
+        kv_file_lend(&e->target.kv_file, &s->target_cache);
+    make_cross(s, &e->target, &s->target_cache, &s->input.target);
     s->input.ids = arena_take(&s->memory.arena, input_bytes(e));
     deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory.arena);
     s->timeline = arena_take(&s->memory.arena, timeline_bytes(e));
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
-    make_runner(s, &s->target, &e->target, &s->target_kv, &s->loading[PLAN_TARGET]);
+    make_runner(s, &s->target, &e->target, &s->target_cache, &s->loading[PLAN_TARGET]);
     s->target.route = e->tuning.route.see ? &e->tuning.route : NULL;
     if (e->tuning.part.ranks) {
         s->target.beyond = &e->tuning.part.ranks->beyond;
-        ranks_open_cache(e->tuning.part.ranks, &s->target_kv);
+        ranks_open_cache(e->tuning.part.ranks, &s->target_cache);
     }
     make_drafter(s);
     turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
@@ -276,8 +276,8 @@ void drey_session_close(drey_session **session)
     release_text(&s->text);
     take_cache_back(s);
     if (e->tuning.part.ranks)
-        ranks_close_cache(e->tuning.part.ranks, &s->target_kv);
-    kv_file_take_back(&s->target_kv);
+        ranks_close_cache(e->tuning.part.ranks, &s->target_cache);
+    kv_file_take_back(&s->target_cache);
     arena_free(&s->memory.arena);
     int32_t i = 0;
     while (e->sessions[i] != s)
@@ -300,20 +300,20 @@ static bool deferred_are_valid(const drey_session *s)
 {
     const pass_observer *o = s->observer;
     int32_t n = s->deferred.n;
-    return deferred_is_valid(&s->deferred, s->target_kv.n_committed) &&
+    return deferred_is_valid(&s->deferred, cache_end(&s->target_cache)) &&
            s->n_unverified == (o && o->holds_back ? n : 0) &&
            (n == 0 || (o && s->state != SESSION_IDLE));
 }
 
 bool session_is_valid(const drey_session *s)
 {
-    const kv_cache *kv = &s->target_kv;
+    const text_cache *cache = &s->target_cache;
     int32_t n = s->n_timeline, n_vocab = s->engine->target.layout.shape.n_vocab;
     bool valid = n >= 0 && n <= s->engine->config.n_context;
     for (int32_t i = 0; valid && i < n; i++)
         valid = s->timeline[i] >= 0 && s->timeline[i] < n_vocab;
-    valid = valid && kv_is_valid(kv) && kv->n_pending == 0;
-    valid = valid && kv->n_committed <= max_i32(n - 1, 0) && s->unfinished.n_nodes == 0;
+    valid = valid && cache_is_valid(cache) && cache_pending(cache) == 0;
+    valid = valid && cache_end(cache) <= max_i32(n - 1, 0) && s->unfinished.n_nodes == 0;
     valid = valid && deferred_are_valid(s);
     valid = valid && (s->text.detokenizer.tokenizer != NULL) == (s->state != SESSION_IDLE);
     if (!valid || s->state == SESSION_IDLE)
@@ -321,7 +321,7 @@ bool session_is_valid(const drey_session *s)
     if (s->text.done || n == 0)
         return false;
     return s->state == SESSION_PROMPT ||
-           (kv->n_committed == n - 1 && tree_is_valid(&s->tree) &&
+           (cache_end(cache) == n - 1 && tree_is_valid(&s->tree) &&
             s->tree.nodes[0].token == s->timeline[n - 1] && draft_is_valid(s));
 }
 
@@ -354,8 +354,8 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
 static void cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = s->text.n_kept = n;
-    if (s->target_kv.n_committed > known)
-        kv_truncate(&s->target_kv, known);
+    if (cache_end(&s->target_cache) > known)
+        cache_cut(&s->target_cache, known);
 }
 
 static void append(drey_session *s, const int32_t *ids, size_t n)
@@ -367,7 +367,7 @@ static void append(drey_session *s, const int32_t *ids, size_t n)
 
 void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n)
 {
-    assert(s->state == SESSION_IDLE && s->n_timeline == 0 && s->target_kv.n_committed < n);
+    assert(s->state == SESSION_IDLE && s->n_timeline == 0 && cache_end(&s->target_cache) < n);
     append(s, ids, (size_t)n);
     assert(session_is_valid(s));
 }
@@ -413,7 +413,7 @@ static bool set_input(drey_session *s, const int32_t *ids, size_t n)
             memcpy(in->ids, ids, n * sizeof *ids);
         in->n = (int32_t)n;
         in->unread = true;
-        kv_truncate(&s->draft_kv, 0);
+        cache_cut(&s->draft_cache, 0);
     }
     cut(s, 0, 0);
     if (n)
@@ -467,7 +467,7 @@ drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, siz
     cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
     append(s, ids + same, n - (size_t)same);
     if (n_kept)
-        *n_kept = (size_t)s->target_kv.n_committed;
+        *n_kept = (size_t)cache_end(&s->target_cache);
     assert(session_is_valid(s));
     return DREY_OK;
 }
@@ -728,11 +728,11 @@ static drey_status begin(drey_session *s, const int32_t *ids, size_t n,
     s->text.detokenizer.started = !session_reads_input(s) || s->n_timeline > n_given(s);
     prompt_take_known(s);
     s->text.report = report;
-    s->text.prompt_from = s->target_kv.n_committed;
+    s->text.prompt_from = cache_end(&s->target_cache);
     s->text.prompt_end = s->n_timeline;
     s->text.stats.prompt_tokens = n                 ? (int64_t)n
                                   : s->input.unread ? s->input.n
-                                                    : s->n_timeline - s->target_kv.n_committed;
+                                                    : s->n_timeline - cache_end(&s->target_cache);
     s->state = SESSION_PROMPT;
     atomic_store(&s->cancel, false); /* a cancel before the text was not meant for it */
     assert(session_is_valid(s));
@@ -829,7 +829,7 @@ static drey_status check_all_here(const drey_session *s, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a session of several ranks cannot be saved or loaded: each has a part of its keys "
              "and values; use one rank");
-    if (s->target_kv.file)
+    if (cache_is_in_file(&s->target_cache))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a session whose keys and values are in a file cannot be saved or loaded yet; give it "
              "memory for all of them, or a shorter context");
@@ -840,7 +840,7 @@ static drey_status contents_of(const drey_session *s, session_contents *out, dre
 {
     const drey_engine *e = s->engine;
     const drey_model *target = e->config.target;
-    *out = (session_contents){.kv = &s->target_kv,
+    *out = (session_contents){.cache = &s->target_cache,
                               .timeline = s->timeline,
                               .n_timeline = s->n_timeline,
                               .input = s->input.ids,
@@ -878,12 +878,12 @@ static drey_status take_file(drey_session *s, session_file *f, drey_saved_sessio
 {
     drey_saved_session taken;
     session_end(s, DREY_FINISH_INTERRUPTED);
-    TRY(session_file_take(f, &s->target_kv, s->timeline, s->input.ids, &taken, err));
+    TRY(session_file_take(f, &s->target_cache, s->timeline, s->input.ids, &taken, err));
     s->n_timeline = (int32_t)taken.n_tokens;
     s->input.n = (int32_t)f->header.n_input;
     s->input.unread = s->input.n > 0; /* its output is computed again, with the same bits */
     if (s->input.unread)
-        kv_truncate(&s->draft_kv, 0);
+        cache_cut(&s->draft_cache, 0);
     s->text.options.sampling = taken.sampling;
     if (saved)
         *saved = taken;

@@ -42,10 +42,10 @@
 /* What an encoder reads: the prompt of a model that has one. The timeline is then the decoder's,
  * and begins with its start token. */
 typedef struct session_input {
-    int32_t *ids;           /* [n_context] */
-    int32_t n;              /* 0: there is none, and the timeline is empty */
-    bool unread;            /* the caches do not have it yet */
-    kv_cache target, draft; /* the encoders' outputs for their decoders */
+    int32_t *ids;             /* [n_context] */
+    int32_t n;                /* 0: there is none, and the timeline is empty */
+    bool unread;              /* the caches do not have it yet */
+    text_cache target, draft; /* the encoders' outputs for their decoders */
     struct {
         const int32_t *ids; /* [n], borrowed until the next text begins */
         size_t n;
@@ -89,8 +89,8 @@ typedef struct session_memory {
 struct drey_session {
     drey_engine *engine;
     session_memory memory;
-    kv_cache target_kv, draft_kv;
-    deferred_rows deferred; /* of target_kv */
+    text_cache target_cache, draft_cache;
+    deferred_rows deferred; /* of target_cache */
     runner target, draft;   /* with the engine's workspaces */
     progress_line loading[PLAN_MODELS];
     sampler sampler;

@@ -67,7 +67,7 @@ static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t unt
         drey_session *next = NULL;
         int32_t least = INT32_MAX;
         for (int32_t i = 0; i < n; i++) {
-            int32_t left = sessions[i]->n_timeline - sessions[i]->draft_kv.n_committed;
+            int32_t left = sessions[i]->n_timeline - cache_end(&sessions[i]->draft_cache);
             if (prompt_unread(sessions[i]) && left < least) {
                 next = sessions[i];
                 least = left;
@@ -111,7 +111,7 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
 {
     const double tokens_a_turn = 2; /* about */
     const turn_cost *cost = &s->engine->cost;
-    double reading_s = (s->n_timeline - s->draft_kv.n_committed) *
+    double reading_s = (s->n_timeline - cache_end(&s->draft_cache)) *
                        (cost_step(cost, DRAFT_MAX_BATCH) / DRAFT_MAX_BATCH);
     return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
 }

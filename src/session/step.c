@@ -92,7 +92,7 @@ static drey_status offer(shared_pass *p, drey_error *err)
 static void leave(drey_session *s)
 {
     session_retry(s);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    cache_drop(&s->target_cache);
     session_end(s, DREY_FINISH_INTERRUPTED);
 }
 

@@ -57,7 +57,7 @@ static void commit(drey_session *s, const model_pass *pass, pass_group *group, i
         rows[1 + i] = s->row_of[s->accepted.path[i]];
     if (session_pass_stopped(s))
         pass_defer(pass, group, rows, n);
-    kv_commit(&s->target_kv, rows, n);
+    cache_commit(&s->target_cache, rows, n);
 }
 
 /* Fills rows with the submitted nodes (at most TREE_MAX_ROWS, with the root) and returns how many,
@@ -83,7 +83,7 @@ static int32_t rows_of(const token_tree *tree, int32_t row_of[TREE_MAX_NODES], p
 
 void turn_offer(drey_session *s, pass_row *rows, pass_group *group)
 {
-    *group = (pass_group){.kv = &s->target_kv,
+    *group = (pass_group){.cache = &s->target_cache,
                           .rows = rows,
                           .head = HEAD_ALL,
                           .deferred = s->observer ? &s->deferred : NULL};

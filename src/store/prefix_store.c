@@ -8,7 +8,6 @@
 
 enum {
     VERSION = 1,
-    GROUPS = PREFIX_POSITIONS / KV_GROUP,
     LEAST = KV_GROUP, /* tokens of a text that is worth a file */
     AHEAD = 2         /* blocks that the disk reads while one is taken */
 };
@@ -17,10 +16,9 @@ _Static_assert(sizeof(prefix_header) == 64 && sizeof(prefix_origin) == 40, "no h
 
 /* ---- Sizes ---- */
 
-size_t prefix_block_bytes(const model_shape *s, kv_format format)
+size_t prefix_block_bytes(const cache_spec *spec)
 {
-    return 2 * (size_t)s->n_layers * (size_t)s->n_heads_kv *
-           kv_head_bytes(format, PREFIX_POSITIONS, s->head_dim);
+    return cache_positions_bytes(spec, PREFIX_POSITIONS);
 }
 
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context)
@@ -204,28 +202,29 @@ static int32_t begin_of(int32_t n_ids)
 }
 
 /* The first n of a block's positions. */
-static void copy(const kv_cache *kv, int32_t block, int32_t n, uint8_t *bytes, bool to_cache)
+static void copy(const text_cache *cache, int32_t block, int32_t n, uint8_t *bytes, bool to_cache)
 {
-    size_t each = GROUPS * kv_group_bytes(kv);
-    size_t n_bytes = (size_t)ceil_div_i32(n, KV_GROUP) * kv_group_bytes(kv);
-    for (int32_t i = 0; i < kv_n_pieces(kv); i++, bytes += each) {
-        uint8_t *piece = kv_piece(kv, i, block * GROUPS);
+    for (int32_t i = 0; i < cache_n_pieces(cache); i++) {
+        size_t each = cache_piece_bytes(cache, i, PREFIX_POSITIONS);
+        size_t n_bytes = cache_piece_bytes(cache, i, n);
+        uint8_t *piece = cache_piece(cache, i, block * PREFIX_POSITIONS);
         if (to_cache) {
             memcpy(piece, bytes, n_bytes);
         } else {
             memcpy(bytes, piece, n_bytes);
             memset(bytes + n_bytes, 0, each - n_bytes);
         }
+        bytes += each;
     }
 }
 
 /* Commits the first positions of the slot's block, so that n are committed. */
-static void take(prefix_store *p, prefix_slot *s, int32_t n, kv_cache *kv)
+static void take(prefix_store *p, prefix_slot *s, int32_t n, text_cache *cache)
 {
     int32_t from = begin_of(n);
     use(p, s);
-    copy(kv, from / PREFIX_POSITIONS, n - from, s->bytes, true);
-    kv_restore(kv, n);
+    copy(cache, from / PREFIX_POSITIONS, n - from, s->bytes, true);
+    cache_restore(cache, n);
 }
 
 /* A file has changed: those after it are of no use without it, and may be damaged as well. */
@@ -296,10 +295,10 @@ static void look_in_files(prefix_store *p, uint64_t group, const int32_t *ids, i
 /* Positions of the block in which the text parts from all that is kept, or ends. Returns how many
  * came from the folder. */
 static int32_t restore_part(prefix_store *p, uint64_t group, const int32_t *ids, int32_t n,
-                            kv_cache *kv)
+                            text_cache *cache)
 {
     for (;;) {
-        int32_t from = kv->n_committed;
+        int32_t from = cache_end(cache);
         near_block best = {.n_same = from};
         look_in_slots(p, group, ids, n, &best);
         if (best.slot)
@@ -313,7 +312,7 @@ static int32_t restore_part(prefix_store *p, uint64_t group, const int32_t *ids,
             p->count.damaged_files++;
             continue;
         }
-        take(p, s, best.n_same, kv);
+        take(p, s, best.n_same, cache);
         return best.slot ? 0 : best.n_same - from;
     }
 }
@@ -329,16 +328,16 @@ static void expect(prefix_store *p, names *ahead, int32_t n_taken, int32_t n, co
     }
 }
 
-int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv)
+int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, text_cache *cache)
 {
-    int32_t begun = kv->n_committed, n_read = 0;
+    int32_t begun = cache_end(cache), n_read = 0;
     if (p->n_slots == 0)
         return 0;
     names k = names_begin(p, ids), ahead = k;
     while (k.n + PREFIX_POSITIONS <= n) {
         names here = k;
         block_name name = names_next(&k, k.n + PREFIX_POSITIONS);
-        if (k.n <= kv->n_committed)
+        if (k.n <= cache_end(cache))
             continue;
         prefix_slot *s = find(p, name.key, ids, k.n);
         bool in_folder = !s && kept_files_has(&p->files, name.key);
@@ -354,12 +353,12 @@ int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache 
             k = here;
             break;
         }
-        n_read += in_folder ? k.n - kv->n_committed : 0;
-        take(p, s, k.n, kv);
+        n_read += in_folder ? k.n - cache_end(cache) : 0;
+        take(p, s, k.n, cache);
     }
-    if (kv->n_committed >= k.n && kv->n_committed < n)
-        n_read += restore_part(p, k.last, ids, min_i32(n, k.n + PREFIX_POSITIONS), kv);
-    p->count.restored_tokens += kv->n_committed - begun;
+    if (cache_end(cache) >= k.n && cache_end(cache) < n)
+        n_read += restore_part(p, k.last, ids, min_i32(n, k.n + PREFIX_POSITIONS), cache);
+    p->count.restored_tokens += cache_end(cache) - begun;
     return n_read;
 }
 
@@ -379,13 +378,13 @@ static prefix_slot *take_over(prefix_store *p, const block_name *name, const int
 }
 
 static void keep_block(prefix_store *p, const block_name *name, const int32_t *ids, int32_t n,
-                       const kv_cache *kv, int64_t used)
+                       const text_cache *cache, int64_t used)
 {
     prefix_slot *s = find(p, name->key, ids, n);
     if (!s) {
         int32_t from = begin_of(n);
         s = take_over(p, name, ids, n);
-        copy(kv, from / PREFIX_POSITIONS, n - from, s->bytes, false);
+        copy(cache, from / PREFIX_POSITIONS, n - from, s->bytes, false);
         memcpy(s->ids, ids, (size_t)n * sizeof *ids);
         s->key = name->key;
         s->group = name->group;
@@ -398,9 +397,9 @@ static void keep_block(prefix_store *p, const block_name *name, const int32_t *i
 
 /* The first blocks of a text are younger than those after them, which are of no use without the
  * first. Those that memory has no place for go to the folder at once. */
-void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv, bool is_end)
+void prefix_keep(prefix_store *p, const int32_t *ids, const text_cache *cache, bool is_end)
 {
-    int32_t n = kv->n_committed, whole = n / PREFIX_POSITIONS, n_blocks;
+    int32_t n = cache_end(cache), whole = n / PREFIX_POSITIONS, n_blocks;
     n_blocks = whole + (is_end && n > whole * PREFIX_POSITIONS && n >= LEAST);
     if (p->files.fd < 0 || p->disk_failed)
         n_blocks = min_i32(n_blocks, p->n_slots);
@@ -411,7 +410,7 @@ void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv, bool i
     for (int32_t i = 0; i < n_blocks; i++) {
         block_name name = names_next(&k, min_i32(n, k.n + PREFIX_POSITIONS));
         if (i < p->n_slots || !kept_files_has(&p->files, name.key))
-            keep_block(p, &name, ids, k.n, kv, p->now - i);
+            keep_block(p, &name, ids, k.n, cache, p->now - i);
     }
 }
 

@@ -11,9 +11,9 @@
  *    memory   |    slot     |    slot     |          |    those used last
  *    folder   |    file     |    file     |   file   |    older ones, other processes'
  *
- * A slot has the keys and values piece by piece (kv_piece). A slot that is not in the folder yet is
- * written there between two steps, one at a time, or when its place is needed. All memory is in the
- * plan; an open store takes no more. */
+ * A slot has the keys and values piece by piece (cache_piece). A slot that is not in the folder yet
+ * is written there between two steps, one at a time, or when its place is needed. All memory is in
+ * the plan; an open store takes no more. */
 #pragma once
 
 #include "drey/drey.h"
@@ -55,8 +55,8 @@ typedef struct prefix_store {
     drey_prefixes count;
 } prefix_store;
 
-/* Of a block's keys and values. */
-size_t prefix_block_bytes(const model_shape *s, kv_format format);
+/* Of a block's numbers in a cache. */
+size_t prefix_block_bytes(const cache_spec *spec);
 /* Of its file, at most. */
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
 /* Bytes of the slots that the options' memory has room for, with the store's own memory. */
@@ -71,10 +71,10 @@ void prefix_close(prefix_store *p);
 
 /* Commits what the store has of ids[0..n) after the committed positions of a cache, which are the
  * first of them. Returns how many of these positions came from the folder. */
-int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, kv_cache *kv);
+int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, text_cache *cache);
 /* Stores blocks of a cache's committed positions, which are ids[0 .. n_committed): the whole ones,
  * and the rest after them if the text is at its end. */
-void prefix_keep(prefix_store *p, const int32_t *ids, const kv_cache *kv, bool is_end);
+void prefix_keep(prefix_store *p, const int32_t *ids, const text_cache *cache, bool is_end);
 /* Counts what is stored and what was done. */
 void prefix_count(const prefix_store *p, drey_prefixes *out);
 /* Writes one block; false: there is none to write. */

@@ -34,32 +34,29 @@ static size_t input_bytes(const session_header *h)
     return (size_t)h->n_input * sizeof(int32_t);
 }
 
-static size_t piece_bytes(const session_header *h, const kv_cache *kv)
-{
-    return (size_t)ceil_div_i32(h->n_committed, KV_GROUP) * kv_group_bytes(kv);
-}
-
 static uint64_t pieces_at(const session_header *h)
 {
     return sizeof *h + ids_bytes(h) + h->n_note_bytes;
 }
 
 /* Of a header that was checked. */
-static uint64_t file_bytes(const session_header *h, const kv_cache *kv)
+static uint64_t file_bytes(const session_header *h, const text_cache *cache)
 {
-    uint64_t n = h->n_committed ? (uint64_t)kv_n_pieces(kv) : 0;
-    return pieces_at(h) + n * (piece_bytes(h, kv) + sizeof(uint64_t));
+    uint64_t total = pieces_at(h);
+    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++)
+        total += cache_piece_bytes(cache, i, h->n_committed) + sizeof(uint64_t);
+    return total;
 }
 
 /* ---- Writing ---- */
 
-static drey_status write_pieces(new_file *f, const session_header *h, const kv_cache *kv,
+static drey_status write_pieces(new_file *f, const session_header *h, const text_cache *cache,
                                 drey_error *err)
 {
     uint64_t at = pieces_at(h);
-    size_t n = piece_bytes(h, kv);
-    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
-        const uint8_t *piece = kv_piece(kv, i, 0);
+    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++) {
+        const uint8_t *piece = cache_piece(cache, i, 0);
+        size_t n = cache_piece_bytes(cache, i, h->n_committed);
         uint64_t hash = hash64_of(piece, n);
         TRY(new_file_write(f, at, piece, n, err));
         TRY(new_file_write(f, at + n, &hash, sizeof hash, err));
@@ -71,12 +68,12 @@ static drey_status write_pieces(new_file *f, const session_header *h, const kv_c
 static drey_status write_all(new_file *f, const session_header *h, const session_contents *s,
                              const void *note, drey_error *err)
 {
-    TRY(new_file_reserve(f, file_bytes(h, s->kv), err));
+    TRY(new_file_reserve(f, file_bytes(h, s->cache), err));
     TRY(new_file_write(f, 0, h, sizeof *h, err));
     TRY(new_file_write(f, sizeof *h, s->timeline, timeline_bytes(h), err));
     TRY(new_file_write(f, sizeof *h + timeline_bytes(h), s->input, input_bytes(h), err));
     TRY(new_file_write(f, sizeof *h + ids_bytes(h), note, (size_t)h->n_note_bytes, err));
-    return write_pieces(f, h, s->kv, err);
+    return write_pieces(f, h, s->cache, err);
 }
 
 static session_header make_header(const session_contents *s, const void *note, size_t n_note_bytes)
@@ -86,7 +83,7 @@ static session_header make_header(const session_contents *s, const void *note, s
                         .n_bytes = sizeof h,
                         .origin = s->origin,
                         .n_tokens = s->n_timeline,
-                        .n_committed = s->kv->n_committed,
+                        .n_committed = cache_end(s->cache),
                         .temperature = s->sampling.temperature,
                         .top_p = s->sampling.top_p,
                         .min_p = s->sampling.min_p,
@@ -107,9 +104,9 @@ static session_header make_header(const session_contents *s, const void *note, s
 uint64_t session_file_bytes(const session_contents *s)
 {
     const session_header h = {.n_tokens = s->n_timeline,
-                              .n_committed = s->kv->n_committed,
+                              .n_committed = cache_end(s->cache),
                               .n_input = (uint64_t)s->n_input};
-    return file_bytes(&h, s->kv);
+    return file_bytes(&h, s->cache);
 }
 
 drey_status session_file_write(const char *path, const session_contents *s, const void *note,
@@ -175,7 +172,7 @@ static drey_status check_origin(const session_file *f, const session_contents *s
              "%s was saved with another kind of cache than this engine's (%s); open the engine "
              "as it was then",
              SHOWN_PATH(f->path), s->kv_name);
-    if (memcmp(&h->origin, mine, sizeof *mine) != 0 || f->file.n_bytes != file_bytes(h, s->kv))
+    if (memcmp(&h->origin, mine, sizeof *mine) != 0 || f->file.n_bytes != file_bytes(h, s->cache))
         return damaged(f, err);
     int32_t most = max_i32(h->n_tokens, (int32_t)h->n_input);
     if (most > s->n_context)
@@ -230,16 +227,16 @@ static drey_status check_ids(const session_file *f, int32_t n_vocab, drey_error 
 
 /* Checks what is read by its hashes: first through the buffer, then into the session's cache,
  * because a disk may return other bytes the second time. */
-static drey_status read_pieces(const session_file *f, const kv_cache *kv, bool to_cache,
+static drey_status read_pieces(const session_file *f, const text_cache *cache, bool to_cache,
                                drey_error *err)
 {
     const session_header *h = &f->header;
     uint64_t at = pieces_at(h), expected;
-    size_t n = piece_bytes(h, kv);
-    for (int32_t i = 0; i < kv_n_pieces(kv) && n > 0; i++) {
+    for (int32_t i = 0; i < cache_n_pieces(cache) && h->n_committed > 0; i++) {
+        size_t n = cache_piece_bytes(cache, i, h->n_committed);
         hash64 hash;
         hash64_init(&hash);
-        TRY(read_hashed(f, &at, to_cache ? kv_piece(kv, i, 0) : NULL, n, &hash, err));
+        TRY(read_hashed(f, &at, to_cache ? cache_piece(cache, i, 0) : NULL, n, &hash, err));
         TRY(read_at(f, at, &expected, sizeof expected, err));
         at += sizeof expected;
         if (hash64_get(&hash) != expected)
@@ -265,7 +262,7 @@ static drey_status read_checked(session_file *f, const session_contents *s, bool
     TRY(check_origin(f, s, err));
     TRY(read_body(f, true, keep_note ? DREY_MAX_NOTE_BYTES : 0, err));
     TRY(check_ids(f, s->n_vocab, err));
-    return read_pieces(f, s->kv, false, err);
+    return read_pieces(f, s->cache, false, err);
 }
 
 drey_status session_file_open(session_file *f, const char *path, const session_contents *s,
@@ -294,13 +291,13 @@ static void give(session_file *f, drey_saved_session *saved)
     f->note = NULL;
 }
 
-drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline, int32_t *input,
+drey_status session_file_take(session_file *f, text_cache *cache, int32_t *timeline, int32_t *input,
                               drey_saved_session *saved, drey_error *err)
 {
     const session_header *h = &f->header;
-    kv_truncate(kv, 0);
-    TRY(read_pieces(f, kv, true, err));
-    kv_restore(kv, h->n_committed);
+    cache_cut(cache, 0);
+    TRY(read_pieces(f, cache, true, err));
+    cache_restore(cache, h->n_committed);
     memcpy(timeline, f->ids, timeline_bytes(h));
     if (h->n_input)
         memcpy(input, f->ids + h->n_tokens, input_bytes(h));

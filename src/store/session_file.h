@@ -2,8 +2,8 @@
  *
  *   header | ids [n_tokens], [n_input] | note | piece, its hash | piece, its hash | ...
  *
- * A piece holds the committed positions of one head (kv_piece), in whole groups. The header has a
- * hash of itself, and one of ids and note: no byte of the file is trusted before its hash was
+ * A piece holds the committed positions of one head (cache_piece), in whole groups. The header has
+ * a hash of itself, and one of ids and note: no byte of the file is trusted before its hash was
  * checked, and sizes follow only from the header and the model. A file is read twice: all of it is
  * checked before the session changes. */
 #pragma once
@@ -14,7 +14,7 @@
 
 typedef struct session_contents { /* borrowed */
     saved_origin origin;          /* of its keys and values */
-    const kv_cache *kv;
+    const text_cache *cache;
     const int32_t *timeline; /* [n_timeline] */
     int32_t n_timeline, n_context, n_vocab;
     const int32_t *input; /* [n_input]: of an encoder */
@@ -62,6 +62,6 @@ drey_status session_file_open(session_file *f, const char *path, const session_c
                               bool keep_note, drey_error *err);
 /* Reads its keys and values, committed, and its ids, for which `timeline` and `input` have room.
  * The caller then owns the note. An error leaves the cache empty. */
-drey_status session_file_take(session_file *f, kv_cache *kv, int32_t *timeline, int32_t *input,
+drey_status session_file_take(session_file *f, text_cache *cache, int32_t *timeline, int32_t *input,
                               drey_saved_session *saved, drey_error *err);
 void session_file_close(session_file *f);

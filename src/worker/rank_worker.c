@@ -48,18 +48,9 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
 
 /* ---- What rank 0's caches did since the last rows ---- */
 
-static kv_cache *cache_of(const worker *w, int32_t slot)
+static text_cache *cache_of(const worker *w, int32_t slot)
 {
-    return slot >= 0 && slot < w->n_sessions ? probe_target(w->session[slot])->kv : NULL;
-}
-
-static bool follows(const kv_cache *kv, const int32_t *path, int32_t n)
-{
-    bool fits = n <= kv->n_pending;
-    for (int32_t i = 0; fits && i < n; i++)
-        fits = path[i] >= 0 && path[i] < kv->n_pending &&
-               kv->parent[path[i]] == (i ? path[i - 1] : -1);
-    return fits;
+    return slot >= 0 && slot < w->n_sessions ? probe_target(w->session[slot])->cache : NULL;
 }
 
 static bool commit_all(worker *w, const ranks_pass *m)
@@ -68,11 +59,11 @@ static bool commit_all(worker *w, const ranks_pass *m)
     bool seen[DREY_MAX_SESSIONS] = {false};
     for (int32_t i = 0; i < m->head.n_caches; i++) {
         const ranks_cache *c = &m->caches[i];
-        kv_cache *kv = cache_of(w, c->slot);
-        if (!kv || seen[c->slot] || !follows(kv, path, c->n_path))
+        text_cache *cache = cache_of(w, c->slot);
+        if (!cache || seen[c->slot] || !cache_is_path(cache, path, c->n_path))
             return false;
         seen[c->slot] = true;
-        kv_commit(kv, path, c->n_path);
+        cache_commit(cache, path, c->n_path);
         path += c->n_path;
     }
     return true;
@@ -82,12 +73,12 @@ static bool copy_all(worker *w, const ranks_pass *m)
 {
     for (int32_t i = 0; i < m->head.n_copies; i++) {
         const ranks_copy c = m->copies[i];
-        kv_cache *to = cache_of(w, c.to), *from = cache_of(w, c.from);
-        if (!to || !from || to == from || c.n_kept < 0 || c.n_kept > to->n_committed ||
-            c.n < c.n_kept || c.n > from->n_committed)
+        text_cache *to = cache_of(w, c.to), *from = cache_of(w, c.from);
+        if (!to || !from || to == from || c.n_kept < 0 || c.n_kept > cache_end(to) ||
+            c.n < c.n_kept || c.n > cache_end(from))
             return false;
-        kv_truncate(to, c.n_kept);
-        kv_copy(to, from, c.n);
+        cache_cut(to, c.n_kept);
+        cache_copy(to, from, c.n);
     }
     return true;
 }
@@ -96,10 +87,10 @@ static bool truncate_all(worker *w, const ranks_pass *m)
 {
     for (int32_t i = 0; i < m->head.n_caches; i++) {
         const ranks_cache *c = &m->caches[i];
-        kv_cache *kv = cache_of(w, c->slot);
-        if (c->n_committed > kv->n_committed)
+        text_cache *cache = cache_of(w, c->slot);
+        if (c->n_committed > cache_end(cache))
             return false;
-        kv_truncate(kv, c->n_committed);
+        cache_cut(cache, c->n_committed);
     }
     return true;
 }
@@ -115,15 +106,15 @@ static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int3
     const float *states = r->ws->y;
     for (*n = 0; *n < m->head.n_caches && m->caches[*n].n_rows > 0; ++*n) {
         const ranks_cache *c = &m->caches[*n];
-        kv_cache *kv = cache_of(w, c->slot);
-        bool fits = kv_has_room(kv, c->n_rows);
+        text_cache *cache = cache_of(w, c->slot);
+        bool fits = cache_has_room(cache, c->n_rows);
         for (int32_t i = 0; fits && i < c->n_rows; i++) {
             rows[i] = (pass_row){.parent = parent[i]};
             fits = parent[i] >= -1 && parent[i] < i;
         }
         if (!fits)
             return false;
-        groups[*n] = (pass_group){.kv = kv,
+        groups[*n] = (pass_group){.cache = cache,
                                   .rows = rows,
                                   .n = c->n_rows,
                                   .head = (pass_head)c->head, /* says which rows are prompts' */

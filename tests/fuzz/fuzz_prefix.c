@@ -19,7 +19,7 @@ enum { N_IDS = 2 * PREFIX_POSITIONS + 3, N_CONTEXT = 160, IDS_BYTES = PREFIX_POS
 static const model_shape shape = {.n_layers = 1, .n_heads_kv = 1, .head_dim = 4};
 static const saved_origin origin = {.model = 11, .arithmetic = 1, .n_layers = 1, .n_heads_kv = 1};
 static int32_t ids[N_IDS];
-static kv_cache kv;
+static text_cache cache;
 static arena cache_memory;
 static drey_prefix_options options;
 static size_t block_bytes;
@@ -46,13 +46,14 @@ static void make(void)
 {
     uint64_t padded[5] = {0};
     drey_error err = {0};
-    block_bytes = prefix_block_bytes(&shape, KV_F16);
+    const cache_spec spec = model_cache_spec(&shape, KV_F16);
+    block_bytes = prefix_block_bytes(&spec);
     options = (drey_prefix_options){
         .memory_bytes = 1 << 16, .folder = strdup(temp_path("kept")), .disk_bytes = 1 << 16};
     FUZZ_CHECK(options.folder);
-    size_t n_bytes = kv_bytes(&shape, N_CONTEXT, 1, KV_F16);
+    size_t n_bytes = cache_bytes(&spec, N_CONTEXT, 1);
     FUZZ_CHECK(arena_init(&cache_memory, n_bytes, false, &err) == DREY_OK);
-    kv_init(&kv, &shape, N_CONTEXT, 1, KV_F16, &cache_memory);
+    cache_init(&cache, &spec, N_CONTEXT, 1, &cache_memory);
     for (int32_t i = 0; i < N_IDS; i++)
         ids[i] = 3 * i + 1;
     memcpy(padded, &origin, sizeof origin);
@@ -72,10 +73,10 @@ static bool is_right(const uint8_t *kept, size_t n)
 
 static void check_restored(const uint8_t *block)
 {
-    size_t n = PREFIX_POSITIONS / KV_GROUP * kv_group_bytes(&kv);
-    FUZZ_CHECK(n * (size_t)kv_n_pieces(&kv) == block_bytes);
-    for (int32_t i = 0; i < kv_n_pieces(&kv); i++)
-        FUZZ_CHECK(memcmp(kv_piece(&kv, i, 0), block + (size_t)i * n, n) == 0);
+    size_t n = cache_piece_bytes(&cache, 0, PREFIX_POSITIONS);
+    FUZZ_CHECK(n * (size_t)cache_n_pieces(&cache) == block_bytes);
+    for (int32_t i = 0; i < cache_n_pieces(&cache); i++)
+        FUZZ_CHECK(memcmp(cache_piece(&cache, i, 0), block + (size_t)i * n, n) == 0);
 }
 
 static void try_file(const uint8_t *kept, size_t n)
@@ -85,13 +86,13 @@ static void try_file(const uint8_t *kept, size_t n)
     arena memory;
     size_t n_bytes = prefix_memory(&options, block_bytes, N_CONTEXT);
     FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
-    kv_truncate(&kv, 0);
+    cache_cut(&cache, 0);
     bytes_file_write(path, kept, n);
     FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
                DREY_OK);
-    prefix_restore(&store, ids, N_IDS, &kv);
+    prefix_restore(&store, ids, N_IDS, &cache);
     bool right = is_right(kept, n);
-    FUZZ_CHECK(kv.n_committed == (right ? PREFIX_POSITIONS : 0));
+    FUZZ_CHECK(cache_end(&cache) == (right ? PREFIX_POSITIONS : 0));
     FUZZ_CHECK((access(path, F_OK) == 0) == right);
     if (right)
         check_restored(kept + sizeof(prefix_header) + IDS_BYTES);

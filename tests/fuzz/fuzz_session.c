@@ -80,8 +80,7 @@ static void put_hashes(uint8_t *bytes, size_t n)
     memcpy(&n_note, bytes + NOTE_AT, sizeof n_note);
     if (count[0] >= 0 && count[1] >= 0 && n_note <= n) {
         size_t n_body = (size_t)count[0] * 4 + (size_t)n_note, at = HEAD + n_body;
-        size_t piece =
-            ((size_t)count[1] + KV_GROUP - 1) / KV_GROUP * kv_group_bytes(&session->target_kv);
+        size_t piece = cache_piece_bytes(&session->target_cache, 0, count[1]);
         if (at <= n)
             put_hash(bytes, BODY_HASH_AT, HEAD, n_body);
         for (; piece > 0 && at + piece + 8 <= n; at += piece + 8)
@@ -108,7 +107,7 @@ static void check_refused(drey_status status, const drey_error *err)
                status == DREY_ERR_CONTEXT);
     FUZZ_CHECK(strlen(err->message) > 20);
     fuzz_check_refused(status, err);
-    FUZZ_CHECK(session->n_timeline == N_KEPT && session->target_kv.n_committed == N_KEPT - 1);
+    FUZZ_CHECK(session->n_timeline == N_KEPT && cache_end(&session->target_cache) == N_KEPT - 1);
     FUZZ_CHECK(memcmp(session->timeline, before, sizeof before) == 0);
 }
 
@@ -116,7 +115,7 @@ static void check_taken(const uint8_t *bytes, size_t n, const drey_saved_session
 {
     size_t n_ids = (size_t)session->n_timeline;
     FUZZ_CHECK(saved->n_tokens == session->n_timeline && n_ids <= N_CONTEXT);
-    FUZZ_CHECK(saved->n_kept == session->target_kv.n_committed);
+    FUZZ_CHECK(saved->n_kept == cache_end(&session->target_cache));
     FUZZ_CHECK(HEAD + n_ids * 4 + saved->n_note_bytes <= n);
     FUZZ_CHECK(memcmp(session->timeline, bytes + HEAD, n_ids * 4) == 0);
     FUZZ_CHECK(!saved->note == (saved->n_note_bytes == 0));

@@ -203,7 +203,7 @@ static void check_state(const drey_session *session)
 {
     if (!tree_is_valid(&session->tree))
         die("the tree is not valid", NULL);
-    if (!kv_is_valid(&session->target_kv) || !kv_is_valid(&session->draft_kv))
+    if (!cache_is_valid(&session->target_cache) || !cache_is_valid(&session->draft_cache))
         die("a cache is not valid", NULL);
     if (!weights_is_valid(session->target.weights))
         die("the target's weights are not valid", NULL);

@@ -365,7 +365,7 @@ TEST(test_nobody_wants_the_head)
         const pass_row row = {.token = 5, .parent = -1};
         pass_group groups[2];
         for (int i = 0; i < 2; i++)
-            groups[i] = (pass_group){.kv = &p.at.session[i]->target_kv,
+            groups[i] = (pass_group){.cache = &p.at.session[i]->target_cache,
                                      .rows = &row,
                                      .n = 1,
                                      .head = i == 0 ? HEAD_ALL : HEAD_NONE};
@@ -378,9 +378,9 @@ TEST(test_nobody_wants_the_head)
                 pass_drop(&pass, 0);
         }
         MUST(pass_end, &pass);
-        assert_int_equal(p.at.session[0]->target_kv.n_pending, 0);
-        assert_int_equal(p.at.session[1]->target_kv.n_pending, 1);
-        kv_truncate(&p.at.session[1]->target_kv, 0);
+        assert_int_equal(cache_pending(&p.at.session[0]->target_cache), 0);
+        assert_int_equal(cache_pending(&p.at.session[1]->target_cache), 1);
+        cache_cut(&p.at.session[1]->target_cache, 0);
     }
     begin(&p, 1);
     write_all(&p);

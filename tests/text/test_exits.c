@@ -328,7 +328,7 @@ static void look_at_layers(drey_session *s, const int32_t *ids, int32_t n, layer
     const int32_t only = 0;
     for (int32_t i = 0; i + 1 < n; i++) {
         pass_row row = {.token = ids[i], .parent = -1};
-        pass_group group = {.kv = &s->target_kv, .rows = &row, .n = 1, .head = HEAD_ALL};
+        pass_group group = {.cache = &s->target_cache, .rows = &row, .n = 1, .head = HEAD_ALL};
         model_pass p;
         pass_state state = PASS_GOES_ON;
         MUST(pass_begin, &p, &s->target, &group, 1);
@@ -340,7 +340,7 @@ static void look_at_layers(drey_session *s, const int32_t *ids, int32_t n, layer
         }
         MUST(pass_end, &p);
         take_layer(s, &out[i], N_LAYERS, group.logits, ids[i + 1]);
-        kv_commit(&s->target_kv, NULL, 1);
+        cache_commit(&s->target_cache, NULL, 1);
     }
     drey_session_reset(s);
 }

@@ -114,7 +114,7 @@ static float *all_logits(drey_session *s, const int32_t *ids, int32_t n, int32_t
         for (int32_t i = 0; i < n_rows; i++)
             s->target.ws->rows[i] = (pass_row){.token = ids[from + i], .parent = i - 1};
         MUST(pass_rows, &s->target, s->target.ws->rows, n_rows, HEAD_ALL);
-        kv_commit(&s->target_kv, NULL, n_rows);
+        cache_commit(&s->target_cache, NULL, n_rows);
         for (int32_t i = 0; i < n_rows; i++)
             memcpy(logits + (int64_t)(from + i) * n_vocab, s->target.ws->logits + i * ld,
                    (size_t)n_vocab * sizeof *logits);

@@ -127,9 +127,11 @@ static void check_session(const drey_session *s)
         assert_int_equal(node->expanded, ((const model_drafter *)s->drafter)->row_of[i] >= 0);
         n_expanded += node->expanded;
     }
-    assert_true(((const model_drafter *)s->drafter)->n_nodes == 0 && kv_is_valid(&s->draft_kv));
-    chain = n_expanded ? ((const model_drafter *)s->drafter)->row_of[0] : s->draft_kv.n_pending;
-    assert_int_equal(s->draft_kv.n_pending, n_expanded + chain);
+    assert_true(((const model_drafter *)s->drafter)->n_nodes == 0 &&
+                cache_is_valid(&s->draft_cache));
+    chain = n_expanded ? ((const model_drafter *)s->drafter)->row_of[0]
+                       : cache_pending(&s->draft_cache);
+    assert_int_equal(cache_pending(&s->draft_cache), n_expanded + chain);
 }
 
 /* The prompts differ in their first token. */
@@ -284,7 +286,7 @@ TEST(the_prompt)
         MUST(drey_session_step, s, &done);
         assert_int_equal(s->state, SESSION_PROMPT);
         assert_false(s->unfinished.reading);
-        assert_int_equal(s->draft_kv.n_committed > 0, !without);
+        assert_int_equal(cache_end(&s->draft_cache) > 0, !without);
         while (!done)
             MUST(drey_session_step, s, &done);
         drey_session_close(&s);

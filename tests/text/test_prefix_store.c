@@ -41,7 +41,8 @@ static engine_place open_place(drey_model *model, const drey_prefix_options *pre
 
 static size_t block_bytes(void)
 {
-    return prefix_block_bytes(&target->shape, KV_F16);
+    const cache_spec spec = model_cache_spec(&target->shape, KV_F16);
+    return prefix_block_bytes(&spec);
 }
 
 /* Room for so many blocks. */
@@ -74,11 +75,11 @@ static void random_ids(rng *r, int32_t *ids, int32_t n)
 
 /* ---- In memory ---- */
 
-static void check_same_cache(const kv_cache *a, const kv_cache *b, int32_t n_groups)
+static void check_same_cache(const text_cache *a, const text_cache *b, int32_t n_groups)
 {
-    for (int32_t i = 0; i < kv_n_pieces(a); i++)
-        assert_memory_equal(kv_piece(a, i, 0), kv_piece(b, i, 0),
-                            (size_t)n_groups * kv_group_bytes(a));
+    for (int32_t i = 0; i < cache_n_pieces(a); i++)
+        assert_memory_equal(cache_piece(a, i, 0), cache_piece(b, i, 0),
+                            cache_piece_bytes(a, i, n_groups * KV_GROUP));
 }
 
 static void must_have_restored(const drey_statistics *s, int64_t cached, int64_t restored,
@@ -106,7 +107,7 @@ TEST(test_same_bytes)
     must_have_restored(&again.stats, 190, 190, 0);
     write_text(alone.session[0], ids, 230, &plain);
     must_be_same(&plain, &again, "restored");
-    check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 230 / KV_GROUP);
+    check_same_cache(&p.session[1]->target_cache, &alone.session[0]->target_cache, 230 / KV_GROUP);
     drey_engine_prefixes(p.engine, &count);
     assert_int_equal(count.blocks, 6); /* two, and of each text a third and a part */
     assert_int_equal(count.restored_tokens, 190);
@@ -114,11 +115,11 @@ TEST(test_same_bytes)
     /* A session's own beginning, to which the store adds. */
     MUST(drey_session_truncate, p.session[1], 150);
     MUST(drey_session_sync, p.session[1], ids, 230, NULL);
-    assert_int_equal(p.session[1]->target_kv.n_committed, 149);
+    assert_int_equal(cache_end(&p.session[1]->target_cache), 149);
     drey_generate_options g;
     drey_generate_options_init(&g);
     MUST(drey_session_begin, p.session[1], &g, &again.stats);
-    assert_int_equal(p.session[1]->target_kv.n_committed, 229);
+    assert_int_equal(cache_end(&p.session[1]->target_cache), 229);
     drey_session_end(p.session[1]);
     must_have_restored(&again.stats, 229, 80, 0);
     place_close(&p);
@@ -367,7 +368,7 @@ TEST(test_other_session)
     assert_int_equal(got.stats.same_tokens, 133);
     write_text(alone.session[0], ids, 220, &plain);
     must_be_same(&plain, &got, "copied");
-    check_same_cache(&p.session[1]->target_kv, &alone.session[0]->target_kv, 220 / KV_GROUP);
+    check_same_cache(&p.session[1]->target_cache, &alone.session[0]->target_cache, 220 / KV_GROUP);
     drey_session_end(p.session[0]);
     drey_engine_prefixes(p.engine, &count);
     assert_true(count.copied_tokens == 133 && count.blocks == 0);

@@ -72,30 +72,38 @@ static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
     MUST(pass_rows, &b->session->target, rows, n, head);
 }
 
+static size_t side_bytes(const kv_store *kv)
+{
+    return kv_at(kv, kv->store.shape.n_layers, 0);
+}
+
 /* The prompt in a cache that holds zeros otherwise. */
 static void start_cache(bench *b)
 {
     int32_t tokens[N_PROMPT];
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = prompt_token(i);
-    kv_cache *kv = &b->session->target_kv;
-    kv_truncate(kv, 0);
-    memset(kv->keys, 0, kv_at(kv, kv->n_layers, 0));
-    memset(kv->values, 0, kv_at(kv, kv->n_layers, 0));
+    text_cache *cache = &b->session->target_cache;
+    cache_cut(cache, 0);
+    const kv_store *kv = kv_of(cache);
+    memset(kv->keys, 0, side_bytes(kv));
+    memset(kv->values, 0, side_bytes(kv));
     MUST(pass_prompt, &b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL);
 }
 
 /* Zeros, which the last slot still holds, for the slots that nothing uses any more. */
-static void clear_unused(kv_cache *kv)
+static void clear_unused(text_cache *cache)
 {
-    for (int32_t layer = 0; layer < kv->n_layers; layer++)
-        for (int32_t head = 0; head < kv->n_heads_kv; head++) {
-            size_t at = kv_at(kv, layer, head);
-            for (int32_t slot = kv->n_committed + kv->n_pending; slot < kv->n_slots - 1; slot++) {
-                kv_move_key(kv->format, kv->keys + at, slot, kv->n_slots - 1, kv->head_dim);
-                kv_move_value(kv->format, kv->values + at, slot, kv->n_slots - 1, kv->head_dim);
-            }
+    const kv_store *kv = kv_of(cache);
+    const store_shape *s = &kv->store.shape;
+    const int32_t used = cache_end(cache) + cache_pending(cache), last = kv->store.n_slots - 1;
+    for (int32_t head = 0; head < s->n_layers * s->n_heads; head++) {
+        size_t at = kv_at(kv, 0, head);
+        for (int32_t slot = used; slot < last; slot++) {
+            kv_move_key(s->format, kv->keys + at, slot, last, s->head_dim);
+            kv_move_value(s->format, kv->values + at, slot, last, s->head_dim);
         }
+    }
 }
 
 /* Rows with random parents, so that long branches occur too. */
@@ -136,7 +144,7 @@ static void compute_choice(bench *b, const pass_row *rows, const choice *c)
     pass_row kept[N_ROWS];
     for (int32_t i = 0; i < c->n_path; i++) {
         compute(b, &(pass_row){rows[c->path[i]].token, -1}, 1, HEAD_NONE);
-        kv_commit(&b->session->target_kv, NULL, 1);
+        cache_commit(&b->session->target_cache, NULL, 1);
     }
     for (int32_t i = 0; i < c->n_keep; i++) {
         kept[i] = rows[c->keep[i]];
@@ -155,20 +163,21 @@ typedef struct snapshot {
 
 static void take_snapshot(bench *b, snapshot *s)
 {
-    kv_cache *kv = &b->session->target_kv;
-    size_t bytes = kv_at(kv, kv->n_layers, 0);
+    text_cache *cache = &b->session->target_cache;
+    const kv_store *kv = kv_of(cache);
+    size_t bytes = side_bytes(kv);
     size_t row = (size_t)b->engine->target.layout.shape.n_vocab * sizeof(float);
-    assert_true(kv_is_valid(kv));
-    clear_unused(kv);
+    assert_true(cache_is_valid(cache));
+    clear_unused(cache);
     *s = (snapshot){.keys = malloc(bytes), .values = malloc(bytes), .logits = malloc(row)};
     assert_true(s->keys && s->values && s->logits);
     memcpy(s->keys, kv->keys, bytes);
     memcpy(s->values, kv->values, bytes);
-    s->n_committed = kv->n_committed;
-    s->n_pending = kv->n_pending;
-    memcpy(s->parent, kv->parent, (size_t)kv->n_pending * sizeof(int32_t));
-    memcpy(s->depth, kv->depth, (size_t)kv->n_pending * sizeof(int32_t));
-    compute(b, &(pass_row){77, kv->n_pending - 1}, 1, HEAD_LAST);
+    s->n_committed = cache_end(cache);
+    s->n_pending = cache_pending(cache);
+    memcpy(s->parent, cache->parent, (size_t)cache_pending(cache) * sizeof(int32_t));
+    memcpy(s->depth, cache->depth, (size_t)cache_pending(cache) * sizeof(int32_t));
+    compute(b, &(pass_row){77, cache_pending(cache) - 1}, 1, HEAD_LAST);
     memcpy(s->logits, b->session->target.ws->logits, row);
 }
 
@@ -181,8 +190,7 @@ static void free_snapshot(snapshot *s)
 
 static void compare_snapshots(const bench *b, const snapshot *x, const snapshot *y)
 {
-    const kv_cache *kv = &b->session->target_kv;
-    size_t bytes = kv_at(kv, kv->n_layers, 0);
+    size_t bytes = side_bytes(kv_of(&b->session->target_cache));
     assert_int_equal(x->n_committed, y->n_committed);
     assert_int_equal(x->n_pending, y->n_pending);
     for (int32_t i = 0; i < x->n_pending; i++) {
@@ -208,7 +216,7 @@ static void check_cache(drey_kv kv)
         snapshot rerooted, computed;
         start_cache(&b);
         compute(&b, rows, N_ROWS, HEAD_NONE);
-        kv_reroot(&b.session->target_kv, c.path, c.n_path, c.keep, c.n_keep);
+        cache_reroot(&b.session->target_cache, c.path, c.n_path, c.keep, c.n_keep);
         take_snapshot(&b, &rerooted);
         start_cache(&b);
         compute_choice(&b, rows, &c);
@@ -266,7 +274,7 @@ static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
 {
     drafter *d = b->session->drafter;
     drey_error err = {0};
-    int32_t n_pending = b->session->draft_kv.n_pending;
+    int32_t n_pending = cache_pending(&b->session->draft_cache);
     if (rng_below(&b->r, 3) == 0) {
         must(d->class->expand(d, tree, nodes, n, &err), &err);
         return;
@@ -278,7 +286,7 @@ static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
             must(d->class->advance(d, tree, clock_ns() + 1, &done, &err), &err);
         assert_false(done);
         d->class->give_up(d);
-        assert_int_equal(b->session->draft_kv.n_pending, nodes[0] == 0 ? 0 : n_pending);
+        assert_int_equal(cache_pending(&b->session->draft_cache), nodes[0] == 0 ? 0 : n_pending);
         for (int32_t i = 0; i < n; i++)
             assert_true(!tree->nodes[nodes[i]].expanded && tree->nodes[nodes[i]].n_guesses == 0);
     }
@@ -331,7 +339,7 @@ static void compare_with_a_fresh_draft(bench *b, const token_tree *tree, const t
     drafter *d = b->session->drafter;
     drey_error err = {0};
     static token_tree fresh;
-    kv_truncate(&b->session->draft_kv, 0);
+    cache_cut(&b->session->draft_cache, 0);
     begin(d, &fresh, t);
     for (int32_t i = 0; i < tree->n_nodes; i++) {
         const tree_node *want = &tree->nodes[i];
@@ -370,8 +378,9 @@ static void check_draft(drey_kv kv)
             int32_t n_expanded = 0;
             for (int32_t i = 0; i < tree.n_nodes; i++)
                 n_expanded += tree.nodes[i].expanded;
-            assert_int_equal(b.session->draft_kv.n_pending, n_expanded); /* none is dropped */
-            assert_true(kv_is_valid(&b.session->draft_kv));
+            assert_int_equal(cache_pending(&b.session->draft_cache),
+                             n_expanded); /* none is dropped */
+            assert_true(cache_is_valid(&b.session->draft_cache));
             n_stayed += n_expanded;
         }
         grow_at_random(&b, &tree, 3);
@@ -398,7 +407,8 @@ TEST(a_draft_that_catches_up)
             t.token[t.n++] = a.next;
         }
         expand(&b, &tree, &(int32_t){0}, 1);
-        assert_int_equal(b.session->draft_kv.n_committed + b.session->draft_kv.n_pending, t.n);
+        assert_int_equal(
+            cache_end(&b.session->draft_cache) + cache_pending(&b.session->draft_cache), t.n);
         grow_at_random(&b, &tree, 3);
         compare_with_a_fresh_draft(&b, &tree, &t);
     }
@@ -410,18 +420,18 @@ TEST(a_cache_without_room)
 {
     bench b;
     open_bench(&b, DREY_KV_F16);
-    kv_cache *kv = &b.session->draft_kv;
-    int32_t most = kv->max_pending;
+    text_cache *cache = &b.session->draft_cache;
+    int32_t most = cache->max_pending;
     static token_tree tree;
     text t = prompt();
     begin(b.session->drafter, &tree, &t);
     expand(&b, &tree, &(int32_t){0}, 1);
     accepted a = {.next = tree.nodes[0].guess[0].token};
     int32_t child = tree_push(&tree, 0, a.next, 0.5f);
-    kv->max_pending = kv->n_pending;
+    cache->max_pending = cache_pending(cache);
     must(b.session->drafter->class->expand(b.session->drafter, &tree, &child, 1, NULL), NULL);
     assert_true(tree.nodes[child].expanded && tree.nodes[child].n_guesses == 0);
-    kv->max_pending = most;
+    cache->max_pending = most;
     reroot(b.session->drafter, &tree, &a);
     t.token[t.n++] = a.next;
     assert_int_equal(tree.n_nodes, 1);
@@ -442,7 +452,7 @@ TEST(a_prompt_in_parts)
     for (int32_t n_parts = 0; n_parts < 12; n_parts++) {
         static token_tree tree;
         text t = prompt();
-        kv_truncate(&b.session->draft_kv, 0);
+        cache_cut(&b.session->draft_cache, 0);
         must(d->class->begin(d, t.token, t.n - 5, &err), &err);
         draft_reading how;
         for (int32_t i = 0; i < n_parts && d->class->unread(d); i++)
@@ -451,10 +461,10 @@ TEST(a_prompt_in_parts)
             d->class->give_up(d);
         while (n_parts % 2 == 0 && d->class->unread(d))
             must(d->class->read(d, 0, &how, &err), &err);
-        int32_t n_read = b.session->draft_kv.n_committed;
+        int32_t n_read = cache_end(&b.session->draft_cache);
         assert_true(n_read < t.n - 5 && (n_parts % 2 || n_read + CATCH_UP >= t.n - 5));
         must(d->class->begin(d, t.token, t.n, &err), &err);
-        assert_int_equal(b.session->draft_kv.n_committed, n_read); /* what was read stays */
+        assert_int_equal(cache_end(&b.session->draft_cache), n_read); /* what was read stays */
         tree_reset(&tree, t.token[t.n - 1]);
         expand(&b, &tree, &(int32_t){0}, 1);
         compare_with_a_fresh_draft(&b, &tree, &t);

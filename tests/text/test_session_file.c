@@ -140,12 +140,13 @@ static void offer(refused *r, const char *path, drey_status expected, const char
 {
     drey_error err = {0};
     drey_saved_session saved = {.n_tokens = -1};
-    int32_t n_before = r->at.session[0]->n_timeline, kept = r->at.session[0]->target_kv.n_committed;
+    int32_t n_before = r->at.session[0]->n_timeline,
+            kept = cache_end(&r->at.session[0]->target_cache);
     drey_status status = drey_session_load(r->at.session[0], path, &saved, &err);
     must_refuse(status, expected, says, &err);
     assert_int_equal(saved.n_tokens, -1);
     assert_int_equal(r->at.session[0]->n_timeline, n_before);
-    assert_int_equal(r->at.session[0]->target_kv.n_committed, kept);
+    assert_int_equal(cache_end(&r->at.session[0]->target_cache), kept);
 }
 
 static void offer_bytes(refused *r, const uint8_t *bytes, size_t n, drey_status expected)

@@ -413,7 +413,7 @@ TEST(test_truncate)
         write_some(s, 10, &cut);
         MUST(drey_session_truncate, s, n);
         assert_int_equal(s->n_timeline, n);
-        assert_int_equal(s->target_kv.n_committed, n - 1);
+        assert_int_equal(cache_end(&s->target_cache), n - 1);
         write_some(s, 10, &cut);
         drey_session_reset(s);
         MUST(drey_session_sync, s, ids, n, NULL);

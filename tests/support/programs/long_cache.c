@@ -37,7 +37,7 @@ static void time_pass(drey_session *s, int32_t n_rows)
     MUST(pass_rows, &s->target, rows, n_rows, HEAD_LAST);
     double pass_s = (double)(clock_ns() - start) * 1e-9;
     kv_file_count(f, &after);
-    kv_truncate(&s->target_kv, s->target_kv.n_committed);
+    cache_drop(&s->target_cache);
     printf("%d rows: %.2f s, read %.0f MB in %.2f s\n", n_rows, pass_s,
            (double)(after.read_bytes - before.read_bytes) * 1e-6,
            (double)(after.busy_ns - before.busy_ns) * 1e-9);
@@ -53,9 +53,9 @@ int main(int argc, char **argv)
     int32_t n = (int32_t)strtol(argv[3], NULL, 10);
     drey_session *s = open_session(&m, argv, n, argc > 5 ? (int32_t)strtol(argv[5], NULL, 10) : 2);
     time_pass(s, 1); /* brings the weights */
-    MUST(kv_make_up, &s->target_kv, n);
+    MUST(cache_make_up, &s->target_cache, n);
     printf("%d positions, a window of %d, %d in the file, %.0f MB written\n", n,
-           s->engine->plan.window, s->target_kv.n_away,
+           s->engine->plan.window, kv_of(&s->target_cache)->n_away,
            (double)s->engine->target.kv_file.written_bytes * 1e-6);
     for (int i = 0; i < 6; i++)
         time_pass(s, i == 3 || i == 5 ? MOST_ROWS : 1);

@@ -288,7 +288,7 @@ static void open_place(place *p, world *w, double read_s)
         s->policy->cost = &p->engine.cost;
         s->text.options.n_predict = 500;
         s->n_timeline = 300;
-        s->draft_kv.n_committed = 100;
+        s->draft_cache.n_committed = 100;
         w->guesser[i].n_unread = 200;
         tree_reset(&s->tree, 1);
     }

@@ -107,11 +107,11 @@ static void start(drey_session *s)
     int32_t tokens[N_PROMPT];
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
-    kv_cache *kv = &s->target_kv;
-    if (kv->n_committed < N_PROMPT)
+    text_cache *cache = &s->target_cache;
+    if (cache_end(cache) < N_PROMPT)
         MUST(pass_prompt, &s->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL);
-    deferred_cut(&s->deferred, kv->n_committed - N_PROMPT);
-    kv_truncate(kv, N_PROMPT);
+    deferred_cut(&s->deferred, cache_end(cache) - N_PROMPT);
+    cache_cut(cache, N_PROMPT);
     assert_int_equal(s->deferred.n, 0);
 }
 
@@ -119,12 +119,12 @@ static void start(drey_session *s)
 typedef struct answer {
     float logits[N_TEXT][MAX_VOCAB];
     float hidden[N_TEXT][WIDTH];
-    kv_cache kv; /* its numbers are copies */
+    kv_store kv; /* its numbers are copies */
 } answer;
 
-static size_t side_bytes(const kv_cache *kv)
+static size_t side_bytes(const kv_store *kv)
 {
-    return (size_t)kv->n_layers * (size_t)kv->n_heads_kv * kv->head_bytes;
+    return kv_at(kv, kv->store.shape.n_layers, 0);
 }
 
 static void make_answer(bench *b, answer *a)
@@ -135,13 +135,14 @@ static void make_answer(bench *b, answer *a)
         MUST(pass_rows, &s->target, &(pass_row){text_token(i), -1}, 1, HEAD_ALL);
         memcpy(a->logits[i], s->target.ws->logits, logits_bytes(b));
         memcpy(a->hidden[i], s->target.ws->y, sizeof a->hidden[i]);
-        kv_commit(&s->target_kv, NULL, 1);
+        cache_commit(&s->target_cache, NULL, 1);
     }
-    a->kv = s->target_kv;
-    a->kv.keys = malloc(side_bytes(&a->kv));
-    a->kv.values = malloc(side_bytes(&a->kv));
-    memcpy(a->kv.keys, s->target_kv.keys, side_bytes(&a->kv));
-    memcpy(a->kv.values, s->target_kv.values, side_bytes(&a->kv));
+    const kv_store *kv = kv_of(&s->target_cache);
+    a->kv = *kv;
+    a->kv.keys = malloc(side_bytes(kv));
+    a->kv.values = malloc(side_bytes(kv));
+    memcpy(a->kv.keys, kv->keys, side_bytes(kv));
+    memcpy(a->kv.values, kv->values, side_bytes(kv));
 }
 
 static void free_answer(answer *a)
@@ -153,29 +154,33 @@ static void free_answer(answer *a)
 typedef void move_slot(kv_format format, uint8_t *side, int32_t to, int32_t from, int32_t head_dim);
 
 /* A slot's numbers, alone in a group of zeros: slots of a group are interleaved. */
-static const uint8_t *slot_alone(const kv_cache *kv, const uint8_t *head, int32_t slot,
+static const uint8_t *slot_alone(const store_shape *shape, const uint8_t *head, int32_t slot,
                                  move_slot *move, uint8_t *groups)
 {
-    size_t bytes = kv_head_bytes(kv->format, KV_GROUP, kv->head_dim);
+    size_t bytes = kv_head_bytes(shape->format, KV_GROUP, shape->head_dim);
     memcpy(groups, head + (size_t)(slot / KV_GROUP) * bytes, bytes);
     memset(groups + bytes, 0, bytes);
-    move(kv->format, groups, KV_GROUP, slot % KV_GROUP, kv->head_dim);
+    move(shape->format, groups, KV_GROUP, slot % KV_GROUP, shape->head_dim);
     return groups + bytes;
 }
 
 /* Positions [0, n) of all heads. */
-static void assert_same_cache(const kv_cache *kv, const answer *a, int32_t n)
+static void assert_same_cache(const text_cache *cache, const answer *a, int32_t n)
 {
-    size_t bytes = kv_head_bytes(kv->format, KV_GROUP, kv->head_dim);
+    const kv_store *kv = kv_of(cache);
+    const store_shape *shape = &kv->store.shape;
+    size_t bytes = kv_store_group(kv);
     uint8_t *one = malloc(2 * bytes), *other = malloc(2 * bytes);
-    assert_true(kv_is_valid(kv) && kv->head_bytes == a->kv.head_bytes && kv->n_committed == n);
-    for (int32_t head = 0; head < kv->n_layers * kv->n_heads_kv; head++)
+    assert_true(cache_is_valid(cache) && kv->head_bytes == a->kv.head_bytes &&
+                cache_end(cache) == n);
+    for (int32_t head = 0; head < shape->n_layers * shape->n_heads; head++)
         for (int32_t i = 0; i < n; i++) {
             size_t at = kv_at(kv, 0, head);
-            assert_memory_equal(slot_alone(kv, kv->keys + at, i, kv_move_key, one),
-                                slot_alone(kv, a->kv.keys + at, i, kv_move_key, other), bytes);
-            assert_memory_equal(slot_alone(kv, kv->values + at, i, kv_move_value, one),
-                                slot_alone(kv, a->kv.values + at, i, kv_move_value, other), bytes);
+            assert_memory_equal(slot_alone(shape, kv->keys + at, i, kv_move_key, one),
+                                slot_alone(shape, a->kv.keys + at, i, kv_move_key, other), bytes);
+            assert_memory_equal(slot_alone(shape, kv->values + at, i, kv_move_value, one),
+                                slot_alone(shape, a->kv.values + at, i, kv_move_value, other),
+                                bytes);
         }
     free(one);
     free(other);
@@ -226,7 +231,7 @@ static void offer_chain(writer *w, int32_t n)
 
 static pass_group group_of(writer *w)
 {
-    return (pass_group){.kv = &w->s->target_kv,
+    return (pass_group){.cache = &w->s->target_cache,
                         .rows = w->rows,
                         .n = w->n,
                         .head = HEAD_ALL,
@@ -299,10 +304,10 @@ static void take(bench *b, writer *w, pass_group *g, const model_pass *p, const 
         assert_int_equal(g->deferred->n, 0);
         w->from = w->done + w->n_path;
     }
-    kv_commit(g->kv, path, w->n_path);
+    cache_commit(g->cache, path, w->n_path);
     w->done += w->n_path;
     assert_int_equal(g->deferred->n, w->done - w->from);
-    assert_true(deferred_is_valid(g->deferred, g->kv->n_committed));
+    assert_true(deferred_is_valid(g->deferred, cache_end(g->cache)));
 }
 
 /* A pass of all writers that offer something or have deferred rows. */
@@ -353,7 +358,7 @@ static void write_at_random(bench *b, int32_t n, const answer *a, rng *r)
         turn(b, writers, n, layer, r, a);
     }
     for (int32_t i = 0; i < n; i++)
-        assert_same_cache(&b->session[i]->target_kv, a, N_PROMPT + N_TEXT);
+        assert_same_cache(&b->session[i]->target_cache, a, N_PROMPT + N_TEXT);
     pass_hold_from(runner_of(b), N_LAYERS);
 }
 
@@ -381,7 +386,7 @@ static void stop_at_every_layer(bench *b, const answer *a)
                 offer_chain(&w, 1);
                 turn(b, &w, 1, i == 0 ? first : i == 1 ? second : N_LAYERS + 1, NULL, a);
             }
-            assert_same_cache(&w.s->target_kv, a, N_PROMPT + 3);
+            assert_same_cache(&w.s->target_cache, a, N_PROMPT + 3);
         }
 }
 
@@ -442,7 +447,7 @@ static void give_up(bench *b, const answer *a)
         bool whole = w.s->deferred.n == MAX_DEFERRED || w.done == N_TEXT - 1;
         turn(b, &w, 1, whole ? N_LAYERS + 1 : 1 + rng_below(&r, N_LAYERS), NULL, a);
     }
-    assert_same_cache(&w.s->target_kv, a, N_PROMPT + N_TEXT);
+    assert_same_cache(&w.s->target_cache, a, N_PROMPT + N_TEXT);
 }
 
 TEST(test_given_up)
@@ -502,7 +507,7 @@ static void look_everywhere(bench *b, const answer *a)
         assert_memory_equal(hidden[i], a->hidden[i], sizeof hidden[i]);
     }
     take(b, &w, &g, &p, a, false);
-    assert_same_cache(g.kv, a, N_PROMPT + N_TEXT);
+    assert_same_cache(g.cache, a, N_PROMPT + N_TEXT);
 }
 
 TEST(test_looks)
@@ -514,7 +519,8 @@ static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
 {
     const model_layout *l = &b->engine->target.layout;
     uint64_t bytes = 0;
-    for (const weight *m = l->layer[from].q; m != (to < N_LAYERS ? l->layer[to].q : l->head); m++)
+    for (const weight *m = l->layer[from].first;
+         m != (to < N_LAYERS ? l->layer[to].first : l->head); m++)
         bytes += residency_streamed_bytes(&m->stays);
     return bytes;
 }
@@ -557,7 +563,7 @@ static void hold_reads(bench *b, const answer *a)
     pass_hold_from(r, N_LAYERS);
     offer_chain(&w, 1);
     turn(b, &w, 1, N_LAYERS + 1, NULL, a);
-    assert_same_cache(&w.s->target_kv, a, N_PROMPT + w.done);
+    assert_same_cache(&w.s->target_cache, a, N_PROMPT + w.done);
 }
 
 TEST(test_held_reads)

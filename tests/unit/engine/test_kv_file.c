@@ -278,10 +278,10 @@ TEST(texts_are_cut_and_continued)
             keep = rng_below(&r, keep + 1);
         }
         most = N_CONTEXT - keep - N_TEXT;
-        n_far += keep < b->target_kv.n_away;
+        n_far += keep < kv_of(&b->target_cache)->n_away;
         MUST(drey_session_truncate, a, (size_t)keep);
         MUST(drey_session_truncate, b, (size_t)keep);
-        n_back += b->target_kv.n_back > b->target_kv.n_away;
+        n_back += kv_of(&b->target_cache)->n_back > kv_of(&b->target_cache)->n_away;
         int32_t n_more = most <= 1 ? 0 : rng_below(&r, most < 400 ? most : 400);
         if (keep + n_more == 0)
             continue;

@@ -43,7 +43,7 @@ static void start(int32_t chunk)
     int32_t tokens[N_PROMPT];
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
-    kv_truncate(&s->target_kv, 0);
+    cache_cut(&s->target_cache, 0);
     MUST(pass_prompt, &s->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
 }
 
@@ -96,7 +96,7 @@ TEST(test_tree_equals_paths)
             start(33);
             for (int32_t i = 0; i < n; i++) {
                 compute(&(pass_row){rows[path[i]].token, -1}, 1, HEAD_ALL);
-                kv_commit(&s->target_kv, NULL, 1);
+                cache_commit(&s->target_cache, NULL, 1);
                 assert_memory_equal(logits_of(0), tree[path[i]], logits_bytes());
             }
         }
@@ -113,7 +113,7 @@ static void look_at_layers(const pass_row *rows, const pass_tap *taps, float *co
 {
     runner *r = &s->target;
     int64_t n_embd = r->layout->shape.n_embd, stride = pass_hidden_stride(r);
-    pass_group group = {.kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+    pass_group group = {.cache = r->cache, .rows = rows, .n = N_TREE, .head = HEAD_ALL};
     model_pass p;
     pass_state state = PASS_GOES_ON;
     MUST(pass_begin, &p, r, &group, 1);
@@ -157,8 +157,12 @@ TEST(test_taps)
     memcpy(logits, r->ws->logits, all_bytes);
 
     start(16);
-    pass_group group = {
-        .kv = r->kv, .rows = rows, .n = N_TREE, .head = HEAD_ALL, .taps = taps, .n_taps = N_TAPS};
+    pass_group group = {.cache = r->cache,
+                        .rows = rows,
+                        .n = N_TREE,
+                        .head = HEAD_ALL,
+                        .taps = taps,
+                        .n_taps = N_TAPS};
     MUST(pass_run, r, &group, 1);
     for (int t = 0; t < N_TAPS; t++)
         for (int32_t i = 0; i < taps[t].n; i++)

@@ -22,7 +22,7 @@ enum { N_CACHES = 3, N_SLOTS = 120, MAX_PENDING = 40, N_TREE = 21, MAX_LOGITS = 
 typedef struct bench {
     drey_engine *engine;
     arena memory;
-    kv_cache kv[N_CACHES], draft_kv;
+    text_cache cache[N_CACHES], draft_cache;
     runner target, draft;
     _Atomic bool cancel;
     rng random;
@@ -39,14 +39,14 @@ static int slow_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes
     return 0;
 }
 
-static runner runner_of(bench *b, engine_side *side, kv_cache *kv)
+static runner runner_of(bench *b, engine_side *side, text_cache *cache)
 {
     return (runner){.layout = &side->layout,
                     .weights = &side->weights,
                     .ws = &side->ws,
                     .pool = b->engine->pool,
                     .kernels = b->engine->kernels,
-                    .kv = kv,
+                    .cache = cache,
                     .cancel = &b->cancel};
 }
 
@@ -73,15 +73,16 @@ static void open_bench(bench *b, double share, int32_t n_threads)
                             .fault = slow_read,
                             .fault_user = b};
     MUST(engine_open, &b->engine, &o, &tuning);
-    const model_shape *shapes[] = {&b->engine->target.layout.shape, &b->engine->draft.layout.shape};
-    size_t bytes = N_CACHES * kv_bytes(shapes[0], N_SLOTS, MAX_PENDING, KV_F16) +
-                   kv_bytes(shapes[1], N_SLOTS, MAX_PENDING, KV_F16) + 4096;
+    const cache_spec large = model_cache_spec(&b->engine->target.layout.shape, KV_F16);
+    const cache_spec small = model_cache_spec(&b->engine->draft.layout.shape, KV_F16);
+    size_t bytes = N_CACHES * cache_bytes(&large, N_SLOTS, MAX_PENDING) +
+                   cache_bytes(&small, N_SLOTS, MAX_PENDING) + 4096;
     MUST(arena_init, &b->memory, bytes, false);
     for (int i = 0; i < N_CACHES; i++)
-        kv_init(&b->kv[i], shapes[0], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
-    kv_init(&b->draft_kv, shapes[1], N_SLOTS, MAX_PENDING, KV_F16, &b->memory);
-    b->target = runner_of(b, &b->engine->target, &b->kv[0]);
-    b->draft = runner_of(b, &b->engine->draft, &b->draft_kv);
+        cache_init(&b->cache[i], &large, N_SLOTS, MAX_PENDING, &b->memory);
+    cache_init(&b->draft_cache, &small, N_SLOTS, MAX_PENDING, &b->memory);
+    b->target = runner_of(b, &b->engine->target, &b->cache[0]);
+    b->draft = runner_of(b, &b->engine->draft, &b->draft_cache);
 }
 
 static void close_bench(bench *b)
@@ -92,13 +93,13 @@ static void close_bench(bench *b)
 }
 
 /* Fills a cache with n committed tokens, of another text for every n. */
-static void commit_text(bench *b, runner r, kv_cache *kv, int32_t n)
+static void commit_text(bench *b, runner r, text_cache *cache, int32_t n)
 {
     int32_t tokens[N_SLOTS];
     for (int32_t i = 0; i < n; i++)
         tokens[i] = (i * 31 + n * 7) % 256;
-    r.kv = kv;
-    kv_truncate(kv, 0);
+    r.cache = cache;
+    cache_cut(cache, 0);
     MUST(pass_prompt, &r, tokens, n, 20, HEAD_NONE, NULL, NULL);
 }
 
@@ -129,14 +130,14 @@ static void same_logits(const runner *r, const float *logits, int32_t n, const f
 }
 
 /* A pass over a cache's rows that runs through; they are dropped again. */
-static void reference(const runner *r, kv_cache *kv, const pass_row *rows, int32_t n,
+static void reference(const runner *r, text_cache *cache, const pass_row *rows, int32_t n,
                       pass_head head, float *out)
 {
     runner own = *r;
-    pass_group g = {.kv = kv, .rows = rows, .n = n, .head = head};
+    pass_group g = {.cache = cache, .rows = rows, .n = n, .head = head};
     MUST(pass_run, &own, &g, 1);
     keep_logits(r, g.logits, g.n_logits, out);
-    kv_truncate(kv, kv->n_committed);
+    cache_drop(cache);
 }
 
 /* Some microseconds from now, or no end at all. */
@@ -161,12 +162,12 @@ TEST(slices_compute_the_same)
         pass_row rows[N_TREE];
         int n_starved = 0;
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
-        commit_text(&b, b.target, &b.kv[0], 37);
+        commit_text(&b, b.target, &b.cache[0], 37);
         make_rows(rows, N_TREE, 5, false);
-        reference(&b.target, &b.kv[0], rows, N_TREE, HEAD_ALL, logits_a);
+        reference(&b.target, &b.cache[0], rows, N_TREE, HEAD_ALL, logits_a);
         for (int round = 0; round < N_ROUNDS; round++) {
             atomic_store(&b.gate_closed, c == 0); /* then the ring is used up */
-            pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+            pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
             model_pass p;
             pass_state now = PASS_GOES_ON;
             int32_t layers = 0;
@@ -183,11 +184,11 @@ TEST(slices_compute_the_same)
                 assert_true(pass_room_ns(&p) >= 0);
             }
             assert_int_equal(layers, b.target.layout->shape.n_layers);
-            assert_int_equal(b.kv[0].n_pending, 0);
+            assert_int_equal(cache_pending(&b.cache[0]), 0);
             MUST(pass_end, &p);
-            assert_int_equal(b.kv[0].n_pending, N_TREE);
+            assert_int_equal(cache_pending(&b.cache[0]), N_TREE);
             same_logits(&b.target, g.logits, N_TREE, logits_a);
-            kv_truncate(&b.kv[0], 37);
+            cache_cut(&b.cache[0], 37);
         }
         assert_true(residencies[c].share < 1 || n_starved == 0);
         n_starved_in_all += n_starved;
@@ -202,10 +203,10 @@ TEST(a_step_never_waits)
     bench b;
     pass_row rows[2] = {{.token = 5, .parent = -1}, {.token = 6, .parent = 0}};
     open_bench(&b, 0.4, 2);
-    commit_text(&b, b.target, &b.kv[0], 9);
-    reference(&b.target, &b.kv[0], rows, 2, HEAD_ALL, logits_a);
+    commit_text(&b, b.target, &b.cache[0], 9);
+    reference(&b.target, &b.cache[0], rows, 2, HEAD_ALL, logits_a);
     atomic_store(&b.gate_closed, true);
-    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 2, .head = HEAD_ALL};
+    pass_group g = {.cache = &b.cache[0], .rows = rows, .n = 2, .head = HEAD_ALL};
     model_pass p;
     pass_state now = PASS_GOES_ON;
     MUST(pass_begin, &p, &b.target, &g, 1);
@@ -233,14 +234,14 @@ TEST(two_models_take_turns)
     bench b;
     pass_row rows[N_TREE], guesses[4];
     open_bench(&b, 0.3, 2);
-    commit_text(&b, b.target, &b.kv[0], 30);
-    commit_text(&b, b.draft, &b.draft_kv, 30);
+    commit_text(&b, b.target, &b.cache[0], 30);
+    commit_text(&b, b.draft, &b.draft_cache, 30);
     make_rows(rows, N_TREE, 9, false);
     make_rows(guesses, 4, 10, false);
-    reference(&b.target, &b.kv[0], rows, N_TREE, HEAD_ALL, logits_a);
-    reference(&b.draft, &b.draft_kv, guesses, 4, HEAD_ALL, logits_b);
-    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
-    pass_group h = {.kv = &b.draft_kv, .rows = guesses, .n = 4, .head = HEAD_ALL};
+    reference(&b.target, &b.cache[0], rows, N_TREE, HEAD_ALL, logits_a);
+    reference(&b.draft, &b.draft_cache, guesses, 4, HEAD_ALL, logits_b);
+    pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+    pass_group h = {.cache = &b.draft_cache, .rows = guesses, .n = 4, .head = HEAD_ALL};
     model_pass p, q;
     pass_state now = PASS_GOES_ON, drafting = PASS_DONE;
     int n_drafted = 0;
@@ -255,7 +256,7 @@ TEST(two_models_take_turns)
         if (drafting == PASS_DONE) {
             MUST(pass_end, &q);
             same_logits(&b.draft, h.logits, 4, logits_b);
-            kv_truncate(&b.draft_kv, 30);
+            cache_cut(&b.draft_cache, 30);
             n_drafted++;
         }
     }
@@ -276,18 +277,18 @@ TEST(caches_share_a_pass)
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
         const int32_t ages[N_CACHES] = {70, 3, 41};
         for (int i = 0; i < N_CACHES; i++)
-            commit_text(&b, b.target, &b.kv[i], ages[i]);
+            commit_text(&b, b.target, &b.cache[i], ages[i]);
         make_rows(chain, 17, 1, true);
         make_rows(tree, 11, 2, false);
         make_rows(one, 1, 3, true);
-        reference(&b.target, &b.kv[0], chain, 17, HEAD_LAST, logits_a);
-        reference(&b.target, &b.kv[1], tree, 11, HEAD_ALL, logits_b);
-        reference(&b.target, &b.kv[2], one, 1, HEAD_LAST, logits_c);
+        reference(&b.target, &b.cache[0], chain, 17, HEAD_LAST, logits_a);
+        reference(&b.target, &b.cache[1], tree, 11, HEAD_ALL, logits_b);
+        reference(&b.target, &b.cache[2], one, 1, HEAD_LAST, logits_c);
         for (int with_chain = 0; with_chain < 2; with_chain++) {
             pass_head asks = with_chain ? HEAD_LAST : HEAD_NONE;
-            pass_group g[] = {{.kv = &b.kv[0], .rows = chain, .n = 17, .head = asks},
-                              {.kv = &b.kv[1], .rows = tree, .n = 11, .head = HEAD_ALL},
-                              {.kv = &b.kv[2], .rows = one, .n = 1, .head = HEAD_LAST}};
+            pass_group g[] = {{.cache = &b.cache[0], .rows = chain, .n = 17, .head = asks},
+                              {.cache = &b.cache[1], .rows = tree, .n = 11, .head = HEAD_ALL},
+                              {.cache = &b.cache[2], .rows = one, .n = 1, .head = HEAD_LAST}};
             MUST(pass_run, &b.target, g, N_CACHES);
             assert_true((g[0].logits != NULL) == with_chain);
             if (with_chain)
@@ -295,8 +296,8 @@ TEST(caches_share_a_pass)
             same_logits(&b.target, g[1].logits, 11, logits_b);
             same_logits(&b.target, g[2].logits, 1, logits_c);
             for (int i = 0; i < N_CACHES; i++) {
-                assert_int_equal(b.kv[i].n_pending, g[i].n);
-                kv_truncate(&b.kv[i], ages[i]);
+                assert_int_equal(cache_pending(&b.cache[i]), g[i].n);
+                cache_cut(&b.cache[i], ages[i]);
             }
         }
         close_bench(&b);
@@ -313,7 +314,7 @@ TEST(a_pass_may_be_left_anywhere)
         open_bench(&b, residencies[c].share, residencies[c].n_threads);
         make_rows(rows, N_TREE, 4, false);
         for (int round = 0; round < N_LEFT; round++) {
-            pass_group g = {.kv = &b.kv[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
+            pass_group g = {.cache = &b.cache[0], .rows = rows, .n = N_TREE, .head = HEAD_ALL};
             model_pass p;
             pass_state now = PASS_GOES_ON;
             MUST(pass_begin, &p, &b.target, &g, 1);
@@ -323,7 +324,7 @@ TEST(a_pass_may_be_left_anywhere)
                     pass_wait(&p);
             }
             pass_leave(&p);
-            assert_int_equal(b.kv[0].n_pending, 0);
+            assert_int_equal(cache_pending(&b.cache[0]), 0);
             if (round % 4 != 3)
                 continue;
             MUST(pass_run, &b.target, &g, 1);
@@ -332,7 +333,7 @@ TEST(a_pass_may_be_left_anywhere)
             else
                 same_logits(&b.target, g.logits, N_TREE, logits_a);
             first = false;
-            kv_truncate(&b.kv[0], 0);
+            cache_cut(&b.cache[0], 0);
         }
         close_bench(&b);
     }
@@ -344,9 +345,9 @@ TEST(chosen_rows_of_the_head)
     bench b;
     pass_row rows[5];
     open_bench(&b, 1, 2);
-    commit_text(&b, b.target, &b.kv[0], 3); /* chosen rows want loaded weights */
+    commit_text(&b, b.target, &b.cache[0], 3); /* chosen rows want loaded weights */
     make_rows(rows, 5, 6, false);
-    pass_group g = {.kv = &b.kv[0], .rows = rows, .n = 5, .head = HEAD_ALL};
+    pass_group g = {.cache = &b.cache[0], .rows = rows, .n = 5, .head = HEAD_ALL};
     model_pass p;
     pass_state now = PASS_GOES_ON;
     MUST(pass_begin, &p, &b.target, &g, 1);

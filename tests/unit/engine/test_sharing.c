@@ -165,7 +165,7 @@ TEST(test_rows_of_prompts)
         list[i] = &s[i];
         s[i].engine = &e;
         s[i].n_timeline = 50 + left[i];
-        s[i].target_kv.n_committed = 50;
+        s[i].target_cache.n_committed = 50;
     }
     /* Nobody waits: all 60 rows. A half evenly, then the shortest: 9 (all), 10 + 20, 10 + 11. */
     sharing_prompt_rows(list, 3, 0, 60, rows);

@@ -249,7 +249,7 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
         runner *target = probe_target(session);
         float *logits = target->ws->logits;
         MUST(pass_rows, target, &row, 1, HEAD_LAST);
-        kv_commit(target->kv, NULL, 1);
+        cache_commit(target->cache, NULL, 1);
         if (i < first)
             continue;
         const exit_position *position = &s->position[i - first];

@@ -1,16 +1,27 @@
-/* A layer's mixture of experts: see mixture.h. */
-#include "model/mixture.h"
-
+/* The feed-forward part of a layer that is a mixture of experts.
+ *
+ *   m = norm(x)                     w, chosen = the router's choice for each row (router.h)
+ *   y = sum over the chosen experts e, by rising number, of
+ *         w_e (Down_e act(Gate_e m + bias, Up_e m + bias) + bias), biases where there are some,
+ *       + sigmoid(s . m) * (the shared expert's), where there is one
+ *
+ * A row's sum has one order and one place, step_sum: neither slots nor waves, other rows or threads
+ * can show in it. Experts are multiplied with in waves and batches (weights/experts.h):
+ *
+ *   router --choose--> [shared] --> bring a wave --> up --activate--> down --+--> sum
+ *                                       ^           ^------ next batch ------+
+ *                                       +---------------- next wave ---------+ */
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "model/layer.h"
+#include "model/binder.h"
+#include "model/block/block.h"
 #include "model/pass_steps.h"
 
-static const layer_experts *experts_of(const model_pass *p)
+static const expert_tensors *experts_of(const model_pass *p)
 {
     return &p->r->layout->layer[p->layer].experts;
 }
@@ -18,6 +29,65 @@ static const layer_experts *experts_of(const model_pass *p)
 static const router_shape *router_of(const model_pass *p)
 {
     return &p->r->layout->shape.experts.router;
+}
+
+/* ---- Tensors ---- */
+
+drey_status block_bind_slots(binder *b, layer_layout *y)
+{
+    static const char *const names[EXPERT_MATRICES] = {"ffn_gate_exps.weight", "ffn_up_exps.weight",
+                                                       "ffn_down_exps.weight"};
+    const model_shape *s = &b->layout->shape;
+    int32_t n_ff = s->experts.n_ff;
+    expert_layer *of = b->arena ? &b->layout->experts[b->layer] : NULL;
+    bool fused = binder_has(b, "ffn_gate_up_exps.weight");
+    y->experts.of = of;
+    if (of)
+        of->n_experts = s->experts.router.n_experts;
+    if (fused)
+        TRY(bind_experts_of(b, of, EXPERT_GATE, 2, "ffn_gate_up_exps.weight", s->n_embd, n_ff));
+    for (int32_t i = fused ? EXPERT_DOWN : EXPERT_GATE; i < EXPERT_MATRICES; i++) {
+        bool down = i == EXPERT_DOWN;
+        TRY(bind_experts_of(b, of, i, 1, names[i], down ? n_ff : s->n_embd,
+                            down ? s->n_embd : n_ff));
+    }
+    return DREY_OK;
+}
+
+/* Biases of each expert; of some architectures always. */
+static drey_status bind_biases(binder *b, expert_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    const int64_t n = s->experts.router.n_experts;
+    const struct {
+        const char *role;
+        int64_t n, rows;
+        float **out;
+    } biases[] = {{"ffn_gate_inp.bias", n, 1, &t->router_bias},
+                  {"ffn_gate_exps.bias", s->experts.n_ff, n, &t->gate_bias},
+                  {"ffn_up_exps.bias", s->experts.n_ff, n, &t->up_bias},
+                  {"ffn_down_exps.bias", s->n_embd, n, &t->down_bias}};
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++)
+        if (s->arch->expert_biases || binder_has(b, biases[i].role))
+            TRY(bind_vectors(b, biases[i].role, biases[i].n, biases[i].rows, biases[i].out));
+    return DREY_OK;
+}
+
+static drey_status bind(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->layout->shape;
+    const int64_t d = s->n_embd, n = s->experts.router.n_experts, n_ff = s->experts.n_ff_shared;
+    expert_tensors *t = &y->experts;
+    TRY(bind_matrix(b, "ffn_gate_inp.weight", n, d, &t->router));
+    if (n_ff > 0) {
+        TRY(bind_matrix(b, "ffn_gate_shexp.weight", n_ff, d, &y->ffn.gate));
+        TRY(bind_matrix(b, "ffn_up_shexp.weight", n_ff, d, &y->ffn.up));
+        TRY(bind_matrix(b, "ffn_down_shexp.weight", d, n_ff, &y->ffn.down));
+    }
+    TRY(bind_vector_if(b, "exp_probs_b.bias", n, &t->choice_bias));
+    TRY(bind_vector_if(b, "ffn_gate_inp_shexp.weight", d, &t->shared_gate));
+    TRY(bind_biases(b, t));
+    return block_bind_ffn(b, &y->ffn);
 }
 
 /* ---- The choice ---- */
@@ -34,7 +104,7 @@ static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
     workspace *ws = p->r->ws;
-    const layer_experts *e = experts_of(p);
+    const expert_tensors *e = experts_of(p);
     const router_shape *r = router_of(p);
     for (int32_t i = from; i < to; i++) {
         float *logits = ws->mixture.logits + i * row_stride(r->n_experts);
@@ -61,12 +131,12 @@ static void show_route(const model_pass *p)
     }
 }
 
-/* Of a prompt most rows need no logits. Its experts are used once for all of its rows, and should
- * not take the places of those that the texts around it use. */
+/* A prompt's experts are used once for all of its rows, and must not evict experts that other texts
+ * of the pass are using. */
 static bool is_of_prompt(const model_pass *p, int32_t row)
 {
     const pass_group *g = &p->groups[p->r->ws->group[row]];
-    return g->n > 1 && 2 * g->n_logits < g->n;
+    return pass_is_prompt(g->n, g->n_logits);
 }
 
 /* Sorts the rows' choices by expert. */
@@ -123,8 +193,8 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     const workspace *ws = p->r->ws;
     const layer_layout *next = &p->r->layout->layer[p->layer + 1];
     for (int32_t i = from; i < to; i++)
-        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), next->ffn_norm,
-                  next->ffn_norm_bias);
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), next->ffn.norm,
+                  next->ffn.norm_bias);
     pass_quantise_rows(p, from, to);
 }
 
@@ -133,12 +203,12 @@ static void step_guess_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
 static void route_next(model_pass *p)
 {
     workspace *ws = p->r->ws;
-    const layer_experts *next = &p->r->layout->layer[p->layer + 1].experts;
-    int64_t ld = row_stride(next->router->form.n_rows);
-    pass_set_source(p, ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd,
-                    &(weight *){next->router}, 1);
+    const expert_tensors *next = &p->r->layout->layer[p->layer + 1].experts;
+    weight *router = layout_matrix(p->r->layout, next->router);
+    int64_t ld = row_stride(router->form.n_rows);
+    pass_set_source(p, ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd, &router, 1);
     pass_each_row(p, step_guess_norm);
-    product_run_aside(p->r->weights, p->r->pool, &(product){next->router, ws->mixture.logits, ld},
+    product_run_aside(p->r->weights, p->r->pool, &(product){router, ws->mixture.logits, ld},
                       ws->acts, p->n_rows);
 }
 
@@ -147,7 +217,7 @@ static bool add_worth(const model_pass *p, int32_t i, float *worth)
 {
     const workspace *ws = p->r->ws;
     const router_shape *r = router_of(p);
-    const layer_experts *next = &p->r->layout->layer[p->layer + 1].experts;
+    const expert_tensors *next = &p->r->layout->layer[p->layer + 1].experts;
     float *logits = ws->mixture.logits + i * row_stride(r->n_experts), counts[ROUTER_MOST];
     int32_t expert[ROUTER_MOST];
     if (next->router_bias)
@@ -182,12 +252,6 @@ static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
     return n;
 }
 
-/* Of a prompt: most of its rows need no logits. */
-static bool is_prompt(const model_pass *p)
-{
-    return p->n_rows > 1 && 2 * p->n_logits < p->n_rows;
-}
-
 /* Has the disk read what the next layer will probably choose, once it has nothing else to do. */
 static void guess_next(model_pass *p)
 {
@@ -196,7 +260,7 @@ static void guess_next(model_pass *p)
     int32_t expert[ROUTER_MOST];
     expert_layer *next =
         p->layer + 1 < l->shape.n_layers ? l->layer[p->layer + 1].experts.of : NULL;
-    if (!next || next->slots.n_slots == next->n_experts || is_prompt(p) ||
+    if (!next || next->slots.n_slots == next->n_experts || pass_is_prompt(p->n_rows, p->n_logits) ||
         ws->mixture.n_run < ws->mixture.n_runs || !experts_trust_guesses(p->r->weights))
         return;
     const pass_route *route = p->r->route;
@@ -209,7 +273,7 @@ static void guess_next(model_pass *p)
     experts_guess(p->r->weights, next, expert, n);
 }
 
-drey_status mixture_choose(model_pass *p, drey_error *err)
+static drey_status choose_experts(model_pass *p, drey_error *err)
 {
     pass_each_row(p, step_choose);
     if (atomic_load(&p->failed)) {
@@ -234,7 +298,8 @@ static expert_wave *wave_of(const model_pass *p)
     return &p->r->weights->experts->wave;
 }
 
-bool mixture_next(model_pass *p)
+/* Makes the next batch ready for its products; false: there is none. */
+static bool next_batch(model_pass *p)
 {
     workspace *ws = p->r->ws;
     while (!experts_next_batch(p->r->weights)) {
@@ -289,7 +354,7 @@ static void add_bias(const model_pass *p, float *x, const float *bias, int32_t e
 static void activate(const model_pass *p, int32_t i)
 {
     const workspace *ws = p->r->ws;
-    const layer_experts *e = experts_of(p);
+    const expert_tensors *e = experts_of(p);
     int64_t at = ws->mixture.at[i] * p->source_ld;
     expert_run run = wave_of(p)->run[i];
     for (int32_t row = 0; row < run.n; row++) {
@@ -338,7 +403,7 @@ static void show_input(const model_pass *p, int32_t i, const weight *matrix, con
         inputs->see(inputs->user, matrix, run->expert, rows, p->source_ld, run->n);
 }
 
-void mixture_begin_up(model_pass *p)
+static void begin_up(model_pass *p)
 {
     workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
@@ -357,9 +422,10 @@ void mixture_begin_up(model_pass *p)
         experts_product(to++, p->r->weights, i, EXPERT_UP, ws->up + at, ld, acts);
     }
     product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+    p->in_product = true;
 }
 
-void mixture_begin_down(model_pass *p)
+static void begin_down(model_pass *p)
 {
     workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
@@ -376,6 +442,7 @@ void mixture_begin_down(model_pass *p)
                         ws->mixture.acts + i * ACT_KINDS);
     }
     product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
+    p->in_product = true;
 }
 
 /* ---- The sum ---- */
@@ -386,14 +453,16 @@ static void add_weighted(float *y, const float *x, float factor, int64_t n)
         y[i] += factor * x[i];
 }
 
-static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
+static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_t to,
+                     int32_t thread)
 {
+    (void)at;
     (void)thread;
     const workspace *ws = p->r->ws;
     int32_t n_used = router_of(p)->n_used;
     int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
-    const layer_experts *e = experts_of(p);
-    bool shared = p->r->layout->layer[p->layer].up;
+    const expert_tensors *e = experts_of(p);
+    bool shared = p->r->layout->layer[p->layer].ffn.up;
     for (int32_t i = from; i < to; i++) {
         float *y = ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
@@ -408,7 +477,58 @@ static void step_sum(model_pass *p, int32_t from, int32_t to, int32_t thread)
     }
 }
 
-void mixture_add(model_pass *p)
+/* ---- Steps ---- */
+
+/* The router has its logits. The shared expert is computed while the others are read. */
+static drey_status choose(model_pass *p, const program_step *s, drey_error *err)
 {
-    pass_each_row(p, step_sum);
+    (void)s;
+    return choose_experts(p, err);
 }
+
+/* The next batch's gates and ups; after the last one its downs are left out. */
+static drey_status up(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    if (next_batch(p))
+        begin_up(p);
+    else
+        p->at++;
+    return DREY_OK;
+}
+
+/* The batch's downs; then back to `up`, the step before. */
+static drey_status down(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    begin_down(p);
+    p->at -= 2;
+    return DREY_OK;
+}
+
+static void write(program_writer *w)
+{
+    const feed_forward_tensors *shared = &w->layout->layer[w->layer].ffn;
+    const expert_tensors *y = &w->layout->layer[w->layer].experts;
+    write_rows(w, block_norm_ffn);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    write_product(w,
+                  (written_product[]){{y->router, BUFFER_ROUTER},
+                                      {shared->gate, BUFFER_GATE},
+                                      {shared->up, BUFFER_UP}},
+                  3);
+    write_mix(w, choose);
+    if (shared->up) {
+        write_columns(w, block_activate);
+        write_reads(w, BUFFER_GATE, shared->down->form.k);
+        write_product(w, &(written_product){shared->down, BUFFER_SHARED}, 1);
+    }
+    write_mix(w, up);
+    write_mix(w, down);
+    write_rows(w, step_sum);
+    write_rows(w, block_add_ffn);
+}
+
+const block_class experts_block = {"experts", bind, write};

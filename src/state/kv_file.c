@@ -1,5 +1,5 @@
 /* Caches that are larger than memory: see kv_file.h. */
-#include "model/kv_file.h"
+#include "state/kv_file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -18,9 +18,9 @@ enum {
 };
 
 /* Of one layer, keys and values. */
-static size_t bytes_of(const model_shape *s, kv_format format, int32_t n)
+static size_t bytes_of(const store_shape *s, int32_t n)
 {
-    return 2 * (size_t)s->n_heads_kv * kv_head_bytes(format, n, s->head_dim);
+    return 2 * (size_t)s->n_heads * kv_head_bytes(s->format, n, s->head_dim);
 }
 
 static size_t whole_pages(size_t n)
@@ -28,23 +28,22 @@ static size_t whole_pages(size_t n)
     return (n + PAGE - 1) / PAGE * PAGE;
 }
 
-int32_t kv_chunk_of(const model_shape *s, kv_format format, int32_t window)
+int32_t kv_chunk_of(const store_shape *s, int32_t window)
 {
-    size_t usual = (size_t)USUAL_CHUNK_BYTES / bytes_of(s, format, ATTEND_BLOCK);
+    size_t usual = (size_t)USUAL_CHUNK_BYTES / bytes_of(s, ATTEND_BLOCK);
     int32_t n = (int32_t)min_size(usual, MOST_CHUNK / ATTEND_BLOCK);
     n = min_i32(n, window / (WINDOW_CHUNKS * ATTEND_BLOCK));
     return max_i32(n, 1) * ATTEND_BLOCK;
 }
 
-int32_t kv_usual_window(const model_shape *s, kv_format format)
+int32_t kv_usual_window(const store_shape *s)
 {
-    return WINDOW_CHUNKS * kv_chunk_of(s, format, INT32_MAX);
+    return WINDOW_CHUNKS * kv_chunk_of(s, INT32_MAX);
 }
 
 static size_t stride_of(const kv_file_options *o)
 {
-    size_t head = kv_head_bytes(o->format, o->chunk, o->head_dim);
-    return whole_pages(2 * (size_t)o->n_heads_kv * head);
+    return whole_pages(bytes_of(&o->shape, o->chunk));
 }
 
 static int32_t asked_of(const kv_file_options *o)
@@ -97,10 +96,10 @@ drey_status kv_file_open(kv_file *f, const kv_file_options *o, arena *a, drey_er
 {
     *f = (kv_file){.options = *o, .file = {.fd = -1}};
     f->stride = stride_of(o);
-    f->chunk_bytes = 2 * (size_t)o->n_heads_kv * kv_file_head_bytes(f);
+    f->chunk_bytes = bytes_of(&o->shape, o->chunk);
     f->n_chunks = chunks_of(o);
     f->most_asked = asked_of(o);
-    uint64_t n = (uint64_t)o->n_caches * (uint64_t)o->n_layers * (uint64_t)f->n_chunks;
+    uint64_t n = (uint64_t)o->n_caches * (uint64_t)o->shape.n_layers * (uint64_t)f->n_chunks;
     f->ring = take_pages(a, ring_of(o));
     f->bounce = take_pages(a, f->stride);
     TRY(arena_check(a, err));
@@ -127,9 +126,10 @@ void kv_file_close(kv_file *f)
     f->path = NULL;
 }
 
-void kv_file_lend(kv_file *f, kv_cache *kv)
+void kv_file_lend(kv_file *f, text_cache *c)
 {
-    assert(kv->n_committed == 0 && !kv->file);
+    kv_store *kv = kv_of(c);
+    assert(cache_end(c) == 0 && !kv->file);
     int32_t i = 0;
     while (f->in_use & UINT64_C(1) << i)
         i++;
@@ -138,25 +138,27 @@ void kv_file_lend(kv_file *f, kv_cache *kv)
     kv->file = f;
     kv->place = i;
     kv->chunk = f->options.chunk;
+    kv->store.in_file = true;
 }
 
-void kv_file_take_back(kv_cache *kv)
+void kv_file_take_back(text_cache *c)
 {
+    kv_store *kv = kv_of(c);
     if (!kv->file)
         return;
     kv->file->in_use &= ~(UINT64_C(1) << kv->place);
     kv->file = NULL;
 }
 
-static uint64_t offset_of(const kv_file *f, const kv_cache *kv, int32_t layer, int32_t chunk)
+static uint64_t offset_of(const kv_file *f, const kv_store *kv, int32_t layer, int32_t chunk)
 {
-    uint64_t row = (uint64_t)kv->place * (uint64_t)f->options.n_layers + (uint64_t)layer;
+    uint64_t row = (uint64_t)kv->place * (uint64_t)f->options.shape.n_layers + (uint64_t)layer;
     return (row * (uint64_t)f->n_chunks + (uint64_t)chunk) * f->stride;
 }
 
 /* ---- Reading ---- */
 
-drey_status kv_file_ask(kv_file *f, const kv_cache *kv, int32_t layer, int32_t chunk,
+drey_status kv_file_ask(kv_file *f, const kv_store *kv, int32_t layer, int32_t chunk,
                         drey_error *err)
 {
     assert(kv_file_has_room(f) && chunk < f->n_chunks);
@@ -214,30 +216,30 @@ void kv_file_count(const kv_file *f, stream_counters *out)
 
 /* The keys of a layer's first head from a position on, that is in memory; the next head's, and the
  * values, are as far away as memory has them. */
-static uint8_t *slots_at(const kv_cache *kv, uint8_t *side, int32_t layer, int32_t head,
+static uint8_t *slots_at(const kv_store *kv, uint8_t *side, int32_t layer, int32_t head,
                          int32_t position)
 {
     size_t group = (size_t)(position - kv->n_away) / KV_GROUP;
-    return side + kv_at(kv, layer, head) + group * kv_group_bytes(kv);
+    return side + kv_at(kv, layer, head) + group * kv_store_group(kv);
 }
 
 /* A chunk's heads between memory and bytes as the file has them. */
-static void copy_chunk(const kv_cache *kv, int32_t layer, int32_t position, uint8_t *bytes,
+static void copy_chunk(const kv_store *kv, int32_t layer, int32_t position, uint8_t *bytes,
                        bool to_cache)
 {
     const size_t n = kv_file_head_bytes(kv->file);
     for (int side = 0; side < 2; side++)
-        for (int32_t head = 0; head < kv->n_heads_kv; head++, bytes += n) {
+        for (int32_t head = 0; head < kv->store.shape.n_heads; head++, bytes += n) {
             uint8_t *slots = slots_at(kv, side ? kv->values : kv->keys, layer, head, position);
             memcpy(to_cache ? slots : bytes, to_cache ? bytes : slots, n);
         }
 }
 
 /* The chunk that begins at a position. */
-static drey_status write_chunk(kv_cache *kv, int32_t position, drey_error *err)
+static drey_status write_chunk(kv_store *kv, int32_t position, drey_error *err)
 {
     kv_file *f = kv->file;
-    for (int32_t layer = 0; layer < kv->n_layers; layer++) {
+    for (int32_t layer = 0; layer < kv->store.shape.n_layers; layer++) {
         copy_chunk(kv, layer, position, f->bounce, false);
         int why = temp_file_write(&f->file, offset_of(f, kv, layer, position / kv->chunk),
                                   f->bounce, f->stride);
@@ -252,12 +254,13 @@ static drey_status write_chunk(kv_cache *kv, int32_t position, drey_error *err)
 }
 
 /* The positions from `from` on become those of the first slots. */
-static void move_down(kv_cache *kv, int32_t from)
+static void move_down(kv_store *kv, const text_cache *c, int32_t from)
 {
-    int32_t end = kv_pending_slot(kv) + kv->n_pending, gone = from - kv->n_away;
-    size_t n = kv_head_bytes(kv->format, end - gone, kv->head_dim);
-    for (int32_t layer = 0; layer < kv->n_layers && gone > 0; layer++)
-        for (int32_t head = 0; head < kv->n_heads_kv; head++) {
+    const store_shape *shape = &kv->store.shape;
+    int32_t end = kv_pending_slot(kv, c) + cache_pending(c), gone = from - kv->n_away;
+    size_t n = kv_head_bytes(shape->format, end - gone, shape->head_dim);
+    for (int32_t layer = 0; layer < shape->n_layers && gone > 0; layer++)
+        for (int32_t head = 0; head < shape->n_heads; head++) {
             uint8_t *keys = kv->keys + kv_at(kv, layer, head);
             uint8_t *values = kv->values + kv_at(kv, layer, head);
             memmove(keys, slots_at(kv, kv->keys, layer, head, from), n);
@@ -267,29 +270,29 @@ static void move_down(kv_cache *kv, int32_t from)
 }
 
 /* Half of what memory has room for, besides pending rows: so many positions stay in it. */
-static int32_t kept_positions(const kv_cache *kv)
+static int32_t kept_positions(const kv_store *kv, const text_cache *c)
 {
-    return (kv->n_slots - kv->max_pending) / 2;
+    return (kv->store.n_slots - c->max_pending) / 2;
 }
 
-static drey_status spill(kv_cache *kv, drey_error *err)
+static drey_status spill(kv_store *kv, const text_cache *c, drey_error *err)
 {
     int32_t at = kv->n_away;
     drey_status status = DREY_OK;
-    while (status == DREY_OK && kv->n_committed - at >= kv->chunk &&
-           kv->n_committed - at > kept_positions(kv)) {
+    while (status == DREY_OK && cache_end(c) - at >= kv->chunk &&
+           cache_end(c) - at > kept_positions(kv, c)) {
         status = write_chunk(kv, at, err);
         at += status == DREY_OK ? kv->chunk : 0;
     }
-    move_down(kv, at);
+    move_down(kv, c, at);
     return status;
 }
 
-/* What kv_truncate has left to be read. */
-static drey_status read_back(kv_cache *kv, drey_error *err)
+/* What a cut has left to be read. */
+static drey_status read_back(kv_store *kv, drey_error *err)
 {
     kv_file *f = kv->file;
-    const int32_t end = kv->n_back / kv->chunk, n_layers = kv->n_layers;
+    const int32_t end = kv->n_back / kv->chunk, n_layers = kv->store.shape.n_layers;
     int32_t asked_chunk = kv->n_away / kv->chunk, asked_layer = 0;
     kv_file_skip(f);
     for (int32_t chunk = asked_chunk; chunk < end; chunk++)
@@ -311,21 +314,19 @@ static drey_status read_back(kv_cache *kv, drey_error *err)
     return DREY_OK;
 }
 
-drey_status kv_make_room(kv_cache *kv, int32_t n, drey_error *err)
+drey_status kv_file_make_room(kv_store *kv, const text_cache *c, int32_t n, drey_error *err)
 {
-    if (!kv->file)
-        return DREY_OK;
     if (kv->n_back > kv->n_away)
         TRY(read_back(kv, err));
-    if (kv_pending_slot(kv) + kv->n_pending + n > kv->n_slots)
-        TRY(spill(kv, err));
+    if (kv_pending_slot(kv, c) + cache_pending(c) + n > kv->store.n_slots)
+        TRY(spill(kv, c, err));
     return DREY_OK;
 }
 
-void kv_file_cut(kv_cache *kv, int32_t n)
+void kv_file_cut(kv_store *kv, const text_cache *c, int32_t n)
 {
     int32_t whole = ceil_div_i32(n, kv->chunk) * kv->chunk;
     kv->n_back = min_i32(max_i32(kv->n_back, kv->n_away), whole);
     if (n < kv->n_away)
-        kv->n_away = max_i32(n - kept_positions(kv), 0) / kv->chunk * kv->chunk;
+        kv->n_away = max_i32(n - kept_positions(kv, c), 0) / kv->chunk * kv->chunk;
 }

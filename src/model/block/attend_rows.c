@@ -1,0 +1,257 @@
+/* Attention of a pass's rows: which rows see which positions of which cache, and who computes it.
+ * The order of arithmetic is kernel/attend.h's. */
+#include "common/num.h"
+#include "model/block/block.h"
+#include "model/pass_steps.h"
+#include "os/clock.h"
+#include "state/kv.h"
+#include "state/kv_file.h"
+
+static const attention_tensors *present_layer(const model_pass *p)
+{
+    return &p->r->layout->layer[p->layer].attention;
+}
+
+/* An encoder's keys and values serve the layer that is under way alone. */
+static size_t heads_at(const model_pass *p, const kv_store *kv)
+{
+    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, 0);
+}
+
+/* With a cluster's own kernels, and as slow as it was made. */
+static void attend_on_unit(attend_layer *l, const unit_slot *slot, void *scratch)
+{
+    for (bool more = true; more;) {
+        int64_t start = slot->slow > 1 ? clock_ns() : 0;
+        more = attend_next(l, slot->kernels, scratch);
+        if (more && slot->slow > 1)
+            unit_linger(slot, start);
+    }
+}
+
+static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)n_threads;
+    const model_pass *p = arg;
+    const unit_set *units = p->r->weights->units;
+    for (int32_t i = 0; i < p->n_runs; i++) {
+        attend_layer *l = &p->r->ws->attend[i];
+        if (units)
+            attend_on_unit(l, &units->slot[thread], p->r->ws->attention.scratch[thread]);
+        else
+            attend_work(l, p->r->ws->attention.scratch[thread]);
+    }
+}
+
+static void split_thread(void *arg, int32_t thread, int32_t n_threads)
+{
+    (void)n_threads;
+    const model_pass *p = arg;
+    attend_split_work(p->r->ws->attention.split, thread, p->r->ws->attention.scratch[thread]);
+}
+
+static void split_driver(void *arg, int32_t slot)
+{
+    const model_pass *p = arg;
+    attend_split_drive(p->r->ws->attention.split, slot, p->r->ws->attention.scratch[slot]);
+}
+
+/* Attention that is divided. When a device fails after the threads have left, they come back. */
+static void attend_divided(model_pass *p)
+{
+    attend_split *split = p->r->ws->attention.split;
+    if (split->devices)
+        units_start(split->units, split_driver, p);
+    pool_run(p->r->pool, split_thread, p);
+    if (!split->devices)
+        return;
+    units_wait(split->units);
+    if (attend_split_left(split))
+        pool_run(p->r->pool, split_thread, p);
+}
+
+/* Of a model with an encoder: what all rows see in the slots of their numbers. An encoder's rows
+ * see each other; a decoder's rows see the encoder's output, and then nothing else. */
+static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
+{
+    const workspace *ws = p->r->ws;
+    const kv_store *kv = kv_of(cache);
+    size_t at = heads_at(p, kv);
+    int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
+    for (int32_t i = first; i < first + a->head.n_rows; i++)
+        ws->attention.seen[i] = n;
+    a->head.keys = kv->keys + at;
+    a->head.values = kv->values + at;
+    a->head_bytes = kv->head_bytes;
+    a->head.n_prefix = ws->attention.seen + first;
+    a->head.n_path = ws->attention.nothing;
+}
+
+/* Biases by distance; positions that all rows see are then a second cache. */
+static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
+{
+    const workspace *ws = p->r->ws;
+    attention *head = &a->head;
+    attend_more *more = &ws->attention.more[a - ws->attend];
+    *more = (attend_more){.bias = present_layer(p)->positions.bias};
+    head->more = more;
+    if (!shape_encodes(&p->r->layout->shape))
+        return;
+    more->fixed = (attend_fixed){.keys = head->keys,
+                                 .values = head->values,
+                                 .head_bytes = a->head_bytes,
+                                 .n = p->n_rows,
+                                 .at = ws->position + first};
+    head->n_prefix = ws->attention.nothing;
+}
+
+/* What a run of rows, [first, end), asks of their cache. */
+static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
+                          int32_t n_threads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    workspace *ws = p->r->ws;
+    const text_cache *cache = p->groups[ws->group[first]].cache;
+    const kv_store *kv = kv_of(cache);
+    size_t at = heads_at(p, kv);
+    a->head = (attention){.kernels = p->r->kernels,
+                          .format = kv->store.shape.format,
+                          .head_dim = s->head_dim,
+                          .n_q = s->n_heads / s->n_heads_kv,
+                          .n_rows = end - first,
+                          .scale = s->attention_scale,
+                          .cap = s->cap.attention,
+                          .window = present_layer(p)->positions.window,
+                          .sinks = present_layer(p)->positions.sinks,
+                          .keys = kv->keys + at,
+                          .values = kv->values + at,
+                          .n_prefix = ws->n_prefix + first,
+                          .n_path = ws->n_path + first,
+                          .path = ws->path + (int64_t)first * ws->limits.max_pending,
+                          .path_ld = ws->limits.max_pending,
+                          .q = ws->q + first * pass_q_ld(p),
+                          .out = ws->att + first * pass_q_ld(p),
+                          .ld = pass_q_ld(p)};
+    a->head.base = p->attends_cross ? 0 : kv->n_away;
+    if (a->head.base)
+        a->head.kept = ws->attention.kept + 2 * (int64_t)first * s->n_heads;
+    a->head_bytes = kv->head_bytes;
+    a->n_heads = s->n_heads_kv;
+    a->n_threads = n_threads;
+    /* Threads go from one run to the next; only after the last could one be left alone. */
+    a->partials = ws->attention.partials;
+    a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
+    if (shape_encodes(s) || p->attends_cross)
+        see_all(p, a, p->attends_cross ? cache_cross(cache) : cache, first);
+    if (present_layer(p)->positions.bias.of && !p->attends_cross)
+        set_bias(p, a, first);
+    attend_cut(a);
+}
+
+/* Rows of one cache that stand together: with deferred rows a cache may have several such runs. */
+static void set_runs(model_pass *p, int32_t n_threads)
+{
+    const int32_t *group = p->r->ws->group;
+    p->n_runs = 0;
+    for (int32_t first = 0, end; first < p->n_rows; first = end) {
+        for (end = first + 1; end < p->n_rows && group[end] == group[first];)
+            end++;
+        set_attention(p, &p->r->ws->attend[p->n_runs++], first, end, n_threads);
+    }
+}
+
+/* Positions that a row attends to. */
+static int32_t attended(const model_pass *p, int32_t row)
+{
+    const workspace *ws = p->r->ws;
+    if (shape_encodes(&p->r->layout->shape))
+        return p->n_rows;
+    return p->attends_cross ? cache_end(cache_cross(p->groups[ws->group[row]].cache))
+                            : ws->position[row] + 1;
+}
+
+/* Multiplications of this layer, about. */
+static int64_t attend_size(const model_pass *p)
+{
+    const model_shape *s = &p->r->layout->shape;
+    int64_t positions = 0;
+    int32_t window = present_layer(p)->positions.window;
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        int32_t seen = attended(p, i);
+        positions += window ? min_i32(seen, window) : seen;
+    }
+    return positions * s->n_heads * s->head_dim;
+}
+
+/* The rows [first, end) with what is away of their cache: each chunk is read by all of them. */
+static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_t n_threads,
+                               drey_error *err)
+{
+    const int32_t group = p->r->ws->group[first];
+    const kv_store *kv = kv_of(p->groups[group].cache);
+    attend_layer *l = &p->r->ws->attend[0];
+    int32_t n, chunk = pass_away_chunks(p, group, p->layer, &n);
+    p->n_runs = 1;
+    for (; chunk < n; chunk++) {
+        const uint8_t *keys;
+        int64_t start = p->r->trace ? clock_ns() : 0;
+        TRY(pass_away_wait(p, &keys, err));
+        if (p->r->trace)
+            trace_add(p->r->trace, 0, TRACE_STALL, start, clock_ns(), 0);
+        set_attention(p, l, first, end, n_threads);
+        l->head_bytes = kv_file_head_bytes(kv->file);
+        l->head.keys = keys;
+        l->head.values = keys + (size_t)kv->store.shape.n_heads * l->head_bytes;
+        l->head.base = chunk * kv->chunk;
+        l->head.end = l->head.base + kv->chunk;
+        attend_cut(l);
+        if (n_threads == 1)
+            attend_thread(p, 0, 1);
+        else
+            pool_run(p->r->pool, attend_thread, p);
+        pass_away_next(p);
+    }
+    return DREY_OK;
+}
+
+/* The same of all runs. */
+static drey_status attend_all_away(model_pass *p, int32_t n_threads, drey_error *err)
+{
+    const int32_t *group = p->r->ws->group;
+    for (int32_t first = 0, end; p->away.file && first < p->n_rows; first = end) {
+        for (end = first + 1; end < p->n_rows && group[end] == group[first];)
+            end++;
+        TRY(attend_away(p, first, end, n_threads, err));
+    }
+    return DREY_OK;
+}
+
+static drey_status attend_rows(model_pass *p, drey_error *err)
+{
+    int64_t start = p->r->trace ? clock_ns() : 0;
+    bool alone = attend_size(p) < p->r->weights->tuning.attend_alone;
+    int32_t n_threads = alone ? 1 : pool_n_threads(p->r->pool);
+    if (!p->attends_cross)
+        TRY(attend_all_away(p, n_threads, err));
+    set_runs(p, n_threads);
+    workspace *ws = p->r->ws;
+    const weights *w = p->r->weights;
+    if (alone)
+        attend_thread(p, 0, 1);
+    else if (ws->attention.split && p->n_runs == 1 && !p->attends_cross &&
+             attend_split_cut(ws->attention.split, w->units, ws->attend, w->attached))
+        attend_divided(p);
+    else
+        pool_run(p->r->pool, attend_thread, p);
+    if (p->r->trace)
+        trace_add(p->r->trace, 0, TRACE_ATTEND, start, clock_ns(), p->n_rows);
+    return DREY_OK;
+}
+
+drey_status block_attend(model_pass *p, bool cross, drey_error *err)
+{
+    p->attends_cross = cross;
+    drey_status status = attend_rows(p, err);
+    p->attends_cross = false;
+    return status;
+}

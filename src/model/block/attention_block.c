@@ -1,0 +1,255 @@
+/* Attention of a row to the rows before it, with their keys and values: see block.h. */
+#include <string.h>
+
+#include "model/binder.h"
+#include "model/block/block.h"
+#include "model/pass_steps.h"
+#include "state/kv.h"
+
+/* ---- Tensors ---- */
+
+static int64_t numbers_of(const model_shape *s, int32_t n_heads)
+{
+    return (int64_t)n_heads * s->head_dim;
+}
+
+static drey_status bind_qkv(binder *b, attention_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    int64_t n_q = numbers_of(s, s->n_heads), n_kv = numbers_of(s, s->n_heads_kv);
+    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd, all = n_q + 2 * n_kv;
+    static const char whole[] = "attn_qkv.weight";
+    if (!binder_has(b, whole)) {
+        TRY(bind_matrix(b, "attn_q.weight", n_q, k, &t->q));
+        TRY(bind_matrix(b, "attn_k.weight", n_kv, k, &t->k));
+        return bind_matrix(b, "attn_v.weight", n_kv, k, &t->v);
+    }
+    TRY(bind_rows(b, whole, all, 0, n_q, k, "attn_q.weight", &t->q));
+    TRY(bind_rows(b, whole, all, n_q, n_kv, k, "attn_k.weight", &t->k));
+    return bind_rows(b, whole, all, n_q + n_kv, n_kv, k, "attn_v.weight", &t->v);
+}
+
+static drey_status bind_qkv_bias(binder *b, attention_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    int64_t n_q = numbers_of(s, s->n_heads), n_kv = numbers_of(s, s->n_heads_kv);
+    if (!binder_has(b, "attn_qkv.weight")) {
+        TRY(bind_vector_if(b, "attn_q.bias", n_q, &t->q_bias));
+        TRY(bind_vector_if(b, "attn_k.bias", n_kv, &t->k_bias));
+        return bind_vector_if(b, "attn_v.bias", n_kv, &t->v_bias);
+    }
+    TRY(bind_vector_if(b, "attn_qkv.bias", n_q + 2 * n_kv, &t->q_bias));
+    t->k_bias = t->q_bias && b->arena ? t->q_bias + n_q : NULL;
+    t->v_bias = t->q_bias && b->arena ? t->k_bias + n_kv : NULL;
+    return DREY_OK;
+}
+
+/* Of what Q, K and V read. Of a layer after a target its token's embedding is normed as well. */
+static drey_status bind_norm(binder *b, attention_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    const bool old = s->taps.n > 0 && binder_has(b, "hidden_norm.weight");
+    const char *name = old             ? "hidden_norm.weight"
+                       : s->taps.n > 0 ? "attn_norm_2.weight"
+                                       : "attn_norm.weight";
+    if (s->arch->norms_sums)
+        return DREY_OK;
+    if (s->taps.n > 0)
+        TRY(bind_vector(b, "attn_norm.weight", s->n_embd, &t->token_norm));
+    TRY(bind_vector(b, name, s->n_embd, &t->norm));
+    return s->arch->layer_norm ? bind_vector(b, "attn_norm.bias", s->n_embd, &t->norm_bias)
+                               : DREY_OK;
+}
+
+static drey_status bind_head_norms(binder *b, attention_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    const bool wide = s->arch->wide_norms;
+    if (!wide && !s->arch->head_norms)
+        return DREY_OK;
+    TRY(bind_vector(b, "attn_q_norm.weight", numbers_of(s, wide ? s->n_heads : 1),
+                    &t->head_norm.q));
+    return bind_vector(b, "attn_k_norm.weight", numbers_of(s, wide ? s->n_heads_kv : 1),
+                       &t->head_norm.k);
+}
+
+/* The biases of a layer's buckets, and their table by distance, which is filled later; of layers
+ * without buckets those of the first one. */
+static drey_status bind_buckets(binder *b, attention_tensors *t)
+{
+    static const char role[] = "attn_rel_b.weight";
+    const model_shape *s = &b->layout->shape;
+    const bool encodes = shape_encodes(s);
+    const int32_t n_after = encodes ? LAYOUT_BUCKETS_END : 0, ld = n_after + LAYOUT_BUCKETS_END + 1;
+    if (s->encoder.n_buckets == 0)
+        return DREY_OK;
+    if (!binder_has(b, role)) {
+        if (b->layer == 0)
+            FAIL(b->err, DREY_ERR_FORMAT,
+                 "tensor %s is missing, which has the biases of relative positions; convert the "
+                 "model again",
+                 binder_name(b, (char[64]){0}, role));
+        if (b->arena)
+            t->positions.bias = b->layout->layer[0].attention.positions.bias;
+        return DREY_OK;
+    }
+    TRY(bind_vectors(b, role, s->n_heads, s->encoder.n_buckets, &t->positions.buckets));
+    bind_room(b, (int64_t)s->n_heads * ld, &t->positions.by_distance);
+    t->positions.bias = (attend_bias){.of = t->positions.by_distance,
+                                      .ld = ld,
+                                      .n_after = n_after,
+                                      .n_before = LAYOUT_BUCKETS_END};
+    return DREY_OK;
+}
+
+static drey_status bind(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->layout->shape;
+    attention_tensors *t = &y->attention;
+    const bool local = layer_is_local(s, b->layer), halves = s->encoder.n_layers > 0;
+    t->positions.window = local ? s->window : 0;
+    t->positions.rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
+    TRY(bind_qkv(b, t));
+    TRY(bind_matrix(b, halves ? "attn_o.weight" : "attn_output.weight", s->n_embd,
+                    numbers_of(s, s->n_heads), &t->o));
+    TRY(bind_qkv_bias(b, t));
+    TRY(bind_norm(b, t));
+    TRY(bind_head_norms(b, t));
+    TRY(bind_buckets(b, t));
+    if (s->arch->sinks)
+        TRY(bind_vector(b, "attn_sinks.weight", s->n_heads, &t->positions.sinks));
+    TRY(bind_vector_if(b, "attn_output.bias", s->n_embd, &t->added.bias));
+    if (halves)
+        TRY(bind_vector_if(b, "attn_o.bias", s->n_embd, &t->added.bias));
+    if (s->arch->post_norms)
+        TRY(bind_vector(b, "post_attention_norm.weight", s->n_embd, &t->added.norm));
+    return block_bind_sums(b, "attn_norm", &t->added);
+}
+
+/* ---- Steps ---- */
+
+static void attn_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                      int32_t thread)
+{
+    (void)thread;
+    block_norm(p, layer_of(p, s)->attention.norm, layer_of(p, s)->attention.norm_bias, from, to);
+}
+
+/* [norm(e); norm(x)] of rows whose tokens' embeddings are in `wide`. */
+static void wide_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                      int32_t thread)
+{
+    (void)thread;
+    const model_shape *shape = &p->r->layout->shape;
+    const attention_tensors *y = &layer_of(p, s)->attention;
+    for (int32_t i = from; i < to; i++) {
+        float *x = p->r->ws->x + i * pass_embd_ld(p),
+              *wide = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        pass_norm(p->r, wide, wide, y->token_norm, NULL);
+        pass_norm(p->r, wide + shape->n_embd, x, y->norm, y->norm_bias);
+        if (shape->taps.normed)
+            memcpy(x, wide + shape->n_embd, (size_t)shape->n_embd * sizeof *x);
+    }
+}
+
+/* ---- Attention ---- */
+
+static void norm_heads(const model_pass *p, float *x, const float *norm, int32_t n_heads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    int32_t n = s->arch->wide_norms ? n_heads * s->head_dim : s->head_dim;
+    for (int32_t at = 0; norm && at < n_heads * s->head_dim; at += n)
+        p->r->kernels->rmsnorm(x + at, x + at, norm, n, s->norm_eps);
+}
+
+static void rotate(const model_pass *p, const attention_tensors *y, float *x, int32_t row,
+                   int32_t n_heads)
+{
+    const model_shape *s = &p->r->layout->shape;
+    if (s->n_rot == 0)
+        return;
+    const float *angles =
+        p->r->ws->rope + ((int64_t)row * s->n_ropes + y->positions.rope) * s->n_rot;
+    p->r->kernels->rope(x, angles, n_heads, s->head_dim, s->n_rot / 2,
+                        s->arch->rope == ROPE_HALVES);
+}
+
+/* A row's keys and values to a slot of a layer, whose first head's are at *keys, *values. */
+void block_store_heads(const model_pass *p, const kv_store *kv, size_t at, int32_t i, int32_t slot,
+                       void *scratch)
+{
+    const model_shape *s = &p->r->layout->shape;
+    const float *k = p->r->ws->k + i * pass_kv_ld(p), *v = p->r->ws->v + i * pass_kv_ld(p);
+    const kv_format format = kv->store.shape.format;
+    for (int32_t h = 0; h < s->n_heads_kv; h++, at += kv->head_bytes) {
+        kv_store_key(p->r->kernels, format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
+                     scratch);
+        kv_store_value(p->r->kernels, format, kv->values + at, slot, v + h * s->head_dim,
+                       s->head_dim, scratch);
+    }
+}
+
+/* Biases, norms and rotation; keys and values go to their slots of the cache. */
+static void store_row(model_pass *p, const program_step *at, int32_t i, void *scratch)
+{
+    const model_shape *s = &p->r->layout->shape;
+    const kernel_table *kernels = p->r->kernels;
+    const attention_tensors *y = &layer_of(p, at)->attention;
+    workspace *ws = p->r->ws;
+    const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
+    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
+    float *q = ws->q + i * pass_q_ld(p), *k = ws->k + i * pass_kv_ld(p),
+          *v = ws->v + i * pass_kv_ld(p);
+    if (y->q_bias)
+        kernels->add(q, y->q_bias, n_q);
+    if (y->k_bias)
+        kernels->add(k, y->k_bias, n_kv);
+    if (y->v_bias)
+        kernels->add(v, y->v_bias, n_kv);
+    norm_heads(p, q, y->head_norm.q, s->n_heads);
+    norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
+    rotate(p, y, q, i, s->n_heads);
+    rotate(p, y, k, i, s->n_heads_kv);
+    block_store_heads(p, kv, kv_at(kv, shape_encodes(s) ? 0 : at->layer, 0), i, ws->slot[i],
+                      scratch);
+}
+
+static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                       int32_t thread)
+{
+    for (int32_t i = from; i < to; i++)
+        store_row(p, s, i, p->r->ws->attention.scratch[thread]);
+}
+
+static drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    return block_attend(p, false, err);
+}
+
+static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_add(p, &layer_of(p, s)->attention.added, from, to);
+}
+
+static void write(program_writer *w)
+{
+    const attention_tensors *y = &w->layout->layer[w->layer].attention;
+    const model_shape *s = &w->layout->shape;
+    if (y->token_norm) {
+        write_rows(w, wide_norm);
+        write_reads(w, BUFFER_WIDE, 2 * s->n_embd);
+    } else {
+        write_rows(w, attn_norm);
+        write_reads(w, BUFFER_Y, s->n_embd);
+    }
+    write_product(w, (written_product[]){{y->q, BUFFER_Q}, {y->k, BUFFER_K}, {y->v, BUFFER_V}}, 3);
+    write_rows(w, store_rows);
+    write_mix(w, attend_before);
+    write_reads(w, BUFFER_ATT, (int64_t)s->n_heads * s->head_dim);
+    write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
+    write_rows(w, add);
+}
+
+const block_class attention_block = {"attention", bind, write};

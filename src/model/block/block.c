@@ -1,0 +1,83 @@
+/* What several blocks do: see block.h. */
+#include "model/block/block.h"
+
+#include <stdio.h>
+
+#include "model/binder.h"
+#include "model/pass_steps.h"
+
+const block_class *const *layer_blocks(const model_layout *l, int32_t layer)
+{
+    static const block_class *const dense[] = {&attention_block, &feed_forward_block, NULL};
+    static const block_class *const mixture[] = {&attention_block, &experts_block, NULL};
+    static const block_class *const reading[] = {&attention_block, &cross_block,
+                                                 &feed_forward_block, NULL};
+    if (shape_reads(&l->shape))
+        return reading;
+    return layer_has_experts(&l->shape, layer) ? mixture : dense;
+}
+
+void block_norm(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to)
+{
+    workspace *ws = p->r->ws;
+    for (int32_t i = from; i < to; i++)
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + i * pass_embd_ld(p), norm, bias);
+}
+
+void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_t to)
+{
+    const kernel_table *kernels = p->r->kernels;
+    const model_shape *s = &p->r->layout->shape;
+    int64_t n = s->n_embd;
+    for (int32_t i = from; i < to; i++) {
+        float *x = p->r->ws->x + i * pass_embd_ld(p), *y = p->r->ws->y + i * pass_embd_ld(p);
+        if (t->bias)
+            kernels->add(y, t->bias, n);
+        if (t->norm)
+            kernels->rmsnorm(y, y, t->norm, n, s->norm_eps);
+        pass_scale(y, s->residual_scale, n);
+        kernels->add(x, y, n);
+        if (t->of_both)
+            pass_norm(p->r, x, x, t->of_both, t->of_both_bias);
+    }
+}
+
+void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_norm(p, layer_of(p, s)->ffn.norm, layer_of(p, s)->ffn.norm_bias, from, to);
+}
+
+void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_add(p, &layer_of(p, s)->ffn.added, from, to);
+}
+
+drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    char role[64];
+    if (!s->arch->norms_sums)
+        return DREY_OK;
+    snprintf(role, sizeof role, "%s.weight", norm);
+    TRY(bind_vector(b, role, s->n_embd, &t->of_both));
+    snprintf(role, sizeof role, "%s.bias", norm);
+    return bind_vector(b, role, s->n_embd, &t->of_both_bias);
+}
+
+drey_status block_bind_ffn(binder *b, feed_forward_tensors *t)
+{
+    const model_shape *s = &b->layout->shape;
+    const arch *a = s->arch;
+    const char *norm = a->post_is_ffn_norm ? "post_attention_norm.weight" : "ffn_norm.weight";
+    if (!a->norms_sums) {
+        TRY(bind_vector(b, norm, s->n_embd, &t->norm));
+        if (a->layer_norm)
+            TRY(bind_vector(b, "ffn_norm.bias", s->n_embd, &t->norm_bias));
+    }
+    TRY(bind_vector_if(b, "ffn_down.bias", s->n_embd, &t->added.bias));
+    if (a->post_norms)
+        TRY(bind_vector(b, "post_ffw_norm.weight", s->n_embd, &t->added.norm));
+    return block_bind_sums(b, "ffn_norm", &t->added);
+}

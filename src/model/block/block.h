@@ -1,0 +1,67 @@
+/* What a layer consists of: blocks, each of which computes something from the residual stream and
+ * adds it to that.
+ *
+ *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
+ *   cross          x += O attend(Q n, an encoder's output)
+ *   feed-forward   x += Down (act(Gate n) * Up n)
+ *   experts        the same of the experts that a router chooses for each row, and of a shared one
+ *
+ * Biases, norms of heads and of sums, windows, sinks, gates are there if the layer's tensors are
+ * (layout.h); no block asks for a model's name. A block writes the steps that the program of a pass
+ * has for it (pass_program.h). */
+#pragma once
+
+#include "model/layout.h"
+#include "model/pass.h"
+#include "model/pass_program.h"
+
+typedef struct binder binder; /* model/binder.h */
+
+typedef struct block_class {
+    const char *name;
+    /* Binds the tensors of layer b->layer. */
+    drey_status (*bind)(binder *b, layer_layout *y);
+    /* Writes the steps of layer w->layer. */
+    void (*write)(program_writer *w);
+} block_class;
+
+extern const block_class attention_block, cross_block, feed_forward_block, experts_block;
+
+/* The blocks of a layer, in their order, and then NULL. */
+const block_class *const *layer_blocks(const model_layout *l, int32_t layer);
+
+/* What comes before the layers: rows become the residual stream; and what comes after them: logits,
+ * or the keys and values that the layers of a decoder read. */
+void write_beginning(program_writer *w);
+void write_ending(program_writer *w);
+
+/* ---- For blocks ---- */
+
+static inline const layer_layout *layer_of(const model_pass *p, const program_step *s)
+{
+    return &p->r->layout->layer[s->layer];
+}
+
+/* y = norm(x) of rows [from, to). */
+void block_norm(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to);
+/* x += y of rows [from, to), with what becomes of y on its way. */
+void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_t to);
+/* The norm of the residual stream after a sum, of architectures that norm there; what surrounds a
+ * feed-forward part. */
+drey_status block_bind_sums(binder *b, const char *norm, added_tensors *t);
+drey_status block_bind_ffn(binder *b, feed_forward_tensors *t);
+/* The matrices of a layer's experts, which are in no pass: in front of all layers. */
+drey_status block_bind_slots(binder *b, layer_layout *y);
+/* Adds what the feed-forward part has made: a step of rows. */
+void block_add_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
+/* Norms rows for the feed-forward part, after the sum of what came before it: a step of rows. */
+void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread);
+/* Biases and activation of gate and up: a step of columns. */
+void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
+                    int64_t k_to);
+/* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
+ * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
+drey_status block_attend(model_pass *p, bool cross, drey_error *err);
+/* Row i's keys and values to a slot of a layer, whose first head's are at `at`. */
+void block_store_heads(const model_pass *p, const kv_store *kv, size_t at, int32_t i, int32_t slot,
+                       void *scratch);

@@ -1,0 +1,65 @@
+/* Attention of a decoder's rows to an encoder's output, and what makes that output: see block.h. */
+#include "model/binder.h"
+#include "model/block/block.h"
+#include "model/pass_steps.h"
+#include "state/kv.h"
+
+static drey_status bind(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->layout->shape;
+    cross_tensors *t = &y->cross;
+    const int64_t n_q = (int64_t)s->n_heads * s->head_dim;
+    TRY(bind_matrix(b, "cross_attn_q.weight", n_q, s->n_embd, &t->q));
+    TRY(bind_matrix(b, "cross_attn_o.weight", s->n_embd, n_q, &t->o));
+    if (!s->arch->norms_sums)
+        TRY(bind_vector(b, "cross_attn_norm.weight", s->n_embd, &t->norm));
+    TRY(bind_vector_if(b, "cross_attn_q.bias", n_q, &t->q_bias));
+    TRY(bind_vector_if(b, "cross_attn_o.bias", s->n_embd, &t->added.bias));
+    return block_bind_sums(b, "cross_attn_norm", &t->added);
+}
+
+static void cross_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                       int32_t thread)
+{
+    (void)thread;
+    block_norm(p, layer_of(p, s)->cross.norm, NULL, from, to);
+}
+
+static void add_query_bias(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                           int32_t thread)
+{
+    (void)thread;
+    const model_shape *shape = &p->r->layout->shape;
+    for (int32_t i = from; i < to; i++)
+        p->r->kernels->add(p->r->ws->q + i * pass_q_ld(p), layer_of(p, s)->cross.q_bias,
+                           (int64_t)shape->n_heads * shape->head_dim);
+}
+
+static drey_status attend_output(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    return block_attend(p, true, err);
+}
+
+static void add(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
+{
+    (void)thread;
+    block_add(p, &layer_of(p, s)->cross.added, from, to);
+}
+
+static void write(program_writer *w)
+{
+    const cross_tensors *y = &w->layout->layer[w->layer].cross;
+    const model_shape *s = &w->layout->shape;
+    write_rows(w, cross_norm);
+    write_reads(w, BUFFER_Y, s->n_embd);
+    write_product(w, &(written_product){y->q, BUFFER_Q}, 1);
+    if (y->q_bias)
+        write_rows(w, add_query_bias);
+    write_mix(w, attend_output);
+    write_reads(w, BUFFER_ATT, (int64_t)s->n_heads * s->head_dim);
+    write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
+    write_rows(w, add);
+}
+
+const block_class cross_block = {"cross", bind, write};

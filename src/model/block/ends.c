@@ -1,0 +1,120 @@
+/* What comes before and after the layers: see block.h. */
+#include "model/block/block.h"
+#include "model/pass_steps.h"
+#include "state/kv.h"
+
+/* ---- In front of the layers ---- */
+
+/* Rows of a layer after a target: its states, one below the other, become one of this model. */
+static drey_status fuse(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    weight *fuse = p->r->layout->fuse;
+    if (pass_take_tapped(p))
+        pass_open_product(p, &(product){fuse, p->r->ws->x, pass_embd_ld(p)}, 1);
+    else if (!weights_loaded(p->r->weights))
+        pass_open_loading(p, fuse);
+    return DREY_OK;
+}
+
+static drey_status embed(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    TRY(pass_embed(p, err));
+    pass_take_taps(p);
+    return DREY_OK;
+}
+
+void write_beginning(program_writer *w)
+{
+    if (w->layout->fuse)
+        write_mix(w, fuse);
+    write_mix(w, embed);
+}
+
+/* ---- An encoder's output ---- */
+
+static void output_norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
+                        int32_t thread)
+{
+    (void)s;
+    (void)thread;
+    block_norm(p, p->r->layout->final_norm, NULL, from, to);
+}
+
+/* Keys and values of the output, as a decoder's layer reads it, to the cross cache. */
+static void store_output(model_pass *p, const program_step *at, int32_t from, int32_t to,
+                         int32_t thread)
+{
+    const kv_store *kv = kv_of(p->r->cross);
+    const reader_layout *reader = &p->r->layout->readers[at->layer];
+    const model_shape *s = &p->r->layout->shape;
+    int64_t n = (int64_t)s->n_heads_kv * s->head_dim;
+    for (int32_t i = from; i < to; i++) {
+        if (reader->k_bias)
+            p->r->kernels->add(p->r->ws->k + i * pass_kv_ld(p), reader->k_bias, n);
+        if (reader->v_bias)
+            p->r->kernels->add(p->r->ws->v + i * pass_kv_ld(p), reader->v_bias, n);
+        block_store_heads(p, kv, kv_at(kv, at->layer, 0), i, i,
+                          p->r->ws->attention.scratch[thread]);
+    }
+}
+
+static void write_readers(program_writer *w)
+{
+    const model_layout *l = w->layout;
+    write_rows(w, output_norm);
+    write_reads(w, BUFFER_Y, l->shape.n_embd);
+    for (w->layer = 0; w->layer < l->shape.encoder.n_readers; w->layer++) {
+        const reader_layout *y = &l->readers[w->layer];
+        write_product(w, (written_product[]){{y->k, BUFFER_K}, {y->v, BUFFER_V}}, 2);
+        write_rows(w, store_output);
+    }
+}
+
+/* ---- Logits ---- */
+
+static drey_status leave(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    return pass_send_beyond(p, err);
+}
+
+static drey_status head(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    runner *r = p->r;
+    weight *head = r->layout->head;
+    if (p->n_logits > 0) {
+        TRY(pass_norm_head(p, err));
+        row_table *table = r->layout->table;
+        product products[] = {{head, r->ws->logits, pass_logits_stride(r)},
+                              {table ? &table->matrix : NULL, r->ws->logits + head->form.n_rows,
+                               pass_logits_stride(r)}};
+        pass_open_product(p, products, table && row_table_places(table) > 0 ? 2 : 1);
+    } else if (!weights_loaded(r->weights) && residency_any(&head->stays)) {
+        pass_open_loading(p, head);
+    }
+    return DREY_OK;
+}
+
+static drey_status finish(model_pass *p, const program_step *s, drey_error *err)
+{
+    (void)s;
+    (void)err;
+    if (p->n_logits > 0)
+        pass_finish_logits(p);
+    return DREY_OK;
+}
+
+void write_ending(program_writer *w)
+{
+    if (shape_encodes(&w->layout->shape)) {
+        write_readers(w);
+    } else if (!w->layout->inner) {
+        write_mix(w, leave);
+        write_mix(w, head);
+        write_mix(w, finish);
+    }
+}

@@ -1,0 +1,65 @@
+/* Two products with an activation between them: see block.h. */
+#include "model/binder.h"
+#include "model/block/block.h"
+#include "model/pass_steps.h"
+
+static bool has_gate(const binder *b)
+{
+    ffn_kind kind = b->layout->shape.arch->ffn;
+    return kind == FFN_RELU ? binder_has(b, "ffn_gate.weight")
+                            : kind != FFN_GELU && kind != FFN_ERF;
+}
+
+static drey_status bind(binder *b, layer_layout *y)
+{
+    const model_shape *s = &b->layout->shape;
+    feed_forward_tensors *t = &y->ffn;
+    const bool gate = has_gate(b);
+    const int64_t d = s->n_embd, n = s->n_ff;
+    if (s->arch->gate_in_up) {
+        TRY(bind_rows(b, "ffn_up.weight", 2 * n, 0, n, d, "ffn_gate.weight", &t->gate));
+        TRY(bind_rows(b, "ffn_up.weight", 2 * n, n, n, d, "ffn_up.weight", &t->up));
+    } else {
+        if (gate)
+            TRY(bind_matrix(b, "ffn_gate.weight", n, d, &t->gate));
+        TRY(bind_matrix(b, "ffn_up.weight", n, d, &t->up));
+    }
+    TRY(bind_matrix(b, "ffn_down.weight", d, n, &t->down));
+    if (gate)
+        TRY(bind_vector_if(b, "ffn_gate.bias", n, &t->gate_bias));
+    TRY(bind_vector_if(b, "ffn_up.bias", n, &t->up_bias));
+    return block_bind_ffn(b, t);
+}
+
+void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
+                    int64_t k_to)
+{
+    const kernel_table *kernels = p->r->kernels;
+    const feed_forward_tensors *y = &layer_of(p, s)->ffn;
+    const float *gate_bias = y->gate ? y->gate_bias : y->up_bias;
+    int64_t n = k_to - k_from;
+    for (int32_t i = from; i < to; i++) {
+        float *gate = p->r->ws->gate + i * pass_ff_ld(p) + k_from;
+        float *up = y->gate ? p->r->ws->up + i * pass_ff_ld(p) + k_from : NULL;
+        if (gate_bias)
+            kernels->add(gate, gate_bias + k_from, n);
+        if (up && y->up_bias)
+            kernels->add(up, y->up_bias + k_from, n);
+        pass_activate(p->r, gate, up, n);
+    }
+}
+
+static void write(program_writer *w)
+{
+    const feed_forward_tensors *y = &w->layout->layer[w->layer].ffn;
+    const written_product up = {y->up, y->gate ? BUFFER_UP : BUFFER_GATE};
+    write_rows(w, block_norm_ffn);
+    write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
+    write_product(w, (written_product[]){{y->gate, BUFFER_GATE}, up}, 2);
+    write_columns(w, block_activate);
+    write_reads(w, BUFFER_GATE, y->down->form.k);
+    write_product(w, &(written_product){y->down, BUFFER_Y}, 1);
+    write_rows(w, block_add_ffn);
+}
+
+const block_class feed_forward_block = {"feed-forward", bind, write};

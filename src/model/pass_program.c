@@ -1,0 +1,97 @@
+/* Writing the steps of a pass: see pass_program.h. */
+#include "model/pass_program.h"
+
+#include <assert.h>
+
+#include "model/block/block.h"
+#include "model/layout.h"
+
+enum {
+    STEPS_PER_LAYER = 24,
+    STEPS_PER_READER = 2,
+    STEPS_AROUND = 12 /* in front of the layers and after them */
+};
+
+static size_t n_steps(int32_t n_layers, int32_t n_readers)
+{
+    return (size_t)n_layers * STEPS_PER_LAYER + (size_t)n_readers * STEPS_PER_READER + STEPS_AROUND;
+}
+
+size_t program_bytes(int32_t n_layers, int32_t n_readers)
+{
+    return arena_size(n_steps(n_layers, n_readers) * sizeof(program_step)) +
+           arena_size((size_t)(n_layers + 1) * sizeof(int32_t));
+}
+
+void program_init(program *p, int32_t n_layers, int32_t n_readers, arena *a)
+{
+    p->step = arena_take(a, n_steps(n_layers, n_readers) * sizeof *p->step);
+    p->begin = arena_take(a, (size_t)(n_layers + 1) * sizeof *p->begin);
+    p->n = 0;
+}
+
+static program_step *add(program_writer *w, step_kind kind)
+{
+    program_step *s = &w->program->step[w->program->n++];
+    *s = (program_step){.kind = kind, .layer = w->layer};
+    return s;
+}
+
+void write_rows(program_writer *w, step_rows_fn *rows)
+{
+    add(w, STEP_ROWS)->rows = rows;
+}
+
+void write_columns(program_writer *w, step_columns_fn *columns)
+{
+    add(w, STEP_COLUMNS)->columns = columns;
+}
+
+void write_mix(program_writer *w, step_mix_fn *mix)
+{
+    add(w, STEP_MIX)->mix = mix;
+}
+
+void write_reads(program_writer *w, pass_buffer from, int64_t k)
+{
+    w->reading = &w->program->step[w->program->n - 1];
+    w->reading->reads.from = from;
+    w->reading->reads.k = k;
+}
+
+void write_product(program_writer *w, const written_product *products, int32_t n)
+{
+    w->reading->reads.last = w->program->n;
+    program_step *s = add(w, STEP_PRODUCT);
+    for (int32_t i = 0; i < n; i++) {
+        if (!products[i].matrix)
+            continue;
+        s->product.of[s->product.n].matrix = (int32_t)(products[i].matrix - w->layout->matrix);
+        s->product.of[s->product.n++].to = products[i].to;
+    }
+    assert(s->product.n > 0);
+}
+
+static void write_layer(program_writer *w)
+{
+    const block_class *const *blocks = layer_blocks(w->layout, w->layer);
+    w->program->begin[w->layer] = w->program->n;
+    add(w, STEP_BEGIN_LAYER);
+    for (; *blocks; blocks++)
+        (*blocks)->write(w);
+    add(w, STEP_END_LAYER);
+}
+
+void program_write(program *p, const model_layout *l)
+{
+    program_writer w = {.program = p, .layout = l};
+    const int32_t n_layers = l->shape.n_layers;
+    p->n = 0;
+    write_beginning(&w);
+    for (w.layer = 0; w.layer < n_layers; w.layer++)
+        write_layer(&w);
+    p->begin[n_layers] = p->n;
+    add(&w, STEP_BEGIN_LAYER);
+    write_ending(&w);
+    add(&w, STEP_END);
+}

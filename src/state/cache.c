@@ -1,0 +1,324 @@
+/* Positions and pending rows: see cache.h. */
+#include "state/cache.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/num.h"
+
+/* ---- Opening ---- */
+
+static size_t tree_bytes(int32_t max_pending)
+{
+    return 2 * arena_size((size_t)max_pending * sizeof(int32_t));
+}
+
+size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending)
+{
+    size_t total = tree_bytes(max_pending);
+    for (int32_t i = 0; i < spec->n_stores; i++) {
+        const store_class *class = spec->store[i].class;
+        total += arena_size(class->struct_bytes) + class->bytes(&spec->store[i].shape, n_slots);
+    }
+    return total;
+}
+
+static void take_tree(text_cache *c, int32_t max_pending, arena *a)
+{
+    c->max_pending = max_pending;
+    c->parent = arena_take(a, (size_t)max_pending * sizeof(int32_t));
+    c->depth = arena_take(a, (size_t)max_pending * sizeof(int32_t));
+}
+
+void cache_init(text_cache *c, const cache_spec *spec, int32_t n_slots, int32_t max_pending,
+                arena *a)
+{
+    *c = (text_cache){.n_stores = spec->n_stores};
+    take_tree(c, max_pending, a);
+    for (int32_t i = 0; i < spec->n_stores; i++) {
+        const store_class *class = spec->store[i].class;
+        state_store *s = c->store[i] = arena_take(a, class->struct_bytes);
+        if (!s)
+            return;
+        memset(s, 0, class->struct_bytes);
+        *s = (state_store){.class = class, .shape = spec->store[i].shape, .n_slots = n_slots};
+        class->init(s, a);
+    }
+}
+
+void cache_view_init(text_cache *view, text_cache *of, int32_t n_slots, int32_t max_pending,
+                     arena *a)
+{
+    *view = (text_cache){.n_committed = of->n_committed,
+                         .is_view = true,
+                         .cross = of->cross,
+                         .n_stores = of->n_stores};
+    take_tree(view, max_pending, a);
+    for (int32_t i = 0; i < of->n_stores; i++) {
+        const store_class *class = of->store[i]->class;
+        state_store *s = view->store[i] = arena_take(a, class->struct_bytes);
+        if (!s)
+            return;
+        memcpy(s, of->store[i], class->struct_bytes);
+        class->view(s, of->store[i], n_slots);
+    }
+}
+
+size_t cache_view_bytes(const cache_spec *spec, int32_t max_pending)
+{
+    size_t total = tree_bytes(max_pending);
+    for (int32_t i = 0; i < spec->n_stores; i++)
+        total += arena_size(spec->store[i].class->struct_bytes);
+    return total;
+}
+
+void cache_set_cross(text_cache *c, const text_cache *cross)
+{
+    c->cross = cross;
+}
+
+void cache_set_trail(text_cache *c, cache_trail *trail)
+{
+    c->trail = trail;
+}
+
+bool cache_is_in_file(const text_cache *c)
+{
+    bool any = false;
+    for (int32_t i = 0; i < c->n_stores; i++)
+        any = any || c->store[i]->in_file;
+    return any;
+}
+
+bool cache_is_valid(const text_cache *c)
+{
+    bool valid = c->n_committed >= 0 && c->n_pending >= 0 && c->n_pending <= c->max_pending;
+    for (int32_t i = 0; valid && i < c->n_pending; i++) {
+        int32_t parent = c->parent[i];
+        valid =
+            parent >= -1 && parent < i && c->depth[i] == (parent < 0 ? 0 : c->depth[parent] + 1);
+    }
+    for (int32_t i = 0; valid && i < c->n_stores; i++)
+        valid = c->store[i]->class->is_valid(c->store[i], c);
+    return valid;
+}
+
+/* ---- Rows of a pass ---- */
+
+bool cache_has_room(const text_cache *c, int32_t n)
+{
+    bool has = c->n_pending + n <= c->max_pending;
+    for (int32_t i = 0; has && i < c->n_stores; i++)
+        has = c->store[i]->class->has_room(c->store[i], c, n);
+    return has;
+}
+
+drey_status cache_make_room(text_cache *c, int32_t n, drey_error *err)
+{
+    for (int32_t i = 0; i < c->n_stores; i++)
+        if (c->store[i]->class->make_room)
+            TRY(c->store[i]->class->make_room(c->store[i], c, n, err));
+    return DREY_OK;
+}
+
+int32_t cache_place_row(text_cache *c, int32_t row, int32_t parent)
+{
+    assert(parent >= -1 && parent < row);
+    c->parent[row] = parent;
+    c->depth[row] = parent < 0 ? 0 : c->depth[parent] + 1;
+    return c->depth[row];
+}
+
+void cache_path(const text_cache *c, int32_t row, int32_t *path, int32_t n)
+{
+    for (; n > 0; row = c->parent[row])
+        path[--n] = row;
+}
+
+void cache_add(text_cache *c, int32_t n)
+{
+    c->n_pending += n;
+}
+
+bool cache_is_path(const text_cache *c, const int32_t *path, int32_t n)
+{
+    bool is = n <= c->n_pending;
+    for (int32_t i = 0; is && i < n; i++)
+        is = path[i] >= 0 && path[i] < c->n_pending && c->parent[path[i]] == (i ? path[i - 1] : -1);
+    return is;
+}
+
+/* ---- What becomes of pending rows ---- */
+
+static void move_rows(text_cache *c, int32_t to, const int32_t *from, int32_t n)
+{
+    for (int32_t i = 0; i < c->n_stores && n > 0; i++)
+        c->store[i]->class->move(c->store[i], c, to, from, n);
+}
+
+/* Where a row of before will be among those that are kept; -1: it becomes the committed end. */
+static int32_t place_of(int32_t row, const int32_t *keep, int32_t n_keep, int32_t last)
+{
+    for (int32_t i = 0; i < n_keep && keep[i] <= row; i++)
+        if (keep[i] == row)
+            return i;
+    assert(row == last);
+    (void)last;
+    return -1;
+}
+
+/* path NULL: the first n. */
+static void note(cache_trail *t, const int32_t *path, int32_t n)
+{
+    if (!t)
+        return;
+    assert(n <= t->max);
+    t->n = n;
+    for (int32_t i = 0; i < n; i++)
+        t->path[i] = path ? path[i] : i;
+}
+
+void cache_reroot(text_cache *c, const int32_t *path, int32_t n_path, const int32_t *keep,
+                  int32_t n_keep)
+{
+    assert(cache_is_valid(c) && !c->is_view && cache_is_path(c, path, n_path));
+    int32_t last = n_path ? path[n_path - 1] : -1;
+    note(c->trail, path, n_path);
+    move_rows(c, 0, path, n_path);
+    /* Rows below the path's last one come after it: the moves before have not touched them. */
+    move_rows(c, n_path, keep, n_keep);
+    for (int32_t i = 0; i < n_keep; i++) {
+        assert(keep[i] > last && keep[i] < c->n_pending && (i == 0 || keep[i] > keep[i - 1]));
+        c->depth[i] = c->depth[keep[i]] - n_path; /* keep[i] >= i: not overwritten yet */
+        c->parent[i] = place_of(c->parent[keep[i]], keep, i, last);
+    }
+    c->n_committed += n_path;
+    c->n_pending = n_keep;
+    assert(cache_is_valid(c));
+}
+
+void cache_commit(text_cache *c, const int32_t *path, int32_t n)
+{
+    if (path) {
+        cache_reroot(c, path, n, NULL, 0);
+        return;
+    }
+    assert(n <= c->n_pending && (n == 0 || c->depth[n - 1] == n - 1));
+    note(c->trail, NULL, n);
+    c->n_committed += n;
+    c->n_pending = 0;
+    assert(cache_is_valid(c));
+}
+
+void cache_drop(text_cache *c)
+{
+    c->n_pending = 0;
+}
+
+void cache_cut(text_cache *c, int32_t n)
+{
+    assert(n >= 0 && n <= c->n_committed);
+    for (int32_t i = 0; i < c->n_stores; i++)
+        if (c->store[i]->class->cut)
+            c->store[i]->class->cut(c->store[i], c, n);
+    c->n_committed = n;
+    c->n_pending = 0;
+}
+
+void cache_view_keep(text_cache *view, int32_t end, const int32_t *keep, int32_t n_keep)
+{
+    int32_t n_more = end - view->n_committed;
+    assert(view->is_view && cache_is_valid(view) && n_more >= 0);
+    move_rows(view, 0, keep, n_keep);
+    for (int32_t i = 0; i < n_keep; i++) {
+        int32_t parent = view->parent[keep[i]];
+        assert(i == 0 || keep[i] > keep[i - 1]);
+        view->depth[i] = view->depth[keep[i]] - n_more;
+        view->parent[i] = view->depth[i] > 0 ? place_of(parent, keep, i, -1) : -1;
+    }
+    view->n_committed = end;
+    view->n_pending = n_keep;
+    assert(cache_is_valid(view));
+}
+
+void cache_view_sync(text_cache *view, int32_t end)
+{
+    assert(view->is_view);
+    view->n_committed = end;
+    view->n_pending = 0;
+}
+
+/* ---- Positions that come from elsewhere ---- */
+
+drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err)
+{
+    cache_cut(c, 0);
+    while (c->n_committed < n) {
+        int32_t more = n - c->n_committed;
+        if (cache_is_in_file(c))
+            more = min_i32(more, c->max_pending);
+        TRY(cache_make_room(c, more, err));
+        for (int32_t i = 0; i < c->n_stores; i++)
+            c->store[i]->class->make_up(c->store[i], c, c->n_committed, c->n_committed + more);
+        c->n_committed += more;
+    }
+    return DREY_OK;
+}
+
+void cache_restore(text_cache *c, int32_t n)
+{
+    assert(n >= 0 && !c->is_view && !cache_is_in_file(c));
+    c->n_committed = n;
+    c->n_pending = 0;
+    assert(cache_is_valid(c));
+}
+
+/* From the first group that is not whole up to n. */
+void cache_copy(text_cache *to, const text_cache *from, int32_t n)
+{
+    int32_t first = to->n_committed / KV_GROUP * KV_GROUP;
+    assert(n >= to->n_committed && n <= from->n_committed);
+    for (int32_t i = 0; i < cache_n_pieces(to); i++)
+        memcpy(cache_piece(to, i, first), cache_piece(from, i, first),
+               cache_piece_bytes(to, i, n - first));
+    cache_restore(to, n);
+}
+
+int32_t cache_n_pieces(const text_cache *c)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_stores; i++)
+        n += c->store[i]->class->n_pieces(c->store[i]);
+    return n;
+}
+
+/* The store that has a piece, whose number there is *piece. */
+static const state_store *store_of(const text_cache *c, int32_t *piece)
+{
+    int32_t i = 0;
+    for (int32_t n; *piece >= (n = c->store[i]->class->n_pieces(c->store[i])); i++)
+        *piece -= n;
+    return c->store[i];
+}
+
+size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions)
+{
+    const state_store *s = store_of(c, &piece);
+    return s->class->piece_bytes(s, n_positions);
+}
+
+uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position)
+{
+    const state_store *s = store_of(c, &piece);
+    return s->class->piece(s, piece, position / KV_GROUP);
+}
+
+size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions)
+{
+    size_t total = 0;
+    for (int32_t i = 0; i < spec->n_stores; i++) {
+        const state_store s = {.class = spec->store[i].class, .shape = spec->store[i].shape};
+        total += (size_t)s.class->n_pieces(&s) * s.class->piece_bytes(&s, n_positions);
+    }
+    return total;
+}

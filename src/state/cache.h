@@ -1,0 +1,150 @@
+/* A text's memory in a model: which positions its layers know, and the stores that hold what they
+ * know of them.
+ *
+ *   committed: positions 0 .. end - 1     pending rows, in the order in which they were computed
+ *   |------------------------------|      0 -> 1 -> 2
+ *                                  |           `--> 3        row 3's parent is row 1
+ *
+ * A pending row knows its parent, so prompt chunks (a chain) and token trees (branches) are the
+ * same thing. Committing moves the rows of one path to the front of the pending ones, and what is
+ * kept after them; the rest is forgotten and nothing is computed again (LLMCad 3.2). A row's
+ * numbers depend on its path alone and not on where they are, so moving them changes no bit.
+ *
+ * A view of a cache has the same committed positions, which the cache's owner computes and commits,
+ * and pending rows of its own: guesses at rows that the owner may compute as well.
+ *
+ * Where the numbers are is each store's own affair (state_store.h, kv.h). Members are read and
+ * written in this folder alone.
+ *
+ * Invariants, which cache_is_valid checks:
+ *   (1) no more than max_pending rows are pending, and stores have places for all rows;
+ *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
+ *   (3) its depth is 0 below the committed part, else its parent's and one. */
+#pragma once
+
+#include "state/state_store.h"
+
+enum { CACHE_STORES = 2 };
+
+/* What the layers of a model keep of each text. */
+typedef struct cache_spec {
+    struct {
+        const store_class *class;
+        store_shape shape;
+    } store[CACHE_STORES];
+    int32_t n_stores;
+} cache_spec;
+
+/* What a cache committed last, for others that have the same rows in other layers, and forget it
+ * when they have done so (n = 0). */
+typedef struct cache_trail {
+    int32_t *path; /* [max]: pending indices, in the order of positions */
+    int32_t n, max;
+} cache_trail;
+
+struct text_cache {
+    int32_t n_committed, n_pending, max_pending;
+    int32_t *parent, *depth; /* [max_pending] */
+    bool is_view;
+    const text_cache *cross;
+    cache_trail *trail;
+    state_store *store[CACHE_STORES];
+    int32_t n_stores;
+};
+
+/* Memory of a cache for n_slots rows, of which max_pending at most are pending. */
+size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending);
+/* Takes its memory from `a`, whose owner checks it. */
+void cache_init(text_cache *c, const cache_spec *spec, int32_t n_slots, int32_t max_pending,
+                arena *a);
+/* A view of a cache that was made for n_slots slots more than its owner uses: those are the view's.
+ * The owner's n_slots are taken back by them. */
+void cache_view_init(text_cache *view, text_cache *of, int32_t n_slots, int32_t max_pending,
+                     arena *a);
+size_t cache_view_bytes(const cache_spec *spec, int32_t max_pending);
+/* The cache's rows attend to all positions of `cross` as well: an encoder's output. Borrowed. */
+void cache_set_cross(text_cache *c, const text_cache *cross);
+/* Each commit is noted in a trail, which is borrowed; NULL: no longer. */
+void cache_set_trail(text_cache *c, cache_trail *trail);
+
+/* Committed positions. */
+static inline int32_t cache_end(const text_cache *c)
+{
+    return c->n_committed;
+}
+static inline int32_t cache_pending(const text_cache *c)
+{
+    return c->n_pending;
+}
+static inline bool cache_is_view(const text_cache *c)
+{
+    return c->is_view;
+}
+static inline const text_cache *cache_cross(const text_cache *c)
+{
+    return c->cross;
+}
+/* Some positions may be in a file, and the cache can be neither copied nor saved. */
+bool cache_is_in_file(const text_cache *c);
+bool cache_is_valid(const text_cache *c);
+
+/* ---- Rows of a pass ---- */
+
+/* Room for n more pending rows? */
+bool cache_has_room(const text_cache *c, int32_t n);
+/* Gives n more pending rows their places, where that needs a disk; asked before rows are added.
+ * DREY_ERR_IO: the disk is full or fails; the cache is as it was. */
+drey_status cache_make_room(text_cache *c, int32_t n, drey_error *err);
+/* A row of a pass that is to become pending row `row`; its parent is a row before it, or -1.
+ * Returns its depth. */
+int32_t cache_place_row(text_cache *c, int32_t row, int32_t parent);
+/* The pending rows from the committed part down to `row`, itself included: the last n of them,
+ * where n is at most its depth and one. */
+void cache_path(const text_cache *c, int32_t row, int32_t *path, int32_t n);
+/* The next n rows, which were placed, are pending: a pass that is over has computed them. */
+void cache_add(text_cache *c, int32_t n);
+/* Whether path[0..n) are pending rows, each the parent of the next, and the first a child of the
+ * committed part. */
+bool cache_is_path(const text_cache *c, const int32_t *path, int32_t n);
+
+/* ---- What becomes of pending rows ---- */
+
+/* Makes path[0..n) (pending indices, each the parent of the next, the first a child of the
+ * committed part) the new end of the committed part; all other pending rows are dropped. n = 0
+ * drops them all; path NULL: the first n, a chain. */
+void cache_commit(text_cache *c, const int32_t *path, int32_t n);
+/* The same, but of the other pending rows keep[0..n_keep) stay (ascending; all below the path's
+ * last row, each with its parent unless that is this last row): keep[i] becomes pending row i. */
+void cache_reroot(text_cache *c, const int32_t *path, int32_t n_path, const int32_t *keep,
+                  int32_t n_keep);
+/* Forgets what is pending. */
+void cache_drop(text_cache *c);
+/* Forgets committed positions from n on, and everything pending. */
+void cache_cut(text_cache *c, int32_t n);
+
+/* The owner of a view has committed up to `end` positions. Of the view's pending rows
+ * keep[0..n_keep) stay (ascending, each with its parent unless that was committed): keep[i] becomes
+ * pending row i. */
+void cache_view_keep(text_cache *view, int32_t end, const int32_t *keep, int32_t n_keep);
+/* The owner has `end` positions, fewer or others than before: nothing is pending. */
+void cache_view_sync(text_cache *view, int32_t end);
+
+/* ---- Positions that come from elsewhere ---- */
+
+/* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
+ * a pass after a long context, whose time does not depend on them. DREY_ERR_IO: of a file. */
+drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err);
+/* Makes positions [end, n) of `to` those of `from`, a cache of the same spec that has committed n;
+ * nothing is pending in `to`, and neither is in a file. */
+void cache_copy(text_cache *to, const text_cache *from, int32_t n);
+/* Committed positions as bytes, to be kept elsewhere: n_pieces rows of them, of which each has
+ * piece_bytes for n positions (whole groups of KV_GROUP), the first at a position that is a
+ * multiple of KV_GROUP. The same on every machine. */
+int32_t cache_n_pieces(const text_cache *c);
+size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions);
+uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position);
+/* Bytes of n positions, all pieces together. */
+size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions);
+/* The pieces of the first n positions have been filled: they are committed, and nothing is
+ * pending. */
+void cache_restore(text_cache *c, int32_t n);

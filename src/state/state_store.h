@@ -1,0 +1,55 @@
+/* One kind of memory that layers have of a text: keys and values (kv.h), or another.
+ *
+ * A store knows nothing of trees and texts. It is asked by the cache that it is part of (cache.h),
+ * which names rows by their places: committed positions by their numbers, pending rows by the order
+ * in which they were computed. */
+#pragma once
+
+#include "base/arena.h"
+#include "common/error.h"
+#include "kernel/kernel.h"
+
+/* The numbers of a layer's rows, the same in all layers of the store. */
+typedef struct store_shape {
+    int32_t n_layers, n_heads, head_dim;
+    kv_format format;
+} store_shape;
+
+typedef struct text_cache text_cache;
+typedef struct store_class store_class;
+
+/* The beginning of every store. */
+typedef struct state_store {
+    const store_class *class;
+    store_shape shape;
+    int32_t n_slots; /* rows that it has memory for, committed and pending */
+    bool in_file;    /* committed positions may be in a file, which cannot be copied or kept */
+} state_store;
+
+struct store_class {
+    const char *name;
+    size_t struct_bytes; /* of a struct that begins with a state_store */
+    /* Memory of n_slots rows, besides the struct. */
+    size_t (*bytes)(const store_shape *shape, int32_t n_slots);
+    /* Takes that memory from `a`, whose owner checks it; class, shape and n_slots are set. */
+    void (*init)(state_store *s, arena *a);
+    /* Makes a copy of `of` a view of it: its pending rows have the last n_slots slots of `of`. */
+    void (*view)(state_store *s, state_store *of, int32_t n_slots);
+    bool (*has_room)(const state_store *s, const text_cache *c, int32_t n);
+    /* Makes room for n more pending rows. NULL: there is room or there is none. DREY_ERR_IO: the
+     * store is as it was. */
+    drey_status (*make_room)(state_store *s, const text_cache *c, int32_t n, drey_error *err);
+    /* The pending rows from[0..n) become those from `to` on: from ascends, and from[i] >= to + i,
+     * so that no row overwrites one that is still to be moved. */
+    void (*move)(state_store *s, const text_cache *c, int32_t to, const int32_t *from, int32_t n);
+    /* The positions from n on are forgotten, and all pending rows. NULL: nothing has to be done. */
+    void (*cut)(state_store *s, const text_cache *c, int32_t n);
+    /* Fills the slots of positions [from, to) with small numbers. */
+    void (*make_up)(state_store *s, const text_cache *c, int32_t from, int32_t to);
+    /* Committed positions as bytes, the same on every machine: n_pieces rows of them, each of which
+     * has those of KV_GROUP positions one after the other. */
+    int32_t (*n_pieces)(const state_store *s);
+    size_t (*piece_bytes)(const state_store *s, int32_t n_positions);
+    uint8_t *(*piece)(const state_store *s, int32_t piece, int32_t group);
+    bool (*is_valid)(const state_store *s, const text_cache *c);
+};
