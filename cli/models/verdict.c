@@ -12,9 +12,10 @@ static void room_hint(const models *m, const cli_settings *s, char *out, size_t 
 {
     char size[16];
     if (m->ahead.reason == DREY_DRAFT_NO_ROOM && m->ahead.room_bytes > 0)
-        snprintf(out, room, "%s%s has room for both, and %sa smaller -c makes some",
-                 s->serve.models ? "of several models' --memory " : "--memory ",
+        snprintf(out, room, "%s%s makes room%s, and so may %sa smaller -c",
+                 s->serve.models ? "" : "--memory ",
                  format_bytes_up(size, (double)m->ahead.room_bytes),
+                 s->serve.models ? " if this model has it of --memory" : "",
                  s->n_sessions > 1 ? "--sessions 1 or " : "");
 }
 
