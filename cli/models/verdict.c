@@ -35,7 +35,8 @@ void verdict_draft_hint(const models *m, const cli_settings *s, char *out, size_
     drey_model_describe(m->target, &info);
     if (why == DREY_DRAFT_NONE_THERE || why == DREY_DRAFT_OTHER_TOKENS)
         draft_family_hint(info.path, streamed, more, sizeof more);
-    room_hint(m, s, more, sizeof more);
+    if (streamed > 0)
+        room_hint(m, s, more, sizeof more);
     *out = '\0';
     if (streamed > 0 || more[0])
         snprintf(out, room, "%s%s%s", reasons[why], more[0] ? "; " : "", more);
