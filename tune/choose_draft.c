@@ -78,6 +78,7 @@ typedef struct way {
     bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
     drey_status status; /* of its plan */
+    uint64_t least;     /* budget for it; 0: not known */
     double expected;    /* tokens per second; 0: it is not possible */
     bool streams;       /* its passes read */
 } way;
@@ -192,9 +193,12 @@ static drey_status plan_way(const prospect *p, const way *w, drey_plan *plan, dr
     if (w->drafter == DREY_DRAFTER_NONE)
         with.policy = DREY_POLICY_NONE;
     TRY(planner_take_draft(p->planner, &with, err));
-    if (p->speeds)
-        TRY(drey_planner_speeds(p->planner, p->measure, p->folder, p->speeds, err));
-    return drey_planner_make(p->planner, 0, p->speeds, plan, err);
+    drey_status status =
+        p->speeds ? drey_planner_speeds(p->planner, p->measure, p->folder, p->speeds, err)
+                  : DREY_OK;
+    if (status == DREY_ERR_MEMORY) /* the plan names the smallest budget */
+        drey_planner_make(p->planner, 0, NULL, plan, NULL);
+    return status == DREY_OK ? drey_planner_make(p->planner, 0, p->speeds, plan, err) : status;
 }
 
 /* What its plan expects. A drafter's file that is not good gives a warning. */
@@ -212,6 +216,7 @@ static void expect_of(const prospect *p, way *w, drey_draft_choice *choice)
     if (w->status == DREY_OK && w->drafter != DREY_DRAFTER_NONE &&
         plan.smallest_budget_bytes > plan.budget_bytes)
         w->status = DREY_ERR_MEMORY;
+    w->least = plan.smallest_budget_bytes;
     w->expected = w->status == DREY_OK ? plan.expected_tokens_per_s : 0;
     w->streams = plan.streamed_bytes_per_pass > 0;
 }
@@ -314,11 +319,25 @@ static drey_draft_reason reason_of(const ways *all, const way *taken)
     return reason;
 }
 
+/* The smallest budget that has room for one of the models that have none now; 0: not known. */
+static uint64_t room_for_one(const ways *all)
+{
+    uint64_t least = 0;
+    for (int i = 0; i < all->n; i++) {
+        const way *w = &all->of[i];
+        if (w->draft && w->status == DREY_ERR_MEMORY && w->least && (!least || w->least < least))
+            least = w->least;
+    }
+    return least;
+}
+
 /* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
 static void say_why(drey_draft_choice *choice, const prospect *p, const ways *all, const way *taken)
 {
     char speeds[280];
     choice->reason = reason_of(all, taken);
+    if (choice->reason == DREY_DRAFT_NO_ROOM)
+        choice->room_bytes = room_for_one(all);
     if (taken->expected <= 0)
         return;
     say_speeds(speeds, sizeof speeds, p, all, taken);

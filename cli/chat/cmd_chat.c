@@ -517,7 +517,8 @@ static drey_status do_budget(chat *c, const char *rest, drey_error *err)
     if (*rest)
         TRY(change_budget(c, wanted, err));
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
+    report_plan(page_of(stderr), &plan, c->models.drafter,
+                c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
     return DREY_OK;
 }
@@ -628,7 +629,8 @@ static drey_status do_show(chat *c, const char *rest, drey_error *err)
             c->n_context);
     show_settings(c);
     drey_engine_plan(c->models.engine, &plan);
-    report_plan(page_of(stderr), &plan, c->models.ahead.outlook.alone_smallest_bytes);
+    report_plan(page_of(stderr), &plan, c->models.drafter,
+                c->models.ahead.outlook.alone_smallest_bytes);
     report_draft(page_of(stderr), c->models.why);
     return DREY_OK;
 }

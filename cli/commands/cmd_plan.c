@@ -79,7 +79,7 @@ static drey_status show(const cli_settings *s, prospect *p, drey_error *err)
     verdict_show(to, p->models, s);
     if (s->command == CLI_PULL && !s->common.verbose)
         return DREY_OK;
-    report_plan(out, &p->plan, p->models->ahead.outlook.alone_smallest_bytes);
+    report_plan(out, &p->plan, p->models->drafter, p->models->ahead.outlook.alone_smallest_bytes);
     report_draft(out, p->models->why);
     report_prediction(out, &p->models->ahead.outlook, p->disk);
     if (p->has_more)

@@ -348,6 +348,7 @@ drey_status models_choose_draft(models *m, const cli_settings *s, int32_t n_cont
     m->drafter = o.drafter;
     m->draft = choice.draft;
     m->ahead.reason = (drey_draft_reason)choice.reason;
+    m->ahead.room_bytes = choice.room_bytes;
     snprintf(m->why, sizeof m->why, "%s", choice.why);
     return DREY_OK;
 }

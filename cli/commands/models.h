@@ -10,6 +10,7 @@
 typedef struct models_ahead {
     drey_draft_reason
         reason;           /* why no model next to the target drafts, where -d auto had to choose */
+    uint64_t room_bytes;  /* a budget that would have room for one; 0: not known */
     drey_speeds speeds;   /* of this machine; 0: not known */
     drey_outlook outlook; /* by models_look; verdict "": not made */
 } models_ahead;

@@ -7,9 +7,19 @@
 #include "common/path.h"
 #include "common/size_text.h"
 
-/* Why no model drafts and which one would, where a person can change that: texts that wait for the
- * disk gain most. Empty: nothing to say. */
-static void draft_hint(const models *m, char *out, size_t room)
+/* What makes room for the draft: more memory, or fewer and shorter texts at once. */
+static void room_hint(const models *m, const cli_settings *s, char *out, size_t room)
+{
+    char size[16];
+    if (m->ahead.reason == DREY_DRAFT_NO_ROOM && m->ahead.room_bytes > 0)
+        snprintf(out, room, "%s%s makes room%s, and so may %sa smaller -c",
+                 s->serve.models ? "" : "--memory ",
+                 format_bytes_up(size, (double)m->ahead.room_bytes),
+                 s->serve.models ? " if this model has it of --memory" : "",
+                 s->n_sessions > 1 ? "--sessions 1 or " : "");
+}
+
+void verdict_draft_hint(const models *m, const cli_settings *s, char *out, size_t room)
 {
     static const char *const reasons[] = {
         [DREY_DRAFT_CHOSEN] = "",
@@ -20,14 +30,16 @@ static void draft_hint(const models *m, char *out, size_t room)
         [DREY_DRAFT_NOT_FASTER] = ""};
     const drey_draft_reason why = m->ahead.reason;
     const uint64_t streamed = m->ahead.outlook.plan.streamed_bytes_per_pass;
-    char family[300] = "";
+    char more[300] = "";
     drey_model_info info;
     drey_model_describe(m->target, &info);
     if (why == DREY_DRAFT_NONE_THERE || why == DREY_DRAFT_OTHER_TOKENS)
-        draft_family_hint(info.path, streamed, family, sizeof family);
+        draft_family_hint(info.path, streamed, more, sizeof more);
+    if (streamed > 0)
+        room_hint(m, s, more, sizeof more);
     *out = '\0';
-    if (streamed > 0 || family[0])
-        snprintf(out, room, "%s%s%s", reasons[why], family[0] ? "; " : "", family);
+    if (streamed > 0 || more[0])
+        snprintf(out, room, "%s%s%s", reasons[why], more[0] ? "; " : "", more);
 }
 
 static void show_line(FILE *page, const char *text)
@@ -39,9 +51,9 @@ static void show_line(FILE *page, const char *text)
 /* pull offers the draft by itself. */
 void verdict_show(FILE *out, const models *m, const cli_settings *s)
 {
-    char hint[500] = "";
+    char hint[VERDICT_HINT_BYTES] = "";
     if (s->command != CLI_PULL)
-        draft_hint(m, hint, sizeof hint);
+        verdict_draft_hint(m, s, hint, sizeof hint);
     if (!s->quiet)
         show_line(page_of(out), m->ahead.outlook.verdict);
     if (!s->quiet && hint[0])

@@ -9,6 +9,11 @@
  * warning of a budget that is more than the machine has in any case. */
 void verdict_show(FILE *out, const models *m, const cli_settings *settings);
 
+/* Why no model drafts and which one would, where a person can change that: texts that wait for the
+ * disk gain most. "": nothing to say. */
+enum { VERDICT_HINT_BYTES = 500 };
+void verdict_draft_hint(const models *m, const cli_settings *settings, char *out, size_t room);
+
 /* The same of an engine on several ranks, to stderr; or of ranks that might be. The plan is that of
  * rank 0, whose predictions are of all. */
 void verdict_show_ranks(FILE *out, const models *m);

@@ -3,6 +3,7 @@
  * exits with 0. */
 #include "cli/commands/commands.h"
 #include "cli/commands/models.h"
+#include "cli/models/verdict.h"
 #include "cli/serve/model_folder.h"
 #include "cli/serve/serve_lines.h"
 #include "cli/serve/server_keys.h"
@@ -230,12 +231,14 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
  * it. */
 static void tell_verdict(const serving *v)
 {
+    char hint[VERDICT_HINT_BYTES];
     const char *verdict = v->models.ahead.outlook.verdict;
     size_t n = strlen(v->one_name);
     if (strncmp(verdict, v->one_name, n) == 0 && strncmp(verdict + n, ", ", 2) == 0)
         verdict += n + 2;
-    const serve_event notes[] = {note_of(verdict), note_of(v->beginnings)};
-    for (size_t i = 0; i < 2; i++)
+    verdict_draft_hint(&v->models, &v->settings, hint, sizeof hint);
+    const serve_event notes[] = {note_of(verdict), note_of(hint), note_of(v->beginnings)};
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         if (notes[i].of.note[0])
             child_tell(v->report, &notes[i]);
 }
@@ -430,22 +433,36 @@ static int32_t mean(void *user, const char *text, int32_t *found, int32_t room, 
     return model_folder_mean(&v->folder, text, found, room, near);
 }
 
-/* "models: a, b, c and 12 more (2.00G for all)" */
-static void say_models(serving *v, const char *address)
+/* " a, b, c and 12 more" of those that are broken, or of the others. Returns how many there are. */
+static int32_t list_models(const model_folder *f, bool broken, text_out *out)
 {
     enum { MOST_NAMED = 8 };
-    char what[SERVE_NOTE_BYTES], size[16];
+    int32_t n = 0;
+    for (int32_t i = 0; i < f->n; i++)
+        if ((f->checks[i].why[0] != '\0') == broken && n++ < MOST_NAMED)
+            out_format(out, "%s %s", n > 1 ? "," : "", f->models[i].name);
+    if (n > MOST_NAMED)
+        out_format(out, " and %d more", n - MOST_NAMED);
+    return n;
+}
+
+/* "models: a, b, c and 12 more (2.00G for all); cannot be loaded: d" */
+static void say_models(serving *v, const char *address)
+{
+    char what[SERVE_NOTE_BYTES], bad[SERVE_NOTE_BYTES / 2], size[16];
+    text_out out = {.text = what, .capacity = sizeof what - 1};
+    text_out broken = {.text = bad, .capacity = sizeof bad - 1};
     const uint64_t memory = v->settings.common.memory_bytes;
-    const int32_t n = v->folder.n, n_named = n > MOST_NAMED ? MOST_NAMED : n;
-    int at = snprintf(what, sizeof what, "model%s", n == 1 ? "" : "s:");
-    for (int32_t i = 0; i < n_named && at < (int)sizeof what; i++)
-        at += snprintf(what + at, sizeof what - (size_t)at, "%s %s", i ? "," : "",
-                       v->folder.models[i].name);
-    if (n > n_named && at < (int)sizeof what)
-        at += snprintf(what + at, sizeof what - (size_t)at, " and %d more", n - n_named);
-    if (memory && memory != DREY_MEMORY_UNLIMITED && at < (int)sizeof what)
-        snprintf(what + at, sizeof what - (size_t)at, " (%s for all)",
-                 format_bytes(size, (double)memory));
+    int32_t n_broken = list_models(&v->folder, true, &broken), n = v->folder.n - n_broken;
+    out_text(&out, n == 0 ? "no model" : n == 1 ? "model" : "models:");
+    list_models(&v->folder, false, &out);
+    if (memory && memory != DREY_MEMORY_UNLIMITED)
+        out_format(&out, " (%s for all)", format_bytes(size, (double)memory));
+    if (n_broken) {
+        out_text(&out, "; cannot be loaded:");
+        out_bytes(&out, broken.text, broken.n);
+    }
+    what[out.n] = '\0';
     serve_lines_ready(&v->lines, address, has_page(&v->settings), what);
 }
 

@@ -143,25 +143,29 @@ static void plan_away(FILE *out, const drey_plan *plan)
     fprintf(out, "  their file takes %s then\n", format_bytes(size, (double)plan->kv_file_bytes));
 }
 
-/* "(smallest 450M with this draft, 69.0M without, for a context of 1024)" */
-static void plan_smallest(FILE *out, const drey_plan *plan, uint64_t alone_bytes)
+/* "(smallest 450M with this draft, 69.0M without, for a context of 1024)"; where nothing computes a
+ * draft "(smallest 69.0M, for a context of 1024)". */
+static void plan_smallest(FILE *out, const drey_plan *plan, drey_drafter drafter,
+                          uint64_t alone_bytes)
 {
     char size[16];
-    const bool drafts = plan->tree_rows > 1;
-    fprintf(out, " (smallest %s %s", format_bytes_up(size, (double)plan->smallest_budget_bytes),
-            drafts ? "with this draft" : "without a draft");
+    drey_drafter_info info;
+    const bool drafts = plan->tree_rows > 1 && drafter != DREY_DRAFTER_NONE &&
+                        drey_drafter_describe(drafter, &info) && !info.looks_up;
+    fprintf(out, " (smallest %s%s", format_bytes_up(size, (double)plan->smallest_budget_bytes),
+            drafts ? " with this draft" : "");
     if (drafts && alone_bytes > 0)
         fprintf(out, ", %s without", format_bytes_up(size, (double)alone_bytes));
     fprintf(out, ", for a context of %d)\n", plan->n_context);
 }
 
-void report_plan(FILE *out, const drey_plan *plan, uint64_t alone_bytes)
+void report_plan(FILE *out, const drey_plan *plan, drey_drafter drafter, uint64_t alone_bytes)
 {
     char size[16];
     bool unlimited = plan->budget_bytes == DREY_MEMORY_UNLIMITED;
     fprintf(out, "%smemory plan%s: budget %s", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             unlimited ? "unlimited" : format_bytes(size, (double)plan->budget_bytes));
-    plan_smallest(out, plan, alone_bytes);
+    plan_smallest(out, plan, drafter, alone_bytes);
     plan_sizes(out, plan);
     fprintf(out, "%starget%s: %s%s\n", style(out, STYLE_STRONG), style(out, STYLE_PLAIN),
             format_bytes(size, (double)plan->target_bytes),

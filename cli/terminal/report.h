@@ -8,7 +8,7 @@
 
 /* The plan as a table and a bar. alone_bytes: the smallest budget without its draft; 0: not known.
  * Colours only if out is standard error. */
-void report_plan(FILE *out, const drey_plan *plan, uint64_t alone_bytes);
+void report_plan(FILE *out, const drey_plan *plan, drey_drafter drafter, uint64_t alone_bytes);
 
 /* Where a figure comes from. */
 typedef enum report_source { REPORT_UNKNOWN, REPORT_STATED, REPORT_MEASURED } report_source;

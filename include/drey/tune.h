@@ -339,7 +339,9 @@ typedef struct drey_draft_choice {
                       "lookup: about 1.2 times as fast as no draft"; may be "" */
     char warning[500];    /* why a drafter's file cannot be used; "" */
     uint64_t reason;      /* a drey_draft_reason */
-    uint64_t reserved[3]; /* zero */
+    uint64_t room_bytes;  /* DREY_DRAFT_NO_ROOM: the smallest budget that has room for one of them;
+                      0: not known */
+    uint64_t reserved[2]; /* zero */
 } drey_draft_choice;
 /* Sets drafter and draft in options: of a model in the target's folder that has its tokens and
  * fits, of the target's own planes, of the heads next to it, of lookup and of none the one whose

@@ -79,9 +79,9 @@ class Plan(Numbers):
 
     def __str__(self) -> str:
         lines = [self.verdict] if self.verdict else []
-        lines += ["memory plan: budget %s (smallest %s %s, for a context of %d)" % (
+        lines += ["memory plan: budget %s (smallest %s%s, for a context of %d)" % (
             self.budget_text(), size_text_up(self.smallest_budget_bytes),
-            "with this draft" if self.tree_rows > 1 else "without a draft", self.n_context)]
+            " with this draft" if self.tree_rows > 1 and self.draft_bytes else "", self.n_context)]
         lines += ["  %-24s %8s  %s" % (name, size_text(n), note) for name, n, note in self._parts() if n]
         lines.append("target: %s%s" % (size_text(self.target_bytes),
                                        ", its weights packed in its sidecar" if self.sidecar else ""))

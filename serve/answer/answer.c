@@ -48,7 +48,7 @@ static bool failed(const job *j, refusal *r)
         return false;
     refuse_error(r, &j->error);
     if (j->status == DREY_ERR_CANCELLED)
-        refuse_with(r, 503, "%s", j->error.message);
+        refuse_fixed(r, 503, j->error.message);
     return true;
 }
 

@@ -25,6 +25,7 @@ typedef enum message_kind {
 
 typedef struct message {
     message_kind kind;
+    drey_status error; /* of MESSAGE_END */
     union {
         child_needs needs;
         serve_event event;
@@ -41,6 +42,7 @@ static bool is_live(const child *c)
 static bool fails(child *c, const char *what)
 {
     snprintf(c->why, sizeof c->why, "%s: %s", what, strerror(errno));
+    c->error = DREY_OK;
     return false;
 }
 
@@ -76,6 +78,7 @@ static bool split(child *c, int *to_parent, bool *in_child)
     c->life.frozen_s = c->life.broken_s = 0;
     c->life.killed = c->life.by_signal = false;
     c->why[0] = '\0';
+    c->error = DREY_OK;
     return true;
 }
 
@@ -87,7 +90,7 @@ static void say(int to_parent, const message *m)
 
 static void say_why(int to_parent, const drey_error *err)
 {
-    message m = {.kind = MESSAGE_END};
+    message m = {.kind = MESSAGE_END, .error = err->code};
     snprintf(m.of.why, sizeof m.of.why, "%s", err->message);
     say(to_parent, &m);
 }
@@ -150,10 +153,12 @@ static void close_pipe(child *c)
 }
 
 /* Its pipe is done with: it said what there was to say, or ended before that. */
-static void take_end(child *c, const char *why)
+static void take_end(child *c, drey_status error, const char *why)
 {
-    if (c->state == CHILD_MEASURING || c->state == CHILD_STARTING)
+    if (c->state == CHILD_MEASURING || c->state == CHILD_STARTING) {
         snprintf(c->why, sizeof c->why, "%s", why);
+        c->error = error;
+    }
     close_pipe(c);
 }
 
@@ -191,7 +196,7 @@ static bool take(child *c, const message *m)
             c->tell(c->user, c, &m->of.event);
         return true;
     default:
-        take_end(c, m->of.why);
+        take_end(c, m->error, m->of.why);
         return false;
     }
 }
@@ -206,8 +211,9 @@ void child_hear(child *c)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n != (ssize_t)sizeof m) {
-            take_end(c, c->state == CHILD_MEASURING ? "the process that looked at it ended early"
-                                                    : "its process ended early");
+            take_end(c, DREY_OK,
+                     c->state == CHILD_MEASURING ? "the process that looked at it ended early"
+                                                 : "its process ended early");
             return;
         }
         end_texts(&m);

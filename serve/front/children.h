@@ -63,6 +63,7 @@ typedef struct child {
     int32_t n_users;           /* requests that it answers */
     int64_t used;              /* when the last of them came */
     char why[CHILD_WHY_BYTES]; /* it could not be loaded, or ended; "": it did not fail */
+    drey_status error;         /* that its process gave; DREY_OK: none, it just ended */
     int32_t n_failures;        /* to be measured or loaded, so far */
     int32_t n_checks;          /* of its file, that `why` is of */
 } child;

@@ -309,16 +309,25 @@ static bool load(front *r, relay *c)
                     "models: start it with more (--memory).",
                     m->name, format_bytes(least, (double)m->needs.floor_bytes),
                     format_bytes(all, (double)r->budget_bytes));
+        /* The owner's line has the model's name already, and no word of the client's. */
+        snprintf(why.fixed, sizeof why.fixed,
+                 "needs %s at least, and this server has %s for all its models (--memory)", least,
+                 all);
         front_refuse(r, c, &why);
         return false;
     }
 }
 
+/* Asking again helps where its process ended, or where memory was short: not with a broken file. */
 static void refuse_failed(front *r, relay *c)
 {
     refusal why;
-    refuse_with(&why, 503, "The model \"%.100s\" could not be loaded: %.560s.", c->child->name,
-                c->child->why);
+    const child *m = c->child;
+    bool may_pass =
+        m->error == DREY_OK || m->error == DREY_ERR_MEMORY || m->error == DREY_ERR_CANCELLED;
+    refuse_with(&why, may_pass ? 503 : 500, "The model \"%.100s\" could not be loaded: %.560s.",
+                m->name, m->why);
+    snprintf(why.fixed, sizeof why.fixed, "could not be loaded: %.200s", m->why);
     front_refuse(r, c, &why);
 }
 

@@ -145,7 +145,8 @@ bool access_allows(const access_rules *rules, const http_head *h, bool needs_key
     if (needs_key && !access_shows_key(rules, h))
         return refuse_fixed(r, 401,
                             h->authorization.text || h->api_key.text
-                                ? "Invalid API Key"
+                                ? "Invalid API Key: send one of this server's keys as "
+                                  "Authorization: Bearer KEY."
                                 : "This server needs a key: send Authorization: Bearer KEY.");
     return true;
 }

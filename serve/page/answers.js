@@ -124,11 +124,28 @@ function end_badly(answer, error) {
     else if (is_number(error.n_prompt_tokens)) {
         node.tokens = error.n_prompt_tokens;
         node.end = too_long_words(error.n_prompt_tokens, error.n_ctx);
-    } else if (error instanceof server_error) node.end = error.message;
+    } else if (error.status === 401) node.end = `${key_words()} Type it in Settings.`;
+    else if (error instanceof server_error) node.end = error.message;
     else if (answer.phase === "waiting")
         node.end = "The server cannot be reached. Is it still running?";
     else node.end = "The connection ended before the answer did.";
-    if (error.status === 401) open_settings("key");
+    if (error.status !== 401) return;
+    keyless.set(answer.chat.id, node.id);
+    open_settings("key");
+}
+
+/* Answers that were refused for want of a key: conversation's id -> message's. */
+const keyless = new Map();
+
+const key_words = () => settings.key ? "The key is wrong." : "This server needs a key.";
+
+/* With another key they are asked for again, in their places. */
+function ask_keyless() {
+    for (const [id, leaf] of keyless) {
+        const chat = chats.get(id);
+        if (chat?.leaf === leaf && !is_busy(chat)) answer_to(chat, chat.nodes[leaf]);
+    }
+    keyless.clear();
 }
 
 async function ask(answer) {

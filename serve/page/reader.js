@@ -173,8 +173,11 @@ function open_settings(field) {
     elements.chat_system.value = (current || { ...new_chat(), ...next_chat }).system;
     const dialog = by_id("settings-dialog");
     dialog.returnValue = "";
+    by_id("key-says").hidden = field !== "key";
+    by_id("key-says").textContent = field === "key" ? key_words() : "";
     if (!dialog.open) dialog.showModal();
     elements[field || "chat_system"].focus();
+    if (field) elements[field].select();
 }
 
 function keep_settings() {
@@ -182,6 +185,7 @@ function keep_settings() {
     const chat_system = elements.chat_system.value.trim();
     if (current && current.system !== chat_system) save(Object.assign(current, { system: chat_system }));
     if (!current && chat_system !== (settings.system || "")) next_chat.system = chat_system;
+    const { key } = settings;
     settings = settings.model ? { model: settings.model } : {};
     for (const name of FIELDS) {
         const { value, type } = elements[name];
@@ -190,6 +194,7 @@ function keep_settings() {
     write_store("drey.settings", settings);
     draw_theme();
     greet();
+    if (settings.key && settings.key !== key) ask_keyless();
 }
 
 function draw_theme() {

@@ -86,7 +86,13 @@ for folder in none family2 others; do cp "$tmp/streams/target.gguf" "$tmp/$folde
 small=$(least "$drey" plan -m "$tmp/none/target.gguf" -c 256 -t 1 -d none)
 [ $sanitized = 0 ] || small=$((${small%M} + 8))M
 reason "there is no smaller model next to it" "$tmp/none" "$small"
-reason "the budget has no room" "$tmp/family2" "$small"
+reason "the budget has no room for the smaller model next to it; --memory [0-9.]*[MG] makes room, and so may a smaller -c" \
+    "$tmp/family2" "$small"
+has "$tmp/out" "\(smallest [0-9.]+[MG], for a context of 256\)"
+room=$(grep -oE 'memory [0-9.]+[MG] makes room' "$tmp/out" | grep -oE '[0-9.]+[MG]')
+[ $sanitized = 0 ] || room=$((${room%M} + 8))M
+ends 0 "$drey" plan -m "$tmp/family2/target.gguf" --memory "$room" -c 256 -t 1 --disk 1M/s
+! grep -q "the budget has no room" "$tmp/out" || wrong "$room is said to have room for the draft: $(cat "$tmp/out")"
 reason "the smaller models next to it have other tokens" "$tmp/others" "$small"
 
 # A budget that has no room for the model takes what it has room for, down to the least there is.

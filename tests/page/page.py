@@ -636,14 +636,24 @@ def test_errors(browser, stub):
     ask(browser, stub, "Anything?").refuse(400, "The prompt has 9000 tokens; the context holds 4096.")
     browser.wait(f"idle() && {problem}.textContent.startsWith('The prompt has 9000') && !{problem}.matches('.calm')")
     assert browser.js("tool('Retry', 'assistant') && !tool('Edit', 'assistant') && !tool('Copy', 'assistant')")
-    ask(browser, stub, "And now?").refuse(401, "Invalid API Key")
-    browser.wait("document.getElementById('settings-dialog').open && document.activeElement.name === 'key'")
-    browser.write("secret")
-    browser.press("Enter")
-    browser.wait("settings.key === 'secret'")
+    turn = ask(browser, stub, "And now?")
+    for key, words in ("secre", "This server needs a key."), ("secret", "The key is wrong."):
+        turn.refuse(401, "Invalid API Key: send it as Authorization: Bearer KEY.")
+        browser.wait("document.getElementById('settings-dialog').open && document.activeElement.name === 'key'")
+        assert browser.js("document.getElementById('key-says').textContent") == words
+        assert browser.js(f"{problem}.textContent") == f"{words} Type it in Settings."
+        browser.write(key)
+        browser.press("Enter")
+        turn = stub.turn()  # the question is asked again, once, in its place
+        assert turn.headers["Authorization"] == f"Bearer {key}"
+        assert messages(turn) == [("user", "Is there room?\n\nAnything?\n\nAnd now?")]
+    turn.begin()
+    turn.end()
+    browser.wait("idle()")
+    browser.js("open_settings()")
+    assert browser.js("document.getElementById('key-says').hidden")
+    browser.js("document.getElementById('settings-dialog').close('')")
     turn = ask(browser, stub, "With the key.").begin()
-    assert turn.headers["Authorization"] == "Bearer secret"
-    assert messages(turn) == [("user", "Is there room?\n\nAnything?\n\nAnd now?\n\nWith the key.")]
     turn.say("Half an ans")
     is_solid(browser, "Half an ans")
     turn.event(error={"code": 500, "message": "The disk failed."})

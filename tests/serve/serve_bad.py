@@ -227,7 +227,7 @@ def keys():
     check(taken.returncode == 1 and "cannot listen" in taken.stderr and str(s.port) in taken.stderr and "or take another one with --port" in taken.stderr, f"a port in use: {taken}")
     check(s.stop() == 0, "the end of the server with keys")
     check(re.search(r" 401 POST /v1/completions  [^:]*: This server needs a key: send Authorization: Bearer KEY\.\n", s.errors())
-          and re.search(r" 401 POST /v1/completions  [^:]*: Invalid API Key\n", s.errors()), f"why a request was refused: {s.errors()}")
+          and re.search(r" 401 POST /v1/completions  [^:]*: Invalid API Key: send one of this server's keys as Authorization: Bearer KEY\.\n", s.errors()), f"why a request was refused: {s.errors()}")
 
 
 def wrong_keys():
@@ -410,10 +410,15 @@ def the_end():
     rest = []
     reads = threading.Thread(target=lambda: rest.append(r.read().decode()))
     reads.start()
+    waits = s.connect()
+    body = json.dumps(long_text).encode()
+    waits.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    time.sleep(0.3)
     code = s.stop()
     reads.join()
     rest = "".join(rest)
     check(code == 0, f"SIGTERM in a text: {code}")
+    check(re.search(r", 29000 written, | 503 POST /v1/completions  .*: The server is being stopped", s.errors()), f"why what waits is refused: {s.errors()}")
     check(re.search(r", 29000 written, |, cut: stopping, ", s.errors()), f"the text's line: {s.errors()}")
     check("[DONE]" in rest and ('"finish_reason":"length"' in rest), f"the text's end: {rest[-300:]}")
     s = Server(drey, model, *usual)

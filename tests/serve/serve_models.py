@@ -62,7 +62,7 @@ def all_fit():
     status, answer = s.post("/v1/completions", body("borken"))
     check(status == 404 and 'did you mean "broken"?' in answer["error"]["message"], f"a near name: {answer}")
     status, answer = s.post("/v1/completions", body("Bro"))  # its beginning
-    check(status == 503 and "is not a GGUF file" in answer["error"]["message"], f"a broken file: {answer}")
+    check(status == 500 and "is not a GGUF file" in answer["error"]["message"], f"a broken file: {answer}")
     check(states(s)["broken"] == "failed", f"a broken file: {states(s)}")
     check(s.post("/models/unload", {"model": "a"})[0] == 200, "unloading")
     check(text(s, "a") == wanted["a"], "loaded again")
@@ -75,10 +75,10 @@ def all_fit():
     check(s.stop() == 0, f"the server's end: {s.errors()}")
     # One line for each request, by the model's process or by the server.
     lines = s.lines()
-    check(any(line.startswith(f"ready: page {s.address}, API {s.address}/v1, models: a, b, broken, c") for line in lines), f"ready: {lines[:3]}")
+    check(any(line.startswith(f"ready: page {s.address}, API {s.address}/v1, models: a, b, c; cannot be loaded: broken") for line in lines), f"ready: {lines[:3]}")
     check(any("a: is ready: models have " in line for line in lines) and lines[-1] == "stopped", f"what models do: {lines}")
     for words, n in ((r"200 POST /v1/completions  a: \d+ tokens.*, 8 written, .*", 3), (r"404 POST /v1/completions  [0-9.]+ m?s: The model \"\.\.\.\" is not .*", 2),
-                     (r"503 POST /v1/completions  broken: .*", 1), (r"413 POST /v1/completions  .*", 1), (r"200 GET /  .*", 1), (r"404 GET /nothing  .*", 1)):
+                     (r"500 POST /v1/completions  broken: .*: could not be loaded: .*is not a GGUF file.*", 1), (r"413 POST /v1/completions  .*", 1), (r"200 GET /  .*", 1), (r"404 GET /nothing  .*", 1)):
         said = [line for line in lines if re.fullmatch(words, line)]
         check(len(said) == n, f"{words}: {said} of {lines}")
 
@@ -114,6 +114,7 @@ def one_at_a_time():
     status, answer = s.post("/v1/completions", body("c"))
     check(status == 400 and "needs" in answer["error"]["message"], f"too small a budget: {status} {answer}")
     check(s.stop() == 0, f"the server's end: {s.errors()}")
+    check(re.search(r" 400 POST /v1/completions  c: .*: needs \S+ at least, and this server has \S+ for all its models", s.errors()), f"why not: {s.errors()}")
 
 
 def a_process_dies():
