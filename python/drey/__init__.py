@@ -13,7 +13,7 @@ draft, budget and threads change how long it takes.
 """
 from ._asked import TextOptions
 from ._errors import (CancelledError, ContextError, Error, FormatError, IOFailure, MemoryBudgetError,
-                      MismatchError, UnsupportedError, UsageError)
+                      MismatchError, NotFound, UnsupportedError, UsageError)
 from ._grammar import Grammar
 from ._model import Model
 from ._options import ModelInfo
@@ -28,4 +28,9 @@ from ._library import version
 __version__ = version()
 __all__ = ["Model", "Session", "Grammar", "Sampling", "TextOptions", "Stream", "AsyncStream", "Completion", "Statistics",
            "Plan", "ModelInfo", "plan", "version", "Error", "UsageError", "MemoryBudgetError", "IOFailure", "FormatError",
-           "UnsupportedError", "MismatchError", "ContextError", "CancelledError"]
+           "NotFound", "UnsupportedError", "MismatchError", "ContextError", "CancelledError"]
+
+
+def __getattr__(name: str) -> object:
+    """Says what drey calls what llama-cpp-python has."""
+    raise AttributeError("drey has no %s%s" % (name, ": take drey.Model(FILE_OR_NAME)" if name == "Llama" else ""))

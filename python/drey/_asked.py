@@ -166,6 +166,6 @@ def _response_schema(response_format: Any) -> Optional[Tuple[Any, bool]]:
         raise UsageError('response_format is {"type": "json_object"}, {"type": "json_schema", "json_schema": '
                          '{"schema": {...}}}, or a pydantic model, not %.60r' % (wanted,))
     schema = described.get("schema", wanted.get("schema"))
-    if schema is None and kind == "json_schema":
+    if schema is None and (kind == "json_schema" or "json_schema" in wanted):
         raise UsageError('response_format has no schema: {"type": "json_schema", "json_schema": {"schema": {...}}}')
     return {"type": "object"} if schema is None else schema, described.get("strict") is True

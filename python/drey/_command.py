@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Callable, List, Optional
 
-from ._errors import Error, IOFailure, UsageError
+from ._errors import Error, IOFailure, NotFound, UsageError
 from ._progress import Bar, ProgressFn, shows_bars
 
 
@@ -60,7 +60,11 @@ def model_file(name: Any) -> Any:
     if not isinstance(name, str) or "\0" in name or os.path.exists(name) or not find_command():
         return name
     name = os.path.expanduser(name)  # as a shell does it
-    for line in run_command("show", "--", name).splitlines():
+    try:
+        shown = run_command("show", "--", name)
+    except IOFailure as error:
+        raise (error if os.path.exists(name) else NotFound(str(error))) from None
+    for line in shown.splitlines():
         if line.startswith("  file "):
             return line[len("  file "):].strip()
     return name

@@ -23,6 +23,10 @@ class IOFailure(Error, OSError):
     """A file cannot be opened, read or written."""
 
 
+class NotFound(IOFailure, FileNotFoundError):
+    """There is no such file, and no model of that name."""
+
+
 class FormatError(Error):
     """A file is broken, or not what it claims to be."""
 

@@ -28,7 +28,7 @@ class Text:
     grammar."""
 
     def __init__(self, engine: Engine, ids: Sequence[int], asked: Asked) -> None:
-        self.ids = numbers("int32_t[]", ids, "a prompt is a text, or a list of token ids")
+        self.ids = numbers("int32_t[]", ids, "a prompt is a text, or a list of token ids (messages are for chat)")
         self.pieces: List[bytes] = []
         self.tokens: List[Token] = []  # with asked.n_top
         self.failed: List[BaseException] = []
@@ -132,7 +132,8 @@ class Writer(Held):
         status = lib.drey_session_open(self._session, self.engine.engine[0], err)
         if status == lib.DREY_ERR_USAGE:
             own = self.engine.own_session()
-            used = " (the model's own, of its generate and chat, is one)" if own and not own._closed else ""
+            used = (" (the model's own, of its generate and chat, is one)" if own and not own._closed else
+                    ", and generate, complete and chat of the model itself need one more" if own is None else "")
             raise UsageError("the model has as many sessions as it was opened for (%d)%s: close one, or open the "
                              "model with sessions=%d" % (n, used, n + 1))
         check(status, err)

@@ -53,14 +53,14 @@ static bool of_format(form *f, const json_value *format, refusal *r)
         return refuse_with(r, 400, "Field 'response_format' takes an object.");
     if (!json_member(format, "type") || json_member_is(format, "type", "text"))
         return true;
-    if (json_member_is(format, "type", "json_schema")) {
-        if (json_member(described, "schema"))
-            schema = json_member(described, "schema");
-        if (!schema)
-            return refuse_with(r, 400,
-                               "Field 'response_format' of the type \"json_schema\" needs "
-                               "'json_schema' with a 'schema'.");
-    } else if (!json_member_is(format, "type", "json_object")) {
+    const bool is_schema = json_member_is(format, "type", "json_schema");
+    if (json_member(described, "schema"))
+        schema = json_member(described, "schema");
+    if (!schema && (is_schema || described))
+        return refuse_with(r, 400,
+                           "Field 'response_format' needs a 'schema' in its 'json_schema', or next "
+                           "to its 'type'.");
+    if (!is_schema && !json_member_is(format, "type", "json_object")) {
         return refuse_with(r, 400,
                            "Field 'response_format' takes an object of the type \"text\", "
                            "\"json_object\" or \"json_schema\".");
