@@ -57,9 +57,13 @@ def model_file(name: Any) -> Any:
     if not isinstance(name, (str, os.PathLike)):
         return name
     name = os.fspath(name)
-    if not isinstance(name, str) or "\0" in name or os.path.exists(name) or not find_command():
+    if not isinstance(name, str) or "\0" in name or os.path.exists(name):
         return name
     name = os.path.expanduser(name)  # as a shell does it
+    if not find_command():
+        if os.path.lexists(name):
+            return name
+        raise NotFound("there is no file %s" % name)
     try:
         shown = run_command("show", "--", name)
     except IOFailure as error:

@@ -197,6 +197,11 @@ def said():
         with drey.Model(target, **{**common, "context": 10 ** 5, "memory": "unlimited"}) as model:
             assert model.plan.n_context == 10 ** 5
             assert "100000" in str(warned[0].message) and __file__ == warned[0].filename
+    try:
+        drey.Model(target + ".not")
+        raise AssertionError("a file that is not there was opened")
+    except FileNotFoundError as error:
+        assert ".gguf.not" in str(error), error
     with drey.Model(target, **common) as model:
         for call, words in ((lambda: drey.Model(target, n_ctx=5), "context="),
                             (lambda: drey.Model(model_path=target), "target="),
@@ -225,6 +230,9 @@ def said():
                             (lambda: model.complete("a", logprobs=2), "create_completion"),
                             (lambda: model.create_chat_completion("a", top_logprobs=2), "logprobs=True"),
                             (lambda: model.chat(5), '"role"'),
+                            (lambda: model.generate([{"role": "user", "content": "a"}]), "messages are for chat"),
+                            (lambda: model.create_chat_completion("a", response_format={
+                                "type": "json_object", "json_schema": {"type": "object"}}), "no schema"),
                             (lambda: [model.complete("a", max_tokens=1), model.session()], "sessions=2")):
             try:
                 call()

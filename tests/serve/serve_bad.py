@@ -43,7 +43,7 @@ def bad_bodies(s):
                        ("logit_bias", [[1]]), ("logprobs", 50), ("id_slot", 7), ("min_p", 3), ("model", 3)):
         refused(s, text, {"prompt": "a", key: value}, 400, key)
     for key, value in (("repeat_penalty", 200), ("repeat_last_n", -2), ("dry_multiplier", -1), ("dry_base", "x"), ("mirostat", 2), ("grammar", "root ::= x"),
-                       ("json_schema", {"contains": 3}), ("response_format", {"type": "json_schema"}), ("guided_regex", "(a"),
+                       ("json_schema", {"contains": 3}), ("response_format", {"type": "json_schema"}), ("response_format", {"type": "json_object", "json_schema": {"type": "object"}}), ("guided_regex", "(a"),
                        ("guided_choice", [1]), ("guided_json", "{"), ("guided_json", False), ("guided_grammar", 5), ("structured_outputs", {"structural_tag": "x"}),
                        ("structured_outputs", 1), ("json_schema", {"enum": ["x" * 70000]}), ("grammar", "root ::= root \"a\" | \"b\""), ("best_of", 2), ("echo", 5),
                        ("typical_p", 0.5), ("tool_choice", "required"), ("tools", [{}]), ("presence_penalty", -101), ("frequency_penalty", True),
