@@ -164,7 +164,7 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
-/* What its layers keep of each text. */
+/* The stores that its layers need for each text. */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name

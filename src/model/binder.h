@@ -22,7 +22,7 @@ typedef struct binder {
 
 /* "blk.N.ROLE" of the present layer, with what the half of a model with an encoder has in front. */
 const char *binder_name(const binder *b, char out[64], const char *role);
-/* What is in front of names in files of models with an encoder: "enc.", "dec." or nothing. */
+/* The prefix of names in files of models with an encoder: "enc.", "dec." or nothing. */
 const char *binder_half(const binder *b);
 bool binder_has(const binder *b, const char *role);
 /* Finds a tensor of this name and shape. */

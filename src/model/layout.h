@@ -7,14 +7,14 @@
 #include "model/pass_program.h"
 #include "weights/weights.h"
 
-/* What becomes of a block's sum on its way to the residual stream: NULL where nothing does. */
+/* The way of a block's sum to the residual stream: NULL where nothing is done. */
 typedef struct added_tensors {
     float *bias;                   /* [D] */
     float *norm;                   /* [D]: of the sum, before it is added */
     float *of_both, *of_both_bias; /* [D]: of the residual stream after it was added */
 } added_tensors;
 
-/* Of attention. What is NULL or 0 is not in the layer; so it is below. */
+/* Tensors of attention. A layer lacks what is NULL or 0 here and below. */
 typedef struct attention_tensors {
     weight *q, *k, *v, *o;   /* [H*S][D], [K*S][D] twice, [D][H*S] */
     float *norm, *norm_bias; /* [D]; a bias has a norm that takes the mean off */
@@ -35,14 +35,14 @@ typedef struct attention_tensors {
     added_tensors added;
 } attention_tensors;
 
-/* Of attention to an encoder's output. */
+/* Tensors of attention to an encoder's output. */
 typedef struct cross_tensors {
     weight *q, *o;        /* [H*S][D], [D][H*S] */
     float *norm, *q_bias; /* [D], [H*S] */
     added_tensors added;
 } cross_tensors;
 
-/* Of a feed-forward part; of a mixture's shared expert. */
+/* Tensors of a feed-forward part, or of a mixture's shared expert. */
 typedef struct feed_forward_tensors {
     weight *gate, *up, *down;   /* [F][D] twice, [D][F]; gate NULL: up alone is activated */
     float *norm, *norm_bias;    /* [D] */
@@ -61,7 +61,7 @@ typedef struct expert_tensors {
     expert_layer *of;
 } expert_tensors;
 
-/* What a layer is: its blocks read it, and nothing else. Weights are those of the layout that was
+/* A layer: its blocks read it, and nothing else. Weights are those of the layout that was
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
     weight *first; /* of the layer's matrices in the order of a pass */

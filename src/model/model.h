@@ -1,8 +1,9 @@
-/* Decoder-only models, for other folders.
+/* Models and their passes, for other folders.
  *
  *   arch.h       what a file's model is: its architecture as data, its shape
  *   layout.h     its tensors, bound to their roles
  *   workspace.h  the buffers of a pass
+ *   pass_program.h  its steps, which the blocks of layers write
  *   pass.h       the pass: rows (token, parent) in, logits out
  *   deferred.h   rows whose pass was stopped before the last layer
  *

@@ -133,7 +133,7 @@ typedef struct runner {
     const pass_beyond *beyond; /* NULL: all layers are here */
 } runner;
 
-/* Whether rows of which n_logits need logits are read as a prompt: most of them need none. */
+/* True if rows of which n_logits need logits are read as a prompt: most of them need none. */
 static inline bool pass_is_prompt(int32_t n_rows, int32_t n_logits)
 {
     return n_rows > 1 && 2 * n_logits < n_rows;

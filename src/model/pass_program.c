@@ -27,11 +27,13 @@ void program_init(program *p, int32_t n_layers, int32_t n_readers, arena *a)
 {
     p->step = arena_take(a, n_steps(n_layers, n_readers) * sizeof *p->step);
     p->begin = arena_take(a, (size_t)(n_layers + 1) * sizeof *p->begin);
+    p->most = (int32_t)n_steps(n_layers, n_readers);
     p->n = 0;
 }
 
 static program_step *add(program_writer *w, step_kind kind)
 {
+    assert(w->program->n < w->program->most);
     program_step *s = &w->program->step[w->program->n++];
     *s = (program_step){.kind = kind, .layer = w->layer};
     return s;

@@ -65,7 +65,7 @@ struct program_step {
             int32_t n;
         } product;
     };
-    /* Of the last step before products: they read k numbers of `from`. 0: there are none. */
+    /* Set in the last step before products: they read k numbers of `from`. 0: there are none. */
     struct {
         pass_buffer from;
         int64_t k;
@@ -75,7 +75,7 @@ struct program_step {
 
 typedef struct program {
     program_step *step; /* [n], the last one being STEP_END */
-    int32_t n;
+    int32_t n, most;
     int32_t *begin; /* [n_layers + 1]: where layers begin, and what follows them */
 } program;
 

@@ -55,7 +55,7 @@ typedef struct prefix_store {
     drey_prefixes count;
 } prefix_store;
 
-/* Of a block's numbers in a cache. */
+/* Bytes of a block's numbers in a cache. */
 size_t prefix_block_bytes(const cache_spec *spec);
 /* Of its file, at most. */
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);

@@ -44,7 +44,8 @@ static drey_status bind_qkv_bias(binder *b, attention_tensors *t)
     return DREY_OK;
 }
 
-/* Of what Q, K and V read. Of a layer after a target its token's embedding is normed as well. */
+/* Binds the norm of what Q, K and V read; a layer after a target norms its token's embedding as
+ * well. */
 static drey_status bind_norm(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
