@@ -35,6 +35,16 @@ enum {
     KEYS_EXPERTS = 64  /* expert_..., leading_dense_block_count */
 };
 
+typedef struct block_class block_class; /* model/block/block.h */
+typedef struct model_shape model_shape;
+
+/* Layers of other blocks than attention and a feed-forward part. */
+typedef struct arch_layers {
+    /* The blocks of a layer, in their order, and then NULL. */
+    const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
+    const store_class *store; /* of some of them, besides keys and values; NULL: there is none */
+} arch_layers;
+
 /* Most layers of a target whose states a model of this kind sees. */
 enum { MODEL_MAX_TAPS = 3 };
 
@@ -63,9 +73,13 @@ typedef struct arch {
     router_gate gate;               /* of experts, where the file does not say */
     bool weights_normed;            /* the same */
     bool yarn_exact;                /* the ends of YaRN's blend are no whole pairs */
+    const arch_layers *layers;      /* NULL: the usual ones */
     int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;
+
+/* A further architecture, for tests that add one; NULL: there is none. */
+extern const arch *arch_of_test;
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
@@ -111,8 +125,9 @@ typedef struct expert_shape {
 } expert_shape;
 
 /* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
-typedef struct model_shape {
+struct model_shape {
     const arch *arch;
+    int32_t first_layer; /* before it come layers that others compute (layout.h) */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
     int32_t n_rot; /* rotated numbers of a head, even; 0: none */
     int32_t n_context_train;
@@ -130,7 +145,7 @@ typedef struct model_shape {
     tap_shape taps;
     encoder_shape encoder;
     expert_shape experts;
-} model_shape;
+};
 
 /* Numbers of a row of the widest feed-forward part. */
 static inline int32_t shape_widest_ff(const model_shape *s)
@@ -164,7 +179,7 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
-/* The stores that its layers need for each text. */
+/* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name
