@@ -52,29 +52,31 @@ typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
     ffn_kind ffn;
-    uint32_t keys;                  /* KEYS_... */
-    bool encoder;                   /* there is one, and each layer reads its output */
-    bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
-    bool head_norms;                /* each head of Q and K is normed before it is rotated */
-    bool wide_norms;                /* the same of all heads of a row together */
-    bool post_norms;                /* what attention and feed-forward add is normed as well */
-    bool sinks;                     /* attention may look at nothing: each head has a sink */
-    bool expert_biases;             /* routers and experts have biases */
-    bool post_is_ffn_norm;          /* the file calls ffn_norm post_attention_norm */
-    bool norms_sums;                /* norms are of embeddings and of each sum with what is added:
+    uint32_t keys;         /* KEYS_... */
+    bool encoder;          /* there is one, and each layer reads its output */
+    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
+    bool head_norms;       /* each head of Q and K is normed before it is rotated */
+    bool wide_norms;       /* the same of all heads of a row together */
+    bool post_norms;       /* what attention and feed-forward add is normed as well */
+    bool sinks;            /* attention may look at nothing: each head has a sink */
+    bool expert_biases;    /* routers and experts have biases */
+    bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
+    bool norms_sums;       /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
-    bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
-    bool longrope;                  /* may have RoPE factors for short and for long contexts */
-    bool sqrt_embedding;            /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;                 /* of local layers, where the file does not say; 0: none */
-    int32_t window_period;          /* every so many layers the last one sees all; 0: none does */
-    double local_base;              /* of local layers' rotation, unscaled; 0: as in the others */
-    float attention_cap, logit_cap; /* where the file does not say; 0: none */
-    router_gate gate;               /* of experts, where the file does not say */
-    bool weights_normed;            /* the same */
-    bool yarn_exact;                /* the ends of YaRN's blend are no whole pairs */
-    const arch_layers *layers;      /* NULL: the usual ones */
-    int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
+    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
+    bool longrope;         /* may have RoPE factors for short and for long contexts */
+    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t window;        /* of local layers, where the file does not say; 0: none */
+    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
+    double local_base;     /* of local layers' rotation, unscaled; 0: as in the others */
+    struct {
+        float attention, logit;
+    } cap;                     /* where the file does not say; 0: none */
+    router_gate gate;          /* of experts, where the file does not say */
+    bool weights_normed;       /* the same */
+    bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
+    const arch_layers *layers; /* NULL: the usual ones */
+    int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;
 
@@ -135,8 +137,9 @@ struct model_shape {
     bool longrope;                 /* frequencies are divided by rope_factors_short */
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
-    float embedding_scale, residual_scale, attention_scale;
-    float logit_scale; /* logits are multiplied with it */
+    struct {
+        float embedding, residual, attention, logit;
+    } scale; /* what they are multiplied with */
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;

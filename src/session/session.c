@@ -350,8 +350,9 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
     return DREY_OK;
 }
 
-/* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of those:
- * the next text reads what is missing. The draft finds what it can keep when it gets the timeline. */
+/* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of
+ * those: the next text reads what is missing. The draft finds what it can keep when it gets the
+ * timeline. */
 static int32_t cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = s->text.n_kept = n;

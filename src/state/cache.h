@@ -113,10 +113,10 @@ bool cache_is_valid(const text_cache *c);
 
 /* ---- Rows of a pass ----
  *
- * Some layers have a state that runs through the text and cannot go back (state_store.h: in_blocks).
- * How far it may go is for the cache to say, by numbers of positions alone, so that all ranks of a
- * model say the same: in a pass, up to the last multiple of STORE_BLOCK in front of the first
- * position that a layer may still have to compute. */
+ * Some layers have a state that runs through the text and cannot go back (state_store.h:
+ * in_blocks). How far it may go is for the cache to say, by numbers of positions alone, so that all
+ * ranks of a model say the same: in a pass, up to the last multiple of STORE_BLOCK in front of the
+ * first position that a layer may still have to compute. */
 
 /* A pass begins; the last n_deferred committed positions lack layers. */
 void cache_pass_begins(text_cache *c, int32_t n_deferred);
@@ -177,8 +177,8 @@ drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err);
 /* How many of n committed positions can be copied or saved: n, or the multiple of STORE_BLOCK
  * before it. */
 int32_t cache_whole(const text_cache *c, int32_t n);
-/* Computes what states lack before positions are copied or saved; the last n_deferred positions lack
- * layers. Takes time for each position since the last passes. */
+/* Computes what states lack before positions are copied or saved; the last n_deferred positions
+ * lack layers. Takes time for each position since the last passes. */
 void cache_settle(text_cache *c, int32_t n_deferred);
 /* Makes positions [end, n) of `to` those of `from`, a cache of the same spec in which n are
  * committed and lack no layer; n is cache_whole, and nothing is pending in `to`. Neither is in a

@@ -1,7 +1,7 @@
 /* Memory of layers whose state runs through a text: a store (state_store.h) of the states after
  * every RECURRENT_BLOCK positions, and of what the rows after the last of them added.
  *
- *   states    | 0 | 16 | 32 | .. base |       of each layer, up to a base of its own
+ *   states    | 0 | 16 | 32 | .. base |       of each layer, up to its base
  *   records                           | committed after base | pending rows |
  *
  * A row's record is what it adds to the state: numbers that depend on the row alone. A row's state

@@ -38,14 +38,14 @@ typedef struct state_store {
 struct store_class {
     const char *name;
     size_t struct_bytes; /* of a struct that begins with a state_store */
-    bool in_blocks; /* it knows positions that are multiples of STORE_BLOCK, and what came after
-                            the last of them: it can be cut, copied and saved there alone */
+    bool in_blocks;      /* it knows positions that are multiples of STORE_BLOCK, and what came
+                            after the last of them: it can be cut, copied and saved there alone */
     /* Memory of these rows, besides the struct. */
     size_t (*bytes)(const store_class *class, const store_shape *shape, const store_size *size);
     /* Takes that memory from `a`, whose owner checks it; class, shape and size are set. */
     void (*init)(state_store *s, arena *a);
-    /* Makes a copy of `of` a view of it: its pending rows have the last n_slots slots of `of`. NULL:
-     * it has no views. */
+    /* Makes a copy of `of` a view of it: its pending rows have the last n_slots slots of `of`.
+     * NULL: it has no views. */
     void (*view)(state_store *s, state_store *of, int32_t n_slots);
     bool (*has_room)(const state_store *s, const text_cache *c, int32_t n);
     /* Makes room for n more pending rows. NULL: there is room or there is none. DREY_ERR_IO: the
@@ -56,7 +56,7 @@ struct store_class {
     void (*move)(state_store *s, const text_cache *c, int32_t to, const int32_t *from, int32_t n);
     /* The positions from n on are forgotten, and all pending rows. NULL: nothing has to be done. */
     void (*cut)(state_store *s, const text_cache *c, int32_t n);
-    /* Computes the states up to `end`, a multiple of STORE_BLOCK, which is certain. NULL: as above. */
+    /* Computes the states up to `end`, a certain multiple of STORE_BLOCK. NULL: as above. */
     void (*settle)(state_store *s, const text_cache *c, int32_t end);
     /* The pieces of n positions were filled. NULL: as above. */
     void (*restored)(state_store *s, const text_cache *c, int32_t n);

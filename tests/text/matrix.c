@@ -12,7 +12,7 @@
 #include "support/heads_file.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
-#include "support/sum_block.h"
+#include "support/toys/sum_block.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/writing.h"

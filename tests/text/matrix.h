@@ -10,7 +10,7 @@
 
 typedef enum matrix_axis {
     AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
-                     * (support/sum_block.h); the toy of each architecture, mixtures last */
+                     * (support/toys/sum_block.h); the toy of each architecture, mixtures last */
     AXIS_PROMPT,    /* short; long enough that attention is divided between units */
     AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,        /* format of keys and values */

@@ -30,7 +30,8 @@ bool layer_has_state(const model_shape *s, int32_t layer)
 
 cache_spec model_cache_spec(const model_shape *s, kv_format format)
 {
-    const store_class *store = s->arch->layers ? s->arch->layers->store : NULL;
+    const arch_layers *layers = s->arch ? s->arch->layers : NULL; /* a shape may be sizes alone */
+    const store_class *store = layers ? layers->store : NULL;
     store_shape shape = {.n_layers = s->n_layers,
                          .n_heads = s->n_heads_kv,
                          .head_dim = s->head_dim,
@@ -66,7 +67,7 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
             kernels->add(y, t->bias, n);
         if (t->norm)
             kernels->rmsnorm(y, y, t->norm, n, s->norm_eps);
-        pass_scale(y, s->residual_scale, n);
+        pass_scale(y, s->scale.residual, n);
         kernels->add(x, y, n);
         if (t->of_both)
             pass_norm(p->r, x, x, t->of_both, t->of_both_bias);

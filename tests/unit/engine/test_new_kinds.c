@@ -1,5 +1,5 @@
-/* What new kinds of models take. An architecture of known parts is a row of a table; a kind of layer
- * with a state of its own is a file (support/sum_block.c), whose texts test_matrix.c compares, and
+/* What new kinds of models take. An architecture of known parts is a row of a table; a kind of
+ * layer with a state is a file (support/toys/sum_block.c), whose texts test_matrix.c compares, and
  * test_sessions.c, test_prefix_store.c, test_session_file.c, test_ranks.c where the environment has
  * DREY_TEST_STATES. Here is how far such a state goes, and how far back. */
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "session/session.h"
 #include "state/recurrent.h"
 #include "support/scene.h"
-#include "support/sum_block.h"
+#include "support/toys/sum_block.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/writing.h"
@@ -80,7 +80,7 @@ static void close_sum(drey_session *s, drey_model *m)
 }
 
 /* A pass advances what was certain when it began; the rest is for those after it, or for who
- * settles. A cut goes anywhere behind that, and to multiples of a block before it. */
+ * settles. A cut goes anywhere after that, and to multiples of a block before it. */
 TEST(a_state_goes_back_to_blocks)
 {
     drey_model *m;

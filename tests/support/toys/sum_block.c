@@ -1,5 +1,5 @@
 /* A layer with a running sum: see sum_block.h. */
-#include "support/sum_block.h"
+#include "support/toys/sum_block.h"
 
 #include <math.h>
 
