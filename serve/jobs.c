@@ -72,6 +72,12 @@ task *task_take(shared *s, int32_t n_choices)
     return t;
 }
 
+void task_keep_own(task *t, size_t n)
+{
+    job *j = t->jobs[0];
+    t->n_own = j->n_read = j->n_published = j->n_written = n;
+}
+
 void task_queue(shared *s, task *t, bool keep)
 {
     for (int32_t i = 0; i < t->n_choices; i++) {

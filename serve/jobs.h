@@ -96,6 +96,7 @@ typedef struct task {
         drey_grammar_kind kind;
         char not_held[TASK_NOT_HELD_BYTES]; /* places; "": all is held */
     } grammar;
+    size_t n_own; /* bytes of the answer's form at the front of the first job's records */
     int32_t *ids; /* [n_context]: all prompts, one after the other */
     size_t n_ids;
     struct {
@@ -246,6 +247,8 @@ size_t job_n_prompt(const job *j);
 
 /* A task with n free jobs; NULL: there are none. */
 task *task_take(shared *s, int32_t n_choices);
+/* The first n bytes of its first job's records are the form's, and stay. */
+void task_keep_own(task *t, size_t n);
 /* Queues its jobs. keep: their records stay when they have been read. */
 void task_queue(shared *s, task *t, bool keep);
 /* Nobody wants it any more: its jobs are cancelled, wherever they are. */

@@ -22,6 +22,11 @@ static bool record_at(const job *j, size_t at, record *out, size_t *next)
     return true;
 }
 
+size_t answer_first_record(const answer *a)
+{
+    return a->choice == 0 ? a->task->n_own : 0;
+}
+
 bool answer_record(answer *a, record *out)
 {
     return record_at(a->task->jobs[a->choice], a->at, out, &a->at);
@@ -58,18 +63,15 @@ void answer_refusal(const answer_form *form, const refusal *r, text_out *out)
         form->refuse(r, out);
         return;
     }
-    out_text(out, "{\"error\":{\"code\":");
     if (r->code)
-        out_string(out, r->code, strlen(r->code));
+        out_json(out, "{error:{code:%s", r->code);
     else
-        out_format(out, "%d", r->status);
-    out_text(out, ",\"message\":");
-    out_string(out, r->message, strlen(r->message));
-    out_format(out, ",\"type\":\"%s\"", r->type);
+        out_json(out, "{error:{code:%d", r->status);
+    out_json(out, "message:%s,type:%s", r->message, r->type);
     if (r->n_ctx)
-        out_format(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)r->n_prompt_tokens,
-                   (long long)r->n_ctx);
-    out_text(out, "}}");
+        out_json(out, "n_prompt_tokens:%lld,n_ctx:%lld", (long long)r->n_prompt_tokens,
+                 (long long)r->n_ctx);
+    out_json(out, "}}");
 }
 
 /* ---- One value at the end ---- */
@@ -80,8 +82,9 @@ static void begin_pass(answer *a)
 {
     a->stage = WHOLE_RECORDS;
     drey_reply_begin(&a->readers[a->choice], &a->task->reply);
-    a->at = a->n_characters = 0;
-    a->comma = false;
+    a->at = answer_first_record(a);
+    a->n_characters = 0;
+    a->open = false;
 }
 
 /* The next record of this pass. False: that was the last one. */
@@ -188,7 +191,8 @@ static void put_finish(answer *a, const job *j, const shared *s, text_out *out)
     if (answer_all_ended(a)) {
         a->stage = STREAM_LAST;
         a->pass = 0;
-        a->at = 0;
+        a->choice = 0;
+        a->at = answer_first_record(a);
     }
 }
 
@@ -198,6 +202,7 @@ static void put_failure(answer *a, const refusal *r, text_out *out)
         a->form->fail(r, out);
     } else {
         out_text(out, "data: ");
+        out->begun = false;
         answer_refusal(NULL, r, out);
         out_text(out, "\n\n");
     }
@@ -345,5 +350,8 @@ bool answer_check(const answer *a, refusal *r)
 
 answer_state answer_next(answer *a, shared *s, text_out *out)
 {
-    return a->task->stream ? stream(a, s, out) : whole(a, s, out);
+    out->begun = a->begun;
+    answer_state state = a->task->stream ? stream(a, s, out) : whole(a, s, out);
+    a->begun = out->begun;
+    return state;
 }

@@ -6,7 +6,10 @@
 #include "serve/net/events.h"
 #include "serve/text_out.h"
 
-enum { ANSWER_PIECE_BYTES = 40 << 10 }; /* room that the largest piece needs */
+enum {
+    ANSWER_PIECE_BYTES = 40 << 10, /* room that the largest piece needs */
+    ANSWER_OWN_NUMBERS = 8
+};
 
 typedef struct answer_form answer_form;
 
@@ -20,15 +23,12 @@ typedef struct answer {
     const answer_form *form;
     int stage;
     int32_t choice;
-    int32_t pass;        /* over the records of this choice; see answer_form.h */
-    size_t at;           /* in the records of this choice */
-    size_t n_characters; /* characters of this choice's text, so far */
-    bool comma;          /* the list has an item already */
-    struct {
-        int32_t kind, n;          /* the one that is open, and how many there were: dialect.h */
-        int32_t n_calls, n_whole; /* of tools; those that were not broken off */
-        int32_t n_items, n_events, step; /* of /v1/responses */
-    } block;
+    int32_t pass;                     /* over the records of this choice; see answer_form.h */
+    size_t at;                        /* in the records of this choice */
+    size_t n_characters;              /* characters of this choice's text, so far */
+    bool begun;                       /* text_out.begun, between two pieces */
+    bool open;                        /* this pass has begun a text or a list; the form's to set */
+    int32_t own[ANSWER_OWN_NUMBERS];  /* the form's */
     serve_usage usage;                /* of the task that was given back */
     size_t offset[TASK_MOST_CHOICES]; /* characters of each text that came, of a stream */
     drey_reply_reader readers[TASK_MOST_CHOICES]; /* of each text; begun again for each pass */

@@ -29,11 +29,14 @@ struct answer_form {
     bool keeps;            /* records of a stream stay, and `last` can read them again */
     bool lines;            /* a stream is values in lines, without events; no pings */
 
+    /* Puts what the answer repeats of the request at the beginning of the first job's records
+     * (task_keep_own), before that is queued; NULL: nothing. */
+    void (*take)(task *t, const json_value *body);
+
     void (*front)(const answer *a, const shared *s, text_out *out);
     /* What comes before pass a->pass over the choice's records, from 0, which it may raise; false:
      * there is none any more. */
     bool (*open)(answer *a, text_out *out);
-    /* a->comma: the pass has put something out; it is the form's to set. */
     void (*record)(answer *a, const shared *s, const record *r, text_out *out);
     void (*close)(answer *a, const shared *s, text_out *out);
     void (*tail)(const answer *a, const shared *s, text_out *out); /* NULL: there is none */
@@ -52,6 +55,8 @@ struct answer_form {
     void (*fail)(const refusal *r, text_out *out);
 };
 
+/* Where the choice's records begin. */
+size_t answer_first_record(const answer *a);
 /* The choice's next record after a->at; false: there is none. */
 bool answer_record(answer *a, record *out);
 /* A token's record: it, and the most likely ones; how many they are. */

@@ -17,7 +17,7 @@ const char *part_finish(const job *j);
 /* The one of the task's stop texts that ended the text; NULL: none of them. */
 const char *part_stop_text(const job *j);
 
-/* Sampling and penalties as members, each with a comma after it. */
+/* Sampling and penalties as members. */
 void part_settings(const drey_sampling *p, const drey_penalties *e, text_out *out);
 
 /* A token's text as JSON string. Where it has parts of characters, "bytes:\\xe2\\x80", as OpenAI's
@@ -38,15 +38,16 @@ void part_front(const task *t, const shared *s, const char *object, text_out *ou
 void part_end(const task *t, const shared *s, text_out *out);
 /* The same of one text. */
 void part_job_end(const job *j, text_out *out);
-/* Its "__verbose", after a comma: what /completion says of such a text. */
+/* Its "__verbose": what /completion says of such a text. */
 void part_verbose(const job *j, const shared *s, text_out *out);
 void part_tail(const answer *a, const shared *s, text_out *out);
 /* A text as a JSON string; NULL: an empty one. */
 void part_text(const record *text, text_out *out);
 
-/* An event with such a value. */
-void part_open_chunk(const task *t, const shared *s, const char *object, text_out *out);
-void part_close_chunk(text_out *out);
+/* Begins an event, up to its value; with a type, up to that member of the value. */
+void part_open_event(const char *type, text_out *out);
+/* Ends the value and the event. */
+void part_close_event(text_out *out);
 /* What a piece brings besides its text: timings, progress of the prompt, provisional text. */
 void part_piece(const job *j, const piece *p, text_out *out);
 /* Ends the last event of a choice. */

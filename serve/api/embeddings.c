@@ -109,14 +109,11 @@ bool ask_embedding(task *t, const json_value *body, bool native, const serve_opt
 
 static void put_front(const answer *a, const shared *s, text_out *out)
 {
-    if (a->task->chore.native) {
-        out_text(out, "[");
-        return;
-    }
-    out_text(out, "{\"object\":\"list\",\"model\":");
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_format(out, ",\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu},\"data\":[",
-               a->task->n_ids, a->task->n_ids);
+    if (a->task->chore.native)
+        out_json(out, "[");
+    else
+        out_json(out, "{object:'list',model:%s,usage:{prompt_tokens:%zu,total_tokens:%zu},data:[",
+                 s->options->name, a->task->n_ids, a->task->n_ids);
 }
 
 static bool open_pass(answer *a, text_out *out)
@@ -147,27 +144,25 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
     memcpy(&v, r->bytes, r->n);
     int32_t n_rows = all ? t->parts.end[v.input] - (v.input ? t->parts.end[v.input - 1] : 0) : 1;
     if (v.from == 0 && v.row == 0)
-        out_format(out, "%s{%s\"index\":%d,\"embedding\":%s", v.input ? "," : "",
-                   native ? "" : "\"object\":\"embedding\",", v.input, native ? "[" : "");
-    else if (v.from == 0)
-        out_text(out, ",");
+        out_json(out, native ? "{index:%d,embedding:[" : "{object:'embedding',index:%d,embedding:",
+                 v.input);
     if (v.from == 0)
-        out_text(out, t->chore.base64 ? "\"" : "[");
+        out_json(out, t->chore.base64 ? "'" : "[");
     if (t->chore.base64)
         put_base64(&v, out);
     for (int32_t i = 0; i < v.n && !t->chore.base64; i++)
-        out_format(out, "%s%.9g", v.from + i ? "," : "", (double)v.numbers[i]);
+        out_json(out, "%g", (double)v.numbers[i]);
     if (v.from + v.n < v.n_all)
         return;
-    out_text(out, t->chore.base64 ? "\"" : "]");
+    out_json(out, t->chore.base64 ? "\"" : "]");
     if (v.row + 1 == n_rows)
-        out_text(out, native ? "]}" : "}");
+        out_json(out, native ? "]}" : "}");
 }
 
 static void put_close(answer *a, const shared *s, text_out *out)
 {
     (void)s;
-    out_text(out, a->task->chore.native ? "]" : "]}");
+    out_json(out, a->task->chore.native ? "]" : "]}");
 }
 
 const answer_form answer_embedding = {.id_prefix = "embd-",

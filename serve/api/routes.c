@@ -24,8 +24,7 @@ static const char json_type_text[] = "application/json; charset=utf-8";
 
 static void begin_scratch(network *n)
 {
-    n->scratch.n = 0;
-    n->scratch.full = false;
+    out_begin(&n->scratch);
 }
 
 static void refuse_now(network *n, connection *c, int status, const char *why)
@@ -100,15 +99,13 @@ static void models(network *n, connection *c, json_value *body)
 {
     (void)body;
     begin_scratch(n);
-    out_text(&n->scratch, "{\"object\":\"list\",\"data\":[");
+    out_json(&n->scratch, "{object:'list',data:[");
     char word[128];
     const char *names = n->options->aliases;
     report_model(n, n->options->name, &n->scratch);
-    while (next_alias(&names, word)) {
-        out_text(&n->scratch, ",");
+    while (next_alias(&names, word))
         report_model(n, word, &n->scratch);
-    }
-    out_text(&n->scratch, "]}");
+    out_json(&n->scratch, "]}");
     respond_json(n, c);
 }
 
@@ -155,15 +152,16 @@ static void put_token_piece(const drey_model *m, int32_t id, text_out *out)
     drey_detokenize(m, &id, 1, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, bytes, sizeof bytes, &n,
                     NULL);
     n = n < sizeof bytes ? n : sizeof bytes;
-    out_format(out, "{\"id\":%d,\"piece\":", id);
+    out_json(out, "{id:%d,piece:", id);
     if (utf8_is_whole(bytes, n)) {
         out_string(out, bytes, n);
     } else {
+        out_json(out, "[");
         for (size_t i = 0; i < n; i++)
-            out_format(out, "%c%u", i ? ',' : '[', (unsigned char)bytes[i]);
-        out_text(out, "]");
+            out_json(out, "%d", (unsigned char)bytes[i]);
+        out_json(out, "]");
     }
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 static void tokenize(network *n, connection *c, json_value *body)
@@ -198,16 +196,13 @@ static void tokenize(network *n, connection *c, json_value *body)
         return;
     }
     begin_scratch(n);
-    out_text(&n->scratch, "{\"tokens\":[");
-    for (size_t i = 0; i < n_ids; i++) {
-        out_text(&n->scratch, i ? "," : "");
-        if (!pieces) {
-            out_format(&n->scratch, "%d", n->ids[i]);
-            continue;
-        }
-        put_token_piece(o->model, n->ids[i], &n->scratch);
-    }
-    out_text(&n->scratch, "]}");
+    out_json(&n->scratch, "{tokens:[");
+    for (size_t i = 0; i < n_ids; i++)
+        if (pieces)
+            put_token_piece(o->model, n->ids[i], &n->scratch);
+        else
+            out_json(&n->scratch, "%d", n->ids[i]);
+    out_json(&n->scratch, "]}");
     respond_json(n, c);
 }
 
@@ -238,9 +233,9 @@ static void detokenize(network *n, connection *c, json_value *body)
         return;
     }
     text_out out = {.text = n->scratch.text, .capacity = half};
-    out_text(&out, "{\"content\":");
+    out_json(&out, "{content:");
     out_string(&out, n->scratch.text + half, n_bytes);
-    out_text(&out, "}");
+    out_json(&out, "}");
     n->scratch.n = out.n;
     n->scratch.full = out.full;
     respond_json(n, c);
@@ -256,9 +251,9 @@ static void apply_template(network *n, connection *c, json_value *body)
         return;
     }
     begin_scratch(n);
-    out_text(&n->scratch, "{\"prompt\":\"");
-    out_escaped(&n->scratch, text, n_text);
-    out_text(&n->scratch, "\"}");
+    out_json(&n->scratch, "{prompt:");
+    out_string(&n->scratch, text, n_text);
+    out_json(&n->scratch, "}");
     drey_free(text);
     respond_json(n, c);
 }
@@ -340,6 +335,8 @@ static void begin_task(network *n, connection *c, json_value *body, task_kind ki
     }
     answer_name(&c->answer);
     bool good = ask_task(c->answer.task, kind, body, n->options, &n->scratch, &r);
+    if (good && c->answer.form->take)
+        c->answer.form->take(c->answer.task, body);
     queue_task(n, c, good, &r);
 }
 
@@ -381,8 +378,7 @@ static json_value *rewrite(network *n, connection *c, const json_value *body, di
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
     refusal r;
-    out->n = 0;
-    out->full = false;
+    out_begin(out);
     if (!request(body, out, &r)) {
         respond_refusal(n, c, &r);
         return NULL;
@@ -411,13 +407,16 @@ static void count_tokens(network *n, connection *c, json_value *body, const char
         return;
     }
     begin_scratch(n);
-    out_format(&n->scratch, "{%s\"input_tokens\":%zu}", object, n_tokens);
+    out_json(&n->scratch, "{");
+    if (object)
+        out_json(&n->scratch, "object:%s", object);
+    out_json(&n->scratch, "input_tokens:%zu}", n_tokens);
     respond_json(n, c);
 }
 
 static void chat_tokens(network *n, connection *c, json_value *body)
 {
-    count_tokens(n, c, body, "");
+    count_tokens(n, c, body, NULL);
 }
 
 static void anthropic(network *n, connection *c, json_value *body)
@@ -427,7 +426,7 @@ static void anthropic(network *n, connection *c, json_value *body)
 
 static void anthropic_tokens(network *n, connection *c, json_value *body)
 {
-    count_tokens(n, c, rewrite(n, c, body, anthropic_request), "");
+    count_tokens(n, c, rewrite(n, c, body, anthropic_request), NULL);
 }
 
 /* Responses that are kept can be continued; what is kept of this one has no id yet. */
@@ -439,8 +438,7 @@ static json_value *rewrite_response(network *n, connection *c, const json_value 
     dialect_past before = {.n = 0};
     const json_value *store = json_member(body, "store");
     refusal r;
-    out->n = 0;
-    out->full = false;
+    out_begin(out);
     if (id) {
         const past_entry *e = id->type == JSON_STRING ? past_find(&n->past, id->text, id->n) : NULL;
         if (!e) {
@@ -482,7 +480,7 @@ static void response_tokens(network *n, connection *c, json_value *body)
     json_value *asked = rewrite_response(n, c, body, &kept);
     if (kept)
         past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
-    count_tokens(n, c, asked, "\"object\":\"response.input_tokens\",");
+    count_tokens(n, c, asked, "response.input_tokens");
 }
 
 static const char response_path[] = "/v1/responses/";
@@ -499,7 +497,7 @@ static void one_response(network *n, connection *c, json_value *body)
     }
     begin_scratch(n);
     if (c->head.method == HTTP_DELETE) {
-        out_format(&n->scratch, "{\"id\":\"%s\",\"object\":\"response\",\"deleted\":true}", e->id);
+        out_json(&n->scratch, "{id:%s,object:'response',deleted:true}", e->id);
         past_forget(&n->past, e);
     } else {
         out_bytes(&n->scratch, n->past.memory + e->at + e->n_messages, e->n_response);
@@ -561,7 +559,7 @@ static void ollama_version(network *n, connection *c, json_value *body)
 {
     (void)body;
     begin_scratch(n);
-    out_format(&n->scratch, "{\"version\":\"%s\"}", drey_version());
+    out_json(&n->scratch, "{version:%s}", drey_version());
     respond_json(n, c);
 }
 

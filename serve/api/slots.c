@@ -79,7 +79,7 @@ bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
 static void put_front(const answer *a, const shared *s, text_out *out)
 {
     (void)s;
-    out_format(out, "{\"id_slot\":%d", a->task->jobs[0]->seat);
+    out_json(out, "{id_slot:%d", a->task->jobs[0]->seat);
 }
 
 static bool open_pass(answer *a, text_out *out)
@@ -95,23 +95,21 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
     (void)s;
     memcpy(&c, r->bytes, sizeof c);
     if (t->kind == TASK_ERASE) {
-        out_format(out, ",\"n_erased\":%lld", (long long)c.n_tokens);
+        out_json(out, "n_erased:%lld", (long long)c.n_tokens);
         return;
     }
     bool saves = t->kind == TASK_SAVE;
-    out_text(out, ",\"filename\":");
-    out_string(out, t->chore.file, strlen(t->chore.file));
-    out_format(out, ",\"%s\":%lld,\"%s\":%lld,\"timings\":{\"%s\":%.3f}",
-               saves ? "n_saved" : "n_restored", (long long)c.n_tokens,
-               saves ? "n_written" : "n_read", (long long)c.n_bytes,
-               saves ? "save_ms" : "restore_ms", 1e3 * c.s);
+    out_json(out,
+             saves ? "filename:%s,n_saved:%lld,n_written:%lld,timings:{save_ms:%g}"
+                   : "filename:%s,n_restored:%lld,n_read:%lld,timings:{restore_ms:%g}",
+             t->chore.file, (long long)c.n_tokens, (long long)c.n_bytes, 1e3 * c.s);
 }
 
 static void put_close(answer *a, const shared *s, text_out *out)
 {
     (void)a;
     (void)s;
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 const answer_form answer_slot = {.id_prefix = "slot-",

@@ -74,14 +74,6 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c)
     return take_parts(a, last, part, c);
 }
 
-static void put_variable(text_out *out, const char *key, size_t n_key, const json_value *v)
-{
-    out_text(out, out->text[out->n - 1] == '{' ? "" : ",");
-    out_string(out, key, n_key);
-    out_text(out, ":");
-    out_value(out, v);
-}
-
 /* Of the template. What 'chat_template_kwargs' says counts. */
 static bool put_variables(const asking *a, conversation *c, text_out *out)
 {
@@ -96,16 +88,17 @@ static bool put_variables(const asking *a, conversation *c, text_out *out)
         return BAD(a, "Field 'reasoning_effort' takes a word, which the template gets.");
     if (!ask_bool(a, own[1], &flag))
         return false;
-    out_text(out, "{");
+    out_json(out, "{");
     for (int i = 0; i < 2; i++) {
         const json_value *v = json_member(a->body, own[i]);
         if (json_member(variables, own[i]) || (!v && i == 0))
             continue;
-        put_variable(out, own[i], strlen(own[i]), v ? v : &thinks);
+        out_json(out, "%s:", own[i]);
+        out_value(out, v ? v : &thinks);
     }
     for (const json_value *one = variables ? variables->first : NULL; one; one = one->next)
-        put_variable(out, one->key, one->n_key, one);
-    out_text(out, "}");
+        out_member(out, one);
+    out_json(out, "}");
     c->request.variables_json = ask_text_end(out, from);
     return true;
 }
@@ -124,8 +117,7 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     if (!take_begun(a, messages, c) || !ask_bool(a, "add_generation_prompt", &answers))
         return false;
     c->request.no_generation_prompt = !answers;
-    out->n = 0;
-    out->full = false;
+    out_begin(out);
     if (!put_variables(a, c, out) || !ask_tools(a, c, out) ||
         !ask_messages(a, c, messages->first, out))
         return false;

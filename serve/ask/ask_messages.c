@@ -8,6 +8,7 @@
 const char *ask_text_end(text_out *out, size_t from)
 {
     out_bytes(out, "", 1);
+    out->begun = false;
     return out->text + from;
 }
 
@@ -59,7 +60,7 @@ static bool is_json(const json_value *text)
 static void write_arguments(const conversation *c, const json_value *v, text_out *out)
 {
     if (v->type == JSON_STRING && !c->form.text_arguments && is_json(v))
-        out_bytes(out, v->text, v->n);
+        out_item(out, v->text, v->n);
     else
         out_value(out, v);
 }
@@ -74,17 +75,16 @@ static void write_object(const conversation *c, const json_value *v, const char 
         out_value(out, v);
         return;
     }
-    out_text(out, "{");
+    out_json(out, "{");
     for (const json_value *one = v->first; one; one = one->next) {
-        out_text(out, one == v->first ? "" : ",");
-        out_string(out, one->key, one->n_key);
-        out_text(out, ":");
-        if (strcmp(one->key, key) == 0)
-            write(c, one, out);
-        else
-            out_value(out, one);
+        if (strcmp(one->key, key) != 0) {
+            out_member(out, one);
+            continue;
+        }
+        out_json(out, "%s:", key);
+        write(c, one, out);
     }
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 static void write_function(const conversation *c, const json_value *function, text_out *out)
@@ -94,12 +94,10 @@ static void write_function(const conversation *c, const json_value *function, te
 
 static void write_calls(const conversation *c, const json_value *calls, text_out *out)
 {
-    out_text(out, "[");
-    for (const json_value *one = calls->first; one; one = one->next) {
-        out_text(out, one == calls->first ? "" : ",");
+    out_json(out, "[");
+    for (const json_value *one = calls->first; one; one = one->next)
         write_object(c, one, "function", write_function, out);
-    }
-    out_text(out, "]");
+    out_json(out, "]");
 }
 
 /* In a JSON string: the calls in the form that drey_reply_tools_text describes. */
@@ -130,7 +128,7 @@ static bool describe_results(const asking *a, json_value **at, text_out *out)
 {
     const char *text = "";
     json_value *m = *at;
-    out_text(out, "{\"role\":\"user\",\"content\":\"");
+    out_json(out, "{role:'user',content:'");
     for (; m && is_role(m, "tool"); *at = m, m = m->next) {
         if (!ask_message_text(a, m, &text))
             return false;
@@ -138,7 +136,7 @@ static bool describe_results(const asking *a, json_value **at, text_out *out)
         out_escaped(out, text, strlen(text));
         out_text(out, "\\n</tool_response>\\n");
     }
-    out_text(out, "\"}");
+    out_json(out, "\"}");
     return true;
 }
 
@@ -149,7 +147,7 @@ static void write_thought(const json_value *message, text_out *out)
     const json_value *thought = json_member(message, "reasoning_content");
     if (!thought || json_member(message, "thinking"))
         return;
-    out_text(out, ",\"thinking\":");
+    out_json(out, "thinking:");
     out_value(out, thought);
 }
 
@@ -161,7 +159,7 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
     const char *text = "";
     if (!ask_message_text(a, message, &text))
         return false;
-    out_text(out, "{\"content\":\"");
+    out_json(out, "{content:'");
     out_escaped(out, text, strlen(text));
     out_escaped(out, more, strlen(more));
     if (calls && c->form.in_words)
@@ -173,15 +171,14 @@ static bool write_message(const asking *a, const conversation *c, json_value *me
         bool is_calls = strcmp(one->key, "tool_calls") == 0 && one->type == JSON_ARRAY;
         if (strcmp(one->key, "content") == 0 || (is_calls && (c->form.in_words || one->n == 0)))
             continue;
-        out_text(out, ",");
-        out_string(out, one->key, one->n_key);
-        out_text(out, ":");
-        if (is_calls)
+        if (is_calls) {
+            out_json(out, "tool_calls:");
             write_calls(c, one, out);
-        else
-            out_value(out, one);
+        } else {
+            out_member(out, one);
+        }
     }
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }
 
@@ -249,15 +246,9 @@ static bool check_role(const asking *a, const conversation *c, json_value *messa
 static bool write_all(const asking *a, const conversation *c, json_value *first, const char *tools,
                       text_out *out)
 {
-    const char *comma = "";
-    if (*tools && !is_role(first, "system")) {
-        out_text(out, "{\"role\":\"system\",\"content\":");
-        out_string(out, tools, strlen(tools));
-        out_text(out, "}");
-        comma = ",";
-    }
-    for (json_value *m = first; m; m = m->next, comma = ",") {
-        out_text(out, comma);
+    if (*tools && !is_role(first, "system"))
+        out_json(out, "{role:'system',content:%s}", tools);
+    for (json_value *m = first; m; m = m->next) {
         bool good =
             c->form.in_words && is_role(m, "tool")
                 ? describe_results(a, &m, out)
@@ -279,9 +270,9 @@ bool ask_messages(const asking *a, conversation *c, json_value *first, text_out 
     if (c->form.described &&
         drey_reply_tools_text(&c->form, c->tools_json, &tools, &n, &err) != DREY_OK)
         return refuse_error(a->refusal, &err);
-    out_text(out, "[");
+    out_json(out, "[");
     bool good = write_all(a, c, first, tools ? tools : "", out);
-    out_text(out, "]");
+    out_json(out, "]");
     c->request.messages_json = ask_text_end(out, from);
     drey_free(tools);
     return good;

@@ -9,34 +9,28 @@ static void put_usage(const job *j, text_out *out)
     long long cached = (long long)j->counts.n_cached;
     long long written = j->state == JOB_DONE ? (long long)j->statistics.generated_tokens
                                              : (long long)j->counts.n_tokens;
-    out_format(out,
-               "\"usage\":{\"input_tokens\":%lld,\"cache_creation_input_tokens\":0,"
-               "\"cache_read_input_tokens\":%lld,\"output_tokens\":%lld}",
-               (long long)j->task->n_ids - cached, cached, written);
+    out_json(out,
+             "usage:{input_tokens:%lld,cache_creation_input_tokens:0,"
+             "cache_read_input_tokens:%lld,output_tokens:%lld}",
+             (long long)j->task->n_ids - cached, cached, written);
 }
 
 /* Why it ended, and at which of its stop texts. */
-static void put_reason(const answer *a, const job *j, text_out *out)
+static void put_reason(answer *a, const job *j, text_out *out)
 {
     bool stopped = j->statistics.finish == DREY_FINISH_STOP;
     const char *word = part_stop_text(j);
-    const char *reason = word                              ? "stop_sequence"
-                         : stopped && a->block.n_calls > 0 ? "tool_use"
-                         : stopped                         ? "end_turn"
-                                                           : "max_tokens";
-    out_format(out, "\"stop_reason\":\"%s\",\"stop_sequence\":", reason);
-    if (word)
-        out_string(out, word, strlen(word));
-    else
-        out_text(out, "null");
+    const char *reason = word                                     ? "stop_sequence"
+                         : stopped && dialect_own(a)->n_calls > 0 ? "tool_use"
+                         : stopped                                ? "end_turn"
+                                                                  : "max_tokens";
+    out_json(out, "stop_reason:%s,stop_sequence:%s", reason, word);
 }
 
 static void put_front(const answer *a, const shared *s, text_out *out)
 {
-    out_format(out, "{\"id\":\"%s\",\"type\":\"message\",\"role\":\"assistant\",\"model\":",
-               a->task->id.text);
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_text(out, ",\"content\":[");
+    out_json(out, "{id:%s,type:'message',role:'assistant',model:%s,content:[", a->task->id.text,
+             s->options->name);
 }
 
 /* What is being put together. */
@@ -49,31 +43,26 @@ static void put_call_front(const answer *a, const drey_reply_part *p, text_out *
 {
     char id[CALL_ID_BYTES];
     part_call_id(a->task, 0, p->call, id);
-    out_format(out, "{\"type\":\"tool_use\",\"id\":\"%s\",\"name\":", id);
-    out_string(out, p->bytes, p->n_bytes);
+    out_json(out, "{type:'tool_use',id:%s,name:%.*s,input:", id, (int)p->n_bytes, p->bytes);
 }
 
 /* ---- Blocks, in one value ---- */
 
 static void open_block(answer *a, int32_t kind, const drey_reply_part *p, text_out *out)
 {
-    out_text(out, a->block.n ? "," : "");
-    if (kind == BLOCK_CALL) {
+    if (kind == BLOCK_CALL)
         put_call_front(a, p, out);
-        out_text(out, ",\"input\":");
-    } else {
-        out_text(out, kind == BLOCK_TEXT
-                          ? "{\"type\":\"text\",\"text\":\""
-                          : "{\"type\":\"thinking\",\"signature\":\"\",\"thinking\":\"");
-    }
-    a->block.kind = kind;
-    a->block.n++;
+    else
+        out_json(out, kind == BLOCK_TEXT ? "{type:'text',text:'"
+                                         : "{type:'thinking',signature:'',thinking:'");
+    dialect_own(a)->kind = kind;
+    dialect_own(a)->n++;
 }
 
-static void close_block(const answer *a, text_out *out)
+static void close_block(answer *a, text_out *out)
 {
-    if (a->block.kind != BLOCK_NONE)
-        out_text(out, a->block.kind == BLOCK_CALL ? "}" : "\"}");
+    if (dialect_own(a)->kind != BLOCK_NONE)
+        out_json(out, dialect_own(a)->kind == BLOCK_CALL ? "}" : "\"}");
 }
 
 enum { PASS_COUNT, PASS_BLOCKS };
@@ -87,9 +76,9 @@ static void put_part(void *user, const drey_reply_part *p)
         dialect_count(a, p);
         return;
     }
-    if (kind == BLOCK_CALL && p->call >= a->block.n_whole)
+    if (kind == BLOCK_CALL && p->call >= dialect_own(a)->n_whole)
         return;
-    if (p->kind == DREY_REPLY_CALL || kind != a->block.kind) {
+    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(a)->kind) {
         close_block(a, out);
         open_block(a, kind, p, out);
     }
@@ -110,7 +99,7 @@ static bool open(answer *a, text_out *out)
     }
     if (a->pass <= PASS_BLOCKS)
         return true;
-    if (a->block.n == 0)
+    if (dialect_own(a)->n == 0)
         open_block(a, BLOCK_TEXT, NULL, out);
     close_block(a, out);
     return false;
@@ -126,84 +115,77 @@ static void close_message(answer *a, const shared *s, text_out *out)
 {
     (void)s;
     const job *j = a->task->jobs[0];
-    out_text(out, "],");
+    out_json(out, "]");
     put_reason(a, j, out);
-    out_text(out, ",");
     put_usage(j, out);
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 /* ---- Events ---- */
 
-static void open_event(const char *type, text_out *out)
-{
-    out_format(out, "event: %s\ndata: {\"type\":\"%s\"", type, type);
-}
-
 static void begin(answer *a, const job *j, const shared *s, text_out *out)
 {
-    open_event("message_start", out);
-    out_text(out, ",\"message\":");
+    part_open_event("message_start", out);
+    out_json(out, "message:");
     put_front(a, s, out);
-    out_text(out, "],\"stop_reason\":null,\"stop_sequence\":null,");
+    out_json(out, "]stop_reason:null,stop_sequence:null");
     put_usage(j, out);
-    out_text(out, "}");
-    part_close_chunk(out);
+    out_json(out, "}");
+    part_close_event(out);
 }
 
 static void start_block(answer *a, int32_t kind, const drey_reply_part *p, text_out *out)
 {
-    open_event("content_block_start", out);
-    out_format(out, ",\"index\":%d,\"content_block\":", a->block.n);
+    part_open_event("content_block_start", out);
+    out_json(out, "index:%d,content_block:", dialect_own(a)->n++);
     if (kind == BLOCK_CALL) {
         put_call_front(a, p, out);
-        out_text(out, ",\"input\":{}}");
+        out_json(out, "{}}");
     } else {
-        out_text(out, kind == BLOCK_TEXT
-                          ? "{\"type\":\"text\",\"text\":\"\"}"
-                          : "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}");
+        out_json(out, kind == BLOCK_TEXT ? "{type:'text',text:''}"
+                                         : "{type:'thinking',thinking:'',signature:''}");
     }
-    part_close_chunk(out);
-    a->block.kind = kind;
-    a->block.n++;
+    part_close_event(out);
+    dialect_own(a)->kind = kind;
 }
 
 /* Thinking is signed by others; who sends it back sends a signature as well. */
 static void stop_block(answer *a, text_out *out)
 {
-    if (a->block.kind == BLOCK_NONE)
+    const dialect_state *own = dialect_own(a);
+    if (own->kind == BLOCK_NONE)
         return;
-    if (a->block.kind == BLOCK_REASONING) {
-        open_event("content_block_delta", out);
-        out_format(out, ",\"index\":%d,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"\"}",
-                   a->block.n - 1);
-        part_close_chunk(out);
+    if (own->kind == BLOCK_REASONING) {
+        part_open_event("content_block_delta", out);
+        out_json(out, "index:%d,delta:{type:'signature_delta',signature:''}", own->n - 1);
+        part_close_event(out);
     }
-    open_event("content_block_stop", out);
-    out_format(out, ",\"index\":%d", a->block.n - 1);
-    part_close_chunk(out);
+    part_open_event("content_block_stop", out);
+    out_json(out, "index:%d", own->n - 1);
+    part_close_event(out);
 }
 
 static void stream_part(void *user, const drey_reply_part *p)
 {
-    static const char *const fronts[] = {[BLOCK_TEXT] = "\"text_delta\",\"text\":",
-                                         [BLOCK_REASONING] = "\"thinking_delta\",\"thinking\":",
-                                         [BLOCK_CALL] = "\"input_json_delta\",\"partial_json\":"};
+    static const char *const types[] = {[BLOCK_TEXT] = "text_delta",
+                                        [BLOCK_REASONING] = "thinking_delta",
+                                        [BLOCK_CALL] = "input_json_delta"};
+    static const char *const keys[] = {
+        [BLOCK_TEXT] = "text", [BLOCK_REASONING] = "thinking", [BLOCK_CALL] = "partial_json"};
     answer *a = ((putting *)user)->a;
     text_out *out = ((putting *)user)->out;
     int32_t kind = dialect_block(p);
     dialect_count(a, p);
-    if (p->kind == DREY_REPLY_CALL || kind != a->block.kind) {
+    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(a)->kind) {
         stop_block(a, out);
         start_block(a, kind, p, out);
     }
     if (p->kind == DREY_REPLY_CALL || p->n_bytes == 0)
         return;
-    open_event("content_block_delta", out);
-    out_format(out, ",\"index\":%d,\"delta\":{\"type\":%s", a->block.n - 1, fronts[kind]);
-    out_string(out, p->bytes, p->n_bytes);
-    out_text(out, "}");
-    part_close_chunk(out);
+    part_open_event("content_block_delta", out);
+    out_json(out, "index:%d,delta:{type:%s,%s:%.*s}", dialect_own(a)->n - 1, types[kind],
+             keys[kind], (int)p->n_bytes, p->bytes);
+    part_close_event(out);
 }
 
 static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
@@ -217,17 +199,17 @@ static void finish(answer *a, const job *j, const shared *s, text_out *out)
 {
     (void)s;
     dialect_end(a, stream_part, &(putting){a, out});
-    if (a->block.n == 0)
+    if (dialect_own(a)->n == 0)
         start_block(a, BLOCK_TEXT, NULL, out);
     stop_block(a, out);
-    open_event("message_delta", out);
-    out_text(out, ",\"delta\":{");
+    part_open_event("message_delta", out);
+    out_json(out, "delta:{");
     put_reason(a, j, out);
-    out_text(out, "},");
+    out_json(out, "}");
     put_usage(j, out);
-    part_close_chunk(out);
-    open_event("message_stop", out);
-    part_close_chunk(out);
+    part_close_event(out);
+    part_open_event("message_stop", out);
+    part_close_event(out);
 }
 
 /* ---- Refusals ---- */
@@ -247,20 +229,18 @@ static const char *type_of(const refusal *r)
 /* Programs look for the words in front when a conversation has grown too long. */
 static void refuse(const refusal *r, text_out *out)
 {
-    char text[sizeof r->message + 100];
-    text_out message = {.text = text, .capacity = sizeof text};
+    out_json(out, "{type:'error',error:{type:%s,message:'", type_of(r));
     if (r->n_ctx)
-        out_format(&message, "prompt is too long: %lld tokens > %lld maximum. ",
+        out_format(out, "prompt is too long: %lld tokens > %lld maximum. ",
                    (long long)r->n_prompt_tokens, (long long)r->n_ctx - 1);
-    out_text(&message, r->message);
-    out_format(out, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", type_of(r));
-    out_string(out, message.text, message.n);
-    out_text(out, "},\"request_id\":null}");
+    out_escaped(out, r->message, strlen(r->message));
+    out_json(out, "\"}request_id:null}");
 }
 
 static void fail(const refusal *r, text_out *out)
 {
     out_text(out, "event: error\ndata: ");
+    out->begun = false;
     refuse(r, out);
     out_text(out, "\n\n");
 }
@@ -268,7 +248,8 @@ static void fail(const refusal *r, text_out *out)
 static void ping(answer *a, text_out *out)
 {
     (void)a;
-    out_text(out, "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+    part_open_event("ping", out);
+    part_close_event(out);
 }
 
 const answer_form answer_anthropic = {.id_prefix = "msg_",

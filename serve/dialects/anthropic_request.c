@@ -36,24 +36,21 @@ static const json_value *block_text(const json_value *block, refusal *r)
 /* A text, or blocks of texts, as a message's content; billing: with such notes. */
 static bool put_texts(const json_value *content, bool billing, text_out *out, refusal *r)
 {
-    const char *comma = "";
     if (!content || content->type == JSON_STRING) {
         out_string(out, content ? content->text : "", content ? content->n : 0);
         return true;
     }
     if (content->type != JSON_ARRAY)
         return refuse_with(r, 400, "The content of a message takes a text or an array of blocks.");
-    out_text(out, "[");
+    out_json(out, "[");
     for (const json_value *block = content->first; block; block = block->next) {
         const json_value *text = block_text(block, r);
         if (!text)
             return false;
-        if (!billing && is_billing(text))
-            continue;
-        rewrite_text(out, comma, text);
-        comma = ",";
+        if (billing || !is_billing(text))
+            rewrite_text(out, text);
     }
-    out_text(out, "]");
+    out_json(out, "]");
     return true;
 }
 
@@ -62,18 +59,13 @@ static bool put_texts(const json_value *content, bool billing, text_out *out, re
 typedef struct writing {
     text_out *out;
     refusal *refusal;
-    int n_messages;
     bool open; /* a message of the user's, in the array of its parts */
 } writing;
 
-static void begin_message(writing *w, const char *role)
-{
-    out_format(w->out, "%s{\"role\":\"%s\"", w->n_messages++ ? "," : "", role);
-}
-
 static void close_user(writing *w)
 {
-    out_text(w->out, w->open ? "]}" : "");
+    if (w->open)
+        out_json(w->out, "]}");
     w->open = false;
 }
 
@@ -83,12 +75,12 @@ static bool put_result(writing *w, const json_value *block)
     if (!rewrite_is_text(id, "tool_use_id", w->refusal))
         return false;
     close_user(w);
-    begin_message(w, "tool");
+    out_json(w->out, "{role:'tool'");
     rewrite_member(w->out, "tool_call_id", id);
-    out_text(w->out, ",\"content\":");
+    out_json(w->out, "content:");
     if (!put_texts(json_member(block, "content"), true, w->out, w->refusal))
         return false;
-    out_text(w->out, "}");
+    out_json(w->out, "}");
     return true;
 }
 
@@ -100,36 +92,34 @@ static bool put_user_block(writing *w, const json_value *block)
     const json_value *text = block_text(block, w->refusal);
     if (!text)
         return false;
-    if (!w->open) {
-        begin_message(w, "user");
-        out_text(w->out, ",\"content\":[");
-    }
-    rewrite_text(w->out, w->open ? "," : "", text);
+    if (!w->open)
+        out_json(w->out, "{role:'user',content:[");
+    rewrite_text(w->out, text);
     w->open = true;
     return true;
 }
 
-static bool put_call(const json_value *block, const char *comma, text_out *out, refusal *r)
+static bool put_call(const json_value *block, text_out *out, refusal *r)
 {
     const json_value *id = json_member(block, "id"), *name = json_member(block, "name"),
                      *input = json_member(block, "input");
     if (!name || name->type != JSON_STRING || !rewrite_is_text(id, "id", r))
         return refuse_with(r, 400, "A block of the type \"tool_use\" needs a 'name'.");
-    out_format(out, "%s{\"type\":\"function\"", comma);
+    out_json(out, "{type:'function'");
     rewrite_member(out, "id", id);
-    out_text(out, ",\"function\":{\"name\":");
+    out_json(out, "function:{name:");
     out_value(out, name);
-    out_text(out, ",\"arguments\":");
+    out_json(out, "arguments:");
     if (input)
         rewrite_quoted(out, input);
     else
-        out_text(out, "\"{}\"");
-    out_text(out, "}}");
+        out_json(out, "'{}'");
+    out_json(out, "}}");
     return true;
 }
 
-/* The blocks of one kind of an assistant's message: its texts, its thinking or its calls, after
- * what comes before the first. *n: how many there were. */
+/* The blocks of one kind of an assistant's message, its texts, its thinking or its calls, as a
+ * member that is left open. *n: how many there were; 0: there is no member. */
 static bool put_kind(const json_value *blocks, const char *kind, const char *front, text_out *out,
                      refusal *r, int *n)
 {
@@ -137,10 +127,12 @@ static bool put_kind(const json_value *blocks, const char *kind, const char *fro
     for (const json_value *block = blocks->first; block; block = block->next) {
         if (!json_member_is(block, "type", kind))
             continue;
-        out_text(out, *n ? "" : front);
         const json_value *text = json_member(block, kind);
-        if (strcmp(kind, "tool_use") == 0) {
-            if (!put_call(block, *n ? "," : "", out, r))
+        bool call = strcmp(kind, "tool_use") == 0;
+        if (*n == 0)
+            out_json(out, call ? "%s:[" : "%s:'", front);
+        if (call) {
+            if (!put_call(block, out, r))
                 return false;
         } else if (text && text->type == JSON_STRING) {
             out_text(out, *n ? "\\n" : "");
@@ -155,10 +147,10 @@ static bool put_assistant(writing *w, const json_value *content)
 {
     text_out *out = w->out;
     int n;
-    begin_message(w, "assistant");
+    out_json(out, "{role:'assistant'");
     if (content->type == JSON_STRING) {
         rewrite_member(out, "content", content);
-        out_text(out, "}");
+        out_json(out, "}");
         return true;
     }
     for (const json_value *block = content->first; block; block = block->next)
@@ -166,16 +158,15 @@ static bool put_assistant(writing *w, const json_value *content)
             !json_member_is(block, "type", "redacted_thinking") &&
             !json_member_is(block, "type", "tool_use") && !block_text(block, w->refusal))
             return false;
-    out_text(out, ",\"content\":\"");
-    if (!put_kind(content, "text", "", out, w->refusal, &n))
+    if (!put_kind(content, "text", "content", out, w->refusal, &n))
         return false;
-    out_text(out, "\"");
-    if (!put_kind(content, "thinking", ",\"reasoning_content\":\"", out, w->refusal, &n))
+    out_json(out, n ? "\"" : "content:''");
+    if (!put_kind(content, "thinking", "reasoning_content", out, w->refusal, &n))
         return false;
     out_text(out, n ? "\"" : "");
-    if (!put_kind(content, "tool_use", ",\"tool_calls\":[", out, w->refusal, &n))
+    if (!put_kind(content, "tool_use", "tool_calls", out, w->refusal, &n))
         return false;
-    out_text(out, n ? "]}" : "}");
+    out_json(out, n ? "]}" : "}");
     return true;
 }
 
@@ -194,10 +185,9 @@ static bool put_message(writing *w, const json_value *message)
     if (assistant)
         return put_assistant(w, content);
     if (system || content->type == JSON_STRING) {
-        begin_message(w, system ? "system" : "user");
-        out_text(w->out, ",\"content\":");
+        out_json(w->out, "{role:%s,content:", system ? "system" : "user");
         bool good = put_texts(content, true, w->out, w->refusal);
-        out_text(w->out, "}");
+        out_json(w->out, "}");
         return good;
     }
     for (const json_value *block = content->first; block; block = block->next)
@@ -214,18 +204,17 @@ static bool put_messages(const json_value *body, text_out *out, refusal *r)
     writing w = {.out = out, .refusal = r};
     if (!messages || messages->type != JSON_ARRAY)
         return refuse_with(r, 400, "Field 'messages' takes an array of at least one message.");
-    out_text(out, "\"messages\":[");
+    out_json(out, "messages:[");
     if (system) {
-        begin_message(&w, "system");
-        out_text(out, ",\"content\":");
+        out_json(out, "{role:'system',content:");
         if (!put_texts(system, false, out, r))
             return false;
-        out_text(out, "}");
+        out_json(out, "}");
     }
     for (const json_value *one = messages->first; one; one = one->next)
         if (!put_message(&w, one))
             return false;
-    out_text(out, "]");
+    out_json(out, "]");
     return true;
 }
 
@@ -246,15 +235,16 @@ static bool put_tools(const json_value *tools, text_out *out, refusal *r)
             return refuse_with(r, 400, "A tool is an object with a 'name' and an 'input_schema'.");
         if (!schema)
             continue;
-        out_text(out, n++ ? "," : ",\"tools\":[");
-        out_text(out, "{\"type\":\"function\",\"function\":{\"name\":");
+        out_json(out, n++ ? "{type:'function',function:{name:"
+                          : "tools:[{type:'function',function:{name:");
         out_value(out, name);
         rewrite_member(out, "description", json_member(tool, "description"));
         rewrite_member(out, "parameters", schema);
         rewrite_member(out, "strict", json_member(tool, "strict"));
-        out_text(out, "}}");
+        out_json(out, "}}");
     }
-    out_text(out, n ? "]" : "");
+    if (n)
+        out_json(out, "]");
     return true;
 }
 
@@ -266,7 +256,7 @@ static bool put_choice(const json_value *choice, text_out *out, refusal *r)
         return true;
     json_member_bool(choice, "disable_parallel_tool_use", &one_call);
     if (one_call)
-        out_text(out, ",\"parallel_tool_calls\":false");
+        out_json(out, "parallel_tool_calls:false");
     if (json_member_is(choice, "type", "tool") && name && name->type == JSON_STRING) {
         rewrite_choice(out, name);
         return true;
@@ -279,7 +269,7 @@ static bool put_choice(const json_value *choice, text_out *out, refusal *r)
         return refuse_with(r, 400,
                            "Field 'tool_choice' takes an object of the type \"auto\", \"any\", "
                            "\"none\", or \"tool\" with a 'name'.");
-    out_format(out, ",\"tool_choice\":\"%s\"", word);
+    out_json(out, "tool_choice:%s", word);
     return true;
 }
 
@@ -295,7 +285,7 @@ static bool put_thinking(const json_value *body, text_out *out, refusal *r)
                            "Field 'thinking' takes an object of the type \"enabled\", "
                            "\"disabled\" or \"adaptive\".");
     if (enabled || disabled)
-        out_format(out, ",\"enable_thinking\":%s", enabled ? "true" : "false");
+        out_json(out, "enable_thinking:%hhd", enabled);
     return true;
 }
 
@@ -319,7 +309,7 @@ static bool put_output(const json_value *body, text_out *out, refusal *r)
 bool anthropic_request(const json_value *body, text_out *out, refusal *r)
 {
     static const char *const elsewhere[] = {"mcp_servers", "container", NULL};
-    out_text(out, "{");
+    out_json(out, "{");
     if (!rewrite_has_none(body, elsewhere, r) || !put_messages(body, out, r) ||
         !put_tools(json_member(body, "tools"), out, r) ||
         (json_member(body, "tools") && !put_choice(json_member(body, "tool_choice"), out, r)) ||
@@ -327,6 +317,6 @@ bool anthropic_request(const json_value *body, text_out *out, refusal *r)
         return false;
     rewrite_member(out, "stop", json_member(body, "stop_sequences"));
     rewrite_rest(body, known, out);
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }

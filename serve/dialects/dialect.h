@@ -3,6 +3,8 @@
  * answer has their own form. */
 #pragma once
 
+#include <time.h>
+
 #include "drey/reply.h"
 #include "serve/answer/answer_form.h"
 #include "serve/dialects/past.h"
@@ -34,6 +36,14 @@ extern const answer_form answer_responses, answer_anthropic, answer_ollama_chat,
     answer_ollama_generate, answer_ollama_vectors, answer_ollama_vector;
 void ollama_refuse(const refusal *r, text_out *out);
 
+/* "2026-11-28T19:30:00Z" */
+enum { DATE_BYTES = 40 };
+const char *ollama_date(time_t at, char out[DATE_BYTES]);
+/* A model of a list, which stays open; changed: when its file was, 0: of the list of those that
+ * are loaded. Then its details: "" where nothing is known. */
+void ollama_put_model(const char *name, size_t n, uint64_t bytes, time_t changed, text_out *out);
+void ollama_put_details(const char *family, const char *size, text_out *out);
+
 /* What ollama's programs ask of a server; names: the model's, each after a comma. */
 void ollama_tags(const shared *s, bool running, text_out *out);
 void ollama_show(const shared *s, text_out *out);
@@ -42,15 +52,14 @@ void ollama_loaded(const shared *s, bool chat, text_out *out);
 
 /* ---- Writing requests ---- */
 
-/* "key": value, after a comma. */
+/* "key": value, if there is one. */
 void rewrite_member(text_out *out, const char *key, const json_value *value);
-/* The members of a body but for those in `known`, names with a space before and after each; each
- * after a comma. */
+/* The members of a body but for those in `known`, names with a space before and after each. */
 void rewrite_rest(const json_value *body, const char *known, text_out *out);
 /* Whether the value is there and asks for something: no empty text or list, not false. */
 bool rewrite_asks(const json_value *value);
-/* A part of a content, after the comma. */
-void rewrite_text(text_out *out, const char *comma, const json_value *text);
+/* A part of a content. */
+void rewrite_text(text_out *out, const json_value *text);
 /* That the answer is JSON of a schema; which tool has to be called. */
 void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict);
 void rewrite_choice(text_out *out, const json_value *name);
@@ -64,8 +73,20 @@ bool rewrite_is_text(const json_value *value, const char *name, refusal *r);
 
 /* ---- Parts of an answer ---- */
 
-/* Which block of an answer is open. */
 enum { BLOCK_NONE, BLOCK_TEXT, BLOCK_REASONING, BLOCK_CALL };
+
+/* What these forms keep in answer.own. */
+typedef struct dialect_state {
+    int32_t kind, n;                 /* the block that is open, and how many there were */
+    int32_t n_calls, n_whole;        /* of tools; those that were not broken off */
+    int32_t n_items, n_events, step; /* of /v1/responses */
+} dialect_state;
+_Static_assert(sizeof(dialect_state) <= sizeof(int32_t) * ANSWER_OWN_NUMBERS, "it has room");
+
+static inline dialect_state *dialect_own(answer *a)
+{
+    return (dialect_state *)a->own;
+}
 
 /* The one that a part belongs to. */
 int32_t dialect_block(const drey_reply_part *part);
@@ -74,5 +95,5 @@ void dialect_begin(answer *a);
 /* Takes a record's text apart; what was held back at its end. */
 void dialect_read(answer *a, const record *r, drey_reply_fn *on_part, void *user);
 void dialect_end(answer *a, drey_reply_fn *on_part, void *user);
-/* Counts the calls that are whole in a->block.n_whole: one that was broken off is no JSON. */
+/* Counts the calls, and those that are whole: one that was broken off is no JSON. */
 void dialect_count(answer *a, const drey_reply_part *part);

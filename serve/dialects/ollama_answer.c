@@ -2,37 +2,36 @@
 #include "serve/answer/answer_parts.h"
 #include "serve/dialects/dialect.h"
 
+#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static void put_front(const shared *s, text_out *out)
 {
-    char text[40];
-    time_t now = time(NULL);
-    struct tm date;
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &date));
-    out_text(out, "{\"model\":");
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_format(out, ",\"created_at\":\"%s\",", text);
+    char text[DATE_BYTES];
+    out->begun = false;
+    out_json(out, "{model:%s,created_at:%s", s->options->name, ollama_date(time(NULL), text));
 }
 
-static void put_time(const char *key, double s, text_out *out)
+static long long ns_of(double s)
 {
-    out_format(out, ",\"%s\":%lld", key, (long long)(s > 0 ? 1e9 * s : 0));
+    return (long long)(s > 0 ? 1e9 * s : 0);
 }
 
 /* The members of the end. */
 static void put_end(const job *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
-    out_format(out, "\"done\":true,\"done_reason\":\"%s\"", part_finish(j));
-    put_time("total_duration", serve_clock_s() - j->queued_s, out);
-    put_time("load_duration", 0, out);
-    out_format(out, ",\"prompt_eval_count\":%zu", j->task->n_ids);
-    put_time("prompt_eval_duration", s->prompt_s, out);
-    out_format(out, ",\"eval_count\":%lld", (long long)s->generated_tokens);
-    put_time("eval_duration", s->decode_s, out);
-    out_text(out, "}");
+    out_json(out,
+             "done:true,done_reason:%s,total_duration:%lld,load_duration:0,prompt_eval_count:%zu,"
+             "prompt_eval_duration:%lld,eval_count:%lld,eval_duration:%lld}",
+             part_finish(j), ns_of(serve_clock_s() - j->queued_s), j->task->n_ids,
+             ns_of(s->prompt_s), (long long)s->generated_tokens, ns_of(s->decode_s));
+}
+
+/* The member of a text that is empty. */
+static void put_empty(bool chat, text_out *out)
+{
+    out_json(out, chat ? "message:{role:'assistant',content:''}" : "response:''");
 }
 
 static bool is_chat(const answer *a)
@@ -59,17 +58,14 @@ static void put_on_line(const char *bytes, size_t n, text_out *out)
 
 static void put_call(answer *a, const drey_reply_part *p, text_out *out)
 {
-    if (p->call >= a->block.n_whole)
+    if (p->call >= dialect_own(a)->n_whole)
         return;
-    if (p->kind == DREY_REPLY_CALL) {
-        out_format(out, "%s{\"function\":{\"name\":", p->call ? "," : "");
-        out_string(out, p->bytes, p->n_bytes);
-        out_text(out, ",\"arguments\":");
-    } else if (p->kind == DREY_REPLY_ARGUMENTS) {
+    if (p->kind == DREY_REPLY_CALL)
+        out_json(out, "{function:{name:%.*s,arguments:", (int)p->n_bytes, p->bytes);
+    else if (p->kind == DREY_REPLY_ARGUMENTS)
         put_on_line(p->bytes, p->n_bytes, out);
-    } else if (p->kind == DREY_REPLY_CALL_END) {
-        out_text(out, "}}");
-    }
+    else if (p->kind == DREY_REPLY_CALL_END)
+        out_json(out, "}}");
 }
 
 static void put_part(void *user, const drey_reply_part *p)
@@ -81,9 +77,9 @@ static void put_part(void *user, const drey_reply_part *p)
     else if (a->pass == PASS_CALLS)
         put_call(a, p, out);
     else if (p->kind == (a->pass == PASS_CONTENT ? DREY_REPLY_CONTENT : DREY_REPLY_REASONING)) {
-        if (a->pass == PASS_THINKING && !a->comma)
-            out_text(out, ",\"thinking\":\"");
-        a->comma = true;
+        if (a->pass == PASS_THINKING && !a->open)
+            out_json(out, "thinking:'");
+        a->open = true;
         out_escaped(out, p->bytes, p->n_bytes);
     }
 }
@@ -91,8 +87,7 @@ static void put_part(void *user, const drey_reply_part *p)
 static void front(const answer *a, const shared *s, text_out *out)
 {
     put_front(s, out);
-    out_text(out,
-             is_chat(a) ? "\"message\":{\"role\":\"assistant\",\"content\":\"" : "\"response\":\"");
+    out_json(out, is_chat(a) ? "message:{role:'assistant',content:'" : "response:'");
 }
 
 /* What the pass before this one leaves open is closed first. */
@@ -101,16 +96,15 @@ static bool open(answer *a, text_out *out)
     if (a->pass > 0) {
         a->pass--;
         dialect_end(a, put_part, &(putting){a, out});
-        out_text(out, a->pass == PASS_CONTENT                ? "\""
-                      : a->pass == PASS_THINKING && a->comma ? "\""
-                      : a->pass == PASS_CALLS                ? "]"
-                                                             : "");
+        if (a->pass == PASS_CONTENT || a->pass == PASS_CALLS ||
+            (a->pass == PASS_THINKING && a->open))
+            out_json(out, a->pass == PASS_CALLS ? "]" : "\"");
         a->pass++;
     }
-    if (a->pass == PASS_CALLS && a->block.n_whole == 0)
+    if (a->pass == PASS_CALLS && dialect_own(a)->n_whole == 0)
         a->pass++;
     if (a->pass == PASS_CALLS)
-        out_text(out, ",\"tool_calls\":[");
+        out_json(out, "tool_calls:[");
     return a->pass < PASS_END;
 }
 
@@ -123,7 +117,8 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
 static void close_answer(answer *a, const shared *s, text_out *out)
 {
     (void)s;
-    out_text(out, is_chat(a) ? "}," : ",");
+    if (is_chat(a))
+        out_json(out, "}");
     put_end(a->task->jobs[0], out);
 }
 
@@ -143,15 +138,12 @@ static void put_line(void *user, const drey_reply_part *p)
     if (p->kind != DREY_REPLY_CONTENT && !thinks)
         return;
     put_front(x->s, x->out);
-    if (chat)
-        out_text(x->out, "\"message\":{\"role\":\"assistant\",");
-    out_text(x->out, chat ? "\"content\":" : "\"response\":");
-    out_string(x->out, p->bytes, thinks ? 0 : p->n_bytes);
-    if (thinks) {
-        out_text(x->out, ",\"thinking\":");
-        out_string(x->out, p->bytes, p->n_bytes);
-    }
-    out_text(x->out, chat ? "},\"done\":false}\n" : ",\"done\":false}\n");
+    out_json(x->out, chat ? "message:{role:'assistant',content:%.*s" : "response:%.*s",
+             thinks ? 0 : (int)p->n_bytes, p->bytes);
+    if (thinks)
+        out_json(x->out, "thinking:%.*s", (int)p->n_bytes, p->bytes);
+    out_json(x->out, chat ? "}done:false}" : "done:false}");
+    out_text(x->out, "\n");
 }
 
 static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
@@ -177,30 +169,31 @@ static void on_call(void *user, const drey_reply_part *p)
 static bool last(answer *a, const shared *s, text_out *out)
 {
     enum { BEFORE, CALLS, END, AFTER };
+    dialect_state *own = dialect_own(a);
     record r;
-    if (a->block.kind == BEFORE)
-        a->block.kind = a->block.n_whole > 0 ? CALLS : END;
-    switch (a->block.kind) {
+    if (own->kind == BEFORE)
+        own->kind = own->n_whole > 0 ? CALLS : END;
+    switch (own->kind) {
     case CALLS:
         if (a->pass == 0) {
             put_front(s, out);
-            out_text(out, "\"message\":{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[");
+            out_json(out, "message:{role:'assistant',content:'',tool_calls:[");
             dialect_begin(a);
         } else if (answer_record(a, &r)) {
             dialect_read(a, &r, on_call, &(streaming){a, s, out});
         } else {
             dialect_end(a, on_call, &(streaming){a, s, out});
-            out_text(out, "]},\"done\":false}\n");
-            a->block.kind = END;
+            out_json(out, "]}done:false}");
+            out_text(out, "\n");
+            own->kind = END;
         }
         return true;
     case END:
         put_front(s, out);
-        out_text(out, is_chat(a) ? "\"message\":{\"role\":\"assistant\",\"content\":\"\"},"
-                                 : "\"response\":\"\",");
+        put_empty(is_chat(a), out);
         put_end(a->task->jobs[0], out);
         out_text(out, "\n");
-        a->block.kind = AFTER;
+        own->kind = AFTER;
         return true;
     default:
         return false;
@@ -209,9 +202,8 @@ static bool last(answer *a, const shared *s, text_out *out)
 
 void ollama_refuse(const refusal *r, text_out *out)
 {
-    out_text(out, "{\"error\":");
-    out_string(out, r->message, strlen(r->message));
-    out_text(out, "}");
+    out->begun = false;
+    out_json(out, "{error:%s}", r->message);
 }
 
 static void fail(const refusal *r, text_out *out)
@@ -230,76 +222,83 @@ const answer_form answer_ollama_chat = OLLAMA_FORM, answer_ollama_generate = OLL
 
 /* ---- What programs ask before ---- */
 
+const char *ollama_date(time_t at, char out[DATE_BYTES])
+{
+    struct tm date;
+    strftime(out, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &date));
+    return out;
+}
+
 static void put_details(const drey_model_info *info, text_out *out)
 {
-    out_text(out, "\"details\":{\"parent_model\":\"\",\"format\":\"gguf\",\"family\":");
-    out_string(out, info->architecture, strlen(info->architecture));
-    out_text(out, ",\"families\":[");
-    out_string(out, info->architecture, strlen(info->architecture));
+    char size[32];
     double billions = (double)info->n_parameters / 1e9;
-    out_format(out, "],\"parameter_size\":\"%.*f%c\",\"quantization_level\":\"\"}",
-               billions < 10 ? 1 : 0, billions < 1 ? 1e3 * billions : billions,
-               billions < 1 ? 'M' : 'B');
+    snprintf(size, sizeof size, "%.*f%c", billions < 10 ? 1 : 0,
+             billions < 1 ? 1e3 * billions : billions, billions < 1 ? 'M' : 'B');
+    ollama_put_details(info->architecture, size, out);
+}
+
+void ollama_put_details(const char *family, const char *size, text_out *out)
+{
+    out_json(out, "details:{parent_model:'',format:'gguf',family:%s,families:[", family);
+    if (*family)
+        out_json(out, "%s", family);
+    out_json(out, "]parameter_size:%s,quantization_level:''}", size);
+}
+
+void ollama_put_model(const char *name, size_t n, uint64_t bytes, time_t changed, text_out *out)
+{
+    char date[DATE_BYTES];
+    out_json(out, "{name:%.*s,model:%.*s,size:%llu,digest:''", (int)n, name, (int)n, name,
+             (unsigned long long)bytes);
+    if (changed)
+        out_json(out, "modified_at:%s", ollama_date(changed, date));
+    else
+        out_json(out, "expires_at:'9999-12-31T23:59:59Z',size_vram:0");
 }
 
 static void put_model(const shared *s, const char *name, size_t n, bool running, text_out *out)
 {
     drey_model_info info;
-    char date[40];
-    time_t began = (time_t)s->began;
-    struct tm parts;
     drey_model_describe(s->options->model, &info);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&began, &parts));
-    out_text(out, "{\"name\":");
-    out_string(out, name, n);
-    out_text(out, ",\"model\":");
-    out_string(out, name, n);
-    out_format(out, ",\"size\":%llu,\"digest\":\"\",", (unsigned long long)info.weight_bytes);
+    ollama_put_model(name, n, info.weight_bytes, running ? 0 : (time_t)s->began, out);
     if (running)
-        out_format(out,
-                   "\"expires_at\":\"9999-12-31T23:59:59Z\",\"size_vram\":0,"
-                   "\"context_length\":%d,",
-                   s->options->n_context);
-    else
-        out_format(out, "\"modified_at\":\"%s\",", date);
+        out_json(out, "context_length:%d", s->options->n_context);
     put_details(&info, out);
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 void ollama_tags(const shared *s, bool running, text_out *out)
 {
     const char *name = s->options->name, *more = running ? NULL : s->options->aliases;
-    out_text(out, "{\"models\":[");
+    out_json(out, "{models:[");
     put_model(s, name, strlen(name), running, out);
     while (more && *more) {
         size_t n = strcspn(more + 1, ",");
-        out_text(out, ",");
         put_model(s, more + 1, n, running, out);
         more += 1 + n;
     }
-    out_text(out, "]}");
+    out_json(out, "]}");
 }
 
 void ollama_show(const shared *s, text_out *out)
 {
     drey_model_info info;
     drey_model_describe(s->options->model, &info);
-    out_text(out, "{\"license\":\"\",\"modelfile\":\"\",\"parameters\":\"\",\"template\":\"\",");
+    const char *name = info.architecture;
+    out_json(out, "{license:'',modelfile:'',parameters:'',template:''");
     put_details(&info, out);
-    out_text(out, ",\"model_info\":{\"general.architecture\":");
-    out_string(out, info.architecture, strlen(info.architecture));
-    out_format(out,
-               ",\"general.parameter_count\":%lld,\"%s.context_length\":%d,"
-               "\"%s.embedding_length\":%d,\"%s.block_count\":%d},"
-               "\"capabilities\":[\"completion\",\"tools\"]}",
-               (long long)info.n_parameters, info.architecture, s->options->n_context,
-               info.architecture, info.n_embd, info.architecture, info.n_layers);
+    out_json(out,
+             "model_info:{general.architecture:%s,general.parameter_count:%lld,"
+             "'%s.context_length':%d,'%s.embedding_length':%d,'%s.block_count':%d},"
+             "capabilities:['completion','tools']}",
+             name, (long long)info.n_parameters, name, s->options->n_context, name, info.n_embd,
+             name, info.n_layers);
 }
 
 void ollama_loaded(const shared *s, bool chat, text_out *out)
 {
     put_front(s, out);
-    out_text(out, chat ? "\"message\":{\"role\":\"assistant\",\"content\":\"\"},"
-                       : "\"response\":\"\",");
-    out_text(out, "\"done\":true,\"done_reason\":\"load\"}");
+    put_empty(chat, out);
+    out_json(out, "done:true,done_reason:'load'}");
 }

@@ -25,22 +25,20 @@ static bool put_call(const json_value *call, int n, text_out *out, refusal *r)
                      *arguments = json_member(function, "arguments");
     if (!name || name->type != JSON_STRING)
         return refuse_with(r, 400, "A call in 'tool_calls' needs a 'function' with a 'name'.");
-    out_format(out,
-               "%s{\"id\":\"call_%d\",\"type\":\"function\",\"function\":{\"name\":", n ? "," : "",
-               n);
+    out_json(out, "{id:'call_%d',type:'function',function:{name:", n);
     out_value(out, name);
-    out_text(out, ",\"arguments\":");
+    out_json(out, "arguments:");
     if (!arguments)
-        out_text(out, "\"{}\"");
+        out_json(out, "'{}'");
     else if (arguments->type == JSON_STRING)
         out_value(out, arguments);
     else
         rewrite_quoted(out, arguments);
-    out_text(out, "}}");
+    out_json(out, "}}");
     return true;
 }
 
-static bool put_message(const json_value *message, const char *comma, text_out *out, refusal *r)
+static bool put_message(const json_value *message, text_out *out, refusal *r)
 {
     const json_value *calls = json_member(message, "tool_calls"),
                      *content = json_member(message, "content");
@@ -49,22 +47,22 @@ static bool put_message(const json_value *message, const char *comma, text_out *
         return refuse_with(r, 400, "A message is an object with a 'role' and a 'content', a text.");
     if (!no_images(message, r))
         return false;
-    out_format(out, "%s{\"role\":", comma);
+    out_json(out, "{role:");
     out_value(out, json_member(message, "role"));
-    out_text(out, ",\"content\":");
+    out_json(out, "content:");
     out_string(out, content ? content->text : "", content ? content->n : 0);
     rewrite_member(out, "reasoning_content", json_member(message, "thinking"));
     rewrite_member(out, "name", json_member(message, "tool_name"));
     rewrite_member(out, "tool_call_id", json_member(message, "tool_call_id"));
     if (rewrite_asks(calls)) {
-        out_text(out, ",\"tool_calls\":[");
+        out_json(out, "tool_calls:[");
         for (const json_value *one = calls->type == JSON_ARRAY ? calls->first : NULL; one;
              one = one->next)
             if (!put_call(one, n++, out, r))
                 return false;
-        out_text(out, "]");
+        out_json(out, "]");
     }
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }
 
@@ -75,7 +73,7 @@ static bool put_format(const json_value *format, text_out *out, refusal *r)
     if (!rewrite_asks(format))
         return true;
     if (format->type == JSON_STRING && strcmp(format->text, "json") == 0) {
-        out_text(out, ",\"response_format\":{\"type\":\"json_object\"}");
+        out_json(out, "response_format:{type:'json_object'}");
         return true;
     }
     if (format->type != JSON_OBJECT)
@@ -93,7 +91,7 @@ static bool put_options(const json_value *options, text_out *out, refusal *r)
     if (!options)
         return true;
     if (n && n->type == JSON_NUMBER && n->number < 0)
-        out_text(out, ",\"max_tokens\":-1");
+        out_json(out, "max_tokens:-1");
     else
         rewrite_member(out, "max_tokens", n);
     rewrite_rest(options, of_loading, out);
@@ -116,12 +114,10 @@ static bool put_rest(const json_value *body, bool chat, text_out *out, refusal *
         !put_options(json_member(body, "options"), out, r))
         return false;
     rewrite_rest(body, known, out);
-    out_text(out, ",\"stream\":");
+    out_json(out, stream ? "stream:" : "stream:true");
     if (stream)
         out_value(out, stream);
-    else
-        out_text(out, "true");
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }
 
@@ -132,11 +128,11 @@ bool ollama_chat_request(const json_value *body, text_out *out, refusal *r)
     const json_value *messages = json_member(body, "messages");
     if (!messages || messages->type != JSON_ARRAY)
         return refuse_with(r, 400, "Field 'messages' takes an array of messages.");
-    out_text(out, "{\"messages\":[");
+    out_json(out, "{messages:[");
     for (const json_value *one = messages->first; one; one = one->next)
-        if (!put_message(one, one == messages->first ? "" : ",", out, r))
+        if (!put_message(one, out, r))
             return false;
-    out_text(out, "]");
+    out_json(out, "]");
     if (rewrite_asks(json_member(body, "tools")))
         rewrite_member(out, "tools", json_member(body, "tools"));
     return put_rest(body, true, out, r);
@@ -157,19 +153,19 @@ bool ollama_generate_request(const json_value *body, text_out *out, refusal *r)
         !rewrite_is_text(prompt, "prompt", r) || !rewrite_is_text(system, "system", r))
         return false;
     if (ollama_is_text(body)) {
-        out_text(out, "{\"prompt\":");
+        out_json(out, "{prompt:");
         out_string(out, prompt ? prompt->text : "", prompt ? prompt->n : 0);
         rewrite_member(out, "suffix", json_member(body, "suffix"));
         return put_rest(body, false, out, r);
     }
-    out_text(out, "{\"messages\":[");
+    out_json(out, "{messages:[");
     if (rewrite_asks(system)) {
-        out_text(out, "{\"role\":\"system\",\"content\":");
+        out_json(out, "{role:'system',content:");
         out_value(out, system);
-        out_text(out, "},");
+        out_json(out, "}");
     }
-    out_text(out, "{\"role\":\"user\",\"content\":");
+    out_json(out, "{role:'user',content:");
     out_string(out, prompt ? prompt->text : "", prompt ? prompt->n : 0);
-    out_text(out, "}]");
+    out_json(out, "}]");
     return put_rest(body, true, out, r);
 }

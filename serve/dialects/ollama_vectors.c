@@ -8,9 +8,9 @@ bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r)
     const json_value *prompt = json_member(body, "prompt");
     if (!prompt || prompt->type != JSON_STRING)
         return refuse_with(r, 400, "Field 'prompt' takes a text.");
-    out_text(out, "{\"input\":");
+    out_json(out, "{input:");
     out_value(out, prompt);
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }
 
@@ -23,13 +23,10 @@ static bool is_older(const answer *a)
 
 static void put_front(const answer *a, const shared *s, text_out *out)
 {
-    if (is_older(a)) {
-        out_text(out, "{\"embedding\":");
-        return;
-    }
-    out_text(out, "{\"model\":");
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_text(out, ",\"embeddings\":[");
+    if (is_older(a))
+        out_json(out, "{embedding:");
+    else
+        out_json(out, "{model:%s,embeddings:[", s->options->name);
 }
 
 static bool open_pass(answer *a, text_out *out)
@@ -43,10 +40,12 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
     record_vector v;
     (void)a, (void)s;
     memcpy(&v, r->bytes, r->n);
-    out_text(out, v.from > 0 ? "" : v.input ? ",[" : "[");
+    if (v.from == 0)
+        out_json(out, "[");
     for (int32_t i = 0; i < v.n; i++)
-        out_format(out, "%s%.9g", v.from + i ? "," : "", (double)v.numbers[i]);
-    out_text(out, v.from + v.n < v.n_all ? "" : "]");
+        out_json(out, "%g", (double)v.numbers[i]);
+    if (v.from + v.n == v.n_all)
+        out_json(out, "]");
 }
 
 static void close_answer(answer *a, const shared *s, text_out *out)
@@ -54,9 +53,9 @@ static void close_answer(answer *a, const shared *s, text_out *out)
     (void)s;
     double s_all = serve_clock_s() - a->task->jobs[0]->queued_s;
     if (!is_older(a))
-        out_format(out, "],\"total_duration\":%lld,\"load_duration\":0,\"prompt_eval_count\":%zu",
-                   (long long)(1e9 * s_all), a->task->n_ids);
-    out_text(out, "}");
+        out_json(out, "]total_duration:%lld,load_duration:0,prompt_eval_count:%zu",
+                 (long long)(1e9 * s_all), a->task->n_ids);
+    out_json(out, "}");
 }
 
 const answer_form answer_ollama_vectors = {.id_prefix = "embd-",

@@ -10,7 +10,7 @@ int32_t dialect_block(const drey_reply_part *part)
 
 void dialect_begin(answer *a)
 {
-    a->at = 0;
+    a->at = answer_first_record(a);
     drey_reply_begin(&a->readers[0], &a->task->reply);
 }
 
@@ -27,6 +27,6 @@ void dialect_end(answer *a, drey_reply_fn *on_part, void *user)
 
 void dialect_count(answer *a, const drey_reply_part *part)
 {
-    a->block.n_calls += part->kind == DREY_REPLY_CALL;
-    a->block.n_whole += part->kind == DREY_REPLY_CALL_END;
+    dialect_own(a)->n_calls += part->kind == DREY_REPLY_CALL;
+    dialect_own(a)->n_whole += part->kind == DREY_REPLY_CALL_END;
 }

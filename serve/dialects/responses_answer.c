@@ -8,21 +8,38 @@
 
 /* ---- The response ---- */
 
+/* Keeps the tools as they were asked for, if they are no longer than two events have room for. */
+static void take(task *t, const json_value *body)
+{
+    enum { MOST_BYTES = 16 << 10 };
+    const json_value *tools = json_member(body, "response_tools"),
+                     *choice = json_member(body, "response_tool_choice");
+    text_out out = {.text = t->jobs[0]->records, .capacity = MOST_BYTES};
+    if (!tools && !choice)
+        return;
+    out_json(&out, tools ? "tools:" : "tools:[]");
+    if (tools)
+        out_value(&out, tools);
+    out_json(&out, choice ? "tool_choice:" : "tool_choice:'auto'");
+    if (choice)
+        out_value(&out, choice);
+    if (!out.full)
+        task_keep_own(t, out.n);
+}
+
 static void put_front(const answer *a, const shared *s, const char *status, text_out *out)
 {
     const task *t = a->task;
-    out_format(out,
-               "{\"id\":\"%s\",\"object\":\"response\",\"created_at\":%lld,\"model\":", t->id.text,
-               (long long)t->id.created);
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_format(out,
-               ",\"status\":\"%s\",\"error\":null,\"parallel_tool_calls\":true,\"tools\":[],"
-               "\"tool_choice\":\"auto\",\"metadata\":{},\"temperature\":",
-               status);
-    out_number(out, (double)t->sampling.of.temperature);
-    out_text(out, ",\"top_p\":");
-    out_number(out, (double)t->sampling.of.top_p);
-    out_text(out, ",\"output\":[");
+    out_json(out,
+             "{id:%s,object:'response',created_at:%lld,model:%s,status:%s,error:null,"
+             "parallel_tool_calls:true,metadata:{},temperature:%g,top_p:%g",
+             t->id.text, (long long)t->id.created, s->options->name, status,
+             (double)t->sampling.of.temperature, (double)t->sampling.of.top_p);
+    if (t->n_own > 0)
+        out_item(out, t->jobs[0]->records, t->n_own);
+    else
+        out_json(out, "tools:[],tool_choice:'auto'");
+    out_json(out, "output:[");
 }
 
 /* Up to its items. */
@@ -38,13 +55,13 @@ static void close_response(const answer *a, const shared *s, text_out *out)
     const job *j = a->task->jobs[0];
     long long n = (long long)a->task->n_ids, cached = (long long)j->counts.n_cached,
               written = (long long)j->statistics.generated_tokens;
-    out_format(out,
-               "],\"incomplete_details\":%s,\"usage\":{\"input_tokens\":%lld,"
-               "\"input_tokens_details\":{\"cached_tokens\":%lld},\"output_tokens\":%lld,"
-               "\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":%lld}}",
-               j->statistics.finish == DREY_FINISH_STOP ? "null"
-                                                        : "{\"reason\":\"max_output_tokens\"}",
-               n, cached, written, n + written);
+    out_json(out, j->statistics.finish == DREY_FINISH_STOP
+                      ? "]incomplete_details:null"
+                      : "]incomplete_details:{reason:'max_output_tokens'}");
+    out_json(out,
+             "usage:{input_tokens:%lld,input_tokens_details:{cached_tokens:%lld},"
+             "output_tokens:%lld,output_tokens_details:{reasoning_tokens:0},total_tokens:%lld}}",
+             n, cached, written, n + written);
 }
 
 /* ---- Items ---- */
@@ -58,64 +75,58 @@ typedef struct reading {
     int32_t item; /* of all but ITEMS */
 } reading;
 
-static void put_id(const answer *a, int32_t kind, int32_t item, text_out *out)
+static void put_id(answer *a, const char *key, int32_t kind, text_out *out)
 {
     static const char *const front_of[] = {
         [BLOCK_TEXT] = "msg", [BLOCK_REASONING] = "rs", [BLOCK_CALL] = "fc"};
     const char *digits = strchr(a->task->id.text, '_');
-    out_format(out, "%s%s_%d", front_of[kind], digits ? digits : "_", item);
+    out_json(out, "%s:'%s%s_%d'", key, front_of[kind], digits ? digits : "_", dialect_own(a)->n);
 }
 
 /* Up to its text; p: of a call, its name. */
-static void put_item_front(const answer *a, int32_t kind, const drey_reply_part *p,
-                           const char *status, text_out *out)
+static void put_item_front(answer *a, int32_t kind, const drey_reply_part *p, const char *status,
+                           text_out *out)
 {
     char id[CALL_ID_BYTES];
-    out_text(out, "{\"id\":\"");
-    put_id(a, kind, a->block.n, out);
+    out_json(out, "{");
+    put_id(a, "id", kind, out);
     if (kind == BLOCK_TEXT) {
-        out_format(out,
-                   "\",\"type\":\"message\",\"status\":\"%s\",\"role\":\"assistant\","
-                   "\"content\":[",
-                   status);
+        out_json(out, "type:'message',status:%s,role:'assistant',content:[", status);
     } else if (kind == BLOCK_REASONING) {
-        out_text(out, "\",\"type\":\"reasoning\",\"summary\":[],\"content\":[");
+        out_json(out, "type:'reasoning',summary:[],content:[");
     } else {
         part_call_id(a->task, 0, p->call, id);
-        out_format(out,
-                   "\",\"type\":\"function_call\",\"status\":\"%s\",\"call_id\":\"%s\",\"name\":",
-                   status, id);
-        out_string(out, p->bytes, p->n_bytes);
-        out_text(out, ",\"arguments\":\"");
+        out_json(out, "type:'function_call',status:%s,call_id:%s,name:%.*s,arguments:'", status, id,
+                 (int)p->n_bytes, p->bytes);
     }
 }
 
-static const char *part_front_of(int32_t kind)
+/* The part of a message or of reasoning, up to its text. */
+static void put_part_front(int32_t kind, text_out *out)
 {
-    return kind == BLOCK_TEXT ? "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],"
-                                "\"text\":\""
-           : kind == BLOCK_REASONING ? "{\"type\":\"reasoning_text\",\"text\":\""
-                                     : "";
+    if (kind == BLOCK_TEXT)
+        out_json(out, "{type:'output_text',annotations:[],logprobs:[],text:'");
+    else if (kind == BLOCK_REASONING)
+        out_json(out, "{type:'reasoning_text',text:'");
 }
 
 /* ---- Events ---- */
 
 static void open_event(answer *a, const char *type, text_out *out)
 {
-    out_format(out, "event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%d", type, type,
-               a->block.n_events++);
+    part_open_event(type, out);
+    out_json(out, "sequence_number:%d", dialect_own(a)->n_events++);
 }
 
-/* Of the item a->block.n. */
+/* The same about the item that is open. */
 static void open_item_event(answer *a, const char *type, int32_t kind, bool in_content,
                             text_out *out)
 {
     open_event(a, type, out);
-    out_text(out, ",\"item_id\":\"");
-    put_id(a, kind, a->block.n, out);
-    out_format(out, "\",\"output_index\":%d", a->block.n);
+    put_id(a, "item_id", kind, out);
+    out_json(out, "output_index:%d", dialect_own(a)->n);
     if (in_content)
-        out_text(out, ",\"content_index\":0");
+        out_json(out, "content_index:0");
 }
 
 static void begin_done(const reading *x, int32_t kind, const drey_reply_part *p)
@@ -127,21 +138,19 @@ static void begin_done(const reading *x, int32_t kind, const drey_reply_part *p)
     text_out *out = x->out;
     if (x->what == CONTENT_DONE) {
         open_item_event(a, done[kind], kind, kind != BLOCK_CALL, out);
-        if (kind == BLOCK_CALL) {
-            out_text(out, ",\"name\":");
-            out_string(out, p->bytes, p->n_bytes);
-        }
-        out_text(out, kind == BLOCK_TEXT        ? ",\"logprobs\":[],\"text\":\""
-                      : kind == BLOCK_REASONING ? ",\"text\":\""
-                                                : ",\"arguments\":\"");
+        if (kind == BLOCK_CALL)
+            out_json(out, "name:%.*s,arguments:'", (int)p->n_bytes, p->bytes);
+        else
+            out_json(out, kind == BLOCK_TEXT ? "logprobs:[],text:'" : "text:'");
     } else if (x->what == PART_DONE && kind != BLOCK_CALL) {
         open_item_event(a, "response.content_part.done", kind, true, out);
-        out_format(out, ",\"part\":%s", part_front_of(kind));
+        out_json(out, "part:");
+        put_part_front(kind, out);
     } else if (x->what == ITEM_DONE) {
         open_event(a, "response.output_item.done", out);
-        out_format(out, ",\"output_index\":%d,\"item\":", a->block.n);
+        out_json(out, "output_index:%d,item:", dialect_own(a)->n);
         put_item_front(a, kind, p, "completed", out);
-        out_text(out, part_front_of(kind));
+        put_part_front(kind, out);
     }
 }
 
@@ -149,50 +158,43 @@ static void begin_done(const reading *x, int32_t kind, const drey_reply_part *p)
 
 static bool is_read(const reading *x)
 {
-    return x->what == ITEMS || x->a->block.n == x->item;
+    return x->what == ITEMS || dialect_own(x->a)->n == x->item;
 }
 
 static void begin_item(const reading *x, int32_t kind, const drey_reply_part *p)
 {
-    answer *a = x->a;
-    a->block.kind = kind;
+    dialect_own(x->a)->kind = kind;
     if (!is_read(x))
         return;
     if (x->what != ITEMS) {
         begin_done(x, kind, p);
         return;
     }
-    out_text(x->out, a->block.n ? "," : "");
-    put_item_front(a, kind, p, "completed", x->out);
-    out_text(x->out, part_front_of(kind));
+    put_item_front(x->a, kind, p, "completed", x->out);
+    put_part_front(kind, x->out);
 }
 
 static void end_item(const reading *x)
 {
-    answer *a = x->a;
-    bool call = a->block.kind == BLOCK_CALL;
-    if (a->block.kind == BLOCK_NONE)
+    dialect_state *own = dialect_own(x->a);
+    bool call = own->kind == BLOCK_CALL;
+    if (own->kind == BLOCK_NONE)
         return;
-    if (is_read(x)) {
-        if (x->what == ITEMS || x->what == ITEM_DONE)
-            out_text(x->out, call ? "\"}" : "\"}]}");
-        else if (x->what == CONTENT_DONE)
-            out_text(x->out, "\"");
-        else if (!call)
-            out_text(x->out, "\"}");
-        if (x->what != ITEMS && !(call && x->what == PART_DONE))
-            part_close_chunk(x->out);
+    if (is_read(x) && !(call && x->what == PART_DONE)) {
+        bool item = x->what == ITEMS || x->what == ITEM_DONE;
+        out_json(x->out, item && !call ? "\"}]}" : item || x->what == PART_DONE ? "\"}" : "\"");
+        if (x->what != ITEMS)
+            part_close_event(x->out);
     }
-    a->block.n++;
-    a->block.kind = BLOCK_NONE;
+    own->n++;
+    own->kind = BLOCK_NONE;
 }
 
 static void on_part(void *user, const drey_reply_part *p)
 {
     const reading *x = user;
-    answer *a = x->a;
     int32_t kind = dialect_block(p);
-    if (p->kind == DREY_REPLY_CALL || kind != a->block.kind) {
+    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(x->a)->kind) {
         end_item(x);
         begin_item(x, kind, p);
     }
@@ -204,11 +206,21 @@ static void on_part(void *user, const drey_reply_part *p)
 static void begin_reading(answer *a)
 {
     dialect_begin(a);
-    a->block.kind = BLOCK_NONE;
-    a->block.n = 0;
+    dialect_own(a)->kind = BLOCK_NONE;
+    dialect_own(a)->n = 0;
 }
 
-/* The next record; false: that was the last one. A response has one item at least. */
+/* A response has one item at least. */
+static void end_reading(reading *x)
+{
+    const dialect_state *own = dialect_own(x->a);
+    dialect_end(x->a, on_part, x);
+    if (own->n == 0 && own->kind == BLOCK_NONE)
+        begin_item(x, BLOCK_TEXT, NULL);
+    end_item(x);
+}
+
+/* Reads the next record; false: that was the last one. */
 static bool read_on(reading *x)
 {
     record r;
@@ -216,10 +228,7 @@ static bool read_on(reading *x)
         dialect_read(x->a, &r, on_part, x);
         return true;
     }
-    dialect_end(x->a, on_part, x);
-    if (x->a->block.n == 0 && x->a->block.kind == BLOCK_NONE)
-        begin_item(x, BLOCK_TEXT, NULL);
-    end_item(x);
+    end_reading(x);
     return false;
 }
 
@@ -240,19 +249,18 @@ static void on_message_part(void *user, const drey_reply_part *p)
     if (dialect_block(p) != m->kind)
         return;
     if (p->kind == DREY_REPLY_CALL) {
-        out_text(m->out, m->n++ ? "\"}}," : ",\"tool_calls\":[");
+        out_json(m->out, m->n++ ? "\"}}" : "tool_calls:[");
         part_call_id(m->task, 0, p->call, id);
-        out_format(m->out, "{\"type\":\"function\",\"id\":\"%s\",\"function\":{\"name\":", id);
-        out_string(m->out, p->bytes, p->n_bytes);
-        out_text(m->out, ",\"arguments\":\"");
+        out_json(m->out, "{type:'function',id:%s,function:{name:%.*s,arguments:'", id,
+                 (int)p->n_bytes, p->bytes);
         return;
     }
     if (m->n++ == 0 && m->kind == BLOCK_REASONING)
-        out_text(m->out, ",\"reasoning_content\":\"");
+        out_json(m->out, "reasoning_content:'");
     out_escaped(m->out, p->bytes, p->n_bytes);
 }
 
-static void put_kind(answer *a, int32_t kind, const char *end, text_out *out)
+static void put_kind(answer *a, int32_t kind, text_out *out)
 {
     message m = {.task = a->task, .out = out, .kind = kind};
     record r;
@@ -260,7 +268,8 @@ static void put_kind(answer *a, int32_t kind, const char *end, text_out *out)
     while (answer_record(a, &r))
         dialect_read(a, &r, on_message_part, &m);
     dialect_end(a, on_message_part, &m);
-    out_text(out, m.n || kind == BLOCK_TEXT ? end : "");
+    if (m.n || kind == BLOCK_TEXT)
+        out_json(out, kind == BLOCK_CALL ? "\"}}]" : "\"");
 }
 
 /* a's place in the records is not kept. */
@@ -269,11 +278,13 @@ static void keep(answer *a, const shared *s)
     text_out out;
     if (!s->past || !past_open(s->past, a->task->id.text, &out))
         return;
-    out_text(&out, ",{\"role\":\"assistant\",\"content\":\"");
-    put_kind(a, BLOCK_TEXT, "\"", &out);
-    put_kind(a, BLOCK_REASONING, "\"", &out);
-    put_kind(a, BLOCK_CALL, "\"}}]", &out);
-    out_text(&out, "}");
+    out.begun = true; /* after other messages */
+    out_json(&out, "{role:'assistant',content:'");
+    put_kind(a, BLOCK_TEXT, &out);
+    put_kind(a, BLOCK_REASONING, &out);
+    put_kind(a, BLOCK_CALL, &out);
+    out_json(&out, "}");
+    out.begun = false;
     size_t n_messages = out.n;
     reading x = {.a = a, .out = &out, .what = ITEMS};
     front(a, s, &out);
@@ -291,10 +302,7 @@ static bool open(answer *a, text_out *out)
     reading x = {.a = a, .out = out, .what = ITEMS};
     if (a->pass == 0)
         return true;
-    dialect_end(a, on_part, &x);
-    if (a->block.n == 0 && a->block.kind == BLOCK_NONE)
-        begin_item(&x, BLOCK_TEXT, NULL);
-    end_item(&x);
+    end_reading(&x);
     return false;
 }
 
@@ -315,40 +323,43 @@ static void close_choice(answer *a, const shared *s, text_out *out)
 static void put_state(answer *a, const shared *s, const char *type, text_out *out)
 {
     open_event(a, type, out);
-    out_text(out, ",\"response\":");
+    out_json(out, "response:");
     put_front(a, s, "in_progress", out);
-    out_text(out, "]}");
+    out_json(out, "]}");
 }
 
 static void begin(answer *a, const job *j, const shared *s, text_out *out)
 {
     (void)j;
     put_state(a, s, "response.created", out);
-    part_close_chunk(out);
+    part_close_event(out);
     put_state(a, s, "response.in_progress", out);
-    part_close_chunk(out);
+    part_close_event(out);
 }
 
 static void ping(answer *a, text_out *out)
 {
     open_event(a, "keepalive", out);
-    part_close_chunk(out);
+    part_close_event(out);
 }
 
 static void start_item(answer *a, int32_t kind, const drey_reply_part *p, text_out *out)
 {
-    a->block.n += a->block.kind != BLOCK_NONE;
-    a->block.kind = kind;
+    dialect_state *own = dialect_own(a);
+    own->n += own->kind != BLOCK_NONE;
+    own->kind = kind;
     open_event(a, "response.output_item.added", out);
-    out_format(out, ",\"output_index\":%d,\"item\":", a->block.n);
+    out_json(out, "output_index:%d,item:", own->n);
     put_item_front(a, kind, p, "in_progress", out);
-    out_text(out, kind == BLOCK_CALL ? "\"}" : "]}");
-    part_close_chunk(out);
+    out_json(out, kind == BLOCK_CALL ? "\"}" : "]}");
+    part_close_event(out);
     if (kind == BLOCK_CALL)
         return;
     open_item_event(a, "response.content_part.added", kind, true, out);
-    out_format(out, ",\"part\":%s\"}", part_front_of(kind));
-    part_close_chunk(out);
+    out_json(out, "part:");
+    put_part_front(kind, out);
+    out_json(out, "\"}");
+    part_close_event(out);
 }
 
 typedef struct streaming {
@@ -365,17 +376,17 @@ static void on_delta(void *user, const drey_reply_part *p)
                                         [BLOCK_CALL] = "response.function_call_arguments.delta"};
     streaming *x = user;
     int32_t kind = dialect_block(p);
-    if (p->kind == DREY_REPLY_CALL || kind != x->a->block.kind)
+    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(x->a)->kind)
         start_item(x->a, kind, p, x->out);
     if (p->kind == DREY_REPLY_CALL || p->n_bytes == 0)
         return;
     open_item_event(x->a, delta[kind], kind, kind != BLOCK_CALL, x->out);
-    out_text(x->out, kind == BLOCK_TEXT ? ",\"logprobs\":[],\"delta\":" : ",\"delta\":");
-    out_string(x->out, p->bytes, p->n_bytes);
+    out_json(x->out, kind == BLOCK_TEXT ? "logprobs:[],delta:%.*s" : "delta:%.*s", (int)p->n_bytes,
+             p->bytes);
     if (x->piece)
         part_piece(x->j, x->piece, x->out);
     x->piece = NULL;
-    part_close_chunk(x->out);
+    part_close_event(x->out);
 }
 
 static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
@@ -385,7 +396,7 @@ static void put_piece(answer *a, const job *j, const shared *s, const piece *p, 
     } else if (p->progress) {
         put_state(a, s, "response.in_progress", out);
         part_piece(j, p, out);
-        part_close_chunk(out);
+        part_close_event(out);
     }
 }
 
@@ -393,41 +404,40 @@ static void finish(answer *a, const job *j, const shared *s, text_out *out)
 {
     (void)s;
     dialect_end(a, on_delta, &(streaming){a, j, NULL, out});
-    if (a->block.kind == BLOCK_NONE)
+    if (dialect_own(a)->kind == BLOCK_NONE)
         start_item(a, BLOCK_TEXT, NULL, out);
-    a->block.n_items = a->block.n + 1;
+    dialect_own(a)->n_items = dialect_own(a)->n + 1;
 }
 
 /* Each item three times, then all of them. */
 static bool last(answer *a, const shared *s, text_out *out)
 {
     enum { STEPS = 3 };
-    int32_t step = a->block.step;
-    reading x = {a, out, CONTENT_DONE + (what)(step % STEPS), step / STEPS};
-    bool items = x.item < a->block.n_items;
-    if (x.item > a->block.n_items)
+    dialect_state *own = dialect_own(a);
+    reading x = {a, out, CONTENT_DONE + (what)(own->step % STEPS), own->step / STEPS};
+    bool items = x.item < own->n_items;
+    if (x.item > own->n_items)
         return false;
     if (!items)
         x.what = ITEMS;
-    if (!a->comma) {
+    if (!a->open) {
         begin_reading(a);
-        a->comma = true; /* it has begun */
+        a->open = true;
         if (!items) {
             open_event(a, "response.completed", out);
-            out_text(out, ",\"response\":");
+            out_json(out, "response:");
             front(a, s, out);
         }
         return true;
     }
     if (read_on(&x))
         return true;
-    a->comma = false;
-    a->block.step += items ? 1 : STEPS;
+    a->open = false;
+    own->step += items ? 1 : STEPS;
     if (!items) {
         close_response(a, s, out);
-        out_text(out, ",");
         part_timings(a->task, out);
-        part_close_chunk(out);
+        part_close_event(out);
         keep(a, s);
     }
     return true;
@@ -435,11 +445,12 @@ static bool last(answer *a, const shared *s, text_out *out)
 
 static void fail(const refusal *r, text_out *out)
 {
-    out_text(out, "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{"
-                  "\"object\":\"response\",\"status\":\"failed\",\"output\":[],\"error\":{"
-                  "\"code\":\"server_error\",\"message\":");
-    out_string(out, r->message, strlen(r->message));
-    out_text(out, "}}}\n\n");
+    part_open_event("response.failed", out);
+    out_json(out,
+             "response:{object:'response',status:'failed',output:[],error:{code:'server_error',"
+             "message:%s}}",
+             r->message);
+    part_close_event(out);
 }
 
 const answer_form answer_responses = {.id_prefix = "resp_",
@@ -453,4 +464,5 @@ const answer_form answer_responses = {.id_prefix = "resp_",
                                       .piece = put_piece,
                                       .finish = finish,
                                       .last = last,
+                                      .take = take,
                                       .fail = fail};

@@ -10,12 +10,11 @@ static const char known[] =
     " input instructions previous_response_id store include metadata service_tier prompt_cache_key "
     "prompt_cache_retention safety_identifier user truncation client_metadata background "
     "max_tool_calls conversation prompt tools tool_choice parallel_tool_calls text "
-    "max_output_tokens reasoning messages ";
+    "max_output_tokens reasoning messages response_tools response_tool_choice ";
 
 typedef struct writing {
     text_out *out;
     refusal *refusal;
-    int n_messages;
     bool in_system; /* one of system texts is open, in the array of its parts */
     struct {
         bool open, content, calls; /* what it has already */
@@ -25,19 +24,14 @@ typedef struct writing {
 
 /* ---- Messages ---- */
 
-static void begin_message(writing *w, const char *role)
-{
-    out_format(w->out, "%s{\"role\":\"%s\"", w->n_messages++ ? "," : "", role);
-}
-
 static void close_message(writing *w)
 {
     if (w->in_system)
-        out_text(w->out, "]}");
-    if (w->assistant.open) {
-        out_text(w->out, w->assistant.calls ? "]" : "");
-        out_text(w->out, w->assistant.content ? "}" : ",\"content\":\"\"}");
-    }
+        out_json(w->out, "]}");
+    if (w->assistant.calls)
+        out_json(w->out, "]");
+    if (w->assistant.open)
+        out_json(w->out, w->assistant.content ? "}" : "content:''}");
     w->in_system = false;
     w->assistant.open = w->assistant.content = w->assistant.calls = false;
 }
@@ -48,15 +42,15 @@ static void open_assistant(writing *w, bool fits)
     if (w->assistant.open && fits)
         return;
     close_message(w);
-    begin_message(w, "assistant");
+    out_json(w->out, "{role:'assistant'");
     w->assistant.open = true;
 }
 
 /* The texts of a content, as parts of a message. */
-static bool put_parts(const json_value *content, const char *comma, text_out *out, refusal *r)
+static bool put_parts(const json_value *content, text_out *out, refusal *r)
 {
     if (content && content->type == JSON_STRING) {
-        rewrite_text(out, comma, content);
+        rewrite_text(out, content);
         return true;
     }
     if (content && content->type != JSON_ARRAY)
@@ -71,17 +65,16 @@ static bool put_parts(const json_value *content, const char *comma, text_out *ou
             return refuse_with(r, 400,
                                "A part of an item's content is of the type \"input_text\" "
                                "or \"output_text\": this server reads nothing else.");
-        rewrite_text(out, comma, text);
-        comma = ",";
+        rewrite_text(out, text);
     }
     return true;
 }
 
 static bool put_content(writing *w, const json_value *content)
 {
-    out_text(w->out, ",\"content\":[");
-    bool good = put_parts(content, "", w->out, w->refusal);
-    out_text(w->out, "]");
+    out_json(w->out, "content:[");
+    bool good = put_parts(content, w->out, w->refusal);
+    out_json(w->out, "]");
     return good;
 }
 
@@ -105,16 +98,17 @@ static bool put_message(writing *w, const json_value *item)
                            "An item of the type \"message\" has a 'content', a text or an array of "
                            "parts.");
     if (system && w->in_system)
-        return put_parts(content, ",", w->out, w->refusal);
+        return put_parts(content, w->out, w->refusal);
     close_message(w);
-    begin_message(w, system ? "system" : "user");
-    if (system && w->n_messages == 1) {
+    bool first = !w->out->begun;
+    out_json(w->out, "{role:%s", system ? "system" : "user");
+    if (system && first) {
         w->in_system = true;
-        out_text(w->out, ",\"content\":[");
-        return put_parts(content, "", w->out, w->refusal);
+        out_json(w->out, "content:[");
+        return put_parts(content, w->out, w->refusal);
     }
     bool good = put_content(w, content);
-    out_text(w->out, "}");
+    out_json(w->out, "}");
     return good;
 }
 
@@ -130,7 +124,7 @@ static void put_reasoning(writing *w, const json_value *item)
     if (!texts || !texts->first)
         return;
     open_assistant(w, false);
-    out_text(w->out, ",\"reasoning_content\":\"");
+    out_json(w->out, "reasoning_content:'");
     for (const json_value *one = texts->first; one; one = one->next) {
         const json_value *text = json_member(one, "text");
         if (!text || text->type != JSON_STRING)
@@ -152,14 +146,13 @@ static bool put_call(writing *w, const json_value *item)
                            "An item of the type \"function_call\" has a 'name', a "
                            "'call_id' and 'arguments', which are texts.");
     open_assistant(w, true);
-    out_text(w->out, w->assistant.calls ? "," : ",\"tool_calls\":[");
-    out_text(w->out, "{\"type\":\"function\"");
+    out_json(w->out, w->assistant.calls ? "{type:'function'" : "tool_calls:[{type:'function'");
     rewrite_member(w->out, "id", id);
-    out_text(w->out, ",\"function\":{\"name\":");
+    out_json(w->out, "function:{name:");
     out_value(w->out, name);
-    out_text(w->out, ",\"arguments\":");
+    out_json(w->out, "arguments:");
     out_string(w->out, arguments ? arguments->text : "{}", arguments ? arguments->n : 2);
-    out_text(w->out, "}}");
+    out_json(w->out, "}}");
     w->assistant.calls = true;
     return true;
 }
@@ -170,10 +163,10 @@ static bool put_output(writing *w, const json_value *item)
     if (!rewrite_is_text(id, "call_id", w->refusal))
         return false;
     close_message(w);
-    begin_message(w, "tool");
+    out_json(w->out, "{role:'tool'");
     rewrite_member(w->out, "tool_call_id", id);
     bool good = put_content(w, json_member(item, "output"));
-    out_text(w->out, "}");
+    out_json(w->out, "}");
     return good;
 }
 
@@ -202,10 +195,8 @@ static void begin_conversation(writing *w)
         close_message(w);
     before->from = w->out->n;
     before->in_system = w->in_system;
-    if (before->n == 0)
-        return;
-    out_text(w->out, w->n_messages++ ? "," : "");
-    out_bytes(w->out, before->messages, before->n);
+    if (before->n > 0)
+        out_item(w->out, before->messages, before->n);
 }
 
 static bool put_messages(writing *w, const json_value *body)
@@ -214,19 +205,18 @@ static bool put_messages(writing *w, const json_value *body)
                      *instructions = json_member(body, "instructions");
     if (!rewrite_is_text(instructions, "instructions", w->refusal))
         return false;
-    out_text(w->out, "{\"messages\":[");
+    out_json(w->out, "{messages:[");
     if (rewrite_asks(instructions)) {
-        begin_message(w, "system");
-        out_text(w->out, ",\"content\":[");
+        out_json(w->out, "{role:'system',content:[");
         w->in_system = true;
-        put_parts(instructions, "", w->out, w->refusal);
+        put_parts(instructions, w->out, w->refusal);
     }
     begin_conversation(w);
     if (input && input->type == JSON_STRING) {
         close_message(w);
-        begin_message(w, "user");
+        out_json(w->out, "{role:'user'");
         rewrite_member(w->out, "content", input);
-        out_text(w->out, "}");
+        out_json(w->out, "}");
     } else if (input && input->type == JSON_ARRAY) {
         for (const json_value *one = input->first; one; one = one->next)
             if (!put_item(w, one))
@@ -256,16 +246,19 @@ static bool put_tools(const json_value *body, text_out *out, refusal *r)
             continue;
         if (!name || name->type != JSON_STRING)
             return refuse_with(r, 400, "A tool of the type \"function\" needs a 'name'.");
-        out_text(out, n++ ? "," : ",\"tools\":[");
-        out_text(out, "{\"type\":\"function\",\"function\":{\"name\":");
+        out_json(out, n++ ? "{type:'function',function:{name:"
+                          : "tools:[{type:'function',function:{name:");
         out_value(out, name);
         for (size_t i = 0; i < sizeof members / sizeof *members; i++)
             rewrite_member(out, members[i], json_member(tool, members[i]));
-        out_text(out, "}}");
+        out_json(out, "}}");
     }
+    if (n > 0)
+        out_json(out, "]");
+    rewrite_member(out, "response_tools", tools);
+    rewrite_member(out, "response_tool_choice", choice);
     if (n == 0)
         return true;
-    out_text(out, "]");
     rewrite_member(out, "parallel_tool_calls", json_member(body, "parallel_tool_calls"));
     if (json_member_is(choice, "type", "function") && json_member(choice, "name")) {
         rewrite_choice(out, json_member(choice, "name"));
@@ -283,7 +276,7 @@ static bool put_format(const json_value *body, text_out *out, refusal *r)
     if (!format || json_member_is(format, "type", "text"))
         return true;
     if (json_member_is(format, "type", "json_object")) {
-        out_text(out, ",\"response_format\":{\"type\":\"json_object\"}");
+        out_json(out, "response_format:{type:'json_object'}");
         return true;
     }
     if (!json_member_is(format, "type", "json_schema") || !json_member(format, "schema"))
@@ -301,14 +294,14 @@ bool responses_request(const json_value *body, dialect_past *before, text_out *o
     if (!rewrite_has_none(body, elsewhere, r) || !put_messages(&w, body))
         return false;
     before->to = out->n;
-    out_text(out, "]");
+    out_json(out, "]");
     if (!put_tools(body, out, r) || !put_format(body, out, r))
         return false;
     rewrite_member(out, "max_tokens", json_member(body, "max_output_tokens"));
     rewrite_member(out, "verbosity", json_member(json_member(body, "text"), "verbosity"));
     rewrite_member(out, "reasoning_effort", json_member(json_member(body, "reasoning"), "effort"));
     rewrite_rest(body, known, out);
-    out_text(out, "}");
+    out_json(out, "}");
     return true;
 }
 

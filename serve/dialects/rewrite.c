@@ -7,7 +7,7 @@ void rewrite_member(text_out *out, const char *key, const json_value *value)
 {
     if (!value)
         return;
-    out_format(out, ",\"%s\":", key);
+    out_json(out, "%s:", key);
     out_value(out, value);
 }
 
@@ -23,33 +23,30 @@ void rewrite_rest(const json_value *body, const char *known, text_out *out)
             if (strstr(known, word))
                 continue;
         }
-        out_text(out, ",");
-        out_string(out, one->key, n);
-        out_text(out, ":");
-        out_value(out, one);
+        out_member(out, one);
     }
 }
 
-void rewrite_text(text_out *out, const char *comma, const json_value *text)
+void rewrite_text(text_out *out, const json_value *text)
 {
-    out_format(out, "%s{\"type\":\"text\",\"text\":", comma);
+    out_json(out, "{type:'text',text:");
     out_value(out, text);
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict)
 {
-    out_text(out, ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":");
+    out_json(out, "response_format:{type:'json_schema',json_schema:{schema:");
     out_value(out, schema);
     rewrite_member(out, "strict", strict);
-    out_text(out, "}}");
+    out_json(out, "}}");
 }
 
 void rewrite_choice(text_out *out, const json_value *name)
 {
-    out_text(out, ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":");
+    out_json(out, "tool_choice:{type:'function',function:{name:");
     out_value(out, name);
-    out_text(out, "}}");
+    out_json(out, "}}");
 }
 
 static void put_escaped(void *user, const char *bytes, size_t n, const char *from)
@@ -60,7 +57,7 @@ static void put_escaped(void *user, const char *bytes, size_t n, const char *fro
 
 void rewrite_quoted(text_out *out, const json_value *value)
 {
-    out_text(out, "\"");
+    out_json(out, "'");
     json_raw_value(&(json_writer){.put = put_escaped, .user = out}, value);
     out_text(out, "\"");
 }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "serve/dialects/dialect.h"
 #include "serve/jobs.h"
 #include "serve/net/routes.h"
 #include "serve/net/access.h"
@@ -94,25 +95,21 @@ static const char *state_name(const child *m)
     }
 }
 
-static void put_model(const front *r, const child *m, const char *front_text, text_out *out)
+static void put_model(const front *r, const child *m, bool done, text_out *out)
 {
-    out_format(out, "{%s\"id\":", front_text);
-    out_string(out, m->name, strlen(m->name));
-    out_format(out,
-               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"drey\",\"status\":{"
-               "\"value\":\"%s\"},\"drey\":{\"memory_bytes\":%llu,\"floor_bytes\":%llu,"
-               "\"want_bytes\":%llu,\"requests\":%d,\"failed\":",
-               (long long)r->began, state_name(m), (unsigned long long)m->given_bytes,
-               (unsigned long long)m->needs.floor_bytes, (unsigned long long)m->needs.want_bytes,
-               m->n_users);
-    out_string(out, m->why, strlen(m->why));
-    out_text(out, "}}");
+    out_json(out, done ? "{success:true" : "{");
+    out_json(out,
+             "id:%s,object:'model',created:%lld,owned_by:'drey',status:{value:%s},"
+             "drey:{memory_bytes:%llu,floor_bytes:%llu,want_bytes:%llu,requests:%d,failed:%s}}",
+             m->name, (long long)r->began, state_name(m), (unsigned long long)m->given_bytes,
+             (unsigned long long)m->needs.floor_bytes, (unsigned long long)m->needs.want_bytes,
+             m->n_users, m->why);
 }
 
 void front_answer_model(front *r, relay *c, const child *m, bool done)
 {
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    put_model(r, m, done ? "\"success\":true," : "", &body);
+    put_model(r, m, done, &body);
     answer_json(r, c, &body);
 }
 
@@ -121,30 +118,19 @@ static void answer_models(front *r, relay *c)
 {
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
     front_look(r);
-    out_text(&body, "{\"object\":\"list\",\"data\":[");
-    for (int32_t i = 0; i < r->options.n_models; i++) {
-        out_text(&body, i ? "," : "");
-        put_model(r, &r->models[i], "", &body);
-    }
-    out_text(&body, "]}");
+    out_json(&body, "{object:'list',data:[");
+    for (int32_t i = 0; i < r->options.n_models; i++)
+        put_model(r, &r->models[i], false, &body);
+    out_json(&body, "]}");
     answer_json(r, c, &body);
-}
-
-static void put_date(const char *key, time_t at, text_out *out)
-{
-    char date[40];
-    struct tm parts;
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &parts));
-    out_format(out, ",\"%s\":\"%s\"", key, date);
 }
 
 /* ollama's lists: of all models, or of those that are loaded. */
 static void answer_tags(front *r, relay *c, bool loaded)
 {
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    const char *comma = "";
     front_look(r);
-    out_text(&body, "{\"models\":[");
+    out_json(&body, "{models:[");
     for (int32_t i = 0; i < r->options.n_models; i++) {
         const child *m = &r->models[i];
         struct stat file = {0};
@@ -153,20 +139,12 @@ static void answer_tags(front *r, relay *c, bool loaded)
         if (broken || (loaded && m->state != CHILD_READY))
             continue;
         stat(m->path, &file);
-        out_format(&body, "%s{\"name\":", comma);
-        out_string(&body, m->name, strlen(m->name));
-        out_text(&body, ",\"model\":");
-        out_string(&body, m->name, strlen(m->name));
-        out_format(&body, ",\"size\":%lld,\"digest\":\"\"", (long long)file.st_size);
-        if (loaded)
-            out_text(&body, ",\"expires_at\":\"9999-12-31T23:59:59Z\",\"size_vram\":0");
-        else
-            put_date("modified_at", file.st_mtime, &body);
-        out_text(&body, ",\"details\":{\"parent_model\":\"\",\"format\":\"gguf\",\"family\":\"\","
-                        "\"families\":[],\"parameter_size\":\"\",\"quantization_level\":\"\"}}");
-        comma = ",";
+        ollama_put_model(m->name, strlen(m->name), (uint64_t)file.st_size,
+                         loaded ? 0 : file.st_mtime, &body);
+        ollama_put_details("", "", &body);
+        out_json(&body, "}");
     }
-    out_text(&body, "]}");
+    out_json(&body, "]}");
     answer_json(r, c, &body);
 }
 
@@ -210,12 +188,11 @@ static bool answer_unloaded(front *r, relay *c)
     if (http_query(c->head.query, "model").text || front_loaded_model(r))
         return false;
     if (http_path_is(path, "/props")) {
-        out_format(&body,
-                   "{\"role\":\"router\",\"total_slots\":0,\"models_autoload\":true,"
-                   "\"build_info\":\"drey %s\",\"drey\":{\"version\":\"%s\",\"connections\":%d,"
-                   "\"body_bytes\":%llu}}",
-                   drey_version(), drey_version(), r->options.n_connections,
-                   (unsigned long long)r->options.body_bytes);
+        out_json(&body,
+                 "{role:'router',total_slots:0,models_autoload:true,build_info:'drey %s',"
+                 "drey:{version:%s,connections:%d,body_bytes:%llu}}",
+                 drey_version(), drey_version(), r->options.n_connections,
+                 (unsigned long long)r->options.body_bytes);
         answer_json(r, c, &body);
     } else if (http_path_is(path, "/slots")) {
         answer_text(r, c, json_type, "[]");
@@ -263,7 +240,7 @@ bool front_answer_head(front *r, relay *c)
     } else if (path_is_one_of(h->path, "/api/tags", "/api/ps")) {
         answer_tags(r, c, http_path_is(h->path, "/api/ps"));
     } else if (http_path_is(h->path, "/api/version")) {
-        out_format(&body, "{\"version\":\"%s\"}", drey_version());
+        out_json(&body, "{version:%s}", drey_version());
         answer_json(r, c, &body);
     } else if (n > 0) {
         answer_named(r, c, (http_part){h->path.text + n, h->path.n - n});

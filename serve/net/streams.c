@@ -316,31 +316,21 @@ void streams_delete(network *n, connection *c)
     respond(n, c, 204, NULL, "", "", 0, false);
 }
 
-static void put_state(const kept_stream *k, bool comma, text_out *out)
-{
-    out_text(out, comma ? ",{\"conversation_id\":" : "{\"conversation_id\":");
-    out_string(out, k->name, strlen(k->name));
-    out_format(out,
-               ",\"is_done\":%s,\"total_bytes\":%llu,\"started_at\":%lld,\"completed_at\":%lld}",
-               k->ended ? "true" : "false", (unsigned long long)k->n_put, (long long)k->created,
-               (long long)k->ended);
-}
-
 void streams_lookup(network *n, connection *c, const json_value *body)
 {
     const json_value *names = json_member_array(body, "conversation_ids");
-    bool comma = false;
-    n->scratch.n = 0;
-    n->scratch.full = false;
-    out_text(&n->scratch, "[");
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "[");
     for (const json_value *v = names ? names->first : NULL; v; v = v->next) {
         const kept_stream *k =
             v->type == JSON_STRING ? find_exactly(n, (http_part){v->text, v->n}) : NULL;
-        if (!k)
-            continue;
-        put_state(k, comma, &n->scratch);
-        comma = true;
+        if (k)
+            out_json(&n->scratch,
+                     "{conversation_id:%s,is_done:%hhd,total_bytes:%llu,started_at:%lld,"
+                     "completed_at:%lld}",
+                     k->name, k->ended != 0, (unsigned long long)k->n_put, (long long)k->created,
+                     (long long)k->ended);
     }
-    out_text(&n->scratch, "]");
+    out_json(&n->scratch, "]");
     respond_json(n, c);
 }
