@@ -3,8 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
+
+#include "serve/net/event_loop.h"
 
 double serve_clock_s(void)
 {
@@ -193,5 +194,5 @@ void job_publish(shared *s, job *j)
         j->shown_changed = true;
     }
     pthread_mutex_unlock(&s->lock);
-    eventfd_write(s->wake, 1);
+    event_loop_wake(s->wake);
 }

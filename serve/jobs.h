@@ -220,7 +220,7 @@ typedef struct shared {
     const serve_options *options;
     pthread_mutex_t lock;
     pthread_cond_t work;
-    int wake; /* eventfd: something has been published */
+    int wake; /* something has been published: event_loop_wake */
     task *tasks;
     job *jobs;
     int32_t n_tasks, n_jobs;

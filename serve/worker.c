@@ -4,12 +4,12 @@
 
 #include "serve/chores.h"
 #include "serve/echo.h"
+#include "serve/net/event_loop.h"
 
 #include "common/error.h"
 
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 /* After a failed step (a disk that does not answer) others are tried, so many in a row. */
@@ -210,7 +210,7 @@ static void finish(loop *l, seat *place, drey_status status, const drey_error *e
     place->job = NULL;
     s->n_running--;
     pthread_mutex_unlock(&s->lock);
-    eventfd_write(s->wake, 1);
+    event_loop_wake(s->wake);
 }
 
 /* A text that ended without a token: its prompt has been read all the same. Where none was asked
@@ -553,7 +553,7 @@ static void warm_up(loop *l)
     pthread_mutex_lock(&s->lock);
     s->ready = true;
     pthread_mutex_unlock(&s->lock);
-    eventfd_write(s->wake, 1);
+    event_loop_wake(s->wake);
 }
 
 /* While nobody asks, a kept beginning goes to its folder. Returns how many are left to write. */
@@ -620,7 +620,7 @@ static void *run(void *user)
     pthread_mutex_lock(&s->lock);
     s->over = true;
     pthread_mutex_unlock(&s->lock);
-    eventfd_write(s->wake, 1);
+    event_loop_wake(s->wake);
     return NULL;
 }
 

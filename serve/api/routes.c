@@ -42,7 +42,7 @@ static void health(network *n, connection *c, json_value *body)
     pthread_mutex_lock(&n->shared->lock);
     bool ready = n->shared->ready;
     pthread_mutex_unlock(&n->shared->lock);
-    if (!ready || n->stopping) {
+    if (!ready || n->http.stopping) {
         refuse_now(n, c, 503, ready ? "The server is being stopped." : "Loading model");
         return;
     }
@@ -67,7 +67,7 @@ static void slots(network *n, connection *c, json_value *body)
     pthread_mutex_lock(&n->shared->lock);
     bool busy = n->shared->n_running == n->options->n_sessions;
     pthread_mutex_unlock(&n->shared->lock);
-    if (busy && http_query(c->head.query, "fail_on_no_slot").text) {
+    if (busy && http_query(c->http.head.query, "fail_on_no_slot").text) {
         refuse_now(n, c, 503, "No slot is idle.");
         return;
     }
@@ -294,8 +294,8 @@ static bool take_task(network *n, connection *c, int32_t n_choices, refusal *r)
     /* Among those in the queue are some that an idle session will take in a moment. */
     bool room =
         s->n_queued + s->n_running + n_choices <= n->options->n_queue + n->options->n_sessions;
-    task *t = room && !n->stopping ? task_take(s, n_choices) : NULL;
-    if (n->stopping)
+    task *t = room && !n->http.stopping ? task_take(s, n_choices) : NULL;
+    if (n->http.stopping)
         refuse_with(r, 503, "The server is being stopped: ask again in a moment.");
     else if (!t)
         refuse_full(n, n_choices, r);
@@ -359,7 +359,7 @@ static void native(network *n, connection *c, json_value *body)
 static void one_stream(network *n, connection *c, json_value *body)
 {
     (void)body;
-    if (c->head.method == HTTP_DELETE)
+    if (c->http.head.method == HTTP_DELETE)
         streams_delete(n, c);
     else
         streams_get(n, c);
@@ -488,7 +488,7 @@ static const char response_path[] = "/v1/responses/";
 static void one_response(network *n, connection *c, json_value *body)
 {
     (void)body;
-    http_part path = c->head.path;
+    http_part path = c->http.head.path;
     size_t n_front = http_path_front(path, response_path);
     const past_entry *e = past_find(&n->past, path.text + n_front, path.n - n_front);
     if (!e) {
@@ -496,7 +496,7 @@ static void one_response(network *n, connection *c, json_value *body)
         return;
     }
     begin_scratch(n);
-    if (c->head.method == HTTP_DELETE) {
+    if (c->http.head.method == HTTP_DELETE) {
         out_json(&n->scratch, "{id:%s,object:'response',deleted:true}", e->id);
         past_forget(&n->past, e);
     } else {
@@ -570,7 +570,7 @@ static const char slot_path[] = "/slots/";
 static void slot_action(network *n, connection *c, json_value *body)
 {
     refusal r;
-    const http_head *h = &c->head;
+    const http_head *h = &c->http.head;
     size_t n_front = http_path_front(h->path, slot_path);
     const http_part id = {h->path.text + n_front, h->path.n - n_front};
     if (!take_task(n, c, 1, &r)) {
@@ -727,9 +727,9 @@ static bool is_closed(const char *closed, const route *r)
     return word && access_lists(closed, word);
 }
 
-bool route_is_health(const connection *c)
+bool route_is_health(http_part path)
 {
-    const route *r = find_route(c->head.path);
+    const route *r = find_route(path);
     return r && r->handle == health;
 }
 
@@ -768,7 +768,7 @@ bool route_exists(const http_head *h, const char *closed, refusal *why)
 
 bool route_head(network *n, connection *c)
 {
-    const http_head *h = &c->head;
+    const http_head *h = &c->http.head;
     refusal why;
     c->answer.form = route_form(h->path);
     if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !route_is_open(h->path), &why)) {
@@ -788,19 +788,19 @@ bool route_head(network *n, connection *c)
 
 void route_request(network *n, connection *c)
 {
-    const route *r = find_route(c->head.path);
+    const route *r = find_route(c->http.head.path);
     if (!r) {
-        one_model(n, c, model_name(c->head.path));
+        one_model(n, c, model_name(c->http.head.path));
         return;
     }
-    if (!r->post || (c->n_body == 0 && r->handle == slot_action)) { /* it may need no body */
+    if (!r->post || (c->http.n_body == 0 && r->handle == slot_action)) { /* it may need no body */
         r->handle(n, c, NULL);
         return;
     }
     static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put in front of UTF-8 */
     json_values values = {.values = n->values, .capacity = n->n_values};
-    size_t n_mark = c->n_body >= 3 && memcmp(c->body, mark, 3) == 0 ? 3 : 0;
-    json_value *body = json_parse(&values, c->body + n_mark, c->n_body - n_mark);
+    size_t n_mark = c->http.n_body >= 3 && memcmp(c->http.body, mark, 3) == 0 ? 3 : 0;
+    json_value *body = json_parse(&values, c->http.body + n_mark, c->http.n_body - n_mark);
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,7 +71,7 @@ static bool split(child *c, int *to_parent, bool *in_child)
     }
     close(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    c->pipe = ends[0];
+    c->pipe.fd = ends[0];
     c->pid = pid;
     c->stopped = false;
     c->life.frozen_s = c->life.broken_s = 0;
@@ -142,16 +141,6 @@ bool child_start(child *c, const child_work *work, uint64_t memory_bytes)
     return true;
 }
 
-static void close_pipe(child *c)
-{
-    if (c->pipe < 0)
-        return;
-    /* Closing is not enough: another process that has just been forked still holds it. */
-    epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->pipe, NULL);
-    close(c->pipe);
-    c->pipe = -1;
-}
-
 /* Its pipe is done with: it said what there was to say, or ended before that. */
 static void take_end(child *c, drey_status error, const char *why)
 {
@@ -159,7 +148,7 @@ static void take_end(child *c, drey_status error, const char *why)
         snprintf(c->why, sizeof c->why, "%s", why);
         c->error = error;
     }
-    close_pipe(c);
+    event_loop_drop(c->loop, &c->pipe);
 }
 
 /* A process that is broken may have sent any bytes: its texts end. */
@@ -185,7 +174,7 @@ static bool take(child *c, const message *m)
     case MESSAGE_NEEDS:
         c->needs = m->of.needs;
         c->measured = true;
-        close_pipe(c);
+        event_loop_drop(c->loop, &c->pipe);
         return false;
     case MESSAGE_LISTENS:
         if (c->state == CHILD_STARTING)
@@ -207,7 +196,7 @@ void child_hear(child *c)
     enum { MOST_HEARD = 64 };
     message m;
     for (int i = 0; i < MOST_HEARD; i++) {
-        ssize_t n = read(c->pipe, &m, sizeof m);
+        ssize_t n = read(c->pipe.fd, &m, sizeof m);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n != (ssize_t)sizeof m) {
@@ -257,9 +246,9 @@ bool child_ended(child *c)
     int status;
     if (!is_live(c) || waitpid(c->pid, &status, WNOHANG) != c->pid)
         return false;
-    if (c->pipe >= 0)
+    if (c->pipe.fd >= 0)
         child_hear(c); /* what it said last */
-    close_pipe(c);
+    event_loop_drop(c->loop, &c->pipe);
     c->life.by_signal = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     bool worked = c->state == CHILD_READY, failed = worked || c->state == CHILD_STARTING;
     if (failed && !c->why[0] && !c->stopped)

@@ -20,6 +20,7 @@
 #include <sys/un.h>
 
 #include "drey/drey.h"
+#include "serve/net/event_loop.h"
 #include "serve/net/events.h"
 
 /* What a model needs of a budget, as its process finds out. */
@@ -43,8 +44,8 @@ typedef struct child {
     const char *path; /* of the model; borrowed */
     child_state state;
     pid_t pid;
-    int pipe;  /* what the process reports; -1: closed */
-    int epoll; /* waits for the pipe; set by the caller when there is one, borrowed */
+    watched pipe;           /* what the process reports */
+    const event_loop *loop; /* that waits for it; borrowed */
     /* Hears what the process says of itself. */
     void (*tell)(void *user, struct child *c, const serve_event *event);
     void *user;

@@ -16,25 +16,24 @@
 
 void front_tell_request(const front *r, const relay *c, int status)
 {
-    serve_event e = event_of_request(&c->head, status, serve_clock_s() - c->began_s);
+    serve_event e =
+        event_of_request(&c->http.head, status, serve_clock_s() - c->http.clock.began_s);
     e.of.request.left = status == 0;
     if (r->why)
         snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->why);
     if (status >= 400)
-        listen_peer(&r->place, c->client, e.of.request.peer, sizeof e.of.request.peer);
+        listen_peer(&r->http.place, c->http.socket.fd, e.of.request.peer, sizeof e.of.request.peer);
     front_tell(r, c->child, &e);
 }
 
 static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
 {
-    const access_rules rules = {r->options.api_keys, r->options.origins, r->options.host,
-                                r->place.is_unix};
-    text_out out = {.text = c->out, .capacity = RELAY_OUT_BYTES};
+    text_out out = {.text = c->http.out, .capacity = HTTP_OUT_BYTES};
     out_format(&out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
                http_status_text(status));
     if (type)
         out_format(&out, "Content-Type: %s\r\nContent-Length: %zu\r\n", type, n_body);
-    access_put_headers(&rules, &c->head, &out);
+    access_put_headers(&r->http.rules, &c->http.head, &out);
     front_tell_request(r, c, status);
     return out;
 }
@@ -42,11 +41,11 @@ static text_out begin_answer(front *r, relay *c, int status, const char *type, s
 static void end_answer(front *r, relay *c, text_out *out, const char *body, size_t n_body)
 {
     out_text(out, "\r\n");
-    if (c->head.method != HTTP_HEAD)
+    if (c->http.head.method != HTTP_HEAD)
         out_bytes(out, body, n_body);
-    c->n_out = out->n;
-    c->n_sent = 0;
-    relay_end(&r->loop, c);
+    c->http.n_out = out->n;
+    c->http.n_sent = 0;
+    relay_end(&r->http, c);
 }
 
 static const char json_type[] = "application/json; charset=utf-8";
@@ -62,7 +61,7 @@ void front_refuse(front *r, relay *c, const refusal *why)
 {
     char text[4096];
     text_out body = {.text = text, .capacity = sizeof text};
-    answer_refusal(c->n_head ? route_form(c->head.path) : NULL, why, &body);
+    answer_refusal(c->http.n_head ? route_form(c->http.head.path) : NULL, why, &body);
     r->why = why->fixed;
     text_out out = begin_answer(r, c, why->status, json_type, body.n);
     r->why = NULL;
@@ -167,9 +166,9 @@ static void answer_page(front *r, relay *c)
                "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
                "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
                page_policy);
-    if (c->head.method != HTTP_HEAD) {
-        c->more = (const char *)page_html;
-        c->n_more = n_page_html_bytes;
+    if (c->http.head.method != HTTP_HEAD) {
+        c->http.more = (const char *)page_html;
+        c->http.n_more = n_page_html_bytes;
     }
     end_answer(r, c, &out, "", 0);
 }
@@ -183,9 +182,9 @@ static void answer_text(front *r, relay *c, const char *type, const char *text)
 /* What a model would answer is asked of it only while it is loaded: who looks loads nothing. */
 static bool answer_unloaded(front *r, relay *c)
 {
-    const http_part path = c->head.path;
+    const http_part path = c->http.head.path;
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    if (http_query(c->head.query, "model").text || front_loaded_model(r))
+    if (http_query(c->http.head.query, "model").text || front_loaded_model(r))
         return false;
     if (http_path_is(path, "/props")) {
         out_json(&body,
@@ -207,7 +206,7 @@ static bool answer_unloaded(front *r, relay *c)
 /* What any method asks; false: see below. */
 static bool answer_options(front *r, relay *c)
 {
-    if (c->head.method != HTTP_OPTIONS)
+    if (c->http.head.method != HTTP_OPTIONS)
         return false;
     text_out out = begin_answer(r, c, 204, NULL, 0);
     end_answer(r, c, &out, "", 0);
@@ -222,7 +221,7 @@ static bool path_is_one_of(http_part path, const char *a, const char *b)
 bool front_answer_head(front *r, relay *c)
 {
     static const char listed[] = "/v1/models/";
-    const http_head *h = &c->head;
+    const http_head *h = &c->http.head;
     size_t n = http_path_front(h->path, listed);
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
     if (answer_options(r, c))

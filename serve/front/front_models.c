@@ -84,7 +84,12 @@ bool front_name_model(front *r, int32_t i)
 {
     const front_model *named = &r->options.models[i];
     child *m = &r->models[i];
-    *m = (child){.name = named->name, .path = named->path, .pipe = -1, .tell = pass_on, .user = r};
+    *m = (child){.name = named->name,
+                 .path = named->path,
+                 .pipe.fd = -1,
+                 .loop = &r->http.loop,
+                 .tell = pass_on,
+                 .user = r};
     take_check(m, named);
     int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
     return n >= 0 && (size_t)n < sizeof m->socket;
@@ -202,11 +207,12 @@ static child *choose_by_body(front *r, relay *c)
     size_t at = 0;
     refusal broken;
     child *found;
-    switch (c->n_body ? forwarded_model(c->body, c->n_body, name, sizeof name, &why, &at)
-                      : ASKED_NONE) {
+    switch (c->http.n_body
+                ? forwarded_model(c->http.body, c->http.n_body, name, sizeof name, &why, &at)
+                : ASKED_NONE) {
     case ASKED_NONE:
-        return http_path_is(c->head.path, "/v1/streams/lookup") ? loaded_model(r, c)
-                                                                : usual_model(r);
+        return http_path_is(c->http.head.path, "/v1/streams/lookup") ? loaded_model(r, c)
+                                                                     : usual_model(r);
     case ASKED_NAME:
         found = front_find_model(r, name, &broken);
         if (!found)
@@ -226,9 +232,9 @@ static child *choose_by_body(front *r, relay *c)
 /* NULL: it has been refused. */
 static child *choose_model(front *r, relay *c)
 {
-    http_part name = http_query(c->head.query, "model");
+    http_part name = http_query(c->http.head.query, "model");
     if (!name.text)
-        return c->head.method == HTTP_POST ? choose_by_body(r, c) : loaded_model(r, c);
+        return c->http.head.method == HTTP_POST ? choose_by_body(r, c) : loaded_model(r, c);
     refusal why;
     child *found = front_find_part(r, name, &why);
     if (!found)
@@ -238,12 +244,38 @@ static child *choose_model(front *r, relay *c)
 
 /* ---- Memory ---- */
 
+/* Without what this process has or may touch. */
+static uint64_t left_for_models(const front *r, uint64_t budget)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    uint64_t own = pages * (uint64_t)sysconf(_SC_PAGESIZE) + r->n_memory +
+                   (uint64_t)r->http.n_clients * SOCKET_KERNEL_BYTES;
+    return budget == DREY_MEMORY_UNLIMITED ? budget : own < budget ? budget - own : 1;
+}
+
+static void on_report(void *user, void *of, uint32_t events)
+{
+    front *r = user;
+    child *m = of;
+    bool was_measured = m->measured;
+    (void)events;
+    child_hear(m);
+    if (m->measured && !was_measured && !r->budget_bytes)
+        r->budget_bytes = left_for_models(r, m->needs.budget_bytes);
+    front_advance(r);
+}
+
 static void follow(front *r, child *m)
 {
-    m->epoll = r->loop.epoll;
-    struct epoll_event event = {.events = EPOLLIN,
-                                .data.u64 = FRONT_MODELS + (uint64_t)(m - r->models)};
-    epoll_ctl(r->loop.epoll, EPOLL_CTL_ADD, m->pipe, &event);
+    m->pipe.on_event = on_report;
+    m->pipe.user = r;
+    m->pipe.of = m;
+    event_loop_watch(m->loop, &m->pipe, EPOLLIN);
 }
 
 static room_answer ask_room(const front *r, const child *asks, uint64_t *bytes, int32_t *who)
@@ -335,9 +367,9 @@ static void refuse_failed(front *r, relay *c)
 static relay *next_waiting(const front *r, int64_t after)
 {
     relay *next = NULL;
-    for (int32_t i = 0; i < r->loop.n_relays; i++) {
-        relay *c = &r->loop.relays[i];
-        if (c->state == RELAY_WAITS && c->number > after && (!next || c->number < next->number))
+    for (int32_t i = 0; i < r->http.n_clients; i++) {
+        relay *c = front_relay(r, i);
+        if (front_waits(c) && c->number > after && (!next || c->number < next->number))
             next = c;
     }
     return next;
@@ -372,10 +404,10 @@ void front_advance(front *r)
             refuse_failed(r, c);
         else if (c->child->state != CHILD_READY) {
             blocked = load(r, c);
-        } else if (http_path_is(c->head.path, "/models/load")) {
+        } else if (http_path_is(c->http.head.path, "/models/load")) {
             c->child->used = ++r->n_requests;
             front_answer_model(r, c, c->child, true);
-        } else if (!is_doubtful(c->child) && relay_forward(&r->loop, c)) {
+        } else if (!is_doubtful(c->child) && front_forward(r, c)) {
             c->child->used = ++r->n_requests;
         }
     }
@@ -394,7 +426,7 @@ static void wait_for(front *r, relay *c, child *m)
 /* A request may ask for a model only if that is loaded. */
 static bool may_load(front *r, relay *c, const child *m)
 {
-    http_part value = http_query(c->head.query, "autoload");
+    http_part value = http_query(c->http.head.query, "autoload");
     refusal why;
     if (m->state == CHILD_READY || m->state == CHILD_STARTING ||
         !(http_part_is(value, "false") || http_part_is(value, "0")))
@@ -412,36 +444,11 @@ void front_queue(front *r, relay *c)
     child *m = choose_model(r, c);
     if (!m)
         return;
-    if (http_path_is(c->head.path, "/models/unload")) { /* texts end within the grace */
+    if (http_path_is(c->http.head.path, "/models/unload")) { /* texts end within the grace */
         child_stop(m);
         front_answer_model(r, c, m, true);
     } else if (may_load(r, c, m)) {
         wait_for(r, c, m);
         front_advance(r);
     }
-}
-
-/* ---- Processes ---- */
-
-/* Without what this process has or may touch. */
-static uint64_t left_for_models(const front *r, uint64_t budget)
-{
-    unsigned long long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (f && fscanf(f, "%*u %llu", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
-    uint64_t own = pages * (uint64_t)sysconf(_SC_PAGESIZE) + r->n_memory +
-                   (uint64_t)r->loop.n_relays * SOCKET_KERNEL_BYTES;
-    return budget == DREY_MEMORY_UNLIMITED ? budget : own < budget ? budget - own : 1;
-}
-
-void front_hear(front *r, child *m)
-{
-    bool was_measured = m->measured;
-    child_hear(m);
-    if (m->measured && !was_measured && !r->budget_bytes)
-        r->budget_bytes = left_for_models(r, m->needs.budget_bytes);
-    front_advance(r);
 }

@@ -1,40 +1,28 @@
 /* What the front's files share:
  *
  *   front.c            the loop, time, opening and closing
- *   front_requests.c   heads and bodies of clients
  *   front_answers.c    what it answers itself
  *   front_models.c     which model a request gets, and who is loaded
  */
 #pragma once
 
-#include "serve/ask/ask.h"
 #include "serve/front/front.h"
 #include "serve/front/relay.h"
-#include "serve/net/listen.h"
 
-enum { LARGE_BODIES = 8, FRONT_SCRATCH_BYTES = RELAY_OUT_BYTES - 4096 };
-/* What epoll's data says, above the sockets of relays: the listener, and pipes of models. */
-#define FRONT_LISTENER UINT64_MAX
-#define FRONT_MODELS   (UINT64_C(1) << 32)
+enum { LARGE_BODIES = 8, FRONT_SCRATCH_BYTES = HTTP_OUT_BYTES - 4096 };
 
 struct front {
     front_options options;
-    listen_place place;
-    relay_loop loop; /* relays: of clients that are let in, then of those that are turned away */
-    child *models;   /* [n_models] */
-    char *memory;    /* of relays: in, out; and: */
-    char *scratch;   /* [FRONT_SCRATCH_BYTES]: an answer's body */
-    struct {
-        char *bytes; /* [body_bytes + 1] */
-        bool taken;
-    } large[LARGE_BODIES];
+    http_server http; /* its clients are relays */
+    child *models;    /* [n_models] */
+    char *memory;     /* of relays: in, out; and: */
+    char *scratch;    /* [FRONT_SCRATCH_BYTES]: an answer's body */
     size_t n_memory;
     uint64_t budget_bytes; /* for models; known once one has been measured; 0: not yet */
     int64_t n_requests;    /* so far */
     int64_t began;         /* seconds since 1970 */
     const char *why;       /* while a refusal is put out: its fixed words, for the owner; or NULL */
-    bool listening, stopping;
-    double stop_s; /* when processes that still live are killed */
+    double stop_s;         /* when processes that still live are killed */
 };
 
 /* ---- Answers (front_answers.c) ---- */
@@ -49,22 +37,19 @@ void front_answer_model(front *r, relay *c, const child *m, bool done);
 /* Answers what the head alone decides; false: it is for a model. */
 bool front_answer_head(front *r, relay *c);
 
-/* ---- Places (front.c) ---- */
+/* ---- Requests (front.c) ---- */
 
-/* A client that was turned away has shown that it may ask: another may have to go. */
-void front_let_in(front *r, relay *c);
-/* Takes a large buffer from a client that keeps it for nothing. False: none does. */
-bool front_free_large(front *r);
-
-/* ---- Requests (front_requests.c) ---- */
-
-/* The client has sent something. */
-void front_read_client(front *r, relay *c);
-/* Looks once more at what has been read of it. */
-void front_read_again(front *r, relay *c);
-void front_refuse_full(front *r, relay *c);
-/* The large buffer of a relay that needs it no more. */
-void front_give_large(front *r, relay *c);
+/* Sends it to its model's process. False: not now, try again. */
+bool front_forward(front *r, relay *c);
+/* The relay of client i. */
+static inline relay *front_relay(const front *r, int32_t i)
+{
+    return (relay *)http_client_at(&r->http, i);
+}
+static inline bool front_waits(const relay *c)
+{
+    return c->http.phase == CLIENT_ANSWER && c->state == RELAY_WAITS;
+}
 
 /* ---- Models (front_models.c) ---- */
 
@@ -83,8 +68,6 @@ child *front_loaded_model(const front *r);
 void front_queue(front *r, relay *c);
 /* Requests proceed in the order in which they came, as far as they can now. */
 void front_advance(front *r);
-/* Its process has something to say. */
-void front_hear(front *r, child *m);
 /* For the server's owner: an event, of a model or (NULL) of none; and what happens to a model. */
 void front_tell(const front *r, const child *m, serve_event *event);
 void front_note(const front *r, const child *m, const char *what);

@@ -11,159 +11,67 @@
 #include "serve/front/forwarded.h"
 #include "serve/jobs.h"
 
-uint64_t relay_key(const relay_loop *l, const relay *r, bool to_server)
-{
-    return (uint64_t)(r - l->relays) * 2 + to_server;
-}
-
-static void watch(relay_loop *l, relay *r, bool to_server, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.u64 = relay_key(l, r, to_server)};
-    uint32_t *now = to_server ? &r->events.server : &r->events.client;
-    int fd = to_server ? r->server : r->client;
-    if (fd < 0 || *now == events)
-        return;
-    /* A socket that nothing is wanted of leaves: its end would be reported again and again. */
-    int what = !events ? EPOLL_CTL_DEL : *now ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    epoll_ctl(l->epoll, what, fd, &event);
-    *now = events;
-}
-
-/* Events of a client that leaves; one that sends no more may still go. */
-static uint32_t hang_ups(const relay *r)
-{
-    return r->silent ? EPOLLET : EPOLLRDHUP;
-}
-
 void relay_enter(relay *r, relay_state state)
 {
     r->state = state;
-    r->since_s = serve_clock_s();
+    http_enter(&r->http, CLIENT_ANSWER);
 }
 
-void relay_begin(relay_loop *l, relay *r, int client)
+void relay_leave(http_server *h, relay *r)
 {
-    *r = (relay){
-        .client = client, .server = -1, .in = r->in, .out = r->out, .head.method = HTTP_OTHER};
-    relay_enter(r, RELAY_HEAD);
-    r->began_s = r->since_s;
-    watch(l, r, false, EPOLLIN | EPOLLRDHUP);
-}
-
-/* Before a socket is closed, its events are given up: a model's process that has just been forked
- * still holds it, and would keep it in epoll for a moment. */
-static void close_server(relay_loop *l, relay *r)
-{
-    if (r->server < 0)
+    if (r->process.fd < 0)
         return;
-    watch(l, r, true, 0);
-    close(r->server);
-    r->server = -1;
+    event_loop_drop(&h->loop, &r->process);
     r->child->n_users--;
-}
-
-void relay_close(relay_loop *l, relay *r)
-{
-    close_server(l, r);
-    watch(l, r, false, 0);
-    close(r->client);
-    r->client = -1;
-    r->child = NULL;
-    r->state = RELAY_FREE;
 }
 
 /* ---- To the client ---- */
 
-/* False: the relay is closed, or the socket takes no more now. */
-static bool send_to(relay_loop *l, relay *r, const char *bytes, size_t n, size_t *n_sent)
+void relay_flush(http_server *h, relay *r)
 {
-    ssize_t sent = send(r->client, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    *n_sent = sent > 0 ? (size_t)sent : 0;
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        relay_close(l, r);
-        return false;
+    if (!http_flush(h, &r->http)) {
+        event_loop_watch(&h->loop, &r->process, 0); /* no more until the client has taken this */
+    } else if (r->state == RELAY_ENDS) {
+        http_end(h, &r->http);
+    } else {
+        http_wait(h, &r->http, 0);
+        event_loop_watch(&h->loop, &r->process, EPOLLIN);
     }
-    if (sent > 0)
-        r->since_s = serve_clock_s();
-    return sent > 0;
 }
 
-static bool send_all(relay_loop *l, relay *r)
+void relay_end(http_server *h, relay *r)
 {
-    size_t n;
-    while (r->n_sent < r->n_out) {
-        if (!send_to(l, r, r->out + r->n_sent, r->n_out - r->n_sent, &n))
-            return false;
-        r->n_sent += n;
-    }
-    while (r->n_more > 0) {
-        if (!send_to(l, r, r->more, r->n_more, &n))
-            return false;
-        r->more += n;
-        r->n_more -= n;
-    }
-    r->n_out = r->n_sent = 0;
-    return true;
-}
-
-void relay_flush(relay_loop *l, relay *r)
-{
-    if (!send_all(l, r)) {
-        if (r->state != RELAY_FREE) {
-            watch(l, r, false, hang_ups(r) | EPOLLOUT);
-            watch(l, r, true, 0); /* no more until the client has taken this */
-        }
-        return;
-    }
-    if (r->state == RELAY_ENDS) {
-        shutdown(r->client, SHUT_WR);
-        relay_enter(r, RELAY_DRAIN);
-        watch(l, r, false, EPOLLIN);
-        return;
-    }
-    watch(l, r, false, hang_ups(r));
-    watch(l, r, true, EPOLLIN);
-}
-
-void relay_end(relay_loop *l, relay *r)
-{
-    close_server(l, r);
+    relay_leave(h, r);
     relay_enter(r, RELAY_ENDS);
-    relay_flush(l, r);
+    relay_flush(h, r);
 }
 
-/* Before the process answers, HTTP/1.1 has a head that changes nothing: a client that has gone
- * answers it with a reset. Later the process asks in this way (network.c). */
-void relay_falls_silent(relay_loop *l, relay *r)
+static bool has_sent(const relay *r)
 {
-    static const char nothing[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    size_t n;
-    if (r->head.http_1_0 && r->state < RELAY_ANSWER) {
-        relay_close(l, r);
+    return r->n_head_sent == r->n_head_out && r->n_body_sent == r->http.n_body;
+}
+
+/* Once the process answers, it asks in this way (network.c). */
+void relay_falls_silent(http_server *h, relay *r)
+{
+    http_client *c = &r->http;
+    if (c->head.http_1_0 && r->state < RELAY_ANSWER) {
+        http_close(h, c);
         return;
     }
-    r->silent = true;
-    watch(l, r, false, (r->events.client & EPOLLOUT) | hang_ups(r));
+    http_wait(h, c, c->socket.events & EPOLLOUT);
     if (r->state == RELAY_WAITS)
-        send_to(l, r, nothing, sizeof nothing - 1, &n);
-    else if (r->state == RELAY_ANSWER ||
-             (r->state == RELAY_SENDS && r->n_sent == r->n_out && r->n_body_sent == r->n_body))
-        shutdown(r->server, SHUT_WR);
+        http_continue(h, c);
+    else if (r->state == RELAY_ANSWER || (r->state == RELAY_SENDS && has_sent(r)))
+        shutdown(r->process.fd, SHUT_WR);
 }
 
 /* ---- To the process ---- */
 
-static void put_head(relay *r)
-{
-    text_out out = {.text = r->out, .capacity = RELAY_OUT_BYTES};
-    forwarded_head(&r->head, r->in, r->n_body, &out);
-    r->n_out = out.n;
-    r->n_sent = r->n_body_sent = 0;
-}
-
-bool relay_forward(relay_loop *l, relay *r)
+bool relay_forward(http_server *h, relay *r, event_fn *on_process, void *user)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
+    text_out out = {.text = r->http.out, .capacity = HTTP_OUT_BYTES};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
@@ -172,73 +80,74 @@ bool relay_forward(relay_loop *l, relay *r)
         close(fd);
         return false;
     }
-    r->server = fd;
+    r->process = (watched){.fd = fd, .on_event = on_process, .user = user, .of = r};
     r->tries.met = r->child->pid;
     r->child->n_users++;
-    put_head(r);
+    forwarded_head(&r->http.head, r->http.in, r->http.n_body, &out);
+    r->n_head_out = out.n;
+    r->n_head_sent = r->n_body_sent = 0;
     relay_enter(r, RELAY_SENDS);
-    watch(l, r, true, EPOLLIN | EPOLLOUT);
-    watch(l, r, false, hang_ups(r));
+    event_loop_watch(&h->loop, &r->process, EPOLLIN | EPOLLOUT);
+    http_wait(h, &r->http, 0);
     return true;
 }
 
 /* The next bytes of the request. False: there are none, or the process takes no more. */
 static bool send_part(relay *r)
 {
-    bool head = r->n_sent < r->n_out;
-    const char *from = head ? r->out + r->n_sent : r->body + r->n_body_sent;
-    size_t n = head ? r->n_out - r->n_sent : r->n_body - r->n_body_sent;
-    ssize_t sent = n ? send(r->server, from, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+    bool head = r->n_head_sent < r->n_head_out;
+    const char *from = head ? r->http.out + r->n_head_sent : r->http.body + r->n_body_sent;
+    size_t n = head ? r->n_head_out - r->n_head_sent : r->http.n_body - r->n_body_sent;
+    ssize_t sent = n ? send(r->process.fd, from, n, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
     if (sent <= 0)
         return false;
-    if (head)
-        r->n_sent += (size_t)sent;
-    else
-        r->n_body_sent += (size_t)sent;
+    *(head ? &r->n_head_sent : &r->n_body_sent) += (size_t)sent;
     return true;
 }
 
 /* What it answers is for the client. */
-static void receive(relay_loop *l, relay *r, bool *broken)
+static void receive(http_server *h, relay *r, bool *broken)
 {
-    ssize_t got = recv(r->server, r->out + r->n_out, RELAY_OUT_BYTES - r->n_out, MSG_DONTWAIT);
+    char *to = r->http.out;
+    bool first = r->state == RELAY_SENDS; /* it may answer before it has read everything */
+    size_t used = first ? r->n_head_out : r->http.n_out;
+    ssize_t got = recv(r->process.fd, to + used, HTTP_OUT_BYTES - used, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        *broken = r->state == RELAY_SENDS;
-        if (!*broken)
-            relay_end(l, r);
+        *broken = first;
+        if (!first)
+            relay_end(h, r);
         return;
     }
-    if (r->state == RELAY_SENDS) { /* it may answer before it has read everything */
-        memmove(r->out, r->out + r->n_out, (size_t)got);
-        r->n_out = r->n_sent = 0;
+    if (first) {
+        memmove(to, to + used, (size_t)got);
+        http_give_large(h, &r->http);
         relay_enter(r, RELAY_ANSWER);
     }
-    r->n_out += (size_t)got;
-    relay_flush(l, r);
+    r->http.n_out += (size_t)got;
+    relay_flush(h, r);
 }
 
-void relay_server_event(relay_loop *l, relay *r, uint32_t events, bool *broken)
+void relay_process_event(http_server *h, relay *r, uint32_t events, bool *broken)
 {
     *broken = false;
     if (r->state == RELAY_SENDS && events & EPOLLOUT) {
         while (send_part(r))
             ;
-        if (r->n_sent == r->n_out && r->n_body_sent == r->n_body) {
-            watch(l, r, true, EPOLLIN);
-            if (r->silent)
-                shutdown(r->server, SHUT_WR);
+        if (has_sent(r)) {
+            event_loop_watch(&h->loop, &r->process, EPOLLIN);
+            if (r->http.silent)
+                shutdown(r->process.fd, SHUT_WR);
         }
     }
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-        receive(l, r, broken);
+        receive(h, r, broken);
 }
 
-void relay_wait_again(relay_loop *l, relay *r)
+void relay_wait_again(http_server *h, relay *r)
 {
-    close_server(l, r);
+    relay_leave(h, r);
     r->tries.again = true;
-    r->n_out = r->n_sent = 0;
     relay_enter(r, RELAY_WAITS);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,13 +19,11 @@
 #include "serve/net/http.h"
 #include "serve/net/routes.h"
 
-enum { TICK_MS = 500, STACK_BYTES = 256 << 10 };
-/* What epoll's data says; clients are their numbers. */
-enum { OF_LISTENER = -1, OF_END = -2 };
+enum { STACK_BYTES = 256 << 10 };
 static const double drain_s = 2, idle_s = 10;
 
 typedef struct guest {
-    int fd; /* -1: none */
+    watched socket; /* closed: there is none */
     bool answered;
     double since_s; /* when it came, or was answered */
 } guest;
@@ -34,12 +31,13 @@ typedef struct guest {
 struct lobby {
     lobby_options options;
     listen_place place;
-    int epoll, end;
+    event_loop loop;
+    watched listener;
     pthread_t thread;
-    bool runs, listening;
+    bool runs;
     guest guests[LOBBY_CLIENTS];
     lobby_guests left; /* its events, as they come */
-    char in[CONNECTION_IN_BYTES];
+    char in[HTTP_IN_BYTES];
 };
 
 /* ---- Answers ---- */
@@ -99,28 +97,22 @@ static void note(lobby *l, const http_head *h, int status, const refusal *r, con
         return;
     if (status >= 400) {
         snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->fixed);
-        listen_peer(&l->place, g->fd, e.of.request.peer, sizeof e.of.request.peer);
+        listen_peer(&l->place, g->socket.fd, e.of.request.peer, sizeof e.of.request.peer);
     }
     left->events[left->n_events++] = e;
 }
 
 /* ---- Clients ---- */
 
-static void drop(guest *g)
-{
-    close(g->fd); /* and so out of epoll */
-    g->fd = -1;
-}
-
 /* What the client still sends is thrown away, so that it reads the answer rather than a reset. */
-static void drain(guest *g)
+static void drain(const lobby *l, guest *g)
 {
     char nothing[4096];
     ssize_t got;
-    while ((got = recv(g->fd, nothing, sizeof nothing, MSG_DONTWAIT)) > 0)
+    while ((got = recv(g->socket.fd, nothing, sizeof nothing, MSG_DONTWAIT)) > 0)
         ;
     if (got == 0 || (errno != EAGAIN && errno != EINTR))
-        drop(g);
+        event_loop_drop(&l->loop, &g->socket);
 }
 
 static void refuse_guest(lobby *l, guest *g, const http_head *h, refusal *r)
@@ -130,30 +122,33 @@ static void refuse_guest(lobby *l, guest *g, const http_head *h, refusal *r)
     int status = r->status ? r->status : decide(l, h, r);
     put_answer(l, h, status, r, &out);
     note(l, h, status, r, g);
-    bool sent = send(g->fd, out.text, out.n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)out.n;
-    shutdown(g->fd, SHUT_WR);
+    bool sent = send(g->socket.fd, out.text, out.n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)out.n;
+    shutdown(g->socket.fd, SHUT_WR);
     g->answered = true;
     g->since_s = serve_clock_s();
     if (sent)
-        drain(g);
+        drain(l, g);
     else
-        drop(g);
+        event_loop_drop(&l->loop, &g->socket);
 }
 
 /* A head that is not whole stays in the socket. */
-static void hear(lobby *l, guest *g)
+static void hear(void *user, void *of, uint32_t events)
 {
+    lobby *l = user;
+    guest *g = of;
+    (void)events;
     http_head head = {.method = HTTP_OTHER};
     refusal r = {.status = 0};
     size_t n_head;
     const char *why;
     if (g->answered) {
-        drain(g);
+        drain(l, g);
         return;
     }
-    ssize_t n = recv(g->fd, l->in, sizeof l->in, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = recv(g->socket.fd, l->in, sizeof l->in, MSG_PEEK | MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        drop(g);
+        event_loop_drop(&l->loop, &g->socket);
         return;
     }
     int status;
@@ -170,22 +165,21 @@ static void hear(lobby *l, guest *g)
 static guest *free_place(lobby *l)
 {
     for (int i = 0; i < LOBBY_CLIENTS; i++)
-        if (l->guests[i].fd < 0)
+        if (l->guests[i].socket.fd < 0)
             return &l->guests[i];
     return NULL;
 }
 
 static void listen_on(lobby *l, bool wanted)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = OF_LISTENER};
-    if (l->listening != wanted)
-        epoll_ctl(l->epoll, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->place.fd, &event);
-    l->listening = wanted;
+    event_loop_watch(&l->loop, &l->listener, wanted ? EPOLLIN : 0);
 }
 
 /* Those that find no place wait outside, until one is free or the server takes over. */
-static void accept_all(lobby *l)
+static void accept_all(void *user, void *of, uint32_t events)
 {
+    lobby *l = user;
+    (void)of, (void)events;
     for (guest *g = free_place(l); g; g = free_place(l)) {
         bool exhausted;
         int fd = listen_accept(&l->place, &exhausted);
@@ -193,61 +187,53 @@ static void accept_all(lobby *l)
             listen_on(l, false); /* until the next tick */
         if (fd < 0)
             return;
-        *g = (guest){.fd = fd, .since_s = serve_clock_s()};
-        struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET,
-                                    .data.fd = (int)(g - l->guests)};
-        epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
+        *g = (guest){.socket = {.fd = fd, .on_event = hear, .user = l, .of = g},
+                     .since_s = serve_clock_s()};
+        event_loop_watch(&l->loop, &g->socket, EPOLLIN | EPOLLRDHUP | EPOLLET);
     }
     listen_on(l, false);
 }
 
-static void tick(lobby *l)
+static bool tick(void *user)
 {
+    lobby *l = user;
     double now = serve_clock_s();
     for (int i = 0; i < LOBBY_CLIENTS; i++) {
         guest *g = &l->guests[i];
-        if (g->fd >= 0 && now - g->since_s > (g->answered ? drain_s : idle_s))
-            drop(g);
+        if (g->socket.fd >= 0 && now - g->since_s > (g->answered ? drain_s : idle_s))
+            event_loop_drop(&l->loop, &g->socket);
     }
     listen_on(l, free_place(l) != NULL);
+    return false;
+}
+
+static bool ends(void *user)
+{
+    (void)user;
+    return true;
 }
 
 static void *run(void *user)
 {
     lobby *l = user;
-    struct epoll_event events[LOBBY_CLIENTS];
-    for (double next_tick = 0;;) {
-        int n = epoll_wait(l->epoll, events, LOBBY_CLIENTS, TICK_MS);
-        bool accepts = false; /* last: an event of one that has gone is not its successor's */
-        for (int i = 0; i < n; i++) {
-            int of = events[i].data.fd;
-            if (of == OF_END)
-                return NULL;
-            if (of == OF_LISTENER)
-                accepts = true;
-            else if (l->guests[of].fd >= 0)
-                hear(l, &l->guests[of]);
-        }
-        if (accepts)
-            accept_all(l);
-        if (serve_clock_s() >= next_tick) {
-            next_tick = serve_clock_s() + 0.001 * TICK_MS;
-            tick(l);
-        }
-    }
+    event_loop_run(&l->loop);
+    return NULL;
 }
 
 /* ---- Opening, leaving ---- */
 
 static bool start(lobby *l)
 {
-    struct epoll_event end = {.events = EPOLLIN, .data.fd = OF_END};
     sigset_t all, before; /* signals are the caller's thread's */
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->end, &end);
+    l->listener = (watched){.fd = l->place.fd, .on_event = accept_all, .user = l};
+    l->loop.last = &l->listener;
+    l->loop.woken = ends;
+    l->loop.tick = tick;
+    l->loop.user = l;
     listen_on(l, true);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -265,11 +251,10 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a server");
     l->options = *options;
     for (int i = 0; i < LOBBY_CLIENTS; i++)
-        l->guests[i].fd = -1;
-    l->end = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+        l->guests[i].socket.fd = -1;
+    l->listener.fd = l->loop.epoll = l->loop.wake.fd = -1;
     drey_status status = listen_open(&l->place, &options->at, err);
-    if (status == DREY_OK && (l->end < 0 || l->epoll < 0 || !start(l)))
+    if (status == DREY_OK && (!event_loop_open(&l->loop) || !start(l)))
         status = error_set(err, DREY_ERR_IO, "the system has no more files or threads: %s",
                            strerror(errno));
     if (status != DREY_OK)
@@ -286,7 +271,7 @@ static void stop(lobby *l)
 {
     if (!l->runs)
         return;
-    eventfd_write(l->end, 1);
+    event_loop_wake(l->loop.wake.fd);
     pthread_join(l->thread, NULL);
     l->runs = false;
 }
@@ -299,11 +284,11 @@ void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests)
     l->place.fd = -1;
     for (int i = 0; i < LOBBY_CLIENTS; i++) {
         guest *g = &l->guests[i];
-        if (g->fd < 0 || g->answered)
+        if (g->socket.fd < 0 || g->answered)
             continue;
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, g->fd, NULL);
-        l->left.clients[l->left.n_clients++] = g->fd;
-        g->fd = -1;
+        event_loop_watch(&l->loop, &g->socket, 0);
+        l->left.clients[l->left.n_clients++] = g->socket.fd;
+        g->socket.fd = -1;
     }
     *guests = l->left;
 }
@@ -316,12 +301,9 @@ void lobby_close(lobby **closed)
     stop(l);
     listen_close(&l->place, l->options.at.host);
     for (int i = 0; i < LOBBY_CLIENTS; i++)
-        if (l->guests[i].fd >= 0)
-            drop(&l->guests[i]);
-    if (l->end >= 0)
-        close(l->end);
-    if (l->epoll >= 0)
-        close(l->epoll);
+        if (l->guests[i].socket.fd >= 0)
+            event_loop_drop(&l->loop, &l->guests[i].socket);
+    event_loop_close(&l->loop);
     free(l);
     *closed = NULL;
 }

@@ -8,6 +8,8 @@
 const answer_form *route_form(http_part path);
 /* Whether anybody may ask, without a key. */
 bool route_is_open(http_part path);
+/* Does it ask whether the server is well? */
+bool route_is_health(http_part path);
 /* False: there is no such endpoint, it is one of `closed` (serve_options), or it takes another
  * method. */
 bool route_exists(const http_head *h, const char *closed, refusal *r);

@@ -40,8 +40,8 @@ static kept_stream *find_exactly(const network *n, http_part name)
 
 static bool has_reader(const network *n, const kept_stream *k)
 {
-    for (int32_t i = 0; i < n->n_connections; i++)
-        if (n->connections[i].stream.of == k)
+    for (int32_t i = 0; i < n->http.n_clients; i++)
+        if (network_connection(n, i)->stream.of == k)
             return true;
     return false;
 }
@@ -66,7 +66,7 @@ static kept_stream *make_place(network *n)
 static void cut_off(connection *c)
 {
     c->all_out = true;
-    c->framed = c->keeps = false;
+    c->framed = c->http.keeps = false;
 }
 
 void stream_leave(connection *c)
@@ -79,8 +79,8 @@ void stream_leave(connection *c)
 void stream_drop(network *n, kept_stream *k, const connection *stays)
 {
     network_drop_task(n, &k->answer);
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        connection *c = &n->connections[i];
+    for (int32_t i = 0; i < n->http.n_clients; i++) {
+        connection *c = network_connection(n, i);
         if (c->stream.of != k)
             continue;
         c->stream.of = NULL;
@@ -95,7 +95,7 @@ void stream_drop(network *n, kept_stream *k, const connection *stays)
 
 void streams_begin(network *n, connection *c)
 {
-    http_part name = c->head.conversation;
+    http_part name = c->http.head.conversation;
     const task *t = c->answer.task;
     if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.form->lines)
         return;
@@ -148,8 +148,8 @@ static void forget_shown(const task *t)
 static size_t room(const network *n, const kept_stream *k)
 {
     uint64_t behind = 0;
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        const connection *c = &n->connections[i];
+    for (int32_t i = 0; i < n->http.n_clients; i++) {
+        const connection *c = network_connection(n, i);
         if (c->stream.of == k && k->n_put - c->stream.at > behind)
             behind = k->n_put - c->stream.at;
     }
@@ -227,7 +227,7 @@ static bool is_given_up(network *n, const kept_stream *k, double unread_s)
     bool in_way = n->shared->n_queued > 0;
     bool failed = !k->begun && !answer_check(&k->answer, &r);
     pthread_mutex_unlock(&n->shared->lock);
-    return failed || n->stopping || unread_s > (in_way ? stream_in_way_s : stream_unread_s);
+    return failed || n->http.stopping || unread_s > (in_way ? stream_in_way_s : stream_unread_s);
 }
 
 void streams_tick(network *n, double now)
@@ -252,7 +252,7 @@ void streams_tick(network *n, double now)
 /* The one that conv_id names; NULL: it was refused. */
 static kept_stream *asked_stream(network *n, connection *c, bool *named)
 {
-    http_part name = http_query(c->head.query, "conv_id");
+    http_part name = http_query(c->http.head.query, "conv_id");
     refusal r;
     *named = name.n > 0;
     if (!*named) {
@@ -287,13 +287,13 @@ void streams_get(network *n, connection *c)
         return;
     if (!k)
         refuse_with(&r, 404, "No stream of this conversation is kept here (any more).");
-    else if (!read_offset(http_query(c->head.query, "from"), &from) || from > k->n_put)
+    else if (!read_offset(http_query(c->http.head.query, "from"), &from) || from > k->n_put)
         refuse_with(&r, 400, "'from' has to be a number of bytes, at most the %llu that there are.",
                     (unsigned long long)k->n_put);
     else if (from < first_kept(n, k))
         refuse_with(&r, 400, "The stream is kept from byte %llu on.",
                     (unsigned long long)first_kept(n, k));
-    else if (c->head.method == HTTP_HEAD) {
+    else if (c->http.head.method == HTTP_HEAD) {
         respond(n, c, 200, "text/event-stream", "", "", 0, false);
         return;
     } else {
