@@ -40,9 +40,11 @@ static task *free_task(shared *s)
 
 static void clear_task(task *t)
 {
+    const shared *s = t->shared;
     int32_t *ids = t->ids;
     char *grammar = t->grammar.text;
     memset(t, 0, sizeof *t);
+    t->shared = s;
     t->ids = ids;
     t->grammar.text = grammar;
     t->used = true;

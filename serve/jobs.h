@@ -53,6 +53,7 @@ typedef enum task_kind {
 typedef struct job job;
 
 typedef struct task {
+    const struct shared *shared; /* that it is part of */
     bool used;
     bool abandoned; /* it is released once its jobs are done */
     task_kind kind;

@@ -53,6 +53,7 @@ static void place_jobs(server *s)
         char *records = take(s, record_bytes(o)), *grammar = take(s, TASK_GRAMMAR_BYTES);
         if (!s->memory)
             continue;
+        sh->tasks[i].shared = sh;
         sh->tasks[i].ids = ids;
         sh->tasks[i].grammar.text = grammar;
         sh->jobs[i].records = records;

@@ -88,30 +88,30 @@ static void begin_pass(answer *a)
 }
 
 /* The next record of this pass. False: that was the last one. */
-static bool put_record(answer *a, const shared *s, text_out *out)
+static bool put_record(answer *a, text_out *out)
 {
     record r;
     if (!answer_record(a, &r))
         return false;
-    a->form->record(a, s, &r, out);
+    a->form->record(a, &r, out);
     if (r.kind == RECORD_TEXT)
         a->n_characters += utf8_count(r.bytes, r.n);
     return true;
 }
 
-static void close_choice(answer *a, const shared *s, text_out *out)
+static void close_choice(answer *a, text_out *out)
 {
-    a->form->close(a, s, out);
+    a->form->close(a, out);
     a->choice++;
     a->pass = 0;
     a->stage = a->choice < a->task->n_choices ? WHOLE_OPEN : WHOLE_TAIL;
 }
 
-static answer_state next_of_whole(answer *a, const shared *s, text_out *out)
+static answer_state next_of_whole(answer *a, text_out *out)
 {
     switch (a->stage) {
     case WHOLE_FRONT:
-        a->form->front(a, s, out);
+        a->form->front(a, out);
         a->stage = WHOLE_OPEN;
         return ANSWER_PIECE;
     case WHOLE_OPEN:
@@ -121,17 +121,17 @@ static answer_state next_of_whole(answer *a, const shared *s, text_out *out)
             a->stage = WHOLE_CLOSE;
         return ANSWER_PIECE;
     case WHOLE_RECORDS:
-        if (!put_record(a, s, out)) {
+        if (!put_record(a, out)) {
             a->pass++;
             a->stage = WHOLE_OPEN;
         }
         return ANSWER_PIECE;
     case WHOLE_CLOSE:
-        close_choice(a, s, out);
+        close_choice(a, out);
         return ANSWER_PIECE;
     case WHOLE_TAIL:
         if (a->form->tail)
-            a->form->tail(a, s, out);
+            a->form->tail(a, out);
         a->stage = WHOLE_DONE;
         return ANSWER_PIECE;
     default:
@@ -139,12 +139,12 @@ static answer_state next_of_whole(answer *a, const shared *s, text_out *out)
     }
 }
 
-static answer_state whole(answer *a, const shared *s, text_out *out)
+static answer_state whole(answer *a, text_out *out)
 {
     for (int32_t i = 0; i < a->task->n_choices; i++)
         if (a->task->jobs[i]->state != JOB_DONE)
             return ANSWER_WAITS;
-    return next_of_whole(a, s, out);
+    return next_of_whole(a, out);
 }
 
 /* ---- Events as they come ---- */
@@ -152,7 +152,7 @@ static answer_state whole(answer *a, const shared *s, text_out *out)
 enum { STREAM_GOES_ON, STREAM_LAST, STREAM_OVER };
 
 /* A token goes with the text that it completes, where that came with it. */
-static void put_next(answer *a, job *j, const shared *s, text_out *out)
+static void put_next(answer *a, job *j, text_out *out)
 {
     record r, text;
     size_t next, after_text;
@@ -172,7 +172,7 @@ static void put_next(answer *a, job *j, const shared *s, text_out *out)
     }
     if (p.text)
         a->offset[j->choice] += utf8_count(p.text->bytes, p.text->n);
-    a->form->piece(a, j, s, &p, out);
+    a->form->piece(a, j, &p, out);
     j->n_read = next;
 }
 
@@ -184,10 +184,10 @@ bool answer_all_ended(const answer *a)
     return true;
 }
 
-static void put_finish(answer *a, const job *j, const shared *s, text_out *out)
+static void put_finish(answer *a, const job *j, text_out *out)
 {
     a->ended[j->choice] = true;
-    a->form->finish(a, j, s, out);
+    a->form->finish(a, j, out);
     if (answer_all_ended(a)) {
         a->stage = STREAM_LAST;
         a->pass = 0;
@@ -210,7 +210,7 @@ static void put_failure(answer *a, const refusal *r, text_out *out)
 }
 
 /* One thing of one choice; false: there is nothing new. */
-static bool put_of_choice(answer *a, int32_t choice, shared *s, text_out *out)
+static bool put_of_choice(answer *a, int32_t choice, text_out *out)
 {
     refusal r;
     job *j = a->task->jobs[choice];
@@ -222,37 +222,37 @@ static bool put_of_choice(answer *a, int32_t choice, shared *s, text_out *out)
     if (done && !news && failed(j, &r)) {
         put_failure(a, &r, out);
     } else if (!a->began[choice] && a->form->begin) {
-        a->form->begin(a, j, s, out);
+        a->form->begin(a, j, out);
     } else if (news) {
-        put_next(a, j, s, out);
+        put_next(a, j, out);
     } else if (j->shown_changed) {
-        a->form->piece(a, j, s, &(piece){.shown = true}, out);
+        a->form->piece(a, j, &(piece){.shown = true}, out);
         j->shown_changed = false;
     } else {
-        put_finish(a, j, s, out);
+        put_finish(a, j, out);
     }
     a->began[choice] = true;
     return true;
 }
 
-static answer_state put_last(answer *a, const shared *s, text_out *out)
+static answer_state put_last(answer *a, text_out *out)
 {
-    if (!a->form->last || !a->form->last(a, s, out))
+    if (!a->form->last || !a->form->last(a, out))
         return ANSWER_ENDS;
     a->pass++;
     return ANSWER_PIECE;
 }
 
-static answer_state stream(answer *a, shared *s, text_out *out)
+static answer_state stream(answer *a, text_out *out)
 {
     const task *t = a->task;
     if (a->stage == STREAM_LAST)
-        return put_last(a, s, out);
+        return put_last(a, out);
     if (a->stage == STREAM_OVER)
         return ANSWER_ENDS;
     for (int32_t i = 0; i < t->n_choices; i++) {
         a->choice = (a->choice + 1) % t->n_choices;
-        if (put_of_choice(a, a->choice, s, out))
+        if (put_of_choice(a, a->choice, out))
             return ANSWER_PIECE;
     }
     return ANSWER_WAITS;
@@ -260,7 +260,7 @@ static answer_state stream(answer *a, shared *s, text_out *out)
 
 /* Clients that wait for an event do not count a comment: those of forms with events for it get the
  * first ones before the prompt has been read. */
-void answer_ping(answer *a, const shared *s, text_out *out)
+void answer_ping(answer *a, text_out *out)
 {
     if (a->form->lines)
         return;
@@ -270,7 +270,7 @@ void answer_ping(answer *a, const shared *s, text_out *out)
         a->form->ping(a, out);
     } else {
         drey_reply_begin(&a->readers[0], &a->task->reply);
-        a->form->begin(a, a->task->jobs[0], s, out);
+        a->form->begin(a, a->task->jobs[0], out);
         a->began[0] = true;
     }
 }
@@ -348,10 +348,10 @@ bool answer_check(const answer *a, refusal *r)
     return true;
 }
 
-answer_state answer_next(answer *a, shared *s, text_out *out)
+answer_state answer_next(answer *a, text_out *out)
 {
     out->begun = a->begun;
-    answer_state state = a->task->stream ? stream(a, s, out) : whole(a, s, out);
+    answer_state state = a->task->stream ? stream(a, out) : whole(a, out);
     a->begun = out->begun;
     return state;
 }

@@ -42,7 +42,7 @@ typedef enum answer_state {
 } answer_state;
 
 /* Puts out the next piece. With the lock held. */
-answer_state answer_next(answer *a, shared *s, text_out *out);
+answer_state answer_next(answer *a, text_out *out);
 /* An answer that holds the status line back: is there something to say? With the lock held. */
 bool answer_has_begun(const answer *a);
 /* False: it fails before anything is put out. With the lock held. */
@@ -51,7 +51,7 @@ bool answer_check(const answer *a, refusal *r);
 /* {"error": {...}}, or as the form has it; form NULL: as OpenAI's. */
 void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
 /* Something that says nothing, so that a stream that waits is not given up. With the lock held. */
-void answer_ping(answer *a, const shared *s, text_out *out);
+void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
 /* What its task has read and written so far. With a task, and the lock held. */

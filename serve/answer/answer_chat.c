@@ -5,9 +5,9 @@
 
 /* ---- One value ---- */
 
-static void front(const answer *a, const shared *s, text_out *out)
+static void front(const answer *a, text_out *out)
 {
-    part_front(a->task, s, "chat.completion", out);
+    part_front(a->task, "chat.completion", out);
     out_json(out, "choices:[");
 }
 
@@ -89,14 +89,14 @@ static bool open(answer *a, text_out *out)
     return a->pass < PASS_LOGPROBS || (a->pass == PASS_LOGPROBS && t->logprobs);
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     if (r->kind == RECORD_TEXT) {
         drey_reply_read(&a->readers[a->choice], r->bytes, r->n, put_part, &(putting){a, out});
     } else if (a->pass == PASS_LOGPROBS && r->kind == RECORD_TOKEN) {
         int32_t n = record_token(r, all);
-        part_token(s->options->model, all, n, false, out);
+        part_token(a->task->shared->options->model, all, n, false, out);
     }
 }
 
@@ -107,9 +107,8 @@ static const char *finish_word(const answer *a, const job *j)
     return calls && j->statistics.finish == DREY_FINISH_STOP ? "tool_calls" : part_finish(j);
 }
 
-static void close_choice(answer *a, const shared *s, text_out *out)
+static void close_choice(answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, "finish_reason:%s}", finish_word(a, a->task->jobs[a->choice]));
 }
 
@@ -118,14 +117,14 @@ static void close_choice(answer *a, const shared *s, text_out *out)
 static const char chunk_object[] = "chat.completion.chunk";
 
 /* Up to what is new. */
-static void open_chunk(const job *j, const shared *s, text_out *out)
+static void open_chunk(const job *j, text_out *out)
 {
     part_open_event(NULL, out);
-    part_front(j->task, s, chunk_object, out);
+    part_front(j->task, chunk_object, out);
     out_json(out, "choices:[{index:%d,delta:", j->choice);
 }
 
-static void put_logprobs(const job *j, const shared *s, const record *token, text_out *out)
+static void put_logprobs(const job *j, const record *token, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     if (!token || !j->task->logprobs) {
@@ -134,14 +133,14 @@ static void put_logprobs(const job *j, const shared *s, const record *token, tex
     }
     int32_t n = record_token(token, all);
     out_json(out, "logprobs:{content:[");
-    part_token(s->options->model, all, n, false, out);
+    part_token(j->task->shared->options->model, all, n, false, out);
     out_json(out, "]}");
 }
 
-static void begin(answer *a, const job *j, const shared *s, text_out *out)
+static void begin(answer *a, const job *j, text_out *out)
 {
     (void)a;
-    open_chunk(j, s, out);
+    open_chunk(j, out);
     out_json(out, "{role:'assistant',content:null}logprobs:null,finish_reason:null}]");
     part_close_event(out);
 }
@@ -149,7 +148,6 @@ static void begin(answer *a, const job *j, const shared *s, text_out *out)
 /* The events of one piece of text: one for each of its parts. */
 typedef struct streaming {
     const job *j;
-    const shared *s;
     const piece *p;
     text_out *out;
     int32_t n_events;
@@ -179,12 +177,12 @@ static void put_delta(const streaming *x, const drey_reply_part *part)
 static void put_event(streaming *x, const drey_reply_part *part)
 {
     const piece *p = x->n_events++ == 0 ? x->p : NULL;
-    open_chunk(x->j, x->s, x->out);
+    open_chunk(x->j, x->out);
     if (part)
         put_delta(x, part);
     else
         out_json(x->out, p && p->token ? "{content:''}" : "{}");
-    put_logprobs(x->j, x->s, p ? p->token : NULL, x->out);
+    put_logprobs(x->j, p ? p->token : NULL, x->out);
     out_json(x->out, "finish_reason:null}]");
     if (p)
         part_piece(x->j, p, x->out);
@@ -197,9 +195,9 @@ static void on_part(void *user, const drey_reply_part *part)
         put_event(user, part);
 }
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
-    streaming x = {.j = j, .s = s, .p = p, .out = out};
+    streaming x = {.j = j, .p = p, .out = out};
     const task *t = j->task;
     if (p->text)
         drey_reply_read(&a->readers[j->choice], p->text->bytes, p->text->n, on_part, &x);
@@ -208,19 +206,19 @@ static void put_piece(answer *a, const job *j, const shared *s, const piece *p, 
         put_event(&x, NULL);
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
-    streaming x = {.j = j, .s = s, .out = out};
+    streaming x = {.j = j, .out = out};
     drey_reply_reader last = a->readers[j->choice];
     drey_reply_end(&last, on_part, &x);
-    open_chunk(j, s, out);
+    open_chunk(j, out);
     out_json(out, "{}logprobs:null,finish_reason:%s}]", finish_word(a, j));
-    part_close_last(a, s, out);
+    part_close_last(a, out);
 }
 
-static bool last(answer *a, const shared *s, text_out *out)
+static bool last(answer *a, text_out *out)
 {
-    return part_last(a, s, chunk_object, out);
+    return part_last(a, chunk_object, out);
 }
 
 const answer_form answer_chat = {.id_prefix = "chatcmpl-",

@@ -9,7 +9,7 @@
 static const char object[] = "text_completion";
 
 /* The most likely tokens as an object. */
-static void put_top(const shared *s, const drey_logprob *all, int32_t n, text_out *out)
+static void put_top(const drey_model *m, const drey_logprob *all, int32_t n, text_out *out)
 {
     if (isnan(all[0].logprob)) {
         out_json(out, "null");
@@ -17,7 +17,7 @@ static void put_top(const shared *s, const drey_logprob *all, int32_t n, text_ou
     }
     out_json(out, "{");
     for (int32_t i = 1; i < n; i++) {
-        part_token_text(s->options->model, all[i].id, out);
+        part_token_text(m, all[i].id, out);
         out_json(out, ":%g", (double)(all[i].logprob >= -9999.0f ? all[i].logprob : -9999.0f));
     }
     out_json(out, "}");
@@ -27,9 +27,9 @@ static void put_top(const shared *s, const drey_logprob *all, int32_t n, text_ou
 
 enum { TEXT, TOKENS, BYTES, LOGPROBS, TOP, OFFSETS, END };
 
-static void front(const answer *a, const shared *s, text_out *out)
+static void front(const answer *a, text_out *out)
 {
-    part_front(a->task, s, object, out);
+    part_front(a->task, object, out);
     out_json(out, "choices:[");
 }
 
@@ -52,40 +52,39 @@ static bool open(answer *a, text_out *out)
     return a->pass == TEXT || (logprobs && a->pass < END);
 }
 
-static void put_in_list(const answer *a, const shared *s, const record *r, text_out *out)
+static void put_in_list(const answer *a, const record *r, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     int32_t n = record_token(r, all);
     if (a->pass == TOKENS)
-        part_token_text(s->options->model, all[0].id, out);
+        part_token_text(a->task->shared->options->model, all[0].id, out);
     else if (a->pass == BYTES)
-        part_token_bytes(s->options->model, all[0].id, out);
+        part_token_bytes(a->task->shared->options->model, all[0].id, out);
     else if (a->pass == LOGPROBS)
         out_json(out, "%g", (double)all[0].logprob); /* the first of an echoed prompt has none */
     else if (a->pass == TOP)
-        put_top(s, all, n, out);
+        put_top(a->task->shared->options->model, all, n, out);
     else
         out_json(out, "%zu", a->n_characters);
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     if (a->pass == TEXT && r->kind == RECORD_TEXT) {
         out_escaped(out, r->bytes, r->n);
     } else if (a->pass != TEXT && r->kind == RECORD_TOKEN) {
-        put_in_list(a, s, r, out);
+        put_in_list(a, r, out);
     }
 }
 
-static void close_choice(answer *a, const shared *s, text_out *out)
+static void close_choice(answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, "finish_reason:%s}", part_finish(a->task->jobs[a->choice]));
 }
 
 /* ---- Events ---- */
 
-static void put_logprobs(const job *j, const shared *s, const piece *p, text_out *out)
+static void put_logprobs(const job *j, const piece *p, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     if (!p->token || !j->task->logprobs) {
@@ -94,43 +93,43 @@ static void put_logprobs(const job *j, const shared *s, const piece *p, text_out
     }
     int32_t n = record_token(p->token, all);
     out_json(out, "logprobs:{tokens:[");
-    part_token_text(s->options->model, all[0].id, out);
+    part_token_text(j->task->shared->options->model, all[0].id, out);
     out_json(out, "]bytes:[");
-    part_token_bytes(s->options->model, all[0].id, out);
+    part_token_bytes(j->task->shared->options->model, all[0].id, out);
     out_json(out, "]token_logprobs:[%g],top_logprobs:[", (double)all[0].logprob);
-    put_top(s, all, n, out);
+    put_top(j->task->shared->options->model, all, n, out);
     out_json(out, "]text_offset:[%zu]}", p->offset);
 }
 
 /* Up to its reason to end. */
-static void open_chunk(const job *j, const shared *s, const piece *p, text_out *out)
+static void open_chunk(const job *j, const piece *p, text_out *out)
 {
     part_open_event(NULL, out);
-    part_front(j->task, s, object, out);
+    part_front(j->task, object, out);
     out_json(out, "choices:[{index:%d,text:", j->choice);
     part_text(p->text, out);
-    put_logprobs(j, s, p, out);
+    put_logprobs(j, p, out);
 }
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
     (void)a;
-    open_chunk(j, s, p, out);
+    open_chunk(j, p, out);
     out_json(out, "finish_reason:null}]");
     part_piece(j, p, out);
     part_close_event(out);
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
-    open_chunk(j, s, &(piece){.text = NULL}, out);
+    open_chunk(j, &(piece){.text = NULL}, out);
     out_json(out, "finish_reason:%s}]", part_finish(j));
-    part_close_last(a, s, out);
+    part_close_last(a, out);
 }
 
-static bool last(answer *a, const shared *s, text_out *out)
+static bool last(answer *a, text_out *out)
 {
-    return part_last(a, s, object, out);
+    return part_last(a, object, out);
 }
 
 const answer_form answer_completion = {.id_prefix = "cmpl-",

@@ -33,22 +33,22 @@ struct answer_form {
      * (task_keep_own), before that is queued; NULL: nothing. */
     void (*take)(task *t, const json_value *body);
 
-    void (*front)(const answer *a, const shared *s, text_out *out);
+    void (*front)(const answer *a, text_out *out);
     /* What comes before pass a->pass over the choice's records, from 0, which it may raise; false:
      * there is none any more. */
     bool (*open)(answer *a, text_out *out);
-    void (*record)(answer *a, const shared *s, const record *r, text_out *out);
-    void (*close)(answer *a, const shared *s, text_out *out);
-    void (*tail)(const answer *a, const shared *s, text_out *out); /* NULL: there is none */
+    void (*record)(answer *a, const record *r, text_out *out);
+    void (*close)(answer *a, text_out *out);
+    void (*tail)(const answer *a, text_out *out); /* NULL: there is none */
 
     /* An event that says nothing, once the stream has begun; NULL: a comment does. */
     void (*ping)(answer *a, text_out *out);
     /* NULL: there is no such event (and no ping). */
-    void (*begin)(answer *a, const job *j, const shared *s, text_out *out);
-    void (*piece)(answer *a, const job *j, const shared *s, const piece *p, text_out *out);
-    void (*finish)(answer *a, const job *j, const shared *s, text_out *out);
+    void (*begin)(answer *a, const job *j, text_out *out);
+    void (*piece)(answer *a, const job *j, const piece *p, text_out *out);
+    void (*finish)(answer *a, const job *j, text_out *out);
     /* The next event after all choices, a->pass from 0; false, or NULL: there is none. */
-    bool (*last)(answer *a, const shared *s, text_out *out);
+    bool (*last)(answer *a, text_out *out);
 
     /* A refusal as a value, and one that ends a stream; NULL: as OpenAI has them. */
     void (*refuse)(const refusal *r, text_out *out);

@@ -17,10 +17,10 @@ static void put_stop(const job *j, text_out *out)
 }
 
 /* The text ended because there was no more room, whatever its length. */
-static bool fills_context(const job *j, const shared *s)
+static bool fills_context(const job *j)
 {
     int64_t n = (int64_t)job_n_prompt(j) + j->statistics.generated_tokens;
-    return j->statistics.finish == DREY_FINISH_LENGTH && n >= s->options->n_context;
+    return j->statistics.finish == DREY_FINISH_LENGTH && n >= j->task->shared->options->n_context;
 }
 
 /* ---- What a text was written with ---- */
@@ -77,38 +77,38 @@ static void put_settings(const task *t, text_out *out)
 }
 
 /* A long one is not repeated. */
-static void put_prompt(const job *j, const shared *s, text_out *out)
+static void put_prompt(const job *j, text_out *out)
 {
     char text[1024];
     size_t n = 0, n_ids;
     const int32_t *ids = job_prompt(j, &n_ids);
     bool good =
-        drey_detokenize(s->options->model, ids, n_ids, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER,
+        drey_detokenize(j->task->shared->options->model, ids, n_ids, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER,
                         text, sizeof text, &n, NULL) == DREY_OK;
     out_json(out, "prompt:%.*s", (int)n, good && n <= sizeof text ? text : NULL);
 }
 
 /* The members after the text and its lists. */
-static void put_members(const job *j, const shared *s, text_out *out)
+static void put_members(const job *j, text_out *out)
 {
     out_json(out,
              "id_slot:%d,stop:true,model:%s,tokens_predicted:%lld,tokens_evaluated:%zu,"
              "tokens_cached:%lld,truncated:%hhd,has_new_line:%hhd",
-             j->seat, s->options->name, (long long)j->statistics.generated_tokens, job_n_prompt(j),
-             (long long)j->counts.n_cached, fills_context(j, s), j->counts.has_new_line);
-    put_prompt(j, s, out);
+             j->seat, j->task->shared->options->name, (long long)j->statistics.generated_tokens, job_n_prompt(j),
+             (long long)j->counts.n_cached, fills_context(j), j->counts.has_new_line);
+    put_prompt(j, out);
     put_settings(j->task, out);
     put_stop(j, out);
     part_job_end(j, out);
 }
 
-void part_verbose(const job *j, const shared *s, text_out *out)
+void part_verbose(const job *j, text_out *out)
 {
     out_json(out, "__verbose:{");
-    put_prompt(j, s, out);
+    put_prompt(j, out);
     put_settings(j->task, out);
     put_stop(j, out);
-    out_json(out, "truncated:%hhd}", fills_context(j, s));
+    out_json(out, "truncated:%hhd}", fills_context(j));
 }
 
 /* ---- Those of them that are wanted ---- */
@@ -170,12 +170,12 @@ static bool is_wanted(const task *t, const char *name)
 }
 
 /* Puts out the members that are wanted, and the end of the object. */
-static void put_end(const job *j, const shared *s, text_out *out)
+static void put_end(const job *j, text_out *out)
 {
     size_t from = out->n, n_fields = j->task->fields.n;
     bool begun = out->begun;
     out->begun = begun && n_fields == 0;
-    put_members(j, s, out);
+    put_members(j, out);
     out_json(out, "}");
     if (n_fields == 0 || out->full)
         return;
@@ -209,9 +209,8 @@ static bool has_pass(const task *t, int32_t pass)
     return is_wanted(t, names[pass]) && (pass != PROBABILITIES || t->logprobs);
 }
 
-static void front(const answer *a, const shared *s, text_out *out)
+static void front(const answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, a->task->prompts.n > 1 ? "[" : "");
 }
 
@@ -233,7 +232,7 @@ static bool open(answer *a, text_out *out)
     return a->pass < END;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     if (a->pass == TEXT && r->kind == RECORD_TEXT)
@@ -242,25 +241,24 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
         return;
     int32_t n = record_token(r, all);
     if (a->pass == PROBABILITIES)
-        part_token(s->options->model, all, n, a->task->sampling.shares, out);
+        part_token(a->task->shared->options->model, all, n, a->task->sampling.shares, out);
     else
         out_json(out, "%d", all[0].id);
 }
 
-static void close_choice(answer *a, const shared *s, text_out *out)
+static void close_choice(answer *a, text_out *out)
 {
-    put_end(a->task->jobs[a->choice], s, out);
+    put_end(a->task->jobs[a->choice], out);
 }
 
-static void tail(const answer *a, const shared *s, text_out *out)
+static void tail(const answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, a->task->prompts.n > 1 ? "]" : "");
 }
 
 /* ---- Events ---- */
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
     (void)a;
     drey_logprob all[1 + DREY_MAX_TOP];
@@ -274,7 +272,7 @@ static void put_piece(answer *a, const job *j, const shared *s, const piece *p, 
     out_json(out, "]");
     if (n && j->task->logprobs) {
         out_json(out, "completion_probabilities:[");
-        part_token(s->options->model, all, n, j->task->sampling.shares, out);
+        part_token(a->task->shared->options->model, all, n, j->task->sampling.shares, out);
         out_json(out, "]");
     }
     out_json(out, "id_slot:%d,stop:false,tokens_predicted:%lld,tokens_evaluated:%zu", j->seat,
@@ -283,7 +281,7 @@ static void put_piece(answer *a, const job *j, const shared *s, const piece *p, 
     part_close_event(out);
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
     (void)a;
     part_open_event(NULL, out);
@@ -294,7 +292,7 @@ static void finish(answer *a, const job *j, const shared *s, text_out *out)
         out_json(out, "content:''");
     if (is_wanted(j->task, "tokens"))
         out_json(out, "tokens:[]");
-    put_end(j, s, out);
+    put_end(j, out);
     out_text(out, "\n\n");
 }
 

@@ -241,18 +241,18 @@ void part_token(const drey_model *m, const drey_logprob *all, int32_t n, bool sh
 
 /* ---- What OpenAI's two forms share ---- */
 
-void part_front(const task *t, const shared *s, const char *object, text_out *out)
+void part_front(const task *t, const char *object, text_out *out)
 {
     out_json(out, "{id:%s,object:%s,created:%lld,model:%s,system_fingerprint:'drey-%s'", t->id.text,
-             object, (long long)t->id.created, s->options->name, drey_version());
+             object, (long long)t->id.created, t->shared->options->name, drey_version());
 }
 
-void part_end(const task *t, const shared *s, text_out *out)
+void part_end(const task *t, text_out *out)
 {
     part_timings(t, out);
     part_drey(t, out);
     if (t->events.verbose)
-        part_verbose(t->jobs[0], s, out);
+        part_verbose(t->jobs[0], out);
 }
 
 void part_job_end(const job *j, text_out *out)
@@ -261,11 +261,11 @@ void part_job_end(const job *j, text_out *out)
     put_drey(j, out);
 }
 
-void part_tail(const answer *a, const shared *s, text_out *out)
+void part_tail(const answer *a, text_out *out)
 {
     out_json(out, "]");
     part_usage(a->task, out);
-    part_end(a->task, s, out);
+    part_end(a->task, out);
     out_json(out, "}");
 }
 
@@ -313,22 +313,22 @@ void part_piece(const job *j, const piece *p, text_out *out)
         out_json(out, "drey:{provisional:%.*s}", (int)j->n_shown, j->shown);
 }
 
-void part_close_last(const answer *a, const shared *s, text_out *out)
+void part_close_last(const answer *a, text_out *out)
 {
     if (answer_all_ended(a) && !a->task->events.usage)
-        part_end(a->task, s, out);
+        part_end(a->task, out);
     part_close_event(out);
 }
 
-bool part_last(const answer *a, const shared *s, const char *object, text_out *out)
+bool part_last(const answer *a, const char *object, text_out *out)
 {
     int32_t n_before = a->task->events.usage ? 1 : 0;
     if (a->pass < n_before) {
         part_open_event(NULL, out);
-        part_front(a->task, s, object, out);
+        part_front(a->task, object, out);
         out_json(out, "choices:[]");
         part_usage(a->task, out);
-        part_end(a->task, s, out);
+        part_end(a->task, out);
         part_close_event(out);
     } else if (a->pass == n_before) {
         out_text(out, "data: [DONE]\n\n");

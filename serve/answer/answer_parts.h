@@ -33,14 +33,14 @@ void part_token(const drey_model *m, const drey_logprob *all, int32_t n, bool sh
 /* ---- What OpenAI's two forms share ---- */
 
 /* The value's first members, up to its choices. */
-void part_front(const task *t, const shared *s, const char *object, text_out *out);
+void part_front(const task *t, const char *object, text_out *out);
 /* Its last ones, after the usage. */
-void part_end(const task *t, const shared *s, text_out *out);
+void part_end(const task *t, text_out *out);
 /* The same of one text. */
 void part_job_end(const job *j, text_out *out);
 /* Its "__verbose": what /completion says of such a text. */
-void part_verbose(const job *j, const shared *s, text_out *out);
-void part_tail(const answer *a, const shared *s, text_out *out);
+void part_verbose(const job *j, text_out *out);
+void part_tail(const answer *a, text_out *out);
 /* A text as a JSON string; NULL: an empty one. */
 void part_text(const record *text, text_out *out);
 
@@ -51,6 +51,6 @@ void part_close_event(text_out *out);
 /* What a piece brings besides its text: timings, progress of the prompt, provisional text. */
 void part_piece(const job *j, const piece *p, text_out *out);
 /* Ends the last event of a choice. */
-void part_close_last(const answer *a, const shared *s, text_out *out);
+void part_close_last(const answer *a, text_out *out);
 /* The events after the choices: see `last` of answer_form. */
-bool part_last(const answer *a, const shared *s, const char *object, text_out *out);
+bool part_last(const answer *a, const char *object, text_out *out);

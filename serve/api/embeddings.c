@@ -107,13 +107,13 @@ bool ask_embedding(task *t, const json_value *body, bool native, const serve_opt
 
 /* ---- Answers ---- */
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
     if (a->task->chore.native)
         out_json(out, "[");
     else
         out_json(out, "{object:'list',model:%s,usage:{prompt_tokens:%zu,total_tokens:%zu},data:[",
-                 s->options->name, a->task->n_ids, a->task->n_ids);
+                 a->task->shared->options->name, a->task->n_ids, a->task->n_ids);
 }
 
 static bool open_pass(answer *a, text_out *out)
@@ -136,10 +136,10 @@ static void put_base64(const record_vector *v, text_out *out)
     }
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     const task *t = a->task;
-    const bool native = t->chore.native, all = chore_pooling(s->options) == DREY_POOLING_NONE;
+    const bool native = t->chore.native, all = chore_pooling(a->task->shared->options) == DREY_POOLING_NONE;
     record_vector v;
     memcpy(&v, r->bytes, r->n);
     int32_t n_rows = all ? t->parts.end[v.input] - (v.input ? t->parts.end[v.input - 1] : 0) : 1;
@@ -159,9 +159,8 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
         out_json(out, native ? "]}" : "}");
 }
 
-static void put_close(answer *a, const shared *s, text_out *out)
+static void put_close(answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, a->task->chore.native ? "]" : "]}");
 }
 

@@ -76,9 +76,8 @@ bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
 
 /* ---- Answers ---- */
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
-    (void)s;
     out_json(out, "{id_slot:%d", a->task->jobs[0]->seat);
 }
 
@@ -88,11 +87,10 @@ static bool open_pass(answer *a, text_out *out)
     return a->pass == 0;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     const task *t = a->task;
     record_chore c;
-    (void)s;
     memcpy(&c, r->bytes, sizeof c);
     if (t->kind == TASK_ERASE) {
         out_json(out, "n_erased:%lld", (long long)c.n_tokens);
@@ -105,10 +103,9 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
              t->chore.file, (long long)c.n_tokens, (long long)c.n_bytes, 1e3 * c.s);
 }
 
-static void put_close(answer *a, const shared *s, text_out *out)
+static void put_close(answer *a, text_out *out)
 {
     (void)a;
-    (void)s;
     out_json(out, "}");
 }
 

@@ -27,10 +27,10 @@ static void put_reason(answer *a, const job *j, text_out *out)
     out_json(out, "stop_reason:%s,stop_sequence:%s", reason, word);
 }
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
     out_json(out, "{id:%s,type:'message',role:'assistant',model:%s,content:[", a->task->id.text,
-             s->options->name);
+             a->task->shared->options->name);
 }
 
 /* What is being put together. */
@@ -105,15 +105,13 @@ static bool open(answer *a, text_out *out)
     return false;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
-    (void)s;
     dialect_read(a, r, put_part, &(putting){a, out});
 }
 
-static void close_message(answer *a, const shared *s, text_out *out)
+static void close_message(answer *a, text_out *out)
 {
-    (void)s;
     const job *j = a->task->jobs[0];
     out_json(out, "]");
     put_reason(a, j, out);
@@ -123,11 +121,11 @@ static void close_message(answer *a, const shared *s, text_out *out)
 
 /* ---- Events ---- */
 
-static void begin(answer *a, const job *j, const shared *s, text_out *out)
+static void begin(answer *a, const job *j, text_out *out)
 {
     part_open_event("message_start", out);
     out_json(out, "message:");
-    put_front(a, s, out);
+    put_front(a, out);
     out_json(out, "]stop_reason:null,stop_sequence:null");
     put_usage(j, out);
     out_json(out, "}");
@@ -188,16 +186,15 @@ static void stream_part(void *user, const drey_reply_part *p)
     part_close_event(out);
 }
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
-    (void)j, (void)s;
+    (void)j;
     if (p->text)
         dialect_read(a, p->text, stream_part, &(putting){a, out});
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
-    (void)s;
     dialect_end(a, stream_part, &(putting){a, out});
     if (dialect_own(a)->n == 0)
         start_block(a, BLOCK_TEXT, NULL, out);

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_front(const shared *s, text_out *out)
+static void put_front(const serve_options *o, text_out *out)
 {
     char text[DATE_BYTES];
     out->begun = false;
-    out_json(out, "{model:%s,created_at:%s", s->options->name, ollama_date(time(NULL), text));
+    out_json(out, "{model:%s,created_at:%s", o->name, ollama_date(time(NULL), text));
 }
 
 static long long ns_of(double s)
@@ -84,9 +84,9 @@ static void put_part(void *user, const drey_reply_part *p)
     }
 }
 
-static void front(const answer *a, const shared *s, text_out *out)
+static void front(const answer *a, text_out *out)
 {
-    put_front(s, out);
+    put_front(a->task->shared->options, out);
     out_json(out, is_chat(a) ? "message:{role:'assistant',content:'" : "response:'");
 }
 
@@ -108,15 +108,13 @@ static bool open(answer *a, text_out *out)
     return a->pass < PASS_END;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
-    (void)s;
     dialect_read(a, r, put_part, &(putting){a, out});
 }
 
-static void close_answer(answer *a, const shared *s, text_out *out)
+static void close_answer(answer *a, text_out *out)
 {
-    (void)s;
     if (is_chat(a))
         out_json(out, "}");
     put_end(a->task->jobs[0], out);
@@ -124,20 +122,14 @@ static void close_answer(answer *a, const shared *s, text_out *out)
 
 /* ---- Lines ---- */
 
-typedef struct streaming {
-    answer *a;
-    const shared *s;
-    text_out *out;
-} streaming;
-
 static void put_line(void *user, const drey_reply_part *p)
 {
-    const streaming *x = user;
+    const putting *x = user;
     bool chat = is_chat(x->a), thinks = p->kind == DREY_REPLY_REASONING;
     dialect_count(x->a, p);
     if (p->kind != DREY_REPLY_CONTENT && !thinks)
         return;
-    put_front(x->s, x->out);
+    put_front(x->a->task->shared->options, x->out);
     out_json(x->out, chat ? "message:{role:'assistant',content:%.*s" : "response:%.*s",
              thinks ? 0 : (int)p->n_bytes, p->bytes);
     if (thinks)
@@ -146,27 +138,27 @@ static void put_line(void *user, const drey_reply_part *p)
     out_text(x->out, "\n");
 }
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
     (void)j;
     if (p->text)
-        dialect_read(a, p->text, put_line, &(streaming){a, s, out});
+        dialect_read(a, p->text, put_line, &(putting){a, out});
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
     (void)j;
-    dialect_end(a, put_line, &(streaming){a, s, out});
+    dialect_end(a, put_line, &(putting){a, out});
 }
 
 static void on_call(void *user, const drey_reply_part *p)
 {
-    const streaming *x = user;
+    const putting *x = user;
     put_call(x->a, p, x->out);
 }
 
 /* The calls, which are known to be whole now, in one line, and the end. */
-static bool last(answer *a, const shared *s, text_out *out)
+static bool last(answer *a, text_out *out)
 {
     enum { BEFORE, CALLS, END, AFTER };
     dialect_state *own = dialect_own(a);
@@ -176,20 +168,20 @@ static bool last(answer *a, const shared *s, text_out *out)
     switch (own->kind) {
     case CALLS:
         if (a->pass == 0) {
-            put_front(s, out);
+            put_front(a->task->shared->options, out);
             out_json(out, "message:{role:'assistant',content:'',tool_calls:[");
             dialect_begin(a);
         } else if (answer_record(a, &r)) {
-            dialect_read(a, &r, on_call, &(streaming){a, s, out});
+            dialect_read(a, &r, on_call, &(putting){a, out});
         } else {
-            dialect_end(a, on_call, &(streaming){a, s, out});
+            dialect_end(a, on_call, &(putting){a, out});
             out_json(out, "]}done:false}");
             out_text(out, "\n");
             own->kind = END;
         }
         return true;
     case END:
-        put_front(s, out);
+        put_front(a->task->shared->options, out);
         put_empty(is_chat(a), out);
         put_end(a->task->jobs[0], out);
         out_text(out, "\n");
@@ -298,7 +290,7 @@ void ollama_show(const shared *s, text_out *out)
 
 void ollama_loaded(const shared *s, bool chat, text_out *out)
 {
-    put_front(s, out);
+    put_front(s->options, out);
     put_empty(chat, out);
     out_json(out, "done:true,done_reason:'load'}");
 }

@@ -21,12 +21,12 @@ static bool is_older(const answer *a)
     return a->form == &answer_ollama_vector;
 }
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
     if (is_older(a))
         out_json(out, "{embedding:");
     else
-        out_json(out, "{model:%s,embeddings:[", s->options->name);
+        out_json(out, "{model:%s,embeddings:[", a->task->shared->options->name);
 }
 
 static bool open_pass(answer *a, text_out *out)
@@ -35,10 +35,10 @@ static bool open_pass(answer *a, text_out *out)
     return a->pass == 0;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
     record_vector v;
-    (void)a, (void)s;
+    (void)a;
     memcpy(&v, r->bytes, r->n);
     if (v.from == 0)
         out_json(out, "[");
@@ -48,9 +48,8 @@ static void put_record(answer *a, const shared *s, const record *r, text_out *ou
         out_json(out, "]");
 }
 
-static void close_answer(answer *a, const shared *s, text_out *out)
+static void close_answer(answer *a, text_out *out)
 {
-    (void)s;
     double s_all = serve_clock_s() - a->task->jobs[0]->queued_s;
     if (!is_older(a))
         out_json(out, "]total_duration:%lld,load_duration:0,prompt_eval_count:%zu",

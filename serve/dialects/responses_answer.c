@@ -27,13 +27,13 @@ static void take(task *t, const json_value *body)
         task_keep_own(t, out.n);
 }
 
-static void put_front(const answer *a, const shared *s, const char *status, text_out *out)
+static void put_front(const answer *a, const char *status, text_out *out)
 {
     const task *t = a->task;
     out_json(out,
              "{id:%s,object:'response',created_at:%lld,model:%s,status:%s,error:null,"
              "parallel_tool_calls:true,metadata:{},temperature:%g,top_p:%g",
-             t->id.text, (long long)t->id.created, s->options->name, status,
+             t->id.text, (long long)t->id.created, a->task->shared->options->name, status,
              (double)t->sampling.of.temperature, (double)t->sampling.of.top_p);
     if (t->n_own > 0)
         out_item(out, t->jobs[0]->records, t->n_own);
@@ -43,15 +43,14 @@ static void put_front(const answer *a, const shared *s, const char *status, text
 }
 
 /* Up to its items. */
-static void front(const answer *a, const shared *s, text_out *out)
+static void front(const answer *a, text_out *out)
 {
     bool whole = a->task->jobs[0]->statistics.finish == DREY_FINISH_STOP;
-    put_front(a, s, whole ? "completed" : "incomplete", out);
+    put_front(a, whole ? "completed" : "incomplete", out);
 }
 
-static void close_response(const answer *a, const shared *s, text_out *out)
+static void close_response(const answer *a, text_out *out)
 {
-    (void)s;
     const job *j = a->task->jobs[0];
     long long n = (long long)a->task->n_ids, cached = (long long)j->counts.n_cached,
               written = (long long)j->statistics.generated_tokens;
@@ -273,10 +272,10 @@ static void put_kind(answer *a, int32_t kind, text_out *out)
 }
 
 /* a's place in the records is not kept. */
-static void keep(answer *a, const shared *s)
+static void keep(answer *a)
 {
     text_out out;
-    if (!s->past || !past_open(s->past, a->task->id.text, &out))
+    if (!a->task->shared->past || !past_open(a->task->shared->past, a->task->id.text, &out))
         return;
     out.begun = true; /* after other messages */
     out_json(&out, "{role:'assistant',content:'");
@@ -287,12 +286,12 @@ static void keep(answer *a, const shared *s)
     out.begun = false;
     size_t n_messages = out.n;
     reading x = {.a = a, .out = &out, .what = ITEMS};
-    front(a, s, &out);
+    front(a, &out);
     begin_reading(a);
     while (read_on(&x))
         ;
-    close_response(a, s, &out);
-    past_close(s->past, &out, n_messages);
+    close_response(a, &out);
+    past_close(a->task->shared->past, &out, n_messages);
 }
 
 /* ---- One value ---- */
@@ -306,34 +305,33 @@ static bool open(answer *a, text_out *out)
     return false;
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
-    (void)s;
     dialect_read(a, r, on_part, &(reading){.a = a, .out = out, .what = ITEMS});
 }
 
-static void close_choice(answer *a, const shared *s, text_out *out)
+static void close_choice(answer *a, text_out *out)
 {
-    close_response(a, s, out);
-    keep(a, s);
+    close_response(a, out);
+    keep(a);
 }
 
 /* ---- As it comes ---- */
 
-static void put_state(answer *a, const shared *s, const char *type, text_out *out)
+static void put_state(answer *a, const char *type, text_out *out)
 {
     open_event(a, type, out);
     out_json(out, "response:");
-    put_front(a, s, "in_progress", out);
+    put_front(a, "in_progress", out);
     out_json(out, "]}");
 }
 
-static void begin(answer *a, const job *j, const shared *s, text_out *out)
+static void begin(answer *a, const job *j, text_out *out)
 {
     (void)j;
-    put_state(a, s, "response.created", out);
+    put_state(a, "response.created", out);
     part_close_event(out);
-    put_state(a, s, "response.in_progress", out);
+    put_state(a, "response.in_progress", out);
     part_close_event(out);
 }
 
@@ -389,20 +387,19 @@ static void on_delta(void *user, const drey_reply_part *p)
     part_close_event(x->out);
 }
 
-static void put_piece(answer *a, const job *j, const shared *s, const piece *p, text_out *out)
+static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
 {
     if (p->text) {
         dialect_read(a, p->text, on_delta, &(streaming){a, j, p, out});
     } else if (p->progress) {
-        put_state(a, s, "response.in_progress", out);
+        put_state(a, "response.in_progress", out);
         part_piece(j, p, out);
         part_close_event(out);
     }
 }
 
-static void finish(answer *a, const job *j, const shared *s, text_out *out)
+static void finish(answer *a, const job *j, text_out *out)
 {
-    (void)s;
     dialect_end(a, on_delta, &(streaming){a, j, NULL, out});
     if (dialect_own(a)->kind == BLOCK_NONE)
         start_item(a, BLOCK_TEXT, NULL, out);
@@ -410,7 +407,7 @@ static void finish(answer *a, const job *j, const shared *s, text_out *out)
 }
 
 /* Each item three times, then all of them. */
-static bool last(answer *a, const shared *s, text_out *out)
+static bool last(answer *a, text_out *out)
 {
     enum { STEPS = 3 };
     dialect_state *own = dialect_own(a);
@@ -426,7 +423,7 @@ static bool last(answer *a, const shared *s, text_out *out)
         if (!items) {
             open_event(a, "response.completed", out);
             out_json(out, "response:");
-            front(a, s, out);
+            front(a, out);
         }
         return true;
     }
@@ -435,10 +432,10 @@ static bool last(answer *a, const shared *s, text_out *out)
     a->open = false;
     own->step += items ? 1 : STEPS;
     if (!items) {
-        close_response(a, s, out);
+        close_response(a, out);
         part_timings(a->task, out);
         part_close_event(out);
-        keep(a, s);
+        keep(a);
     }
     return true;
 }

@@ -113,7 +113,7 @@ static void put_pieces(network *n, connection *c, text_out *out)
     answer_state state = ANSWER_PIECE;
     pthread_mutex_lock(&s->lock);
     while (state == ANSWER_PIECE && out->capacity - out->n > ANSWER_PIECE_BYTES)
-        state = answer_next(&c->answer, s, out);
+        state = answer_next(&c->answer, out);
     pthread_mutex_unlock(&s->lock);
     if (state == ANSWER_ENDS)
         c->all_out = true;
@@ -163,7 +163,7 @@ static bool has_head(network *n, connection *c, bool ping)
 static void put_ping(network *n, connection *c, text_out *out)
 {
     pthread_mutex_lock(&n->shared->lock);
-    answer_ping(&c->answer, n->shared, out);
+    answer_ping(&c->answer, out);
     pthread_mutex_unlock(&n->shared->lock);
 }
 

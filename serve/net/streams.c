@@ -161,7 +161,7 @@ static answer_state put_pieces(network *n, kept_stream *k, text_out *out)
 {
     answer_state state = ANSWER_PIECE;
     while (state == ANSWER_PIECE && room(n, k) >= ANSWER_PIECE_BYTES) {
-        state = answer_next(&k->answer, n->shared, out);
+        state = answer_next(&k->answer, out);
         put(n, k, out->text, out->n);
         out->n = 0;
     }
@@ -182,7 +182,7 @@ void stream_pump(network *n, kept_stream *k, bool ping)
         k->begun = (ping || answer_has_begun(&k->answer)) && answer_check(&k->answer, &r);
     if (k->begun) {
         if (ping)
-            answer_ping(&k->answer, s, &out);
+            answer_ping(&k->answer, &out);
         if (!read)
             forget_shown(k->answer.task);
         state = put_pieces(n, k, &out);
