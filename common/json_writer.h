@@ -2,7 +2,6 @@
  * breaks and escapes; the caller opens and closes arrays and objects in order. */
 #pragma once
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +42,13 @@ void json_after_key(json_writer *w);
 /* Writes a number or word as it is. */
 void json_raw(json_writer *w, const char *text);
 void json_raw_number(json_writer *w, double number); /* null, where it is not finite */
+/* Formats a number, with a NUL; returns how many bytes. digits: as in json_writer. */
+size_t json_format(char out[static 32], double number, int digits);
+/* Whether a character is written as it is, in any format. */
+static inline bool json_is_plain(char c)
+{
+    return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
+}
 void json_raw_string(json_writer *w, const char *text, size_t n);
 /* The same without quotes. */
 void json_raw_escaped(json_writer *w, const char *text, size_t n);
@@ -69,13 +75,3 @@ void json_put_bool(json_writer *w, const char *key, bool value);
 void json_put_text(json_writer *w, const char *key, const char *text); /* NULL: null */
 void json_put_numbers(json_writer *w, const char *key, const double *numbers,
                       int n); /* on one line */
-
-/* Writes items and members by a template, on one line: JSON whose keys are bare words and whose
- * constant texts are 'quoted'. Commas come by themselves, also between two calls. It may leave
- * brackets, a key ("of:") or a text ("of:'") open for what is written next; \" ends the text. Values:
- *   %s    a text; NULL: null      %.*s  its length, an int, and a text     (in quotes: a part of
- *   %d %lld %zu %llu  integers    %g    a number     %hhd  true or false    the constant)
- *
- *   json_put(w, "usage:{tokens:%d,kind:'new'}", n); */
-void json_put(json_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void json_put_all(json_writer *w, const char *format, va_list values);

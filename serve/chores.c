@@ -105,7 +105,7 @@ static drey_status do_vectors(shared *s, job *j, drey_session *session, bool *ov
     drey_model_info info;
     drey_model_describe(s->options->model, &info);
     const bool all = chore_pooling(s->options) == DREY_POOLING_NONE;
-    const size_t n_embd = (size_t)info.n_embd, n_kept = t->n_ids * sizeof *t->ids;
+    const size_t n_embd = (size_t)info.n_embd, n_kept = t->prompts.n_ids * sizeof *t->prompts.ids;
     drey_text_ids texts[TEXTS_AT_ONCE];
     int32_t input = (int32_t)j->live.prompt_done;
     size_t n_texts = 0, n_vectors = 0, n_done;

@@ -1,4 +1,4 @@
-/* What the worker does for a job that writes no text: a session goes to a file, comes from one, or
+/* Work of the worker for a job that writes no text: a session goes to a file, comes from one, or
  * forgets what it knows; texts become vectors, one between two steps of those that write. */
 #pragma once
 

@@ -87,5 +87,5 @@ drey_status echo_prompt(shared *s, job *j, drey_session *session, drey_error *er
     on_token(&e, &(drey_logprob){.id = e.ids[0], .logprob = NAN}, NULL, 0);
     if (e.n == 1)
         return DREY_OK;
-    return drey_session_score_top(session, e.ids, e.n, j->task->n_top, on_token, &e, err);
+    return drey_session_score_top(session, e.ids, e.n, j->task->tokens.n_top, on_token, &e, err);
 }

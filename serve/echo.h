@@ -1,4 +1,4 @@
-/* What an answer that echoes says of its prompt: its text, and with log-probabilities how likely
+/* Prompt of an answer that echoes it: its text, and with log-probabilities how likely
  * each of its tokens was. */
 #pragma once
 
@@ -7,7 +7,7 @@
 /* Its passes are its own, between steps of the others. */
 static inline bool echo_computes(const task *t)
 {
-    return t->prompts.echo && t->logprobs;
+    return t->prompts.echo && t->tokens.logprobs;
 }
 
 /* Writes the records, as those of a text that is written: of each token its log-probability (NAN

@@ -20,7 +20,7 @@ const int32_t *job_prompt(const job *j, size_t *n)
     int32_t i = t->prompts.n ? j->choice / (t->n_choices / t->prompts.n) : 0;
     size_t from = i > 0 ? t->prompts.end[i - 1] : 0;
     *n = t->prompts.end[i] - from;
-    return t->ids + from;
+    return t->prompts.ids + from;
 }
 
 size_t job_n_prompt(const job *j)
@@ -41,11 +41,11 @@ static task *free_task(shared *s)
 static void clear_task(task *t)
 {
     const shared *s = t->shared;
-    int32_t *ids = t->ids;
+    int32_t *ids = t->prompts.ids;
     char *grammar = t->grammar.text;
     memset(t, 0, sizeof *t);
     t->shared = s;
-    t->ids = ids;
+    t->prompts.ids = ids;
     t->grammar.text = grammar;
     t->used = true;
 }
@@ -141,7 +141,7 @@ bool task_release(shared *s, task *t)
     return true;
 }
 
-/* What was read is forgotten. */
+/* Forgets what was read. */
 static void make_room(shared *s, job *j)
 {
     pthread_mutex_lock(&s->lock);

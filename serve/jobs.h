@@ -1,4 +1,4 @@
-/* What the two threads of the server share: tasks, their jobs, and the records of what jobs write.
+/* State that the two threads of the server share: tasks, their jobs, and the records that jobs write.
  *
  *   a request ---> task: what is asked for, its prompt as ids; filled by the network thread, then
  *                  left as it is until the last of its jobs is free
@@ -52,74 +52,110 @@ typedef enum task_kind {
 
 typedef struct job job;
 
+/* Parts of a stream's events besides text; verbose: of any answer. */
+typedef struct event_request {
+    bool usage, progress, timings, provisional, verbose;
+} event_request;
+
+/* How long a text may be. */
+typedef struct length_request {
+    int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
+    int32_t most_ms;   /* a text of several lines ends when it took longer; <= 0: never */
+    int32_t indent;    /* and before a line that begins with fewer blanks */
+    bool ignore_eos;
+} length_request;
+
+/* The session that writes it. */
+typedef struct session_request {
+    int32_t wanted;   /* -1: any */
+    bool keep;        /* known tokens of the prompt are not computed */
+    bool speculative; /* it may draft */
+} session_request;
+
+typedef struct sampling_request {
+    drey_sampling filters;                    /* with these: */
+    drey_penalties penalties;                 /* their breakers may be those below */
+    const char *breakers[TASK_MOST_BREAKERS]; /* in text */
+    char text[TASK_BREAKER_BYTES];
+    drey_bias biases[TASK_MOST_BIASES]; /* [n_biases] */
+    int32_t n_biases;
+} sampling_request;
+
+/* Probabilities of tokens, and their ids. */
+typedef struct token_request {
+    bool ids, logprobs;
+    bool filtered; /* log-probabilities are of what the filters leave */
+    int32_t n_top;
+} token_request;
+
+/* Members of /completion's answer. */
+typedef struct field_request {
+    char text[TASK_FIELD_BYTES];
+    const char *of[TASK_MOST_FIELDS]; /* [n], in text */
+    size_t n;                         /* 0: all */
+} field_request;
+
+typedef struct stop_request {
+    char text[TASK_STOP_BYTES];
+    const char *of[TASK_MOST_STOPS]; /* [n], in text */
+    size_t n;
+} stop_request;
+
+typedef struct grammar_request {
+    char *text; /* [n] of TASK_GRAMMAR_BYTES; n = 0: any text */
+    size_t n;
+    drey_grammar_kind kind;
+    char not_held[TASK_NOT_HELD_BYTES]; /* places; "": all is held */
+} grammar_request;
+
+typedef struct prompt_request {
+    int32_t *ids; /* [n_context]: all prompts, one after the other */
+    size_t n_ids;
+    size_t end[TASK_MOST_CHOICES]; /* [n], in ids */
+    int32_t n;                     /* each has n_choices / n of the choices */
+    size_t n_predicted;            /* ids after them: what the text is expected to repeat */
+    bool echo;                     /* a choice begins with its prompt (echo.h) */
+} prompt_request;
+
+/* The first messages of a chat, or the texts that become vectors. */
+typedef struct part_ends {
+    int32_t end[TASK_MOST_MESSAGES]; /* [n], in ids; -1: not known */
+    int32_t n;
+} part_ends;
+
+/* A request that writes no text (chores.h). */
+typedef struct chore_request {
+    char file[TASK_FILE_BYTES]; /* of a session that is saved or restored */
+    int32_t norm;               /* of vectors, as drey_embed_normalize */
+    bool base64, native;        /* their form */
+} chore_request;
+
+typedef struct request_id {
+    char text[40];
+    int64_t created; /* seconds since 1970 */
+} request_id;
+
 typedef struct task {
     const struct shared *shared; /* that it is part of */
     bool used;
     bool abandoned; /* it is released once its jobs are done */
     task_kind kind;
-    bool stream, logprobs, tokens, ignore_eos;
-    struct {
-        bool usage, progress, timings, provisional, verbose;
-    } events; /* of a stream, what else they have; verbose: of any answer */
-    int32_t n_choices, n_top;
-    int32_t n_predict; /* tokens to write; 0: the prompt is computed, and kept */
-    struct {
-        int32_t most_ms; /* a text of several lines ends when it took longer; <= 0: never */
-        int32_t indent;  /* and before a line that begins with fewer blanks */
-    } lines;
-    struct {
-        int32_t wanted;   /* -1: any */
-        bool keep;        /* what is known of the prompt is not computed */
-        bool speculative; /* it may draft */
-    } session;
-    struct {
-        drey_sampling of;                         /* with these: */
-        drey_penalties penalties;                 /* their breakers may be those below */
-        const char *breakers[TASK_MOST_BREAKERS]; /* in text */
-        char text[TASK_BREAKER_BYTES];
-        bool shares;                        /* log-probabilities are of what the filters leave */
-        drey_bias biases[TASK_MOST_BIASES]; /* [n_biases] */
-        int32_t n_biases;
-    } sampling;
-    struct {
-        char text[TASK_FIELD_BYTES];
-        const char *of[TASK_MOST_FIELDS]; /* [n], in text: members of /completion's answer */
-        size_t n;                         /* 0: all */
-    } fields;
-    struct {
-        char text[TASK_STOP_BYTES];
-        const char *of[TASK_MOST_STOPS]; /* [n], in text */
-        size_t n;
-    } stops;
-    struct {
-        char *text; /* [n] of TASK_GRAMMAR_BYTES; n = 0: any text */
-        size_t n;
-        drey_grammar_kind kind;
-        char not_held[TASK_NOT_HELD_BYTES]; /* places; "": all is held */
-    } grammar;
-    size_t n_own; /* bytes of the answer's form at the front of the first job's records */
-    int32_t *ids; /* [n_context]: all prompts, one after the other */
-    size_t n_ids;
-    struct {
-        size_t end[TASK_MOST_CHOICES]; /* [n], in ids */
-        int32_t n;                     /* each has n_choices / n of the choices */
-        size_t n_predicted;            /* ids after them: what the text is expected to repeat */
-        bool echo;                     /* a choice begins with its prompt (echo.h) */
-    } prompts;
-    struct {
-        int32_t end[TASK_MOST_MESSAGES]; /* [n], in ids; -1: not known */
-        int32_t n;
-    } parts;               /* the first messages of a chat, or the texts that become vectors */
+    bool stream;
+    event_request events;
+    length_request length;
+    session_request session;
+    sampling_request sampling;
+    token_request tokens;
+    field_request fields;
+    stop_request stops;
+    grammar_request grammar;
+    prompt_request prompts;
+    part_ends parts;
     drey_reply_form reply; /* how a chat's answer is taken apart */
-    struct {
-        char file[TASK_FILE_BYTES]; /* of a session that is saved or restored */
-        int32_t norm;               /* of vectors, as drey_embed_normalize */
-        bool base64, native;        /* their form */
-    } chore;
-    struct {
-        char text[40];
-        int64_t created; /* seconds since 1970 */
-    } id;
+    chore_request chore;
+    request_id id;
+    size_t n_own; /* bytes of the answer's form at the front of the first job's records */
+    int32_t n_choices;
     job *jobs[TASK_MOST_CHOICES]; /* [n_choices] */
 } task;
 
@@ -133,7 +169,7 @@ typedef struct job_counts {
     size_t at_predicted;            /* after the last of them */
     double first_s;                 /* when the first token came; 0: not yet */
     bool has_new_line, line_begins; /* line_begins: so far it has n_blanks */
-    bool cut;                       /* the text ended because of its lines (task.lines) */
+    bool cut;                       /* the text ended because of its lines (length_request) */
     int32_t n_blanks;
 } job_counts;
 
@@ -179,7 +215,7 @@ typedef struct record_progress {
     double s;
 } record_progress;
 
-/* What became of a session: RECORD_CHORE. */
+/* Result of an action on a session: RECORD_CHORE. */
 typedef struct record_chore {
     int64_t n_tokens, n_bytes;
     double s;
@@ -193,7 +229,7 @@ typedef struct record_vector {
     float numbers[RECORD_MOST_NUMBERS];
 } record_vector;
 
-/* What the server has done since it began. */
+/* Counts of the server since it began. */
 typedef struct serve_totals {
     int64_t prompt_tokens, cached_tokens, predicted_tokens, most_tokens;
     double prompt_s, predicted_s;

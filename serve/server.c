@@ -54,7 +54,7 @@ static void place_jobs(server *s)
         if (!s->memory)
             continue;
         sh->tasks[i].shared = sh;
-        sh->tasks[i].ids = ids;
+        sh->tasks[i].prompts.ids = ids;
         sh->tasks[i].grammar.text = grammar;
         sh->jobs[i].records = records;
         sh->jobs[i].capacity = record_bytes(o);

@@ -56,7 +56,7 @@ typedef struct server server;
 
 /* Takes the address and all memory. DREY_ERR_IO: the address is taken, or cannot be had. */
 drey_status server_open(server **out, const serve_options *options, drey_error *err);
-/* Of its memory, all of it. */
+/* Returns the bytes of all its memory. */
 uint64_t server_bytes(const server *s);
 /* "http://127.0.0.1:8080", or "unix:/run/drey.sock"; borrowed. */
 const char *server_address(const server *s);

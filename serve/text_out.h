@@ -2,7 +2,7 @@
  * is left out, and `full` says so. */
 #pragma once
 
-#include "common/json_value.h"
+#include "common/json_template.h"
 
 typedef struct text_out {
     char *text;

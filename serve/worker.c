@@ -35,7 +35,7 @@ static size_t before_outdent(job *j, const char *bytes, size_t n)
             live->n_blanks++;
             continue;
         }
-        live->cut = live->line_begins && live->n_blanks < j->task->lines.indent;
+        live->cut = live->line_begins && live->n_blanks < j->task->length.indent;
         if (live->cut)
             return i;
         live->line_begins = bytes[i] == '\n';
@@ -49,7 +49,7 @@ static bool on_text(void *user, const char *bytes, size_t n)
 {
     listener *l = user;
     job_counts *live = &l->job->live;
-    int32_t most_ms = l->job->task->lines.most_ms;
+    int32_t most_ms = l->job->task->length.most_ms;
     size_t n_taken = before_outdent(l->job, bytes, n);
     if (n_taken > 0 && !job_record(l->shared, l->job, RECORD_TEXT, bytes, n_taken))
         return false;
@@ -88,11 +88,11 @@ static void on_logprobs(void *user, const drey_logprob *written, const drey_logp
     job_record(l->shared, l->job, RECORD_TOKEN, all, (size_t)(1 + n_top) * sizeof *all);
 }
 
-/* Of the prediction's tokens those that came, in their order; some may be left out at a time. */
+/* Counts the tokens of the prediction that came, in their order; some may be left out at a time. */
 static void note_predicted(job *j, int32_t id)
 {
     enum { LEFT_OUT = 32 };
-    const int32_t *predicted = j->task->ids + j->task->n_ids;
+    const int32_t *predicted = j->task->prompts.ids + j->task->prompts.n_ids;
     size_t at = j->live.at_predicted, end = at + LEFT_OUT;
     while (at < end && at < j->task->prompts.n_predicted && predicted[at] != id)
         at++;
@@ -106,8 +106,8 @@ static bool on_token(void *user, int32_t id)
 {
     listener *l = user;
     const drey_logprob written = {.id = id};
-    bool wanted = l->job->task->tokens && !l->job->task->logprobs;
-    if (l->job->task->n_predict == 0)
+    bool wanted = l->job->task->tokens.ids && !l->job->task->tokens.logprobs;
+    if (l->job->task->length.n_predict == 0)
         return true;
     note_first(l);
     l->job->live.n_tokens++;
@@ -115,7 +115,7 @@ static bool on_token(void *user, int32_t id)
     return !wanted || job_record(l->shared, l->job, RECORD_TOKEN, &written, sizeof written);
 }
 
-/* What is verified leaves the provisional text with the text that it joins, so that is published
+/* Verified text leaves the provisional one with the text that it joins, so that is published
  * after the step. */
 static void on_event(void *user, const drey_event *event)
 {
@@ -175,7 +175,7 @@ static void count_text(serve_totals *total, const job *j, const drey_statistics 
 /* Vectors of texts, each of which counts as a pass. With the lock. */
 static void count_vectors(serve_totals *total, const job *j)
 {
-    total->prompt_tokens += (int64_t)j->task->n_ids;
+    total->prompt_tokens += (int64_t)j->task->prompts.n_ids;
     total->prompt_s += serve_clock_s() - j->began_s;
     total->steps += j->task->parts.n;
     total->busy_seats += j->task->parts.n;
@@ -222,7 +222,7 @@ static void end_prompt(loop *l, seat *place)
     record_progress p = {j->live.prompt_total, j->live.prompt_total, serve_clock_s() - j->began_s};
     if (j->live.n_tokens > 0 || (t->finish != DREY_FINISH_STOP && t->finish != DREY_FINISH_LENGTH))
         return;
-    if (j->task->n_predict == 0) {
+    if (j->task->length.n_predict == 0) {
         t->finish = DREY_FINISH_LENGTH;
         t->stop_text = 0;
         t->generated_tokens = 0;
@@ -258,22 +258,22 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
     drey_generate_options_init(&o);
     l->listeners[i] = (listener){l, l->shared, place->job, place->session};
     l->statistics[i] = (drey_statistics){.finish = DREY_FINISH_ERROR};
-    bool writes = t->n_predict > 0;
-    o.n_predict = writes ? t->n_predict : 1;
-    o.sampling = t->sampling.of;
+    bool writes = t->length.n_predict > 0;
+    o.n_predict = writes ? t->length.n_predict : 1;
+    o.sampling = t->sampling.filters;
     o.sampling.seed += (uint64_t)(place->job->choice % (t->n_choices / t->prompts.n));
     o.stops = t->stops.of;
     o.n_stops = t->stops.n;
-    o.ignore_eos = t->ignore_eos;
+    o.ignore_eos = t->length.ignore_eos;
     o.no_draft = !t->session.speculative;
     o.no_known = !t->session.keep;
     o.biases = t->sampling.biases;
     o.n_biases = t->sampling.n_biases;
     o.on_text = writes ? on_text : NULL;
     o.on_token = on_token;
-    o.on_logprobs = writes && t->logprobs ? on_logprobs : NULL;
-    o.after_filters = t->sampling.shares;
-    o.n_top = t->n_top;
+    o.on_logprobs = writes && t->tokens.logprobs ? on_logprobs : NULL;
+    o.after_filters = t->tokens.filtered;
+    o.n_top = t->tokens.n_top;
     o.on_event = writes && t->events.provisional ? on_event : NULL;
     o.on_end = on_end;
     o.user = &l->listeners[i];
@@ -288,8 +288,8 @@ static drey_status begin(loop *l, seat *place, drey_error *err)
         TRY(echo_prompt(l->shared, place->job, place->session, err));
     drey_status status = drey_session_sync(place->session, ids, n_ids, &n_kept, err);
     if (status == DREY_OK)
-        status =
-            drey_session_predict(place->session, t->ids + t->n_ids, t->prompts.n_predicted, err);
+        status = drey_session_predict(place->session, t->prompts.ids + t->prompts.n_ids,
+                                      t->prompts.n_predicted, err);
     if (status == DREY_OK)
         status = drey_session_begin(place->session, &o, &l->statistics[i], err);
     place->job->live.n_cached = (int64_t)n_kept;
@@ -424,7 +424,7 @@ static void note_totals(loop *l, int n_steps)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* What a step has brought. */
+/* Publishes what a step has brought. */
 static void publish(loop *l, int n_steps)
 {
     shared *s = l->shared;
@@ -448,7 +448,7 @@ static void publish(loop *l, int n_steps)
     }
 }
 
-/* What cannot be read may be what one text alone asks for, an expert of a mixture: each takes its
+/* A part that cannot be read may be asked for by one text alone, an expert of a mixture: each takes its
  * own step, and only those end that cannot. */
 static void step_apart(loop *l)
 {
@@ -470,7 +470,7 @@ static void step_apart(loop *l)
     }
 }
 
-/* Whether a text is being written, or all that runs are chores. */
+/* Returns whether a text is being written; else all that runs are chores. */
 static bool anybody_writes(const loop *l)
 {
     const shared *s = l->shared;

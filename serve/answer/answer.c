@@ -115,7 +115,7 @@ static answer_state next_of_whole(answer *a, text_out *out)
         a->stage = WHOLE_OPEN;
         return ANSWER_PIECE;
     case WHOLE_OPEN:
-        if (a->form->open(a, out))
+        if (a->form->open ? a->form->open(a, out) : a->pass == 0)
             begin_pass(a);
         else
             a->stage = WHOLE_CLOSE;
@@ -296,7 +296,8 @@ static double written_s(const job *j)
 serve_usage answer_usage(const answer *a)
 {
     const task *t = a->task;
-    serve_usage u = {.n_prompt = (int64_t)t->n_ids, .n_cached = t->jobs[0]->counts.n_cached};
+    serve_usage u = {.n_prompt = (int64_t)t->prompts.n_ids,
+                     .n_cached = t->jobs[0]->counts.n_cached};
     double longest_s = 0, first_s = 0;
     int64_t n_after = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {

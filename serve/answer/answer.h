@@ -1,4 +1,4 @@
-/* What a task's jobs have written, as the client wants it: one JSON value at the end, or events as
+/* Texts of a task's jobs as the client wants them: one JSON value at the end, or events as
  * they come. An answer is put together piece by piece, each into memory that has room for it. */
 #pragma once
 
@@ -54,9 +54,9 @@ void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
 void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
-/* What its task has read and written so far. With a task, and the lock held. */
+/* Returns what its task has read and written so far. With a task, and the lock held. */
 serve_usage answer_usage(const answer *a);
 /* Gives the task its name, as its form has them. */
 void answer_name(const answer *a);
-/* Whether records are read more than once. */
+/* Returns whether records are read more than once. */
 bool answer_keeps(const answer *a);

@@ -55,7 +55,7 @@ static void put_part(void *user, const drey_reply_part *part)
         put_text(p, "reasoning_content", part);
 }
 
-/* What the pass before this one leaves open. */
+/* Closes what the pass before this one leaves open. */
 static void end_pass(answer *a, text_out *out)
 {
     drey_reply_reader *r = &a->readers[a->choice];
@@ -83,10 +83,10 @@ static bool open(answer *a, text_out *out)
     a->pass++;
     a->pass += a->pass == PASS_CALLS && !t->reply.calls;
     if (a->pass == PASS_LOGPROBS)
-        out_json(out, t->logprobs ? "}logprobs:{content:[" : "}logprobs:null");
+        out_json(out, t->tokens.logprobs ? "}logprobs:{content:[" : "}logprobs:null");
     else if (a->pass == PASS_END)
         out_json(out, "]}");
-    return a->pass < PASS_LOGPROBS || (a->pass == PASS_LOGPROBS && t->logprobs);
+    return a->pass < PASS_LOGPROBS || (a->pass == PASS_LOGPROBS && t->tokens.logprobs);
 }
 
 static void put_record(answer *a, const record *r, text_out *out)
@@ -127,7 +127,7 @@ static void open_chunk(const job *j, text_out *out)
 static void put_logprobs(const job *j, const record *token, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
-    if (!token || !j->task->logprobs) {
+    if (!token || !j->task->tokens.logprobs) {
         out_json(out, "logprobs:null");
         return;
     }
@@ -201,7 +201,7 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
     const task *t = j->task;
     if (p->text)
         drey_reply_read(&a->readers[j->choice], p->text->bytes, p->text->n, on_part, &x);
-    bool held = p->text && (t->reply.calls || t->reply.thinking) && !t->logprobs;
+    bool held = p->text && (t->reply.calls || t->reply.thinking) && !t->tokens.logprobs;
     if (x.n_events == 0 && !held)
         put_event(&x, NULL);
 }

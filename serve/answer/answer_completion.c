@@ -39,7 +39,7 @@ static bool open(answer *a, text_out *out)
                                        [LOGPROBS] = "token_logprobs",
                                        [TOP] = "top_logprobs",
                                        [OFFSETS] = "text_offset"};
-    bool logprobs = a->task->logprobs;
+    bool logprobs = a->task->tokens.logprobs;
     if (a->pass == TEXT) {
         out_json(out, "{index:%d,text:'", a->choice);
     } else if (a->pass == TOKENS) {
@@ -87,7 +87,7 @@ static void close_choice(answer *a, text_out *out)
 static void put_logprobs(const job *j, const piece *p, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
-    if (!p->token || !j->task->logprobs) {
+    if (!p->token || !j->task->tokens.logprobs) {
         out_json(out, "logprobs:null");
         return;
     }

@@ -9,14 +9,14 @@
 
 #include "serve/answer/answer.h"
 
-/* What a job has written, in its memory. */
+/* Bytes that a job has written, in its memory. */
 typedef struct record {
     record_kind kind;
     const char *bytes; /* [n] */
     size_t n;
 } record;
 
-/* What has come of a choice. */
+/* News of a choice. */
 typedef struct piece {
     const record *text, *token; /* NULL: none of it */
     const record *progress;     /* of the prompt; alone */
@@ -34,8 +34,8 @@ struct answer_form {
     void (*take)(task *t, const json_value *body);
 
     void (*front)(const answer *a, text_out *out);
-    /* What comes before pass a->pass over the choice's records, from 0, which it may raise; false:
-     * there is none any more. */
+    /* Puts out the beginning of pass a->pass over the choice's records, from 0, which it may raise; false:
+     * there is none any more. NULL: there is one pass. */
     bool (*open)(answer *a, text_out *out);
     void (*record)(answer *a, const record *r, text_out *out);
     void (*close)(answer *a, text_out *out);
@@ -55,7 +55,7 @@ struct answer_form {
     void (*fail)(const refusal *r, text_out *out);
 };
 
-/* Where the choice's records begin. */
+/* Returns where the choice's records begin. */
 size_t answer_first_record(const answer *a);
 /* The choice's next record after a->at; false: there is none. */
 bool answer_record(answer *a, record *out);

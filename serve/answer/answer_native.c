@@ -64,16 +64,16 @@ static void put_biases(const task *t, text_out *out)
 
 static void put_settings(const task *t, text_out *out)
 {
-    int32_t n_predict = t->n_predict == INT32_MAX ? -1 : t->n_predict;
+    int32_t n_predict = t->length.n_predict == INT32_MAX ? -1 : t->length.n_predict;
     out_json(out, "generation_settings:{");
-    part_settings(&t->sampling.of, &t->sampling.penalties, out);
+    part_settings(&t->sampling.filters, &t->sampling.penalties, out);
     put_texts("stop", t->stops.of, t->stops.n, out);
     put_biases(t, out);
     out_json(out,
              "n_predict:%d,max_tokens:%d,n_keep:0,n_discard:0,ignore_eos:%hhd,stream:%hhd,"
              "n_probs:%d,timings_per_token:%hhd,post_sampling_probs:%hhd}",
-             n_predict, n_predict, t->ignore_eos, t->stream, t->n_top, t->events.timings,
-             t->sampling.shares);
+             n_predict, n_predict, t->length.ignore_eos, t->stream, t->tokens.n_top,
+             t->events.timings, t->tokens.filtered);
 }
 
 /* A long one is not repeated. */
@@ -82,9 +82,9 @@ static void put_prompt(const job *j, text_out *out)
     char text[1024];
     size_t n = 0, n_ids;
     const int32_t *ids = job_prompt(j, &n_ids);
-    bool good =
-        drey_detokenize(j->task->shared->options->model, ids, n_ids, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER,
-                        text, sizeof text, &n, NULL) == DREY_OK;
+    bool good = drey_detokenize(j->task->shared->options->model, ids, n_ids,
+                                DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, text, sizeof text, &n,
+                                NULL) == DREY_OK;
     out_json(out, "prompt:%.*s", (int)n, good && n <= sizeof text ? text : NULL);
 }
 
@@ -94,8 +94,9 @@ static void put_members(const job *j, text_out *out)
     out_json(out,
              "id_slot:%d,stop:true,model:%s,tokens_predicted:%lld,tokens_evaluated:%zu,"
              "tokens_cached:%lld,truncated:%hhd,has_new_line:%hhd",
-             j->seat, j->task->shared->options->name, (long long)j->statistics.generated_tokens, job_n_prompt(j),
-             (long long)j->counts.n_cached, fills_context(j), j->counts.has_new_line);
+             j->seat, j->task->shared->options->name, (long long)j->statistics.generated_tokens,
+             job_n_prompt(j), (long long)j->counts.n_cached, fills_context(j),
+             j->counts.has_new_line);
     put_prompt(j, out);
     put_settings(j->task, out);
     put_stop(j, out);
@@ -206,7 +207,7 @@ enum { TEXT, PROBABILITIES, TOKENS, END };
 static bool has_pass(const task *t, int32_t pass)
 {
     static const char *const names[] = {"content", "completion_probabilities", "tokens"};
-    return is_wanted(t, names[pass]) && (pass != PROBABILITIES || t->logprobs);
+    return is_wanted(t, names[pass]) && (pass != PROBABILITIES || t->tokens.logprobs);
 }
 
 static void front(const answer *a, text_out *out)
@@ -237,11 +238,11 @@ static void put_record(answer *a, const record *r, text_out *out)
     drey_logprob all[1 + DREY_MAX_TOP];
     if (a->pass == TEXT && r->kind == RECORD_TEXT)
         out_escaped(out, r->bytes, r->n);
-    if (a->pass == TEXT || r->kind != RECORD_TOKEN || (a->pass == TOKENS && !a->task->tokens))
+    if (a->pass == TEXT || r->kind != RECORD_TOKEN || (a->pass == TOKENS && !a->task->tokens.ids))
         return;
     int32_t n = record_token(r, all);
     if (a->pass == PROBABILITIES)
-        part_token(a->task->shared->options->model, all, n, a->task->sampling.shares, out);
+        part_token(a->task->shared->options->model, all, n, a->task->tokens.filtered, out);
     else
         out_json(out, "%d", all[0].id);
 }
@@ -270,9 +271,9 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
     if (n)
         out_json(out, "%d", all[0].id);
     out_json(out, "]");
-    if (n && j->task->logprobs) {
+    if (n && j->task->tokens.logprobs) {
         out_json(out, "completion_probabilities:[");
-        part_token(a->task->shared->options->model, all, n, j->task->sampling.shares, out);
+        part_token(a->task->shared->options->model, all, n, j->task->tokens.filtered, out);
         out_json(out, "]");
     }
     out_json(out, "id_slot:%d,stop:false,tokens_predicted:%lld,tokens_evaluated:%zu", j->seat,

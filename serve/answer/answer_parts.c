@@ -16,7 +16,7 @@ static double per(double a, double b)
 
 void part_usage(const task *t, text_out *out)
 {
-    long long n_written = 0, n_prompt = (long long)t->n_ids;
+    long long n_written = 0, n_prompt = (long long)t->prompts.n_ids;
     size_t n_came = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {
         n_written += t->jobs[i]->statistics.generated_tokens;
@@ -50,7 +50,7 @@ static void put_timings(text_out *out, double n_cached, double n_prompt, double 
              per(n_after, after_s));
 }
 
-/* Of the jobs [from, to): sums, but for times, which pass for all of them at once. */
+/* Puts out sums of the jobs [from, to), but the longest times, which pass for all at once. */
 static void put_times(const task *t, int32_t from, int32_t to, text_out *out)
 {
     drey_statistics sum = {0};
@@ -88,7 +88,7 @@ void part_timings_now(const job *j, text_out *out)
     out_json(out, "}");
 }
 
-/* What was known of the prompt, from where, and where it began to differ. */
+/* Puts out how much of the prompt was known, from where, and where it began to differ. */
 static void put_prefix(const job *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
@@ -118,7 +118,7 @@ static void put_exits(const drey_exits *e, text_out *out)
 static void put_drey(const job *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
-    out_json(out, "drey:{seed:%llu,finish:%s", (unsigned long long)j->task->sampling.of.seed,
+    out_json(out, "drey:{seed:%llu,finish:%s", (unsigned long long)j->task->sampling.filters.seed,
              drey_finish_name(s->finish));
     put_prefix(j, out);
     put_exits(&j->exits, out);

@@ -48,7 +48,7 @@ void part_text(const record *text, text_out *out);
 void part_open_event(const char *type, text_out *out);
 /* Ends the value and the event. */
 void part_close_event(text_out *out);
-/* What a piece brings besides its text: timings, progress of the prompt, provisional text. */
+/* Puts out what a piece brings besides its text: timings, progress, provisional text. */
 void part_piece(const job *j, const piece *p, text_out *out);
 /* Ends the last event of a choice. */
 void part_close_last(const answer *a, text_out *out);

@@ -14,7 +14,7 @@ static bool check_room(const asking *a, const task *t, size_t n_texts, size_t n_
     drey_model_info info;
     drey_model_describe(a->options->model, &info);
     size_t n = chore_pooling(a->options) == DREY_POOLING_NONE ? n_ids : n_texts;
-    return chore_vector_bytes(n, (size_t)info.n_embd) + n_ids * sizeof *t->ids <=
+    return chore_vector_bytes(n, (size_t)info.n_embd) + n_ids * sizeof *t->prompts.ids <=
                t->jobs[0]->capacity ||
            BAD(a,
                "%zu vectors of %d numbers and %zu tokens are more than an answer keeps: send "
@@ -29,15 +29,16 @@ static bool add_input(const asking *a, task *t, const json_value *v)
     size_t n;
     if (t->parts.n == TASK_MOST_MESSAGES)
         return BAD(a, "Field 'input' takes up to %d texts at a time.", TASK_MOST_MESSAGES);
-    t->n_ids = 0;
+    t->prompts.n_ids = 0;
     if (!ask_tokens(a, t, v))
         return false;
-    if (t->n_ids == 0)
+    if (t->prompts.n_ids == 0)
         return BAD(a, "Text %d of 'input' is empty: it has no token.", t->parts.n);
-    if (!check_room(a, t, (size_t)t->parts.n + 1, (size_t)before + t->n_ids))
+    if (!check_room(a, t, (size_t)t->parts.n + 1, (size_t)before + t->prompts.n_ids))
         return false;
-    t->parts.end[t->parts.n++] = before + (int32_t)t->n_ids;
-    memcpy(chore_text(t->jobs[0], t->parts.n - 1, &n), t->ids, t->n_ids * sizeof *t->ids);
+    t->parts.end[t->parts.n++] = before + (int32_t)t->prompts.n_ids;
+    memcpy(chore_text(t->jobs[0], t->parts.n - 1, &n), t->prompts.ids,
+           t->prompts.n_ids * sizeof *t->prompts.ids);
     return true;
 }
 
@@ -58,7 +59,7 @@ static bool get_inputs(const asking *a, task *t, const json_value *v)
     for (const json_value *one = t->parts.n ? NULL : v->first; one; one = one->next)
         if (!add_input(a, t, one))
             return false;
-    t->n_ids = (size_t)t->parts.end[t->parts.n - 1];
+    t->prompts.n_ids = (size_t)t->parts.end[t->parts.n - 1];
     return true;
 }
 
@@ -113,13 +114,7 @@ static void put_front(const answer *a, text_out *out)
         out_json(out, "[");
     else
         out_json(out, "{object:'list',model:%s,usage:{prompt_tokens:%zu,total_tokens:%zu},data:[",
-                 a->task->shared->options->name, a->task->n_ids, a->task->n_ids);
-}
-
-static bool open_pass(answer *a, text_out *out)
-{
-    (void)out;
-    return a->pass == 0;
+                 a->task->shared->options->name, a->task->prompts.n_ids, a->task->prompts.n_ids);
 }
 
 static void put_base64(const record_vector *v, text_out *out)
@@ -139,7 +134,8 @@ static void put_base64(const record_vector *v, text_out *out)
 static void put_record(answer *a, const record *r, text_out *out)
 {
     const task *t = a->task;
-    const bool native = t->chore.native, all = chore_pooling(a->task->shared->options) == DREY_POOLING_NONE;
+    const bool native = t->chore.native,
+               all = chore_pooling(a->task->shared->options) == DREY_POOLING_NONE;
     record_vector v;
     memcpy(&v, r->bytes, r->n);
     int32_t n_rows = all ? t->parts.end[v.input] - (v.input ? t->parts.end[v.input - 1] : 0) : 1;
@@ -164,8 +160,5 @@ static void put_close(answer *a, text_out *out)
     out_json(out, a->task->chore.native ? "]" : "]}");
 }
 
-const answer_form answer_embedding = {.id_prefix = "embd-",
-                                      .front = put_front,
-                                      .open = open_pass,
-                                      .record = put_record,
-                                      .close = put_close};
+const answer_form answer_embedding = {
+    .id_prefix = "embd-", .front = put_front, .record = put_record, .close = put_close};

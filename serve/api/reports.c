@@ -1,4 +1,4 @@
-/* What the server reports of itself: metrics for Prometheus (llama.cpp's names, and drey's own),
+/* Reports of the server about itself: metrics for Prometheus (llama.cpp's names, and drey's own),
  * slots, properties, models. */
 #include <stdio.h>
 #include <string.h>
@@ -205,13 +205,11 @@ static void put_template(const drey_model *m, text_out *out)
     const char *text;
     size_t n;
     drey_model_chat_template(m, &text, &n);
-    out_json(out, "chat_template:");
-    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+    out_json(out, "chat_template:%.*s", (int)(n < NETWORK_PAGE_BYTES / 8 ? n : 0), text);
     drey_model_named_template(m, "tool_use", &text, &n);
     if (n == 0)
         return;
-    out_json(out, "chat_template_tool_use:");
-    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+    out_json(out, "chat_template_tool_use:%.*s", (int)(n < NETWORK_PAGE_BYTES / 8 ? n : 0), text);
 }
 
 void report_props(network *n, text_out *out)

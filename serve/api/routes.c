@@ -7,7 +7,6 @@
 #include "serve/dialects/dialect.h"
 #include "serve/net/network.h"
 #include "serve/net/routes.h"
-#include "serve/page/page.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/slots.h"
 
@@ -18,14 +17,8 @@ typedef struct route {
     bool get, post, open; /* open: without a key */
     handler *handle;
     const answer_form *form; /* of its answers, and of its refusals; NULL: it has no tasks */
+    void (*report)(network *n, text_out *out); /* instead of `handle`: its answer */
 } route;
-
-static const char json_type_text[] = "application/json; charset=utf-8";
-
-static void begin_scratch(network *n)
-{
-    out_begin(&n->scratch);
-}
 
 static void refuse_now(network *n, connection *c, int status, const char *why)
 {
@@ -46,19 +39,22 @@ static void health(network *n, connection *c, json_value *body)
         refuse_now(n, c, 503, ready ? "The server is being stopped." : "Loading model");
         return;
     }
-    static const char good[] = "{\"status\":\"ok\"}";
-    respond(n, c, 200, json_type_text, "", good, sizeof good - 1, false);
+    http_respond_text(&n->http, &c->http, "{\"status\":\"ok\"}");
 }
 
 static void metrics(network *n, connection *c, json_value *body)
 {
     (void)body;
     char began[64];
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_metrics(n, &n->scratch);
     snprintf(began, sizeof began, "Process-Start-Time-Unix: %lld\r\n", (long long)n->shared->began);
-    respond(n, c, 200, "text/plain; version=0.0.4; charset=utf-8", began, n->scratch.text,
-            n->scratch.n, false);
+    http_respond(&n->http, &c->http,
+                 &(http_answer){.status = 200,
+                                .type = "text/plain; version=0.0.4; charset=utf-8",
+                                .headers = began,
+                                .body = n->scratch.text,
+                                .n = n->scratch.n});
 }
 
 static void slots(network *n, connection *c, json_value *body)
@@ -71,16 +67,8 @@ static void slots(network *n, connection *c, json_value *body)
         refuse_now(n, c, 503, "No slot is idle.");
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_slots(n, &n->scratch);
-    respond_json(n, c);
-}
-
-static void props(network *n, connection *c, json_value *body)
-{
-    (void)body;
-    begin_scratch(n);
-    report_props(n, &n->scratch);
     respond_json(n, c);
 }
 
@@ -95,18 +83,15 @@ static bool next_alias(const char **names, char word[128])
     return true;
 }
 
-static void models(network *n, connection *c, json_value *body)
+static void report_models(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    out_json(&n->scratch, "{object:'list',data:[");
     char word[128];
     const char *names = n->options->aliases;
-    report_model(n, n->options->name, &n->scratch);
+    out_json(out, "{object:'list',data:[");
+    report_model(n, n->options->name, out);
     while (next_alias(&names, word))
-        report_model(n, word, &n->scratch);
-    out_json(&n->scratch, "]}");
-    respond_json(n, c);
+        report_model(n, word, out);
+    out_json(out, "]}");
 }
 
 static void one_model(network *n, connection *c, http_part name)
@@ -124,7 +109,7 @@ static void one_model(network *n, connection *c, http_part name)
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_model(n, word, &n->scratch);
     respond_json(n, c);
 }
@@ -132,14 +117,7 @@ static void one_model(network *n, connection *c, http_part name)
 static void page(network *n, connection *c, json_value *body)
 {
     (void)body;
-    char headers[2048];
-    text_out out = {.text = headers, .capacity = sizeof headers};
-    out_format(&out,
-               "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
-               "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
-               page_policy);
-    respond(n, c, 200, "text/html; charset=utf-8", out.full ? "" : headers, (const char *)page_html,
-            n_page_html_bytes, true);
+    http_respond_page(&n->http, &c->http);
 }
 
 /* ---- Tokens and templates ---- */
@@ -195,7 +173,7 @@ static void tokenize(network *n, connection *c, json_value *body)
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     out_json(&n->scratch, "{tokens:[");
     for (size_t i = 0; i < n_ids; i++)
         if (pieces)
@@ -223,7 +201,7 @@ static void detokenize(network *n, connection *c, json_value *body)
         return;
     }
     drey_error err = {0};
-    begin_scratch(n);
+    out_begin(&n->scratch);
     drey_status status = drey_detokenize(n->options->model, n->ids, n_ids, DREY_TOKENIZE_SPECIAL,
                                          n->scratch.text + half, half, &n_bytes, &err);
     if (status != DREY_OK) {
@@ -233,9 +211,7 @@ static void detokenize(network *n, connection *c, json_value *body)
         return;
     }
     text_out out = {.text = n->scratch.text, .capacity = half};
-    out_json(&out, "{content:");
-    out_string(&out, n->scratch.text + half, n_bytes);
-    out_json(&out, "}");
+    out_json(&out, "{content:%.*s}", (int)(n_bytes), n->scratch.text + half);
     n->scratch.n = out.n;
     n->scratch.full = out.full;
     respond_json(n, c);
@@ -250,10 +226,8 @@ static void apply_template(network *n, connection *c, json_value *body)
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
-    out_json(&n->scratch, "{prompt:");
-    out_string(&n->scratch, text, n_text);
-    out_json(&n->scratch, "}");
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "{prompt:%.*s}", (int)(n_text), text);
     drey_free(text);
     respond_json(n, c);
 }
@@ -355,7 +329,7 @@ static void native(network *n, connection *c, json_value *body)
     begin_task(n, c, body, TASK_NATIVE);
 }
 
-/* Of an answer that outlives its connection. */
+/* Reads or deletes an answer that outlives its connection. */
 static void one_stream(network *n, connection *c, json_value *body)
 {
     (void)body;
@@ -406,7 +380,7 @@ static void count_tokens(network *n, connection *c, json_value *body, const char
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     out_json(&n->scratch, "{");
     if (object)
         out_json(&n->scratch, "object:%s", object);
@@ -495,7 +469,7 @@ static void one_response(network *n, connection *c, json_value *body)
         refuse_now(n, c, 404, "No such response is kept (any more).");
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     if (c->http.head.method == HTTP_DELETE) {
         out_json(&n->scratch, "{id:%s,object:'response',deleted:true}", e->id);
         past_forget(&n->past, e);
@@ -512,7 +486,7 @@ static void ollama_chat(network *n, connection *c, json_value *body)
         begin_dialect(n, c, body, ollama_chat_request);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     ollama_loaded(n->shared, true, &n->scratch);
     respond_json(n, c);
 }
@@ -526,41 +500,30 @@ static void ollama_generate(network *n, connection *c, json_value *body)
             begin_task(n, c, asked, text ? TASK_COMPLETION : TASK_CHAT);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     ollama_loaded(n->shared, false, &n->scratch);
     respond_json(n, c);
 }
 
-static void ollama_models(network *n, connection *c, json_value *body)
+static void report_tags(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_tags(n->shared, false, &n->scratch);
-    respond_json(n, c);
+    ollama_tags(n->shared, false, out);
 }
 
-static void ollama_running(network *n, connection *c, json_value *body)
+static void report_running(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_tags(n->shared, true, &n->scratch);
-    respond_json(n, c);
+    ollama_tags(n->shared, true, out);
 }
 
-static void ollama_model(network *n, connection *c, json_value *body)
+static void report_shown(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_show(n->shared, &n->scratch);
-    respond_json(n, c);
+    ollama_show(n->shared, out);
 }
 
-static void ollama_version(network *n, connection *c, json_value *body)
+static void report_version(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    out_json(&n->scratch, "{version:%s}", drey_version());
-    respond_json(n, c);
+    (void)n;
+    out_json(out, "{version:%s}", drey_version());
 }
 
 /* ---- Sessions in files ---- */
@@ -643,54 +606,54 @@ static void rerank(network *n, connection *c, json_value *body)
 /* ---- The table ---- */
 
 static const route routes[] = {
-    {"/", true, false, true, page, NULL},
-    {"/index.html", true, false, true, page, NULL},
-    {"/health", true, false, true, health, NULL},
-    {"/v1/health", true, false, true, health, NULL},
-    {"/metrics", true, false, false, metrics, NULL},
-    {"/slots", true, false, false, slots, NULL},
-    {"/props", true, false, false, props, NULL},
-    {"/models", true, false, false, models, NULL},
-    {"/v1/models", true, false, false, models, NULL},
-    {"/tokenize", false, true, false, tokenize, NULL},
-    {"/detokenize", false, true, false, detokenize, NULL},
-    {"/apply-template", false, true, false, apply_template, NULL},
-    {"/completion", false, true, false, native, &answer_native},
-    {"/completions", false, true, false, native, &answer_native},
-    {"/infill", false, true, false, infill, &answer_native},
-    {"/v1/completions", false, true, false, completion, &answer_completion},
-    {"/chat/completions", false, true, false, chat, &answer_chat},
-    {"/v1/chat/completions", false, true, false, chat, &answer_chat},
-    {"/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
-    {"/v1/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
-    {"/embedding", false, true, false, native_embedding, &answer_embedding},
-    {"/embeddings", false, true, false, native_embedding, &answer_embedding},
-    {"/v1/embeddings", false, true, false, embedding, &answer_embedding},
-    {"/rerank", false, true, false, rerank, NULL},
-    {"/reranking", false, true, false, rerank, NULL},
-    {"/v1/rerank", false, true, false, rerank, NULL},
-    {"/v1/reranking", false, true, false, rerank, NULL},
-    {"/v1/messages", false, true, false, anthropic, &answer_anthropic},
-    {"/v1/messages/count_tokens", false, true, false, anthropic_tokens, &answer_anthropic},
-    {"/v1/stream", true, false, false, one_stream, NULL},
-    {"/v1/streams/lookup", false, true, false, lookup_streams, NULL},
-    {"/responses", false, true, false, responses, &answer_responses},
-    {"/v1/responses", false, true, false, responses, &answer_responses},
-    {"/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
-    {"/v1/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
-    {"/api/chat", false, true, false, ollama_chat, &answer_ollama_chat},
-    {"/api/generate", false, true, false, ollama_generate, &answer_ollama_generate},
-    {"/api/embed", false, true, false, embedding, &answer_ollama_vectors},
-    {"/api/embeddings", false, true, false, ollama_vector, &answer_ollama_vector},
-    {"/api/tags", true, false, false, ollama_models, &answer_ollama_chat},
-    {"/api/ps", true, false, false, ollama_running, &answer_ollama_chat},
-    {"/api/show", false, true, false, ollama_model, &answer_ollama_chat},
-    {"/api/version", true, false, false, ollama_version, &answer_ollama_chat},
+    {"/", true, false, true, page, NULL, NULL},
+    {"/index.html", true, false, true, page, NULL, NULL},
+    {"/health", true, false, true, health, NULL, NULL},
+    {"/v1/health", true, false, true, health, NULL, NULL},
+    {"/metrics", true, false, false, metrics, NULL, NULL},
+    {"/slots", true, false, false, slots, NULL, NULL},
+    {"/props", true, false, false, NULL, NULL, report_props},
+    {"/models", true, false, false, NULL, NULL, report_models},
+    {"/v1/models", true, false, false, NULL, NULL, report_models},
+    {"/tokenize", false, true, false, tokenize, NULL, NULL},
+    {"/detokenize", false, true, false, detokenize, NULL, NULL},
+    {"/apply-template", false, true, false, apply_template, NULL, NULL},
+    {"/completion", false, true, false, native, &answer_native, NULL},
+    {"/completions", false, true, false, native, &answer_native, NULL},
+    {"/infill", false, true, false, infill, &answer_native, NULL},
+    {"/v1/completions", false, true, false, completion, &answer_completion, NULL},
+    {"/chat/completions", false, true, false, chat, &answer_chat, NULL},
+    {"/v1/chat/completions", false, true, false, chat, &answer_chat, NULL},
+    {"/chat/completions/input_tokens", false, true, false, chat_tokens, NULL, NULL},
+    {"/v1/chat/completions/input_tokens", false, true, false, chat_tokens, NULL, NULL},
+    {"/embedding", false, true, false, native_embedding, &answer_embedding, NULL},
+    {"/embeddings", false, true, false, native_embedding, &answer_embedding, NULL},
+    {"/v1/embeddings", false, true, false, embedding, &answer_embedding, NULL},
+    {"/rerank", false, true, false, rerank, NULL, NULL},
+    {"/reranking", false, true, false, rerank, NULL, NULL},
+    {"/v1/rerank", false, true, false, rerank, NULL, NULL},
+    {"/v1/reranking", false, true, false, rerank, NULL, NULL},
+    {"/v1/messages", false, true, false, anthropic, &answer_anthropic, NULL},
+    {"/v1/messages/count_tokens", false, true, false, anthropic_tokens, &answer_anthropic, NULL},
+    {"/v1/stream", true, false, false, one_stream, NULL, NULL},
+    {"/v1/streams/lookup", false, true, false, lookup_streams, NULL, NULL},
+    {"/responses", false, true, false, responses, &answer_responses, NULL},
+    {"/v1/responses", false, true, false, responses, &answer_responses, NULL},
+    {"/responses/input_tokens", false, true, false, response_tokens, &answer_responses, NULL},
+    {"/v1/responses/input_tokens", false, true, false, response_tokens, &answer_responses, NULL},
+    {"/api/chat", false, true, false, ollama_chat, &answer_ollama_chat, NULL},
+    {"/api/generate", false, true, false, ollama_generate, &answer_ollama_generate, NULL},
+    {"/api/embed", false, true, false, embedding, &answer_ollama_vectors, NULL},
+    {"/api/embeddings", false, true, false, ollama_vector, &answer_ollama_vector, NULL},
+    {"/api/tags", true, false, false, NULL, &answer_ollama_chat, report_tags},
+    {"/api/ps", true, false, false, NULL, &answer_ollama_chat, report_running},
+    {"/api/show", false, true, false, NULL, &answer_ollama_chat, report_shown},
+    {"/api/version", true, false, false, NULL, &answer_ollama_chat, report_version},
 };
 
 static const char model_path[] = "/v1/models/";
 
-/* What follows it: the name of a model. n 0: it is another path. */
+/* Returns the name of a model that follows it; n 0: it is another path. */
 static http_part model_name(http_part path)
 {
     size_t n = http_path_front(path, model_path);
@@ -699,9 +662,9 @@ static http_part model_name(http_part path)
 
 static const route *find_route(http_part path)
 {
-    static const route response = {response_path, true,         false,
-                                   false,         one_response, &answer_responses};
-    static const route slot = {slot_path, false, true, false, slot_action, &answer_slot};
+    static const route response = {response_path,     true, false, false, one_response,
+                                   &answer_responses, NULL};
+    static const route slot = {slot_path, false, true, false, slot_action, &answer_slot, NULL};
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
         if (http_path_is(path, routes[i].path))
             return &routes[i];
@@ -771,13 +734,16 @@ bool route_head(network *n, connection *c)
     const http_head *h = &c->http.head;
     refusal why;
     c->answer.form = route_form(h->path);
-    if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !route_is_open(h->path), &why)) {
+    bool needs_key = h->method != HTTP_OPTIONS && !route_is_open(h->path);
+    if (!access_allows(&n->http.rules, h, needs_key, &why)) {
         count_bad(n);
         respond_refusal(n, c, &why);
         return true;
     }
     if (h->method == HTTP_OPTIONS) {
-        respond(n, c, 204, NULL, "Allow: GET, POST, DELETE, OPTIONS\r\n", "", 0, false);
+        http_respond(
+            &n->http, &c->http,
+            &(http_answer){.status = 204, .headers = "Allow: GET, POST, DELETE, OPTIONS\r\n"});
         return true;
     }
     if (route_exists(h, n->options->closed, &why))
@@ -786,11 +752,22 @@ bool route_head(network *n, connection *c)
     return true;
 }
 
+static void report(network *n, connection *c, const route *r)
+{
+    out_begin(&n->scratch);
+    r->report(n, &n->scratch);
+    respond_json(n, c);
+}
+
 void route_request(network *n, connection *c)
 {
     const route *r = find_route(c->http.head.path);
     if (!r) {
         one_model(n, c, model_name(c->http.head.path));
+        return;
+    }
+    if (r->report && !r->post) {
+        report(n, c, r);
         return;
     }
     if (!r->post || (c->http.n_body == 0 && r->handle == slot_action)) { /* it may need no body */
@@ -801,6 +778,10 @@ void route_request(network *n, connection *c)
     json_values values = {.values = n->values, .capacity = n->n_values};
     size_t n_mark = c->http.n_body >= 3 && memcmp(c->http.body, mark, 3) == 0 ? 3 : 0;
     json_value *body = json_parse(&values, c->http.body + n_mark, c->http.n_body - n_mark);
+    if (body && body->type == JSON_OBJECT && r->report) {
+        report(n, c, r);
+        return;
+    }
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;

@@ -81,12 +81,6 @@ static void put_front(const answer *a, text_out *out)
     out_json(out, "{id_slot:%d", a->task->jobs[0]->seat);
 }
 
-static bool open_pass(answer *a, text_out *out)
-{
-    (void)out;
-    return a->pass == 0;
-}
-
 static void put_record(answer *a, const record *r, text_out *out)
 {
     const task *t = a->task;
@@ -109,8 +103,5 @@ static void put_close(answer *a, text_out *out)
     out_json(out, "}");
 }
 
-const answer_form answer_slot = {.id_prefix = "slot-",
-                                 .front = put_front,
-                                 .open = open_pass,
-                                 .record = put_record,
-                                 .close = put_close};
+const answer_form answer_slot = {
+    .id_prefix = "slot-", .front = put_front, .record = put_record, .close = put_close};

@@ -106,7 +106,7 @@ static const struct {
     {"format", PARTS, 0},
     {"options", PARTS, 0}};
 
-/* Whether the value asks for nothing. */
+/* Returns whether the value asks for nothing. */
 static bool is_neutral(const json_value *v, int neutral, double number)
 {
     switch (neutral) {
@@ -199,7 +199,7 @@ static bool check_model(const asking *a)
 
 /* ---- Stops and biases ---- */
 
-/* Of the names of the same thing the first that is there counts. */
+/* Reads the first that is there of several names of the same field. */
 static bool get_stops(const asking *a, task *t)
 {
     static const char *const names[] = {"stop", "stop_sequences", "stopping_strings",
@@ -226,7 +226,7 @@ static bool get_fields(const asking *a, task *t)
         return true;
     bool good = ask_texts(a, "response_fields", &fields);
     t->fields.n = fields.n;
-    t->tokens = t->tokens || t->stream; /* each event has its tokens */
+    t->tokens.ids = t->tokens.ids || t->stream; /* each event has its tokens */
     return good;
 }
 
@@ -296,7 +296,7 @@ static bool get_biases(const asking *a, task *t)
 
 /* ---- The task ---- */
 
-/* Of the names of the same thing the first that is there counts. -1: to the end; 0: the prompt
+/* Reads the first that is there of several names of the same field. -1: to the end; 0: the prompt
  * alone. */
 static bool get_length(const asking *a, task *t)
 {
@@ -307,9 +307,9 @@ static bool get_length(const asking *a, task *t)
     for (int i = N_NAMES - 1; i >= 0; i--)
         if (!ask_count(a, names[i], -1, INT32_MAX, &n))
             return false;
-    t->n_predict = n >= 0 ? n : INT32_MAX;
-    return ask_count(a, "t_max_predict_ms", -1, INT32_MAX, &t->lines.most_ms) &&
-           ask_count(a, "n_indent", 0, INT32_MAX, &t->lines.indent);
+    t->length.n_predict = n >= 0 ? n : INT32_MAX;
+    return ask_count(a, "t_max_predict_ms", -1, INT32_MAX, &t->length.most_ms) &&
+           ask_count(a, "n_indent", 0, INT32_MAX, &t->length.indent);
 }
 
 static bool get_logprobs(const asking *a, task *t)
@@ -318,19 +318,19 @@ static bool get_logprobs(const asking *a, task *t)
     int32_t n = -1, top = -1;
     if (v && v->type == JSON_NUMBER && !ask_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
         return false;
-    if (v && v->type != JSON_NUMBER && !ask_bool(a, "logprobs", &t->logprobs))
+    if (v && v->type != JSON_NUMBER && !ask_bool(a, "logprobs", &t->tokens.logprobs))
         return false;
     if (!ask_count(a, "top_logprobs", 0, DREY_MAX_TOP, &top) ||
         !ask_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == TASK_NATIVE ? &n : &top))
         return false;
-    if (!ask_bool(a, "post_sampling_probs", &t->sampling.shares))
+    if (!ask_bool(a, "post_sampling_probs", &t->tokens.filtered))
         return false;
-    if (t->sampling.shares && t->kind != TASK_NATIVE)
+    if (t->tokens.filtered && t->kind != TASK_NATIVE)
         return BAD(a, "Field 'post_sampling_probs' is for /completion.");
-    if (t->kind == TASK_CHAT && top > 0 && !t->logprobs)
+    if (t->kind == TASK_CHAT && top > 0 && !t->tokens.logprobs)
         return BAD(a, "Field 'top_logprobs' needs 'logprobs': true.");
-    t->logprobs = t->logprobs || n > 0 || (n == 0 && t->kind == TASK_COMPLETION);
-    t->n_top = n > 0 ? n : top > 0 && t->logprobs ? top : 0;
+    t->tokens.logprobs = t->tokens.logprobs || n > 0 || (n == 0 && t->kind == TASK_COMPLETION);
+    t->tokens.n_top = n > 0 ? n : top > 0 && t->tokens.logprobs ? top : 0;
     return true;
 }
 
@@ -354,8 +354,9 @@ static bool get_flags(const asking *a, task *t)
            ask_bool(a, "return_progress", &t->events.progress) &&
            ask_bool(a, "timings_per_token", &t->events.timings) &&
            ask_bool(a, "drey_provisional", &t->events.provisional) &&
-           ask_bool(a, "return_tokens", &t->tokens) && ask_bool(a, "verbose", &t->events.verbose) &&
-           ask_bool(a, "ignore_eos", &t->ignore_eos) &&
+           ask_bool(a, "return_tokens", &t->tokens.ids) &&
+           ask_bool(a, "verbose", &t->events.verbose) &&
+           ask_bool(a, "ignore_eos", &t->length.ignore_eos) &&
            ask_bool(a, "cache_prompt", &t->session.keep) &&
            ask_bool(a, "speculative", &t->session.speculative) &&
            ask_count(a, "id_slot", -1, a->options->n_sessions - 1, &t->session.wanted);
@@ -366,20 +367,20 @@ static bool get_flags(const asking *a, task *t)
 static bool check_room(const asking *a, task *t)
 {
     size_t room = t->jobs[0]->capacity / 2;
-    size_t each = sizeof(record_head) + (size_t)(1 + t->n_top) * sizeof(drey_logprob);
-    size_t shortest = t->n_ids;
+    size_t each = sizeof(record_head) + (size_t)(1 + t->tokens.n_top) * sizeof(drey_logprob);
+    size_t shortest = t->prompts.n_ids;
     for (int32_t i = 0; i < t->n_choices; i++)
         shortest = job_n_prompt(t->jobs[i]) < shortest ? job_n_prompt(t->jobs[i]) : shortest;
     size_t left = (size_t)a->options->n_context - shortest;
-    size_t n = (size_t)t->n_predict < left ? (size_t)t->n_predict : left;
-    n = (t->stream ? 0 : n) + (t->prompts.echo ? t->n_ids : 0);
-    if (!t->logprobs || n <= room / each)
+    size_t n = (size_t)t->length.n_predict < left ? (size_t)t->length.n_predict : left;
+    n = (t->stream ? 0 : n) + (t->prompts.echo ? t->prompts.n_ids : 0);
+    if (!t->tokens.logprobs || n <= room / each)
         return true;
     return refuse_with(
         a->refusal, 400,
         "Log-probabilities of %zu tokens, %d at each, are more than an answer keeps: "
         "ask for at most %zu tokens%s.",
-        n, 1 + t->n_top, room / each,
+        n, 1 + t->tokens.n_top, room / each,
         t->prompts.echo ? ", with those of the prompt" : ", or with 'stream': true");
 }
 
@@ -417,11 +418,11 @@ static bool fill_task(task *t, task_kind kind, json_value *body, const serve_opt
     if (!(kind == TASK_CHAT ? ask_chat(&a, t, scratch) : ask_prompts(&a, t)))
         return false;
     if (kind == TASK_CHAT)
-        t->prompts.end[t->prompts.n++] = t->n_ids;
-    if (t->n_ids == 0)
+        t->prompts.end[t->prompts.n++] = t->prompts.n_ids;
+    if (t->prompts.n_ids == 0)
         return refuse_with(r, 400, "The prompt is empty: send at least one token.");
-    if (t->n_ids >= (size_t)o->n_context)
-        return refuse_too_long(r, t->n_ids, o->n_context);
+    if (t->prompts.n_ids >= (size_t)o->n_context)
+        return refuse_too_long(r, t->prompts.n_ids, o->n_context);
     return ask_prediction(&a, t) && check_room(&a, t);
 }
 

@@ -1,11 +1,11 @@
-/* What a request asks for: its JSON becomes a task. */
+/* A request's JSON becomes a task. */
 #pragma once
 
 #include "serve/jobs.h"
 #include "serve/net/events.h"
 #include "serve/text_out.h"
 
-/* Why a request is refused, as the client hears it. */
+/* The error that the client receives. */
 typedef struct refusal {
     int status;       /* of HTTP; 0: it is not refused */
     const char *type; /* OpenAI's word for it, as llama.cpp's server uses them */
@@ -25,7 +25,7 @@ bool refuse_fixed(refusal *r, int status, const char *sentence);
 /* An error of the library's. */
 bool refuse_error(refusal *r, const drey_error *err);
 
-/* How many texts are asked for: what task_take wants to know. */
+/* Number of completions requested; task_take needs it. */
 bool ask_choices(const json_value *body, task_kind kind, const serve_options *o, int32_t *n,
                  refusal *r);
 /* Fills the task but for its jobs. body may be changed: texts of a message are put together.

@@ -74,7 +74,7 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c)
     return take_parts(a, last, part, c);
 }
 
-/* Of the template. What 'chat_template_kwargs' says counts. */
+/* Writes the template's variables; 'chat_template_kwargs' has the last word. */
 static bool put_variables(const asking *a, conversation *c, text_out *out)
 {
     static const char *const own[] = {"reasoning_effort", "enable_thinking"};
@@ -131,10 +131,10 @@ bool ask_chat(const asking *a, task *t, text_out *scratch)
     size_t room = (size_t)a->options->n_context;
     if (!get_conversation(a, scratch, &c))
         return false;
-    drey_status status = drey_chat_encode(a->options->model, &c.request, DREY_TOKENIZE_BOS, t->ids,
-                                          room, &t->n_ids, &err);
-    if (t->n_ids > room)
-        return refuse_too_long(a->refusal, t->n_ids, a->options->n_context);
+    drey_status status = drey_chat_encode(a->options->model, &c.request, DREY_TOKENIZE_BOS,
+                                          t->prompts.ids, room, &t->prompts.n_ids, &err);
+    if (t->prompts.n_ids > room)
+        return refuse_too_long(a->refusal, t->prompts.n_ids, a->options->n_context);
     if (status == DREY_OK && !ask_answer(a, t, &c))
         return false;
     if (status == DREY_OK)

@@ -1,4 +1,4 @@
-/* What a chat asks for, on its way from the request to the library. */
+/* A chat on its way from the request to the library. */
 #pragma once
 
 #include "drey/reply.h"

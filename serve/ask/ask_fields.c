@@ -181,10 +181,10 @@ bool ask_texts(const asking *a, const char *key, text_list *out)
 static bool add_predicted(const asking *a, task *t, const json_value *text)
 {
     drey_error err = {0};
-    size_t n = 0, used = t->n_ids + t->prompts.n_predicted,
+    size_t n = 0, used = t->prompts.n_ids + t->prompts.n_predicted,
            room = (size_t)a->options->n_context - used;
-    drey_status status =
-        drey_tokenize(a->options->model, text->text, text->n, 0, t->ids + used, room, &n, &err);
+    drey_status status = drey_tokenize(a->options->model, text->text, text->n, 0,
+                                       t->prompts.ids + used, room, &n, &err);
     t->prompts.n_predicted += n < room ? n : room;
     return n > room || status == DREY_OK || refuse_error(a->refusal, &err);
 }

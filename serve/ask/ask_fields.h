@@ -42,7 +42,7 @@ bool ask_prompts(const asking *a, task *t);
 /* How many prompts the field holds. */
 int32_t ask_n_prompts(const json_value *body);
 
-/* What the text is expected to repeat; after the prompt was taken. */
+/* Reads what the text is expected to repeat; after the prompt was taken. */
 bool ask_prediction(const asking *a, task *t);
 
 /* The prompt of a chat. scratch is used for the time of the call. */

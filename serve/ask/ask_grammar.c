@@ -142,7 +142,7 @@ bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusa
         return false;
     if (f.n == 0)
         return true;
-    if (t->ignore_eos)
+    if (t->length.ignore_eos)
         return refuse_with(r, 400,
                            "Field 'ignore_eos' contradicts '%s', which says where the text "
                            "ends.",

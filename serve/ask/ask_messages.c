@@ -123,7 +123,7 @@ static bool is_role(const json_value *message, const char *role)
     return json_member_is(message, "role", role);
 }
 
-/* What tools returned, one after the other, in one message of the user's. */
+/* Writes the results of tools, one after the other, as one message of the user's. */
 static bool describe_results(const asking *a, json_value **at, text_out *out)
 {
     const char *text = "";
@@ -147,8 +147,7 @@ static void write_thought(const json_value *message, text_out *out)
     const json_value *thought = json_member(message, "reasoning_content");
     if (!thought || json_member(message, "thinking"))
         return;
-    out_json(out, "thinking:");
-    out_value(out, thought);
+    out_json(out, "thinking:%p", thought);
 }
 
 /* A message with its content as text; what else it holds stays. */

@@ -7,12 +7,12 @@
 static bool add_bytes(const asking *a, task *t, const char *text, size_t n_bytes, int flags)
 {
     drey_error err = {0};
-    size_t n = 0, room = (size_t)a->options->n_context - t->n_ids;
-    drey_status status =
-        drey_tokenize(a->options->model, text, n_bytes, flags, t->ids + t->n_ids, room, &n, &err);
-    t->n_ids += n;
+    size_t n = 0, room = (size_t)a->options->n_context - t->prompts.n_ids;
+    drey_status status = drey_tokenize(a->options->model, text, n_bytes, flags,
+                                       t->prompts.ids + t->prompts.n_ids, room, &n, &err);
+    t->prompts.n_ids += n;
     if (n > room)
-        return refuse_too_long(a->refusal, t->n_ids, a->options->n_context);
+        return refuse_too_long(a->refusal, t->prompts.n_ids, a->options->n_context);
     return status == DREY_OK || refuse_error(a->refusal, &err);
 }
 
@@ -24,9 +24,9 @@ static bool add_text(const asking *a, task *t, const json_value *text, bool firs
 
 static bool add_token(const asking *a, task *t, int32_t id)
 {
-    if (t->n_ids >= (size_t)a->options->n_context)
-        return refuse_too_long(a->refusal, t->n_ids + 1, a->options->n_context);
-    t->ids[t->n_ids++] = id;
+    if (t->prompts.n_ids >= (size_t)a->options->n_context)
+        return refuse_too_long(a->refusal, t->prompts.n_ids + 1, a->options->n_context);
+    t->prompts.ids[t->prompts.n_ids++] = id;
     return true;
 }
 
@@ -65,20 +65,20 @@ bool ask_tokens(const asking *a, task *t, const json_value *v)
 static bool add_prompt(const asking *a, task *t, const json_value *v)
 {
     const json_value *text = v->type == JSON_OBJECT ? json_member(v, "prompt_string") : v;
-    size_t n = t->n_ids;
+    size_t n = t->prompts.n_ids;
     if (v->type == JSON_OBJECT && json_member(v, "multimodal_data"))
         return BAD(a, "Field 'prompt' has 'multimodal_data': this server reads texts alone.");
     if (!text || (text->type != JSON_STRING && text->type != JSON_ARRAY))
         return BAD(a, "Field 'prompt' takes a text, or an array of texts and token ids.");
     if (!ask_tokens(a, t, text))
         return false;
-    if (t->n_ids == n)
+    if (t->prompts.n_ids == n)
         return refuse_with(a->refusal, 400, "The prompt is empty: send at least one token.");
-    t->prompts.end[t->prompts.n++] = t->n_ids;
+    t->prompts.end[t->prompts.n++] = t->prompts.n_ids;
     return true;
 }
 
-/* Whether an array is a list of prompts: not if it has ids, with or without texts between them. */
+/* Returns whether an array is a list of prompts: not if it has ids, alone or between texts. */
 static bool has_several(const json_value *v)
 {
     bool several = v->type == JSON_ARRAY && v->n > 0;
@@ -153,12 +153,12 @@ static bool add_middle(const asking *a, task *t, const char *prefix, const char 
                 add_member(a, t, strcmp(prefix, "prompt") ? a->body : NULL, "prompt") &&
                 add_token(a, t, fim.suffix) && add_member(a, t, a->body, suffix) &&
                 add_token(a, t, fim.middle);
-    t->prompts.end[0] = t->n_ids;
+    t->prompts.end[0] = t->prompts.n_ids;
     t->prompts.n = 1;
     return good;
 }
 
-/* What only chats have, unless it asks for nothing. */
+/* Refuses fields that only chats have, unless they ask for nothing. */
 static bool check_no_chat(const asking *a)
 {
     static const char *const keys[] = {"reasoning_effort", "enable_thinking", "reasoning_format",

@@ -15,13 +15,13 @@ static bool get_seed(const asking *a, task *t, bool *given)
     if (v->type != JSON_NUMBER || !v->is_integer)
         return BAD(a, "Field 'seed' takes a whole number of up to 18 digits.");
     *given = v->integer >= 0; /* -1: any */
-    t->sampling.of.seed = (uint64_t)v->integer;
+    t->sampling.filters.seed = (uint64_t)v->integer;
     return true;
 }
 
 static bool get_filters(const asking *a, task *t)
 {
-    drey_sampling *s = &t->sampling.of;
+    drey_sampling *s = &t->sampling.filters;
     int32_t top_k = s->top_k;
     bool has_seed = false, sample = true;
     if (!ask_real(a, "temperature", 0, 100, &s->temperature) ||
@@ -82,10 +82,10 @@ enum { PENALTIES, DRY, TOP_K, TOP_P, MIN_P, TEMPERATURE, N_SAMPLERS };
 static const char *const samplers[N_SAMPLERS] = {"penalties", "dry",   "top_k",
                                                  "top_p",     "min_p", "temperature"};
 
-/* Whether it would change anything. */
+/* Returns whether it would change anything. */
 static bool works(const task *t, int which)
 {
-    const drey_sampling *s = &t->sampling.of;
+    const drey_sampling *s = &t->sampling.filters;
     const drey_penalties *p = &t->sampling.penalties;
     bool counts = p->repeat < 1 || p->repeat > 1 || p->presence < 0 || p->presence > 0 ||
                   p->frequency < 0 || p->frequency > 0;
@@ -96,7 +96,7 @@ static bool works(const task *t, int which)
     return used[which];
 }
 
-/* Those that a list does not name are not wanted. */
+/* Switches off the samplers that a list does not name. */
 static void leave_out(task *t, const bool *named)
 {
     if (!named[PENALTIES])
@@ -104,13 +104,13 @@ static void leave_out(task *t, const bool *named)
     if (!named[DRY])
         t->sampling.penalties.dry_multiplier = 0;
     if (!named[TOP_K])
-        t->sampling.of.top_k = 0;
+        t->sampling.filters.top_k = 0;
     if (!named[TOP_P])
-        t->sampling.of.top_p = 1;
+        t->sampling.filters.top_p = 1;
     if (!named[MIN_P])
-        t->sampling.of.min_p = 0;
+        t->sampling.filters.min_p = 0;
     if (!named[TEMPERATURE])
-        t->sampling.of.temperature = 1;
+        t->sampling.filters.temperature = 1;
 }
 
 /* The sampler that a list names, by its name or its letter; N_SAMPLERS: one that is not computed
@@ -170,8 +170,8 @@ static bool get_order(const asking *a, task *t)
 
 bool ask_sampling(const asking *a, task *t)
 {
-    t->sampling.of = a->options->sampling;
+    t->sampling.filters = a->options->sampling;
     t->sampling.penalties = a->options->penalties;
-    t->sampling.of.penalties = &t->sampling.penalties;
+    t->sampling.filters.penalties = &t->sampling.penalties;
     return get_filters(a, t) && get_penalties(a, t) && get_order(a, t);
 }

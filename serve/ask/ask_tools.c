@@ -74,14 +74,14 @@ bool ask_tools(const asking *a, conversation *c, text_out *out)
 
 /* ---- The answer's form ---- */
 
-/* What the prompt ends with: some templates open the reasoning. */
+/* Looks at the end of the prompt: some templates open the reasoning. */
 static void take_prompt_end(const asking *a, const task *t, conversation *c)
 {
     enum { LAST = 24 };
     char text[LAST * 256];
-    size_t n_ids = t->n_ids < LAST ? t->n_ids : LAST, n = 0;
-    if (drey_detokenize(a->options->model, t->ids + t->n_ids - n_ids, n_ids, DREY_TOKENIZE_SPECIAL,
-                        text, sizeof text, &n, NULL) == DREY_OK)
+    size_t n_ids = t->prompts.n_ids < LAST ? t->prompts.n_ids : LAST, n = 0;
+    if (drey_detokenize(a->options->model, t->prompts.ids + t->prompts.n_ids - n_ids, n_ids,
+                        DREY_TOKENIZE_SPECIAL, text, sizeof text, &n, NULL) == DREY_OK)
         drey_reply_form_prompt(&c->form, text, n);
 }
 
@@ -129,7 +129,7 @@ bool ask_answer(const asking *a, task *t, conversation *c)
     if (c->form.calls && t->grammar.n > 0 && !schema)
         return BAD(a, "A grammar contradicts 'tools', which say how calls are written: send one "
                       "of the two, or a JSON Schema.");
-    if (c->form.calls && t->ignore_eos)
+    if (c->form.calls && t->length.ignore_eos)
         return BAD(a, "Field 'ignore_eos' contradicts 'tools': calls end the answer.");
     bool marked = (c->form.thinking || c->form.special) && c->reply.begun != DREY_BEGUN_CONTENT;
     if (!c->form.calls && !(marked && schema && t->grammar.text[0] == '{'))

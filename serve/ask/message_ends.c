@@ -19,7 +19,7 @@ static size_t bytes_of(const prompt_text *p, size_t first, size_t n_ids)
 {
     char bytes[CHUNK * 256];
     size_t n = 0;
-    drey_detokenize(p->model, p->task->ids + first, n_ids, DREY_TOKENIZE_SPECIAL, bytes,
+    drey_detokenize(p->model, p->task->prompts.ids + first, n_ids, DREY_TOKENIZE_SPECIAL, bytes,
                     sizeof bytes, &n, NULL);
     return n;
 }
@@ -27,7 +27,7 @@ static size_t bytes_of(const prompt_text *p, size_t first, size_t n_ids)
 /* Number of tokens that it takes to have n_bytes; the calls ascend. */
 static int32_t tokens_of(prompt_text *p, size_t n_bytes)
 {
-    const size_t n_ids = p->task->n_ids;
+    const size_t n_ids = p->task->prompts.n_ids;
     for (size_t n; p->at + CHUNK <= n_ids; p->at += CHUNK, p->from += n) {
         n = bytes_of(p, p->at, CHUNK);
         if (p->from + n >= n_bytes)
@@ -71,8 +71,8 @@ void message_ends_find(task *t, json_value *messages, const drey_model *model, t
     prompt_text p = {.task = t, .model = model, .text = scratch->text};
     size_t from = 0;
     t->parts.n = 0;
-    if (!messages || drey_detokenize(model, t->ids, t->n_ids, DREY_TOKENIZE_SPECIAL, p.text,
-                                     scratch->capacity, &p.n, NULL) != DREY_OK)
+    if (!messages || drey_detokenize(model, t->prompts.ids, t->prompts.n_ids, DREY_TOKENIZE_SPECIAL,
+                                     p.text, scratch->capacity, &p.n, NULL) != DREY_OK)
         return;
     for (json_value *m = messages->first; m && t->parts.n < TASK_MOST_MESSAGES; m = m->next) {
         size_t end = end_of(&p, from, text_of(m));

@@ -1,4 +1,4 @@
-/* Where the messages of a chat end in its prompt, so that an answer can say in which message the
+/* Ends of a chat's messages in its prompt, so that an answer can say in which message the
  * prompt began to differ from what was known. */
 #pragma once
 

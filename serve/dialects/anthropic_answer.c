@@ -12,7 +12,7 @@ static void put_usage(const job *j, text_out *out)
     out_json(out,
              "usage:{input_tokens:%lld,cache_creation_input_tokens:0,"
              "cache_read_input_tokens:%lld,output_tokens:%lld}",
-             (long long)j->task->n_ids - cached, cached, written);
+             (long long)j->task->prompts.n_ids - cached, cached, written);
 }
 
 /* Why it ended, and at which of its stop texts. */
@@ -33,7 +33,7 @@ static void put_front(const answer *a, text_out *out)
              a->task->shared->options->name);
 }
 
-/* What is being put together. */
+/* An answer that is being put together. */
 typedef struct putting {
     answer *a;
     text_out *out;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What is about the account, or where a cache begins, is read past. */
+/* Members about the account, or where a cache begins, are ignored. */
 static const char known[] = " system messages tools tool_choice stop_sequences thinking metadata "
                             "output_config output_format service_tier cache_control stop ";
 
@@ -107,9 +107,7 @@ static bool put_call(const json_value *block, text_out *out, refusal *r)
         return refuse_with(r, 400, "A block of the type \"tool_use\" needs a 'name'.");
     out_json(out, "{type:'function'");
     rewrite_member(out, "id", id);
-    out_json(out, "function:{name:");
-    out_value(out, name);
-    out_json(out, "arguments:");
+    out_json(out, "function:{name:%p,arguments:", name);
     if (input)
         rewrite_quoted(out, input);
     else
@@ -220,7 +218,7 @@ static bool put_messages(const json_value *body, text_out *out, refusal *r)
 
 /* ---- Tools ---- */
 
-/* Those that Anthropic's own servers run have no schema, and are left out. */
+/* Tools that Anthropic's own servers run have no schema, and are left out. */
 static bool put_tools(const json_value *tools, text_out *out, refusal *r)
 {
     int n = 0;

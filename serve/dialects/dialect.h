@@ -14,10 +14,10 @@
 typedef bool dialect_fn(const json_value *body, text_out *out, refusal *r);
 bool anthropic_request(const json_value *body, text_out *out, refusal *r);
 bool ollama_chat_request(const json_value *body, text_out *out, refusal *r);
-/* Of /api/generate; `raw` or a suffix makes it a request of /v1/completions. */
+/* A request of /api/generate; `raw` or a suffix makes it one of /v1/completions. */
 bool ollama_generate_request(const json_value *body, text_out *out, refusal *r);
 bool ollama_is_text(const json_value *body);
-/* Of /api/embeddings: one of /v1/embeddings. */
+/* A request of /api/embeddings becomes one of /v1/embeddings. */
 bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r);
 
 /* A conversation that a response continues, and where its own begins and ends in what is written:
@@ -44,7 +44,7 @@ const char *ollama_date(time_t at, char out[DATE_BYTES]);
 void ollama_put_model(const char *name, size_t n, uint64_t bytes, time_t changed, text_out *out);
 void ollama_put_details(const char *family, const char *size, text_out *out);
 
-/* What ollama's programs ask of a server; names: the model's, each after a comma. */
+/* Answers to what ollama's programs ask of a server. */
 void ollama_tags(const shared *s, bool running, text_out *out);
 void ollama_show(const shared *s, text_out *out);
 /* The answer to a request without a prompt, which has the model loaded. */
@@ -56,26 +56,26 @@ void ollama_loaded(const shared *s, bool chat, text_out *out);
 void rewrite_member(text_out *out, const char *key, const json_value *value);
 /* The members of a body but for those in `known`, names with a space before and after each. */
 void rewrite_rest(const json_value *body, const char *known, text_out *out);
-/* Whether the value is there and asks for something: no empty text or list, not false. */
+/* Returns whether the value is there and asks for something: no empty text or list, not false. */
 bool rewrite_asks(const json_value *value);
 /* A part of a content. */
 void rewrite_text(text_out *out, const json_value *text);
-/* That the answer is JSON of a schema; which tool has to be called. */
+/* Writes that the answer is JSON of a schema; which tool has to be called. */
 void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict);
 void rewrite_choice(text_out *out, const json_value *name);
-/* Whether none of the members that `names` lists, up to NULL, asks for something; otherwise the
+/* Returns whether none of the members that `names` lists, up to NULL, asks for something; else the
  * first is refused. */
 bool rewrite_has_none(const json_value *body, const char *const *names, refusal *r);
 /* A value's JSON as a JSON string. */
 void rewrite_quoted(text_out *out, const json_value *value);
-/* Whether the value is a text or missing; otherwise it is refused by its name. */
+/* Returns whether the value is a text or missing; else it is refused by its name. */
 bool rewrite_is_text(const json_value *value, const char *name, refusal *r);
 
 /* ---- Parts of an answer ---- */
 
 enum { BLOCK_NONE, BLOCK_TEXT, BLOCK_REASONING, BLOCK_CALL };
 
-/* What these forms keep in answer.own. */
+/* State of these forms, in answer.own. */
 typedef struct dialect_state {
     int32_t kind, n;                 /* the block that is open, and how many there were */
     int32_t n_calls, n_whole;        /* of tools; those that were not broken off */

@@ -24,7 +24,7 @@ static void put_end(const job *j, text_out *out)
     out_json(out,
              "done:true,done_reason:%s,total_duration:%lld,load_duration:0,prompt_eval_count:%zu,"
              "prompt_eval_duration:%lld,eval_count:%lld,eval_duration:%lld}",
-             part_finish(j), ns_of(serve_clock_s() - j->queued_s), j->task->n_ids,
+             part_finish(j), ns_of(serve_clock_s() - j->queued_s), j->task->prompts.n_ids,
              ns_of(s->prompt_s), (long long)s->generated_tokens, ns_of(s->decode_s));
 }
 
@@ -90,7 +90,7 @@ static void front(const answer *a, text_out *out)
     out_json(out, is_chat(a) ? "message:{role:'assistant',content:'" : "response:'");
 }
 
-/* What the pass before this one leaves open is closed first. */
+/* Closes what the pass before this one leaves open first. */
 static bool open(answer *a, text_out *out)
 {
     if (a->pass > 0) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What says how a model is loaded is ignored: this server has one, as it was started. */
+/* Members that say how a model is loaded are ignored: this server has one, as it was started. */
 static const char known[] = " messages tools format options stream think keep_alive truncate shift "
                             "prompt system template context raw images suffix ";
 static const char of_loading[] = " num_ctx num_batch num_gpu main_gpu use_mmap num_thread num_keep "
@@ -47,9 +47,7 @@ static bool put_message(const json_value *message, text_out *out, refusal *r)
         return refuse_with(r, 400, "A message is an object with a 'role' and a 'content', a text.");
     if (!no_images(message, r))
         return false;
-    out_json(out, "{role:");
-    out_value(out, json_member(message, "role"));
-    out_json(out, "content:");
+    out_json(out, "{role:%p,content:", json_member(message, "role"));
     out_string(out, content ? content->text : "", content ? content->n : 0);
     rewrite_member(out, "reasoning_content", json_member(message, "thinking"));
     rewrite_member(out, "name", json_member(message, "tool_name"));
@@ -153,19 +151,15 @@ bool ollama_generate_request(const json_value *body, text_out *out, refusal *r)
         !rewrite_is_text(prompt, "prompt", r) || !rewrite_is_text(system, "system", r))
         return false;
     if (ollama_is_text(body)) {
-        out_json(out, "{prompt:");
-        out_string(out, prompt ? prompt->text : "", prompt ? prompt->n : 0);
+        out_json(out, "{prompt:%.*s", (int)(prompt ? prompt->n : 0), prompt ? prompt->text : "");
         rewrite_member(out, "suffix", json_member(body, "suffix"));
         return put_rest(body, false, out, r);
     }
     out_json(out, "{messages:[");
     if (rewrite_asks(system)) {
-        out_json(out, "{role:'system',content:");
-        out_value(out, system);
-        out_json(out, "}");
+        out_json(out, "{role:'system',content:%p}", system);
     }
-    out_json(out, "{role:'user',content:");
-    out_string(out, prompt ? prompt->text : "", prompt ? prompt->n : 0);
-    out_json(out, "}]");
+    out_json(out, "{role:'user',content:%.*s}]", (int)(prompt ? prompt->n : 0),
+             prompt ? prompt->text : "");
     return put_rest(body, true, out, r);
 }

@@ -8,9 +8,7 @@ bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r)
     const json_value *prompt = json_member(body, "prompt");
     if (!prompt || prompt->type != JSON_STRING)
         return refuse_with(r, 400, "Field 'prompt' takes a text.");
-    out_json(out, "{input:");
-    out_value(out, prompt);
-    out_json(out, "}");
+    out_json(out, "{input:%p}", prompt);
     return true;
 }
 
@@ -27,12 +25,6 @@ static void put_front(const answer *a, text_out *out)
         out_json(out, "{embedding:");
     else
         out_json(out, "{model:%s,embeddings:[", a->task->shared->options->name);
-}
-
-static bool open_pass(answer *a, text_out *out)
-{
-    (void)out;
-    return a->pass == 0;
 }
 
 static void put_record(answer *a, const record *r, text_out *out)
@@ -53,19 +45,17 @@ static void close_answer(answer *a, text_out *out)
     double s_all = serve_clock_s() - a->task->jobs[0]->queued_s;
     if (!is_older(a))
         out_json(out, "]total_duration:%lld,load_duration:0,prompt_eval_count:%zu",
-                 (long long)(1e9 * s_all), a->task->n_ids);
+                 (long long)(1e9 * s_all), a->task->prompts.n_ids);
     out_json(out, "}");
 }
 
 const answer_form answer_ollama_vectors = {.id_prefix = "embd-",
                                            .front = put_front,
-                                           .open = open_pass,
                                            .record = put_record,
                                            .close = close_answer,
                                            .refuse = ollama_refuse};
 const answer_form answer_ollama_vector = {.id_prefix = "embd-",
                                           .front = put_front,
-                                          .open = open_pass,
                                           .record = put_record,
                                           .close = close_answer,
                                           .refuse = ollama_refuse};

@@ -1,4 +1,4 @@
-/* What answers of all these interfaces share: see dialect.h. They have one text. */
+/* Parts that answers of all these interfaces share: see dialect.h. They have one text. */
 #include "serve/dialects/dialect.h"
 
 int32_t dialect_block(const drey_reply_part *part)

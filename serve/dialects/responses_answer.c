@@ -34,7 +34,7 @@ static void put_front(const answer *a, const char *status, text_out *out)
              "{id:%s,object:'response',created_at:%lld,model:%s,status:%s,error:null,"
              "parallel_tool_calls:true,metadata:{},temperature:%g,top_p:%g",
              t->id.text, (long long)t->id.created, a->task->shared->options->name, status,
-             (double)t->sampling.of.temperature, (double)t->sampling.of.top_p);
+             (double)t->sampling.filters.temperature, (double)t->sampling.filters.top_p);
     if (t->n_own > 0)
         out_item(out, t->jobs[0]->records, t->n_own);
     else
@@ -52,7 +52,7 @@ static void front(const answer *a, text_out *out)
 static void close_response(const answer *a, text_out *out)
 {
     const job *j = a->task->jobs[0];
-    long long n = (long long)a->task->n_ids, cached = (long long)j->counts.n_cached,
+    long long n = (long long)a->task->prompts.n_ids, cached = (long long)j->counts.n_cached,
               written = (long long)j->statistics.generated_tokens;
     out_json(out, j->statistics.finish == DREY_FINISH_STOP
                       ? "]incomplete_details:null"
@@ -65,7 +65,7 @@ static void close_response(const answer *a, text_out *out)
 
 /* ---- Items ---- */
 
-/* What is read again of the items: all of them, or something of one. */
+/* Part of the items that is read again: all of them, or something of one. */
 typedef enum what { ITEMS, CONTENT_DONE, PART_DONE, ITEM_DONE } what;
 typedef struct reading {
     answer *a;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What is about the account, or other servers, is ignored. */
+/* Members about the account, or other servers, are ignored. */
 static const char known[] =
     " input instructions previous_response_id store include metadata service_tier prompt_cache_key "
     "prompt_cache_retention safety_identifier user truncation client_metadata background "
@@ -114,7 +114,7 @@ static bool put_message(writing *w, const json_value *item)
 
 /* ---- Other items ---- */
 
-/* What was thought; where that was kept back, its summary. */
+/* Writes the thoughts; where they were kept back, their summary. */
 static void put_reasoning(writing *w, const json_value *item)
 {
     const json_value *texts = json_member_array(item, "content");
@@ -148,9 +148,7 @@ static bool put_call(writing *w, const json_value *item)
     open_assistant(w, true);
     out_json(w->out, w->assistant.calls ? "{type:'function'" : "tool_calls:[{type:'function'");
     rewrite_member(w->out, "id", id);
-    out_json(w->out, "function:{name:");
-    out_value(w->out, name);
-    out_json(w->out, "arguments:");
+    out_json(w->out, "function:{name:%p,arguments:", name);
     out_string(w->out, arguments ? arguments->text : "{}", arguments ? arguments->n : 2);
     out_json(w->out, "}}");
     w->assistant.calls = true;
@@ -187,7 +185,7 @@ static bool put_item(writing *w, const json_value *item)
     return true;
 }
 
-/* What comes from here on is the conversation. */
+/* Marks the beginning of the conversation. */
 static void begin_conversation(writing *w)
 {
     dialect_past *before = w->before;
@@ -230,7 +228,7 @@ static bool put_messages(writing *w, const json_value *body)
 
 /* ---- Tools ---- */
 
-/* Those that are no functions (of OpenAI's own servers, or of the client's machine) are left out:
+/* Tools that are no functions (of OpenAI's own servers, or of the client's machine) are left out:
  * programs that know them get on with functions. */
 static bool put_tools(const json_value *body, text_out *out, refusal *r)
 {

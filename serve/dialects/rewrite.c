@@ -1,4 +1,4 @@
-/* What requests of all these interfaces share: see dialect.h. */
+/* Parts that requests of all these interfaces share: see dialect.h. */
 #include "serve/dialects/dialect.h"
 
 #include <string.h>
@@ -29,24 +29,19 @@ void rewrite_rest(const json_value *body, const char *known, text_out *out)
 
 void rewrite_text(text_out *out, const json_value *text)
 {
-    out_json(out, "{type:'text',text:");
-    out_value(out, text);
-    out_json(out, "}");
+    out_json(out, "{type:'text',text:%p}", text);
 }
 
 void rewrite_schema(text_out *out, const json_value *schema, const json_value *strict)
 {
-    out_json(out, "response_format:{type:'json_schema',json_schema:{schema:");
-    out_value(out, schema);
+    out_json(out, "response_format:{type:'json_schema',json_schema:{schema:%p", schema);
     rewrite_member(out, "strict", strict);
     out_json(out, "}}");
 }
 
 void rewrite_choice(text_out *out, const json_value *name)
 {
-    out_json(out, "tool_choice:{type:'function',function:{name:");
-    out_value(out, name);
-    out_json(out, "}}");
+    out_json(out, "tool_choice:{type:'function',function:{name:%p}}", name);
 }
 
 static void put_escaped(void *user, const char *bytes, size_t n, const char *from)

@@ -23,7 +23,7 @@
 #include "serve/net/event_loop.h"
 #include "serve/net/events.h"
 
-/* What a model needs of a budget, as its process finds out. */
+/* Needs of a model, as its process finds out. */
 typedef struct child_needs {
     uint64_t budget_bytes; /* of the options: "auto" has become a number; DREY_MEMORY_UNLIMITED */
     uint64_t floor_bytes, want_bytes;
@@ -69,7 +69,7 @@ typedef struct child {
     int32_t n_checks;          /* of its file, that `why` is of */
 } child;
 
-/* What runs in a model's process. */
+/* Functions that run in a model's process. */
 typedef struct child_work {
     drey_status (*measure)(void *user, const char *path, const char *socket, child_needs *needs,
                            drey_error *err);
@@ -79,7 +79,7 @@ typedef struct child_work {
     void *user;
 } child_work;
 
-/* Of a model's process: it listens; and an event of it, which is lost if the front is slow. */
+/* Messages of a model's process: it listens; and an event, which is lost if the front is slow. */
 void child_listens(int report);
 void child_tell(int report, const serve_event *event);
 
@@ -94,5 +94,5 @@ void child_stop(child *c);
 void child_kill(child *c);
 /* Returns whether a signal has stopped its process: it does nothing until another one comes. */
 bool child_is_frozen(const child *c);
-/* Whether its process has ended by now; what it was is forgotten then, but for its needs. */
+/* Returns whether its process has ended by now; all but its needs is forgotten then. */
 bool child_ended(child *c);

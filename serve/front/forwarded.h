@@ -1,4 +1,4 @@
-/* What the front reads of a request, and how it passes it on. Pure functions over bytes that
+/* Reads a request's model, and writes its head for a process. Pure functions over bytes that
  * clients send. */
 #pragma once
 

@@ -60,7 +60,8 @@ static void begin_request(void *user, http_client *c)
 
 static void proceed(void *user, http_client *c)
 {
-    relay_flush(&((front *)user)->http, (relay *)c);
+    if (c->phase == CLIENT_ANSWER)
+        relay_flush(&((front *)user)->http, (relay *)c);
 }
 
 static void falls_silent(void *user, http_client *c)
@@ -71,7 +72,7 @@ static void falls_silent(void *user, http_client *c)
 static void turned_out(void *user, http_client *c)
 {
     if (c->phase == CLIENT_BODY) /* it was refused just now */
-        front_tell_request(user, (relay *)c, 503);
+        front_tell_request(user, (relay *)c, 503, "");
 }
 
 static void close_relay(void *user, http_client *c)
@@ -79,7 +80,7 @@ static void close_relay(void *user, http_client *c)
     front *r = user;
     relay *closed = (relay *)c;
     if (front_waits(closed))
-        front_tell_request(r, closed, 0);
+        front_tell_request(r, closed, 0, "");
     relay_leave(&r->http, closed);
     closed->child = NULL;
 }
@@ -119,9 +120,11 @@ static void answer_request(void *user, http_client *c)
     front_queue(user, (relay *)c);
 }
 
-static void refuse(void *user, http_client *c, const refusal *why)
+static void answered(void *user, http_client *c, int status, const char *why)
 {
-    front_refuse(user, (relay *)c, why);
+    front *r = user;
+    front_tell_request(r, (relay *)c, status, why);
+    relay_end(&r->http, (relay *)c);
 }
 
 /* ---- Time ---- */
@@ -217,7 +220,7 @@ static const http_handler handler = {.begin = begin_request,
                                      .head = answer_head,
                                      .is_open = route_is_health,
                                      .request = answer_request,
-                                     .refuse = refuse,
+                                     .answered = answered,
                                      .proceed = proceed,
                                      .silent = falls_silent,
                                      .tick_answer = tick_answer,

@@ -1,4 +1,4 @@
-/* What the front answers itself: see front_state.h. */
+/* Answers of the front itself: see front_state.h. */
 #include "serve/front/front_state.h"
 
 #include <stdio.h>
@@ -9,65 +9,26 @@
 #include "serve/dialects/dialect.h"
 #include "serve/jobs.h"
 #include "serve/net/routes.h"
-#include "serve/net/access.h"
-#include "serve/page/page.h"
 
 /* ---- Heads ---- */
 
-void front_tell_request(const front *r, const relay *c, int status)
+void front_tell_request(const front *r, const relay *c, int status, const char *why)
 {
     serve_event e =
         event_of_request(&c->http.head, status, serve_clock_s() - c->http.clock.began_s);
     e.of.request.left = status == 0;
-    if (r->why)
-        snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->why);
+    snprintf(e.of.request.why, sizeof e.of.request.why, "%s", why);
     if (status >= 400)
         listen_peer(&r->http.place, c->http.socket.fd, e.of.request.peer, sizeof e.of.request.peer);
     front_tell(r, c->child, &e);
 }
 
-static text_out begin_answer(front *r, relay *c, int status, const char *type, size_t n_body)
-{
-    text_out out = {.text = c->http.out, .capacity = HTTP_OUT_BYTES};
-    out_format(&out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
-               http_status_text(status));
-    if (type)
-        out_format(&out, "Content-Type: %s\r\nContent-Length: %zu\r\n", type, n_body);
-    access_put_headers(&r->http.rules, &c->http.head, &out);
-    front_tell_request(r, c, status);
-    return out;
-}
-
-static void end_answer(front *r, relay *c, text_out *out, const char *body, size_t n_body)
-{
-    out_text(out, "\r\n");
-    if (c->http.head.method != HTTP_HEAD)
-        out_bytes(out, body, n_body);
-    c->http.n_out = out->n;
-    c->http.n_sent = 0;
-    relay_end(&r->http, c);
-}
-
-static const char json_type[] = "application/json; charset=utf-8";
-
-static void answer_json(front *r, relay *c, const text_out *body)
-{
-    text_out out = begin_answer(r, c, 200, json_type, body->n);
-    end_answer(r, c, &out, body->text, body->n);
-}
-
-/* In the words of the interface that was asked. */
 void front_refuse(front *r, relay *c, const refusal *why)
 {
-    char text[4096];
-    text_out body = {.text = text, .capacity = sizeof text};
-    answer_refusal(c->http.n_head ? route_form(c->http.head.path) : NULL, why, &body);
-    r->why = why->fixed;
-    text_out out = begin_answer(r, c, why->status, json_type, body.n);
-    r->why = NULL;
-    if (why->status == 503)
-        out_format(&out, "Retry-After: %d\r\n", why->retry_s ? why->retry_s : 1);
-    end_answer(r, c, &out, body.text, body.n);
+    refusal again = *why;
+    if (why->status == 503 && !why->retry_s)
+        again.retry_s = 1;
+    http_refuse(&r->http, &c->http, &again);
 }
 
 void front_refuse_now(front *r, relay *c, int status, const char *sentence)
@@ -109,7 +70,7 @@ void front_answer_model(front *r, relay *c, const child *m, bool done)
 {
     text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
     put_model(r, m, done, &body);
-    answer_json(r, c, &body);
+    http_respond_json(&r->http, &c->http, &body);
 }
 
 /* Its list fits into an answer: see FRONT_MAX_MODELS. */
@@ -121,7 +82,7 @@ static void answer_models(front *r, relay *c)
     for (int32_t i = 0; i < r->options.n_models; i++)
         put_model(r, &r->models[i], false, &body);
     out_json(&body, "]}");
-    answer_json(r, c, &body);
+    http_respond_json(&r->http, &c->http, &body);
 }
 
 /* ollama's lists: of all models, or of those that are loaded. */
@@ -144,7 +105,7 @@ static void answer_tags(front *r, relay *c, bool loaded)
         out_json(&body, "}");
     }
     out_json(&body, "]}");
-    answer_json(r, c, &body);
+    http_respond_json(&r->http, &c->http, &body);
 }
 
 static void answer_named(front *r, relay *c, http_part name)
@@ -159,27 +120,7 @@ static void answer_named(front *r, relay *c, http_part name)
 
 /* ---- The server ---- */
 
-static void answer_page(front *r, relay *c)
-{
-    text_out out = begin_answer(r, c, 200, "text/html; charset=utf-8", n_page_html_bytes);
-    out_format(&out,
-               "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
-               "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
-               page_policy);
-    if (c->http.head.method != HTTP_HEAD) {
-        c->http.more = (const char *)page_html;
-        c->http.n_more = n_page_html_bytes;
-    }
-    end_answer(r, c, &out, "", 0);
-}
-
-static void answer_text(front *r, relay *c, const char *type, const char *text)
-{
-    text_out out = begin_answer(r, c, 200, type, strlen(text));
-    end_answer(r, c, &out, text, strlen(text));
-}
-
-/* What a model would answer is asked of it only while it is loaded: who looks loads nothing. */
+/* Answers for models while none is loaded: a request that only looks loads nothing. */
 static bool answer_unloaded(front *r, relay *c)
 {
     const http_part path = c->http.head.path;
@@ -192,24 +133,28 @@ static bool answer_unloaded(front *r, relay *c)
                  "drey:{version:%s,connections:%d,body_bytes:%llu}}",
                  drey_version(), drey_version(), r->options.n_connections,
                  (unsigned long long)r->options.body_bytes);
-        answer_json(r, c, &body);
+        http_respond_json(&r->http, &c->http, &body);
     } else if (http_path_is(path, "/slots")) {
-        answer_text(r, c, json_type, "[]");
+        http_respond_text(&r->http, &c->http, "[]");
     } else if (http_path_is(path, "/metrics")) {
-        answer_text(r, c, "text/plain; version=0.0.4; charset=utf-8", "drey:models_loaded 0\n");
+        static const char none[] = "drey:models_loaded 0\n";
+        http_respond(&r->http, &c->http,
+                     &(http_answer){.status = 200,
+                                    .type = "text/plain; version=0.0.4; charset=utf-8",
+                                    .body = none,
+                                    .n = sizeof none - 1});
     } else {
         front_refuse_now(r, c, 404, "No model is loaded. Name one: ?model=NAME.");
     }
     return true;
 }
 
-/* What any method asks; false: see below. */
+/* Answers a preflight; false: it is none. */
 static bool answer_options(front *r, relay *c)
 {
     if (c->http.head.method != HTTP_OPTIONS)
         return false;
-    text_out out = begin_answer(r, c, 204, NULL, 0);
-    end_answer(r, c, &out, "", 0);
+    http_respond(&r->http, &c->http, &(http_answer){.status = 204});
     return true;
 }
 
@@ -231,16 +176,16 @@ bool front_answer_head(front *r, relay *c)
     if (h->method != HTTP_GET && h->method != HTTP_HEAD)
         return false;
     if (path_is_one_of(h->path, "/health", "/v1/health")) {
-        answer_text(r, c, json_type, "{\"status\":\"ok\"}");
+        http_respond_text(&r->http, &c->http, "{\"status\":\"ok\"}");
     } else if (path_is_one_of(h->path, "/models", "/v1/models")) {
         answer_models(r, c);
     } else if (path_is_one_of(h->path, "/", "/index.html")) {
-        answer_page(r, c);
+        http_respond_page(&r->http, &c->http);
     } else if (path_is_one_of(h->path, "/api/tags", "/api/ps")) {
         answer_tags(r, c, http_path_is(h->path, "/api/ps"));
     } else if (http_path_is(h->path, "/api/version")) {
         out_json(&body, "{version:%s}", drey_version());
-        answer_json(r, c, &body);
+        http_respond_json(&r->http, &c->http, &body);
     } else if (n > 0) {
         answer_named(r, c, (http_part){h->path.text + n, h->path.n - n});
     } else {

@@ -56,7 +56,7 @@ void front_warn(const front *r, const child *m, const char *what)
     tell_text(r, m, SERVE_WARNING, what);
 }
 
-/* What the models have of the memory for all of them. */
+/* Notes how much of the memory for all models they have. */
 static void note_ready(const front *r, const child *m)
 {
     uint64_t given = 0;
@@ -69,7 +69,7 @@ static void note_ready(const front *r, const child *m)
     front_note(r, m, line);
 }
 
-/* That one stops has been said for all of them, or why it is unloaded. */
+/* Passes on events but that one stops, which was said for all of them, or why it is unloaded. */
 static void pass_on(void *user, child *m, const serve_event *event)
 {
     const front *r = user;
@@ -190,7 +190,7 @@ static child *usual_model(const front *r)
     return last ? last : &r->models[0];
 }
 
-/* Of those who look. NULL: it has been refused. */
+/* Finds a model for requests that only look. NULL: it has been refused. */
 static child *loaded_model(front *r, relay *c)
 {
     child *found = front_loaded_model(r);

@@ -1,4 +1,4 @@
-/* What the front's files share:
+/* State that the front's files share:
  *
  *   front.c            the loop, time, opening and closing
  *   front_answers.c    what it answers itself
@@ -8,8 +8,9 @@
 
 #include "serve/front/front.h"
 #include "serve/front/relay.h"
+#include "serve/net/http_answer.h"
 
-enum { LARGE_BODIES = 8, FRONT_SCRATCH_BYTES = HTTP_OUT_BYTES - 4096 };
+enum { LARGE_BODIES = 8, FRONT_SCRATCH_BYTES = HTTP_OUT_BYTES - HTTP_HEAD_BYTES };
 
 struct front {
     front_options options;
@@ -21,18 +22,17 @@ struct front {
     uint64_t budget_bytes; /* for models; known once one has been measured; 0: not yet */
     int64_t n_requests;    /* so far */
     int64_t began;         /* seconds since 1970 */
-    const char *why;       /* while a refusal is put out: its fixed words, for the owner; or NULL */
     double stop_s;         /* when processes that still live are killed */
 };
 
 /* ---- Answers (front_answers.c) ---- */
 
-/* Of a request that no model's process answers. status 0: its client has gone. */
-void front_tell_request(const front *r, const relay *c, int status);
+/* Reports a request that no model's process answers. status 0: its client has gone. */
+void front_tell_request(const front *r, const relay *c, int status, const char *why);
 
 void front_refuse(front *r, relay *c, const refusal *why);
 void front_refuse_now(front *r, relay *c, int status, const char *sentence);
-/* What a model is and what it does; loaded: it was asked to be so, or not to be. */
+/* Answers with a model's state; done: it was asked to be loaded, or not to be. */
 void front_answer_model(front *r, relay *c, const child *m, bool done);
 /* Answers what the head alone decides; false: it is for a model. */
 bool front_answer_head(front *r, relay *c);

@@ -105,7 +105,7 @@ static bool send_part(relay *r)
     return true;
 }
 
-/* What it answers is for the client. */
+/* Takes what it answers for the client. */
 static void receive(http_server *h, relay *r, bool *broken)
 {
     char *to = r->http.out;

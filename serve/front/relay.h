@@ -13,7 +13,7 @@
 #include "serve/front/children.h"
 #include "serve/net/http_server.h"
 
-/* Of a client whose phase is CLIENT_ANSWER. */
+/* State of a client whose phase is CLIENT_ANSWER. */
 typedef enum relay_state { RELAY_WAITS, RELAY_SENDS, RELAY_ANSWER, RELAY_ENDS } relay_state;
 
 typedef struct relay {

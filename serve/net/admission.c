@@ -10,7 +10,7 @@
 /* A client keeps its place for at least so long: one that has just come, or just read an answer, is
  * about to ask. */
 static const double spare_s = 1, least_bytes_per_s = 16384;
-/* Of the timeout: who takes longer is STUCK. */
+/* Part of the timeout: a client that takes longer is STUCK. */
 static const double stuck_part = 1.0 / 6;
 
 typedef enum use { FREE, UNSHOWN, IDLE, STUCK, CROWD, BUSY } use;
@@ -162,7 +162,7 @@ static http_client *find_spare(const http_server *h, uint64_t address, double un
     return c;
 }
 
-/* What it has sent is read first, as closing a socket with unread bytes throws its answer away. If
+/* Reads what it has sent first, as closing a socket with unread bytes throws its answer away. If
  * its request comes after that, the connection is reset: the length says where the answer ends. */
 static void refuse(int fd, bool unanswered)
 {

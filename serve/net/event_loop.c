@@ -45,7 +45,7 @@ void event_loop_wake(int fd)
     eventfd_write(fd, 1);
 }
 
-/* What nothing is wanted of leaves: its end would be reported again and again. */
+/* Removes a descriptor without events from epoll, which would report its end again and again. */
 void event_loop_watch(const event_loop *l, watched *w, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = w};

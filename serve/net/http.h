@@ -50,7 +50,7 @@ typedef enum http_result {
 http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t *n_used,
                            int *status, const char **why);
 
-/* Where a chunked body has been read up to. All zero at its beginning. */
+/* Position in a chunked body. All zero at its beginning. */
 typedef struct http_chunks {
     int state;
     uint64_t left; /* of the chunk */

@@ -8,6 +8,7 @@
 
 #include "serve/jobs.h"
 #include "serve/net/admission.h"
+#include "serve/net/http_answer.h"
 
 static const double idle_s = 75, drain_s = 2;
 static const size_t most_drained = 256 << 20, least_bytes_per_s = 16384;
@@ -141,7 +142,8 @@ void http_end(http_server *h, http_client *c)
 static void refuse(http_server *h, http_client *c, const refusal *why)
 {
     c->keeps = false;
-    h->handler->refuse(h->user, c, why);
+    http_refuse(h, c, why);
+    h->handler->proceed(h->user, c);
 }
 
 static void refuse_now(http_server *h, http_client *c, int status, const char *why)
@@ -157,7 +159,7 @@ static void body_is_whole(http_server *h, http_client *c)
     h->handler->request(h->user, c);
 }
 
-/* What is in `in` after the head is taken into `large`. */
+/* Takes the bytes of `in` after the head into `large`. */
 static void read_chunks(http_server *h, http_client *c)
 {
     size_t used = 0, got = 0;
@@ -178,7 +180,7 @@ static void read_chunks(http_server *h, http_client *c)
         body_is_whole(h, c);
 }
 
-/* What has come of a body of known length is in `in`, or is moved to `large`. */
+/* Reads a body of known length where it is, in `in`, or moves it to `large`. */
 static void read_body(http_server *h, http_client *c)
 {
     size_t have = c->n_in - c->n_head;
@@ -223,7 +225,7 @@ static bool take_large(http_server *h, http_client *c)
     return false;
 }
 
-/* What the head says decides where the body goes. */
+/* Decides by the head where the body goes. */
 static void head_is_whole(http_server *h, http_client *c)
 {
     client_standing *s = &c->standing;

@@ -30,7 +30,7 @@ typedef enum client_phase {
     CLIENT_DRAIN
 } client_phase;
 
-/* Whether a client may keep its connection (admission.h). */
+/* Right of a client to keep its connection (admission.h). */
 typedef struct client_standing {
     bool admitted;    /* it is let in; else it is there to hear why not */
     bool shown;       /* its key; where none is needed, that it sends a whole request */
@@ -68,18 +68,18 @@ typedef struct http_client {
 
 typedef struct http_server http_server;
 
-/* What an owner does; `user` is the server's. */
+/* Functions of an owner; `user` is the server's. */
 typedef struct http_handler {
     /* A request may begin, or a client has come. */
     void (*begin)(void *user, http_client *c);
     /* The head is whole. Returns whether it was answered without the body. */
     bool (*head)(void *user, http_client *c);
-    /* Whether this endpoint answers clients that are not let in. */
+    /* Returns whether this endpoint answers clients that are not let in. */
     bool (*is_open)(http_part path);
     /* The request is whole: answers it. */
     void (*request)(void *user, http_client *c);
-    /* Answers with a refusal. */
-    void (*refuse)(void *user, http_client *c, const refusal *why);
+    /* A whole answer has been put out (http_answer.h); why: of a refusal, else "". */
+    void (*answered)(void *user, http_client *c, int status, const char *why);
     /* The client takes bytes of its answer again. */
     void (*proceed)(void *user, http_client *c);
     /* The client sends no more: it may have gone, or still read its answer. Only sending says. */

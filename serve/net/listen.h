@@ -3,7 +3,7 @@
 
 #include "drey/drey.h"
 
-/* What a client's socket is allowed to hold, of which the kernel makes twice as much to keep books.
+/* Bytes that a client's socket may hold, of which the kernel makes twice as much to keep books.
  */
 enum {
     SOCKET_IN_BYTES = 16 << 10,

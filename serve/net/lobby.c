@@ -15,7 +15,7 @@
 
 #include "serve/answer/answer.h"
 #include "serve/net/access.h"
-#include "serve/net/connection.h"
+#include "serve/net/http_answer.h"
 #include "serve/net/http.h"
 #include "serve/net/routes.h"
 
@@ -75,9 +75,7 @@ static void put_answer(const lobby *l, const http_head *h, int status, const ref
         out_text(&body, page);
     else if (status != 204)
         answer_refusal(route_form(h->path), r, &body);
-    out_format(out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
-               http_status_text(status));
-    access_put_headers(&rules, h, out);
+    http_put_head(&rules, h, status, NULL, false, out);
     if (status == 503)
         out_text(out, "Retry-After: 1\r\nCache-Control: no-store\r\n");
     if (status != 204)
@@ -104,7 +102,7 @@ static void note(lobby *l, const http_head *h, int status, const refusal *r, con
 
 /* ---- Clients ---- */
 
-/* What the client still sends is thrown away, so that it reads the answer rather than a reset. */
+/* Throws away what the client still sends, so that it reads the answer rather than a reset. */
 static void drain(const lobby *l, guest *g)
 {
     char nothing[4096];
@@ -175,7 +173,7 @@ static void listen_on(lobby *l, bool wanted)
     event_loop_watch(&l->loop, &l->listener, wanted ? EPOLLIN : 0);
 }
 
-/* Those that find no place wait outside, until one is free or the server takes over. */
+/* Clients that find no room wait in the system's queue until a place is free or the server begins. */
 static void accept_all(void *user, void *of, uint32_t events)
 {
     lobby *l = user;

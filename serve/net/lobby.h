@@ -1,4 +1,4 @@
-/* Where clients wait for a server whose model is still being opened: its address is taken before
+/* Clients wait here for a server whose model is still being opened: its address is taken before
  * that, so that a port in use is found at once, and a thread answers there.
  *
  *   lobby_open                    lobby_leave                    network_run
@@ -21,7 +21,7 @@ typedef struct lobby_options {
     const char *api_keys, *origins, *closed;
 } lobby_options;
 
-/* What a server takes over. */
+/* Clients and events that a server takes over. */
 typedef struct lobby_guests {
     int clients[LOBBY_CLIENTS]; /* [n_clients]: sockets */
     int32_t n_clients;
@@ -32,7 +32,7 @@ typedef struct lobby_guests {
 
 /* DREY_ERR_IO: the address is taken, or cannot be had. */
 drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *err);
-/* Where it listens; borrowed. */
+/* Returns the address at which it listens; borrowed. */
 const listen_place *lobby_place(const lobby *l);
 /* Ends the thread: the listener and the guests are the caller's. */
 void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests);

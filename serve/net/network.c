@@ -8,7 +8,7 @@
 #include "serve/net/routes.h"
 
 static const double ping_s = 0.7;
-/* Of the grace: texts are cancelled so long before its end, so that their last events are sent. */
+/* Seconds before the end of the grace: texts are cancelled then, so that their last events are sent. */
 static const double ending_s = 1;
 
 /* The task may still run: its jobs are cancelled, and given back where they are done. */
@@ -129,7 +129,7 @@ static bool has_begun(network *n, const connection *c)
     return begun;
 }
 
-/* What fails before its head is out is a whole answer. */
+/* Answers with the failure as a whole if one comes before the head is out. */
 static bool fails_first(network *n, connection *c)
 {
     refusal r;
@@ -148,6 +148,29 @@ static bool fails_first(network *n, connection *c)
     return true;
 }
 
+static void put_head(network *n, connection *c)
+{
+    http_client *h = &c->http;
+    const answer *a = c->stream.of ? &c->stream.of->answer : &c->answer;
+    bool stream = c->stream.of || a->task->stream;
+    text_out out = {.text = h->out, .n = h->n_out, .capacity = HTTP_OUT_BYTES};
+    c->framed = !h->head.http_1_0;
+    h->keeps = h->keeps && c->framed;
+    c->report.status = 200;
+    c->report.open = true;
+    http_put_head(&n->http.rules, &h->head, 200,
+                  stream ? answer_stream_type(a) : "application/json; charset=utf-8", h->keeps,
+                  &out);
+    out_text(&out, stream ? "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n" : "");
+    out_format(&out, "X-Request-Id: %s\r\n",
+               c->stream.of ? c->stream.of->task_name : a->task->id.text);
+    if (a->task && a->task->grammar.not_held[0])
+        out_format(&out, "X-Drey-Not-Held: %s\r\n", a->task->grammar.not_held);
+    out_text(&out, c->framed ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
+    h->n_out = out.n;
+    c->head_out = true;
+}
+
 /* The head of a task's answer is out; false: it is not, or another answer is there. */
 static bool has_head(network *n, connection *c, bool ping)
 {
@@ -156,7 +179,7 @@ static bool has_head(network *n, connection *c, bool ping)
     if (c->stream.of ? fails_first(n, c) || !has_begun(n, c)
                      : (!ping && !has_begun(n, c)) || fails_first(n, c))
         return false;
-    respond_task(n, c);
+    put_head(n, c);
     return true;
 }
 
@@ -222,10 +245,14 @@ static void send_answer(network *n, connection *c, bool ping)
 
 /* ---- Requests ---- */
 
-static void refuse(void *user, http_client *c, const refusal *why)
+static void answered(void *user, http_client *c, int status, const char *why)
 {
-    respond_refusal(user, (connection *)c, why);
-    send_answer(user, (connection *)c, false);
+    connection *asks = (connection *)c;
+    (void)user;
+    asks->report.status = status;
+    asks->report.open = true;
+    snprintf(asks->report.why, sizeof asks->report.why, "%s", why);
+    asks->all_out = true;
 }
 
 static bool answer_head(void *user, http_client *c)
@@ -352,7 +379,7 @@ static bool stop_further(network *n, double now)
     return over && (n_open == 0 || now > n->stop_s);
 }
 
-/* What nobody asked for, but the server's owner has to know. */
+/* Reports what the server's owner has to know without having asked. */
 static void report_news(network *n)
 {
     pthread_mutex_lock(&n->shared->lock);
@@ -409,7 +436,7 @@ static const http_handler handler = {.begin = begin_request,
                                      .head = answer_head,
                                      .is_open = route_is_health,
                                      .request = answer_request,
-                                     .refuse = refuse,
+                                     .answered = answered,
                                      .proceed = proceed,
                                      .silent = falls_silent,
                                      .tick_answer = tick_answer,

@@ -3,6 +3,7 @@
 
 #include "serve/dialects/past.h"
 #include "serve/net/connection.h"
+#include "serve/net/http_answer.h"
 #include "serve/net/listen.h"
 #include "serve/net/lobby.h"
 #include "serve/text_out.h"
@@ -32,18 +33,17 @@ static inline connection *network_connection(const network *n, int32_t i)
     return (connection *)http_client_at(&n->http, i);
 }
 
-/* ---- Answers (respond.c) ---- */
+/* ---- Answers ---- */
 
-/* An answer that is known: body[0..n) is copied, or left where it is if it is `constant`. */
-void respond(network *n, connection *c, int status, const char *content_type, const char *headers,
-             const char *body, size_t n_body, bool constant);
-/* What is in n->scratch, as JSON. */
-void respond_json(network *n, connection *c);
-void respond_refusal(network *n, connection *c, const refusal *r);
-/* The head of the answer of a task, or of a stream. */
-void respond_task(network *n, connection *c);
-/* May the client ask at all, by its key, its page, and the name it has for this host? */
-bool respond_allows(network *n, const connection *c, bool needs_key, refusal *r);
+/* Answers with the JSON in n->scratch. */
+static inline void respond_json(network *n, connection *c)
+{
+    http_respond_json(&n->http, &c->http, &n->scratch);
+}
+static inline void respond_refusal(network *n, connection *c, const refusal *r)
+{
+    http_refuse(&n->http, &c->http, r);
+}
 
 /* ---- Requests (routes.c) ---- */
 

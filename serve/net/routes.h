@@ -6,7 +6,7 @@
 
 /* The form of an endpoint's answers and refusals; NULL: OpenAI's, or no such endpoint. */
 const answer_form *route_form(http_part path);
-/* Whether anybody may ask, without a key. */
+/* Returns whether anybody may ask, without a key. */
 bool route_is_open(http_part path);
 /* Does it ask whether the server is well? */
 bool route_is_health(http_part path);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What is over is kept for so long, and what nobody reads is written for so long: a page is loaded
+/* Seconds that an ended answer is kept, and that one without a reader is written: a page is loaded
  * again, a telephone wakes up. If another text waits for its session, it is written for less. */
 static const double stream_kept_s = 600, stream_unread_s = 600, stream_in_way_s = 10;
 static const double stream_ping_s = 0.7;
@@ -137,7 +137,7 @@ static uint64_t first_kept(const network *n, const kept_stream *k)
     return k->n_put > n->streams.n_ring ? k->n_put - n->streams.n_ring : 0;
 }
 
-/* What is drafted changes all the time: it is of no use to those who come later. With the lock. */
+/* Drops drafted text, which changes all the time, as later readers have no use for it. With the lock. */
 static void forget_shown(const task *t)
 {
     for (int32_t i = 0; i < t->n_choices; i++)
@@ -219,7 +219,7 @@ void stream_read(const network *n, connection *c, text_out *out)
 
 /* ---- Time ---- */
 
-/* Of one that is LIVE and that nobody reads. */
+/* Returns whether one that is LIVE and that nobody reads is given up. */
 static bool is_given_up(network *n, const kept_stream *k, double unread_s)
 {
     refusal r;
@@ -294,7 +294,8 @@ void streams_get(network *n, connection *c)
         refuse_with(&r, 400, "The stream is kept from byte %llu on.",
                     (unsigned long long)first_kept(n, k));
     else if (c->http.head.method == HTTP_HEAD) {
-        respond(n, c, 200, "text/event-stream", "", "", 0, false);
+        http_respond(&n->http, &c->http,
+                     &(http_answer){.status = 200, .type = "text/event-stream"});
         return;
     } else {
         c->stream.of = k;
@@ -313,7 +314,7 @@ void streams_delete(network *n, connection *c)
         return;
     if (k)
         stream_drop(n, k, NULL);
-    respond(n, c, 204, NULL, "", "", 0, false);
+    http_respond(&n->http, &c->http, &(http_answer){.status = 204});
 }
 
 void streams_lookup(network *n, connection *c, const json_value *body)

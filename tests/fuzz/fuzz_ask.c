@@ -38,7 +38,7 @@ static void open_model(void)
     n_vocab = info.n_vocab;
     options.sampling.top_p = 1;
     drey_penalties_init(&options.penalties);
-    one_task.ids = ids;
+    one_task.prompts.ids = ids;
     one_task.grammar.text = grammar;
     for (int i = 0; i < N_JOBS; i++) {
         jobs[i].records = malloc(RECORDS);
@@ -61,23 +61,23 @@ static void check_texts(const char *memory, size_t n_memory, const char *const *
 static void check_task(const task *t)
 {
     size_t end = 0;
-    FUZZ_CHECK(t->n_ids <= N_CONTEXT && t->grammar.n <= TASK_GRAMMAR_BYTES);
-    for (size_t i = 0; i < t->n_ids + t->prompts.n_predicted; i++)
-        FUZZ_CHECK(i < N_CONTEXT && t->ids[i] >= 0 && t->ids[i] < n_vocab);
+    FUZZ_CHECK(t->prompts.n_ids <= N_CONTEXT && t->grammar.n <= TASK_GRAMMAR_BYTES);
+    for (size_t i = 0; i < t->prompts.n_ids + t->prompts.n_predicted; i++)
+        FUZZ_CHECK(i < N_CONTEXT && t->prompts.ids[i] >= 0 && t->prompts.ids[i] < n_vocab);
     FUZZ_CHECK(t->prompts.n >= 0 && t->prompts.n <= TASK_MOST_CHOICES);
     for (int32_t i = 0; i < t->prompts.n; i++) {
-        FUZZ_CHECK(t->prompts.end[i] > end && t->prompts.end[i] <= t->n_ids);
+        FUZZ_CHECK(t->prompts.end[i] > end && t->prompts.end[i] <= t->prompts.n_ids);
         end = t->prompts.end[i];
     }
-    FUZZ_CHECK(t->kind > TASK_NATIVE || (end == t->n_ids && t->n_ids > 0));
+    FUZZ_CHECK(t->kind > TASK_NATIVE || (end == t->prompts.n_ids && t->prompts.n_ids > 0));
     FUZZ_CHECK(t->parts.n >= 0 && t->parts.n <= TASK_MOST_MESSAGES);
     for (int32_t i = 0; i < t->parts.n; i++)
-        FUZZ_CHECK(t->parts.end[i] >= -1 && t->parts.end[i] <= (int32_t)t->n_ids);
+        FUZZ_CHECK(t->parts.end[i] >= -1 && t->parts.end[i] <= (int32_t)t->prompts.n_ids);
     check_texts(t->stops.text, sizeof t->stops.text, t->stops.of, t->stops.n);
     check_texts(t->fields.text, sizeof t->fields.text, t->fields.of, t->fields.n);
     FUZZ_CHECK(t->sampling.n_biases >= 0 && t->sampling.n_biases <= TASK_MOST_BIASES);
     FUZZ_CHECK(t->session.wanted >= -1 && t->session.wanted < N_JOBS);
-    FUZZ_CHECK(t->n_predict >= 0 && t->n_top >= 0);
+    FUZZ_CHECK(t->length.n_predict >= 0 && t->tokens.n_top >= 0);
     if (t->kind == TASK_SAVE || t->kind == TASK_RESTORE)
         FUZZ_CHECK(t->chore.file[0] && t->chore.file[0] != '.' && !strchr(t->chore.file, '/') &&
                    strlen(t->chore.file) < sizeof t->chore.file);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/json_buffer.h"
+#include "common/json_template.h"
 #include "support/test.h"
 
 TEST(events)
