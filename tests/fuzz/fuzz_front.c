@@ -2,7 +2,7 @@
  * request, and nothing comes after it; and the model that any body names is the one that the
  * process would read there, or the body is refused as the process refuses it. */
 #include "fuzz/fuzz.h"
-#include "serve/front/forwarded.h"
+#include "serve/router/forwarded.h"
 
 #include <string.h>
 

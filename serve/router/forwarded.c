@@ -1,5 +1,5 @@
 /* Requests on their way: see forwarded.h. */
-#include "serve/front/forwarded.h"
+#include "serve/router/forwarded.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Answers of the front itself: see front_state.h. */
-#include "serve/front/front_state.h"
+/* Answers of the router itself: see router_state.h. */
+#include "serve/router/router_state.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- Heads ---- */
 
-void front_tell_request(const front *r, const relay *c, int status, const char *why)
+void router_tell_request(const router *r, const proxied *c, int status, const char *why)
 {
     serve_event e =
         event_of_request(&c->http.head, status, serve_clock_s() - c->http.clock.began_s);
@@ -20,10 +20,10 @@ void front_tell_request(const front *r, const relay *c, int status, const char *
     snprintf(e.of.request.why, sizeof e.of.request.why, "%s", why);
     if (status >= 400)
         listen_peer(&r->http.place, c->http.socket.fd, e.of.request.peer, sizeof e.of.request.peer);
-    front_tell(r, c->child, &e);
+    router_tell(r, c->process, &e);
 }
 
-void front_refuse(front *r, relay *c, const refusal *why)
+void router_refuse(router *r, proxied *c, const refusal *why)
 {
     refusal again = *why;
     if (why->status == 503 && !why->retry_s)
@@ -31,31 +31,31 @@ void front_refuse(front *r, relay *c, const refusal *why)
     http_refuse(&r->http, &c->http, &again);
 }
 
-void front_refuse_now(front *r, relay *c, int status, const char *sentence)
+void router_refuse_now(router *r, proxied *c, int status, const char *sentence)
 {
     refusal why;
     refuse_fixed(&why, status, sentence);
-    front_refuse(r, c, &why);
+    router_refuse(r, c, &why);
 }
 
 /* ---- Models ---- */
 
-static const char *state_name(const child *m)
+static const char *state_name(const model_process *m)
 {
     switch (m->state) {
-    case CHILD_READY:
+    case PROCESS_READY:
         return "loaded";
-    case CHILD_MEASURING:
-    case CHILD_STARTING:
+    case PROCESS_MEASURING:
+    case PROCESS_STARTING:
         return "loading";
-    case CHILD_STOPPING:
+    case PROCESS_STOPPING:
         return "unloading";
     default:
         return m->why[0] ? "failed" : "unloaded";
     }
 }
 
-static void put_model(const front *r, const child *m, bool done, text_out *out)
+static void put_model(const router *r, const model_process *m, bool done, text_out *out)
 {
     out_json(out, done ? "{success:true" : "{");
     out_json(out,
@@ -66,18 +66,18 @@ static void put_model(const front *r, const child *m, bool done, text_out *out)
              m->n_users, m->why);
 }
 
-void front_answer_model(front *r, relay *c, const child *m, bool done)
+void router_answer_model(router *r, proxied *c, const model_process *m, bool done)
 {
-    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
     put_model(r, m, done, &body);
     http_respond_json(&r->http, &c->http, &body);
 }
 
-/* Its list fits into an answer: see FRONT_MAX_MODELS. */
-static void answer_models(front *r, relay *c)
+/* Its list fits into an answer: see ROUTER_MAX_MODELS. */
+static void answer_models(router *r, proxied *c)
 {
-    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    front_look(r);
+    text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
+    router_look(r);
     out_json(&body, "{object:'list',data:[");
     for (int32_t i = 0; i < r->options.n_models; i++)
         put_model(r, &r->models[i], false, &body);
@@ -86,17 +86,17 @@ static void answer_models(front *r, relay *c)
 }
 
 /* ollama's lists: of all models, or of those that are loaded. */
-static void answer_tags(front *r, relay *c, bool loaded)
+static void answer_tags(router *r, proxied *c, bool loaded)
 {
-    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    front_look(r);
+    text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
+    router_look(r);
     out_json(&body, "{models:[");
     for (int32_t i = 0; i < r->options.n_models; i++) {
-        const child *m = &r->models[i];
+        const model_process *m = &r->models[i];
         struct stat file = {0};
         /* Its list has no place for what is wrong with one. */
-        bool broken = m->state == CHILD_NONE && m->used == 0 && m->why[0];
-        if (broken || (loaded && m->state != CHILD_READY))
+        bool broken = m->state == PROCESS_NONE && m->used == 0 && m->why[0];
+        if (broken || (loaded && m->state != PROCESS_READY))
             continue;
         stat(m->path, &file);
         ollama_put_model(m->name, strlen(m->name), (uint64_t)file.st_size,
@@ -108,24 +108,24 @@ static void answer_tags(front *r, relay *c, bool loaded)
     http_respond_json(&r->http, &c->http, &body);
 }
 
-static void answer_named(front *r, relay *c, http_part name)
+static void answer_named(router *r, proxied *c, http_part name)
 {
     refusal why;
-    const child *m = front_find_part(r, name, &why);
+    const model_process *m = router_find_part(r, name, &why);
     if (m)
-        front_answer_model(r, c, m, false);
+        router_answer_model(r, c, m, false);
     else
-        front_refuse(r, c, &why);
+        router_refuse(r, c, &why);
 }
 
 /* ---- The server ---- */
 
 /* Answers for models while none is loaded: a request that only looks loads nothing. */
-static bool answer_unloaded(front *r, relay *c)
+static bool answer_unloaded(router *r, proxied *c)
 {
     const http_part path = c->http.head.path;
-    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
-    if (http_query(c->http.head.query, "model").text || front_loaded_model(r))
+    text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
+    if (http_query(c->http.head.query, "model").text || router_loaded_model(r))
         return false;
     if (http_path_is(path, "/props")) {
         out_json(&body,
@@ -144,13 +144,13 @@ static bool answer_unloaded(front *r, relay *c)
                                     .body = none,
                                     .n = sizeof none - 1});
     } else {
-        front_refuse_now(r, c, 404, "No model is loaded. Name one: ?model=NAME.");
+        router_refuse_now(r, c, 404, "No model is loaded. Name one: ?model=NAME.");
     }
     return true;
 }
 
 /* Answers a preflight; false: it is none. */
-static bool answer_options(front *r, relay *c)
+static bool answer_options(router *r, proxied *c)
 {
     if (c->http.head.method != HTTP_OPTIONS)
         return false;
@@ -163,12 +163,12 @@ static bool path_is_one_of(http_part path, const char *a, const char *b)
     return http_path_is(path, a) || http_path_is(path, b);
 }
 
-bool front_answer_head(front *r, relay *c)
+bool router_answer_head(router *r, proxied *c)
 {
     static const char listed[] = "/v1/models/";
     const http_head *h = &c->http.head;
     size_t n = http_path_front(h->path, listed);
-    text_out body = {.text = r->scratch, .capacity = FRONT_SCRATCH_BYTES};
+    text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
     if (answer_options(r, c))
         return true;
     if (h->method == HTTP_DELETE)

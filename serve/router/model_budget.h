@@ -10,26 +10,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct room_model {
+typedef struct budget_model {
     uint64_t floor, want; /* bytes: the least that it works with, and all of it in memory */
     uint64_t given;       /* 0: it is not loaded */
     bool idle;            /* nobody uses it */
     bool leaving;         /* it is being unloaded, and gives its bytes back soon */
     int64_t used;         /* when it was used last, on any clock */
-} room_model;
+} budget_model;
 
-typedef enum room_answer {
-    ROOM_GIVE,  /* *bytes for it */
-    ROOM_EVICT, /* *who first, then ask again */
-    ROOM_WAIT,  /* others are in use, or leaving: ask again when that changes */
-    ROOM_NEVER  /* the budget is smaller than its floor */
-} room_answer;
+typedef enum budget_answer {
+    BUDGET_GIVE,  /* *bytes for it */
+    BUDGET_EVICT, /* *who first, then ask again */
+    BUDGET_WAIT,  /* others are in use, or leaving: ask again when that changes */
+    BUDGET_NEVER  /* the budget is smaller than its floor */
+} budget_answer;
 
-typedef struct room_limits {
+typedef struct budget_limits {
     uint64_t budget;  /* bytes; UINT64_MAX: as many as they want */
     int32_t n_loaded; /* at most, at the same time; 0: as many as have room */
-} room_limits;
+} budget_limits;
 
 /* For models[which], of n. */
-room_answer room_ask(const room_model *models, int32_t n, int32_t which, room_limits limits,
-                     uint64_t *bytes, int32_t *who);
+budget_answer budget_ask(const budget_model *models, int32_t n, int32_t which, budget_limits limits,
+                         uint64_t *bytes, int32_t *who);

@@ -1,5 +1,5 @@
-/* The loop, time, opening and closing: see front.h. */
-#include "serve/front/front_state.h"
+/* The loop, time, opening and closing: see model_router.h. */
+#include "serve/router/router_state.h"
 
 #include "common/error.h"
 
@@ -24,77 +24,77 @@ static const double end_s = 5, frozen_part = 1.0 / 3, wait_part = 20;
 /* Its process ended before it answered, perhaps by another's request, or by a signal; if another
  * one does, it may be this request's fault. A process that ends may take connections for a moment
  * still. */
-static void ask_again(front *r, relay *c)
+static void ask_again(router *r, proxied *c)
 {
     bool same = c->tries.again && c->tries.ended == c->tries.met && c->tries.n_broken < MOST_BROKEN;
     if ((c->tries.again && !same) || r->http.stopping) {
-        front_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
+        router_refuse_now(r, c, 503, "The model's process ended before it answered: ask again.");
         return;
     }
     c->tries.ended = c->tries.met;
     c->tries.n_broken++;
-    c->child->life.broken_s = serve_clock_s();
-    relay_wait_again(&r->http, c);
+    c->process->life.broken_s = serve_clock_s();
+    proxy_wait_again(&r->http, c);
 }
 
-static void on_process(void *user, void *of, uint32_t events)
+static void on_upstream(void *user, void *of, uint32_t events)
 {
-    front *r = user;
+    router *r = user;
     bool broken;
-    relay_process_event(&r->http, of, events, &broken);
+    proxy_upstream_event(&r->http, of, events, &broken);
     if (broken)
         ask_again(r, of);
 }
 
-bool front_forward(front *r, relay *c)
+bool router_forward(router *r, proxied *c)
 {
-    return relay_forward(&r->http, c, on_process, r);
+    return proxy_forward(&r->http, c, on_upstream, r);
 }
 
 static void begin_request(void *user, http_client *c)
 {
-    relay *begun = (relay *)c;
+    proxied *begun = (proxied *)c;
     (void)user;
-    *begun = (relay){.http = *c, .process.fd = -1};
+    *begun = (proxied){.http = *c, .upstream.fd = -1};
 }
 
 static void proceed(void *user, http_client *c)
 {
     if (c->phase == CLIENT_ANSWER)
-        relay_flush(&((front *)user)->http, (relay *)c);
+        proxy_flush(&((router *)user)->http, (proxied *)c);
 }
 
 static void falls_silent(void *user, http_client *c)
 {
-    relay_falls_silent(&((front *)user)->http, (relay *)c);
+    proxy_falls_silent(&((router *)user)->http, (proxied *)c);
 }
 
 static void turned_out(void *user, http_client *c)
 {
     if (c->phase == CLIENT_BODY) /* it was refused just now */
-        front_tell_request(user, (relay *)c, 503, "");
+        router_tell_request(user, (proxied *)c, 503, "");
 }
 
 static void close_relay(void *user, http_client *c)
 {
-    front *r = user;
-    relay *closed = (relay *)c;
-    if (front_waits(closed))
-        front_tell_request(r, closed, 0, "");
-    relay_leave(&r->http, closed);
-    closed->child = NULL;
+    router *r = user;
+    proxied *closed = (proxied *)c;
+    if (router_waits(closed))
+        router_tell_request(r, closed, 0, "");
+    proxy_leave(&r->http, closed);
+    closed->process = NULL;
 }
 
 /* ---- Requests ---- */
 
-/* The front's own actions. */
+/* The router's own actions. */
 static bool is_action(http_part path)
 {
     return http_path_is(path, "/models/load") || http_path_is(path, "/models/unload");
 }
 
 /* May the client ask this at all? */
-static bool allows(const front *r, const http_head *h, refusal *why)
+static bool allows(const router *r, const http_head *h, refusal *why)
 {
     bool action = is_action(h->path), preflight = h->method == HTTP_OPTIONS;
     if (!access_allows(&r->http.rules, h, !preflight && !route_is_open(h->path), why))
@@ -109,85 +109,86 @@ static bool answer_head(void *user, http_client *c)
     refusal why;
     c->keeps = false; /* one connection carries one request */
     if (allows(user, &c->head, &why))
-        return front_answer_head(user, (relay *)c);
-    front_refuse(user, (relay *)c, &why);
+        return router_answer_head(user, (proxied *)c);
+    router_refuse(user, (proxied *)c, &why);
     return true;
 }
 
 static void answer_request(void *user, http_client *c)
 {
     c->keeps = false;
-    front_queue(user, (relay *)c);
+    router_queue(user, (proxied *)c);
 }
 
 static void answered(void *user, http_client *c, int status, const char *why)
 {
-    front *r = user;
-    front_tell_request(r, (relay *)c, status, why);
-    relay_end(&r->http, (relay *)c);
+    router *r = user;
+    router_tell_request(r, (proxied *)c, status, why);
+    proxy_end(&r->http, (proxied *)c);
 }
 
 /* ---- Time ---- */
 
-static void begin_to_stop(front *r)
+static void begin_to_stop(router *r)
 {
     serve_event e = {.kind = SERVE_STOPPING};
     for (int32_t i = 0; i < r->options.n_models; i++)
         e.of.n_writing += r->models[i].n_users;
-    front_tell(r, NULL, &e);
+    router_tell(r, NULL, &e);
     http_stop(&r->http);
     r->stop_s = serve_clock_s() + r->options.grace_s + 1;
     for (int32_t i = 0; i < r->options.n_models; i++)
-        child_stop(&r->models[i]);
+        process_stop(&r->models[i]);
     for (int32_t i = 0; i < r->http.n_clients; i++)
-        if (front_waits(front_relay(r, i)))
-            front_refuse_now(r, front_relay(r, i), 503,
-                             "The server is being stopped: ask again in a moment.");
+        if (router_waits(router_proxied(r, i)))
+            router_refuse_now(r, router_proxied(r, i), 503,
+                              "The server is being stopped: ask again in a moment.");
 }
 
-static void kill_model(const front *r, child *m, const char *why)
+static void kill_model(const router *r, model_process *m, const char *why)
 {
     char line[120];
     if (m->life.killed)
         return;
     snprintf(line, sizeof line, "%s, and is killed", why);
-    front_warn(r, m, line);
-    child_kill(m);
+    router_warn(r, m, line);
+    process_kill(m);
 }
 
 static void tick_answer(void *user, http_client *client, double now)
 {
-    front *r = user;
-    relay *c = (relay *)client;
+    router *r = user;
+    proxied *c = (proxied *)client;
     double age = now - client->clock.since_s, timeout = r->options.timeout_s;
     bool unsent = c->n_head_sent < c->n_head_out || c->n_body_sent < client->n_body;
-    if (c->state == RELAY_SENDS && age > timeout && unsent)
-        kill_model(r, c->child, "takes no requests"); /* another process of it may */
-    else if (c->state == RELAY_WAITS && age > wait_part * timeout)
-        front_refuse_now(r, c, 503,
-                         "The model could not be used for too long: others have the memory that it "
-                         "needs, or it is still being loaded. Ask again later.");
+    if (c->state == PROXY_SENDS && age > timeout && unsent)
+        kill_model(r, c->process, "takes no requests"); /* another process of it may */
+    else if (c->state == PROXY_WAITS && age > wait_part * timeout)
+        router_refuse_now(
+            r, c, 503,
+            "The model could not be used for too long: others have the memory that it "
+            "needs, or it is still being loaded. Ask again later.");
 }
 
 /* Returns whether somebody waits for it, or for its memory. */
-static bool holds_up(const front *r, const child *m)
+static bool holds_up(const router *r, const model_process *m)
 {
     for (int32_t i = 0; i < r->http.n_clients; i++) {
-        const relay *c = front_relay(r, i);
-        if (front_waits(c) || (c->process.fd >= 0 && c->child == m))
+        const proxied *c = router_proxied(r, i);
+        if (router_waits(c) || (c->upstream.fd >= 0 && c->process == m))
             return true;
     }
     return false;
 }
 
 /* A process that does not end, or that a signal has stopped, has memory that others wait for. */
-static void tick_model(front *r, child *m, double now)
+static void tick_model(router *r, model_process *m, double now)
 {
     if (m->pid <= 0)
         return;
-    if (m->state == CHILD_STOPPING && now - m->life.stop_s > r->options.grace_s + end_s)
+    if (m->state == PROCESS_STOPPING && now - m->life.stop_s > r->options.grace_s + end_s)
         kill_model(r, m, "does not end");
-    if (!child_is_frozen(m))
+    if (!process_is_frozen(m))
         m->life.frozen_s = 0;
     else if (m->life.frozen_s == 0)
         m->life.frozen_s = now;
@@ -197,14 +198,14 @@ static void tick_model(front *r, child *m, double now)
 
 static bool tick(void *user, double now)
 {
-    front *r = user;
+    router *r = user;
     int32_t n_open = 0, n_live = 0;
     for (int32_t i = 0; i < r->http.n_clients; i++)
         n_open += http_client_at(&r->http, i)->phase != CLIENT_FREE;
     for (int32_t i = 0; i < r->options.n_models; i++) {
-        child *m = &r->models[i];
-        if (child_ended(m) && m->why[0])
-            front_warn(r, m, m->why);
+        model_process *m = &r->models[i];
+        if (process_ended(m) && m->why[0])
+            router_warn(r, m, m->why);
         tick_model(r, m, now);
         if (r->http.stopping && now > r->stop_s && m->pid > 0)
             kill(m->pid, SIGKILL);
@@ -212,7 +213,7 @@ static bool tick(void *user, double now)
     }
     if (!r->http.stopping && !r->options.go_on(r->options.user))
         begin_to_stop(r);
-    front_advance(r);
+    router_advance(r);
     return r->http.stopping && n_live == 0 && (n_open == 0 || now > r->stop_s);
 }
 
@@ -228,26 +229,26 @@ static const http_handler handler = {.begin = begin_request,
                                      .close = close_relay,
                                      .tick = tick};
 
-void front_run(front *r)
+void router_run(router *r)
 {
     http_run(&r->http);
 }
 
 /* ---- Opening, closing ---- */
 
-static drey_status take_memory(front *r, drey_error *err)
+static drey_status take_memory(router *r, drey_error *err)
 {
-    const front_options *o = &r->options;
+    const router_options *o = &r->options;
     http_server *h = &r->http;
     size_t each = HTTP_IN_BYTES + HTTP_OUT_BYTES,
            n = (size_t)o->n_connections + ADMISSION_TURNED_AWAY;
     h->n_clients = (int32_t)n;
-    h->client_bytes = sizeof(relay);
+    h->client_bytes = sizeof(proxied);
     h->n_large = LARGE_BODIES;
-    r->n_memory = n * each + FRONT_SCRATCH_BYTES + LARGE_BODIES * (o->body_bytes + 1);
-    h->clients = calloc(n, sizeof(relay));
-    r->models = calloc(FRONT_MAX_MODELS, sizeof *r->models);
-    r->memory = malloc(n * each + FRONT_SCRATCH_BYTES);
+    r->n_memory = n * each + ROUTER_SCRATCH_BYTES + LARGE_BODIES * (o->body_bytes + 1);
+    h->clients = calloc(n, sizeof(proxied));
+    r->models = calloc(ROUTER_MAX_MODELS, sizeof *r->models);
+    r->memory = malloc(n * each + ROUTER_SCRATCH_BYTES);
     bool good = h->clients && r->models && r->memory;
     for (int i = 0; i < LARGE_BODIES; i++)
         good = (h->large[i] = malloc(o->body_bytes + 1)) && good;
@@ -256,25 +257,25 @@ static drey_status take_memory(front *r, drey_error *err)
     for (int32_t i = 0; i < h->n_clients; i++) {
         http_client_at(h, i)->in = r->memory + (size_t)i * each;
         http_client_at(h, i)->out = r->memory + (size_t)i * each + HTTP_IN_BYTES;
-        front_relay(r, i)->process.fd = -1;
+        router_proxied(r, i)->upstream.fd = -1;
     }
     r->scratch = r->memory + n * each;
     return DREY_OK;
 }
 
-static drey_status name_models(front *r, drey_error *err)
+static drey_status name_models(router *r, drey_error *err)
 {
-    const front_options *o = &r->options;
+    const router_options *o = &r->options;
     for (int32_t i = 0; i < o->n_models; i++)
-        if (!front_name_model(r, i))
+        if (!router_name_model(r, i))
             FAIL(err, DREY_ERR_USAGE, "the folder \"%.100s\" is too long for a socket's path",
                  o->folder);
     return DREY_OK;
 }
 
-drey_status front_open(front **out, const front_options *options, drey_error *err)
+drey_status router_open(router **out, const router_options *options, drey_error *err)
 {
-    front *r = calloc(1, sizeof *r);
+    router *r = calloc(1, sizeof *r);
     *out = r;
     if (!r) {
         listen_place place = options->place;
@@ -299,18 +300,18 @@ drey_status front_open(front **out, const front_options *options, drey_error *er
     if (status == DREY_OK && !event_loop_open(&r->http.loop))
         status = error_set(err, DREY_ERR_IO, "the system has no more files: %s", strerror(errno));
     if (status != DREY_OK)
-        front_close(out);
+        router_close(out);
     return status;
 }
 
-const char *front_address(const front *r)
+const char *router_address(const router *r)
 {
     return r->http.place.address;
 }
 
-void front_close(front **closed)
+void router_close(router **closed)
 {
-    front *r = *closed;
+    router *r = *closed;
     if (!r)
         return;
     http_stop_listening(&r->http);

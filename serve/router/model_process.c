@@ -1,6 +1,6 @@
-/* Processes of models: see children.h. A process says everything in struct messages, each of which
+/* Processes of models: see model_process.h. A process says everything in struct messages, each of which
  * goes through its pipe in one piece. */
-#include "serve/front/children.h"
+#include "serve/router/model_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,19 +26,19 @@ typedef struct message {
     message_kind kind;
     drey_status error; /* of MESSAGE_END */
     union {
-        child_needs needs;
+        process_needs needs;
         serve_event event;
-        char why[CHILD_WHY_BYTES]; /* it ends */
+        char why[PROCESS_WHY_BYTES]; /* it ends */
     } of;
 } message;
 _Static_assert(sizeof(message) <= PIPE_BUF, "a message goes in one piece");
 
-static bool is_live(const child *c)
+static bool is_live(const model_process *c)
 {
     return c->pid > 0;
 }
 
-static bool fails(child *c, const char *what)
+static bool fails(model_process *c, const char *what)
 {
     snprintf(c->why, sizeof c->why, "%s: %s", what, strerror(errno));
     c->error = DREY_OK;
@@ -47,7 +47,7 @@ static bool fails(child *c, const char *what)
 
 /* In the parent true, with the child's pipe to read; in the child *in_child, with a pipe to
  * write. */
-static bool split(child *c, int *to_parent, bool *in_child)
+static bool split(model_process *c, int *to_parent, bool *in_child)
 {
     int ends[2];
     *in_child = false;
@@ -94,18 +94,18 @@ static void say_why(int to_parent, const drey_error *err)
     say(to_parent, &m);
 }
 
-void child_listens(int report)
+void process_listens(int report)
 {
     say(report, &(message){.kind = MESSAGE_LISTENS});
     fcntl(report, F_SETFL, O_NONBLOCK); /* texts do not wait for what is said of them */
 }
 
-void child_tell(int report, const serve_event *event)
+void process_tell(int report, const serve_event *event)
 {
     say(report, &(message){.kind = MESSAGE_EVENT, .of.event = *event});
 }
 
-bool child_measure(child *c, const child_work *work)
+bool process_measure(model_process *c, const process_work *work)
 {
     int to_parent;
     bool in_child;
@@ -120,11 +120,11 @@ bool child_measure(child *c, const child_work *work)
             say_why(to_parent, &err);
         _exit(0);
     }
-    c->state = CHILD_MEASURING;
+    c->state = PROCESS_MEASURING;
     return true;
 }
 
-bool child_start(child *c, const child_work *work, uint64_t memory_bytes)
+bool process_start(model_process *c, const process_work *work, uint64_t memory_bytes)
 {
     int to_parent;
     bool in_child;
@@ -137,14 +137,14 @@ bool child_start(child *c, const child_work *work, uint64_t memory_bytes)
         _exit(code);
     }
     c->given_bytes = memory_bytes;
-    c->state = CHILD_STARTING;
+    c->state = PROCESS_STARTING;
     return true;
 }
 
 /* Its pipe is done with: it said what there was to say, or ended before that. */
-static void take_end(child *c, drey_status error, const char *why)
+static void take_end(model_process *c, drey_status error, const char *why)
 {
-    if (c->state == CHILD_MEASURING || c->state == CHILD_STARTING) {
+    if (c->state == PROCESS_MEASURING || c->state == PROCESS_STARTING) {
         snprintf(c->why, sizeof c->why, "%s", why);
         c->error = error;
     }
@@ -157,7 +157,7 @@ static void end_texts(message *m)
     serve_event *e = &m->of.event;
     serve_request *r = &e->of.request;
     if (m->kind != MESSAGE_EVENT) {
-        m->of.why[CHILD_WHY_BYTES - 1] = '\0';
+        m->of.why[PROCESS_WHY_BYTES - 1] = '\0';
         return;
     }
     e->model[SERVE_MODEL_BYTES - 1] = '\0';
@@ -168,7 +168,7 @@ static void end_texts(message *m)
 }
 
 /* True: there may be more messages. */
-static bool take(child *c, const message *m)
+static bool take(model_process *c, const message *m)
 {
     switch (m->kind) {
     case MESSAGE_NEEDS:
@@ -177,8 +177,8 @@ static bool take(child *c, const message *m)
         event_loop_drop(c->loop, &c->pipe);
         return false;
     case MESSAGE_LISTENS:
-        if (c->state == CHILD_STARTING)
-            c->state = CHILD_READY;
+        if (c->state == PROCESS_STARTING)
+            c->state = PROCESS_READY;
         return true;
     case MESSAGE_EVENT:
         if (c->tell)
@@ -191,7 +191,7 @@ static bool take(child *c, const message *m)
 }
 
 /* Not more than a pipe holds: one that always has something does not keep others waiting. */
-void child_hear(child *c)
+void process_hear(model_process *c)
 {
     enum { MOST_HEARD = 64 };
     message m;
@@ -201,8 +201,8 @@ void child_hear(child *c)
             return;
         if (n != (ssize_t)sizeof m) {
             take_end(c, DREY_OK,
-                     c->state == CHILD_MEASURING ? "the process that looked at it ended early"
-                                                 : "its process ended early");
+                     c->state == PROCESS_MEASURING ? "the process that looked at it ended early"
+                                                   : "its process ended early");
             return;
         }
         end_texts(&m);
@@ -211,24 +211,24 @@ void child_hear(child *c)
     }
 }
 
-void child_stop(child *c)
+void process_stop(model_process *c)
 {
     if (!is_live(c) || c->stopped)
         return;
     kill(c->pid, SIGTERM);
     c->stopped = true;
     c->life.stop_s = serve_clock_s();
-    c->state = CHILD_STOPPING;
+    c->state = PROCESS_STOPPING;
 }
 
-void child_kill(child *c)
+void process_kill(model_process *c)
 {
     if (is_live(c))
         kill(c->pid, SIGKILL);
     c->life.killed = true;
 }
 
-bool child_is_frozen(const child *c)
+bool process_is_frozen(const model_process *c)
 {
     char path[40], stat[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)c->pid);
@@ -241,16 +241,16 @@ bool child_is_frozen(const child *c)
     return after && (after[2] == 'T' || after[2] == 't');
 }
 
-bool child_ended(child *c)
+bool process_ended(model_process *c)
 {
     int status;
     if (!is_live(c) || waitpid(c->pid, &status, WNOHANG) != c->pid)
         return false;
     if (c->pipe.fd >= 0)
-        child_hear(c); /* what it said last */
+        process_hear(c); /* what it said last */
     event_loop_drop(c->loop, &c->pipe);
     c->life.by_signal = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    bool worked = c->state == CHILD_READY, failed = worked || c->state == CHILD_STARTING;
+    bool worked = c->state == PROCESS_READY, failed = worked || c->state == PROCESS_STARTING;
     if (failed && !c->why[0] && !c->stopped)
         snprintf(c->why, sizeof c->why, "its process ended: %s",
                  WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "see the server's messages");
@@ -258,7 +258,7 @@ bool child_ended(child *c)
         c->n_failures++;
         c->measured = false; /* its file may be another one by now */
     }
-    c->state = CHILD_NONE;
+    c->state = PROCESS_NONE;
     c->pid = 0;
     c->given_bytes = 0;
     return true;

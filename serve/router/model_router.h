@@ -1,27 +1,27 @@
 /* drey serve --models: several models at one address, in one budget.
  *
- *   clients ---- relay.c: heads and bodies, bytes both ways ----> a process for each loaded model
- *                front_state.h: the loop, what it answers           (children.h), drey serve
- *                model_room.c: who has memory                       at its own socket
+ *   clients ---- proxy.c: heads and bodies, bytes both ways ----> a process for each loaded model
+ *                router_state.h: the loop, what it answers           (model_process.h), drey serve
+ *                model_budget.c: who has memory                       at its own socket
  *
  * A request names its model ("model" in the body, or ?model=NAME); one that names none gets the
  * model that was used last. One thread; nothing here blocks. */
 #pragma once
 
 #include "drey/drey.h"
-#include "serve/front/children.h"
+#include "serve/router/model_process.h"
 #include "serve/net/listen.h"
 
-enum { FRONT_MAX_MODELS = 48, FRONT_NAME_BYTES = 128 };
+enum { ROUTER_MAX_MODELS = 48, ROUTER_NAME_BYTES = 128 };
 
-typedef struct front_model {
+typedef struct router_model {
     const char *name, *path;
     const char *why;  /* the reason that it cannot be run, from its header; "": none was found */
     int32_t n_checks; /* how often it was looked at */
-} front_model;
+} router_model;
 
-typedef struct front_options {
-    const front_model *models; /* [FRONT_MAX_MODELS], of which n_models are there; names differ;
+typedef struct router_options {
+    const router_model *models; /* [ROUTER_MAX_MODELS], of which n_models are there; names differ;
                                   borrowed, as all that is borrowed */
     int32_t n_models;
     /* Adds models that have come since after these, and looks at those that have changed; returns
@@ -33,25 +33,25 @@ typedef struct front_options {
      * *near is one whose name is near, or -1. */
     int32_t (*mean)(void *user, const char *text, int32_t *found, int32_t room, int32_t *near);
     int32_t n_loaded;   /* of them at the same time; 0: as many as have room */
-    listen_place place; /* taken over, also by a front_open that fails */
+    listen_place place; /* taken over, also by a router_open that fails */
     const char *host;   /* its address, name or path; as in serve_options, and the next five */
     const char *api_keys, *origins, *closed;
     int32_t n_connections;
     uint64_t body_bytes;
     int32_t timeout_s, grace_s;
     const char *folder; /* of the sockets, the user's own */
-    child_work work;    /* what a model's process does */
+    process_work work;  /* what a model's process does */
     bool (*go_on)(void *user);
     serve_tell_fn *tell; /* as in serve_options; events of a model have its name */
     void *user;
-} front_options;
+} router_options;
 
-typedef struct front front;
+typedef struct router router;
 
 /* Takes all memory. DREY_ERR_IO, DREY_ERR_MEMORY. */
-drey_status front_open(front **out, const front_options *options, drey_error *err);
-const char *front_address(const front *r);
+drey_status router_open(router **out, const router_options *options, drey_error *err);
+const char *router_address(const router *r);
 /* Until it is asked to stop, and all processes have ended. */
-void front_run(front *r);
+void router_run(router *r);
 /* Accepts NULL; nulls the pointer. */
-void front_close(front **r);
+void router_close(router **r);
