@@ -39,25 +39,25 @@ static size_t record_bytes(const serve_options *o)
     return (64 << 10) + (size_t)o->n_context * 24;
 }
 
-static void place_jobs(server *s)
+static void place_requests(server *s)
 {
     const serve_options *o = &s->options;
     shared *sh = &s->shared;
-    sh->n_tasks = o->n_queue + 2 * o->n_sessions;
-    sh->n_jobs = sh->n_tasks;
-    sh->tasks = take(s, (size_t)sh->n_tasks * sizeof *sh->tasks);
-    sh->jobs = take(s, (size_t)sh->n_jobs * sizeof *sh->jobs);
-    sh->queue = take(s, (size_t)sh->n_jobs * sizeof *sh->queue);
-    for (int32_t i = 0; i < sh->n_tasks; i++) {
+    sh->n_requests = o->n_queue + 2 * o->n_sessions;
+    sh->n_sequences = sh->n_requests;
+    sh->requests = take(s, (size_t)sh->n_requests * sizeof *sh->requests);
+    sh->sequences = take(s, (size_t)sh->n_sequences * sizeof *sh->sequences);
+    sh->queue = take(s, (size_t)sh->n_sequences * sizeof *sh->queue);
+    for (int32_t i = 0; i < sh->n_requests; i++) {
         int32_t *ids = take(s, (size_t)o->n_context * sizeof *ids);
-        char *records = take(s, record_bytes(o)), *grammar = take(s, TASK_GRAMMAR_BYTES);
+        char *records = take(s, record_bytes(o)), *grammar = take(s, REQUEST_GRAMMAR_BYTES);
         if (!s->memory)
             continue;
-        sh->tasks[i].shared = sh;
-        sh->tasks[i].prompts.ids = ids;
-        sh->tasks[i].grammar.text = grammar;
-        sh->jobs[i].records = records;
-        sh->jobs[i].capacity = record_bytes(o);
+        sh->requests[i].shared = sh;
+        sh->requests[i].prompts.ids = ids;
+        sh->requests[i].grammar.text = grammar;
+        sh->sequences[i].records = records;
+        sh->sequences[i].capacity = record_bytes(o);
     }
 }
 
@@ -100,9 +100,9 @@ static void place_connections(server *s)
         if (s->memory)
             n->streams.of[i].ring = ring;
     }
-    n->past.capacity = 2 * n_large;
-    n->past.memory = take(s, n->past.capacity);
-    s->shared.past = &n->past;
+    n->store.capacity = 2 * n_large;
+    n->store.memory = take(s, n->store.capacity);
+    s->shared.store = &n->store;
 }
 
 /* First counted, then taken. */
@@ -110,7 +110,7 @@ static drey_status take_memory(server *s, drey_error *err)
 {
     for (int round = 0; round < 2; round++) {
         s->n_used = 0;
-        place_jobs(s);
+        place_requests(s);
         place_connections(s);
         if (round > 0)
             break;

@@ -137,7 +137,7 @@ static void hear(void *user, const serve_event *event)
 {
     serving *v = user;
     if (v->one_name)
-        process_tell(v->report, event);
+        process_report(v->report, event);
     else if (event->kind == SERVE_READY)
         say_ready(v);
     else
@@ -193,8 +193,8 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .penalties = s->penalties,
-        .go_on = signals_go_on,
-        .tell = hear,
+        .keeps_running = signals_go_on,
+        .on_event = hear,
         .user = v,
     };
     return server_open(&v->server, &options, err);
@@ -240,7 +240,7 @@ static void tell_verdict(const serving *v)
     const serve_event notes[] = {note_of(verdict), note_of(hint), note_of(v->beginnings)};
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         if (notes[i].of.note[0])
-            process_tell(v->report, &notes[i]);
+            process_report(v->report, &notes[i]);
 }
 
 /* Standard output has this line alone: whatever started the server reads the address there. */
@@ -364,7 +364,7 @@ static void pass_warning(void *user, const char *message)
     const serving *v = user;
     serve_event e = note_of(message);
     e.kind = SERVE_WARNING;
-    process_tell(v->report, &e);
+    process_report(v->report, &e);
 }
 
 /* All of it in memory, and the least that it works with. */
@@ -503,8 +503,8 @@ static drey_status serve_folder(serving *v, router **r, drey_error *err)
         .grace_s = v->lines.grace_s,
         .folder = v->folder.sockets,
         .work = {measure_model, serve_model, &v->settings},
-        .go_on = signals_go_on,
-        .tell = hear,
+        .keeps_running = signals_go_on,
+        .on_event = hear,
         .user = v,
     };
     TRY(router_open(r, &options, err));

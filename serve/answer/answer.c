@@ -11,7 +11,7 @@
 /* ---- Records ---- */
 
 /* The published record at `at`; false: there is none. */
-static bool record_at(const job *j, size_t at, record *out, size_t *next)
+static bool record_at(const sequence *j, size_t at, record *out, size_t *next)
 {
     record_head head;
     if (at >= j->n_published)
@@ -24,12 +24,12 @@ static bool record_at(const job *j, size_t at, record *out, size_t *next)
 
 size_t answer_first_record(const answer *a)
 {
-    return a->choice == 0 ? a->task->n_own : 0;
+    return a->choice == 0 ? a->request->n_own : 0;
 }
 
 bool answer_record(answer *a, record *out)
 {
-    return record_at(a->task->jobs[a->choice], a->at, out, &a->at);
+    return record_at(a->request->sequences[a->choice], a->at, out, &a->at);
 }
 
 int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
@@ -40,8 +40,8 @@ int32_t record_token(const record *r, drey_logprob all[1 + DREY_MAX_TOP])
 
 /* ---- Failures ---- */
 
-/* Why a job that is done has no answer; false: it has one. */
-static bool failed(const job *j, refusal *r)
+/* Why a sequence that is done has no answer; false: it has one. */
+static bool failed(const sequence *j, refusal *r)
 {
     if (j->overflow)
         return !refuse_fixed(r, 500,
@@ -81,7 +81,7 @@ enum { WHOLE_FRONT, WHOLE_OPEN, WHOLE_RECORDS, WHOLE_CLOSE, WHOLE_TAIL, WHOLE_DO
 static void begin_pass(answer *a)
 {
     a->stage = WHOLE_RECORDS;
-    drey_reply_begin(&a->readers[a->choice], &a->task->reply);
+    drey_reply_begin(&a->readers[a->choice], &a->request->reply);
     a->at = answer_first_record(a);
     a->n_characters = 0;
     a->open = false;
@@ -104,7 +104,7 @@ static void close_choice(answer *a, text_out *out)
     a->form->close(a, out);
     a->choice++;
     a->pass = 0;
-    a->stage = a->choice < a->task->n_choices ? WHOLE_OPEN : WHOLE_TAIL;
+    a->stage = a->choice < a->request->n_choices ? WHOLE_OPEN : WHOLE_TAIL;
 }
 
 static answer_state next_of_whole(answer *a, text_out *out)
@@ -141,8 +141,8 @@ static answer_state next_of_whole(answer *a, text_out *out)
 
 static answer_state whole(answer *a, text_out *out)
 {
-    for (int32_t i = 0; i < a->task->n_choices; i++)
-        if (a->task->jobs[i]->state != JOB_DONE)
+    for (int32_t i = 0; i < a->request->n_choices; i++)
+        if (a->request->sequences[i]->state != SEQUENCE_DONE)
             return ANSWER_WAITS;
     return next_of_whole(a, out);
 }
@@ -152,7 +152,7 @@ static answer_state whole(answer *a, text_out *out)
 enum { STREAM_GOES_ON, STREAM_LAST, STREAM_OVER };
 
 /* A token goes with the text that it completes, where that came with it. */
-static void put_next(answer *a, job *j, text_out *out)
+static void put_next(answer *a, sequence *j, text_out *out)
 {
     record r, text;
     size_t next, after_text;
@@ -178,13 +178,13 @@ static void put_next(answer *a, job *j, text_out *out)
 
 bool answer_all_ended(const answer *a)
 {
-    for (int32_t i = 0; i < a->task->n_choices; i++)
+    for (int32_t i = 0; i < a->request->n_choices; i++)
         if (!a->ended[i])
             return false;
     return true;
 }
 
-static void put_finish(answer *a, const job *j, text_out *out)
+static void put_finish(answer *a, const sequence *j, text_out *out)
 {
     a->ended[j->choice] = true;
     a->form->finish(a, j, out);
@@ -213,12 +213,12 @@ static void put_failure(answer *a, const refusal *r, text_out *out)
 static bool put_of_choice(answer *a, int32_t choice, text_out *out)
 {
     refusal r;
-    job *j = a->task->jobs[choice];
-    bool news = j->n_read < j->n_published, done = j->state == JOB_DONE;
+    sequence *j = a->request->sequences[choice];
+    bool news = j->n_read < j->n_published, done = j->state == SEQUENCE_DONE;
     if (a->ended[choice] || (!news && !done && !j->shown_changed))
         return false;
     if (!a->began[choice])
-        drey_reply_begin(&a->readers[choice], &a->task->reply);
+        drey_reply_begin(&a->readers[choice], &a->request->reply);
     if (done && !news && failed(j, &r)) {
         put_failure(a, &r, out);
     } else if (!a->began[choice] && a->form->begin) {
@@ -245,7 +245,7 @@ static answer_state put_last(answer *a, text_out *out)
 
 static answer_state stream(answer *a, text_out *out)
 {
-    const task *t = a->task;
+    const request *t = a->request;
     if (a->stage == STREAM_LAST)
         return put_last(a, out);
     if (a->stage == STREAM_OVER)
@@ -269,8 +269,8 @@ void answer_ping(answer *a, text_out *out)
     } else if (a->began[0]) {
         a->form->ping(a, out);
     } else {
-        drey_reply_begin(&a->readers[0], &a->task->reply);
-        a->form->begin(a, a->task->jobs[0], out);
+        drey_reply_begin(&a->readers[0], &a->request->reply);
+        a->form->begin(a, a->request->sequences[0], out);
         a->began[0] = true;
     }
 }
@@ -282,27 +282,27 @@ const char *answer_stream_type(const answer *a)
 
 bool answer_keeps(const answer *a)
 {
-    return !a->task->stream || a->form->keeps;
+    return !a->request->stream || a->form->keeps;
 }
 
 /* Seconds for the tokens after the first one. */
-static double written_s(const job *j)
+static double written_s(const sequence *j)
 {
-    if (j->state == JOB_DONE)
+    if (j->state == SEQUENCE_DONE)
         return j->statistics.decode_s;
     return j->counts.first_s > 0 ? serve_clock_s() - j->counts.first_s : 0;
 }
 
 serve_usage answer_usage(const answer *a)
 {
-    const task *t = a->task;
+    const request *t = a->request;
     serve_usage u = {.n_prompt = (int64_t)t->prompts.n_ids,
-                     .n_cached = t->jobs[0]->counts.n_cached};
+                     .n_cached = t->sequences[0]->counts.n_cached};
     double longest_s = 0, first_s = 0;
     int64_t n_after = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {
-        const job *j = t->jobs[i];
-        int64_t n = j->state == JOB_DONE ? j->statistics.generated_tokens : j->counts.n_tokens;
+        const sequence *j = t->sequences[i];
+        int64_t n = j->state == SEQUENCE_DONE ? j->statistics.generated_tokens : j->counts.n_tokens;
         double s = written_s(j), at_s = j->counts.first_s;
         first_s = at_s > 0 && (first_s <= 0 || at_s < first_s) ? at_s : first_s;
         u.cut = u.cut || j->cancelled;
@@ -317,7 +317,7 @@ serve_usage answer_usage(const answer *a)
 
 void answer_name(const answer *a)
 {
-    task *t = a->task;
+    request *t = a->request;
     uint64_t random[2] = {0};
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         random[0] = (uint64_t)(serve_clock_s() * 1e9);
@@ -328,22 +328,22 @@ void answer_name(const answer *a)
 
 bool answer_has_begun(const answer *a)
 {
-    const task *t = a->task;
+    const request *t = a->request;
     int32_t n_done = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {
-        if (t->stream && (t->jobs[i]->n_published > t->jobs[i]->n_read || a->began[i]))
+        if (t->stream && (t->sequences[i]->n_published > t->sequences[i]->n_read || a->began[i]))
             return true;
-        n_done += t->jobs[i]->state == JOB_DONE;
+        n_done += t->sequences[i]->state == SEQUENCE_DONE;
     }
     return n_done == t->n_choices;
 }
 
 bool answer_check(const answer *a, refusal *r)
 {
-    bool whole = !a->task->stream;
-    for (int32_t i = 0; i < a->task->n_choices; i++) {
-        const job *j = a->task->jobs[i];
-        if (j->state == JOB_DONE && (whole || j->n_read == j->n_published) && failed(j, r))
+    bool whole = !a->request->stream;
+    for (int32_t i = 0; i < a->request->n_choices; i++) {
+        const sequence *j = a->request->sequences[i];
+        if (j->state == SEQUENCE_DONE && (whole || j->n_read == j->n_published) && failed(j, r))
             return false;
     }
     return true;
@@ -352,7 +352,7 @@ bool answer_check(const answer *a, refusal *r)
 answer_state answer_next(answer *a, text_out *out)
 {
     out->begun = a->begun;
-    answer_state state = a->task->stream ? stream(a, out) : whole(a, out);
+    answer_state state = a->request->stream ? stream(a, out) : whole(a, out);
     a->begun = out->begun;
     return state;
 }

@@ -1,4 +1,4 @@
-/* Texts of a task's jobs as the client wants them: one JSON value at the end, or events as
+/* Texts of a request's sequences as the client wants them: one JSON value at the end, or events as
  * they come. An answer is put together piece by piece, each into memory that has room for it. */
 #pragma once
 
@@ -19,20 +19,20 @@ extern const answer_form answer_native;                  /* llama.cpp's /complet
 
 /* How far an answer has been put together. */
 typedef struct answer {
-    task *task; /* NULL: there is none */
+    request *request; /* NULL: there is none */
     const answer_form *form;
     int stage;
     int32_t choice;
-    int32_t pass;                     /* over the records of this choice; see answer_form.h */
-    size_t at;                        /* in the records of this choice */
-    size_t n_characters;              /* characters of this choice's text, so far */
-    bool begun;                       /* text_out.begun, between two pieces */
-    bool open;                        /* this pass has begun a text or a list; the form's to set */
-    int32_t own[ANSWER_OWN_NUMBERS];  /* the form's */
-    serve_usage usage;                /* of the task that was given back */
-    size_t offset[TASK_MOST_CHOICES]; /* characters of each text that came, of a stream */
-    drey_reply_reader readers[TASK_MOST_CHOICES]; /* of each text; begun again for each pass */
-    bool began[TASK_MOST_CHOICES], ended[TASK_MOST_CHOICES]; /* of a stream */
+    int32_t pass;                    /* over the records of this choice; see answer_form.h */
+    size_t at;                       /* in the records of this choice */
+    size_t n_characters;             /* characters of this choice's text, so far */
+    bool begun;                      /* text_out.begun, between two pieces */
+    bool open;                       /* this pass has begun a text or a list; the form's to set */
+    int32_t own[ANSWER_OWN_NUMBERS]; /* the form's */
+    serve_usage usage;               /* of the request that was given back */
+    size_t offset[REQUEST_MOST_CHOICES]; /* characters of each text that came, of a stream */
+    drey_reply_reader readers[REQUEST_MOST_CHOICES]; /* of each text; begun again for each pass */
+    bool began[REQUEST_MOST_CHOICES], ended[REQUEST_MOST_CHOICES]; /* of a stream */
 } answer;
 
 typedef enum answer_state {
@@ -54,9 +54,9 @@ void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
 void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
-/* Returns what its task has read and written so far. With a task, and the lock held. */
+/* Returns what its request has read and written so far. With a request, and the lock held. */
 serve_usage answer_usage(const answer *a);
-/* Gives the task its name, as its form has them. */
+/* Gives the request its name, as its form has them. */
 void answer_name(const answer *a);
 /* Returns whether records are read more than once. */
 bool answer_keeps(const answer *a);

@@ -1,4 +1,4 @@
-/* OpenAI's /v1/chat/completions: see answer_form.h. A text is taken apart by the task's form
+/* OpenAI's /v1/chat/completions: see answer_form.h. A text is taken apart by the request's form
  * (drey/reply.h) each time that it is put out. */
 #include "serve/answer/answer_form.h"
 #include "serve/answer/answer_parts.h"
@@ -7,7 +7,7 @@
 
 static void front(const answer *a, text_out *out)
 {
-    part_front(a->task, "chat.completion", out);
+    part_front(a->request, "chat.completion", out);
     out_json(out, "choices:[");
 }
 
@@ -36,7 +36,7 @@ static void put_call(const putting *p, const drey_reply_part *part)
         out_escaped(p->out, part->bytes, part->n_bytes);
     if (part->kind != DREY_REPLY_CALL)
         return;
-    part_call_id(a->task, a->choice, part->call, id);
+    part_call_id(a->request, a->choice, part->call, id);
     out_json(p->out, a->open ? "\"}}" : "tool_calls:[");
     a->open = true;
     out_json(p->out, "{id:%s,type:'function',function:{name:%.*s,arguments:'", id,
@@ -72,7 +72,7 @@ static void end_pass(answer *a, text_out *out)
 /* Reasoning, content, calls, and the log-probabilities of the tokens. */
 static bool open(answer *a, text_out *out)
 {
-    const task *t = a->task;
+    const request *t = a->request;
     if (a->pass == PASS_REASONING) {
         out_json(out, "{index:%d,message:{role:'assistant'", a->choice);
         a->pass += t->reply.thinking ? 0 : 1;
@@ -96,12 +96,12 @@ static void put_record(answer *a, const record *r, text_out *out)
         drey_reply_read(&a->readers[a->choice], r->bytes, r->n, put_part, &(putting){a, out});
     } else if (a->pass == PASS_LOGPROBS && r->kind == RECORD_TOKEN) {
         int32_t n = record_token(r, all);
-        part_token(a->task->shared->options->model, all, n, false, out);
+        part_token(a->request->shared->options->model, all, n, false, out);
     }
 }
 
 /* Calls that are whole are why the answer ends; one that was broken off is not. */
-static const char *finish_word(const answer *a, const job *j)
+static const char *finish_word(const answer *a, const sequence *j)
 {
     bool calls = a->readers[j->choice].n_calls > 0;
     return calls && j->statistics.finish == DREY_FINISH_STOP ? "tool_calls" : part_finish(j);
@@ -109,7 +109,7 @@ static const char *finish_word(const answer *a, const job *j)
 
 static void close_choice(answer *a, text_out *out)
 {
-    out_json(out, "finish_reason:%s}", finish_word(a, a->task->jobs[a->choice]));
+    out_json(out, "finish_reason:%s}", finish_word(a, a->request->sequences[a->choice]));
 }
 
 /* ---- Events ---- */
@@ -117,27 +117,27 @@ static void close_choice(answer *a, text_out *out)
 static const char chunk_object[] = "chat.completion.chunk";
 
 /* Up to what is new. */
-static void open_chunk(const job *j, text_out *out)
+static void open_chunk(const sequence *j, text_out *out)
 {
     part_open_event(NULL, out);
-    part_front(j->task, chunk_object, out);
+    part_front(j->request, chunk_object, out);
     out_json(out, "choices:[{index:%d,delta:", j->choice);
 }
 
-static void put_logprobs(const job *j, const record *token, text_out *out)
+static void put_logprobs(const sequence *j, const record *token, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
-    if (!token || !j->task->tokens.logprobs) {
+    if (!token || !j->request->tokens.logprobs) {
         out_json(out, "logprobs:null");
         return;
     }
     int32_t n = record_token(token, all);
     out_json(out, "logprobs:{content:[");
-    part_token(j->task->shared->options->model, all, n, false, out);
+    part_token(j->request->shared->options->model, all, n, false, out);
     out_json(out, "]}");
 }
 
-static void begin(answer *a, const job *j, text_out *out)
+static void begin(answer *a, const sequence *j, text_out *out)
 {
     (void)a;
     open_chunk(j, out);
@@ -147,7 +147,7 @@ static void begin(answer *a, const job *j, text_out *out)
 
 /* The events of one piece of text: one for each of its parts. */
 typedef struct streaming {
-    const job *j;
+    const sequence *j;
     const piece *p;
     text_out *out;
     int32_t n_events;
@@ -162,7 +162,7 @@ static void put_delta(const streaming *x, const drey_reply_part *part)
         bool content = part->kind == DREY_REPLY_CONTENT;
         out_json(out, content ? "{content:%.*s}" : "{reasoning_content:%.*s}", n, part->bytes);
     } else if (part->kind == DREY_REPLY_CALL) {
-        part_call_id(x->j->task, x->j->choice, part->call, id);
+        part_call_id(x->j->request, x->j->choice, part->call, id);
         out_json(out,
                  "{tool_calls:[{index:%d,id:%s,type:'function',function:{name:%.*s,"
                  "arguments:''}}]}",
@@ -195,10 +195,10 @@ static void on_part(void *user, const drey_reply_part *part)
         put_event(user, part);
 }
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     streaming x = {.j = j, .p = p, .out = out};
-    const task *t = j->task;
+    const request *t = j->request;
     if (p->text)
         drey_reply_read(&a->readers[j->choice], p->text->bytes, p->text->n, on_part, &x);
     bool held = p->text && (t->reply.calls || t->reply.thinking) && !t->tokens.logprobs;
@@ -206,7 +206,7 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
         put_event(&x, NULL);
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     streaming x = {.j = j, .out = out};
     drey_reply_reader last = a->readers[j->choice];

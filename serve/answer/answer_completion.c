@@ -29,7 +29,7 @@ enum { TEXT, TOKENS, BYTES, LOGPROBS, TOP, OFFSETS, END };
 
 static void front(const answer *a, text_out *out)
 {
-    part_front(a->task, object, out);
+    part_front(a->request, object, out);
     out_json(out, "choices:[");
 }
 
@@ -39,7 +39,7 @@ static bool open(answer *a, text_out *out)
                                        [LOGPROBS] = "token_logprobs",
                                        [TOP] = "top_logprobs",
                                        [OFFSETS] = "text_offset"};
-    bool logprobs = a->task->tokens.logprobs;
+    bool logprobs = a->request->tokens.logprobs;
     if (a->pass == TEXT) {
         out_json(out, "{index:%d,text:'", a->choice);
     } else if (a->pass == TOKENS) {
@@ -57,13 +57,13 @@ static void put_in_list(const answer *a, const record *r, text_out *out)
     drey_logprob all[1 + DREY_MAX_TOP];
     int32_t n = record_token(r, all);
     if (a->pass == TOKENS)
-        part_token_text(a->task->shared->options->model, all[0].id, out);
+        part_token_text(a->request->shared->options->model, all[0].id, out);
     else if (a->pass == BYTES)
-        part_token_bytes(a->task->shared->options->model, all[0].id, out);
+        part_token_bytes(a->request->shared->options->model, all[0].id, out);
     else if (a->pass == LOGPROBS)
         out_json(out, "%g", (double)all[0].logprob); /* the first of an echoed prompt has none */
     else if (a->pass == TOP)
-        put_top(a->task->shared->options->model, all, n, out);
+        put_top(a->request->shared->options->model, all, n, out);
     else
         out_json(out, "%zu", a->n_characters);
 }
@@ -79,39 +79,39 @@ static void put_record(answer *a, const record *r, text_out *out)
 
 static void close_choice(answer *a, text_out *out)
 {
-    out_json(out, "finish_reason:%s}", part_finish(a->task->jobs[a->choice]));
+    out_json(out, "finish_reason:%s}", part_finish(a->request->sequences[a->choice]));
 }
 
 /* ---- Events ---- */
 
-static void put_logprobs(const job *j, const piece *p, text_out *out)
+static void put_logprobs(const sequence *j, const piece *p, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
-    if (!p->token || !j->task->tokens.logprobs) {
+    if (!p->token || !j->request->tokens.logprobs) {
         out_json(out, "logprobs:null");
         return;
     }
     int32_t n = record_token(p->token, all);
     out_json(out, "logprobs:{tokens:[");
-    part_token_text(j->task->shared->options->model, all[0].id, out);
+    part_token_text(j->request->shared->options->model, all[0].id, out);
     out_json(out, "]bytes:[");
-    part_token_bytes(j->task->shared->options->model, all[0].id, out);
+    part_token_bytes(j->request->shared->options->model, all[0].id, out);
     out_json(out, "]token_logprobs:[%g],top_logprobs:[", (double)all[0].logprob);
-    put_top(j->task->shared->options->model, all, n, out);
+    put_top(j->request->shared->options->model, all, n, out);
     out_json(out, "]text_offset:[%zu]}", p->offset);
 }
 
 /* Up to its reason to end. */
-static void open_chunk(const job *j, const piece *p, text_out *out)
+static void open_chunk(const sequence *j, const piece *p, text_out *out)
 {
     part_open_event(NULL, out);
-    part_front(j->task, object, out);
+    part_front(j->request, object, out);
     out_json(out, "choices:[{index:%d,text:", j->choice);
     part_text(p->text, out);
     put_logprobs(j, p, out);
 }
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     (void)a;
     open_chunk(j, p, out);
@@ -120,7 +120,7 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
     part_close_event(out);
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     open_chunk(j, &(piece){.text = NULL}, out);
     out_json(out, "finish_reason:%s}]", part_finish(j));

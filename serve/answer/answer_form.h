@@ -9,7 +9,7 @@
 
 #include "serve/answer/answer.h"
 
-/* Bytes that a job has written, in its memory. */
+/* Bytes that a sequence has written, in its memory. */
 typedef struct record {
     record_kind kind;
     const char *bytes; /* [n] */
@@ -25,13 +25,13 @@ typedef struct piece {
 } piece;
 
 struct answer_form {
-    const char *id_prefix; /* of its tasks' ids */
+    const char *id_prefix; /* of its requests' ids */
     bool keeps;            /* records of a stream stay, and `last` can read them again */
     bool lines;            /* a stream is values in lines, without events; no pings */
 
-    /* Puts what the answer repeats of the request at the beginning of the first job's records
-     * (task_keep_own), before that is queued; NULL: nothing. */
-    void (*take)(task *t, const json_value *body);
+    /* Puts what the answer repeats of the request at the beginning of the first sequence's records
+     * (request_keep_own), before that is queued; NULL: nothing. */
+    void (*take)(request *t, const json_value *body);
 
     void (*front)(const answer *a, text_out *out);
     /* Puts out the beginning of pass a->pass over the choice's records, from 0, which it may raise; false:
@@ -44,9 +44,9 @@ struct answer_form {
     /* An event that says nothing, once the stream has begun; NULL: a comment does. */
     void (*ping)(answer *a, text_out *out);
     /* NULL: there is no such event (and no ping). */
-    void (*begin)(answer *a, const job *j, text_out *out);
-    void (*piece)(answer *a, const job *j, const piece *p, text_out *out);
-    void (*finish)(answer *a, const job *j, text_out *out);
+    void (*begin)(answer *a, const sequence *j, text_out *out);
+    void (*piece)(answer *a, const sequence *j, const piece *p, text_out *out);
+    void (*finish)(answer *a, const sequence *j, text_out *out);
     /* The next event after all choices, a->pass from 0; false, or NULL: there is none. */
     bool (*last)(answer *a, text_out *out);
 

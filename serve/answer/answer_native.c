@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Why it ended, and at which of its stop texts. */
-static void put_stop(const job *j, text_out *out)
+static void put_stop(const sequence *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
     const char *word = part_stop_text(j);
@@ -17,10 +17,11 @@ static void put_stop(const job *j, text_out *out)
 }
 
 /* The text ended because there was no more room, whatever its length. */
-static bool fills_context(const job *j)
+static bool fills_context(const sequence *j)
 {
-    int64_t n = (int64_t)job_n_prompt(j) + j->statistics.generated_tokens;
-    return j->statistics.finish == DREY_FINISH_LENGTH && n >= j->task->shared->options->n_context;
+    int64_t n = (int64_t)sequence_n_prompt(j) + j->statistics.generated_tokens;
+    return j->statistics.finish == DREY_FINISH_LENGTH &&
+           n >= j->request->shared->options->n_context;
 }
 
 /* ---- What a text was written with ---- */
@@ -52,7 +53,7 @@ void part_settings(const drey_sampling *p, const drey_penalties *e, text_out *ou
 }
 
 /* The first ones. */
-static void put_biases(const task *t, text_out *out)
+static void put_biases(const request *t, text_out *out)
 {
     enum { MOST = 128 };
     out_json(out, "logit_bias:[");
@@ -62,7 +63,7 @@ static void put_biases(const task *t, text_out *out)
     out_json(out, "]");
 }
 
-static void put_settings(const task *t, text_out *out)
+static void put_settings(const request *t, text_out *out)
 {
     int32_t n_predict = t->length.n_predict == INT32_MAX ? -1 : t->length.n_predict;
     out_json(out, "generation_settings:{");
@@ -77,37 +78,37 @@ static void put_settings(const task *t, text_out *out)
 }
 
 /* A long one is not repeated. */
-static void put_prompt(const job *j, text_out *out)
+static void put_prompt(const sequence *j, text_out *out)
 {
     char text[1024];
     size_t n = 0, n_ids;
-    const int32_t *ids = job_prompt(j, &n_ids);
-    bool good = drey_detokenize(j->task->shared->options->model, ids, n_ids,
+    const int32_t *ids = sequence_prompt(j, &n_ids);
+    bool good = drey_detokenize(j->request->shared->options->model, ids, n_ids,
                                 DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, text, sizeof text, &n,
                                 NULL) == DREY_OK;
     out_json(out, "prompt:%.*s", (int)n, good && n <= sizeof text ? text : NULL);
 }
 
 /* The members after the text and its lists. */
-static void put_members(const job *j, text_out *out)
+static void put_members(const sequence *j, text_out *out)
 {
     out_json(out,
              "id_slot:%d,stop:true,model:%s,tokens_predicted:%lld,tokens_evaluated:%zu,"
              "tokens_cached:%lld,truncated:%hhd,has_new_line:%hhd",
-             j->seat, j->task->shared->options->name, (long long)j->statistics.generated_tokens,
-             job_n_prompt(j), (long long)j->counts.n_cached, fills_context(j),
+             j->slot, j->request->shared->options->name, (long long)j->statistics.generated_tokens,
+             sequence_n_prompt(j), (long long)j->counts.n_cached, fills_context(j),
              j->counts.has_new_line);
     put_prompt(j, out);
-    put_settings(j->task, out);
+    put_settings(j->request, out);
     put_stop(j, out);
     part_job_end(j, out);
 }
 
-void part_verbose(const job *j, text_out *out)
+void part_verbose(const sequence *j, text_out *out)
 {
     out_json(out, "__verbose:{");
     put_prompt(j, out);
-    put_settings(j->task, out);
+    put_settings(j->request, out);
     put_stop(j, out);
     out_json(out, "truncated:%hhd}", fills_context(j));
 }
@@ -162,7 +163,7 @@ static const char *find_path(const char *text, const char *path)
     }
 }
 
-static bool is_wanted(const task *t, const char *name)
+static bool is_wanted(const request *t, const char *name)
 {
     bool wanted = t->fields.n == 0;
     for (size_t i = 0; i < t->fields.n && !wanted; i++)
@@ -171,9 +172,9 @@ static bool is_wanted(const task *t, const char *name)
 }
 
 /* Puts out the members that are wanted, and the end of the object. */
-static void put_end(const job *j, text_out *out)
+static void put_end(const sequence *j, text_out *out)
 {
-    size_t from = out->n, n_fields = j->task->fields.n;
+    size_t from = out->n, n_fields = j->request->fields.n;
     bool begun = out->begun;
     out->begun = begun && n_fields == 0;
     put_members(j, out);
@@ -183,7 +184,7 @@ static void put_end(const job *j, text_out *out)
     size_t selected = out->n;
     out->begun = begun;
     for (size_t i = 0; i < n_fields; i++) {
-        const char *name = j->task->fields.of[i], *value = find_path(out->text + from, name);
+        const char *name = j->request->fields.of[i], *value = find_path(out->text + from, name);
         if (!value)
             continue;
         out_json(out, "%s:", name);
@@ -204,7 +205,7 @@ static void put_end(const job *j, text_out *out)
 
 enum { TEXT, PROBABILITIES, TOKENS, END };
 
-static bool has_pass(const task *t, int32_t pass)
+static bool has_pass(const request *t, int32_t pass)
 {
     static const char *const names[] = {"content", "completion_probabilities", "tokens"};
     return is_wanted(t, names[pass]) && (pass != PROBABILITIES || t->tokens.logprobs);
@@ -212,19 +213,19 @@ static bool has_pass(const task *t, int32_t pass)
 
 static void front(const answer *a, text_out *out)
 {
-    out_json(out, a->task->prompts.n > 1 ? "[" : "");
+    out_json(out, a->request->prompts.n > 1 ? "[" : "");
 }
 
 static bool open(answer *a, text_out *out)
 {
     if (a->pass == TEXT) {
         out_json(out, "{");
-        if (is_wanted(a->task, "index"))
+        if (is_wanted(a->request, "index"))
             out_json(out, "index:%d", a->choice);
-    } else if (has_pass(a->task, a->pass - 1)) {
+    } else if (has_pass(a->request, a->pass - 1)) {
         out_json(out, a->pass - 1 == TEXT ? "\"" : "]");
     }
-    while (a->pass < END && !has_pass(a->task, a->pass))
+    while (a->pass < END && !has_pass(a->request, a->pass))
         a->pass++;
     if (a->pass == TEXT)
         out_json(out, "content:'");
@@ -238,28 +239,29 @@ static void put_record(answer *a, const record *r, text_out *out)
     drey_logprob all[1 + DREY_MAX_TOP];
     if (a->pass == TEXT && r->kind == RECORD_TEXT)
         out_escaped(out, r->bytes, r->n);
-    if (a->pass == TEXT || r->kind != RECORD_TOKEN || (a->pass == TOKENS && !a->task->tokens.ids))
+    if (a->pass == TEXT || r->kind != RECORD_TOKEN ||
+        (a->pass == TOKENS && !a->request->tokens.ids))
         return;
     int32_t n = record_token(r, all);
     if (a->pass == PROBABILITIES)
-        part_token(a->task->shared->options->model, all, n, a->task->tokens.filtered, out);
+        part_token(a->request->shared->options->model, all, n, a->request->tokens.filtered, out);
     else
         out_json(out, "%d", all[0].id);
 }
 
 static void close_choice(answer *a, text_out *out)
 {
-    put_end(a->task->jobs[a->choice], out);
+    put_end(a->request->sequences[a->choice], out);
 }
 
 static void tail(const answer *a, text_out *out)
 {
-    out_json(out, a->task->prompts.n > 1 ? "]" : "");
+    out_json(out, a->request->prompts.n > 1 ? "]" : "");
 }
 
 /* ---- Events ---- */
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     (void)a;
     drey_logprob all[1 + DREY_MAX_TOP];
@@ -271,27 +273,27 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
     if (n)
         out_json(out, "%d", all[0].id);
     out_json(out, "]");
-    if (n && j->task->tokens.logprobs) {
+    if (n && j->request->tokens.logprobs) {
         out_json(out, "completion_probabilities:[");
-        part_token(a->task->shared->options->model, all, n, j->task->tokens.filtered, out);
+        part_token(a->request->shared->options->model, all, n, j->request->tokens.filtered, out);
         out_json(out, "]");
     }
-    out_json(out, "id_slot:%d,stop:false,tokens_predicted:%lld,tokens_evaluated:%zu", j->seat,
-             (long long)j->counts.n_tokens, job_n_prompt(j));
+    out_json(out, "id_slot:%d,stop:false,tokens_predicted:%lld,tokens_evaluated:%zu", j->slot,
+             (long long)j->counts.n_tokens, sequence_n_prompt(j));
     part_piece(j, p, out);
     part_close_event(out);
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     (void)a;
     part_open_event(NULL, out);
     out_json(out, "{");
-    if (is_wanted(j->task, "index"))
+    if (is_wanted(j->request, "index"))
         out_json(out, "index:%d", j->choice);
-    if (is_wanted(j->task, "content"))
+    if (is_wanted(j->request, "content"))
         out_json(out, "content:''");
-    if (is_wanted(j->task, "tokens"))
+    if (is_wanted(j->request, "tokens"))
         out_json(out, "tokens:[]");
     put_end(j, out);
     out_text(out, "\n\n");

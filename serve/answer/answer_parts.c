@@ -14,18 +14,19 @@ static double per(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-void part_usage(const task *t, text_out *out)
+void part_usage(const request *t, text_out *out)
 {
     long long n_written = 0, n_prompt = (long long)t->prompts.n_ids;
     size_t n_came = 0;
     for (int32_t i = 0; i < t->n_choices; i++) {
-        n_written += t->jobs[i]->statistics.generated_tokens;
-        n_came += t->jobs[i]->counts.n_as_predicted;
+        n_written += t->sequences[i]->statistics.generated_tokens;
+        n_came += t->sequences[i]->counts.n_as_predicted;
     }
     out_json(out,
              "usage:{prompt_tokens:%lld,completion_tokens:%lld,total_tokens:%lld,"
              "prompt_tokens_details:{cached_tokens:%lld}",
-             n_prompt, n_written, n_prompt + n_written, (long long)t->jobs[0]->counts.n_cached);
+             n_prompt, n_written, n_prompt + n_written,
+             (long long)t->sequences[0]->counts.n_cached);
     if (t->prompts.n_predicted > 0)
         out_json(out,
                  "completion_tokens_details:{accepted_prediction_tokens:%zu,"
@@ -50,15 +51,16 @@ static void put_timings(text_out *out, double n_cached, double n_prompt, double 
              per(n_after, after_s));
 }
 
-/* Puts out sums of the jobs [from, to), but the longest times, which pass for all at once. */
-static void put_times(const task *t, int32_t from, int32_t to, text_out *out)
+/* Puts out sums of the sequences [from, to), but the longest times, which pass for all at once. */
+static void put_times(const request *t, int32_t from, int32_t to, text_out *out)
 {
     drey_statistics sum = {0};
     double n_cached = 0, n_first = 0;
     for (int32_t i = from; i < to; i++) {
-        const drey_statistics *s = &t->jobs[i]->statistics;
-        n_cached += (double)t->jobs[i]->counts.n_cached;
-        sum.prompt_tokens += (int64_t)job_n_prompt(t->jobs[i]) - t->jobs[i]->counts.n_cached;
+        const drey_statistics *s = &t->sequences[i]->statistics;
+        n_cached += (double)t->sequences[i]->counts.n_cached;
+        sum.prompt_tokens +=
+            (int64_t)sequence_n_prompt(t->sequences[i]) - t->sequences[i]->counts.n_cached;
         sum.generated_tokens += s->generated_tokens;
         n_first += s->generated_tokens > 0;
         sum.prompt_s = fmax(sum.prompt_s, s->prompt_s);
@@ -74,27 +76,28 @@ static void put_times(const task *t, int32_t from, int32_t to, text_out *out)
     out_json(out, "}");
 }
 
-void part_timings(const task *t, text_out *out)
+void part_timings(const request *t, text_out *out)
 {
     put_times(t, 0, t->n_choices, out);
 }
 
-void part_timings_now(const job *j, text_out *out)
+void part_timings_now(const sequence *j, text_out *out)
 {
     double s = serve_clock_s() - j->began_s, n = (double)j->counts.n_tokens;
     double prompt_s = j->counts.first_s > 0 ? j->counts.first_s - j->began_s : s;
     put_timings(out, (double)j->counts.n_cached,
-                (double)job_n_prompt(j) - (double)j->counts.n_cached, prompt_s, n, 1, s - prompt_s);
+                (double)sequence_n_prompt(j) - (double)j->counts.n_cached, prompt_s, n, 1,
+                s - prompt_s);
     out_json(out, "}");
 }
 
 /* Puts out how much of the prompt was known, from where, and where it began to differ. */
-static void put_prefix(const job *j, text_out *out)
+static void put_prefix(const sequence *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
     int64_t own = s->cached_tokens - s->copied_tokens - s->restored_tokens;
-    bool differs = s->same_tokens < (int64_t)job_n_prompt(j);
-    int32_t message = differs ? message_ends_at(j->task, s->same_tokens) : -1;
+    bool differs = s->same_tokens < (int64_t)sequence_n_prompt(j);
+    int32_t message = differs ? message_ends_at(j->request, s->same_tokens) : -1;
     out_json(out,
              "prefix:{tokens:%lld,session:%lld,other_session:%lld,memory:%lld,folder:%lld,"
              "restore_s:%g,differs_at:%g,differs_at_message:%g}",
@@ -115,11 +118,11 @@ static void put_exits(const drey_exits *e, text_out *out)
                  (double)e->compared, (double)e->agreed, (double)e->taken_back);
 }
 
-static void put_drey(const job *j, text_out *out)
+static void put_drey(const sequence *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
-    out_json(out, "drey:{seed:%llu,finish:%s", (unsigned long long)j->task->sampling.filters.seed,
-             drey_finish_name(s->finish));
+    out_json(out, "drey:{seed:%llu,finish:%s",
+             (unsigned long long)j->request->sampling.filters.seed, drey_finish_name(s->finish));
     put_prefix(j, out);
     put_exits(&j->exits, out);
     out_json(out,
@@ -134,12 +137,12 @@ static void put_drey(const job *j, text_out *out)
              (double)s->peak_memory_bytes);
 }
 
-void part_drey(const task *t, text_out *out)
+void part_drey(const request *t, text_out *out)
 {
-    put_drey(t->jobs[0], out);
+    put_drey(t->sequences[0], out);
 }
 
-void part_call_id(const task *t, int32_t choice, int32_t call, char out[static CALL_ID_BYTES])
+void part_call_id(const request *t, int32_t choice, int32_t call, char out[static CALL_ID_BYTES])
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     char of[80];
@@ -152,16 +155,16 @@ void part_call_id(const task *t, int32_t choice, int32_t call, char out[static C
 
 /* A text that was interrupted is shorter than asked for: to clients that know two reasons, its
  * length. */
-const char *part_finish(const job *j)
+const char *part_finish(const sequence *j)
 {
     return j->statistics.finish == DREY_FINISH_STOP ? "stop" : "length";
 }
 
-const char *part_stop_text(const job *j)
+const char *part_stop_text(const sequence *j)
 {
     const drey_statistics *s = &j->statistics;
     bool stopped = s->finish == DREY_FINISH_STOP && s->stop_text > 0;
-    return stopped ? j->task->stops.of[s->stop_text - 1] : NULL;
+    return stopped ? j->request->stops.of[s->stop_text - 1] : NULL;
 }
 
 /* ---- Tokens ---- */
@@ -241,31 +244,31 @@ void part_token(const drey_model *m, const drey_logprob *all, int32_t n, bool sh
 
 /* ---- What OpenAI's two forms share ---- */
 
-void part_front(const task *t, const char *object, text_out *out)
+void part_front(const request *t, const char *object, text_out *out)
 {
     out_json(out, "{id:%s,object:%s,created:%lld,model:%s,system_fingerprint:'drey-%s'", t->id.text,
              object, (long long)t->id.created, t->shared->options->name, drey_version());
 }
 
-void part_end(const task *t, text_out *out)
+void part_end(const request *t, text_out *out)
 {
     part_timings(t, out);
     part_drey(t, out);
     if (t->events.verbose)
-        part_verbose(t->jobs[0], out);
+        part_verbose(t->sequences[0], out);
 }
 
-void part_job_end(const job *j, text_out *out)
+void part_job_end(const sequence *j, text_out *out)
 {
-    put_times(j->task, j->choice, j->choice + 1, out);
+    put_times(j->request, j->choice, j->choice + 1, out);
     put_drey(j, out);
 }
 
 void part_tail(const answer *a, text_out *out)
 {
     out_json(out, "]");
-    part_usage(a->task, out);
-    part_end(a->task, out);
+    part_usage(a->request, out);
+    part_end(a->request, out);
     out_json(out, "}");
 }
 
@@ -290,11 +293,11 @@ void part_close_event(text_out *out)
     out_text(out, "\n\n");
 }
 
-static void put_progress(const job *j, const record *r, text_out *out)
+static void put_progress(const sequence *j, const record *r, text_out *out)
 {
     record_progress p;
     memcpy(&p, r->bytes, sizeof p);
-    if (j->task->events.timings) {
+    if (j->request->events.timings) {
         put_timings(out, (double)j->counts.n_cached, (double)p.done, p.done ? p.s : 0, 0, 0, 0);
         out_json(out, "}");
     }
@@ -303,9 +306,9 @@ static void put_progress(const job *j, const record *r, text_out *out)
              (long long)p.total + cached, cached, (long long)p.done + cached, round(1e3 * p.s));
 }
 
-void part_piece(const job *j, const piece *p, text_out *out)
+void part_piece(const sequence *j, const piece *p, text_out *out)
 {
-    if (j->task->events.timings && p->text)
+    if (j->request->events.timings && p->text)
         part_timings_now(j, out);
     if (p->progress)
         put_progress(j, p->progress, out);
@@ -315,20 +318,20 @@ void part_piece(const job *j, const piece *p, text_out *out)
 
 void part_close_last(const answer *a, text_out *out)
 {
-    if (answer_all_ended(a) && !a->task->events.usage)
-        part_end(a->task, out);
+    if (answer_all_ended(a) && !a->request->events.usage)
+        part_end(a->request, out);
     part_close_event(out);
 }
 
 bool part_last(const answer *a, const char *object, text_out *out)
 {
-    int32_t n_before = a->task->events.usage ? 1 : 0;
+    int32_t n_before = a->request->events.usage ? 1 : 0;
     if (a->pass < n_before) {
         part_open_event(NULL, out);
-        part_front(a->task, object, out);
+        part_front(a->request, object, out);
         out_json(out, "choices:[]");
-        part_usage(a->task, out);
-        part_end(a->task, out);
+        part_usage(a->request, out);
+        part_end(a->request, out);
         part_close_event(out);
     } else if (a->pass == n_before) {
         out_text(out, "data: [DONE]\n\n");

@@ -47,7 +47,7 @@ static void llama_metrics(const shared *s, text_out *out)
     counter(out, "llamacpp:n_tokens_max", "Most tokens of a prompt and its text.",
             (double)t->most_tokens);
     gauge(out, "llamacpp:n_busy_slots_per_decode", "Sessions that took part in a step, mean.",
-          per((double)t->busy_seats, (double)t->steps));
+          per((double)t->busy_slots, (double)t->steps));
     gauge(out, "llamacpp:prompt_tokens_seconds", "Prompt tokens per second of a text, mean.",
           per(prompt, t->prompt_s));
     gauge(out, "llamacpp:predicted_tokens_seconds", "Tokens per second of a text, mean.",
@@ -171,16 +171,16 @@ void report_metrics(network *n, text_out *out)
 
 static void put_slot(const shared *s, int32_t i, text_out *out)
 {
-    const seat *place = &s->seats[i];
-    const job *j = place->job;
+    const server_slot *slot = &s->slots[i];
+    const sequence *j = slot->sequence;
     out_json(out, "{id:%d,n_ctx:%d,speculative:%hhd,is_processing:%hhd", i, s->options->n_context,
              s->plan.tree_rows > 1, j != NULL);
     if (j) {
-        const job_counts *c = &j->counts;
+        const sequence_counts *c = &j->counts;
         out_json(out,
                  "id_task:%s,prompt_progress:{total:%lld,cache:%lld,processed:%lld},"
                  "next_token:[{has_next_token:true,n_decoded:%lld}]",
-                 j->task->id.text, (long long)(c->prompt_total + c->n_cached),
+                 j->request->id.text, (long long)(c->prompt_total + c->n_cached),
                  (long long)c->n_cached, (long long)(c->prompt_done + c->n_cached),
                  (long long)c->n_tokens);
     }

@@ -16,7 +16,7 @@ typedef struct route {
     const char *path;
     bool get, post, open; /* open: without a key */
     handler *handle;
-    const answer_form *form; /* of its answers, and of its refusals; NULL: it has no tasks */
+    const answer_form *form; /* of its answers, and of its refusals; NULL: it has no requests */
     void (*report)(network *n, text_out *out); /* instead of `handle`: its answer */
 } route;
 
@@ -241,7 +241,7 @@ static void refuse_full(const network *n, int32_t n_choices, refusal *r)
     const shared *s = n->shared;
     const serve_options *o = n->options;
     const drey_plan *p = &s->plan;
-    double jobs_s = s->totals.job_s > 0 ? s->totals.job_s : 10;
+    double jobs_s = s->totals.sequence_s > 0 ? s->totals.sequence_s : 10;
     double wait_s = jobs_s * (double)(s->n_queued + n_choices) / o->n_sessions;
     bool unlimited = p->budget_bytes == DREY_MEMORY_UNLIMITED;
     char left[64] = "memory is not limited";
@@ -261,72 +261,73 @@ static void refuse_full(const network *n, int32_t n_choices, refusal *r)
     r->retry_s = wait_s < 1 ? 1 : wait_s > 3600 ? 3600 : (int32_t)wait_s;
 }
 
-static bool take_task(network *n, connection *c, int32_t n_choices, refusal *r)
+static bool take_request(network *n, connection *c, int32_t n_choices, refusal *r)
 {
     shared *s = n->shared;
     pthread_mutex_lock(&s->lock);
     /* Among those in the queue are some that an idle session will take in a moment. */
     bool room =
         s->n_queued + s->n_running + n_choices <= n->options->n_queue + n->options->n_sessions;
-    task *t = room && !n->http.stopping ? task_take(s, n_choices) : NULL;
+    request *t = room && !n->http.stopping ? request_take(s, n_choices) : NULL;
     if (n->http.stopping)
         refuse_with(r, 503, "The server is being stopped: ask again in a moment.");
     else if (!t)
         refuse_full(n, n_choices, r);
     s->totals.refused += !t;
     pthread_mutex_unlock(&s->lock);
-    c->answer = (answer){.task = t, .form = c->answer.form};
+    c->answer = (answer){.request = t, .form = c->answer.form};
     return t != NULL;
 }
 
-/* The task was filled, or why it was not. */
-static void queue_task(network *n, connection *c, bool good, const refusal *r)
+/* The request was filled, or why it was not. */
+static void queue_request(network *n, connection *c, bool good, const refusal *r)
 {
     shared *s = n->shared;
-    task *t = c->answer.task;
+    request *t = c->answer.request;
     pthread_mutex_lock(&s->lock);
     s->totals.requests++;
     if (good)
-        task_queue(s, t, answer_keeps(&c->answer));
+        request_queue(s, t, answer_keeps(&c->answer));
     else
-        task_release(s, t);
+        request_release(s, t);
     pthread_mutex_unlock(&s->lock);
     if (good) {
         streams_begin(n, c);
         return;
     }
-    c->answer.task = NULL;
+    c->answer.request = NULL;
     respond_refusal(n, c, r);
 }
 
-static void begin_task(network *n, connection *c, json_value *body, task_kind kind)
+static void begin_request(network *n, connection *c, json_value *body, request_kind kind)
 {
     refusal r;
     int32_t n_choices;
-    if (!ask_choices(body, kind, n->options, &n_choices, &r) || !take_task(n, c, n_choices, &r)) {
+    if (!ask_choices(body, kind, n->options, &n_choices, &r) ||
+        !take_request(n, c, n_choices, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    bool good = ask_task(c->answer.task, kind, body, n->options, &n->scratch, &r);
+    bool good = ask_request(c->answer.request, kind, body, n->options, &n->scratch, &r);
     if (good && c->answer.form->take)
-        c->answer.form->take(c->answer.task, body);
-    queue_task(n, c, good, &r);
+        c->answer.form->take(c->answer.request, body);
+    queue_request(n, c, good, &r);
 }
 
 static void chat(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_CHAT);
+    begin_request(n, c, body, REQUEST_CHAT);
 }
 
 static void completion(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_COMPLETION);
+    begin_request(n, c, body, REQUEST_COMPLETION);
 }
 
 static void native(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_NATIVE);
+    begin_request(n, c, body, REQUEST_NATIVE);
 }
 
 /* Reads or deletes an answer that outlives its connection. */
@@ -347,13 +348,13 @@ static void lookup_streams(network *n, connection *c, json_value *body)
 /* ---- Other interfaces ---- */
 
 /* The body as a chat's; NULL: it is refused. What the body was read into is used again. */
-static json_value *rewrite(network *n, connection *c, const json_value *body, dialect_fn *request)
+static json_value *rewrite(network *n, connection *c, const json_value *body, dialect_fn *put_chat)
 {
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
     refusal r;
     out_begin(out);
-    if (!request(body, out, &r)) {
+    if (!put_chat(body, out, &r)) {
         respond_refusal(n, c, &r);
         return NULL;
     }
@@ -363,11 +364,11 @@ static json_value *rewrite(network *n, connection *c, const json_value *body, di
     return chat;
 }
 
-static void begin_dialect(network *n, connection *c, json_value *body, dialect_fn *request)
+static void begin_dialect(network *n, connection *c, json_value *body, dialect_fn *put_chat)
 {
-    json_value *chat_body = rewrite(n, c, body, request);
+    json_value *chat_body = rewrite(n, c, body, put_chat);
     if (chat_body)
-        begin_task(n, c, chat_body, TASK_CHAT);
+        begin_request(n, c, chat_body, REQUEST_CHAT);
 }
 
 static void count_tokens(network *n, connection *c, json_value *body, const char *object)
@@ -409,27 +410,28 @@ static json_value *rewrite_response(network *n, connection *c, const json_value 
     const json_value *id = json_member(body, "previous_response_id");
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
-    dialect_past before = {.n = 0};
+    previous_conversation before = {.n = 0};
     const json_value *store = json_member(body, "store");
     refusal r;
     out_begin(out);
     if (id) {
-        const past_entry *e = id->type == JSON_STRING ? past_find(&n->past, id->text, id->n) : NULL;
+        const stored_response *e =
+            id->type == JSON_STRING ? response_store_find(&n->store, id->text, id->n) : NULL;
         if (!e) {
             refuse_now(n, c, 404,
                        "Field 'previous_response_id': no such response is kept (any "
                        "more). Send the whole conversation in 'input'.");
             return NULL;
         }
-        before.messages = n->past.memory + e->at;
+        before.messages = n->store.memory + e->at;
         before.n = e->n_messages;
     }
     if (!responses_request(body, &before, out, &r)) {
         respond_refusal(n, c, &r);
         return NULL;
     }
-    *kept =
-        !(store && store->type == JSON_FALSE) && !out->full && dialect_keep(&n->past, &before, out);
+    *kept = !(store && store->type == JSON_FALSE) && !out->full &&
+            dialect_keep(&n->store, &before, out);
     json_value *asked = out->full ? NULL : json_parse(&values, out->text, out->n);
     if (!asked)
         refuse_now(n, c, 413, "The conversation is larger than this server takes.");
@@ -441,11 +443,11 @@ static void responses(network *n, connection *c, json_value *body)
     bool kept = false;
     json_value *asked = rewrite_response(n, c, body, &kept);
     if (asked)
-        begin_task(n, c, asked, TASK_CHAT);
-    if (kept && c->answer.task)
-        past_name(&n->past, c->answer.task->id.text);
+        begin_request(n, c, asked, REQUEST_CHAT);
+    if (kept && c->answer.request)
+        response_store_name(&n->store, c->answer.request->id.text);
     else if (kept)
-        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
+        response_store_forget(&n->store, &n->store.entries[n->store.n_entries - 1]);
 }
 
 static void response_tokens(network *n, connection *c, json_value *body)
@@ -453,7 +455,7 @@ static void response_tokens(network *n, connection *c, json_value *body)
     bool kept = false;
     json_value *asked = rewrite_response(n, c, body, &kept);
     if (kept)
-        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
+        response_store_forget(&n->store, &n->store.entries[n->store.n_entries - 1]);
     count_tokens(n, c, asked, "response.input_tokens");
 }
 
@@ -464,7 +466,8 @@ static void one_response(network *n, connection *c, json_value *body)
     (void)body;
     http_part path = c->http.head.path;
     size_t n_front = http_path_front(path, response_path);
-    const past_entry *e = past_find(&n->past, path.text + n_front, path.n - n_front);
+    const stored_response *e =
+        response_store_find(&n->store, path.text + n_front, path.n - n_front);
     if (!e) {
         refuse_now(n, c, 404, "No such response is kept (any more).");
         return;
@@ -472,9 +475,9 @@ static void one_response(network *n, connection *c, json_value *body)
     out_begin(&n->scratch);
     if (c->http.head.method == HTTP_DELETE) {
         out_json(&n->scratch, "{id:%s,object:'response',deleted:true}", e->id);
-        past_forget(&n->past, e);
+        response_store_forget(&n->store, e);
     } else {
-        out_bytes(&n->scratch, n->past.memory + e->at + e->n_messages, e->n_response);
+        out_bytes(&n->scratch, n->store.memory + e->at + e->n_messages, e->n_response);
     }
     respond_json(n, c);
 }
@@ -497,7 +500,7 @@ static void ollama_generate(network *n, connection *c, json_value *body)
     if (rewrite_asks(json_member(body, "prompt"))) {
         json_value *asked = rewrite(n, c, body, ollama_generate_request);
         if (asked)
-            begin_task(n, c, asked, text ? TASK_COMPLETION : TASK_CHAT);
+            begin_request(n, c, asked, text ? REQUEST_COMPLETION : REQUEST_CHAT);
         return;
     }
     out_begin(&n->scratch);
@@ -536,18 +539,18 @@ static void slot_action(network *n, connection *c, json_value *body)
     const http_head *h = &c->http.head;
     size_t n_front = http_path_front(h->path, slot_path);
     const http_part id = {h->path.text + n_front, h->path.n - n_front};
-    if (!take_task(n, c, 1, &r)) {
+    if (!take_request(n, c, 1, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    queue_task(n, c, ask_slot(c->answer.task, id, h->query, body, n->options, &r), &r);
+    queue_request(n, c, ask_slot(c->answer.request, id, h->query, body, n->options, &r), &r);
 }
 
 static void infill(network *n, connection *c, json_value *body)
 {
     if (json_member(body, "input_prefix") && json_member(body, "input_suffix"))
-        begin_task(n, c, body, TASK_NATIVE);
+        begin_request(n, c, body, REQUEST_NATIVE);
     else
         refuse_now(n, c, 400, "Fields 'input_prefix' and 'input_suffix' are missing.");
 }
@@ -557,12 +560,12 @@ static void infill(network *n, connection *c, json_value *body)
 static void begin_embedding(network *n, connection *c, const json_value *body, bool native)
 {
     refusal r;
-    if (!take_task(n, c, 1, &r)) {
+    if (!take_request(n, c, 1, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    queue_task(n, c, ask_embedding(c->answer.task, body, native, n->options, &r), &r);
+    queue_request(n, c, ask_embedding(c->answer.request, body, native, n->options, &r), &r);
 }
 
 static void embedding(network *n, connection *c, json_value *body)

@@ -1,4 +1,4 @@
-/* Requests become tasks: see ask.h. A key that is null is absent; one that nobody knows is ignored;
+/* Requests become requests: see ask.h. A key that is null is absent; one that nobody knows is ignored;
  * one that is known and would change the answer, but is not computed here, is refused. */
 #include "serve/ask/ask_fields.h"
 #include "serve/ask/ask_grammar.h"
@@ -200,7 +200,7 @@ static bool check_model(const asking *a)
 /* ---- Stops and biases ---- */
 
 /* Reads the first that is there of several names of the same field. */
-static bool get_stops(const asking *a, task *t)
+static bool get_stops(const asking *a, request *t)
 {
     static const char *const names[] = {"stop", "stop_sequences", "stopping_strings",
                                         "stop_sequence"};
@@ -208,7 +208,7 @@ static bool get_stops(const asking *a, task *t)
     text_list stops = {.text = t->stops.text,
                        .of = t->stops.of,
                        .n_bytes = sizeof t->stops.text,
-                       .most = TASK_MOST_STOPS};
+                       .most = REQUEST_MOST_STOPS};
     while (i < 3 && !json_member(a->body, names[i]))
         i++;
     bool good = ask_texts(a, names[i], &stops);
@@ -216,13 +216,13 @@ static bool get_stops(const asking *a, task *t)
     return good;
 }
 
-static bool get_fields(const asking *a, task *t)
+static bool get_fields(const asking *a, request *t)
 {
     text_list fields = {.text = t->fields.text,
                         .of = t->fields.of,
                         .n_bytes = sizeof t->fields.text,
-                        .most = TASK_MOST_FIELDS};
-    if (t->kind != TASK_NATIVE)
+                        .most = REQUEST_MOST_FIELDS};
+    if (t->kind != REQUEST_NATIVE)
         return true;
     bool good = ask_texts(a, "response_fields", &fields);
     t->fields.n = fields.n;
@@ -230,20 +230,20 @@ static bool get_fields(const asking *a, task *t)
     return good;
 }
 
-static bool add_bias(const asking *a, task *t, int32_t id, const json_value *bias)
+static bool add_bias(const asking *a, request *t, int32_t id, const json_value *bias)
 {
     bool number = bias && bias->type == JSON_NUMBER;
     if (!number && !(bias && bias->type == JSON_FALSE))
         return BAD(a, "A bias in 'logit_bias' is a number, or false for \"never\".");
-    if (t->sampling.n_biases == TASK_MOST_BIASES)
-        return BAD(a, "Field 'logit_bias' takes up to %d biases.", TASK_MOST_BIASES);
+    if (t->sampling.n_biases == REQUEST_MOST_BIASES)
+        return BAD(a, "Field 'logit_bias' takes up to %d biases.", REQUEST_MOST_BIASES);
     t->sampling.biases[t->sampling.n_biases++] =
         (drey_bias){id, number ? (float)bias->number : -INFINITY};
     return true;
 }
 
 /* A token by its id, as a number or in digits, or the tokens of a text. */
-static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, double number,
+static bool bias_tokens(const asking *a, request *t, const char *text, size_t n, double number,
                         const json_value *bias)
 {
     drey_model_info info;
@@ -270,7 +270,7 @@ static bool bias_tokens(const asking *a, task *t, const char *text, size_t n, do
     return true;
 }
 
-static bool get_biases(const asking *a, task *t)
+static bool get_biases(const asking *a, request *t)
 {
     const json_value *v = json_member(a->body, "logit_bias");
     if (!v)
@@ -294,11 +294,11 @@ static bool get_biases(const asking *a, task *t)
     return true;
 }
 
-/* ---- The task ---- */
+/* ---- The request ---- */
 
 /* Reads the first that is there of several names of the same field. -1: to the end; 0: the prompt
  * alone. */
-static bool get_length(const asking *a, task *t)
+static bool get_length(const asking *a, request *t)
 {
     enum { N_NAMES = 4 };
     static const char *const names[N_NAMES] = {"max_completion_tokens", "max_tokens", "n_predict",
@@ -312,7 +312,7 @@ static bool get_length(const asking *a, task *t)
            ask_count(a, "n_indent", 0, INT32_MAX, &t->length.indent);
 }
 
-static bool get_logprobs(const asking *a, task *t)
+static bool get_logprobs(const asking *a, request *t)
 {
     const json_value *v = json_member(a->body, "logprobs");
     int32_t n = -1, top = -1;
@@ -321,27 +321,27 @@ static bool get_logprobs(const asking *a, task *t)
     if (v && v->type != JSON_NUMBER && !ask_bool(a, "logprobs", &t->tokens.logprobs))
         return false;
     if (!ask_count(a, "top_logprobs", 0, DREY_MAX_TOP, &top) ||
-        !ask_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == TASK_NATIVE ? &n : &top))
+        !ask_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == REQUEST_NATIVE ? &n : &top))
         return false;
     if (!ask_bool(a, "post_sampling_probs", &t->tokens.filtered))
         return false;
-    if (t->tokens.filtered && t->kind != TASK_NATIVE)
+    if (t->tokens.filtered && t->kind != REQUEST_NATIVE)
         return BAD(a, "Field 'post_sampling_probs' is for /completion.");
-    if (t->kind == TASK_CHAT && top > 0 && !t->tokens.logprobs)
+    if (t->kind == REQUEST_CHAT && top > 0 && !t->tokens.logprobs)
         return BAD(a, "Field 'top_logprobs' needs 'logprobs': true.");
-    t->tokens.logprobs = t->tokens.logprobs || n > 0 || (n == 0 && t->kind == TASK_COMPLETION);
+    t->tokens.logprobs = t->tokens.logprobs || n > 0 || (n == 0 && t->kind == REQUEST_COMPLETION);
     t->tokens.n_top = n > 0 ? n : top > 0 && t->tokens.logprobs ? top : 0;
     return true;
 }
 
-static bool get_echo(const asking *a, task *t)
+static bool get_echo(const asking *a, request *t)
 {
     return ask_bool(a, "echo", &t->prompts.echo) &&
-           (!t->prompts.echo || t->kind == TASK_COMPLETION ||
+           (!t->prompts.echo || t->kind == REQUEST_COMPLETION ||
             BAD(a, "Field 'echo' is for /v1/completions: here a prompt is not repeated."));
 }
 
-static bool get_flags(const asking *a, task *t)
+static bool get_flags(const asking *a, request *t)
 {
     const json_value *options = json_member(a->body, "stream_options");
     const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
@@ -364,13 +364,15 @@ static bool get_flags(const asking *a, task *t)
 
 /* An answer that does not stream is kept until it is whole, all log-probabilities with it; those of
  * an echoed prompt are there at once. */
-static bool check_room(const asking *a, task *t)
+static bool check_room(const asking *a, request *t)
 {
-    size_t room = t->jobs[0]->capacity / 2;
+    size_t room = t->sequences[0]->capacity / 2;
     size_t each = sizeof(record_head) + (size_t)(1 + t->tokens.n_top) * sizeof(drey_logprob);
     size_t shortest = t->prompts.n_ids;
     for (int32_t i = 0; i < t->n_choices; i++)
-        shortest = job_n_prompt(t->jobs[i]) < shortest ? job_n_prompt(t->jobs[i]) : shortest;
+        shortest = sequence_n_prompt(t->sequences[i]) < shortest
+                       ? sequence_n_prompt(t->sequences[i])
+                       : shortest;
     size_t left = (size_t)a->options->n_context - shortest;
     size_t n = (size_t)t->length.n_predict < left ? (size_t)t->length.n_predict : left;
     n = (t->stream ? 0 : n) + (t->prompts.echo ? t->prompts.n_ids : 0);
@@ -384,29 +386,29 @@ static bool check_room(const asking *a, task *t)
         t->prompts.echo ? ", with those of the prompt" : ", or with 'stream': true");
 }
 
-bool ask_choices(const json_value *body, task_kind kind, const serve_options *o, int32_t *n,
+bool ask_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
                  refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
-    int32_t most = o->n_sessions < TASK_MOST_CHOICES ? o->n_sessions : TASK_MOST_CHOICES;
-    int32_t n_prompts = kind == TASK_CHAT ? 1 : ask_n_prompts(body);
+    int32_t most = o->n_sessions < REQUEST_MOST_CHOICES ? o->n_sessions : REQUEST_MOST_CHOICES;
+    int32_t n_prompts = kind == REQUEST_CHAT ? 1 : ask_n_prompts(body);
     *n = 1;
     if (!ask_count(&a, "n", 1, most, n))
         return false;
-    if (n_prompts > TASK_MOST_CHOICES / *n)
+    if (n_prompts > REQUEST_MOST_CHOICES / *n)
         return BAD(&a, "Field 'prompt' holds %d prompts: one request is for up to %d texts.",
-                   n_prompts, TASK_MOST_CHOICES);
+                   n_prompts, REQUEST_MOST_CHOICES);
     *n *= n_prompts;
     return true;
 }
 
-static bool fill_task(task *t, task_kind kind, json_value *body, const serve_options *o,
-                      text_out *scratch, refusal *r)
+static bool fill_request(request *t, request_kind kind, json_value *body, const serve_options *o,
+                         text_out *scratch, refusal *r)
 {
     const asking a = {.body = body, .options = o, .refusal = r};
     r->status = 0;
     t->kind = kind;
-    if (kind == TASK_NATIVE && t->n_choices > ask_n_prompts(body))
+    if (kind == REQUEST_NATIVE && t->n_choices > ask_n_prompts(body))
         return refuse_with(r, 400,
                            "Field 'n' takes 1 here: an answer of /completion has one text.");
     if (!check_model(&a) || !ask_supported(&a) || !get_flags(&a, t) || !get_echo(&a, t) ||
@@ -415,9 +417,9 @@ static bool fill_task(task *t, task_kind kind, json_value *body, const serve_opt
         return false;
     if (!ask_grammar(t, body, o, r))
         return false;
-    if (!(kind == TASK_CHAT ? ask_chat(&a, t, scratch) : ask_prompts(&a, t)))
+    if (!(kind == REQUEST_CHAT ? ask_chat(&a, t, scratch) : ask_prompts(&a, t)))
         return false;
-    if (kind == TASK_CHAT)
+    if (kind == REQUEST_CHAT)
         t->prompts.end[t->prompts.n++] = t->prompts.n_ids;
     if (t->prompts.n_ids == 0)
         return refuse_with(r, 400, "The prompt is empty: send at least one token.");
@@ -426,11 +428,11 @@ static bool fill_task(task *t, task_kind kind, json_value *body, const serve_opt
     return ask_prediction(&a, t) && check_room(&a, t);
 }
 
-bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
-              refusal *r)
+bool ask_request(request *t, request_kind kind, json_value *body, const serve_options *o,
+                 text_out *scratch, refusal *r)
 {
-    bool good = fill_task(t, kind, body, o, scratch, r);
-    if (!good && r->n_ctx && kind != TASK_NATIVE)
+    bool good = fill_request(t, kind, body, o, scratch, r);
+    if (!good && r->n_ctx && kind != REQUEST_NATIVE)
         r->code = "context_length_exceeded";
     return good;
 }

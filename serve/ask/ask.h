@@ -1,7 +1,7 @@
-/* A request's JSON becomes a task. */
+/* A request's JSON becomes a request. */
 #pragma once
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 #include "serve/net/events.h"
 #include "serve/text_out.h"
 
@@ -25,13 +25,13 @@ bool refuse_fixed(refusal *r, int status, const char *sentence);
 /* An error of the library's. */
 bool refuse_error(refusal *r, const drey_error *err);
 
-/* Number of completions requested; task_take needs it. */
-bool ask_choices(const json_value *body, task_kind kind, const serve_options *o, int32_t *n,
+/* Number of completions requested; request_take needs it. */
+bool ask_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
                  refusal *r);
-/* Fills the task but for its jobs. body may be changed: texts of a message are put together.
+/* Fills the request but for its sequences. body may be changed: texts of a message are put together.
  * scratch is used for the time of the call. */
-bool ask_task(task *t, task_kind kind, json_value *body, const serve_options *o, text_out *scratch,
-              refusal *r);
+bool ask_request(request *t, request_kind kind, json_value *body, const serve_options *o,
+                 text_out *scratch, refusal *r);
 /* How many tokens a chat's prompt has, however many they are; ids: [capacity], used for the time of
  * the call. */
 bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,

@@ -124,7 +124,7 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     return !out->full || BAD(a, "The conversation is too long.");
 }
 
-bool ask_chat(const asking *a, task *t, text_out *scratch)
+bool ask_chat(const asking *a, request *t, text_out *scratch)
 {
     conversation c;
     drey_error err = {0};

@@ -17,8 +17,8 @@ const char *ask_text_end(text_out *out, size_t from);
 
 /* ask_tools.c. The tools, which of them may be called, and how the model writes that. */
 bool ask_tools(const asking *a, conversation *c, text_out *out);
-/* The prompt's ids are in the task: fills its grammar and its form. */
-bool ask_answer(const asking *a, task *t, conversation *c);
+/* The prompt's ids are in the request: fills its grammar and its form. */
+bool ask_answer(const asking *a, request *t, conversation *c);
 
 /* ask_messages.c. A message's text. */
 bool ask_message_text(const asking *a, json_value *message, const char **text);

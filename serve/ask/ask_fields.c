@@ -178,7 +178,7 @@ bool ask_texts(const asking *a, const char *key, text_list *out)
 
 /* OpenAI's 'prediction', from which lookup drafts. Its tokens come after the prompt's, as far as
  * the context has room. */
-static bool add_predicted(const asking *a, task *t, const json_value *text)
+static bool add_predicted(const asking *a, request *t, const json_value *text)
 {
     drey_error err = {0};
     size_t n = 0, used = t->prompts.n_ids + t->prompts.n_predicted,
@@ -197,7 +197,7 @@ static const json_value *text_of(const json_value *part)
     return text && text->type == JSON_STRING ? text : NULL;
 }
 
-bool ask_prediction(const asking *a, task *t)
+bool ask_prediction(const asking *a, request *t)
 {
     const json_value *v = json_member(a->body, "prediction");
     if (!v)

@@ -33,17 +33,17 @@ bool refuse_too_long(refusal *r, size_t n_ids, int32_t n_context);
 bool ask_supported(const asking *a);
 
 /* Temperature, filters, penalties, and the order that is asked for. */
-bool ask_sampling(const asking *a, task *t);
+bool ask_sampling(const asking *a, request *t);
 
-/* Adds a text, or an array of texts and token ids, to the task's ids. */
-bool ask_tokens(const asking *a, task *t, const json_value *v);
+/* Adds a text, or an array of texts and token ids, to the request's ids. */
+bool ask_tokens(const asking *a, request *t, const json_value *v);
 /* Texts and ids of field 'prompt', or what an editor wants to be filled in. */
-bool ask_prompts(const asking *a, task *t);
+bool ask_prompts(const asking *a, request *t);
 /* How many prompts the field holds. */
 int32_t ask_n_prompts(const json_value *body);
 
 /* Reads what the text is expected to repeat; after the prompt was taken. */
-bool ask_prediction(const asking *a, task *t);
+bool ask_prediction(const asking *a, request *t);
 
 /* The prompt of a chat. scratch is used for the time of the call. */
-bool ask_chat(const asking *a, task *t, text_out *scratch);
+bool ask_chat(const asking *a, request *t, text_out *scratch);

@@ -106,9 +106,9 @@ static bool find_form(form *f, const json_value *body, refusal *r)
 }
 
 /* Schemas may come as a text; notations always do. */
-static bool write_form(task *t, const form *f, refusal *r)
+static bool write_form(request *t, const form *f, refusal *r)
 {
-    text_out out = {.text = t->grammar.text, .capacity = TASK_GRAMMAR_BYTES};
+    text_out out = {.text = t->grammar.text, .capacity = REQUEST_GRAMMAR_BYTES};
     bool notation = f->kind == DREY_GRAMMAR_GBNF || f->kind == DREY_GRAMMAR_REGEX;
     if (notation && f->value->type != JSON_STRING)
         return refuse_with(r, 400, "Field '%s' takes a text.", f->field);
@@ -119,12 +119,12 @@ static bool write_form(task *t, const form *f, refusal *r)
     t->grammar.n = out.n;
     t->grammar.kind = f->kind;
     return !out.full ||
-           refuse_with(r, 400, "Field '%s' takes up to %d bytes.", f->field, TASK_GRAMMAR_BYTES);
+           refuse_with(r, 400, "Field '%s' takes up to %d bytes.", f->field, REQUEST_GRAMMAR_BYTES);
 }
 
-void task_not_held(task *t, const char *places)
+void request_not_held(request *t, const char *places)
 {
-    enum { MOST = TASK_NOT_HELD_BYTES - 8 };
+    enum { MOST = REQUEST_NOT_HELD_BYTES - 8 };
     size_t n = strlen(places);
     if (n > MOST) /* whole places */
         for (n = MOST; n > 0 && places[n] != ',';)
@@ -133,7 +133,7 @@ void task_not_held(task *t, const char *places)
     strcpy(t->grammar.not_held + n, places[n] ? ", ..." : "");
 }
 
-bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusal *r)
+bool ask_grammar(request *t, const json_value *body, const serve_options *o, refusal *r)
 {
     form f = {.n = 0};
     drey_grammar *tried;
@@ -153,7 +153,7 @@ bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusa
     drey_status status = drey_grammar_open(&tried, o->model, (drey_grammar_kind)(f.kind | strict),
                                            t->grammar.text, t->grammar.n, &err);
     if (status == DREY_OK)
-        task_not_held(t, drey_grammar_not_held(tried));
+        request_not_held(t, drey_grammar_not_held(tried));
     drey_grammar_close(&tried);
     if (status == DREY_ERR_USAGE)
         return refuse_with(r, 400, "Field '%s': %s.", f.field, err.message);

@@ -4,7 +4,7 @@
 #include "serve/ask/ask.h"
 
 /* Keeps the places that the form of the text does not hold, for the answer's head. */
-void task_not_held(task *t, const char *places);
+void request_not_held(request *t, const char *places);
 /* Fills t->grammar, if one is asked for, and tries it out: nothing is computed for what is refused.
  */
-bool ask_grammar(task *t, const json_value *body, const serve_options *o, refusal *r);
+bool ask_grammar(request *t, const json_value *body, const serve_options *o, refusal *r);

@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-static bool get_seed(const asking *a, task *t, bool *given)
+static bool get_seed(const asking *a, request *t, bool *given)
 {
     const json_value *v = json_member(a->body, "seed");
     if (!v)
@@ -19,7 +19,7 @@ static bool get_seed(const asking *a, task *t, bool *given)
     return true;
 }
 
-static bool get_filters(const asking *a, task *t)
+static bool get_filters(const asking *a, request *t)
 {
     drey_sampling *s = &t->sampling.filters;
     int32_t top_k = s->top_k;
@@ -45,12 +45,12 @@ static bool get_filters(const asking *a, task *t)
 
 /* ---- Penalties ---- */
 
-static bool get_breakers(const asking *a, task *t)
+static bool get_breakers(const asking *a, request *t)
 {
     text_list breakers = {.text = t->sampling.text,
                           .of = t->sampling.breakers,
                           .n_bytes = sizeof t->sampling.text,
-                          .most = TASK_MOST_BREAKERS};
+                          .most = REQUEST_MOST_BREAKERS};
     if (!json_member(a->body, "dry_sequence_breakers") || t->sampling.penalties.dry_multiplier <= 0)
         return true;
     bool good = ask_texts(a, "dry_sequence_breakers", &breakers);
@@ -59,7 +59,7 @@ static bool get_breakers(const asking *a, task *t)
     return good;
 }
 
-static bool get_penalties(const asking *a, task *t)
+static bool get_penalties(const asking *a, request *t)
 {
     drey_penalties *p = &t->sampling.penalties;
     return ask_real(a, "rep_pen", 0, 100, &p->repeat) &&
@@ -83,7 +83,7 @@ static const char *const samplers[N_SAMPLERS] = {"penalties", "dry",   "top_k",
                                                  "top_p",     "min_p", "temperature"};
 
 /* Returns whether it would change anything. */
-static bool works(const task *t, int which)
+static bool works(const request *t, int which)
 {
     const drey_sampling *s = &t->sampling.filters;
     const drey_penalties *p = &t->sampling.penalties;
@@ -97,7 +97,7 @@ static bool works(const task *t, int which)
 }
 
 /* Switches off the samplers that a list does not name. */
-static void leave_out(task *t, const bool *named)
+static void leave_out(request *t, const bool *named)
 {
     if (!named[PENALTIES])
         t->sampling.penalties.last_n = 0;
@@ -130,7 +130,7 @@ typedef struct sampler_order {
     int last; /* of those that change something; -1: none yet */
 } sampler_order;
 
-static bool add_sampler(const asking *a, const task *t, int which, sampler_order *order)
+static bool add_sampler(const asking *a, const request *t, int which, sampler_order *order)
 {
     if (which == N_SAMPLERS)
         return true;
@@ -147,7 +147,7 @@ static bool add_sampler(const asking *a, const task *t, int which, sampler_order
 }
 
 /* An array of names, or a text with a letter for each. */
-static bool get_order(const asking *a, task *t)
+static bool get_order(const asking *a, request *t)
 {
     const json_value *v = json_member(a->body, "samplers");
     sampler_order order = {.last = -1};
@@ -168,7 +168,7 @@ static bool get_order(const asking *a, task *t)
     return true;
 }
 
-bool ask_sampling(const asking *a, task *t)
+bool ask_sampling(const asking *a, request *t)
 {
     t->sampling.filters = a->options->sampling;
     t->sampling.penalties = a->options->penalties;

@@ -75,7 +75,7 @@ bool ask_tools(const asking *a, conversation *c, text_out *out)
 /* ---- The answer's form ---- */
 
 /* Looks at the end of the prompt: some templates open the reasoning. */
-static void take_prompt_end(const asking *a, const task *t, conversation *c)
+static void take_prompt_end(const asking *a, const request *t, conversation *c)
 {
     enum { LAST = 24 };
     char text[LAST * 256];
@@ -85,37 +85,37 @@ static void take_prompt_end(const asking *a, const task *t, conversation *c)
         drey_reply_form_prompt(&c->form, text, n);
 }
 
-static bool take_grammar(const asking *a, task *t, conversation *c)
+static bool take_grammar(const asking *a, request *t, conversation *c)
 {
     drey_error err = {0};
     char *gbnf, *not_held;
     size_t n;
-    const drey_chat_request request = {.tools_json = c->tools_json};
-    if (t->grammar.n == TASK_GRAMMAR_BYTES)
+    const drey_chat_request chat = {.tools_json = c->tools_json};
+    if (t->grammar.n == REQUEST_GRAMMAR_BYTES)
         return BAD(a, "The schema of the answer is too long.");
     if (t->grammar.n > 0) {
         t->grammar.text[t->grammar.n] = 0;
         c->reply.schema_json = t->grammar.text;
     }
-    drey_status status = drey_reply_grammar_held(&c->form, a->options->model, &request, &c->reply,
+    drey_status status = drey_reply_grammar_held(&c->form, a->options->model, &chat, &c->reply,
                                                  &gbnf, &n, &not_held, &err);
     if (status == DREY_ERR_USAGE && c->form.calls)
         return BAD(a, "Field 'tools': %s.", err.message);
     if (status != DREY_OK)
         return refuse_error(a->refusal, &err);
-    task_not_held(t, not_held ? not_held : "");
+    request_not_held(t, not_held ? not_held : "");
     drey_free(not_held);
-    bool fits = n < TASK_GRAMMAR_BYTES;
+    bool fits = n < REQUEST_GRAMMAR_BYTES;
     t->grammar.n = fits && gbnf ? n : 0;
     t->grammar.kind = DREY_GRAMMAR_GBNF;
     if (t->grammar.n)
         memcpy(t->grammar.text, gbnf, n);
     drey_free(gbnf);
     return fits || BAD(a, "The schemas of the tools are too long: together they may have %d bytes.",
-                       TASK_GRAMMAR_BYTES);
+                       REQUEST_GRAMMAR_BYTES);
 }
 
-bool ask_answer(const asking *a, task *t, conversation *c)
+bool ask_answer(const asking *a, request *t, conversation *c)
 {
     take_prompt_end(a, t, c);
     if (c->reply.begun == DREY_BEGUN_CONTENT) {

@@ -7,7 +7,7 @@
 enum { CHUNK = 32 }; /* tokens whose bytes are made at a time */
 
 typedef struct prompt_text {
-    const task *task;
+    const request *request;
     const drey_model *model;
     char *text; /* [n]: of all tokens */
     size_t n;
@@ -19,7 +19,7 @@ static size_t bytes_of(const prompt_text *p, size_t first, size_t n_ids)
 {
     char bytes[CHUNK * 256];
     size_t n = 0;
-    drey_detokenize(p->model, p->task->prompts.ids + first, n_ids, DREY_TOKENIZE_SPECIAL, bytes,
+    drey_detokenize(p->model, p->request->prompts.ids + first, n_ids, DREY_TOKENIZE_SPECIAL, bytes,
                     sizeof bytes, &n, NULL);
     return n;
 }
@@ -27,7 +27,7 @@ static size_t bytes_of(const prompt_text *p, size_t first, size_t n_ids)
 /* Number of tokens that it takes to have n_bytes; the calls ascend. */
 static int32_t tokens_of(prompt_text *p, size_t n_bytes)
 {
-    const size_t n_ids = p->task->prompts.n_ids;
+    const size_t n_ids = p->request->prompts.n_ids;
     for (size_t n; p->at + CHUNK <= n_ids; p->at += CHUNK, p->from += n) {
         n = bytes_of(p, p->at, CHUNK);
         if (p->from + n >= n_bytes)
@@ -66,22 +66,22 @@ static size_t end_of(const prompt_text *p, size_t from, const char *text)
     return found ? (size_t)(found - p->text) + n : 0;
 }
 
-void message_ends_find(task *t, json_value *messages, const drey_model *model, text_out *scratch)
+void message_ends_find(request *t, json_value *messages, const drey_model *model, text_out *scratch)
 {
-    prompt_text p = {.task = t, .model = model, .text = scratch->text};
+    prompt_text p = {.request = t, .model = model, .text = scratch->text};
     size_t from = 0;
     t->parts.n = 0;
     if (!messages || drey_detokenize(model, t->prompts.ids, t->prompts.n_ids, DREY_TOKENIZE_SPECIAL,
                                      p.text, scratch->capacity, &p.n, NULL) != DREY_OK)
         return;
-    for (json_value *m = messages->first; m && t->parts.n < TASK_MOST_MESSAGES; m = m->next) {
+    for (json_value *m = messages->first; m && t->parts.n < REQUEST_MOST_MESSAGES; m = m->next) {
         size_t end = end_of(&p, from, text_of(m));
         t->parts.end[t->parts.n++] = end ? tokens_of(&p, end) : -1;
         from = end ? end : from;
     }
 }
 
-int32_t message_ends_at(const task *t, int64_t at)
+int32_t message_ends_at(const request *t, int64_t at)
 {
     int32_t i = 0;
     while (i < t->parts.n && t->parts.end[i] <= at)

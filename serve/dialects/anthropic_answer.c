@@ -4,19 +4,19 @@
 
 #include <string.h>
 
-static void put_usage(const job *j, text_out *out)
+static void put_usage(const sequence *j, text_out *out)
 {
     long long cached = (long long)j->counts.n_cached;
-    long long written = j->state == JOB_DONE ? (long long)j->statistics.generated_tokens
-                                             : (long long)j->counts.n_tokens;
+    long long written = j->state == SEQUENCE_DONE ? (long long)j->statistics.generated_tokens
+                                                  : (long long)j->counts.n_tokens;
     out_json(out,
              "usage:{input_tokens:%lld,cache_creation_input_tokens:0,"
              "cache_read_input_tokens:%lld,output_tokens:%lld}",
-             (long long)j->task->prompts.n_ids - cached, cached, written);
+             (long long)j->request->prompts.n_ids - cached, cached, written);
 }
 
 /* Why it ended, and at which of its stop texts. */
-static void put_reason(answer *a, const job *j, text_out *out)
+static void put_reason(answer *a, const sequence *j, text_out *out)
 {
     bool stopped = j->statistics.finish == DREY_FINISH_STOP;
     const char *word = part_stop_text(j);
@@ -29,8 +29,8 @@ static void put_reason(answer *a, const job *j, text_out *out)
 
 static void put_front(const answer *a, text_out *out)
 {
-    out_json(out, "{id:%s,type:'message',role:'assistant',model:%s,content:[", a->task->id.text,
-             a->task->shared->options->name);
+    out_json(out, "{id:%s,type:'message',role:'assistant',model:%s,content:[", a->request->id.text,
+             a->request->shared->options->name);
 }
 
 /* An answer that is being put together. */
@@ -42,7 +42,7 @@ typedef struct putting {
 static void put_call_front(const answer *a, const drey_reply_part *p, text_out *out)
 {
     char id[CALL_ID_BYTES];
-    part_call_id(a->task, 0, p->call, id);
+    part_call_id(a->request, 0, p->call, id);
     out_json(out, "{type:'tool_use',id:%s,name:%.*s,input:", id, (int)p->n_bytes, p->bytes);
 }
 
@@ -112,7 +112,7 @@ static void put_record(answer *a, const record *r, text_out *out)
 
 static void close_message(answer *a, text_out *out)
 {
-    const job *j = a->task->jobs[0];
+    const sequence *j = a->request->sequences[0];
     out_json(out, "]");
     put_reason(a, j, out);
     put_usage(j, out);
@@ -121,7 +121,7 @@ static void close_message(answer *a, text_out *out)
 
 /* ---- Events ---- */
 
-static void begin(answer *a, const job *j, text_out *out)
+static void begin(answer *a, const sequence *j, text_out *out)
 {
     part_open_event("message_start", out);
     out_json(out, "message:");
@@ -186,14 +186,14 @@ static void stream_part(void *user, const drey_reply_part *p)
     part_close_event(out);
 }
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     (void)j;
     if (p->text)
         dialect_read(a, p->text, stream_part, &(putting){a, out});
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     dialect_end(a, stream_part, &(putting){a, out});
     if (dialect_own(a)->n == 0)

@@ -7,7 +7,7 @@
 
 #include "drey/reply.h"
 #include "serve/answer/answer_form.h"
-#include "serve/dialects/past.h"
+#include "serve/dialects/response_store.h"
 
 /* Writes the chat that a body asks for. False: it is refused. What does not fit is left out, and
  * out->full. */
@@ -22,15 +22,16 @@ bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r);
 
 /* A conversation that a response continues, and where its own begins and ends in what is written:
  * without its instructions. */
-typedef struct dialect_past {
+typedef struct previous_conversation {
     const char *messages; /* [n]; n 0: there is none */
     size_t n;
     size_t from, to;
     bool in_system; /* it begins within the message of the instructions */
-} dialect_past;
-bool responses_request(const json_value *body, dialect_past *before, text_out *out, refusal *r);
-/* Keeps the conversation of what was written; see past_begin. */
-bool dialect_keep(past *kept, const dialect_past *p, const text_out *written);
+} previous_conversation;
+bool responses_request(const json_value *body, previous_conversation *before, text_out *out,
+                       refusal *r);
+/* Keeps the conversation of what was written; see response_store_begin. */
+bool dialect_keep(response_store *kept, const previous_conversation *p, const text_out *written);
 
 extern const answer_form answer_responses, answer_anthropic, answer_ollama_chat,
     answer_ollama_generate, answer_ollama_vectors, answer_ollama_vector;

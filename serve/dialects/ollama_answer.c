@@ -18,13 +18,13 @@ static long long ns_of(double s)
 }
 
 /* The members of the end. */
-static void put_end(const job *j, text_out *out)
+static void put_end(const sequence *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;
     out_json(out,
              "done:true,done_reason:%s,total_duration:%lld,load_duration:0,prompt_eval_count:%zu,"
              "prompt_eval_duration:%lld,eval_count:%lld,eval_duration:%lld}",
-             part_finish(j), ns_of(serve_clock_s() - j->queued_s), j->task->prompts.n_ids,
+             part_finish(j), ns_of(serve_clock_s() - j->queued_s), j->request->prompts.n_ids,
              ns_of(s->prompt_s), (long long)s->generated_tokens, ns_of(s->decode_s));
 }
 
@@ -86,7 +86,7 @@ static void put_part(void *user, const drey_reply_part *p)
 
 static void front(const answer *a, text_out *out)
 {
-    put_front(a->task->shared->options, out);
+    put_front(a->request->shared->options, out);
     out_json(out, is_chat(a) ? "message:{role:'assistant',content:'" : "response:'");
 }
 
@@ -117,7 +117,7 @@ static void close_answer(answer *a, text_out *out)
 {
     if (is_chat(a))
         out_json(out, "}");
-    put_end(a->task->jobs[0], out);
+    put_end(a->request->sequences[0], out);
 }
 
 /* ---- Lines ---- */
@@ -129,7 +129,7 @@ static void put_line(void *user, const drey_reply_part *p)
     dialect_count(x->a, p);
     if (p->kind != DREY_REPLY_CONTENT && !thinks)
         return;
-    put_front(x->a->task->shared->options, x->out);
+    put_front(x->a->request->shared->options, x->out);
     out_json(x->out, chat ? "message:{role:'assistant',content:%.*s" : "response:%.*s",
              thinks ? 0 : (int)p->n_bytes, p->bytes);
     if (thinks)
@@ -138,14 +138,14 @@ static void put_line(void *user, const drey_reply_part *p)
     out_text(x->out, "\n");
 }
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     (void)j;
     if (p->text)
         dialect_read(a, p->text, put_line, &(putting){a, out});
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     (void)j;
     dialect_end(a, put_line, &(putting){a, out});
@@ -168,7 +168,7 @@ static bool last(answer *a, text_out *out)
     switch (own->kind) {
     case CALLS:
         if (a->pass == 0) {
-            put_front(a->task->shared->options, out);
+            put_front(a->request->shared->options, out);
             out_json(out, "message:{role:'assistant',content:'',tool_calls:[");
             dialect_begin(a);
         } else if (answer_record(a, &r)) {
@@ -181,9 +181,9 @@ static bool last(answer *a, text_out *out)
         }
         return true;
     case END:
-        put_front(a->task->shared->options, out);
+        put_front(a->request->shared->options, out);
         put_empty(is_chat(a), out);
-        put_end(a->task->jobs[0], out);
+        put_end(a->request->sequences[0], out);
         out_text(out, "\n");
         own->kind = AFTER;
         return true;

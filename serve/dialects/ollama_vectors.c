@@ -24,7 +24,7 @@ static void put_front(const answer *a, text_out *out)
     if (is_older(a))
         out_json(out, "{embedding:");
     else
-        out_json(out, "{model:%s,embeddings:[", a->task->shared->options->name);
+        out_json(out, "{model:%s,embeddings:[", a->request->shared->options->name);
 }
 
 static void put_record(answer *a, const record *r, text_out *out)
@@ -42,10 +42,10 @@ static void put_record(answer *a, const record *r, text_out *out)
 
 static void close_answer(answer *a, text_out *out)
 {
-    double s_all = serve_clock_s() - a->task->jobs[0]->queued_s;
+    double s_all = serve_clock_s() - a->request->sequences[0]->queued_s;
     if (!is_older(a))
         out_json(out, "]total_duration:%lld,load_duration:0,prompt_eval_count:%zu",
-                 (long long)(1e9 * s_all), a->task->prompts.n_ids);
+                 (long long)(1e9 * s_all), a->request->prompts.n_ids);
     out_json(out, "}");
 }
 

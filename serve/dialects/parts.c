@@ -11,7 +11,7 @@ int32_t dialect_block(const drey_reply_part *part)
 void dialect_begin(answer *a)
 {
     a->at = answer_first_record(a);
-    drey_reply_begin(&a->readers[0], &a->task->reply);
+    drey_reply_begin(&a->readers[0], &a->request->reply);
 }
 
 void dialect_read(answer *a, const record *r, drey_reply_fn *on_part, void *user)

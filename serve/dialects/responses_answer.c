@@ -2,19 +2,19 @@
  * whole, and then all of them, so a stream's records stay and are read again for each. */
 #include "serve/answer/answer_parts.h"
 #include "serve/dialects/dialect.h"
-#include "serve/dialects/past.h"
+#include "serve/dialects/response_store.h"
 
 #include <string.h>
 
 /* ---- The response ---- */
 
 /* Keeps the tools as they were asked for, if they are no longer than two events have room for. */
-static void take(task *t, const json_value *body)
+static void take(request *t, const json_value *body)
 {
     enum { MOST_BYTES = 16 << 10 };
     const json_value *tools = json_member(body, "response_tools"),
                      *choice = json_member(body, "response_tool_choice");
-    text_out out = {.text = t->jobs[0]->records, .capacity = MOST_BYTES};
+    text_out out = {.text = t->sequences[0]->records, .capacity = MOST_BYTES};
     if (!tools && !choice)
         return;
     out_json(&out, tools ? "tools:" : "tools:[]");
@@ -24,19 +24,19 @@ static void take(task *t, const json_value *body)
     if (choice)
         out_value(&out, choice);
     if (!out.full)
-        task_keep_own(t, out.n);
+        request_keep_own(t, out.n);
 }
 
 static void put_front(const answer *a, const char *status, text_out *out)
 {
-    const task *t = a->task;
+    const request *t = a->request;
     out_json(out,
              "{id:%s,object:'response',created_at:%lld,model:%s,status:%s,error:null,"
              "parallel_tool_calls:true,metadata:{},temperature:%g,top_p:%g",
-             t->id.text, (long long)t->id.created, a->task->shared->options->name, status,
+             t->id.text, (long long)t->id.created, a->request->shared->options->name, status,
              (double)t->sampling.filters.temperature, (double)t->sampling.filters.top_p);
     if (t->n_own > 0)
-        out_item(out, t->jobs[0]->records, t->n_own);
+        out_item(out, t->sequences[0]->records, t->n_own);
     else
         out_json(out, "tools:[],tool_choice:'auto'");
     out_json(out, "output:[");
@@ -45,14 +45,14 @@ static void put_front(const answer *a, const char *status, text_out *out)
 /* Up to its items. */
 static void front(const answer *a, text_out *out)
 {
-    bool whole = a->task->jobs[0]->statistics.finish == DREY_FINISH_STOP;
+    bool whole = a->request->sequences[0]->statistics.finish == DREY_FINISH_STOP;
     put_front(a, whole ? "completed" : "incomplete", out);
 }
 
 static void close_response(const answer *a, text_out *out)
 {
-    const job *j = a->task->jobs[0];
-    long long n = (long long)a->task->prompts.n_ids, cached = (long long)j->counts.n_cached,
+    const sequence *j = a->request->sequences[0];
+    long long n = (long long)a->request->prompts.n_ids, cached = (long long)j->counts.n_cached,
               written = (long long)j->statistics.generated_tokens;
     out_json(out, j->statistics.finish == DREY_FINISH_STOP
                       ? "]incomplete_details:null"
@@ -78,7 +78,7 @@ static void put_id(answer *a, const char *key, int32_t kind, text_out *out)
 {
     static const char *const front_of[] = {
         [BLOCK_TEXT] = "msg", [BLOCK_REASONING] = "rs", [BLOCK_CALL] = "fc"};
-    const char *digits = strchr(a->task->id.text, '_');
+    const char *digits = strchr(a->request->id.text, '_');
     out_json(out, "%s:'%s%s_%d'", key, front_of[kind], digits ? digits : "_", dialect_own(a)->n);
 }
 
@@ -94,7 +94,7 @@ static void put_item_front(answer *a, int32_t kind, const drey_reply_part *p, co
     } else if (kind == BLOCK_REASONING) {
         out_json(out, "type:'reasoning',summary:[],content:[");
     } else {
-        part_call_id(a->task, 0, p->call, id);
+        part_call_id(a->request, 0, p->call, id);
         out_json(out, "type:'function_call',status:%s,call_id:%s,name:%.*s,arguments:'", status, id,
                  (int)p->n_bytes, p->bytes);
     }
@@ -235,7 +235,7 @@ static bool read_on(reading *x)
 
 /* The answer as a message of the assistant: what it thought, said and called. */
 typedef struct message {
-    const task *task;
+    const request *request;
     text_out *out;
     int32_t kind; /* of the parts that are put out */
     int32_t n;
@@ -249,7 +249,7 @@ static void on_message_part(void *user, const drey_reply_part *p)
         return;
     if (p->kind == DREY_REPLY_CALL) {
         out_json(m->out, m->n++ ? "\"}}" : "tool_calls:[");
-        part_call_id(m->task, 0, p->call, id);
+        part_call_id(m->request, 0, p->call, id);
         out_json(m->out, "{type:'function',id:%s,function:{name:%.*s,arguments:'", id,
                  (int)p->n_bytes, p->bytes);
         return;
@@ -261,7 +261,7 @@ static void on_message_part(void *user, const drey_reply_part *p)
 
 static void put_kind(answer *a, int32_t kind, text_out *out)
 {
-    message m = {.task = a->task, .out = out, .kind = kind};
+    message m = {.request = a->request, .out = out, .kind = kind};
     record r;
     dialect_begin(a);
     while (answer_record(a, &r))
@@ -275,7 +275,8 @@ static void put_kind(answer *a, int32_t kind, text_out *out)
 static void keep(answer *a)
 {
     text_out out;
-    if (!a->task->shared->past || !past_open(a->task->shared->past, a->task->id.text, &out))
+    if (!a->request->shared->store ||
+        !response_store_open(a->request->shared->store, a->request->id.text, &out))
         return;
     out.begun = true; /* after other messages */
     out_json(&out, "{role:'assistant',content:'");
@@ -291,7 +292,7 @@ static void keep(answer *a)
     while (read_on(&x))
         ;
     close_response(a, &out);
-    past_close(a->task->shared->past, &out, n_messages);
+    response_store_close(a->request->shared->store, &out, n_messages);
 }
 
 /* ---- One value ---- */
@@ -326,7 +327,7 @@ static void put_state(answer *a, const char *type, text_out *out)
     out_json(out, "]}");
 }
 
-static void begin(answer *a, const job *j, text_out *out)
+static void begin(answer *a, const sequence *j, text_out *out)
 {
     (void)j;
     put_state(a, "response.created", out);
@@ -362,7 +363,7 @@ static void start_item(answer *a, int32_t kind, const drey_reply_part *p, text_o
 
 typedef struct streaming {
     answer *a;
-    const job *j;
+    const sequence *j;
     const piece *piece; /* what comes with its first event; NULL: nothing */
     text_out *out;
 } streaming;
@@ -387,7 +388,7 @@ static void on_delta(void *user, const drey_reply_part *p)
     part_close_event(x->out);
 }
 
-static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
+static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     if (p->text) {
         dialect_read(a, p->text, on_delta, &(streaming){a, j, p, out});
@@ -398,7 +399,7 @@ static void put_piece(answer *a, const job *j, const piece *p, text_out *out)
     }
 }
 
-static void finish(answer *a, const job *j, text_out *out)
+static void finish(answer *a, const sequence *j, text_out *out)
 {
     dialect_end(a, on_delta, &(streaming){a, j, NULL, out});
     if (dialect_own(a)->kind == BLOCK_NONE)
@@ -433,7 +434,7 @@ static bool last(answer *a, text_out *out)
     own->step += items ? 1 : STEPS;
     if (!items) {
         close_response(a, out);
-        part_timings(a->task, out);
+        part_timings(a->request, out);
         part_close_event(out);
         keep(a);
     }

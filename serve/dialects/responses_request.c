@@ -19,7 +19,7 @@ typedef struct writing {
     struct {
         bool open, content, calls; /* what it has already */
     } assistant;
-    dialect_past *before;
+    previous_conversation *before;
 } writing;
 
 /* ---- Messages ---- */
@@ -188,7 +188,7 @@ static bool put_item(writing *w, const json_value *item)
 /* Marks the beginning of the conversation. */
 static void begin_conversation(writing *w)
 {
-    dialect_past *before = w->before;
+    previous_conversation *before = w->before;
     if (before->n > 0)
         close_message(w);
     before->from = w->out->n;
@@ -285,7 +285,8 @@ static bool put_format(const json_value *body, text_out *out, refusal *r)
     return true;
 }
 
-bool responses_request(const json_value *body, dialect_past *before, text_out *out, refusal *r)
+bool responses_request(const json_value *body, previous_conversation *before, text_out *out,
+                       refusal *r)
 {
     static const char *const elsewhere[] = {"conversation", "prompt", "background", NULL};
     writing w = {.out = out, .refusal = r, .before = before};
@@ -303,7 +304,7 @@ bool responses_request(const json_value *body, dialect_past *before, text_out *o
     return true;
 }
 
-bool dialect_keep(past *kept, const dialect_past *p, const text_out *written)
+bool dialect_keep(response_store *kept, const previous_conversation *p, const text_out *written)
 {
     const char *text = written->text + p->from;
     size_t n = p->to - p->from;
@@ -317,5 +318,5 @@ bool dialect_keep(past *kept, const dialect_past *p, const text_out *written)
         text++;
         n--;
     }
-    return n > 0 && past_begin(kept, front, text, n);
+    return n > 0 && response_store_begin(kept, front, text, n);
 }

@@ -8,7 +8,7 @@
 
 typedef struct connection {
     http_client http;
-    answer answer; /* without a task or a stream: `out` and `more` are all of it */
+    answer answer; /* without a request or a stream: `out` and `more` are all of it */
     struct {
         kept_stream *of; /* NULL: none */
         uint64_t at;     /* the next byte */

@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 enum { MOST_EVENTS = 64, WAIT_MS = 200 };
 static const double tick_s = 0.1;

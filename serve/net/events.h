@@ -50,7 +50,7 @@ typedef struct serve_event {
     } of;
 } serve_event;
 
-typedef void serve_tell_fn(void *user, const serve_event *event);
+typedef void serve_event_fn(void *user, const serve_event *event);
 
 /* A request that was read up to its head, with its answer's status. */
 serve_event event_of_request(const http_head *h, int status, double seconds);

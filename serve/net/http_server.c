@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 #include "serve/net/admission.h"
 #include "serve/net/http_answer.h"
 

@@ -1,4 +1,4 @@
-/* Answers of one model's server: what http_server.h reads is answered, or begins a task, whose text
+/* Answers of one model's server: what http_server.h reads is answered, or begins a request, whose text
  * is put out as the worker publishes it. Nothing here blocks, and what takes long is the worker's. */
 #include "serve/net/network.h"
 
@@ -11,30 +11,30 @@ static const double ping_s = 0.7;
 /* Seconds before the end of the grace: texts are cancelled then, so that their last events are sent. */
 static const double ending_s = 1;
 
-/* The task may still run: its jobs are cancelled, and given back where they are done. */
-void network_drop_task(network *n, answer *a)
+/* The request may still run: its sequences are cancelled, and given back where they are done. */
+void network_drop_request(network *n, answer *a)
 {
     shared *s = n->shared;
-    task *t = a->task;
+    request *t = a->request;
     if (!t)
         return;
     pthread_mutex_lock(&s->lock);
     a->usage = answer_usage(a);
-    if (!task_release(s, t)) {
-        task_abandon(s, t);
-        if (!task_release(s, t))
+    if (!request_release(s, t)) {
+        request_abandon(s, t);
+        if (!request_release(s, t))
             t->abandoned = true;
     }
     pthread_mutex_unlock(&s->lock);
-    a->task = NULL;
+    a->request = NULL;
 }
 
 /* ---- Events for the owner ---- */
 
 static void report(const network *n, const serve_event *e)
 {
-    if (n->options->tell)
-        n->options->tell(n->options->user, e);
+    if (n->options->on_event)
+        n->options->on_event(n->options->user, e);
 }
 
 static void warn(const network *n, const char *text)
@@ -56,7 +56,7 @@ static void report_request(network *n, connection *c, bool left)
     serve_request *r = &e.of.request;
     r->left = left;
     r->usage = a->usage;
-    if (a->task) {
+    if (a->request) {
         pthread_mutex_lock(&n->shared->lock);
         r->usage = answer_usage(a);
         pthread_mutex_unlock(&n->shared->lock);
@@ -76,7 +76,7 @@ static void close_connection(void *user, http_client *c)
     network *n = user;
     connection *closed = (connection *)c;
     report_request(n, closed, true);
-    network_drop_task(n, &closed->answer);
+    network_drop_request(n, &closed->answer);
     stream_leave(closed);
 }
 
@@ -95,18 +95,18 @@ static void begin_request(void *user, http_client *c)
     connection *begun = (connection *)c;
     (void)user;
     stream_leave(begun);
-    begun->answer = (answer){.task = NULL};
+    begun->answer = (answer){.request = NULL};
     begun->report.status = 0;
     begun->report.why[0] = '\0';
     begun->report.open = false;
     begun->head_out = begun->framed = begun->all_out = false;
 }
 
-/* ---- Answers of tasks ---- */
+/* ---- Answers of requests ---- */
 
 enum { FRAME_BYTES = 8 }; /* "00a0b0\r\n" */
 
-/* Puts out what there is, as much as has room. With a task. */
+/* Puts out what there is, as much as has room. With a request. */
 static void put_pieces(network *n, connection *c, text_out *out)
 {
     shared *s = n->shared;
@@ -143,7 +143,7 @@ static bool fails_first(network *n, connection *c)
         return false;
     if (c->stream.of)
         stream_drop(n, c->stream.of, c);
-    network_drop_task(n, &c->answer);
+    network_drop_request(n, &c->answer);
     respond_refusal(n, c, &r);
     return true;
 }
@@ -152,7 +152,7 @@ static void put_head(network *n, connection *c)
 {
     http_client *h = &c->http;
     const answer *a = c->stream.of ? &c->stream.of->answer : &c->answer;
-    bool stream = c->stream.of || a->task->stream;
+    bool stream = c->stream.of || a->request->stream;
     text_out out = {.text = h->out, .n = h->n_out, .capacity = HTTP_OUT_BYTES};
     c->framed = !h->head.http_1_0;
     h->keeps = h->keeps && c->framed;
@@ -163,15 +163,15 @@ static void put_head(network *n, connection *c)
                   &out);
     out_text(&out, stream ? "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n" : "");
     out_format(&out, "X-Request-Id: %s\r\n",
-               c->stream.of ? c->stream.of->task_name : a->task->id.text);
-    if (a->task && a->task->grammar.not_held[0])
-        out_format(&out, "X-Drey-Not-Held: %s\r\n", a->task->grammar.not_held);
+               c->stream.of ? c->stream.of->request_name : a->request->id.text);
+    if (a->request && a->request->grammar.not_held[0])
+        out_format(&out, "X-Drey-Not-Held: %s\r\n", a->request->grammar.not_held);
     out_text(&out, c->framed ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n");
     h->n_out = out.n;
     c->head_out = true;
 }
 
-/* The head of a task's answer is out; false: it is not, or another answer is there. */
+/* The head of a request's answer is out; false: it is not, or another answer is there. */
 static bool has_head(network *n, connection *c, bool ping)
 {
     if (c->head_out)
@@ -190,7 +190,7 @@ static void put_ping(network *n, connection *c, text_out *out)
     pthread_mutex_unlock(&n->shared->lock);
 }
 
-/* Fills `out` with the next part of the task's answer, in its own chunk. */
+/* Fills `out` with the next part of the request's answer, in its own chunk. */
 static void fill(network *n, connection *c, bool ping)
 {
     if (!has_head(n, c, ping))
@@ -222,7 +222,7 @@ static void fill(network *n, connection *c, bool ping)
         out_text(&out, "0\r\n\r\n");
     c->http.n_out = out.n;
     if (c->all_out)
-        network_drop_task(n, &c->answer);
+        network_drop_request(n, &c->answer);
 }
 
 /* Sends what there is to send, and says what is waited for. */
@@ -287,7 +287,7 @@ static void falls_silent(void *user, http_client *c)
     network *n = user;
     connection *silent = (connection *)c;
     const answer *a = &silent->answer;
-    bool stream = a->task && a->task->stream && !silent->stream.of;
+    bool stream = a->request && a->request->stream && !silent->stream.of;
     bool begun = silent->head_out || c->n_out > 0;
     if (!stream && !begun && c->head.http_1_0)
         http_close(&n->http, c);
@@ -300,20 +300,20 @@ static void falls_silent(void *user, http_client *c)
 static void tick_answer(void *user, http_client *c, double now)
 {
     connection *asks = (connection *)c;
-    bool stream = asks->answer.task && asks->answer.task->stream;
+    bool stream = asks->answer.request && asks->answer.request->stream;
     bool ping = stream && c->n_out == 0 && now - asks->spoke_s > ping_s;
     if (ping || asks->stream.of || asks->all_out) /* it may have been cut off */
         send_answer(user, asks, ping);
 }
 
-/* Tasks whose clients have gone, and whose jobs have ended since. */
-static void release_tasks(network *n)
+/* Tasks whose clients have gone, and whose sequences have ended since. */
+static void release_requests(network *n)
 {
     shared *s = n->shared;
     pthread_mutex_lock(&s->lock);
-    for (int32_t i = 0; i < s->n_tasks; i++)
-        if (s->tasks[i].used && s->tasks[i].abandoned)
-            task_release(s, &s->tasks[i]);
+    for (int32_t i = 0; i < s->n_requests; i++)
+        if (s->requests[i].used && s->requests[i].abandoned)
+            request_release(s, &s->requests[i]);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -322,11 +322,11 @@ static void release_tasks(network *n)
 static int32_t count_writing(const shared *s)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < s->n_tasks; i++) {
-        const task *t = &s->tasks[i];
+    for (int32_t i = 0; i < s->n_requests; i++) {
+        const request *t = &s->requests[i];
         bool runs = false;
         for (int32_t k = 0; t->used && k < t->n_choices && !runs; k++)
-            runs = t->jobs[k]->state == JOB_RUNNING;
+            runs = t->sequences[k]->state == SEQUENCE_RUNNING;
         n += runs;
     }
     return n;
@@ -342,10 +342,10 @@ static void begin_to_stop(network *n)
     pthread_mutex_lock(&s->lock);
     serve_event e = {.kind = SERVE_STOPPING, .of.n_writing = count_writing(s)};
     while (s->n_queued > 0)
-        job_unqueue(s, s->queue[0], DREY_ERR_CANCELLED,
-                    "The server is being stopped: ask again in a moment.");
-    if (!s->ready && s->seats[0].session)
-        drey_session_cancel(s->seats[0].session);
+        sequence_unqueue(s, s->queue[0], DREY_ERR_CANCELLED,
+                         "The server is being stopped: ask again in a moment.");
+    if (!s->ready && s->slots[0].session)
+        drey_session_cancel(s->slots[0].session);
     s->stopping = true;
     pthread_cond_signal(&s->work);
     pthread_mutex_unlock(&s->lock);
@@ -357,10 +357,10 @@ static void cancel_running(network *n)
 {
     shared *s = n->shared;
     pthread_mutex_lock(&s->lock);
-    for (int32_t i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i].state == JOB_RUNNING) {
-            s->jobs[i].cancelled = true;
-            drey_session_cancel(s->seats[s->jobs[i].seat].session);
+    for (int32_t i = 0; i < s->n_sequences; i++)
+        if (s->sequences[i].state == SEQUENCE_RUNNING) {
+            s->sequences[i].cancelled = true;
+            drey_session_cancel(s->slots[s->sequences[i].slot].session);
         }
     pthread_mutex_unlock(&s->lock);
 }
@@ -406,13 +406,13 @@ static bool tick(void *user, double now)
     network *n = user;
     shared *s = n->shared;
     streams_tick(n, now);
-    release_tasks(n);
+    release_requests(n);
     report_news(n);
     pthread_mutex_lock(&s->lock);
     s->totals.too_slow = n->http.n_slow;
     bool failed = s->over && !n->http.stopping;
     pthread_mutex_unlock(&s->lock);
-    if (!n->http.stopping && (failed || !n->options->go_on(n->options->user)))
+    if (!n->http.stopping && (failed || !n->options->keeps_running(n->options->user)))
         begin_to_stop(n);
     return n->http.stopping && stop_further(n, now);
 }
@@ -425,11 +425,11 @@ static void take_published(void *user)
     streams_pump(n);
     for (int32_t i = 0; i < n->http.n_clients; i++) {
         connection *c = network_connection(n, i);
-        if (c->http.phase == CLIENT_ANSWER && (c->answer.task || c->stream.of) &&
+        if (c->http.phase == CLIENT_ANSWER && (c->answer.request || c->stream.of) &&
             c->http.n_out == 0)
             send_answer(n, c, false);
     }
-    release_tasks(n);
+    release_requests(n);
 }
 
 static const http_handler handler = {.begin = begin_request,

@@ -1,7 +1,7 @@
 /* The network thread: connections, and what its parts share. */
 #pragma once
 
-#include "serve/dialects/past.h"
+#include "serve/dialects/response_store.h"
 #include "serve/net/connection.h"
 #include "serve/net/http_answer.h"
 #include "serve/net/listen.h"
@@ -16,11 +16,11 @@ typedef struct network {
     http_server http;   /* its clients are connections */
     json_value *values; /* [n_values] */
     size_t n_values;
-    text_out scratch;   /* where answers are put together that need no task */
-    text_out rewritten; /* a request of another interface, as a chat */
-    past past;          /* responses that can be continued */
-    streams streams;    /* answers that can be read on */
-    int32_t *ids;       /* [n_ids]: of /tokenize and /detokenize */
+    text_out scratch;     /* where answers are put together that need no request */
+    text_out rewritten;   /* a request of another interface, as a chat */
+    response_store store; /* responses that can be continued */
+    streams streams;      /* answers that can be read on */
+    int32_t *ids;         /* [n_ids]: of /tokenize and /detokenize */
     size_t n_ids;
     bool reported_ready;  /* the weights are there */
     bool reported_disk;   /* beginnings of texts can no longer be written to their folder */
@@ -49,7 +49,7 @@ static inline void respond_refusal(network *n, connection *c, const refusal *r)
 
 /* Does the head alone decide? Then the answer is there. */
 bool route_head(network *n, connection *c);
-/* Answers the request, or begins a task for it. */
+/* Answers the request, or begins a request for it. */
 void route_request(network *n, connection *c);
 
 /* ---- What the server reports of itself (reports.c) ---- */
@@ -64,5 +64,5 @@ void report_model(network *n, const char *name, text_out *out);
 
 /* guests: those of the lobby. */
 void network_run(network *n, const lobby_guests *guests);
-/* Nobody wants the answer any more: its task is given back, or will be when its jobs are done. */
-void network_drop_task(network *n, answer *a);
+/* Nobody wants the answer any more: its request is given back, or will be when its sequences are done. */
+void network_drop_request(network *n, answer *a);

@@ -78,7 +78,7 @@ void stream_leave(connection *c)
 
 void stream_drop(network *n, kept_stream *k, const connection *stays)
 {
-    network_drop_task(n, &k->answer);
+    network_drop_request(n, &k->answer);
     for (int32_t i = 0; i < n->http.n_clients; i++) {
         connection *c = network_connection(n, i);
         if (c->stream.of != k)
@@ -96,7 +96,7 @@ void stream_drop(network *n, kept_stream *k, const connection *stays)
 void streams_begin(network *n, connection *c)
 {
     http_part name = c->http.head.conversation;
-    const task *t = c->answer.task;
+    const request *t = c->answer.request;
     if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.form->lines)
         return;
     kept_stream *k = find_exactly(n, name);
@@ -107,10 +107,10 @@ void streams_begin(network *n, connection *c)
         return;
     memcpy(k->name, name.text, name.n);
     k->answer = c->answer;
-    memcpy(k->task_name, t->id.text, sizeof k->task_name);
+    memcpy(k->request_name, t->id.text, sizeof k->request_name);
     k->created = (int64_t)time(NULL);
     k->read_s = k->put_s = serve_clock_s();
-    c->answer.task = NULL;
+    c->answer.request = NULL;
     c->stream.of = k;
     c->stream.at = 0;
 }
@@ -138,10 +138,10 @@ static uint64_t first_kept(const network *n, const kept_stream *k)
 }
 
 /* Drops drafted text, which changes all the time, as later readers have no use for it. With the lock. */
-static void forget_shown(const task *t)
+static void forget_shown(const request *t)
 {
     for (int32_t i = 0; i < t->n_choices; i++)
-        t->jobs[i]->shown_changed = false;
+        t->sequences[i]->shown_changed = false;
 }
 
 /* Bytes that may be put before the slowest reader would lose one. */
@@ -174,7 +174,7 @@ void stream_pump(network *n, kept_stream *k, bool ping)
     refusal r;
     answer_state state = ANSWER_WAITS;
     text_out out = {.text = n->scratch.text, .capacity = n->scratch.capacity};
-    if (!k->answer.task)
+    if (!k->answer.request)
         return;
     bool read = has_reader(n, k);
     pthread_mutex_lock(&s->lock);
@@ -184,13 +184,13 @@ void stream_pump(network *n, kept_stream *k, bool ping)
         if (ping)
             answer_ping(&k->answer, &out);
         if (!read)
-            forget_shown(k->answer.task);
+            forget_shown(k->answer.request);
         state = put_pieces(n, k, &out);
     }
     pthread_mutex_unlock(&s->lock);
     if (state != ANSWER_ENDS)
         return;
-    network_drop_task(n, &k->answer);
+    network_drop_request(n, &k->answer);
     k->ended = (int64_t)time(NULL);
 }
 

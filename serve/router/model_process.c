@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 typedef enum message_kind {
     MESSAGE_NEEDS,
@@ -100,7 +100,7 @@ void process_listens(int report)
     fcntl(report, F_SETFL, O_NONBLOCK); /* texts do not wait for what is said of them */
 }
 
-void process_tell(int report, const serve_event *event)
+void process_report(int report, const serve_event *event)
 {
     say(report, &(message){.kind = MESSAGE_EVENT, .of.event = *event});
 }
@@ -181,8 +181,8 @@ static bool take(model_process *c, const message *m)
             c->state = PROCESS_READY;
         return true;
     case MESSAGE_EVENT:
-        if (c->tell)
-            c->tell(c->user, c, &m->of.event);
+        if (c->on_event)
+            c->on_event(c->user, c, &m->of.event);
         return true;
     default:
         take_end(c, m->error, m->of.why);
@@ -191,7 +191,7 @@ static bool take(model_process *c, const message *m)
 }
 
 /* Not more than a pipe holds: one that always has something does not keep others waiting. */
-void process_hear(model_process *c)
+void process_read_messages(model_process *c)
 {
     enum { MOST_HEARD = 64 };
     message m;
@@ -247,7 +247,7 @@ bool process_ended(model_process *c)
     if (!is_live(c) || waitpid(c->pid, &status, WNOHANG) != c->pid)
         return false;
     if (c->pipe.fd >= 0)
-        process_hear(c); /* what it said last */
+        process_read_messages(c); /* what it said last */
     event_loop_drop(c->loop, &c->pipe);
     c->life.by_signal = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     bool worked = c->state == PROCESS_READY, failed = worked || c->state == PROCESS_STARTING;

@@ -47,7 +47,7 @@ typedef struct model_process {
     watched pipe;           /* what the process reports */
     const event_loop *loop; /* that waits for it; borrowed */
     /* Hears what the process says of itself. */
-    void (*tell)(void *user, struct model_process *c, const serve_event *event);
+    void (*on_event)(void *user, struct model_process *c, const serve_event *event);
     void *user;
     bool stopped; /* it was asked to end */
     struct {
@@ -74,7 +74,7 @@ typedef struct process_work {
     drey_status (*measure)(void *user, const char *path, const char *socket, process_needs *needs,
                            drey_error *err);
     /* Serves at its socket until it is stopped; `report` hears when it listens (process_listens),
-     * and its events (process_tell). Returns the exit code. *err: why it could not be opened. */
+     * and its events (process_report). Returns the exit code. *err: why it could not be opened. */
     int (*serve)(void *user, const model_process *m, uint64_t memory_bytes, int report,
                  drey_error *err);
     void *user;
@@ -82,13 +82,13 @@ typedef struct process_work {
 
 /* Messages of a model's process: it listens; and an event, which is lost if the router is slow. */
 void process_listens(int report);
-void process_tell(int report, const serve_event *event);
+void process_report(int report, const serve_event *event);
 
 /* Each begins a process; false, with c->why: the system gives none. */
 bool process_measure(model_process *c, const process_work *work);
 bool process_start(model_process *c, const process_work *work, uint64_t memory_bytes);
 /* Its pipe has something: the state may change, and events are passed on. */
-void process_hear(model_process *c);
+void process_read_messages(model_process *c);
 /* Asks it to end. */
 void process_stop(model_process *c);
 /* Ends it at once. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 #include "serve/net/admission.h"
 #include "serve/net/routes.h"
 
@@ -72,7 +72,7 @@ static void falls_silent(void *user, http_client *c)
 static void turned_out(void *user, http_client *c)
 {
     if (c->phase == CLIENT_BODY) /* it was refused just now */
-        router_tell_request(user, (proxied *)c, 503, "");
+        router_report_request(user, (proxied *)c, 503, "");
 }
 
 static void close_relay(void *user, http_client *c)
@@ -80,7 +80,7 @@ static void close_relay(void *user, http_client *c)
     router *r = user;
     proxied *closed = (proxied *)c;
     if (router_waits(closed))
-        router_tell_request(r, closed, 0, "");
+        router_report_request(r, closed, 0, "");
     proxy_leave(&r->http, closed);
     closed->process = NULL;
 }
@@ -123,7 +123,7 @@ static void answer_request(void *user, http_client *c)
 static void answered(void *user, http_client *c, int status, const char *why)
 {
     router *r = user;
-    router_tell_request(r, (proxied *)c, status, why);
+    router_report_request(r, (proxied *)c, status, why);
     proxy_end(&r->http, (proxied *)c);
 }
 
@@ -134,7 +134,7 @@ static void begin_to_stop(router *r)
     serve_event e = {.kind = SERVE_STOPPING};
     for (int32_t i = 0; i < r->options.n_models; i++)
         e.of.n_writing += r->models[i].n_users;
-    router_tell(r, NULL, &e);
+    router_report(r, NULL, &e);
     http_stop(&r->http);
     r->stop_s = serve_clock_s() + r->options.grace_s + 1;
     for (int32_t i = 0; i < r->options.n_models; i++)
@@ -211,7 +211,7 @@ static bool tick(void *user, double now)
             kill(m->pid, SIGKILL);
         n_live += m->pid > 0;
     }
-    if (!r->http.stopping && !r->options.go_on(r->options.user))
+    if (!r->http.stopping && !r->options.keeps_running(r->options.user))
         begin_to_stop(r);
     router_advance(r);
     return r->http.stopping && n_live == 0 && (n_open == 0 || now > r->stop_s);

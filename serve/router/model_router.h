@@ -41,8 +41,8 @@ typedef struct router_options {
     int32_t timeout_s, grace_s;
     const char *folder; /* of the sockets, the user's own */
     process_work work;  /* what a model's process does */
-    bool (*go_on)(void *user);
-    serve_tell_fn *tell; /* as in serve_options; events of a model have its name */
+    bool (*keeps_running)(void *user);
+    serve_event_fn *on_event; /* as in serve_options; events of a model have its name */
     void *user;
 } router_options;
 

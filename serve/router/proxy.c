@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "serve/router/forwarded.h"
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 void proxy_enter(proxied *r, proxy_state state)
 {

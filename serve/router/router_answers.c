@@ -7,12 +7,12 @@
 #include <time.h>
 
 #include "serve/dialects/dialect.h"
-#include "serve/jobs.h"
+#include "serve/requests.h"
 #include "serve/net/routes.h"
 
 /* ---- Heads ---- */
 
-void router_tell_request(const router *r, const proxied *c, int status, const char *why)
+void router_report_request(const router *r, const proxied *c, int status, const char *why)
 {
     serve_event e =
         event_of_request(&c->http.head, status, serve_clock_s() - c->http.clock.began_s);
@@ -20,7 +20,7 @@ void router_tell_request(const router *r, const proxied *c, int status, const ch
     snprintf(e.of.request.why, sizeof e.of.request.why, "%s", why);
     if (status >= 400)
         listen_peer(&r->http.place, c->http.socket.fd, e.of.request.peer, sizeof e.of.request.peer);
-    router_tell(r, c->process, &e);
+    router_report(r, c->process, &e);
 }
 
 void router_refuse(router *r, proxied *c, const refusal *why)

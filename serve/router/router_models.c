@@ -9,7 +9,7 @@
 #include "common/size_text.h"
 #include "serve/router/forwarded.h"
 #include "serve/router/model_budget.h"
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 static const double doubt_s = 0.3;
 
@@ -31,30 +31,30 @@ static void take_check(model_process *m, const router_model *of)
     snprintf(m->why, sizeof m->why, "%s", of->why);
 }
 
-void router_tell(const router *r, const model_process *m, serve_event *e)
+void router_report(const router *r, const model_process *m, serve_event *e)
 {
     if (m)
         snprintf(e->model, sizeof e->model, "%s", m->name);
-    if (r->options.tell)
-        r->options.tell(r->options.user, e);
+    if (r->options.on_event)
+        r->options.on_event(r->options.user, e);
 }
 
-static void tell_text(const router *r, const model_process *m, serve_event_kind kind,
-                      const char *text)
+static void report_text(const router *r, const model_process *m, serve_event_kind kind,
+                        const char *text)
 {
     serve_event e = {.kind = kind};
     snprintf(e.of.note, sizeof e.of.note, "%s", text);
-    router_tell(r, m, &e);
+    router_report(r, m, &e);
 }
 
 void router_note(const router *r, const model_process *m, const char *what)
 {
-    tell_text(r, m, SERVE_NOTE, what);
+    report_text(r, m, SERVE_NOTE, what);
 }
 
 void router_warn(const router *r, const model_process *m, const char *what)
 {
-    tell_text(r, m, SERVE_WARNING, what);
+    report_text(r, m, SERVE_WARNING, what);
 }
 
 /* Notes how much of the memory for all models they have. */
@@ -78,7 +78,7 @@ static void pass_on(void *user, model_process *m, const serve_event *event)
     if (e.kind == SERVE_READY)
         note_ready(r, m);
     else if (e.kind != SERVE_STOPPING)
-        router_tell(r, m, &e);
+        router_report(r, m, &e);
 }
 
 bool router_name_model(router *r, int32_t i)
@@ -89,7 +89,7 @@ bool router_name_model(router *r, int32_t i)
                          .path = named->path,
                          .pipe.fd = -1,
                          .loop = &r->http.loop,
-                         .tell = pass_on,
+                         .on_event = pass_on,
                          .user = r};
     take_check(m, named);
     int n = snprintf(m->socket, sizeof m->socket, "%s/%d.sock", r->options.folder, i);
@@ -265,7 +265,7 @@ static void on_report(void *user, void *of, uint32_t events)
     model_process *m = of;
     bool was_measured = m->measured;
     (void)events;
-    process_hear(m);
+    process_read_messages(m);
     if (m->measured && !was_measured && !r->budget_bytes)
         r->budget_bytes = left_for_models(r, m->needs.budget_bytes);
     router_advance(r);

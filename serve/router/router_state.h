@@ -28,7 +28,7 @@ struct router {
 /* ---- Answers (router_answers.c) ---- */
 
 /* Reports a request that no model's process answers. status 0: its client has gone. */
-void router_tell_request(const router *r, const proxied *c, int status, const char *why);
+void router_report_request(const router *r, const proxied *c, int status, const char *why);
 
 void router_refuse(router *r, proxied *c, const refusal *why);
 void router_refuse_now(router *r, proxied *c, int status, const char *sentence);
@@ -69,6 +69,6 @@ void router_queue(router *r, proxied *c);
 /* Requests proceed in the order in which they came, as far as they can now. */
 void router_advance(router *r);
 /* For the server's owner: an event, of a model or (NULL) of none; and what happens to a model. */
-void router_tell(const router *r, const model_process *m, serve_event *event);
+void router_report(const router *r, const model_process *m, serve_event *event);
 void router_note(const router *r, const model_process *m, const char *what);
 void router_warn(const router *r, const model_process *m, const char *what);

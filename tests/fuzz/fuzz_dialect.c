@@ -11,8 +11,8 @@ enum { MOST_VALUES = 4096, ROOM = 1 << 18, PAST_BYTES = 1 << 15 };
 
 static json_value values[MOST_VALUES], again[MOST_VALUES];
 static char written[ROOM], past_memory[PAST_BYTES];
-static past kept;
-static dialect_past before;
+static response_store kept;
+static previous_conversation before;
 
 static bool responses(const json_value *body, text_out *out, refusal *r)
 {
@@ -65,7 +65,7 @@ static bool check_request(dialect_fn *dialect, const json_value *body, size_t le
     char *room = malloc(less ? less : 1);
     FUZZ_CHECK(room);
     bool fits = rewrite(dialect, body, room, less, &small);
-    before = (dialect_past){.n = 0};
+    before = (previous_conversation){.n = 0};
     bool good = rewrite(dialect, body, written, sizeof written, out);
     FUZZ_CHECK(good == fits && !out->full);
     FUZZ_CHECK(!good || small.full == (less < out->n));
@@ -82,9 +82,9 @@ static void check_past(const json_value *body, const text_out *first)
     kept = (past){.memory = past_memory, .capacity = sizeof past_memory};
     if (!dialect_keep(&kept, &before, first))
         return;
-    past_name(&kept, "resp-1");
+    response_store_name(&kept, "resp-1");
     text_out room;
-    if (!past_open(&kept, "resp-1", &room))
+    if (!response_store_open(&kept, "resp-1", &room))
         return;
     static const char message[] = ",{\"role\":\"assistant\",\"content\":\"a\"}";
     out_text(&room, message);
@@ -93,14 +93,14 @@ static void check_past(const json_value *body, const text_out *first)
     FUZZ_CHECK(room.n <= room.capacity);
     if (room.full)
         return;
-    past_close(&kept, &room, n_messages);
-    const past_entry *e = past_find(&kept, "resp-1", 6);
+    response_store_close(&kept, &room, n_messages);
+    const stored_response *e = response_store_find(&kept, "resp-1", 6);
     FUZZ_CHECK(e && e->at + e->n_messages + e->n_response <= kept.n);
-    before = (dialect_past){.messages = kept.memory + e->at, .n = e->n_messages};
+    before = (previous_conversation){.messages = kept.memory + e->at, .n = e->n_messages};
     if (rewrite(responses, body, written, sizeof written, &out) && !out.full)
         check_json(out.text, out.n);
-    past_forget(&kept, e);
-    FUZZ_CHECK(!past_find(&kept, "resp-1", 6) && kept.n == 0);
+    response_store_forget(&kept, e);
+    FUZZ_CHECK(!response_store_find(&kept, "resp-1", 6) && kept.n == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const json_value *body = parse(values, text, n_bytes - 2);
     text_out out;
     dialect_fn *dialect = dialects[bytes[0] % N_DIALECTS];
-    before = (dialect_past){.n = 0};
+    before = (previous_conversation){.n = 0};
     if (body && body->type == JSON_OBJECT &&
         check_request(dialect, body, (size_t)bytes[1] * 8, &out) && dialect == responses)
         check_past(body, &out);

@@ -1,5 +1,5 @@
-/* Tasks, jobs and records: see jobs.h. */
-#include "serve/jobs.h"
+/* Tasks, sequences and records: see requests.h. */
+#include "serve/requests.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,31 +14,31 @@ double serve_clock_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-const int32_t *job_prompt(const job *j, size_t *n)
+const int32_t *sequence_prompt(const sequence *j, size_t *n)
 {
-    const task *t = j->task;
+    const request *t = j->request;
     int32_t i = t->prompts.n ? j->choice / (t->n_choices / t->prompts.n) : 0;
     size_t from = i > 0 ? t->prompts.end[i - 1] : 0;
     *n = t->prompts.end[i] - from;
     return t->prompts.ids + from;
 }
 
-size_t job_n_prompt(const job *j)
+size_t sequence_n_prompt(const sequence *j)
 {
     size_t n;
-    job_prompt(j, &n);
+    sequence_prompt(j, &n);
     return n;
 }
 
-static task *free_task(shared *s)
+static request *free_request(shared *s)
 {
-    for (int32_t i = 0; i < s->n_tasks; i++)
-        if (!s->tasks[i].used)
-            return &s->tasks[i];
+    for (int32_t i = 0; i < s->n_requests; i++)
+        if (!s->requests[i].used)
+            return &s->requests[i];
     return NULL;
 }
 
-static void clear_task(task *t)
+static void clear_request(request *t)
 {
     const shared *s = t->shared;
     int32_t *ids = t->prompts.ids;
@@ -50,42 +50,43 @@ static void clear_task(task *t)
     t->used = true;
 }
 
-task *task_take(shared *s, int32_t n_choices)
+request *request_take(shared *s, int32_t n_choices)
 {
-    task *t = free_task(s);
+    request *t = free_request(s);
     int32_t n = 0;
     if (!t)
         return NULL;
-    for (int32_t i = 0; i < s->n_jobs; i++)
-        n += s->jobs[i].state == JOB_FREE && !s->jobs[i].task;
+    for (int32_t i = 0; i < s->n_sequences; i++)
+        n += s->sequences[i].state == SEQUENCE_FREE && !s->sequences[i].request;
     if (n < n_choices)
         return NULL;
-    clear_task(t);
+    clear_request(t);
     t->n_choices = n_choices;
     n = 0;
-    for (int32_t i = 0; i < s->n_jobs && n < n_choices; i++) {
-        job *j = &s->jobs[i];
-        if (j->state != JOB_FREE || j->task)
+    for (int32_t i = 0; i < s->n_sequences && n < n_choices; i++) {
+        sequence *j = &s->sequences[i];
+        if (j->state != SEQUENCE_FREE || j->request)
             continue;
         char *records = j->records;
         size_t capacity = j->capacity;
-        *j = (job){.task = t, .choice = n, .seat = -1, .records = records, .capacity = capacity};
-        t->jobs[n++] = j;
+        *j = (sequence){
+            .request = t, .choice = n, .slot = -1, .records = records, .capacity = capacity};
+        t->sequences[n++] = j;
     }
     return t;
 }
 
-void task_keep_own(task *t, size_t n)
+void request_keep_own(request *t, size_t n)
 {
-    job *j = t->jobs[0];
+    sequence *j = t->sequences[0];
     t->n_own = j->n_read = j->n_published = j->n_written = n;
 }
 
-void task_queue(shared *s, task *t, bool keep)
+void request_queue(shared *s, request *t, bool keep)
 {
     for (int32_t i = 0; i < t->n_choices; i++) {
-        job *j = t->jobs[i];
-        j->state = JOB_QUEUED;
+        sequence *j = t->sequences[i];
+        j->state = SEQUENCE_QUEUED;
         j->keep = keep;
         j->queued_s = serve_clock_s();
         s->queue[s->n_queued++] = j;
@@ -93,56 +94,56 @@ void task_queue(shared *s, task *t, bool keep)
     pthread_cond_signal(&s->work);
 }
 
-void job_unqueue(shared *s, job *j, drey_status why, const char *message)
+void sequence_unqueue(shared *s, sequence *j, drey_status why, const char *message)
 {
     int32_t at = 0;
     while (at < s->n_queued && s->queue[at] != j)
         at++;
     for (s->n_queued -= at < s->n_queued; at < s->n_queued; at++)
         s->queue[at] = s->queue[at + 1];
-    j->state = JOB_DONE;
+    j->state = SEQUENCE_DONE;
     j->status = j->error.code = why;
     snprintf(j->error.message, sizeof j->error.message, "%s", message);
 }
 
-static void count_cancelled(shared *s, const job *j)
+static void count_cancelled(shared *s, const sequence *j)
 {
     serve_totals *t = &s->totals;
-    *(j->state == JOB_QUEUED    ? &t->cancelled_queued
-      : j->counts.n_tokens == 0 ? &t->cancelled_prompt
-                                : &t->cancelled_writing) += 1;
+    *(j->state == SEQUENCE_QUEUED ? &t->cancelled_queued
+      : j->counts.n_tokens == 0   ? &t->cancelled_prompt
+                                  : &t->cancelled_writing) += 1;
 }
 
-void task_abandon(shared *s, task *t)
+void request_abandon(shared *s, request *t)
 {
     for (int32_t i = 0; i < t->n_choices; i++) {
-        job *j = t->jobs[i];
-        if ((j->state == JOB_QUEUED || j->state == JOB_RUNNING) && !j->cancelled)
+        sequence *j = t->sequences[i];
+        if ((j->state == SEQUENCE_QUEUED || j->state == SEQUENCE_RUNNING) && !j->cancelled)
             count_cancelled(s, j);
         j->cancelled = true;
-        if (j->state == JOB_QUEUED)
-            job_unqueue(s, j, DREY_ERR_CANCELLED, "cancelled");
-        else if (j->state == JOB_RUNNING)
-            drey_session_cancel(s->seats[j->seat].session);
+        if (j->state == SEQUENCE_QUEUED)
+            sequence_unqueue(s, j, DREY_ERR_CANCELLED, "cancelled");
+        else if (j->state == SEQUENCE_RUNNING)
+            drey_session_cancel(s->slots[j->slot].session);
     }
 }
 
-bool task_release(shared *s, task *t)
+bool request_release(shared *s, request *t)
 {
     (void)s;
     for (int32_t i = 0; i < t->n_choices; i++)
-        if (t->jobs[i]->state == JOB_QUEUED || t->jobs[i]->state == JOB_RUNNING)
+        if (t->sequences[i]->state == SEQUENCE_QUEUED || t->sequences[i]->state == SEQUENCE_RUNNING)
             return false;
     for (int32_t i = 0; i < t->n_choices; i++) {
-        t->jobs[i]->state = JOB_FREE;
-        t->jobs[i]->task = NULL;
+        t->sequences[i]->state = SEQUENCE_FREE;
+        t->sequences[i]->request = NULL;
     }
     t->used = false;
     return true;
 }
 
 /* Forgets what was read. */
-static void make_room(shared *s, job *j)
+static void make_room(shared *s, sequence *j)
 {
     pthread_mutex_lock(&s->lock);
     if (!j->keep && j->n_read > 0) {
@@ -154,7 +155,7 @@ static void make_room(shared *s, job *j)
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool append(shared *s, job *j, record_kind kind, const char *bytes, size_t n)
+static bool append(shared *s, sequence *j, record_kind kind, const char *bytes, size_t n)
 {
     const record_head head = {.kind = (uint16_t)kind, .n = (uint16_t)n};
     if (j->capacity - j->n_written < sizeof head + n)
@@ -169,7 +170,7 @@ static bool append(shared *s, job *j, record_kind kind, const char *bytes, size_
     return true;
 }
 
-bool job_record(shared *s, job *j, record_kind kind, const void *bytes, size_t n)
+bool sequence_record(shared *s, sequence *j, record_kind kind, const void *bytes, size_t n)
 {
     const char *from = bytes;
     bool good = true;
@@ -185,7 +186,7 @@ bool job_record(shared *s, job *j, record_kind kind, const void *bytes, size_t n
     return good && append(s, j, kind, from, n);
 }
 
-void job_publish(shared *s, job *j)
+void sequence_publish(shared *s, sequence *j)
 {
     pthread_mutex_lock(&s->lock);
     j->n_published = j->n_written;

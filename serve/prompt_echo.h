@@ -2,10 +2,10 @@
  * each of its tokens was. */
 #pragma once
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 /* Its passes are its own, between steps of the others. */
-static inline bool echo_computes(const task *t)
+static inline bool echo_computes(const request *t)
 {
     return t->prompts.echo && t->tokens.logprobs;
 }
@@ -14,4 +14,4 @@ static inline bool echo_computes(const task *t)
  * without likely ones: nothing comes before it), if they are wanted, and the text that it
  * completes. The session then has the prompt's tokens, if they were computed. Fails as
  * drey_session_score_top. */
-drey_status echo_prompt(shared *s, job *j, drey_session *session, drey_error *err);
+drey_status echo_prompt(shared *s, sequence *j, drey_session *session, drey_error *err);

@@ -1,5 +1,5 @@
-/* Echoed prompts: see echo.h. */
-#include "serve/echo.h"
+/* Echoed prompts: see prompt_echo.h. */
+#include "serve/prompt_echo.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@ enum { TOKENS_BEFORE = 4, MOST_BYTES = RECORD_MOST_BYTES };
 
 typedef struct echo {
     shared *shared;
-    job *job;
+    sequence *sequence;
     const int32_t *ids; /* [n] */
     size_t n, at;       /* at: the token that is reported next */
     char held[MOST_BYTES];
@@ -49,7 +49,7 @@ static void put_text(echo *e)
         n += length > 0 ? (size_t)length : 1;
     }
     if (n > 0)
-        job_record(e->shared, e->job, RECORD_TEXT, e->held, n);
+        sequence_record(e->shared, e->sequence, RECORD_TEXT, e->held, n);
     memmove(e->held, e->held + n, e->n_held -= n);
 }
 
@@ -71,15 +71,15 @@ static void on_token(void *user, const drey_logprob *token, const drey_logprob *
     all[0] = *token;
     if (n_top > 0) /* the first token has none */
         memcpy(all + 1, top, (size_t)n_top * sizeof *top);
-    job_record(e->shared, e->job, RECORD_TOKEN, all, (size_t)(1 + n_top) * sizeof *all);
+    sequence_record(e->shared, e->sequence, RECORD_TOKEN, all, (size_t)(1 + n_top) * sizeof *all);
     add_text(e);
 }
 
-drey_status echo_prompt(shared *s, job *j, drey_session *session, drey_error *err)
+drey_status echo_prompt(shared *s, sequence *j, drey_session *session, drey_error *err)
 {
-    echo e = {.shared = s, .job = j};
-    e.ids = job_prompt(j, &e.n);
-    if (!echo_computes(j->task)) {
+    echo e = {.shared = s, .sequence = j};
+    e.ids = sequence_prompt(j, &e.n);
+    if (!echo_computes(j->request)) {
         while (e.at < e.n)
             add_text(&e);
         return DREY_OK;
@@ -87,5 +87,5 @@ drey_status echo_prompt(shared *s, job *j, drey_session *session, drey_error *er
     on_token(&e, &(drey_logprob){.id = e.ids[0], .logprob = NAN}, NULL, 0);
     if (e.n == 1)
         return DREY_OK;
-    return drey_session_score_top(session, e.ids, e.n, j->task->tokens.n_top, on_token, &e, err);
+    return drey_session_score_top(session, e.ids, e.n, j->request->tokens.n_top, on_token, &e, err);
 }

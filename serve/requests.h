@@ -1,16 +1,16 @@
-/* State that the two threads of the server share: tasks, their jobs, and the records that jobs write.
+/* State that the two threads of the server share: requests, their sequences, and the records that sequences write.
  *
- *   a request ---> task: what is asked for, its prompt as ids; filled by the network thread, then
- *                  left as it is until the last of its jobs is free
+ *   a request ---> request: what is asked for, its prompt as ids; filled by the network thread, then
+ *                  left as it is until the last of its sequences is free
  *                    |
- *                    +--> job, one for each choice (n)
+ *                    +--> sequence, one for each choice (n)
  *
  *   FREE -- network: job_take --> QUEUED -- worker: a session is free --> RUNNING
  *     ^                              |                                       |
  *     |                              | cancelled                             | the text ended
  *     +--- network: job_release --- DONE <-----------------------------------+
  *
- * A job's records are in its own memory, one after the other; the worker writes after n_published
+ * A sequence's records are in its own memory, one after the other; the worker writes after n_published
  * without the lock, and publishes with it. The network thread reads published ones:
  *
  *   | read, may be forgotten | published | being written |   room   |
@@ -25,32 +25,32 @@
 #include "serve/server.h"
 
 enum {
-    TASK_MOST_CHOICES = 8,
-    TASK_MOST_STOPS = 16,
-    TASK_STOP_BYTES = 2048,
-    TASK_MOST_BIASES = 1024,
-    TASK_GRAMMAR_BYTES = 64 << 10,
-    TASK_NOT_HELD_BYTES = 768,
-    TASK_MOST_MESSAGES = 1024,
-    TASK_MOST_BREAKERS = 32,
-    TASK_BREAKER_BYTES = 1024,
-    TASK_FILE_BYTES = 256,
-    TASK_MOST_FIELDS = 32,
-    TASK_FIELD_BYTES = 1024
+    REQUEST_MOST_CHOICES = 8,
+    REQUEST_MOST_STOPS = 16,
+    REQUEST_STOP_BYTES = 2048,
+    REQUEST_MOST_BIASES = 1024,
+    REQUEST_GRAMMAR_BYTES = 64 << 10,
+    REQUEST_NOT_HELD_BYTES = 768,
+    REQUEST_MOST_MESSAGES = 1024,
+    REQUEST_MOST_BREAKERS = 32,
+    REQUEST_BREAKER_BYTES = 1024,
+    REQUEST_FILE_BYTES = 256,
+    REQUEST_MOST_FIELDS = 32,
+    REQUEST_FIELD_BYTES = 1024
 };
 
-/* The last ones write no text (chores.h). */
-typedef enum task_kind {
-    TASK_CHAT,
-    TASK_COMPLETION,
-    TASK_NATIVE,
-    TASK_SAVE,
-    TASK_RESTORE,
-    TASK_ERASE,
-    TASK_EMBED
-} task_kind;
+/* The last ones write no text (admin.h). */
+typedef enum request_kind {
+    REQUEST_CHAT,
+    REQUEST_COMPLETION,
+    REQUEST_NATIVE,
+    REQUEST_SAVE,
+    REQUEST_RESTORE,
+    REQUEST_ERASE,
+    REQUEST_EMBED
+} request_kind;
 
-typedef struct job job;
+typedef struct sequence sequence;
 
 /* Parts of a stream's events besides text; verbose: of any answer. */
 typedef struct event_request {
@@ -73,11 +73,11 @@ typedef struct session_request {
 } session_request;
 
 typedef struct sampling_request {
-    drey_sampling filters;                    /* with these: */
-    drey_penalties penalties;                 /* their breakers may be those below */
-    const char *breakers[TASK_MOST_BREAKERS]; /* in text */
-    char text[TASK_BREAKER_BYTES];
-    drey_bias biases[TASK_MOST_BIASES]; /* [n_biases] */
+    drey_sampling filters;                       /* with these: */
+    drey_penalties penalties;                    /* their breakers may be those below */
+    const char *breakers[REQUEST_MOST_BREAKERS]; /* in text */
+    char text[REQUEST_BREAKER_BYTES];
+    drey_bias biases[REQUEST_MOST_BIASES]; /* [n_biases] */
     int32_t n_biases;
 } sampling_request;
 
@@ -90,56 +90,56 @@ typedef struct token_request {
 
 /* Members of /completion's answer. */
 typedef struct field_request {
-    char text[TASK_FIELD_BYTES];
-    const char *of[TASK_MOST_FIELDS]; /* [n], in text */
-    size_t n;                         /* 0: all */
+    char text[REQUEST_FIELD_BYTES];
+    const char *of[REQUEST_MOST_FIELDS]; /* [n], in text */
+    size_t n;                            /* 0: all */
 } field_request;
 
 typedef struct stop_request {
-    char text[TASK_STOP_BYTES];
-    const char *of[TASK_MOST_STOPS]; /* [n], in text */
+    char text[REQUEST_STOP_BYTES];
+    const char *of[REQUEST_MOST_STOPS]; /* [n], in text */
     size_t n;
 } stop_request;
 
 typedef struct grammar_request {
-    char *text; /* [n] of TASK_GRAMMAR_BYTES; n = 0: any text */
+    char *text; /* [n] of REQUEST_GRAMMAR_BYTES; n = 0: any text */
     size_t n;
     drey_grammar_kind kind;
-    char not_held[TASK_NOT_HELD_BYTES]; /* places; "": all is held */
+    char not_held[REQUEST_NOT_HELD_BYTES]; /* places; "": all is held */
 } grammar_request;
 
 typedef struct prompt_request {
     int32_t *ids; /* [n_context]: all prompts, one after the other */
     size_t n_ids;
-    size_t end[TASK_MOST_CHOICES]; /* [n], in ids */
-    int32_t n;                     /* each has n_choices / n of the choices */
-    size_t n_predicted;            /* ids after them: what the text is expected to repeat */
-    bool echo;                     /* a choice begins with its prompt (echo.h) */
+    size_t end[REQUEST_MOST_CHOICES]; /* [n], in ids */
+    int32_t n;                        /* each has n_choices / n of the choices */
+    size_t n_predicted;               /* ids after them: what the text is expected to repeat */
+    bool echo;                        /* a choice begins with its prompt (prompt_echo.h) */
 } prompt_request;
 
 /* The first messages of a chat, or the texts that become vectors. */
 typedef struct part_ends {
-    int32_t end[TASK_MOST_MESSAGES]; /* [n], in ids; -1: not known */
+    int32_t end[REQUEST_MOST_MESSAGES]; /* [n], in ids; -1: not known */
     int32_t n;
 } part_ends;
 
-/* A request that writes no text (chores.h). */
-typedef struct chore_request {
-    char file[TASK_FILE_BYTES]; /* of a session that is saved or restored */
-    int32_t norm;               /* of vectors, as drey_embed_normalize */
-    bool base64, native;        /* their form */
-} chore_request;
+/* A request that writes no text (admin.h). */
+typedef struct admin_request {
+    char file[REQUEST_FILE_BYTES]; /* of a session that is saved or restored */
+    int32_t norm;                  /* of vectors, as drey_embed_normalize */
+    bool base64, native;           /* their form */
+} admin_request;
 
 typedef struct request_id {
     char text[40];
     int64_t created; /* seconds since 1970 */
 } request_id;
 
-typedef struct task {
+typedef struct request {
     const struct shared *shared; /* that it is part of */
     bool used;
-    bool abandoned; /* it is released once its jobs are done */
-    task_kind kind;
+    bool abandoned; /* it is released once its sequences are done */
+    request_kind kind;
     bool stream;
     event_request events;
     length_request length;
@@ -152,17 +152,22 @@ typedef struct task {
     prompt_request prompts;
     part_ends parts;
     drey_reply_form reply; /* how a chat's answer is taken apart */
-    chore_request chore;
+    admin_request admin;
     request_id id;
-    size_t n_own; /* bytes of the answer's form at the front of the first job's records */
+    size_t n_own; /* bytes of the answer's form at the front of the first sequence's records */
     int32_t n_choices;
-    job *jobs[TASK_MOST_CHOICES]; /* [n_choices] */
-} task;
+    sequence *sequences[REQUEST_MOST_CHOICES]; /* [n_choices] */
+} request;
 
-typedef enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_DONE } job_state;
+typedef enum sequence_state {
+    SEQUENCE_FREE,
+    SEQUENCE_QUEUED,
+    SEQUENCE_RUNNING,
+    SEQUENCE_DONE
+} sequence_state;
 
 /* How far a text has come. */
-typedef struct job_counts {
+typedef struct sequence_counts {
     int64_t n_cached; /* tokens of the prompt that were not computed */
     int64_t prompt_done, prompt_total, n_tokens;
     size_t n_as_predicted;          /* tokens of the prediction that came */
@@ -171,13 +176,13 @@ typedef struct job_counts {
     bool has_new_line, line_begins; /* line_begins: so far it has n_blanks */
     bool cut;                       /* the text ended because of its lines (length_request) */
     int32_t n_blanks;
-} job_counts;
+} sequence_counts;
 
-struct job {
-    job_state state;
-    task *task;
+struct sequence {
+    sequence_state state;
+    request *request;
     int32_t choice;
-    int32_t seat;   /* while it runs, and the last one afterwards */
+    int32_t slot;   /* while it runs, and the last one afterwards */
     bool cancelled; /* nobody wants it any more, or the server stops */
     char *records;  /* [capacity] */
     size_t capacity, n_written, n_published, n_read;
@@ -189,9 +194,9 @@ struct job {
     char ahead[DREY_MAX_PROVISIONAL]; /* [n_ahead]: the worker's, after the written one */
     size_t n_ahead;
     double queued_s, began_s;
-    job_counts live, counts;    /* the worker's, and as published */
-    drey_statistics statistics; /* when it is done */
-    drey_exits exits;           /* the same */
+    sequence_counts live, counts; /* the worker's, and as published */
+    drey_statistics statistics;   /* when it is done */
+    drey_exits exits;             /* the same */
     drey_status status;
     drey_error error;
 };
@@ -200,7 +205,7 @@ typedef enum record_kind {
     RECORD_TEXT,
     RECORD_TOKEN,
     RECORD_PROGRESS,
-    RECORD_CHORE,
+    RECORD_ADMIN,
     RECORD_VECTOR
 } record_kind;
 
@@ -215,11 +220,11 @@ typedef struct record_progress {
     double s;
 } record_progress;
 
-/* Result of an action on a session: RECORD_CHORE. */
-typedef struct record_chore {
+/* Result of an action on a session: RECORD_ADMIN. */
+typedef struct record_admin {
     int64_t n_tokens, n_bytes;
     double s;
-} record_chore;
+} record_admin;
 
 /* Numbers of a vector, from its number `from` on: RECORD_VECTOR. */
 enum { RECORD_MOST_NUMBERS = 1020 }; /* whole groups of three bytes, for base64 */
@@ -235,35 +240,35 @@ typedef struct serve_totals {
     double prompt_s, predicted_s;
     int64_t drafts, drafted, accepted;
     int64_t depth_accepted[DREY_SPECULATION_DEPTHS];
-    int64_t steps, busy_seats; /* of the engine, and sessions that took part in them */
+    int64_t steps, busy_slots; /* of the engine, and sessions that took part in them */
     int64_t requests, refused, bad, cancelled_queued, cancelled_prompt, cancelled_writing;
-    int64_t too_slow; /* clients */
-    double ceiling;   /* of the last text, tokens per second */
-    double job_s;     /* a job's usual time, of late */
+    int64_t too_slow;  /* clients */
+    double ceiling;    /* of the last text, tokens per second */
+    double sequence_s; /* a sequence's usual time, of late */
     drey_counts engine;
     drey_prefixes prefixes;
 } serve_totals;
 
-/* A session of the engine, which jobs take in turns. */
-typedef struct seat {
+/* A session of the engine, which sequences take in turns. */
+typedef struct server_slot {
     drey_session *session;
-    drey_grammar *grammar; /* of the job's text; NULL: there is none */
-    job *job;              /* NULL: it is idle */
-    int64_t used;          /* when, counted in jobs */
+    drey_grammar *grammar; /* of the sequence's text; NULL: there is none */
+    sequence *sequence;    /* NULL: it is idle */
+    int64_t used;          /* when, counted in sequences */
     int64_t n_timeline;
-} seat;
+} server_slot;
 
 typedef struct shared {
     const serve_options *options;
     pthread_mutex_t lock;
     pthread_cond_t work;
     int wake; /* something has been published: event_loop_wake */
-    task *tasks;
-    job *jobs;
-    int32_t n_tasks, n_jobs;
-    job **queue; /* [n_jobs]: the first n_queued wait, the oldest first */
+    request *requests;
+    sequence *sequences;
+    int32_t n_requests, n_sequences;
+    sequence **queue; /* [n_sequences]: the first n_queued wait, the oldest first */
     int32_t n_queued;
-    seat seats[DREY_MAX_SESSIONS];
+    server_slot slots[DREY_MAX_SESSIONS];
     int32_t n_running;
     bool ready;    /* the weights have been read */
     bool stopping; /* the worker ends once nothing waits or runs */
@@ -271,33 +276,33 @@ typedef struct shared {
     drey_plan plan;
     int64_t began; /* seconds since 1970 */
     serve_totals totals;
-    drey_error failed; /* code DREY_OK: nothing did */
-    struct past *past; /* the network thread's: responses that can be continued */
+    drey_error failed;            /* code DREY_OK: nothing did */
+    struct response_store *store; /* the network thread's: responses that can be continued */
 } shared;
 
 double serve_clock_s(void);
-/* The prompt of a job: [*n] ids. */
-const int32_t *job_prompt(const job *j, size_t *n);
-size_t job_n_prompt(const job *j);
+/* The prompt of a sequence: [*n] ids. */
+const int32_t *sequence_prompt(const sequence *j, size_t *n);
+size_t sequence_n_prompt(const sequence *j);
 
 /* ---- With the lock held ---- */
 
-/* A task with n free jobs; NULL: there are none. */
-task *task_take(shared *s, int32_t n_choices);
-/* The first n bytes of its first job's records are the form's, and stay. */
-void task_keep_own(task *t, size_t n);
-/* Queues its jobs. keep: their records stay when they have been read. */
-void task_queue(shared *s, task *t, bool keep);
-/* Nobody wants it any more: its jobs are cancelled, wherever they are. */
-void task_abandon(shared *s, task *t);
-/* Gives back a task whose jobs are all done; false: some are not. */
-bool task_release(shared *s, task *t);
+/* A request with n free sequences; NULL: there are none. */
+request *request_take(shared *s, int32_t n_choices);
+/* The first n bytes of its first sequence's records are the form's, and stay. */
+void request_keep_own(request *t, size_t n);
+/* Queues its sequences. keep: their records stay when they have been read. */
+void request_queue(shared *s, request *t, bool keep);
+/* Nobody wants it any more: its sequences are cancelled, wherever they are. */
+void request_abandon(shared *s, request *t);
+/* Gives back a request whose sequences are all done; false: some are not. */
+bool request_release(shared *s, request *t);
 /* Takes it out of the queue, and ends it. */
-void job_unqueue(shared *s, job *j, drey_status why, const char *message);
+void sequence_unqueue(shared *s, sequence *j, drey_status why, const char *message);
 
 /* ---- The worker's, without it ---- */
 
 /* False: there is no room, or not enough. */
-bool job_record(shared *s, job *j, record_kind kind, const void *bytes, size_t n);
+bool sequence_record(shared *s, sequence *j, record_kind kind, const void *bytes, size_t n);
 /* The network thread may read what was written. */
-void job_publish(shared *s, job *j);
+void sequence_publish(shared *s, sequence *j);

@@ -1,15 +1,15 @@
-/* Kept responses: see past.h. */
-#include "serve/dialects/past.h"
+/* Kept responses: see response_store.h. */
+#include "serve/dialects/response_store.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static size_t bytes_of(const past_entry *e)
+static size_t bytes_of(const stored_response *e)
 {
     return e->n_messages + e->n_response;
 }
 
-void past_forget(past *p, const past_entry *e)
+void response_store_forget(response_store *p, const stored_response *e)
 {
     int32_t i = (int32_t)(e - p->entries);
     size_t n = bytes_of(e), end = e->at + n;
@@ -22,7 +22,7 @@ void past_forget(past *p, const past_entry *e)
     }
 }
 
-static past_entry *find(past *p, const char *id)
+static stored_response *find(response_store *p, const char *id)
 {
     for (int32_t i = 0; i < p->n_entries; i++)
         if (strcmp(p->entries[i].id, id) == 0)
@@ -31,25 +31,25 @@ static past_entry *find(past *p, const char *id)
 }
 
 /* Forgets the oldest until there are n bytes and a place. */
-static void make_room(past *p, size_t n)
+static void make_room(response_store *p, size_t n)
 {
-    while (p->n_entries > 0 && (p->n_entries == PAST_MOST || p->capacity - p->n < n))
-        past_forget(p, &p->entries[0]);
+    while (p->n_entries > 0 && (p->n_entries == RESPONSE_STORE_MOST || p->capacity - p->n < n))
+        response_store_forget(p, &p->entries[0]);
 }
 
-void past_name(past *p, const char *id)
+void response_store_name(response_store *p, const char *id)
 {
-    snprintf(p->entries[p->n_entries - 1].id, PAST_ID_BYTES, "%s", id);
+    snprintf(p->entries[p->n_entries - 1].id, RESPONSE_STORE_ID_BYTES, "%s", id);
 }
 
-static void add(past *p, const char *id, size_t n_messages)
+static void add(response_store *p, const char *id, size_t n_messages)
 {
-    p->entries[p->n_entries++] = (past_entry){.at = p->n, .n_messages = n_messages};
-    past_name(p, id);
+    p->entries[p->n_entries++] = (stored_response){.at = p->n, .n_messages = n_messages};
+    response_store_name(p, id);
     p->n += n_messages;
 }
 
-bool past_begin(past *p, const char *front, const char *text, size_t n)
+bool response_store_begin(response_store *p, const char *front, const char *text, size_t n)
 {
     size_t n_front = strlen(front);
     if (n > p->capacity / 2 - n_front)
@@ -62,34 +62,34 @@ bool past_begin(past *p, const char *front, const char *text, size_t n)
 }
 
 /* Its messages become the last in memory, with what is free after them. */
-bool past_open(past *p, const char *id, text_out *room)
+bool response_store_open(response_store *p, const char *id, text_out *room)
 {
-    past_entry *e = find(p, id);
+    stored_response *e = find(p, id);
     if (!e)
         return false;
     while (p->capacity - p->n < p->capacity / 2 && e > p->entries) {
-        past_forget(p, &p->entries[0]);
+        response_store_forget(p, &p->entries[0]);
         e--;
     }
-    const past_entry last = *e;
+    const stored_response last = *e;
     size_t n = last.n_messages;
     if (p->capacity - p->n < n) {
-        past_forget(p, e);
+        response_store_forget(p, e);
         return false;
     }
     memcpy(p->memory + p->n, p->memory + last.at, n);
-    past_forget(p, e); /* what comes after it moves down, the copy as well */
+    response_store_forget(p, e); /* what comes after it moves down, the copy as well */
     memmove(p->memory + p->n, p->memory + p->n + n, n);
     add(p, id, n);
     *room = (text_out){.text = p->memory + p->n - n, .n = n, .capacity = p->capacity - p->n + n};
     return true;
 }
 
-void past_close(past *p, const text_out *room, size_t n_messages)
+void response_store_close(response_store *p, const text_out *room, size_t n_messages)
 {
-    past_entry *e = &p->entries[p->n_entries - 1];
+    stored_response *e = &p->entries[p->n_entries - 1];
     if (room->full) {
-        past_forget(p, e);
+        response_store_forget(p, e);
         return;
     }
     e->n_messages = n_messages;
@@ -97,10 +97,10 @@ void past_close(past *p, const text_out *room, size_t n_messages)
     p->n = e->at + room->n;
 }
 
-const past_entry *past_find(const past *p, const char *id, size_t n_id)
+const stored_response *response_store_find(const response_store *p, const char *id, size_t n_id)
 {
     for (int32_t i = 0; i < p->n_entries; i++) {
-        const past_entry *e = &p->entries[i];
+        const stored_response *e = &p->entries[i];
         if (e->n_response > 0 && strlen(e->id) == n_id && memcmp(e->id, id, n_id) == 0)
             return e;
     }
