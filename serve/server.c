@@ -69,7 +69,7 @@ static void place_connections(server *s)
     size_t n_large = (size_t)o->body_bytes;
     n->n_values = 1024 + n_large / 16;
     n->n_ids = n_large / 4;
-    h->rules = (access_rules){o->api_keys, o->origins, o->at.host, h->place.is_unix};
+    h->rules = (access_rules){o->api_keys, o->origins, o->at.host, h->listening.is_unix};
     h->timeout_s = o->timeout_s;
     h->large_bytes = n_large;
     h->n_admitted = o->n_connections;
@@ -152,7 +152,7 @@ static drey_status init(server *s, drey_error *err)
     shared *sh = &s->shared;
     network *n = &s->network;
     http_server *h = &n->http;
-    h->place.fd = h->loop.epoll = h->loop.wake.fd = h->listener.fd = -1;
+    h->listening.fd = h->loop.epoll = h->loop.wake.fd = h->listener.fd = -1;
     sh->options = n->options = &s->options;
     n->shared = sh;
     sh->began = (int64_t)time(NULL);
@@ -160,10 +160,10 @@ static drey_status init(server *s, drey_error *err)
     pthread_cond_init(&sh->work, NULL);
     drey_status status = DREY_OK;
     if (s->options.lobby) {
-        h->place = *lobby_place(s->options.lobby);
-        h->place.fd = -1; /* as long as it is there */
+        h->listening = *lobby_socket(s->options.lobby);
+        h->listening.fd = -1; /* as long as it is there */
     } else {
-        status = listen_open(&h->place, &s->options.at, err);
+        status = listen_open(&h->listening, &s->options.at, err);
     }
     if (status == DREY_OK)
         status = take_memory(s, err);
@@ -189,7 +189,7 @@ drey_status server_open(server **out, const serve_options *options, drey_error *
 
 const char *server_address(const server *s)
 {
-    return s->network.http.place.address;
+    return s->network.http.listening.address;
 }
 
 drey_status server_run(server *s, drey_engine *engine, drey_error *err)
@@ -201,7 +201,7 @@ drey_status server_run(server *s, drey_engine *engine, drey_error *err)
         FAIL(err, DREY_ERR_MEMORY, "the system gives the server no thread");
     lobby_guests guests = {.n_clients = 0};
     if (s->options.lobby)
-        lobby_leave(s->options.lobby, &s->network.http.place, &guests);
+        lobby_leave(s->options.lobby, &s->network.http.listening, &guests);
     network_run(&s->network, &guests);
     worker_join(&s->worker);
     if (sh->failed.code != DREY_OK && err)

@@ -467,7 +467,8 @@ static void say_models(serving *v, const char *address)
 }
 
 /* The address first: who asks while models are looked at waits for that moment. */
-static drey_status open_folder(serving *v, listen_place *place, listen_address *at, drey_error *err)
+static drey_status open_folder(serving *v, listen_socket *place, listen_address *at,
+                               drey_error *err)
 {
     const cli_settings *s = &v->settings;
     TRY(models_check_ranks(s, err));
@@ -483,8 +484,8 @@ static drey_status serve_folder(serving *v, router **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
     listen_address at;
-    listen_place place;
-    TRY(open_folder(v, &place, &at, err));
+    listen_socket listening;
+    TRY(open_folder(v, &listening, &at, err));
     v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S);
     const router_options options = {
         .models = v->folder.models,
@@ -492,7 +493,7 @@ static drey_status serve_folder(serving *v, router **r, drey_error *err)
         .look = look_again,
         .mean = mean,
         .n_loaded = s->serve.n_loaded,
-        .place = place,
+        .listening = listening,
         .host = at.host,
         .api_keys = s->serve.api_key,
         .origins = s->serve.cors_origin,

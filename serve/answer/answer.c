@@ -1,5 +1,5 @@
 /* Answers: see answer.h. */
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static bool failed(const sequence *j, refusal *r)
     return true;
 }
 
-void answer_refusal(const answer_form *form, const refusal *r, text_out *out)
+void answer_refusal(const serializer *form, const refusal *r, text_out *out)
 {
     if (form && form->refuse) {
         form->refuse(r, out);
@@ -93,7 +93,7 @@ static bool put_record(answer *a, text_out *out)
     record r;
     if (!answer_record(a, &r))
         return false;
-    a->form->record(a, &r, out);
+    a->serializer->record(a, &r, out);
     if (r.kind == RECORD_TEXT)
         a->n_characters += utf8_count(r.bytes, r.n);
     return true;
@@ -101,7 +101,7 @@ static bool put_record(answer *a, text_out *out)
 
 static void close_choice(answer *a, text_out *out)
 {
-    a->form->close(a, out);
+    a->serializer->close(a, out);
     a->choice++;
     a->pass = 0;
     a->stage = a->choice < a->request->n_choices ? WHOLE_OPEN : WHOLE_TAIL;
@@ -111,11 +111,11 @@ static answer_state next_of_whole(answer *a, text_out *out)
 {
     switch (a->stage) {
     case WHOLE_FRONT:
-        a->form->front(a, out);
+        a->serializer->front(a, out);
         a->stage = WHOLE_OPEN;
         return ANSWER_PIECE;
     case WHOLE_OPEN:
-        if (a->form->open ? a->form->open(a, out) : a->pass == 0)
+        if (a->serializer->open ? a->serializer->open(a, out) : a->pass == 0)
             begin_pass(a);
         else
             a->stage = WHOLE_CLOSE;
@@ -130,8 +130,8 @@ static answer_state next_of_whole(answer *a, text_out *out)
         close_choice(a, out);
         return ANSWER_PIECE;
     case WHOLE_TAIL:
-        if (a->form->tail)
-            a->form->tail(a, out);
+        if (a->serializer->tail)
+            a->serializer->tail(a, out);
         a->stage = WHOLE_DONE;
         return ANSWER_PIECE;
     default:
@@ -172,7 +172,7 @@ static void put_next(answer *a, sequence *j, text_out *out)
     }
     if (p.text)
         a->offset[j->choice] += utf8_count(p.text->bytes, p.text->n);
-    a->form->piece(a, j, &p, out);
+    a->serializer->piece(a, j, &p, out);
     j->n_read = next;
 }
 
@@ -187,7 +187,7 @@ bool answer_all_ended(const answer *a)
 static void put_finish(answer *a, const sequence *j, text_out *out)
 {
     a->ended[j->choice] = true;
-    a->form->finish(a, j, out);
+    a->serializer->finish(a, j, out);
     if (answer_all_ended(a)) {
         a->stage = STREAM_LAST;
         a->pass = 0;
@@ -198,8 +198,8 @@ static void put_finish(answer *a, const sequence *j, text_out *out)
 
 static void put_failure(answer *a, const refusal *r, text_out *out)
 {
-    if (a->form->fail) {
-        a->form->fail(r, out);
+    if (a->serializer->fail) {
+        a->serializer->fail(r, out);
     } else {
         out_text(out, "data: ");
         out->begun = false;
@@ -221,12 +221,12 @@ static bool put_of_choice(answer *a, int32_t choice, text_out *out)
         drey_reply_begin(&a->readers[choice], &a->request->reply);
     if (done && !news && failed(j, &r)) {
         put_failure(a, &r, out);
-    } else if (!a->began[choice] && a->form->begin) {
-        a->form->begin(a, j, out);
+    } else if (!a->began[choice] && a->serializer->begin) {
+        a->serializer->begin(a, j, out);
     } else if (news) {
         put_next(a, j, out);
     } else if (j->shown_changed) {
-        a->form->piece(a, j, &(piece){.shown = true}, out);
+        a->serializer->piece(a, j, &(piece){.shown = true}, out);
         j->shown_changed = false;
     } else {
         put_finish(a, j, out);
@@ -237,7 +237,7 @@ static bool put_of_choice(answer *a, int32_t choice, text_out *out)
 
 static answer_state put_last(answer *a, text_out *out)
 {
-    if (!a->form->last || !a->form->last(a, out))
+    if (!a->serializer->last || !a->serializer->last(a, out))
         return ANSWER_ENDS;
     a->pass++;
     return ANSWER_PIECE;
@@ -262,27 +262,27 @@ static answer_state stream(answer *a, text_out *out)
  * first ones before the prompt has been read. */
 void answer_ping(answer *a, text_out *out)
 {
-    if (a->form->lines)
+    if (a->serializer->lines)
         return;
-    if (!a->form->ping) {
+    if (!a->serializer->ping) {
         out_text(out, ":\n\n");
     } else if (a->began[0]) {
-        a->form->ping(a, out);
+        a->serializer->ping(a, out);
     } else {
         drey_reply_begin(&a->readers[0], &a->request->reply);
-        a->form->begin(a, a->request->sequences[0], out);
+        a->serializer->begin(a, a->request->sequences[0], out);
         a->began[0] = true;
     }
 }
 
 const char *answer_stream_type(const answer *a)
 {
-    return a->form->lines ? "application/x-ndjson" : "text/event-stream";
+    return a->serializer->lines ? "application/x-ndjson" : "text/event-stream";
 }
 
 bool answer_keeps(const answer *a)
 {
-    return !a->request->stream || a->form->keeps;
+    return !a->request->stream || a->serializer->keeps;
 }
 
 /* Seconds for the tokens after the first one. */
@@ -321,7 +321,7 @@ void answer_name(const answer *a)
     uint64_t random[2] = {0};
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         random[0] = (uint64_t)(serve_clock_s() * 1e9);
-    snprintf(t->id.text, sizeof t->id.text, "%s%012llx%012llx", a->form->id_prefix,
+    snprintf(t->id.text, sizeof t->id.text, "%s%012llx%012llx", a->serializer->id_prefix,
              (unsigned long long)(random[0] >> 16), (unsigned long long)(random[1] >> 16));
     t->id.created = (int64_t)time(NULL);
 }

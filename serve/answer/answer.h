@@ -2,7 +2,7 @@
  * they come. An answer is put together piece by piece, each into memory that has room for it. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/net/events.h"
 #include "serve/text_out.h"
 
@@ -11,19 +11,19 @@ enum {
     ANSWER_OWN_NUMBERS = 8
 };
 
-typedef struct answer_form answer_form;
+typedef struct serializer serializer;
 
 /* The forms that answers have. */
-extern const answer_form answer_chat, answer_completion; /* OpenAI's */
-extern const answer_form answer_native;                  /* llama.cpp's /completion */
+extern const serializer answer_chat, answer_completion; /* OpenAI's */
+extern const serializer answer_native;                  /* llama.cpp's /completion */
 
 /* How far an answer has been put together. */
 typedef struct answer {
     request *request; /* NULL: there is none */
-    const answer_form *form;
+    const serializer *serializer;
     int stage;
     int32_t choice;
-    int32_t pass;                    /* over the records of this choice; see answer_form.h */
+    int32_t pass;                    /* over the records of this choice; see serializer.h */
     size_t at;                       /* in the records of this choice */
     size_t n_characters;             /* characters of this choice's text, so far */
     bool begun;                      /* text_out.begun, between two pieces */
@@ -49,7 +49,7 @@ bool answer_has_begun(const answer *a);
 bool answer_check(const answer *a, refusal *r);
 
 /* {"error": {...}}, or as the form has it; form NULL: as OpenAI's. */
-void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
+void answer_refusal(const serializer *form, const refusal *r, text_out *out);
 /* Something that says nothing, so that a stream that waits is not given up. With the lock held. */
 void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */

@@ -1,6 +1,6 @@
-/* OpenAI's /v1/chat/completions: see answer_form.h. A text is taken apart by the request's form
+/* OpenAI's /v1/chat/completions: see serializer.h. A text is taken apart by the request's form
  * (drey/reply.h) each time that it is put out. */
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 #include "serve/answer/answer_parts.h"
 
 /* ---- One value ---- */
@@ -221,13 +221,13 @@ static bool last(answer *a, text_out *out)
     return part_last(a, chunk_object, out);
 }
 
-const answer_form answer_chat = {.id_prefix = "chatcmpl-",
-                                 .front = front,
-                                 .open = open,
-                                 .record = put_record,
-                                 .close = close_choice,
-                                 .tail = part_tail,
-                                 .begin = begin,
-                                 .piece = put_piece,
-                                 .finish = finish,
-                                 .last = last};
+const serializer answer_chat = {.id_prefix = "chatcmpl-",
+                                .front = front,
+                                .open = open,
+                                .record = put_record,
+                                .close = close_choice,
+                                .tail = part_tail,
+                                .begin = begin,
+                                .piece = put_piece,
+                                .finish = finish,
+                                .last = last};

@@ -1,7 +1,7 @@
-/* OpenAI's /v1/completions: see answer_form.h. Its log-probabilities have the older form: lists of
+/* OpenAI's /v1/completions: see serializer.h. Its log-probabilities have the older form: lists of
  * the tokens, of their bytes (which OpenAI's lacks), of their log-probabilities, of the most likely
  * ones, and of where each begins. */
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 #include "serve/answer/answer_parts.h"
 
 #include <math.h>
@@ -132,12 +132,12 @@ static bool last(answer *a, text_out *out)
     return part_last(a, object, out);
 }
 
-const answer_form answer_completion = {.id_prefix = "cmpl-",
-                                       .front = front,
-                                       .open = open,
-                                       .record = put_record,
-                                       .close = close_choice,
-                                       .tail = part_tail,
-                                       .piece = put_piece,
-                                       .finish = finish,
-                                       .last = last};
+const serializer answer_completion = {.id_prefix = "cmpl-",
+                                      .front = front,
+                                      .open = open,
+                                      .record = put_record,
+                                      .close = close_choice,
+                                      .tail = part_tail,
+                                      .piece = put_piece,
+                                      .finish = finish,
+                                      .last = last};

@@ -1,5 +1,5 @@
-/* llama.cpp's /completion: see answer_form.h. */
-#include "serve/answer/answer_form.h"
+/* llama.cpp's /completion: see serializer.h. */
+#include "serve/answer/serializer.h"
 #include "serve/answer/answer_parts.h"
 
 #include <string.h>
@@ -299,11 +299,11 @@ static void finish(answer *a, const sequence *j, text_out *out)
     out_text(out, "\n\n");
 }
 
-const answer_form answer_native = {.id_prefix = "cmpl-",
-                                   .front = front,
-                                   .open = open,
-                                   .record = put_record,
-                                   .close = close_choice,
-                                   .tail = tail,
-                                   .piece = put_piece,
-                                   .finish = finish};
+const serializer answer_native = {.id_prefix = "cmpl-",
+                                  .front = front,
+                                  .open = open,
+                                  .record = put_record,
+                                  .close = close_choice,
+                                  .tail = tail,
+                                  .piece = put_piece,
+                                  .finish = finish};

@@ -7,7 +7,7 @@
 
 #include "common/hash.h"
 #include "common/utf8.h"
-#include "serve/ask/message_ends.h"
+#include "serve/parse/message_ends.h"
 
 static double per(double a, double b)
 {

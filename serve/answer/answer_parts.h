@@ -1,7 +1,7 @@
 /* Parts that the answers of all endpoints have. */
 #pragma once
 
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 
 /* "usage": {...}, "timings": {...} and "drey": {...} of all the request's sequences, which are done. */
 void part_usage(const request *t, text_out *out);
@@ -52,5 +52,5 @@ void part_close_event(text_out *out);
 void part_piece(const sequence *j, const piece *p, text_out *out);
 /* Ends the last event of a choice. */
 void part_close_last(const answer *a, text_out *out);
-/* The events after the choices: see `last` of answer_form. */
+/* The events after the choices: see `last` of serializer. */
 bool part_last(const answer *a, const char *object, text_out *out);

@@ -1,7 +1,7 @@
 /* Texts become vectors: see embeddings.h. */
 #include "serve/api/embeddings.h"
-#include "serve/answer/answer_form.h"
-#include "serve/ask/ask_fields.h"
+#include "serve/answer/serializer.h"
+#include "serve/parse/parse_fields.h"
 #include "serve/admin.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 /* ---- Requests ---- */
 
 /* Vectors of these texts and ids of so many tokens share the memory of an answer. */
-static bool check_room(const asking *a, const request *t, size_t n_texts, size_t n_ids)
+static bool check_room(const parsing *a, const request *t, size_t n_texts, size_t n_ids)
 {
     drey_model_info info;
     drey_model_describe(a->options->model, &info);
@@ -23,14 +23,14 @@ static bool check_room(const asking *a, const request *t, size_t n_texts, size_t
 }
 
 /* Each text may be as long as the context: its ids are read alone, and then kept (admin_text). */
-static bool add_input(const asking *a, request *t, const json_value *v)
+static bool add_input(const parsing *a, request *t, const json_value *v)
 {
     const int32_t before = t->parts.n ? t->parts.end[t->parts.n - 1] : 0;
     size_t n;
     if (t->parts.n == REQUEST_MOST_MESSAGES)
         return BAD(a, "Field 'input' takes up to %d texts at a time.", REQUEST_MOST_MESSAGES);
     t->prompts.n_ids = 0;
-    if (!ask_tokens(a, t, v))
+    if (!parse_tokens(a, t, v))
         return false;
     if (t->prompts.n_ids == 0)
         return BAD(a, "Text %d of 'input' is empty: it has no token.", t->parts.n);
@@ -43,7 +43,7 @@ static bool add_input(const asking *a, request *t, const json_value *v)
 }
 
 /* Texts alone, or arrays, are an input each; anything with an id among texts is one input. */
-static bool get_inputs(const asking *a, request *t, const json_value *v)
+static bool get_inputs(const parsing *a, request *t, const json_value *v)
 {
     bool ids = false, lists = false, good = v->type == JSON_STRING || v->type == JSON_ARRAY;
     for (const json_value *one = v->type == JSON_ARRAY ? v->first : NULL; one; one = one->next) {
@@ -64,31 +64,31 @@ static bool get_inputs(const asking *a, request *t, const json_value *v)
 }
 
 /* A vector's length is the model's: a part of it would be another model's vector. */
-static bool check_dimensions(const asking *a)
+static bool check_dimensions(const parsing *a)
 {
     drey_model_info info;
     int32_t n;
     drey_model_describe(a->options->model, &info);
     n = info.n_embd;
-    if (!ask_count(a, "dimensions", 1, INT32_MAX, &n))
+    if (!parse_count(a, "dimensions", 1, INT32_MAX, &n))
         return false;
     return n == info.n_embd || BAD(a, "Field 'dimensions' takes %d, the model's own.", info.n_embd);
 }
 
-static bool get_format(const asking *a, request *t)
+static bool get_format(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "encoding_format");
     t->admin.norm = 2;
     t->admin.base64 = v && v->type == JSON_STRING && strcmp(v->text, "base64") == 0;
     if (v && !t->admin.base64 && (v->type != JSON_STRING || strcmp(v->text, "float") != 0))
         return BAD(a, "Field 'encoding_format' takes \"float\" or \"base64\".");
-    return check_dimensions(a) && ask_count(a, "embd_normalize", -1, 2, &t->admin.norm);
+    return check_dimensions(a) && parse_count(a, "embd_normalize", -1, 2, &t->admin.norm);
 }
 
-bool ask_embedding(request *t, const json_value *body, bool native, const serve_options *o,
-                   refusal *r)
+bool parse_embedding(request *t, const json_value *body, bool native, const serve_options *o,
+                     refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     const json_value *input = json_member(body, "input"), *content = json_member(body, "content");
     r->status = 0;
     t->kind = REQUEST_EMBED;
@@ -162,5 +162,5 @@ static void put_close(answer *a, text_out *out)
     out_json(out, a->request->admin.native ? "]" : "]}");
 }
 
-const answer_form answer_embedding = {
+const serializer answer_embedding = {
     .id_prefix = "embd-", .front = put_front, .record = put_record, .close = put_close};

@@ -5,6 +5,6 @@
 #include "serve/answer/answer.h"
 
 /* Fills the request; native: in llama.cpp's form. */
-bool ask_embedding(request *t, const json_value *body, bool native, const serve_options *o,
-                   refusal *r);
-extern const answer_form answer_embedding;
+bool parse_embedding(request *t, const json_value *body, bool native, const serve_options *o,
+                     refusal *r);
+extern const serializer answer_embedding;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 #include "serve/net/network.h"
 #include "serve/net/routes.h"
 #include "serve/api/embeddings.h"
@@ -16,7 +16,7 @@ typedef struct route {
     const char *path;
     bool get, post, open; /* open: without a key */
     handler *handle;
-    const answer_form *form; /* of its answers, and of its refusals; NULL: it has no requests */
+    const serializer *form; /* of its answers, and of its refusals; NULL: it has no requests */
     void (*report)(network *n, text_out *out); /* instead of `handle`: its answer */
 } route;
 
@@ -94,7 +94,7 @@ static void report_models(network *n, text_out *out)
     out_json(out, "]}");
 }
 
-static void one_model(network *n, connection *c, http_part name)
+static void one_model(network *n, connection *c, http_span name)
 {
     char word[128];
     const char *names = n->options->aliases;
@@ -153,8 +153,9 @@ static void tokenize(network *n, connection *c, json_value *body)
         refuse_now(n, c, 400, "Field 'content' takes a text.");
         return;
     }
-    if (!ask_flag(body, "add_special", &add, &r) || !ask_flag(body, "parse_special", &parse, &r) ||
-        !ask_flag(body, "with_pieces", &pieces, &r)) {
+    if (!parse_flag(body, "add_special", &add, &r) ||
+        !parse_flag(body, "parse_special", &parse, &r) ||
+        !parse_flag(body, "with_pieces", &pieces, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
@@ -222,7 +223,7 @@ static void apply_template(network *n, connection *c, json_value *body)
     refusal r;
     char *text = NULL;
     size_t n_text = 0;
-    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
+    if (!parse_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
@@ -275,7 +276,7 @@ static bool take_request(network *n, connection *c, int32_t n_choices, refusal *
         refuse_full(n, n_choices, r);
     s->totals.refused += !t;
     pthread_mutex_unlock(&s->lock);
-    c->answer = (answer){.request = t, .form = c->answer.form};
+    c->answer = (answer){.request = t, .serializer = c->answer.serializer};
     return t != NULL;
 }
 
@@ -303,15 +304,15 @@ static void begin_request(network *n, connection *c, json_value *body, request_k
 {
     refusal r;
     int32_t n_choices;
-    if (!ask_choices(body, kind, n->options, &n_choices, &r) ||
+    if (!parse_choices(body, kind, n->options, &n_choices, &r) ||
         !take_request(n, c, n_choices, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    bool good = ask_request(c->answer.request, kind, body, n->options, &n->scratch, &r);
-    if (good && c->answer.form->take)
-        c->answer.form->take(c->answer.request, body);
+    bool good = parse_request(c->answer.request, kind, body, n->options, &n->scratch, &r);
+    if (good && c->answer.serializer->take)
+        c->answer.serializer->take(c->answer.request, body);
     queue_request(n, c, good, &r);
 }
 
@@ -348,7 +349,7 @@ static void lookup_streams(network *n, connection *c, json_value *body)
 /* ---- Other interfaces ---- */
 
 /* The body as a chat's; NULL: it is refused. What the body was read into is used again. */
-static json_value *rewrite(network *n, connection *c, const json_value *body, dialect_fn *put_chat)
+static json_value *rewrite(network *n, connection *c, const json_value *body, adapter_fn *put_chat)
 {
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
@@ -364,7 +365,7 @@ static json_value *rewrite(network *n, connection *c, const json_value *body, di
     return chat;
 }
 
-static void begin_dialect(network *n, connection *c, json_value *body, dialect_fn *put_chat)
+static void begin_adapted(network *n, connection *c, json_value *body, adapter_fn *put_chat)
 {
     json_value *chat_body = rewrite(n, c, body, put_chat);
     if (chat_body)
@@ -377,7 +378,7 @@ static void count_tokens(network *n, connection *c, json_value *body, const char
     size_t n_tokens;
     if (!body)
         return;
-    if (!ask_prompt_tokens(body, n->options, &n->scratch, n->ids, n->n_ids, &n_tokens, &r)) {
+    if (!parse_prompt_tokens(body, n->options, &n->scratch, n->ids, n->n_ids, &n_tokens, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
@@ -396,7 +397,7 @@ static void chat_tokens(network *n, connection *c, json_value *body)
 
 static void anthropic(network *n, connection *c, json_value *body)
 {
-    begin_dialect(n, c, body, anthropic_request);
+    begin_adapted(n, c, body, anthropic_request);
 }
 
 static void anthropic_tokens(network *n, connection *c, json_value *body)
@@ -431,7 +432,7 @@ static json_value *rewrite_response(network *n, connection *c, const json_value 
         return NULL;
     }
     *kept = !(store && store->type == JSON_FALSE) && !out->full &&
-            dialect_keep(&n->store, &before, out);
+            adapter_keep(&n->store, &before, out);
     json_value *asked = out->full ? NULL : json_parse(&values, out->text, out->n);
     if (!asked)
         refuse_now(n, c, 413, "The conversation is larger than this server takes.");
@@ -464,7 +465,7 @@ static const char response_path[] = "/v1/responses/";
 static void one_response(network *n, connection *c, json_value *body)
 {
     (void)body;
-    http_part path = c->http.head.path;
+    http_span path = c->http.head.path;
     size_t n_front = http_path_front(path, response_path);
     const stored_response *e =
         response_store_find(&n->store, path.text + n_front, path.n - n_front);
@@ -486,7 +487,7 @@ static void ollama_chat(network *n, connection *c, json_value *body)
 {
     const json_value *messages = json_member_array(body, "messages");
     if (messages && messages->n > 0) {
-        begin_dialect(n, c, body, ollama_chat_request);
+        begin_adapted(n, c, body, ollama_chat_request);
         return;
     }
     out_begin(&n->scratch);
@@ -538,13 +539,13 @@ static void slot_action(network *n, connection *c, json_value *body)
     refusal r;
     const http_head *h = &c->http.head;
     size_t n_front = http_path_front(h->path, slot_path);
-    const http_part id = {h->path.text + n_front, h->path.n - n_front};
+    const http_span id = {h->path.text + n_front, h->path.n - n_front};
     if (!take_request(n, c, 1, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    queue_request(n, c, ask_slot(c->answer.request, id, h->query, body, n->options, &r), &r);
+    queue_request(n, c, parse_slot(c->answer.request, id, h->query, body, n->options, &r), &r);
 }
 
 static void infill(network *n, connection *c, json_value *body)
@@ -565,7 +566,7 @@ static void begin_embedding(network *n, connection *c, const json_value *body, b
         return;
     }
     answer_name(&c->answer);
-    queue_request(n, c, ask_embedding(c->answer.request, body, native, n->options, &r), &r);
+    queue_request(n, c, parse_embedding(c->answer.request, body, native, n->options, &r), &r);
 }
 
 static void embedding(network *n, connection *c, json_value *body)
@@ -657,13 +658,13 @@ static const route routes[] = {
 static const char model_path[] = "/v1/models/";
 
 /* Returns the name of a model that follows it; n 0: it is another path. */
-static http_part model_name(http_part path)
+static http_span model_name(http_span path)
 {
     size_t n = http_path_front(path, model_path);
-    return n ? (http_part){path.text + n, path.n - n} : (http_part){"", 0};
+    return n ? (http_span){path.text + n, path.n - n} : (http_span){"", 0};
 }
 
-static const route *find_route(http_part path)
+static const route *find_route(http_span path)
 {
     static const route response = {response_path,     true, false, false, one_response,
                                    &answer_responses, NULL};
@@ -693,19 +694,19 @@ static bool is_closed(const char *closed, const route *r)
     return word && access_lists(closed, word);
 }
 
-bool route_is_health(http_part path)
+bool route_is_health(http_span path)
 {
     const route *r = find_route(path);
     return r && r->handle == health;
 }
 
-const answer_form *route_form(http_part path)
+const serializer *route_serializer(http_span path)
 {
     const route *r = find_route(path);
     return r ? r->form : NULL;
 }
 
-bool route_is_open(http_part path)
+bool route_is_open(http_span path)
 {
     const route *r = find_route(path);
     return r && r->open;
@@ -736,7 +737,7 @@ bool route_head(network *n, connection *c)
 {
     const http_head *h = &c->http.head;
     refusal why;
-    c->answer.form = route_form(h->path);
+    c->answer.serializer = route_serializer(h->path);
     bool needs_key = h->method != HTTP_OPTIONS && !route_is_open(h->path);
     if (!access_allows(&n->http.rules, h, needs_key, &why)) {
         count_bad(n);

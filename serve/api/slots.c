@@ -1,6 +1,6 @@
 /* Sessions in files: see slots.h. */
 #include "serve/api/slots.h"
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 /* ---- Requests ---- */
 
 /* The number of a session; -1: there is none of that name. */
-static int32_t slot_of(http_part id, int32_t n_sessions)
+static int32_t slot_of(http_span id, int32_t n_sessions)
 {
     int32_t slot = 0;
     if (id.n < 1 || id.n > 4)
@@ -52,10 +52,10 @@ static bool get_file(request *t, const json_value *body, refusal *r)
     return true;
 }
 
-bool ask_slot(request *t, http_part id, http_part query, const json_value *body,
-              const serve_options *o, refusal *r)
+bool parse_slot(request *t, http_span id, http_span query, const json_value *body,
+                const serve_options *o, refusal *r)
 {
-    http_part action = http_query(query, "action");
+    http_span action = http_query(query, "action");
     r->status = 0;
     t->session.wanted = slot_of(id, o->n_sessions);
     if (!o->slots.folder)
@@ -64,13 +64,13 @@ bool ask_slot(request *t, http_part id, http_part query, const json_value *body,
     if (t->session.wanted < 0)
         return refuse_with(r, 400, "There is no such slot: this server has 0 to %d.",
                            o->n_sessions - 1);
-    if (http_part_is(action, "erase")) {
+    if (http_span_is(action, "erase")) {
         t->kind = REQUEST_ERASE;
         return true;
     }
-    if (!http_part_is(action, "save") && !http_part_is(action, "restore"))
+    if (!http_span_is(action, "save") && !http_span_is(action, "restore"))
         return refuse_with(r, 400, "The query takes action=save, action=restore or action=erase.");
-    t->kind = http_part_is(action, "save") ? REQUEST_SAVE : REQUEST_RESTORE;
+    t->kind = http_span_is(action, "save") ? REQUEST_SAVE : REQUEST_RESTORE;
     return get_file(t, body, r);
 }
 
@@ -103,5 +103,5 @@ static void put_close(answer *a, text_out *out)
     out_json(out, "}");
 }
 
-const answer_form answer_slot = {
+const serializer answer_slot = {
     .id_prefix = "slot-", .front = put_front, .record = put_record, .close = put_close};

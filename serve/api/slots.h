@@ -5,6 +5,6 @@
 #include "serve/net/http.h"
 
 /* Fills the request for the session `id`, the rest of the path. */
-bool ask_slot(request *t, http_part id, http_part query, const json_value *body,
-              const serve_options *o, refusal *r);
-extern const answer_form answer_slot;
+bool parse_slot(request *t, http_span id, http_span query, const json_value *body,
+                const serve_options *o, refusal *r);
+extern const serializer answer_slot;

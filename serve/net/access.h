@@ -1,7 +1,7 @@
 /* Who may ask: by key, by the name that the client has for this host, and by the page that asks. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/net/http.h"
 
 /* All borrowed, as serve_options has them. */

@@ -92,7 +92,7 @@ void http_refuse(http_server *h, http_client *c, const refusal *r)
 {
     char text[4096], headers[64] = "";
     text_out out = {.text = text, .capacity = sizeof text};
-    answer_refusal(c->n_head ? route_form(c->head.path) : NULL, r, &out);
+    answer_refusal(c->n_head ? route_serializer(c->head.path) : NULL, r, &out);
     if (r->retry_s)
         snprintf(headers, sizeof headers, "Retry-After: %d\r\n", r->retry_s);
     put_answer(h, c,

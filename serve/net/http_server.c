@@ -341,7 +341,7 @@ static void accept_all(void *user, void *of, uint32_t events)
     (void)of, (void)events;
     for (int i = 0; i < 64; i++) {
         bool exhausted;
-        int fd = listen_accept(&h->place, &exhausted);
+        int fd = listen_accept(&h->listening, &exhausted);
         if (exhausted)
             listen_on(h, false); /* until the next tick */
         if (fd < 0)
@@ -354,7 +354,7 @@ void http_stop_listening(http_server *h)
 {
     listen_on(h, false);
     h->listener.fd = -1;
-    listen_close(&h->place, h->rules.host);
+    listen_close(&h->listening, h->rules.host);
 }
 
 void http_stop(http_server *h)
@@ -426,7 +426,7 @@ static bool woken(void *user)
 
 void http_run(http_server *h)
 {
-    h->listener = (watched){.fd = h->place.fd, .on_event = accept_all, .user = h};
+    h->listener = (watched){.fd = h->listening.fd, .on_event = accept_all, .user = h};
     h->loop.last = &h->listener;
     h->loop.between = read_waiting;
     h->loop.tick = tick;

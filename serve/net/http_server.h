@@ -14,7 +14,7 @@
  * moment, so that it gets to read the answer rather than a reset. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/net/access.h"
 #include "serve/net/event_loop.h"
 #include "serve/net/http.h"
@@ -75,7 +75,7 @@ typedef struct http_handler {
     /* The head is whole. Returns whether it was answered without the body. */
     bool (*head)(void *user, http_client *c);
     /* Returns whether this endpoint answers clients that are not let in. */
-    bool (*is_open)(http_part path);
+    bool (*is_open)(http_span path);
     /* The request is whole: answers it. */
     void (*request)(void *user, http_client *c);
     /* A whole answer has been put out (http_answer.h); why: of a refusal, else "". */
@@ -98,7 +98,7 @@ typedef struct http_handler {
 
 struct http_server {
     event_loop loop;
-    listen_place place;
+    listen_socket listening;
     watched listener;
     access_rules rules;
     char *clients; /* [n_clients][client_bytes]: some more than are let in; each begins with a

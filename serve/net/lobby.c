@@ -30,7 +30,7 @@ typedef struct guest {
 
 struct lobby {
     lobby_options options;
-    listen_place place;
+    listen_socket listening;
     event_loop loop;
     watched listener;
     pthread_t thread;
@@ -46,7 +46,7 @@ struct lobby {
 static int decide(const lobby *l, const http_head *h, refusal *r)
 {
     const lobby_options *o = &l->options;
-    const access_rules rules = {o->api_keys, o->origins, o->at.host, l->place.is_unix};
+    const access_rules rules = {o->api_keys, o->origins, o->at.host, l->listening.is_unix};
     bool preflight = h->method == HTTP_OPTIONS;
     if (!access_allows(&rules, h, !preflight && !route_is_open(h->path), r))
         return r->status;
@@ -66,7 +66,7 @@ static void put_answer(const lobby *l, const http_head *h, int status, const ref
                        text_out *out)
 {
     const access_rules rules = {l->options.api_keys, l->options.origins, l->options.at.host,
-                                l->place.is_unix};
+                                l->listening.is_unix};
     char text[4096];
     text_out body = {.text = text, .capacity = sizeof text};
     bool asks_page = http_path_is(h->path, "/") || http_path_is(h->path, "/index.html");
@@ -74,7 +74,7 @@ static void put_answer(const lobby *l, const http_head *h, int status, const ref
     if (is_page)
         out_text(&body, page);
     else if (status != 204)
-        answer_refusal(route_form(h->path), r, &body);
+        answer_refusal(route_serializer(h->path), r, &body);
     http_put_head(&rules, h, status, NULL, false, out);
     if (status == 503)
         out_text(out, "Retry-After: 1\r\nCache-Control: no-store\r\n");
@@ -95,7 +95,7 @@ static void note(lobby *l, const http_head *h, int status, const refusal *r, con
         return;
     if (status >= 400) {
         snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->fixed);
-        listen_peer(&l->place, g->socket.fd, e.of.request.peer, sizeof e.of.request.peer);
+        listen_peer(&l->listening, g->socket.fd, e.of.request.peer, sizeof e.of.request.peer);
     }
     left->events[left->n_events++] = e;
 }
@@ -180,7 +180,7 @@ static void accept_all(void *user, void *of, uint32_t events)
     (void)of, (void)events;
     for (guest *g = free_place(l); g; g = free_place(l)) {
         bool exhausted;
-        int fd = listen_accept(&l->place, &exhausted);
+        int fd = listen_accept(&l->listening, &exhausted);
         if (exhausted)
             listen_on(l, false); /* until the next tick */
         if (fd < 0)
@@ -227,7 +227,7 @@ static bool start(lobby *l)
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    l->listener = (watched){.fd = l->place.fd, .on_event = accept_all, .user = l};
+    l->listener = (watched){.fd = l->listening.fd, .on_event = accept_all, .user = l};
     l->loop.last = &l->listener;
     l->loop.woken = ends;
     l->loop.tick = tick;
@@ -251,7 +251,7 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
     for (int i = 0; i < LOBBY_CLIENTS; i++)
         l->guests[i].socket.fd = -1;
     l->listener.fd = l->loop.epoll = l->loop.wake.fd = -1;
-    drey_status status = listen_open(&l->place, &options->at, err);
+    drey_status status = listen_open(&l->listening, &options->at, err);
     if (status == DREY_OK && (!event_loop_open(&l->loop) || !start(l)))
         status = error_set(err, DREY_ERR_IO, "the system has no more files or threads: %s",
                            strerror(errno));
@@ -260,9 +260,9 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
     return status;
 }
 
-const listen_place *lobby_place(const lobby *l)
+const listen_socket *lobby_socket(const lobby *l)
 {
-    return &l->place;
+    return &l->listening;
 }
 
 static void stop(lobby *l)
@@ -274,12 +274,12 @@ static void stop(lobby *l)
     l->runs = false;
 }
 
-void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests)
+void lobby_leave(lobby *l, listen_socket *place, lobby_guests *guests)
 {
     stop(l);
     listen_on(l, false);
-    *place = l->place;
-    l->place.fd = -1;
+    *place = l->listening;
+    l->listening.fd = -1;
     for (int i = 0; i < LOBBY_CLIENTS; i++) {
         guest *g = &l->guests[i];
         if (g->socket.fd < 0 || g->answered)
@@ -297,7 +297,7 @@ void lobby_close(lobby **closed)
     if (!l)
         return;
     stop(l);
-    listen_close(&l->place, l->options.at.host);
+    listen_close(&l->listening, l->options.at.host);
     for (int i = 0; i < LOBBY_CLIENTS; i++)
         if (l->guests[i].socket.fd >= 0)
             event_loop_drop(&l->loop, &l->guests[i].socket);

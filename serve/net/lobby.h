@@ -33,8 +33,8 @@ typedef struct lobby_guests {
 /* DREY_ERR_IO: the address is taken, or cannot be had. */
 drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *err);
 /* Returns the address at which it listens; borrowed. */
-const listen_place *lobby_place(const lobby *l);
+const listen_socket *lobby_socket(const lobby *l);
 /* Ends the thread: the listener and the guests are the caller's. */
-void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests);
+void lobby_leave(lobby *l, listen_socket *place, lobby_guests *guests);
 /* Accepts NULL; nulls the pointer. Closes what nobody has taken over. */
 void lobby_close(lobby **l);

@@ -66,7 +66,7 @@ static void report_request(network *n, connection *c, bool left)
     r->usage.first_s = first_s > 0 ? first_s : 0;
     if (r->status >= 400) {
         snprintf(r->why, sizeof r->why, "%s", c->report.why);
-        listen_peer(&n->http.place, c->http.socket.fd, r->peer, sizeof r->peer);
+        listen_peer(&n->http.listening, c->http.socket.fd, r->peer, sizeof r->peer);
     }
     report(n, &e);
 }

@@ -1,7 +1,7 @@
 /* The network thread: connections, and what its parts share. */
 #pragma once
 
-#include "serve/dialects/response_store.h"
+#include "serve/adapters/response_store.h"
 #include "serve/net/connection.h"
 #include "serve/net/http_answer.h"
 #include "serve/net/listen.h"

@@ -1,5 +1,5 @@
 /* Answers that outlive their connections: see streams.h. */
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 #include "serve/net/network.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ size_t stream_ring_bytes(int32_t n_context)
 /* ---- Which there are ---- */
 
 /* name: as written in a query, or as it is. */
-static kept_stream *find(const network *n, http_part name)
+static kept_stream *find(const network *n, http_span name)
 {
     for (int32_t i = 0; i < n->streams.n; i++)
         if (n->streams.of[i].name[0] && http_path_is(name, n->streams.of[i].name))
@@ -30,10 +30,10 @@ static kept_stream *find(const network *n, http_part name)
     return NULL;
 }
 
-static kept_stream *find_exactly(const network *n, http_part name)
+static kept_stream *find_exactly(const network *n, http_span name)
 {
     for (int32_t i = 0; i < n->streams.n; i++)
-        if (n->streams.of[i].name[0] && http_part_is(name, n->streams.of[i].name))
+        if (n->streams.of[i].name[0] && http_span_is(name, n->streams.of[i].name))
             return &n->streams.of[i];
     return NULL;
 }
@@ -95,9 +95,9 @@ void stream_drop(network *n, kept_stream *k, const connection *stays)
 
 void streams_begin(network *n, connection *c)
 {
-    http_part name = c->http.head.conversation;
+    http_span name = c->http.head.conversation;
     const request *t = c->answer.request;
-    if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.form->lines)
+    if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.serializer->lines)
         return;
     kept_stream *k = find_exactly(n, name);
     if (k)
@@ -252,7 +252,7 @@ void streams_tick(network *n, double now)
 /* The one that conv_id names; NULL: it was refused. */
 static kept_stream *asked_stream(network *n, connection *c, bool *named)
 {
-    http_part name = http_query(c->http.head.query, "conv_id");
+    http_span name = http_query(c->http.head.query, "conv_id");
     refusal r;
     *named = name.n > 0;
     if (!*named) {
@@ -264,7 +264,7 @@ static kept_stream *asked_stream(network *n, connection *c, bool *named)
 }
 
 /* A number of bytes; false: it is none. */
-static bool read_offset(http_part text, uint64_t *out)
+static bool read_offset(http_span text, uint64_t *out)
 {
     *out = 0;
     if (text.n > 18)
@@ -324,7 +324,7 @@ void streams_lookup(network *n, connection *c, const json_value *body)
     out_json(&n->scratch, "[");
     for (const json_value *v = names ? names->first : NULL; v; v = v->next) {
         const kept_stream *k =
-            v->type == JSON_STRING ? find_exactly(n, (http_part){v->text, v->n}) : NULL;
+            v->type == JSON_STRING ? find_exactly(n, (http_span){v->text, v->n}) : NULL;
         if (k)
             out_json(&n->scratch,
                      "{conversation_id:%s,is_done:%hhd,total_bytes:%llu,started_at:%lld,"

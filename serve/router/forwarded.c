@@ -54,7 +54,7 @@ asked_model forwarded_model(const char *body, size_t n, char *name, size_t n_nam
     return found;
 }
 
-static void put_part(text_out *out, const char *key, http_part part)
+static void put_part(text_out *out, const char *key, http_span part)
 {
     if (!part.text)
         return;
@@ -73,7 +73,7 @@ void forwarded_head(const http_head *h, const char *bytes, size_t n_body, text_o
         out_bytes(out, h->query.text, h->query.n);
     }
     out_text(out, h->http_1_0 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
-    put_part(out, "Host: ", h->host.text ? h->host : (http_part){"localhost", 9});
+    put_part(out, "Host: ", h->host.text ? h->host : (http_span){"localhost", 9});
     put_part(out, "Origin: ", h->origin);
     put_part(out, "Authorization: ", h->authorization);
     put_part(out, "X-Api-Key: ", h->api_key);

@@ -88,7 +88,7 @@ static void close_relay(void *user, http_client *c)
 /* ---- Requests ---- */
 
 /* The router's own actions. */
-static bool is_action(http_part path)
+static bool is_action(http_span path)
 {
     return http_path_is(path, "/models/load") || http_path_is(path, "/models/unload");
 }
@@ -278,16 +278,16 @@ drey_status router_open(router **out, const router_options *options, drey_error 
     router *r = calloc(1, sizeof *r);
     *out = r;
     if (!r) {
-        listen_place place = options->place;
+        listen_socket place = options->listening;
         listen_close(&place, options->host);
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a server");
     }
     r->options = *options;
     r->http = (http_server){
         .loop = {.epoll = -1, .wake.fd = -1},
-        .place = options->place,
+        .listening = options->listening,
         .listener.fd = -1,
-        .rules = {options->api_keys, options->origins, options->host, options->place.is_unix},
+        .rules = {options->api_keys, options->origins, options->host, options->listening.is_unix},
         .n_admitted = options->n_connections,
         .large_bytes = options->body_bytes,
         .timeout_s = options->timeout_s,
@@ -306,7 +306,7 @@ drey_status router_open(router **out, const router_options *options, drey_error 
 
 const char *router_address(const router *r)
 {
-    return r->http.place.address;
+    return r->http.listening.address;
 }
 
 void router_close(router **closed)

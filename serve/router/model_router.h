@@ -32,9 +32,9 @@ typedef struct router_options {
      * them into found, indices of models, and returns how many there are. Where there is none,
      * *near is one whose name is near, or -1. */
     int32_t (*mean)(void *user, const char *text, int32_t *found, int32_t room, int32_t *near);
-    int32_t n_loaded;   /* of them at the same time; 0: as many as have room */
-    listen_place place; /* taken over, also by a router_open that fails */
-    const char *host;   /* its address, name or path; as in serve_options, and the next five */
+    int32_t n_loaded;        /* of them at the same time; 0: as many as have room */
+    listen_socket listening; /* taken over, also by a router_open that fails */
+    const char *host;        /* its address, name or path; as in serve_options, and the next five */
     const char *api_keys, *origins, *closed;
     int32_t n_connections;
     uint64_t body_bytes;

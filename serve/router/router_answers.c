@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 #include "serve/requests.h"
 #include "serve/net/routes.h"
 
@@ -19,7 +19,8 @@ void router_report_request(const router *r, const proxied *c, int status, const 
     e.of.request.left = status == 0;
     snprintf(e.of.request.why, sizeof e.of.request.why, "%s", why);
     if (status >= 400)
-        listen_peer(&r->http.place, c->http.socket.fd, e.of.request.peer, sizeof e.of.request.peer);
+        listen_peer(&r->http.listening, c->http.socket.fd, e.of.request.peer,
+                    sizeof e.of.request.peer);
     router_report(r, c->process, &e);
 }
 
@@ -108,7 +109,7 @@ static void answer_tags(router *r, proxied *c, bool loaded)
     http_respond_json(&r->http, &c->http, &body);
 }
 
-static void answer_named(router *r, proxied *c, http_part name)
+static void answer_named(router *r, proxied *c, http_span name)
 {
     refusal why;
     const model_process *m = router_find_part(r, name, &why);
@@ -123,7 +124,7 @@ static void answer_named(router *r, proxied *c, http_part name)
 /* Answers for models while none is loaded: a request that only looks loads nothing. */
 static bool answer_unloaded(router *r, proxied *c)
 {
-    const http_part path = c->http.head.path;
+    const http_span path = c->http.head.path;
     text_out body = {.text = r->scratch, .capacity = ROUTER_SCRATCH_BYTES};
     if (http_query(c->http.head.query, "model").text || router_loaded_model(r))
         return false;
@@ -158,7 +159,7 @@ static bool answer_options(router *r, proxied *c)
     return true;
 }
 
-static bool path_is_one_of(http_part path, const char *a, const char *b)
+static bool path_is_one_of(http_span path, const char *a, const char *b)
 {
     return http_path_is(path, a) || http_path_is(path, b);
 }
@@ -187,7 +188,7 @@ bool router_answer_head(router *r, proxied *c)
         out_json(&body, "{version:%s}", drey_version());
         http_respond_json(&r->http, &c->http, &body);
     } else if (n > 0) {
-        answer_named(r, c, (http_part){h->path.text + n, h->path.n - n});
+        answer_named(r, c, (http_span){h->path.text + n, h->path.n - n});
     } else {
         return answer_unloaded(r, c);
     }

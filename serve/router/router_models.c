@@ -160,7 +160,7 @@ model_process *router_find_model(router *r, const char *name, refusal *why)
     return NULL;
 }
 
-model_process *router_find_part(router *r, http_part part, refusal *why)
+model_process *router_find_part(router *r, http_span part, refusal *why)
 {
     char name[ROUTER_NAME_BYTES];
     if (!http_decode(part, name, sizeof name)) /* longer than any name */
@@ -233,7 +233,7 @@ static model_process *choose_by_body(router *r, proxied *c)
 /* NULL: it has been refused. */
 static model_process *choose_model(router *r, proxied *c)
 {
-    http_part name = http_query(c->http.head.query, "model");
+    http_span name = http_query(c->http.head.query, "model");
     if (!name.text)
         return c->http.head.method == HTTP_POST ? choose_by_body(r, c) : loaded_model(r, c);
     refusal why;
@@ -428,10 +428,10 @@ static void wait_for(router *r, proxied *c, model_process *m)
 /* A request may ask for a model only if that is loaded. */
 static bool may_load(router *r, proxied *c, const model_process *m)
 {
-    http_part value = http_query(c->http.head.query, "autoload");
+    http_span value = http_query(c->http.head.query, "autoload");
     refusal why;
     if (m->state == PROCESS_READY || m->state == PROCESS_STARTING ||
-        !(http_part_is(value, "false") || http_part_is(value, "0")))
+        !(http_span_is(value, "false") || http_span_is(value, "0")))
         return true;
     refuse_with(&why, 400,
                 "The model \"%.100s\" is not loaded, and the request has autoload=false: POST "

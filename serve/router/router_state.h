@@ -61,7 +61,7 @@ void router_look(router *r);
  * several, as *why says. */
 model_process *router_find_model(router *r, const char *name, refusal *why);
 /* The same of a part of a path or query. */
-model_process *router_find_part(router *r, http_part name, refusal *why);
+model_process *router_find_part(router *r, http_span name, refusal *why);
 /* The model that was used last, of those that are loaded; NULL: none is. */
 model_process *router_loaded_model(const router *r);
 /* The request is whole: it waits for its model, or is refused. */

@@ -2,7 +2,7 @@
  * or as a number of tokens is refused with a status and a sentence, or makes a request whose parts
  * have room: tokens of the model, ends that rise, a file's name without a folder. */
 #include "fuzz/fuzz.h"
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/slots.h"
 #include "support/temp_dir.h"
@@ -18,7 +18,8 @@ static int32_t ids[N_CONTEXT], more_ids[2 * N_CONTEXT];
 static char grammar[REQUEST_GRAMMAR_BYTES];
 static request one_request;
 static sequence sequences[N_JOBS];
-static shared all = {.requests = &one_request, .n_requests = 1, .sequences = sequences, .n_sequences = N_JOBS};
+static shared all = {
+    .requests = &one_request, .n_requests = 1, .sequences = sequences, .n_sequences = N_JOBS};
 static serve_options options = {.name = "toy",
                                 .slots.folder = "slots",
                                 .n_sessions = N_JOBS,
@@ -83,33 +84,33 @@ static void check_task(const request *t)
                    strlen(t->admin.file) < sizeof t->admin.file);
 }
 
-static bool ask(request *t, int kind, json_value *body, http_part query, refusal *r)
+static bool ask(request *t, int kind, json_value *body, http_span query, refusal *r)
 {
     text_out scratch = {.text = scratch_text, .capacity = SCRATCH};
     switch (kind) {
     case 0:
     case 1:
     case 2:
-        return ask_request(t,
-                        kind == 0   ? REQUEST_CHAT
-                        : kind == 1 ? REQUEST_COMPLETION
-                                    : REQUEST_NATIVE,
-                        body, &options, &scratch, r);
+        return parse_request(t,
+                             kind == 0   ? REQUEST_CHAT
+                             : kind == 1 ? REQUEST_COMPLETION
+                                         : REQUEST_NATIVE,
+                             body, &options, &scratch, r);
     case 3:
     case 4:
-        return ask_embedding(t, body, kind == 3, &options, r);
+        return parse_embedding(t, body, kind == 3, &options, r);
     default:
-        return ask_slot(t, (http_part){"1", 1}, query, body, &options, r);
+        return parse_slot(t, (http_span){"1", 1}, query, body, &options, r);
     }
 }
 
 /* kinds 0 to 5 */
-static void check_kind(int kind, json_value *body, http_part query)
+static void check_kind(int kind, json_value *body, http_span query)
 {
     static const request_kind kinds[] = {REQUEST_CHAT, REQUEST_COMPLETION, REQUEST_NATIVE};
     refusal r = {.status = 0};
     int32_t n = 1;
-    if (kind < 3 && !ask_choices(body, kinds[kind], &options, &n, &r)) {
+    if (kind < 3 && !parse_choices(body, kinds[kind], &options, &n, &r)) {
         check_refusal(&r);
         return;
     }
@@ -129,7 +130,7 @@ static void check_template(json_value *body)
     refusal r;
     char *text = NULL;
     size_t n = 0;
-    if (ask_template(body, &options, &scratch, &text, &n, &r))
+    if (parse_template(body, &options, &scratch, &text, &n, &r))
         FUZZ_CHECK(text && memchr(text, 0, n + 1) != NULL);
     else
         check_refusal(&r);
@@ -141,7 +142,7 @@ static void check_tokens(json_value *body)
     text_out scratch = {.text = scratch_text, .capacity = SCRATCH};
     refusal r;
     size_t n;
-    if (!ask_prompt_tokens(body, &options, &scratch, more_ids, 2 * N_CONTEXT, &n, &r))
+    if (!parse_prompt_tokens(body, &options, &scratch, more_ids, 2 * N_CONTEXT, &n, &r))
         check_refusal(&r);
 }
 
@@ -159,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const char *query = queries[bytes[1] % 4];
     if (body && body->type == JSON_OBJECT) {
         if (kind < 6)
-            check_kind(kind, body, (http_part){query, strlen(query)});
+            check_kind(kind, body, (http_span){query, strlen(query)});
         else if (kind == 6)
             check_template(body);
         else

@@ -3,7 +3,7 @@
  * written after it, and what does not fit is said. A conversation that was kept continues as JSON,
  * until it is forgotten. */
 #include "fuzz/fuzz.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool responses(const json_value *body, text_out *out, refusal *r)
     return responses_request(body, &before, out, r);
 }
 
-static dialect_fn *const dialects[] = {anthropic_request, ollama_chat_request,
+static adapter_fn *const dialects[] = {anthropic_request, ollama_chat_request,
                                        ollama_generate_request, responses};
 enum { N_DIALECTS = sizeof dialects / sizeof *dialects };
 
@@ -45,7 +45,7 @@ static void check_json(const char *text, size_t n)
     free(copy);
 }
 
-static bool rewrite(dialect_fn *dialect, const json_value *body, char *room, size_t n_room,
+static bool rewrite(adapter_fn *dialect, const json_value *body, char *room, size_t n_room,
                     text_out *out)
 {
     refusal r = {.status = 0};
@@ -59,7 +59,7 @@ static bool rewrite(dialect_fn *dialect, const json_value *body, char *room, siz
 }
 
 /* What the request asks for is written whole, and into less room. */
-static bool check_request(dialect_fn *dialect, const json_value *body, size_t less, text_out *out)
+static bool check_request(adapter_fn *dialect, const json_value *body, size_t less, text_out *out)
 {
     text_out small;
     char *room = malloc(less ? less : 1);
@@ -79,8 +79,8 @@ static bool check_request(dialect_fn *dialect, const json_value *body, size_t le
 static void check_past(const json_value *body, const text_out *first)
 {
     text_out out;
-    kept = (past){.memory = past_memory, .capacity = sizeof past_memory};
-    if (!dialect_keep(&kept, &before, first))
+    kept = (response_store){.memory = past_memory, .capacity = sizeof past_memory};
+    if (!adapter_keep(&kept, &before, first))
         return;
     response_store_name(&kept, "resp-1");
     text_out room;
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     char *text = fuzz_copy(bytes + 2, n_bytes - 2);
     const json_value *body = parse(values, text, n_bytes - 2);
     text_out out;
-    dialect_fn *dialect = dialects[bytes[0] % N_DIALECTS];
+    adapter_fn *dialect = dialects[bytes[0] % N_DIALECTS];
     before = (previous_conversation){.n = 0};
     if (body && body->type == JSON_OBJECT &&
         check_request(dialect, body, (size_t)bytes[1] * 8, &out) && dialect == responses)

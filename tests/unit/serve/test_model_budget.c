@@ -54,8 +54,10 @@ TEST(streams_in_what_others_leave)
 TEST(no_more_are_loaded_than_may_be)
 {
     budget_model m[] = {loaded(10, true, 7), loaded(10, false, 3), asks};
-    assert_int_equal(budget_ask(m, 3, 2, (budget_limits){UINT64_MAX, 3}, &bytes, &who), BUDGET_GIVE);
-    assert_int_equal(budget_ask(m, 3, 2, (budget_limits){UINT64_MAX, 2}, &bytes, &who), BUDGET_EVICT);
+    assert_int_equal(budget_ask(m, 3, 2, (budget_limits){UINT64_MAX, 3}, &bytes, &who),
+                     BUDGET_GIVE);
+    assert_int_equal(budget_ask(m, 3, 2, (budget_limits){UINT64_MAX, 2}, &bytes, &who),
+                     BUDGET_EVICT);
     assert_int_equal(who, 0);
     m[0].leaving = true;
     assert_int_equal(budget_ask(m, 3, 2, (budget_limits){1000, 2}, &bytes, &who), BUDGET_WAIT);

@@ -1,6 +1,6 @@
 /* ollama's form of an answer: one value, or a value in each line. */
 #include "serve/answer/answer_parts.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void put_empty(bool chat, text_out *out)
 
 static bool is_chat(const answer *a)
 {
-    return a->form == &answer_ollama_chat;
+    return a->serializer == &answer_ollama_chat;
 }
 
 /* ---- One value ---- */
@@ -58,7 +58,7 @@ static void put_on_line(const char *bytes, size_t n, text_out *out)
 
 static void put_call(answer *a, const drey_reply_part *p, text_out *out)
 {
-    if (p->call >= dialect_own(a)->n_whole)
+    if (p->call >= adapter_own(a)->n_whole)
         return;
     if (p->kind == DREY_REPLY_CALL)
         out_json(out, "{function:{name:%.*s,arguments:", (int)p->n_bytes, p->bytes);
@@ -73,7 +73,7 @@ static void put_part(void *user, const drey_reply_part *p)
     answer *a = ((putting *)user)->a;
     text_out *out = ((putting *)user)->out;
     if (a->pass == PASS_COUNT)
-        dialect_count(a, p);
+        adapter_count(a, p);
     else if (a->pass == PASS_CALLS)
         put_call(a, p, out);
     else if (p->kind == (a->pass == PASS_CONTENT ? DREY_REPLY_CONTENT : DREY_REPLY_REASONING)) {
@@ -95,13 +95,13 @@ static bool open(answer *a, text_out *out)
 {
     if (a->pass > 0) {
         a->pass--;
-        dialect_end(a, put_part, &(putting){a, out});
+        adapter_end(a, put_part, &(putting){a, out});
         if (a->pass == PASS_CONTENT || a->pass == PASS_CALLS ||
             (a->pass == PASS_THINKING && a->open))
             out_json(out, a->pass == PASS_CALLS ? "]" : "\"");
         a->pass++;
     }
-    if (a->pass == PASS_CALLS && dialect_own(a)->n_whole == 0)
+    if (a->pass == PASS_CALLS && adapter_own(a)->n_whole == 0)
         a->pass++;
     if (a->pass == PASS_CALLS)
         out_json(out, "tool_calls:[");
@@ -110,7 +110,7 @@ static bool open(answer *a, text_out *out)
 
 static void put_record(answer *a, const record *r, text_out *out)
 {
-    dialect_read(a, r, put_part, &(putting){a, out});
+    adapter_read(a, r, put_part, &(putting){a, out});
 }
 
 static void close_answer(answer *a, text_out *out)
@@ -126,7 +126,7 @@ static void put_line(void *user, const drey_reply_part *p)
 {
     const putting *x = user;
     bool chat = is_chat(x->a), thinks = p->kind == DREY_REPLY_REASONING;
-    dialect_count(x->a, p);
+    adapter_count(x->a, p);
     if (p->kind != DREY_REPLY_CONTENT && !thinks)
         return;
     put_front(x->a->request->shared->options, x->out);
@@ -142,13 +142,13 @@ static void put_piece(answer *a, const sequence *j, const piece *p, text_out *ou
 {
     (void)j;
     if (p->text)
-        dialect_read(a, p->text, put_line, &(putting){a, out});
+        adapter_read(a, p->text, put_line, &(putting){a, out});
 }
 
 static void finish(answer *a, const sequence *j, text_out *out)
 {
     (void)j;
-    dialect_end(a, put_line, &(putting){a, out});
+    adapter_end(a, put_line, &(putting){a, out});
 }
 
 static void on_call(void *user, const drey_reply_part *p)
@@ -161,7 +161,7 @@ static void on_call(void *user, const drey_reply_part *p)
 static bool last(answer *a, text_out *out)
 {
     enum { BEFORE, CALLS, END, AFTER };
-    dialect_state *own = dialect_own(a);
+    adapter_state *own = adapter_own(a);
     record r;
     if (own->kind == BEFORE)
         own->kind = own->n_whole > 0 ? CALLS : END;
@@ -170,11 +170,11 @@ static bool last(answer *a, text_out *out)
         if (a->pass == 0) {
             put_front(a->request->shared->options, out);
             out_json(out, "message:{role:'assistant',content:'',tool_calls:[");
-            dialect_begin(a);
+            adapter_begin(a);
         } else if (answer_record(a, &r)) {
-            dialect_read(a, &r, on_call, &(putting){a, out});
+            adapter_read(a, &r, on_call, &(putting){a, out});
         } else {
-            dialect_end(a, on_call, &(putting){a, out});
+            adapter_end(a, on_call, &(putting){a, out});
             out_json(out, "]}done:false}");
             out_text(out, "\n");
             own->kind = END;
@@ -210,7 +210,7 @@ static void fail(const refusal *r, text_out *out)
         .record = put_record, .close = close_answer, .piece = put_piece, .finish = finish,         \
         .last = last, .refuse = ollama_refuse, .fail = fail                                        \
     }
-const answer_form answer_ollama_chat = OLLAMA_FORM, answer_ollama_generate = OLLAMA_FORM;
+const serializer answer_ollama_chat = OLLAMA_FORM, answer_ollama_generate = OLLAMA_FORM;
 
 /* ---- What programs ask before ---- */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "drey/reply.h"
-#include "serve/ask/ask_fields.h"
+#include "serve/parse/parse_fields.h"
 
 /* Texts are in scratch memory, each with a NUL after it, or in the request's. */
 typedef struct conversation {
@@ -13,14 +13,14 @@ typedef struct conversation {
 } conversation;
 
 /* The text that was put out since `from`, with a NUL. */
-const char *ask_text_end(text_out *out, size_t from);
+const char *parse_text_end(text_out *out, size_t from);
 
-/* ask_tools.c. The tools, which of them may be called, and how the model writes that. */
-bool ask_tools(const asking *a, conversation *c, text_out *out);
+/* parse_tools.c. The tools, which of them may be called, and how the model writes that. */
+bool parse_tools(const parsing *a, conversation *c, text_out *out);
 /* The prompt's ids are in the request: fills its grammar and its form. */
-bool ask_answer(const asking *a, request *t, conversation *c);
+bool parse_answer(const parsing *a, request *t, conversation *c);
 
-/* ask_messages.c. A message's text. */
-bool ask_message_text(const asking *a, json_value *message, const char **text);
+/* parse_messages.c. A message's text. */
+bool parse_message_text(const parsing *a, json_value *message, const char **text);
 /* The messages as the template takes them. */
-bool ask_messages(const asking *a, conversation *c, json_value *first, text_out *out);
+bool parse_messages(const parsing *a, conversation *c, json_value *first, text_out *out);

@@ -1,13 +1,13 @@
 /* How the next token is chosen: temperature, filters, penalties, and their order. Names are those
  * of OpenAI's API and of llama.cpp's server; where two name the same thing, the last that is read
  * here counts. */
-#include "serve/ask/ask_fields.h"
+#include "serve/parse/parse_fields.h"
 
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
-static bool get_seed(const asking *a, request *t, bool *given)
+static bool get_seed(const parsing *a, request *t, bool *given)
 {
     const json_value *v = json_member(a->body, "seed");
     if (!v)
@@ -19,15 +19,15 @@ static bool get_seed(const asking *a, request *t, bool *given)
     return true;
 }
 
-static bool get_filters(const asking *a, request *t)
+static bool get_filters(const parsing *a, request *t)
 {
     drey_sampling *s = &t->sampling.filters;
     int32_t top_k = s->top_k;
     bool has_seed = false, sample = true;
-    if (!ask_real(a, "temperature", 0, 100, &s->temperature) ||
-        !ask_real(a, "top_p", 0, 1, &s->top_p) || !ask_real(a, "min_p", 0, 1, &s->min_p) ||
-        !ask_count(a, "top_k", -1, INT32_MAX, &top_k) || !get_seed(a, t, &has_seed) ||
-        !ask_bool(a, "do_sample", &sample))
+    if (!parse_real(a, "temperature", 0, 100, &s->temperature) ||
+        !parse_real(a, "top_p", 0, 1, &s->top_p) || !parse_real(a, "min_p", 0, 1, &s->min_p) ||
+        !parse_count(a, "top_k", -1, INT32_MAX, &top_k) || !get_seed(a, t, &has_seed) ||
+        !parse_bool(a, "do_sample", &sample))
         return false;
     if (!sample)
         s->temperature = 0;
@@ -45,7 +45,7 @@ static bool get_filters(const asking *a, request *t)
 
 /* ---- Penalties ---- */
 
-static bool get_breakers(const asking *a, request *t)
+static bool get_breakers(const parsing *a, request *t)
 {
     text_list breakers = {.text = t->sampling.text,
                           .of = t->sampling.breakers,
@@ -53,26 +53,27 @@ static bool get_breakers(const asking *a, request *t)
                           .most = REQUEST_MOST_BREAKERS};
     if (!json_member(a->body, "dry_sequence_breakers") || t->sampling.penalties.dry_multiplier <= 0)
         return true;
-    bool good = ask_texts(a, "dry_sequence_breakers", &breakers);
+    bool good = parse_texts(a, "dry_sequence_breakers", &breakers);
     t->sampling.penalties.dry_breakers = t->sampling.breakers;
     t->sampling.penalties.n_dry_breakers = breakers.n;
     return good;
 }
 
-static bool get_penalties(const asking *a, request *t)
+static bool get_penalties(const parsing *a, request *t)
 {
     drey_penalties *p = &t->sampling.penalties;
-    return ask_real(a, "rep_pen", 0, 100, &p->repeat) &&
-           ask_real(a, "repetition_penalty", 0, 100, &p->repeat) &&
-           ask_real(a, "repeat_penalty", 0, 100, &p->repeat) &&
-           ask_count(a, "penalty_last_n", -1, INT32_MAX, &p->last_n) &&
-           ask_count(a, "repeat_last_n", -1, INT32_MAX, &p->last_n) &&
-           ask_real(a, "presence_penalty", -100, 100, &p->presence) &&
-           ask_real(a, "frequency_penalty", -100, 100, &p->frequency) &&
-           ask_real(a, "dry_multiplier", 0, 100, &p->dry_multiplier) &&
-           ask_real(a, "dry_base", 0, 100, &p->dry_base) &&
-           ask_count(a, "dry_allowed_length", 0, INT32_MAX, &p->dry_allowed_length) &&
-           ask_count(a, "dry_penalty_last_n", -1, INT32_MAX, &p->dry_last_n) && get_breakers(a, t);
+    return parse_real(a, "rep_pen", 0, 100, &p->repeat) &&
+           parse_real(a, "repetition_penalty", 0, 100, &p->repeat) &&
+           parse_real(a, "repeat_penalty", 0, 100, &p->repeat) &&
+           parse_count(a, "penalty_last_n", -1, INT32_MAX, &p->last_n) &&
+           parse_count(a, "repeat_last_n", -1, INT32_MAX, &p->last_n) &&
+           parse_real(a, "presence_penalty", -100, 100, &p->presence) &&
+           parse_real(a, "frequency_penalty", -100, 100, &p->frequency) &&
+           parse_real(a, "dry_multiplier", 0, 100, &p->dry_multiplier) &&
+           parse_real(a, "dry_base", 0, 100, &p->dry_base) &&
+           parse_count(a, "dry_allowed_length", 0, INT32_MAX, &p->dry_allowed_length) &&
+           parse_count(a, "dry_penalty_last_n", -1, INT32_MAX, &p->dry_last_n) &&
+           get_breakers(a, t);
 }
 
 /* ---- Their order ---- */
@@ -130,7 +131,7 @@ typedef struct sampler_order {
     int last; /* of those that change something; -1: none yet */
 } sampler_order;
 
-static bool add_sampler(const asking *a, const request *t, int which, sampler_order *order)
+static bool add_sampler(const parsing *a, const request *t, int which, sampler_order *order)
 {
     if (which == N_SAMPLERS)
         return true;
@@ -147,7 +148,7 @@ static bool add_sampler(const asking *a, const request *t, int which, sampler_or
 }
 
 /* An array of names, or a text with a letter for each. */
-static bool get_order(const asking *a, request *t)
+static bool get_order(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "samplers");
     sampler_order order = {.last = -1};
@@ -168,7 +169,7 @@ static bool get_order(const asking *a, request *t)
     return true;
 }
 
-bool ask_sampling(const asking *a, request *t)
+bool parse_sampling(const parsing *a, request *t)
 {
     t->sampling.filters = a->options->sampling;
     t->sampling.penalties = a->options->penalties;

@@ -1,5 +1,5 @@
-/* Fields and refusals: see ask_fields.h. */
-#include "serve/ask/ask_fields.h"
+/* Fields and refusals: see parse_fields.h. */
+#include "serve/parse/parse_fields.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -106,7 +106,7 @@ bool refuse_too_long(refusal *r, size_t n_ids, int32_t n_context)
 
 /* ---- Members of the right kind ---- */
 
-bool ask_real(const asking *a, const char *key, double least, double most, float *out)
+bool parse_real(const parsing *a, const char *key, double least, double most, float *out)
 {
     const json_value *v = json_member(a->body, key);
     if (!v)
@@ -117,7 +117,7 @@ bool ask_real(const asking *a, const char *key, double least, double most, float
     return true;
 }
 
-bool ask_count(const asking *a, const char *key, int64_t least, int64_t most, int32_t *out)
+bool parse_count(const parsing *a, const char *key, int64_t least, int64_t most, int32_t *out)
 {
     const json_value *v = json_member(a->body, key);
     if (!v)
@@ -130,7 +130,7 @@ bool ask_count(const asking *a, const char *key, int64_t least, int64_t most, in
     return true;
 }
 
-bool ask_bool(const asking *a, const char *key, bool *out)
+bool parse_bool(const parsing *a, const char *key, bool *out)
 {
     const json_value *v = json_member(a->body, key);
     if (!v)
@@ -141,13 +141,13 @@ bool ask_bool(const asking *a, const char *key, bool *out)
     return true;
 }
 
-bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r)
+bool parse_flag(const json_value *body, const char *key, bool *out, refusal *r)
 {
-    const asking a = {.body = body, .refusal = r};
-    return ask_bool(&a, key, out);
+    const parsing a = {.body = body, .refusal = r};
+    return parse_bool(&a, key, out);
 }
 
-static bool add_text(const asking *a, const char *key, const json_value *v, text_list *out)
+static bool add_text(const parsing *a, const char *key, const json_value *v, text_list *out)
 {
     if (v->type != JSON_STRING || memchr(v->text, 0, v->n))
         return BAD(a, "Field '%s' takes a text without NUL, or an array of such.", key);
@@ -161,7 +161,7 @@ static bool add_text(const asking *a, const char *key, const json_value *v, text
     return true;
 }
 
-bool ask_texts(const asking *a, const char *key, text_list *out)
+bool parse_texts(const parsing *a, const char *key, text_list *out)
 {
     const json_value *v = json_member(a->body, key);
     if (!v)
@@ -178,7 +178,7 @@ bool ask_texts(const asking *a, const char *key, text_list *out)
 
 /* OpenAI's 'prediction', from which lookup drafts. Its tokens come after the prompt's, as far as
  * the context has room. */
-static bool add_predicted(const asking *a, request *t, const json_value *text)
+static bool add_predicted(const parsing *a, request *t, const json_value *text)
 {
     drey_error err = {0};
     size_t n = 0, used = t->prompts.n_ids + t->prompts.n_predicted,
@@ -197,7 +197,7 @@ static const json_value *text_of(const json_value *part)
     return text && text->type == JSON_STRING ? text : NULL;
 }
 
-bool ask_prediction(const asking *a, request *t)
+bool parse_prediction(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "prediction");
     if (!v)

@@ -1,5 +1,5 @@
 /* Vectors as ollama's /api/embed has them, and the older /api/embeddings, which takes one text. */
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ bool ollama_vectors_request(const json_value *body, text_out *out, refusal *r)
 
 static bool is_older(const answer *a)
 {
-    return a->form == &answer_ollama_vector;
+    return a->serializer == &answer_ollama_vector;
 }
 
 static void put_front(const answer *a, text_out *out)
@@ -49,13 +49,13 @@ static void close_answer(answer *a, text_out *out)
     out_json(out, "}");
 }
 
-const answer_form answer_ollama_vectors = {.id_prefix = "embd-",
-                                           .front = put_front,
-                                           .record = put_record,
-                                           .close = close_answer,
-                                           .refuse = ollama_refuse};
-const answer_form answer_ollama_vector = {.id_prefix = "embd-",
+const serializer answer_ollama_vectors = {.id_prefix = "embd-",
                                           .front = put_front,
                                           .record = put_record,
                                           .close = close_answer,
                                           .refuse = ollama_refuse};
+const serializer answer_ollama_vector = {.id_prefix = "embd-",
+                                         .front = put_front,
+                                         .record = put_record,
+                                         .close = close_answer,
+                                         .refuse = ollama_refuse};

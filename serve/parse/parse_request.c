@@ -1,7 +1,7 @@
-/* Requests become requests: see ask.h. A key that is null is absent; one that nobody knows is ignored;
+/* Requests become requests: see parse_request.h. A key that is null is absent; one that nobody knows is ignored;
  * one that is known and would change the answer, but is not computed here, is refused. */
-#include "serve/ask/ask_fields.h"
-#include "serve/ask/ask_grammar.h"
+#include "serve/parse/parse_fields.h"
+#include "serve/parse/parse_grammar.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -124,7 +124,7 @@ static bool is_neutral(const json_value *v, int neutral, double number)
 }
 
 /* Front ends send the names of several servers: of those, one that is computed is enough. */
-static bool is_said_again(const asking *a, const char *key)
+static bool is_said_again(const parsing *a, const char *key)
 {
     static const char *const pairs[][2] = {{"grammar_string", "grammar"},
                                            {"ban_eos_token", "ignore_eos"},
@@ -135,7 +135,7 @@ static bool is_said_again(const asking *a, const char *key)
     return false;
 }
 
-static bool check_values(const asking *a)
+static bool check_values(const parsing *a)
 {
     for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++) {
         const json_value *v = json_member(a->body, not_computed[i].key);
@@ -151,7 +151,7 @@ static bool check_values(const asking *a)
 
 /* Fields that choose by a word: those words are accepted that ask for nothing else than what is
  * done. */
-static bool check_words(const asking *a)
+static bool check_words(const parsing *a)
 {
     static const struct {
         const char *key, *words[2], *why;
@@ -178,7 +178,7 @@ static bool check_words(const asking *a)
     return true;
 }
 
-bool ask_supported(const asking *a)
+bool parse_supported(const parsing *a)
 {
     if (!check_values(a) || !check_words(a))
         return false;
@@ -191,7 +191,7 @@ bool ask_supported(const asking *a)
 }
 
 /* Any name: there is one model, and the answer has its name. */
-static bool check_model(const asking *a)
+static bool check_model(const parsing *a)
 {
     const json_value *v = json_member(a->body, "model");
     return !v || v->type == JSON_STRING || BAD(a, "Field 'model' takes a text.");
@@ -200,7 +200,7 @@ static bool check_model(const asking *a)
 /* ---- Stops and biases ---- */
 
 /* Reads the first that is there of several names of the same field. */
-static bool get_stops(const asking *a, request *t)
+static bool get_stops(const parsing *a, request *t)
 {
     static const char *const names[] = {"stop", "stop_sequences", "stopping_strings",
                                         "stop_sequence"};
@@ -211,12 +211,12 @@ static bool get_stops(const asking *a, request *t)
                        .most = REQUEST_MOST_STOPS};
     while (i < 3 && !json_member(a->body, names[i]))
         i++;
-    bool good = ask_texts(a, names[i], &stops);
+    bool good = parse_texts(a, names[i], &stops);
     t->stops.n = stops.n;
     return good;
 }
 
-static bool get_fields(const asking *a, request *t)
+static bool get_fields(const parsing *a, request *t)
 {
     text_list fields = {.text = t->fields.text,
                         .of = t->fields.of,
@@ -224,13 +224,13 @@ static bool get_fields(const asking *a, request *t)
                         .most = REQUEST_MOST_FIELDS};
     if (t->kind != REQUEST_NATIVE)
         return true;
-    bool good = ask_texts(a, "response_fields", &fields);
+    bool good = parse_texts(a, "response_fields", &fields);
     t->fields.n = fields.n;
     t->tokens.ids = t->tokens.ids || t->stream; /* each event has its tokens */
     return good;
 }
 
-static bool add_bias(const asking *a, request *t, int32_t id, const json_value *bias)
+static bool add_bias(const parsing *a, request *t, int32_t id, const json_value *bias)
 {
     bool number = bias && bias->type == JSON_NUMBER;
     if (!number && !(bias && bias->type == JSON_FALSE))
@@ -243,7 +243,7 @@ static bool add_bias(const asking *a, request *t, int32_t id, const json_value *
 }
 
 /* A token by its id, as a number or in digits, or the tokens of a text. */
-static bool bias_tokens(const asking *a, request *t, const char *text, size_t n, double number,
+static bool bias_tokens(const parsing *a, request *t, const char *text, size_t n, double number,
                         const json_value *bias)
 {
     drey_model_info info;
@@ -270,7 +270,7 @@ static bool bias_tokens(const asking *a, request *t, const char *text, size_t n,
     return true;
 }
 
-static bool get_biases(const asking *a, request *t)
+static bool get_biases(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "logit_bias");
     if (!v)
@@ -298,32 +298,32 @@ static bool get_biases(const asking *a, request *t)
 
 /* Reads the first that is there of several names of the same field. -1: to the end; 0: the prompt
  * alone. */
-static bool get_length(const asking *a, request *t)
+static bool get_length(const parsing *a, request *t)
 {
     enum { N_NAMES = 4 };
     static const char *const names[N_NAMES] = {"max_completion_tokens", "max_tokens", "n_predict",
                                                "max_new_tokens"};
     int32_t n = a->options->n_predict > 0 ? a->options->n_predict : -1;
     for (int i = N_NAMES - 1; i >= 0; i--)
-        if (!ask_count(a, names[i], -1, INT32_MAX, &n))
+        if (!parse_count(a, names[i], -1, INT32_MAX, &n))
             return false;
     t->length.n_predict = n >= 0 ? n : INT32_MAX;
-    return ask_count(a, "t_max_predict_ms", -1, INT32_MAX, &t->length.most_ms) &&
-           ask_count(a, "n_indent", 0, INT32_MAX, &t->length.indent);
+    return parse_count(a, "t_max_predict_ms", -1, INT32_MAX, &t->length.most_ms) &&
+           parse_count(a, "n_indent", 0, INT32_MAX, &t->length.indent);
 }
 
-static bool get_logprobs(const asking *a, request *t)
+static bool get_logprobs(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "logprobs");
     int32_t n = -1, top = -1;
-    if (v && v->type == JSON_NUMBER && !ask_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
+    if (v && v->type == JSON_NUMBER && !parse_count(a, "logprobs", 0, DREY_MAX_TOP, &n))
         return false;
-    if (v && v->type != JSON_NUMBER && !ask_bool(a, "logprobs", &t->tokens.logprobs))
+    if (v && v->type != JSON_NUMBER && !parse_bool(a, "logprobs", &t->tokens.logprobs))
         return false;
-    if (!ask_count(a, "top_logprobs", 0, DREY_MAX_TOP, &top) ||
-        !ask_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == REQUEST_NATIVE ? &n : &top))
+    if (!parse_count(a, "top_logprobs", 0, DREY_MAX_TOP, &top) ||
+        !parse_count(a, "n_probs", 0, DREY_MAX_TOP, t->kind == REQUEST_NATIVE ? &n : &top))
         return false;
-    if (!ask_bool(a, "post_sampling_probs", &t->tokens.filtered))
+    if (!parse_bool(a, "post_sampling_probs", &t->tokens.filtered))
         return false;
     if (t->tokens.filtered && t->kind != REQUEST_NATIVE)
         return BAD(a, "Field 'post_sampling_probs' is for /completion.");
@@ -334,37 +334,37 @@ static bool get_logprobs(const asking *a, request *t)
     return true;
 }
 
-static bool get_echo(const asking *a, request *t)
+static bool get_echo(const parsing *a, request *t)
 {
-    return ask_bool(a, "echo", &t->prompts.echo) &&
+    return parse_bool(a, "echo", &t->prompts.echo) &&
            (!t->prompts.echo || t->kind == REQUEST_COMPLETION ||
             BAD(a, "Field 'echo' is for /v1/completions: here a prompt is not repeated."));
 }
 
-static bool get_flags(const asking *a, request *t)
+static bool get_flags(const parsing *a, request *t)
 {
     const json_value *options = json_member(a->body, "stream_options");
-    const asking of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
+    const parsing of_stream = {.body = options, .options = a->options, .refusal = a->refusal};
     t->session.keep = t->session.speculative = true;
     t->session.wanted = -1;
     if (options && options->type != JSON_OBJECT)
         return BAD(a, "Field 'stream_options' takes an object.");
-    return ask_bool(a, "stream", &t->stream) &&
-           ask_bool(&of_stream, "include_usage", &t->events.usage) &&
-           ask_bool(a, "return_progress", &t->events.progress) &&
-           ask_bool(a, "timings_per_token", &t->events.timings) &&
-           ask_bool(a, "drey_provisional", &t->events.provisional) &&
-           ask_bool(a, "return_tokens", &t->tokens.ids) &&
-           ask_bool(a, "verbose", &t->events.verbose) &&
-           ask_bool(a, "ignore_eos", &t->length.ignore_eos) &&
-           ask_bool(a, "cache_prompt", &t->session.keep) &&
-           ask_bool(a, "speculative", &t->session.speculative) &&
-           ask_count(a, "id_slot", -1, a->options->n_sessions - 1, &t->session.wanted);
+    return parse_bool(a, "stream", &t->stream) &&
+           parse_bool(&of_stream, "include_usage", &t->events.usage) &&
+           parse_bool(a, "return_progress", &t->events.progress) &&
+           parse_bool(a, "timings_per_token", &t->events.timings) &&
+           parse_bool(a, "drey_provisional", &t->events.provisional) &&
+           parse_bool(a, "return_tokens", &t->tokens.ids) &&
+           parse_bool(a, "verbose", &t->events.verbose) &&
+           parse_bool(a, "ignore_eos", &t->length.ignore_eos) &&
+           parse_bool(a, "cache_prompt", &t->session.keep) &&
+           parse_bool(a, "speculative", &t->session.speculative) &&
+           parse_count(a, "id_slot", -1, a->options->n_sessions - 1, &t->session.wanted);
 }
 
 /* An answer that does not stream is kept until it is whole, all log-probabilities with it; those of
  * an echoed prompt are there at once. */
-static bool check_room(const asking *a, request *t)
+static bool check_room(const parsing *a, request *t)
 {
     size_t room = t->sequences[0]->capacity / 2;
     size_t each = sizeof(record_head) + (size_t)(1 + t->tokens.n_top) * sizeof(drey_logprob);
@@ -386,14 +386,14 @@ static bool check_room(const asking *a, request *t)
         t->prompts.echo ? ", with those of the prompt" : ", or with 'stream': true");
 }
 
-bool ask_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
-                 refusal *r)
+bool parse_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
+                   refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     int32_t most = o->n_sessions < REQUEST_MOST_CHOICES ? o->n_sessions : REQUEST_MOST_CHOICES;
-    int32_t n_prompts = kind == REQUEST_CHAT ? 1 : ask_n_prompts(body);
+    int32_t n_prompts = kind == REQUEST_CHAT ? 1 : parse_n_prompts(body);
     *n = 1;
-    if (!ask_count(&a, "n", 1, most, n))
+    if (!parse_count(&a, "n", 1, most, n))
         return false;
     if (n_prompts > REQUEST_MOST_CHOICES / *n)
         return BAD(&a, "Field 'prompt' holds %d prompts: one request is for up to %d texts.",
@@ -405,19 +405,19 @@ bool ask_choices(const json_value *body, request_kind kind, const serve_options 
 static bool fill_request(request *t, request_kind kind, json_value *body, const serve_options *o,
                          text_out *scratch, refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     r->status = 0;
     t->kind = kind;
-    if (kind == REQUEST_NATIVE && t->n_choices > ask_n_prompts(body))
+    if (kind == REQUEST_NATIVE && t->n_choices > parse_n_prompts(body))
         return refuse_with(r, 400,
                            "Field 'n' takes 1 here: an answer of /completion has one text.");
-    if (!check_model(&a) || !ask_supported(&a) || !get_flags(&a, t) || !get_echo(&a, t) ||
-        !ask_sampling(&a, t) || !get_length(&a, t) || !get_logprobs(&a, t) || !get_stops(&a, t) ||
+    if (!check_model(&a) || !parse_supported(&a) || !get_flags(&a, t) || !get_echo(&a, t) ||
+        !parse_sampling(&a, t) || !get_length(&a, t) || !get_logprobs(&a, t) || !get_stops(&a, t) ||
         !get_fields(&a, t) || !get_biases(&a, t))
         return false;
-    if (!ask_grammar(t, body, o, r))
+    if (!parse_grammar(t, body, o, r))
         return false;
-    if (!(kind == REQUEST_CHAT ? ask_chat(&a, t, scratch) : ask_prompts(&a, t)))
+    if (!(kind == REQUEST_CHAT ? parse_chat(&a, t, scratch) : parse_prompts(&a, t)))
         return false;
     if (kind == REQUEST_CHAT)
         t->prompts.end[t->prompts.n++] = t->prompts.n_ids;
@@ -425,11 +425,11 @@ static bool fill_request(request *t, request_kind kind, json_value *body, const 
         return refuse_with(r, 400, "The prompt is empty: send at least one token.");
     if (t->prompts.n_ids >= (size_t)o->n_context)
         return refuse_too_long(r, t->prompts.n_ids, o->n_context);
-    return ask_prediction(&a, t) && check_room(&a, t);
+    return parse_prediction(&a, t) && check_room(&a, t);
 }
 
-bool ask_request(request *t, request_kind kind, json_value *body, const serve_options *o,
-                 text_out *scratch, refusal *r)
+bool parse_request(request *t, request_kind kind, json_value *body, const serve_options *o,
+                   text_out *scratch, refusal *r)
 {
     bool good = fill_request(t, kind, body, o, scratch, r);
     if (!good && r->n_ctx && kind != REQUEST_NATIVE)

@@ -1,6 +1,6 @@
 /* Anthropic's /v1/messages as a chat: blocks become parts of messages, results of tools their own
  * messages, thinking the message's reasoning. */
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* Grammars of requests: see ask_grammar.h. One request has one: two that say different things are
+/* Grammars of requests: see parse_grammar.h. One request has one: two that say different things are
  * refused. */
-#include "serve/ask/ask_grammar.h"
+#include "serve/parse/parse_grammar.h"
 
 #include <string.h>
 
@@ -133,7 +133,7 @@ void request_not_held(request *t, const char *places)
     strcpy(t->grammar.not_held + n, places[n] ? ", ..." : "");
 }
 
-bool ask_grammar(request *t, const json_value *body, const serve_options *o, refusal *r)
+bool parse_grammar(request *t, const json_value *body, const serve_options *o, refusal *r)
 {
     form f = {.n = 0};
     drey_grammar *tried;

@@ -1,5 +1,5 @@
 /* Kept responses: see response_store.h. */
-#include "serve/dialects/response_store.h"
+#include "serve/adapters/response_store.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Chats: messages become a prompt, by the model's template. See ask_fields.h and ask.h. */
-#include "serve/ask/ask_conversation.h"
-#include "serve/ask/message_ends.h"
+/* Chats: messages become a prompt, by the model's template. See parse_fields.h and parse_request.h. */
+#include "serve/parse/parse_conversation.h"
+#include "serve/parse/message_ends.h"
 
 #include <string.h>
 #include <time.h>
@@ -17,23 +17,23 @@ static const json_value *reasoning_of(const json_value *message)
 
 /* Field 'continue_final_message': a flag, or which part of the message is continued, as
  * llama.cpp's server has it; *part is DREY_BEGUN_NOTHING where that depends on the message. */
-static bool get_continues(const asking *a, bool *continues, drey_reply_begun *part)
+static bool get_continues(const parsing *a, bool *continues, drey_reply_begun *part)
 {
     static const char field[] = "continue_final_message";
     *part = json_member_is(a->body, field, "content")             ? DREY_BEGUN_CONTENT
             : json_member_is(a->body, field, "reasoning_content") ? DREY_BEGUN_REASONING
                                                                   : DREY_BEGUN_NOTHING;
     *continues = *continues || *part;
-    return *part || ask_bool(a, field, continues);
+    return *part || parse_bool(a, field, continues);
 }
 
 /* Says which part of the last message the answer continues. */
-static bool take_parts(const asking *a, json_value *last, drey_reply_begun part, conversation *c)
+static bool take_parts(const parsing *a, json_value *last, drey_reply_begun part, conversation *c)
 {
     const json_value *reasoning = reasoning_of(last);
     json_value *whole = json_member(last, "content");
     const char *content;
-    if (!ask_message_text(a, last, &content))
+    if (!parse_message_text(a, last, &content))
         return false;
     if (!*content && reasoning && part == DREY_BEGUN_CONTENT)
         return BAD(a, "Field 'continue_final_message' is \"content\", and the last message has "
@@ -48,7 +48,7 @@ static bool take_parts(const asking *a, json_value *last, drey_reply_begun part,
 
 /* The last message is the beginning of the answer: if it is the assistant's, and nothing else is
  * asked for. */
-static bool take_begun(const asking *a, json_value *messages, conversation *c)
+static bool take_begun(const parsing *a, json_value *messages, conversation *c)
 {
     json_value *last = NULL, *before = NULL;
     drey_reply_begun part;
@@ -75,7 +75,7 @@ static bool take_begun(const asking *a, json_value *messages, conversation *c)
 }
 
 /* Writes the template's variables; 'chat_template_kwargs' has the last word. */
-static bool put_variables(const asking *a, conversation *c, text_out *out)
+static bool put_variables(const parsing *a, conversation *c, text_out *out)
 {
     static const char *const own[] = {"reasoning_effort", "enable_thinking"};
     const json_value *variables = json_member(a->body, "chat_template_kwargs");
@@ -86,7 +86,7 @@ static bool put_variables(const asking *a, conversation *c, text_out *out)
         return BAD(a, "Field 'chat_template_kwargs' takes an object.");
     if (json_member(a->body, own[0]) && json_member(a->body, own[0])->type != JSON_STRING)
         return BAD(a, "Field 'reasoning_effort' takes a word, which the template gets.");
-    if (!ask_bool(a, own[1], &flag))
+    if (!parse_bool(a, own[1], &flag))
         return false;
     out_json(out, "{");
     for (int i = 0; i < 2; i++) {
@@ -99,11 +99,11 @@ static bool put_variables(const asking *a, conversation *c, text_out *out)
     for (const json_value *one = variables ? variables->first : NULL; one; one = one->next)
         out_member(out, one);
     out_json(out, "}");
-    c->request.variables_json = ask_text_end(out, from);
+    c->request.variables_json = parse_text_end(out, from);
     return true;
 }
 
-static bool get_conversation(const asking *a, text_out *out, conversation *c)
+static bool get_conversation(const parsing *a, text_out *out, conversation *c)
 {
     json_value *messages = json_member(a->body, "messages");
     bool answers = true;
@@ -114,17 +114,17 @@ static bool get_conversation(const asking *a, text_out *out, conversation *c)
     c->request.now_s = (int64_t)time(NULL);
     if (!messages || messages->type != JSON_ARRAY || messages->n == 0)
         return BAD(a, "Field 'messages' takes an array of at least one message.");
-    if (!take_begun(a, messages, c) || !ask_bool(a, "add_generation_prompt", &answers))
+    if (!take_begun(a, messages, c) || !parse_bool(a, "add_generation_prompt", &answers))
         return false;
     c->request.no_generation_prompt = !answers;
     out_begin(out);
-    if (!put_variables(a, c, out) || !ask_tools(a, c, out) ||
-        !ask_messages(a, c, messages->first, out))
+    if (!put_variables(a, c, out) || !parse_tools(a, c, out) ||
+        !parse_messages(a, c, messages->first, out))
         return false;
     return !out->full || BAD(a, "The conversation is too long.");
 }
 
-bool ask_chat(const asking *a, request *t, text_out *scratch)
+bool parse_chat(const parsing *a, request *t, text_out *scratch)
 {
     conversation c;
     drey_error err = {0};
@@ -135,36 +135,36 @@ bool ask_chat(const asking *a, request *t, text_out *scratch)
                                           t->prompts.ids, room, &t->prompts.n_ids, &err);
     if (t->prompts.n_ids > room)
         return refuse_too_long(a->refusal, t->prompts.n_ids, a->options->n_context);
-    if (status == DREY_OK && !ask_answer(a, t, &c))
+    if (status == DREY_OK && !parse_answer(a, t, &c))
         return false;
     if (status == DREY_OK)
         message_ends_find(t, json_member(a->body, "messages"), a->options->model, scratch);
     return status == DREY_OK || refuse_error(a->refusal, &err);
 }
 
-bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
-                       size_t capacity, size_t *n, refusal *r)
+bool parse_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
+                         size_t capacity, size_t *n, refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     conversation c;
     drey_error err = {0};
     r->status = 0;
     *n = 0;
-    if (!ask_supported(&a) || !get_conversation(&a, scratch, &c))
+    if (!parse_supported(&a) || !get_conversation(&a, scratch, &c))
         return false;
     drey_status status =
         drey_chat_encode(o->model, &c.request, DREY_TOKENIZE_BOS, ids, capacity, n, &err);
     return status == DREY_OK || *n > capacity || refuse_error(r, &err);
 }
 
-bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, refusal *r)
+bool parse_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
+                    size_t *n_bytes, refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     conversation c;
     drey_error err = {0};
     r->status = 0;
-    if (!ask_supported(&a) || !get_conversation(&a, scratch, &c))
+    if (!parse_supported(&a) || !get_conversation(&a, scratch, &c))
         return false;
     return drey_chat_render(o->model, &c.request, text, n_bytes, &err) == DREY_OK ||
            refuse_error(r, &err);

@@ -26,18 +26,18 @@ bool refuse_fixed(refusal *r, int status, const char *sentence);
 bool refuse_error(refusal *r, const drey_error *err);
 
 /* Number of completions requested; request_take needs it. */
-bool ask_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
-                 refusal *r);
+bool parse_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
+                   refusal *r);
 /* Fills the request but for its sequences. body may be changed: texts of a message are put together.
  * scratch is used for the time of the call. */
-bool ask_request(request *t, request_kind kind, json_value *body, const serve_options *o,
-                 text_out *scratch, refusal *r);
+bool parse_request(request *t, request_kind kind, json_value *body, const serve_options *o,
+                   text_out *scratch, refusal *r);
 /* How many tokens a chat's prompt has, however many they are; ids: [capacity], used for the time of
  * the call. */
-bool ask_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
-                       size_t capacity, size_t *n, refusal *r);
+bool parse_prompt_tokens(json_value *body, const serve_options *o, text_out *scratch, int32_t *ids,
+                         size_t capacity, size_t *n, refusal *r);
 /* The prompt that a chat's messages make: *text, which the caller frees with drey_free. */
-bool ask_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
-                  size_t *n_bytes, refusal *r);
+bool parse_template(json_value *body, const serve_options *o, text_out *scratch, char **text,
+                    size_t *n_bytes, refusal *r);
 /* A member that is true or false; *out stays where there is none. */
-bool ask_flag(const json_value *body, const char *key, bool *out, refusal *r);
+bool parse_flag(const json_value *body, const char *key, bool *out, refusal *r);

@@ -1,6 +1,6 @@
 /* Anthropic's form of an answer: a message of blocks. */
 #include "serve/answer/answer_parts.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void put_reason(answer *a, const sequence *j, text_out *out)
     bool stopped = j->statistics.finish == DREY_FINISH_STOP;
     const char *word = part_stop_text(j);
     const char *reason = word                                     ? "stop_sequence"
-                         : stopped && dialect_own(a)->n_calls > 0 ? "tool_use"
+                         : stopped && adapter_own(a)->n_calls > 0 ? "tool_use"
                          : stopped                                ? "end_turn"
                                                                   : "max_tokens";
     out_json(out, "stop_reason:%s,stop_sequence:%s", reason, word);
@@ -55,14 +55,14 @@ static void open_block(answer *a, int32_t kind, const drey_reply_part *p, text_o
     else
         out_json(out, kind == BLOCK_TEXT ? "{type:'text',text:'"
                                          : "{type:'thinking',signature:'',thinking:'");
-    dialect_own(a)->kind = kind;
-    dialect_own(a)->n++;
+    adapter_own(a)->kind = kind;
+    adapter_own(a)->n++;
 }
 
 static void close_block(answer *a, text_out *out)
 {
-    if (dialect_own(a)->kind != BLOCK_NONE)
-        out_json(out, dialect_own(a)->kind == BLOCK_CALL ? "}" : "\"}");
+    if (adapter_own(a)->kind != BLOCK_NONE)
+        out_json(out, adapter_own(a)->kind == BLOCK_CALL ? "}" : "\"}");
 }
 
 enum { PASS_COUNT, PASS_BLOCKS };
@@ -71,14 +71,14 @@ static void put_part(void *user, const drey_reply_part *p)
 {
     answer *a = ((putting *)user)->a;
     text_out *out = ((putting *)user)->out;
-    int32_t kind = dialect_block(p);
+    int32_t kind = adapter_block(p);
     if (a->pass == PASS_COUNT) {
-        dialect_count(a, p);
+        adapter_count(a, p);
         return;
     }
-    if (kind == BLOCK_CALL && p->call >= dialect_own(a)->n_whole)
+    if (kind == BLOCK_CALL && p->call >= adapter_own(a)->n_whole)
         return;
-    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(a)->kind) {
+    if (p->kind == DREY_REPLY_CALL || kind != adapter_own(a)->kind) {
         close_block(a, out);
         open_block(a, kind, p, out);
     }
@@ -94,12 +94,12 @@ static bool open(answer *a, text_out *out)
     putting x = {a, out};
     if (a->pass > PASS_COUNT) {
         a->pass--;
-        dialect_end(a, put_part, &x);
+        adapter_end(a, put_part, &x);
         a->pass++;
     }
     if (a->pass <= PASS_BLOCKS)
         return true;
-    if (dialect_own(a)->n == 0)
+    if (adapter_own(a)->n == 0)
         open_block(a, BLOCK_TEXT, NULL, out);
     close_block(a, out);
     return false;
@@ -107,7 +107,7 @@ static bool open(answer *a, text_out *out)
 
 static void put_record(answer *a, const record *r, text_out *out)
 {
-    dialect_read(a, r, put_part, &(putting){a, out});
+    adapter_read(a, r, put_part, &(putting){a, out});
 }
 
 static void close_message(answer *a, text_out *out)
@@ -135,7 +135,7 @@ static void begin(answer *a, const sequence *j, text_out *out)
 static void start_block(answer *a, int32_t kind, const drey_reply_part *p, text_out *out)
 {
     part_open_event("content_block_start", out);
-    out_json(out, "index:%d,content_block:", dialect_own(a)->n++);
+    out_json(out, "index:%d,content_block:", adapter_own(a)->n++);
     if (kind == BLOCK_CALL) {
         put_call_front(a, p, out);
         out_json(out, "{}}");
@@ -144,13 +144,13 @@ static void start_block(answer *a, int32_t kind, const drey_reply_part *p, text_
                                          : "{type:'thinking',thinking:'',signature:''}");
     }
     part_close_event(out);
-    dialect_own(a)->kind = kind;
+    adapter_own(a)->kind = kind;
 }
 
 /* Thinking is signed by others; who sends it back sends a signature as well. */
 static void stop_block(answer *a, text_out *out)
 {
-    const dialect_state *own = dialect_own(a);
+    const adapter_state *own = adapter_own(a);
     if (own->kind == BLOCK_NONE)
         return;
     if (own->kind == BLOCK_REASONING) {
@@ -172,16 +172,16 @@ static void stream_part(void *user, const drey_reply_part *p)
         [BLOCK_TEXT] = "text", [BLOCK_REASONING] = "thinking", [BLOCK_CALL] = "partial_json"};
     answer *a = ((putting *)user)->a;
     text_out *out = ((putting *)user)->out;
-    int32_t kind = dialect_block(p);
-    dialect_count(a, p);
-    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(a)->kind) {
+    int32_t kind = adapter_block(p);
+    adapter_count(a, p);
+    if (p->kind == DREY_REPLY_CALL || kind != adapter_own(a)->kind) {
         stop_block(a, out);
         start_block(a, kind, p, out);
     }
     if (p->kind == DREY_REPLY_CALL || p->n_bytes == 0)
         return;
     part_open_event("content_block_delta", out);
-    out_json(out, "index:%d,delta:{type:%s,%s:%.*s}", dialect_own(a)->n - 1, types[kind],
+    out_json(out, "index:%d,delta:{type:%s,%s:%.*s}", adapter_own(a)->n - 1, types[kind],
              keys[kind], (int)p->n_bytes, p->bytes);
     part_close_event(out);
 }
@@ -190,13 +190,13 @@ static void put_piece(answer *a, const sequence *j, const piece *p, text_out *ou
 {
     (void)j;
     if (p->text)
-        dialect_read(a, p->text, stream_part, &(putting){a, out});
+        adapter_read(a, p->text, stream_part, &(putting){a, out});
 }
 
 static void finish(answer *a, const sequence *j, text_out *out)
 {
-    dialect_end(a, stream_part, &(putting){a, out});
-    if (dialect_own(a)->n == 0)
+    adapter_end(a, stream_part, &(putting){a, out});
+    if (adapter_own(a)->n == 0)
         start_block(a, BLOCK_TEXT, NULL, out);
     stop_block(a, out);
     part_open_event("message_delta", out);
@@ -249,14 +249,14 @@ static void ping(answer *a, text_out *out)
     part_close_event(out);
 }
 
-const answer_form answer_anthropic = {.id_prefix = "msg_",
-                                      .ping = ping,
-                                      .front = put_front,
-                                      .open = open,
-                                      .record = put_record,
-                                      .close = close_message,
-                                      .begin = begin,
-                                      .piece = put_piece,
-                                      .finish = finish,
-                                      .refuse = refuse,
-                                      .fail = fail};
+const serializer answer_anthropic = {.id_prefix = "msg_",
+                                     .ping = ping,
+                                     .front = put_front,
+                                     .open = open,
+                                     .record = put_record,
+                                     .close = close_message,
+                                     .begin = begin,
+                                     .piece = put_piece,
+                                     .finish = finish,
+                                     .refuse = refuse,
+                                     .fail = fail};

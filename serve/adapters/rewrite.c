@@ -1,5 +1,5 @@
-/* Parts that requests of all these interfaces share: see dialect.h. */
-#include "serve/dialects/dialect.h"
+/* Parts that requests of all these interfaces share: see adapter.h. */
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 

@@ -2,20 +2,20 @@
  * is absent. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 
-typedef struct asking {
+typedef struct parsing {
     const json_value *body;
     const serve_options *options;
     refusal *refusal;
-} asking;
+} parsing;
 #define BAD(a, ...) refuse_with((a)->refusal, 400, __VA_ARGS__)
 
 /* Each leaves *out as it is where there is no such member, and refuses one that is something
  * else. */
-bool ask_real(const asking *a, const char *key, double least, double most, float *out);
-bool ask_count(const asking *a, const char *key, int64_t least, int64_t most, int32_t *out);
-bool ask_bool(const asking *a, const char *key, bool *out);
+bool parse_real(const parsing *a, const char *key, double least, double most, float *out);
+bool parse_count(const parsing *a, const char *key, int64_t least, int64_t most, int32_t *out);
+bool parse_bool(const parsing *a, const char *key, bool *out);
 
 /* A list of short texts in memory of fixed size. */
 typedef struct text_list {
@@ -24,26 +24,26 @@ typedef struct text_list {
     size_t n_bytes, most, n, n_used;
 } text_list;
 /* Adds the texts of an array, or one text, but for empty ones. */
-bool ask_texts(const asking *a, const char *key, text_list *out);
+bool parse_texts(const parsing *a, const char *key, text_list *out);
 
 /* The prompt has more tokens than there are positions; false. */
 bool refuse_too_long(refusal *r, size_t n_ids, int32_t n_context);
 
 /* Refuses what is known and would change the text, but is not computed here. */
-bool ask_supported(const asking *a);
+bool parse_supported(const parsing *a);
 
 /* Temperature, filters, penalties, and the order that is asked for. */
-bool ask_sampling(const asking *a, request *t);
+bool parse_sampling(const parsing *a, request *t);
 
 /* Adds a text, or an array of texts and token ids, to the request's ids. */
-bool ask_tokens(const asking *a, request *t, const json_value *v);
+bool parse_tokens(const parsing *a, request *t, const json_value *v);
 /* Texts and ids of field 'prompt', or what an editor wants to be filled in. */
-bool ask_prompts(const asking *a, request *t);
+bool parse_prompts(const parsing *a, request *t);
 /* How many prompts the field holds. */
-int32_t ask_n_prompts(const json_value *body);
+int32_t parse_n_prompts(const json_value *body);
 
 /* Reads what the text is expected to repeat; after the prompt was taken. */
-bool ask_prediction(const asking *a, request *t);
+bool parse_prediction(const parsing *a, request *t);
 
 /* The prompt of a chat. scratch is used for the time of the call. */
-bool ask_chat(const asking *a, request *t, text_out *scratch);
+bool parse_chat(const parsing *a, request *t, text_out *scratch);

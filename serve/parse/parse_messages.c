@@ -1,11 +1,11 @@
 /* Messages of chats, written again as the model's template takes them: texts without parts, calls
  * with their arguments as objects, and all in words where the template knows no tools. */
-#include "serve/ask/ask_conversation.h"
+#include "serve/parse/parse_conversation.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *ask_text_end(text_out *out, size_t from)
+const char *parse_text_end(text_out *out, size_t from)
 {
     out_bytes(out, "", 1);
     out->begun = false;
@@ -14,7 +14,7 @@ const char *ask_text_end(text_out *out, size_t from)
 
 /* The text of a message: a text, or parts of type "text", which are put together where they stand,
  * a newline between them. */
-bool ask_message_text(const asking *a, json_value *message, const char **text)
+bool parse_message_text(const parsing *a, json_value *message, const char **text)
 {
     json_value *content = json_member(message, "content");
     if (!content || content->type == JSON_STRING) {
@@ -124,13 +124,13 @@ static bool is_role(const json_value *message, const char *role)
 }
 
 /* Writes the results of tools, one after the other, as one message of the user's. */
-static bool describe_results(const asking *a, json_value **at, text_out *out)
+static bool describe_results(const parsing *a, json_value **at, text_out *out)
 {
     const char *text = "";
     json_value *m = *at;
     out_json(out, "{role:'user',content:'");
     for (; m && is_role(m, "tool"); *at = m, m = m->next) {
-        if (!ask_message_text(a, m, &text))
+        if (!parse_message_text(a, m, &text))
             return false;
         out_text(out, "<tool_response>\\n");
         out_escaped(out, text, strlen(text));
@@ -151,12 +151,12 @@ static void write_thought(const json_value *message, text_out *out)
 }
 
 /* A message with its content as text; what else it holds stays. */
-static bool write_message(const asking *a, const conversation *c, json_value *message,
+static bool write_message(const parsing *a, const conversation *c, json_value *message,
                           const char *more, text_out *out)
 {
     const json_value *calls = json_member_array(message, "tool_calls");
     const char *text = "";
-    if (!ask_message_text(a, message, &text))
+    if (!parse_message_text(a, message, &text))
         return false;
     out_json(out, "{content:'");
     out_escaped(out, text, strlen(text));
@@ -193,7 +193,7 @@ static bool is_name(const char *role)
 }
 
 /* The template mentions it, as a text between quotes. */
-static bool knows_role(const asking *a, const conversation *c, const char *role)
+static bool knows_role(const parsing *a, const conversation *c, const char *role)
 {
     const char *chat = a->options->chat_template;
     size_t n = chat ? strlen(chat) : 0;
@@ -213,7 +213,7 @@ static bool knows_role(const asking *a, const conversation *c, const char *role)
 
 /* A role that no template could write is refused; instructions of the developer are the system's
  * where the template has no other place for them. */
-static bool check_role(const asking *a, const conversation *c, json_value *message)
+static bool check_role(const parsing *a, const conversation *c, json_value *message)
 {
     static const char *const usual[] = {"user", "assistant", "tool", "system", "function"};
     static const char system[] = "system", developer[] = "developer";
@@ -242,7 +242,7 @@ static bool check_role(const asking *a, const conversation *c, json_value *messa
                         role->text);
 }
 
-static bool write_all(const asking *a, const conversation *c, json_value *first, const char *tools,
+static bool write_all(const parsing *a, const conversation *c, json_value *first, const char *tools,
                       text_out *out)
 {
     if (*tools && !is_role(first, "system"))
@@ -258,7 +258,7 @@ static bool write_all(const asking *a, const conversation *c, json_value *first,
     return true;
 }
 
-bool ask_messages(const asking *a, conversation *c, json_value *first, text_out *out)
+bool parse_messages(const parsing *a, conversation *c, json_value *first, text_out *out)
 {
     drey_error err = {0};
     char *tools = NULL;
@@ -272,7 +272,7 @@ bool ask_messages(const asking *a, conversation *c, json_value *first, text_out 
     out_json(out, "[");
     bool good = write_all(a, c, first, tools ? tools : "", out);
     out_json(out, "]");
-    c->request.messages_json = ask_text_end(out, from);
+    c->request.messages_json = parse_text_end(out, from);
     drey_free(tools);
     return good;
 }

@@ -1,6 +1,6 @@
 /* The prompt's text is made of its tokens again, and the messages are looked for in it, one after
  * the other: the template is any program, so nothing else says where they are. */
-#include "serve/ask/message_ends.h"
+#include "serve/parse/message_ends.h"
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ static int32_t tokens_of(prompt_text *p, size_t n_bytes)
     return (int32_t)at;
 }
 
-/* The text that the prompt was made of: parts were put together in the first (ask_chat.c). */
+/* The text that the prompt was made of: parts were put together in the first (parse_chat.c). */
 static const char *text_of(json_value *message)
 {
     const json_value *content = json_member(message, "content");

@@ -1,14 +1,14 @@
 /* Tools and reasoning of chats: which calls an answer may have, and the grammar that holds it to
- * them. See ask_conversation.h. */
-#include "serve/ask/ask_conversation.h"
-#include "serve/ask/ask_grammar.h"
+ * them. See parse_conversation.h. */
+#include "serve/parse/parse_conversation.h"
+#include "serve/parse/parse_grammar.h"
 
 #include <string.h>
 
 /* ---- What is asked for ---- */
 
 /* "none", "auto", "required", or the tool that has to be called. */
-static bool get_choice(const asking *a, drey_reply_options *o)
+static bool get_choice(const parsing *a, drey_reply_options *o)
 {
     const json_value *v = json_member(a->body, "tool_choice");
     if (!v || json_member_is(a->body, "tool_choice", "auto"))
@@ -27,7 +27,7 @@ static bool get_choice(const asking *a, drey_reply_options *o)
                   "\"function\", \"function\": {\"name\": ...}}.");
 }
 
-static bool get_reasoning(const asking *a, drey_reply_options *o)
+static bool get_reasoning(const parsing *a, drey_reply_options *o)
 {
     static const char *const apart[] = {"auto", "deepseek", "deepseek-legacy"};
     const json_value *v = json_member(a->body, "reasoning_format");
@@ -40,12 +40,12 @@ static bool get_reasoning(const asking *a, drey_reply_options *o)
                   "apart), or \"none\" (it stays in the text).");
 }
 
-static bool get_tools(const asking *a, conversation *c, text_out *out)
+static bool get_tools(const parsing *a, conversation *c, text_out *out)
 {
     const json_value *tools = json_member(a->body, "tools");
     bool parallel = true;
     size_t from = out->n;
-    if (!ask_bool(a, "parallel_tool_calls", &parallel))
+    if (!parse_bool(a, "parallel_tool_calls", &parallel))
         return false;
     c->reply.one_call = !parallel;
     if (tools && tools->type != JSON_ARRAY)
@@ -53,11 +53,11 @@ static bool get_tools(const asking *a, conversation *c, text_out *out)
     if (!tools || tools->n == 0)
         return true;
     out_value(out, tools);
-    c->tools_json = ask_text_end(out, from);
+    c->tools_json = parse_text_end(out, from);
     return !out->full || BAD(a, "The tools are too long.");
 }
 
-bool ask_tools(const asking *a, conversation *c, text_out *out)
+bool parse_tools(const parsing *a, conversation *c, text_out *out)
 {
     drey_error err = {0};
     if (!get_tools(a, c, out) || !get_choice(a, &c->reply) || !get_reasoning(a, &c->reply))
@@ -75,7 +75,7 @@ bool ask_tools(const asking *a, conversation *c, text_out *out)
 /* ---- The answer's form ---- */
 
 /* Looks at the end of the prompt: some templates open the reasoning. */
-static void take_prompt_end(const asking *a, const request *t, conversation *c)
+static void take_prompt_end(const parsing *a, const request *t, conversation *c)
 {
     enum { LAST = 24 };
     char text[LAST * 256];
@@ -85,7 +85,7 @@ static void take_prompt_end(const asking *a, const request *t, conversation *c)
         drey_reply_form_prompt(&c->form, text, n);
 }
 
-static bool take_grammar(const asking *a, request *t, conversation *c)
+static bool take_grammar(const parsing *a, request *t, conversation *c)
 {
     drey_error err = {0};
     char *gbnf, *not_held;
@@ -115,7 +115,7 @@ static bool take_grammar(const asking *a, request *t, conversation *c)
                        REQUEST_GRAMMAR_BYTES);
 }
 
-bool ask_answer(const asking *a, request *t, conversation *c)
+bool parse_answer(const parsing *a, request *t, conversation *c)
 {
     take_prompt_end(a, t, c);
     if (c->reply.begun == DREY_BEGUN_CONTENT) {

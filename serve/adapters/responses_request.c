@@ -1,7 +1,7 @@
 /* OpenAI's /v1/responses as a chat: items become messages. What the assistant thought, said and
  * called one after the other is one message; system texts at the beginning are one as well, as
  * templates take no more. */
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
@@ -304,7 +304,7 @@ bool responses_request(const json_value *body, previous_conversation *before, te
     return true;
 }
 
-bool dialect_keep(response_store *kept, const previous_conversation *p, const text_out *written)
+bool adapter_keep(response_store *kept, const previous_conversation *p, const text_out *written)
 {
     const char *text = written->text + p->from;
     size_t n = p->to - p->from;

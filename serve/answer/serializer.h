@@ -24,7 +24,7 @@ typedef struct piece {
     size_t offset;              /* characters before it */
 } piece;
 
-struct answer_form {
+struct serializer {
     const char *id_prefix; /* of its requests' ids */
     bool keeps;            /* records of a stream stay, and `last` can read them again */
     bool lines;            /* a stream is values in lines, without events; no pings */

@@ -1,8 +1,8 @@
 /* OpenAI's newer form of an answer, /v1/responses: items. Its last events repeat each item as a
  * whole, and then all of them, so a stream's records stay and are read again for each. */
 #include "serve/answer/answer_parts.h"
-#include "serve/dialects/dialect.h"
-#include "serve/dialects/response_store.h"
+#include "serve/adapters/adapter.h"
+#include "serve/adapters/response_store.h"
 
 #include <string.h>
 
@@ -79,7 +79,7 @@ static void put_id(answer *a, const char *key, int32_t kind, text_out *out)
     static const char *const front_of[] = {
         [BLOCK_TEXT] = "msg", [BLOCK_REASONING] = "rs", [BLOCK_CALL] = "fc"};
     const char *digits = strchr(a->request->id.text, '_');
-    out_json(out, "%s:'%s%s_%d'", key, front_of[kind], digits ? digits : "_", dialect_own(a)->n);
+    out_json(out, "%s:'%s%s_%d'", key, front_of[kind], digits ? digits : "_", adapter_own(a)->n);
 }
 
 /* Up to its text; p: of a call, its name. */
@@ -114,7 +114,7 @@ static void put_part_front(int32_t kind, text_out *out)
 static void open_event(answer *a, const char *type, text_out *out)
 {
     part_open_event(type, out);
-    out_json(out, "sequence_number:%d", dialect_own(a)->n_events++);
+    out_json(out, "sequence_number:%d", adapter_own(a)->n_events++);
 }
 
 /* The same about the item that is open. */
@@ -123,7 +123,7 @@ static void open_item_event(answer *a, const char *type, int32_t kind, bool in_c
 {
     open_event(a, type, out);
     put_id(a, "item_id", kind, out);
-    out_json(out, "output_index:%d", dialect_own(a)->n);
+    out_json(out, "output_index:%d", adapter_own(a)->n);
     if (in_content)
         out_json(out, "content_index:0");
 }
@@ -147,7 +147,7 @@ static void begin_done(const reading *x, int32_t kind, const drey_reply_part *p)
         put_part_front(kind, out);
     } else if (x->what == ITEM_DONE) {
         open_event(a, "response.output_item.done", out);
-        out_json(out, "output_index:%d,item:", dialect_own(a)->n);
+        out_json(out, "output_index:%d,item:", adapter_own(a)->n);
         put_item_front(a, kind, p, "completed", out);
         put_part_front(kind, out);
     }
@@ -157,12 +157,12 @@ static void begin_done(const reading *x, int32_t kind, const drey_reply_part *p)
 
 static bool is_read(const reading *x)
 {
-    return x->what == ITEMS || dialect_own(x->a)->n == x->item;
+    return x->what == ITEMS || adapter_own(x->a)->n == x->item;
 }
 
 static void begin_item(const reading *x, int32_t kind, const drey_reply_part *p)
 {
-    dialect_own(x->a)->kind = kind;
+    adapter_own(x->a)->kind = kind;
     if (!is_read(x))
         return;
     if (x->what != ITEMS) {
@@ -175,7 +175,7 @@ static void begin_item(const reading *x, int32_t kind, const drey_reply_part *p)
 
 static void end_item(const reading *x)
 {
-    dialect_state *own = dialect_own(x->a);
+    adapter_state *own = adapter_own(x->a);
     bool call = own->kind == BLOCK_CALL;
     if (own->kind == BLOCK_NONE)
         return;
@@ -192,8 +192,8 @@ static void end_item(const reading *x)
 static void on_part(void *user, const drey_reply_part *p)
 {
     const reading *x = user;
-    int32_t kind = dialect_block(p);
-    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(x->a)->kind) {
+    int32_t kind = adapter_block(p);
+    if (p->kind == DREY_REPLY_CALL || kind != adapter_own(x->a)->kind) {
         end_item(x);
         begin_item(x, kind, p);
     }
@@ -204,16 +204,16 @@ static void on_part(void *user, const drey_reply_part *p)
 
 static void begin_reading(answer *a)
 {
-    dialect_begin(a);
-    dialect_own(a)->kind = BLOCK_NONE;
-    dialect_own(a)->n = 0;
+    adapter_begin(a);
+    adapter_own(a)->kind = BLOCK_NONE;
+    adapter_own(a)->n = 0;
 }
 
 /* A response has one item at least. */
 static void end_reading(reading *x)
 {
-    const dialect_state *own = dialect_own(x->a);
-    dialect_end(x->a, on_part, x);
+    const adapter_state *own = adapter_own(x->a);
+    adapter_end(x->a, on_part, x);
     if (own->n == 0 && own->kind == BLOCK_NONE)
         begin_item(x, BLOCK_TEXT, NULL);
     end_item(x);
@@ -224,7 +224,7 @@ static bool read_on(reading *x)
 {
     record r;
     if (answer_record(x->a, &r)) {
-        dialect_read(x->a, &r, on_part, x);
+        adapter_read(x->a, &r, on_part, x);
         return true;
     }
     end_reading(x);
@@ -245,7 +245,7 @@ static void on_message_part(void *user, const drey_reply_part *p)
 {
     message *m = user;
     char id[CALL_ID_BYTES];
-    if (dialect_block(p) != m->kind)
+    if (adapter_block(p) != m->kind)
         return;
     if (p->kind == DREY_REPLY_CALL) {
         out_json(m->out, m->n++ ? "\"}}" : "tool_calls:[");
@@ -263,10 +263,10 @@ static void put_kind(answer *a, int32_t kind, text_out *out)
 {
     message m = {.request = a->request, .out = out, .kind = kind};
     record r;
-    dialect_begin(a);
+    adapter_begin(a);
     while (answer_record(a, &r))
-        dialect_read(a, &r, on_message_part, &m);
-    dialect_end(a, on_message_part, &m);
+        adapter_read(a, &r, on_message_part, &m);
+    adapter_end(a, on_message_part, &m);
     if (m.n || kind == BLOCK_TEXT)
         out_json(out, kind == BLOCK_CALL ? "\"}}]" : "\"");
 }
@@ -308,7 +308,7 @@ static bool open(answer *a, text_out *out)
 
 static void put_record(answer *a, const record *r, text_out *out)
 {
-    dialect_read(a, r, on_part, &(reading){.a = a, .out = out, .what = ITEMS});
+    adapter_read(a, r, on_part, &(reading){.a = a, .out = out, .what = ITEMS});
 }
 
 static void close_choice(answer *a, text_out *out)
@@ -344,7 +344,7 @@ static void ping(answer *a, text_out *out)
 
 static void start_item(answer *a, int32_t kind, const drey_reply_part *p, text_out *out)
 {
-    dialect_state *own = dialect_own(a);
+    adapter_state *own = adapter_own(a);
     own->n += own->kind != BLOCK_NONE;
     own->kind = kind;
     open_event(a, "response.output_item.added", out);
@@ -374,8 +374,8 @@ static void on_delta(void *user, const drey_reply_part *p)
                                         [BLOCK_REASONING] = "response.reasoning_text.delta",
                                         [BLOCK_CALL] = "response.function_call_arguments.delta"};
     streaming *x = user;
-    int32_t kind = dialect_block(p);
-    if (p->kind == DREY_REPLY_CALL || kind != dialect_own(x->a)->kind)
+    int32_t kind = adapter_block(p);
+    if (p->kind == DREY_REPLY_CALL || kind != adapter_own(x->a)->kind)
         start_item(x->a, kind, p, x->out);
     if (p->kind == DREY_REPLY_CALL || p->n_bytes == 0)
         return;
@@ -391,7 +391,7 @@ static void on_delta(void *user, const drey_reply_part *p)
 static void put_piece(answer *a, const sequence *j, const piece *p, text_out *out)
 {
     if (p->text) {
-        dialect_read(a, p->text, on_delta, &(streaming){a, j, p, out});
+        adapter_read(a, p->text, on_delta, &(streaming){a, j, p, out});
     } else if (p->progress) {
         put_state(a, "response.in_progress", out);
         part_piece(j, p, out);
@@ -401,17 +401,17 @@ static void put_piece(answer *a, const sequence *j, const piece *p, text_out *ou
 
 static void finish(answer *a, const sequence *j, text_out *out)
 {
-    dialect_end(a, on_delta, &(streaming){a, j, NULL, out});
-    if (dialect_own(a)->kind == BLOCK_NONE)
+    adapter_end(a, on_delta, &(streaming){a, j, NULL, out});
+    if (adapter_own(a)->kind == BLOCK_NONE)
         start_item(a, BLOCK_TEXT, NULL, out);
-    dialect_own(a)->n_items = dialect_own(a)->n + 1;
+    adapter_own(a)->n_items = adapter_own(a)->n + 1;
 }
 
 /* Each item three times, then all of them. */
 static bool last(answer *a, text_out *out)
 {
     enum { STEPS = 3 };
-    dialect_state *own = dialect_own(a);
+    adapter_state *own = adapter_own(a);
     reading x = {a, out, CONTENT_DONE + (what)(own->step % STEPS), own->step / STEPS};
     bool items = x.item < own->n_items;
     if (x.item > own->n_items)
@@ -451,16 +451,16 @@ static void fail(const refusal *r, text_out *out)
     part_close_event(out);
 }
 
-const answer_form answer_responses = {.id_prefix = "resp_",
-                                      .keeps = true,
-                                      .front = front,
-                                      .open = open,
-                                      .record = put_record,
-                                      .close = close_choice,
-                                      .ping = ping,
-                                      .begin = begin,
-                                      .piece = put_piece,
-                                      .finish = finish,
-                                      .last = last,
-                                      .take = take,
-                                      .fail = fail};
+const serializer answer_responses = {.id_prefix = "resp_",
+                                     .keeps = true,
+                                     .front = front,
+                                     .open = open,
+                                     .record = put_record,
+                                     .close = close_choice,
+                                     .ping = ping,
+                                     .begin = begin,
+                                     .piece = put_piece,
+                                     .finish = finish,
+                                     .last = last,
+                                     .take = take,
+                                     .fail = fail};

@@ -6,12 +6,12 @@
 #include <time.h>
 
 #include "drey/reply.h"
-#include "serve/answer/answer_form.h"
-#include "serve/dialects/response_store.h"
+#include "serve/answer/serializer.h"
+#include "serve/adapters/response_store.h"
 
 /* Writes the chat that a body asks for. False: it is refused. What does not fit is left out, and
  * out->full. */
-typedef bool dialect_fn(const json_value *body, text_out *out, refusal *r);
+typedef bool adapter_fn(const json_value *body, text_out *out, refusal *r);
 bool anthropic_request(const json_value *body, text_out *out, refusal *r);
 bool ollama_chat_request(const json_value *body, text_out *out, refusal *r);
 /* A request of /api/generate; `raw` or a suffix makes it one of /v1/completions. */
@@ -31,9 +31,9 @@ typedef struct previous_conversation {
 bool responses_request(const json_value *body, previous_conversation *before, text_out *out,
                        refusal *r);
 /* Keeps the conversation of what was written; see response_store_begin. */
-bool dialect_keep(response_store *kept, const previous_conversation *p, const text_out *written);
+bool adapter_keep(response_store *kept, const previous_conversation *p, const text_out *written);
 
-extern const answer_form answer_responses, answer_anthropic, answer_ollama_chat,
+extern const serializer answer_responses, answer_anthropic, answer_ollama_chat,
     answer_ollama_generate, answer_ollama_vectors, answer_ollama_vector;
 void ollama_refuse(const refusal *r, text_out *out);
 
@@ -77,24 +77,24 @@ bool rewrite_is_text(const json_value *value, const char *name, refusal *r);
 enum { BLOCK_NONE, BLOCK_TEXT, BLOCK_REASONING, BLOCK_CALL };
 
 /* State of these forms, in answer.own. */
-typedef struct dialect_state {
+typedef struct adapter_state {
     int32_t kind, n;                 /* the block that is open, and how many there were */
     int32_t n_calls, n_whole;        /* of tools; those that were not broken off */
     int32_t n_items, n_events, step; /* of /v1/responses */
-} dialect_state;
-_Static_assert(sizeof(dialect_state) <= sizeof(int32_t) * ANSWER_OWN_NUMBERS, "it has room");
+} adapter_state;
+_Static_assert(sizeof(adapter_state) <= sizeof(int32_t) * ANSWER_OWN_NUMBERS, "it has room");
 
-static inline dialect_state *dialect_own(answer *a)
+static inline adapter_state *adapter_own(answer *a)
 {
-    return (dialect_state *)a->own;
+    return (adapter_state *)a->own;
 }
 
 /* The one that a part belongs to. */
-int32_t dialect_block(const drey_reply_part *part);
+int32_t adapter_block(const drey_reply_part *part);
 /* The text is read from its beginning. */
-void dialect_begin(answer *a);
+void adapter_begin(answer *a);
 /* Takes a record's text apart; what was held back at its end. */
-void dialect_read(answer *a, const record *r, drey_reply_fn *on_part, void *user);
-void dialect_end(answer *a, drey_reply_fn *on_part, void *user);
+void adapter_read(answer *a, const record *r, drey_reply_fn *on_part, void *user);
+void adapter_end(answer *a, drey_reply_fn *on_part, void *user);
 /* Counts the calls, and those that are whole: one that was broken off is no JSON. */
-void dialect_count(answer *a, const drey_reply_part *part);
+void adapter_count(answer *a, const drey_reply_part *part);

@@ -1,10 +1,10 @@
 /* Prompts that are no chats: texts, token ids, both, several; and what comes between two texts
  * ("fill in the middle"), as editors ask for it. */
-#include "serve/ask/ask_fields.h"
+#include "serve/parse/parse_fields.h"
 
 #include <string.h>
 
-static bool add_bytes(const asking *a, request *t, const char *text, size_t n_bytes, int flags)
+static bool add_bytes(const parsing *a, request *t, const char *text, size_t n_bytes, int flags)
 {
     drey_error err = {0};
     size_t n = 0, room = (size_t)a->options->n_context - t->prompts.n_ids;
@@ -16,13 +16,13 @@ static bool add_bytes(const asking *a, request *t, const char *text, size_t n_by
     return status == DREY_OK || refuse_error(a->refusal, &err);
 }
 
-static bool add_text(const asking *a, request *t, const json_value *text, bool first)
+static bool add_text(const parsing *a, request *t, const json_value *text, bool first)
 {
     return add_bytes(a, t, text->text, text->n,
                      DREY_TOKENIZE_SPECIAL | (first ? DREY_TOKENIZE_BOS : 0));
 }
 
-static bool add_token(const asking *a, request *t, int32_t id)
+static bool add_token(const parsing *a, request *t, int32_t id)
 {
     if (t->prompts.n_ids >= (size_t)a->options->n_context)
         return refuse_too_long(a->refusal, t->prompts.n_ids + 1, a->options->n_context);
@@ -30,7 +30,7 @@ static bool add_token(const asking *a, request *t, int32_t id)
     return true;
 }
 
-static bool add_id(const asking *a, request *t, const json_value *id)
+static bool add_id(const parsing *a, request *t, const json_value *id)
 {
     drey_model_info info;
     drey_model_describe(a->options->model, &info);
@@ -43,7 +43,7 @@ static bool add_id(const asking *a, request *t, const json_value *id)
 /* ---- One prompt, or several ---- */
 
 /* Texts and ids one after the other. */
-static bool add_mixed(const asking *a, request *t, const json_value *list)
+static bool add_mixed(const parsing *a, request *t, const json_value *list)
 {
     for (const json_value *one = list->first; one; one = one->next) {
         bool good = one->type == JSON_NUMBER   ? add_id(a, t, one)
@@ -56,13 +56,13 @@ static bool add_mixed(const asking *a, request *t, const json_value *list)
     return true;
 }
 
-bool ask_tokens(const asking *a, request *t, const json_value *v)
+bool parse_tokens(const parsing *a, request *t, const json_value *v)
 {
     return v->type == JSON_STRING ? add_text(a, t, v, true) : add_mixed(a, t, v);
 }
 
 /* A text, an array of texts and ids, or {"prompt_string": text}. */
-static bool add_prompt(const asking *a, request *t, const json_value *v)
+static bool add_prompt(const parsing *a, request *t, const json_value *v)
 {
     const json_value *text = v->type == JSON_OBJECT ? json_member(v, "prompt_string") : v;
     size_t n = t->prompts.n_ids;
@@ -70,7 +70,7 @@ static bool add_prompt(const asking *a, request *t, const json_value *v)
         return BAD(a, "Field 'prompt' has 'multimodal_data': this server reads texts alone.");
     if (!text || (text->type != JSON_STRING && text->type != JSON_ARRAY))
         return BAD(a, "Field 'prompt' takes a text, or an array of texts and token ids.");
-    if (!ask_tokens(a, t, text))
+    if (!parse_tokens(a, t, text))
         return false;
     if (t->prompts.n_ids == n)
         return refuse_with(a->refusal, 400, "The prompt is empty: send at least one token.");
@@ -87,7 +87,7 @@ static bool has_several(const json_value *v)
     return several;
 }
 
-int32_t ask_n_prompts(const json_value *body)
+int32_t parse_n_prompts(const json_value *body)
 {
     const json_value *v = json_member(body, "prompt");
     return v && has_several(v) ? (int32_t)(v->n < INT16_MAX ? v->n : INT16_MAX) : 1;
@@ -95,7 +95,7 @@ int32_t ask_n_prompts(const json_value *body)
 
 /* ---- In the middle ---- */
 
-static bool add_member(const asking *a, request *t, const json_value *object, const char *key)
+static bool add_member(const parsing *a, request *t, const json_value *object, const char *key)
 {
     const json_value *v = object ? json_member(object, key) : NULL;
     if (v && v->type != JSON_STRING)
@@ -104,7 +104,7 @@ static bool add_member(const asking *a, request *t, const json_value *object, co
 }
 
 /* A file of the project: its name after a token, or a line between files. */
-static bool add_file(const asking *a, request *t, const drey_fim *fim, const json_value *name,
+static bool add_file(const parsing *a, request *t, const drey_fim *fim, const json_value *name,
                      const char *usual)
 {
     static const char snippet[] = "\n\n--- snippet ---\n\n";
@@ -117,7 +117,7 @@ static bool add_file(const asking *a, request *t, const drey_fim *fim, const jso
            add_bytes(a, t, "\n", 1, 0);
 }
 
-static bool add_files(const asking *a, request *t, const drey_fim *fim)
+static bool add_files(const parsing *a, request *t, const drey_fim *fim)
 {
     const json_value *extra = json_member(a->body, "input_extra");
     if (extra && extra->type != JSON_ARRAY)
@@ -139,7 +139,7 @@ static bool add_files(const asking *a, request *t, const drey_fim *fim)
 
 /* Files of the project, prefix, suffix; what is written comes between the last two. Texts in them
  * hold no special tokens. */
-static bool add_middle(const asking *a, request *t, const char *prefix, const char *suffix)
+static bool add_middle(const parsing *a, request *t, const char *prefix, const char *suffix)
 {
     drey_fim fim;
     if (t->prompts.echo)
@@ -159,7 +159,7 @@ static bool add_middle(const asking *a, request *t, const char *prefix, const ch
 }
 
 /* Refuses fields that only chats have, unless they ask for nothing. */
-static bool check_no_chat(const asking *a)
+static bool check_no_chat(const parsing *a)
 {
     static const char *const keys[] = {"reasoning_effort", "enable_thinking", "reasoning_format",
                                        "tool_choice", "tools"};
@@ -175,7 +175,7 @@ static bool check_no_chat(const asking *a)
     return true;
 }
 
-bool ask_prompts(const asking *a, request *t)
+bool parse_prompts(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "prompt"), *suffix = json_member(a->body, "suffix");
     bool fills = json_member(a->body, "input_prefix") || json_member(a->body, "input_suffix");

@@ -1,5 +1,5 @@
 /* ollama's requests as chats: options become fields, arguments of calls texts. */
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
