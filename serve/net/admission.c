@@ -184,7 +184,8 @@ static void turn_out(http_server *h, http_client *c)
 {
     if (!(c->standing.admitted && is_idle(c)))
         refuse(c->socket.fd, c->phase == CLIENT_HEAD || c->phase == CLIENT_BODY);
-    h->handler->turned_out(h->user, c);
+    if (h->handler->turned_out)
+        h->handler->turned_out(h->user, c);
     http_close(h, c);
 }
 

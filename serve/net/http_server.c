@@ -56,7 +56,8 @@ void http_enter(http_client *c, client_phase phase)
 
 void http_close(http_server *h, http_client *c)
 {
-    h->handler->close(h->user, c);
+    if (h->handler->close)
+        h->handler->close(h->user, c);
     http_give_large(h, c);
     event_loop_drop(&h->loop, &c->socket);
     c->phase = CLIENT_FREE;
@@ -73,7 +74,8 @@ static void begin(http_server *h, http_client *c)
     c->keeps = true;
     http_enter(c, CLIENT_HEAD);
     c->clock.began_s = c->clock.since_s;
-    h->handler->begin(h->user, c);
+    if (h->handler->begin)
+        h->handler->begin(h->user, c);
 }
 
 /* ---- Sending ---- */
@@ -322,7 +324,7 @@ static void listen_on(http_server *h, bool wanted)
     event_loop_watch(&h->loop, &h->listener, wanted ? EPOLLIN : 0);
 }
 
-void http_let_in(http_server *h, int fd)
+static http_client *let_in(http_server *h, int fd)
 {
     bool admitted;
     uint64_t address = admission_address(fd);
@@ -333,6 +335,23 @@ void http_let_in(http_server *h, int fd)
     c->standing = (client_standing){.admitted = admitted, .address = address};
     begin(h, c);
     http_wait(h, c, EPOLLIN);
+    return c;
+}
+
+void http_take_over(http_server *h, const http_client *from)
+{
+    http_client *c = let_in(h, from->socket.fd);
+    memcpy(c->in, from->in, from->n_in);
+    c->n_in = from->n_in;
+    c->standing.waits = c->n_in > 0;
+    c->clock = from->clock;
+}
+
+void http_close_all(http_server *h)
+{
+    for (int32_t i = 0; i < h->n_clients; i++)
+        if (http_client_at(h, i)->phase != CLIENT_FREE)
+            http_close(h, http_client_at(h, i));
 }
 
 static void accept_all(void *user, void *of, uint32_t events)
@@ -346,7 +365,7 @@ static void accept_all(void *user, void *of, uint32_t events)
             listen_on(h, false); /* until the next tick */
         if (fd < 0)
             return;
-        http_let_in(h, fd);
+        let_in(h, fd);
     }
 }
 
@@ -386,7 +405,7 @@ static void tick_client(http_server *h, http_client *c, double now)
         if (unread && now - c->clock.moved_s > h->timeout_s) {
             h->n_slow++;
             http_close(h, c);
-        } else {
+        } else if (h->handler->tick_answer) {
             h->handler->tick_answer(h->user, c, now);
         }
         break;
@@ -434,7 +453,4 @@ void http_run(http_server *h)
     h->loop.user = h;
     listen_on(h, true);
     event_loop_run(&h->loop);
-    for (int32_t i = 0; i < h->n_clients; i++)
-        if (http_client_at(h, i)->phase != CLIENT_FREE)
-            http_close(h, http_client_at(h, i));
 }

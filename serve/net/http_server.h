@@ -68,9 +68,9 @@ typedef struct http_client {
 
 typedef struct http_server http_server;
 
-/* Functions of an owner; `user` is the server's. */
+/* Functions of an owner; `user` is the server's. NULL, where one may be: nothing is done. */
 typedef struct http_handler {
-    /* A request may begin, or a client has come. */
+    /* A request may begin, or a client has come. Or NULL. */
     void (*begin)(void *user, http_client *c);
     /* The head is whole. Returns whether it was answered without the body. */
     bool (*head)(void *user, http_client *c);
@@ -84,11 +84,11 @@ typedef struct http_handler {
     void (*proceed)(void *user, http_client *c);
     /* The client sends no more: it may have gone, or still read its answer. Only sending says. */
     void (*silent)(void *user, http_client *c);
-    /* Time passes for an answer. */
+    /* Time passes for an answer. Or NULL. */
     void (*tick_answer)(void *user, http_client *c, double now);
-    /* It made room for another one, and was told so (503). */
+    /* It made room for another one, and was told so (503). Or NULL. */
     void (*turned_out)(void *user, http_client *c);
-    /* Its socket is about to be closed. */
+    /* Its socket is about to be closed. Or NULL. */
     void (*close)(void *user, http_client *c);
     /* Time passes; returns whether all is over. */
     bool (*tick)(void *user, double now);
@@ -121,10 +121,12 @@ static inline http_client *http_client_at(const http_server *h, int32_t i)
     return (http_client *)(void *)(h->clients + (size_t)i * h->client_bytes);
 }
 
-/* Takes requests until the handler's tick says that all is over, and closes what is left. */
+/* Takes requests until the handler's tick says that all is over. */
 void http_run(http_server *h);
-/* A client that another listener has accepted. */
-void http_let_in(http_server *h, int fd);
+/* Takes over a client of another server, with what it has sent of a request. */
+void http_take_over(http_server *h, const http_client *c);
+/* Closes all clients. */
+void http_close_all(http_server *h);
 /* No more clients come, and idle ones go. */
 void http_stop(http_server *h);
 /* Closes the listener, and removes a socket's file. A second time it does nothing. */

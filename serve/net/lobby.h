@@ -4,8 +4,7 @@
  *   lobby_open                    lobby_leave                    network_run
  *   ----------> "Loading model" -------------> the listener, clients that have sent no whole
  *                 to all requests              request yet, and events
- *
- * A request is looked at in its socket, and taken out of it only if it is answered here. */
+ */
 #pragma once
 
 #include "serve/net/events.h"
@@ -23,10 +22,11 @@ typedef struct lobby_options {
 
 /* Clients and events that a server takes over. */
 typedef struct lobby_guests {
-    int clients[LOBBY_CLIENTS]; /* [n_clients]: sockets */
+    const struct http_client
+        *clients[LOBBY_CLIENTS]; /* [n_clients]: with what they have sent; borrowed
+                                                  until lobby_close */
     int32_t n_clients;
-    serve_event
-        events[LOBBY_EVENTS]; /* [n_events]: of requests that were answered, the first ones */
+    serve_event events[LOBBY_EVENTS]; /* [n_events]: of the first requests that were answered */
     int32_t n_events;
 } lobby_guests;
 
@@ -35,6 +35,6 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
 /* Returns the address at which it listens; borrowed. */
 const listen_socket *lobby_socket(const lobby *l);
 /* Ends the thread: the listener and the guests are the caller's. */
-void lobby_leave(lobby *l, listen_socket *place, lobby_guests *guests);
+void lobby_leave(lobby *l, listen_socket *listening, lobby_guests *guests);
 /* Accepts NULL; nulls the pointer. Closes what nobody has taken over. */
 void lobby_close(lobby **l);

@@ -452,6 +452,7 @@ void network_run(network *n, const lobby_guests *guests)
     for (int32_t i = 0; i < guests->n_events; i++)
         report(n, &guests->events[i]);
     for (int32_t i = 0; i < guests->n_clients; i++)
-        http_let_in(&n->http, guests->clients[i]);
+        http_take_over(&n->http, guests->clients[i]);
     http_run(&n->http);
+    http_close_all(&n->http);
 }

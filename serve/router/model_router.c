@@ -232,6 +232,7 @@ static const http_handler handler = {.begin = begin_request,
 void router_run(router *r)
 {
     http_run(&r->http);
+    http_close_all(&r->http);
 }
 
 /* ---- Opening, closing ---- */
