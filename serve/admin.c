@@ -97,8 +97,9 @@ static void record_numbers(shared *s, sequence *j, int32_t input, int32_t row, c
     }
 }
 
-/* The next inputs', in the sequence's records before the ids, where there is room (parse_embedding);
- * records that are written before them never overtake the numbers that they copy. */
+/* The next inputs', in the sequence's records before the ids, where there is room
+ * (parse_embedding); records that are written before them never overtake the numbers that they
+ * copy. */
 static drey_status do_vectors(shared *s, sequence *j, drey_session *session, bool *over,
                               drey_error *err)
 {

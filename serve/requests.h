@@ -1,17 +1,17 @@
-/* State that the two threads of the server share: requests, their sequences, and the records that sequences write.
+/* State that the two threads of the server share: requests, their sequences, and the records that
+ * sequences write.
  *
- *   a request ---> request: what is asked for, its prompt as ids; filled by the network thread, then
- *                  left as it is until the last of its sequences is free
- *                    |
- *                    +--> sequence, one for each choice (n)
+ *   request: filled by the network thread, then left as it is until the last sequence is free
+ *      |
+ *      +--> sequence, one for each choice (n)
  *
- *   FREE -- network: job_take --> QUEUED -- worker: a session is free --> RUNNING
- *     ^                              |                                       |
- *     |                              | cancelled                             | the text ended
- *     +--- network: job_release --- DONE <-----------------------------------+
+ *   FREE -- network: request_take --> QUEUED -- worker: a slot is free --> RUNNING
+ *     ^                                  |                                    |
+ *     |                                  | cancelled                          | the text ended
+ *     +--- network: request_release --- DONE <--------------------------------+
  *
- * A sequence's records are in its own memory, one after the other; the worker writes after n_published
- * without the lock, and publishes with it. The network thread reads published ones:
+ * A sequence's records are in its own memory, one after the other; the worker writes after
+ * n_published without the lock, and publishes with it. The network thread reads published ones:
  *
  *   | read, may be forgotten | published | being written |   room   |
  *   0                        n_read      n_published     n_written  capacity
@@ -154,7 +154,7 @@ typedef struct request {
     drey_reply_form reply; /* how a chat's answer is taken apart */
     admin_request admin;
     request_id id;
-    size_t n_own; /* bytes of the answer's form at the front of the first sequence's records */
+    size_t n_own; /* bytes of the serializer at the front of the first sequence's records */
     int32_t n_choices;
     sequence *sequences[REQUEST_MOST_CHOICES]; /* [n_choices] */
 } request;
@@ -289,7 +289,7 @@ size_t sequence_n_prompt(const sequence *j);
 
 /* A request with n free sequences; NULL: there are none. */
 request *request_take(shared *s, int32_t n_choices);
-/* The first n bytes of its first sequence's records are the form's, and stay. */
+/* The first n bytes of its first sequence's records are the serializer's, and stay. */
 void request_keep_own(request *t, size_t n);
 /* Queues its sequences. keep: their records stay when they have been read. */
 void request_queue(shared *s, request *t, bool keep);

@@ -5,9 +5,9 @@
  *   sockets, HTTP, JSON, prompts    --- queue --->     the engine and its sessions: a step for all
  *   answers as JSON and events      <-- records ---    that write, then the next one
  *
- * The two share the sequences (requests.h), under one lock that nobody holds while he waits or computes. All
- * memory is taken once, by server_open, and server_bytes says how much: the engine counts it in its
- * budget. */
+ * The two share the sequences (requests.h), under one lock that nobody holds while he waits or
+ * computes. All memory is taken once, by server_open, and server_bytes says how much: the engine
+ * counts it in its budget. */
 #pragma once
 
 #include "drey/drey.h"

@@ -309,9 +309,9 @@ static size_t common(const server_slot *slot, const sequence *j, size_t *n_ids)
     return n;
 }
 
-/* The idle session that the sequence may have: the one it asks for; else the one that knows most of its
- * prompt, if most of what that one knows is used; else the one that was left longest ago, which
- * copies what others know. NULL: it has to wait. */
+/* The idle session that the sequence may have: the one it asks for; else the one that knows most
+ * of its prompt, if most of what that one knows is used; else the one that was left longest ago,
+ * which copies what others know. NULL: it has to wait. */
 static server_slot *choose_slot(shared *s, const sequence *j)
 {
     const request *t = j->request;
@@ -449,8 +449,8 @@ static void publish(loop *l, int n_steps)
     }
 }
 
-/* A part that cannot be read may be asked for by one text alone, an expert of a mixture: each takes its
- * own step, and only those end that cannot. */
+/* A part that cannot be read may be asked for by one text alone, an expert of a mixture: each
+ * takes its own step, and only those end that cannot. */
 static void step_apart(loop *l)
 {
     shared *s = l->shared;

@@ -13,7 +13,7 @@ enum {
 
 typedef struct serializer serializer;
 
-/* The forms that answers have. */
+/* Serializers of answers. */
 extern const serializer answer_chat, answer_completion; /* OpenAI's */
 extern const serializer answer_native;                  /* llama.cpp's /completion */
 
@@ -23,13 +23,13 @@ typedef struct answer {
     const serializer *serializer;
     int stage;
     int32_t choice;
-    int32_t pass;                    /* over the records of this choice; see serializer.h */
-    size_t at;                       /* in the records of this choice */
-    size_t n_characters;             /* characters of this choice's text, so far */
-    bool begun;                      /* text_out.begun, between two pieces */
-    bool open;                       /* this pass has begun a text or a list; the form's to set */
-    int32_t own[ANSWER_OWN_NUMBERS]; /* the form's */
-    serve_usage usage;               /* of the request that was given back */
+    int32_t pass;        /* over the records of this choice; see serializer.h */
+    size_t at;           /* in the records of this choice */
+    size_t n_characters; /* characters of this choice's text, so far */
+    bool begun;          /* text_out.begun, between two pieces */
+    bool open;           /* this pass has begun a text or a list; set by the serializer */
+    int32_t own[ANSWER_OWN_NUMBERS];     /* the serializer's */
+    serve_usage usage;                   /* of the request that was given back */
     size_t offset[REQUEST_MOST_CHOICES]; /* characters of each text that came, of a stream */
     drey_reply_reader readers[REQUEST_MOST_CHOICES]; /* of each text; begun again for each pass */
     bool began[REQUEST_MOST_CHOICES], ended[REQUEST_MOST_CHOICES]; /* of a stream */
@@ -48,15 +48,15 @@ bool answer_has_begun(const answer *a);
 /* False: it fails before anything is put out. With the lock held. */
 bool answer_check(const answer *a, refusal *r);
 
-/* {"error": {...}}, or as the form has it; form NULL: as OpenAI's. */
-void answer_refusal(const serializer *form, const refusal *r, text_out *out);
+/* {"error": {...}}, or as the serializer has it; NULL: as OpenAI's. */
+void answer_refusal(const serializer *serializer, const refusal *r, text_out *out);
 /* Something that says nothing, so that a stream that waits is not given up. With the lock held. */
 void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
 /* Returns what its request has read and written so far. With a request, and the lock held. */
 serve_usage answer_usage(const answer *a);
-/* Gives the request its name, as its form has them. */
+/* Gives the request its name, as its serializer has them. */
 void answer_name(const answer *a);
 /* Returns whether records are read more than once. */
 bool answer_keeps(const answer *a);

@@ -3,7 +3,8 @@
 
 #include "serve/answer/serializer.h"
 
-/* "usage": {...}, "timings": {...} and "drey": {...} of all the request's sequences, which are done. */
+/* "usage": {...}, "timings": {...} and "drey": {...} of all the request's sequences, which are
+ * done. */
 void part_usage(const request *t, text_out *out);
 void part_timings(const request *t, text_out *out);
 void part_drey(const request *t, text_out *out);

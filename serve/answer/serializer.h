@@ -1,5 +1,5 @@
-/* The form of an answer: how what was written becomes JSON. answer.c decides when something is put
- * out and walks the records; a form puts it into words. Each function puts out at most one piece
+/* A serializer: how what was written becomes JSON. answer.c decides when something is put out and
+ * walks the records; a serializer puts it into words. Each function puts out at most one piece
  * (ANSWER_PIECE_BYTES).
  *
  *   one value:  front; then of each choice: open, record, ..., open, record, ..., close; then tail
@@ -34,8 +34,8 @@ struct serializer {
     void (*take)(request *t, const json_value *body);
 
     void (*front)(const answer *a, text_out *out);
-    /* Puts out the beginning of pass a->pass over the choice's records, from 0, which it may raise; false:
-     * there is none any more. NULL: there is one pass. */
+    /* Puts out the beginning of pass a->pass over the choice's records, from 0, which it may
+     * raise; false: there is none any more. NULL: there is one pass. */
     bool (*open)(answer *a, text_out *out);
     void (*record)(answer *a, const record *r, text_out *out);
     void (*close)(answer *a, text_out *out);

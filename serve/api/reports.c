@@ -174,7 +174,7 @@ static void put_slot(const shared *s, int32_t i, text_out *out)
     const server_slot *slot = &s->slots[i];
     const sequence *j = slot->sequence;
     out_json(out, "{id:%d,n_ctx:%d,speculative:%hhd,is_processing:%hhd", i, s->options->n_context,
-             s->plan.tree_rows > 1, j != NULL);
+             (bool)(s->plan.tree_rows > 1), (bool)j);
     if (j) {
         const sequence_counts *c = &j->counts;
         out_json(out,
@@ -234,7 +234,7 @@ void report_props(network *n, text_out *out)
         p->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : (double)p->budget_bytes,
         (unsigned long long)p->target_bytes, (unsigned long long)p->pinned_bytes,
         (unsigned long long)p->streamed_bytes_per_pass, (unsigned long long)p->session_bytes,
-        p->tree_rows, p->n_threads, p->sidecar != 0);
+        p->tree_rows, p->n_threads, (bool)p->sidecar);
 }
 
 void report_model(network *n, const char *name, text_out *out)

@@ -242,8 +242,8 @@ static void refuse_full(const network *n, int32_t n_choices, refusal *r)
     const shared *s = n->shared;
     const serve_options *o = n->options;
     const drey_plan *p = &s->plan;
-    double jobs_s = s->totals.sequence_s > 0 ? s->totals.sequence_s : 10;
-    double wait_s = jobs_s * (double)(s->n_queued + n_choices) / o->n_sessions;
+    double each_s = s->totals.sequence_s > 0 ? s->totals.sequence_s : 10;
+    double wait_s = each_s * (double)(s->n_queued + n_choices) / o->n_sessions;
     bool unlimited = p->budget_bytes == DREY_MEMORY_UNLIMITED;
     char left[64] = "memory is not limited";
     if (!unlimited)

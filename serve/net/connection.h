@@ -1,4 +1,5 @@
-/* A client's connection, as the network thread has it: a client of http_server.h, and its answer. */
+/* A client's connection, as the network thread has it: a client of http_server.h, and its
+ * answer. */
 #pragma once
 
 #include "serve/answer/answer.h"

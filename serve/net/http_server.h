@@ -1,5 +1,5 @@
 /* Clients of a listening socket, up to their whole requests, and from their answers' bytes on: what
- * the server of one model (network.h) and the router (front.h) share.
+ * the server of one model (network.h) and the router (model_router.h) share.
  *
  *      accept                head is whole          body is whole       answer is out, keep-alive
  *   -----------> HEAD ----------------------> BODY --------------> ANSWER --------------+
@@ -86,7 +86,7 @@ typedef struct http_handler {
     void (*silent)(void *user, http_client *c);
     /* Time passes for an answer. Or NULL. */
     void (*tick_answer)(void *user, http_client *c, double now);
-    /* It made room for another one, and was told so (503). Or NULL. */
+    /* It made room for another one, and was answered with 503. Or NULL. */
     void (*turned_out)(void *user, http_client *c);
     /* Its socket is about to be closed. Or NULL. */
     void (*close)(void *user, http_client *c);

@@ -1,5 +1,6 @@
-/* Answers of one model's server: what http_server.h reads is answered, or begins a request, whose text
- * is put out as the worker publishes it. Nothing here blocks, and what takes long is the worker's. */
+/* Answers of one model's server: what http_server.h reads is answered, or begins a request,
+ * whose text is put out as the worker publishes it. Nothing here blocks, and what takes long is
+ * the worker's. */
 #include "serve/net/network.h"
 
 #include <stdio.h>
@@ -8,7 +9,8 @@
 #include "serve/net/routes.h"
 
 static const double ping_s = 0.7;
-/* Seconds before the end of the grace: texts are cancelled then, so that their last events are sent. */
+/* Seconds before the end of the grace: texts are cancelled then, so that their last events are
+ * sent. */
 static const double ending_s = 1;
 
 /* The request may still run: its sequences are cancelled, and given back where they are done. */

@@ -49,7 +49,7 @@ static inline void respond_refusal(network *n, connection *c, const refusal *r)
 
 /* Does the head alone decide? Then the answer is there. */
 bool route_head(network *n, connection *c);
-/* Answers the request, or begins a request for it. */
+/* Answers the request at once, or queues it for the worker. */
 void route_request(network *n, connection *c);
 
 /* ---- What the server reports of itself (reports.c) ---- */
@@ -64,5 +64,6 @@ void report_model(network *n, const char *name, text_out *out);
 
 /* guests: those of the lobby. */
 void network_run(network *n, const lobby_guests *guests);
-/* Nobody wants the answer any more: its request is given back, or will be when its sequences are done. */
+/* Nobody wants the answer any more: its request is given back, or will be when its sequences are
+ * done. */
 void network_drop_request(network *n, answer *a);

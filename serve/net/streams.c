@@ -137,7 +137,8 @@ static uint64_t first_kept(const network *n, const kept_stream *k)
     return k->n_put > n->streams.n_ring ? k->n_put - n->streams.n_ring : 0;
 }
 
-/* Drops drafted text, which changes all the time, as later readers have no use for it. With the lock. */
+/* Drops drafted text, which changes all the time, as later readers have no use for it. With the
+ * lock. */
 static void forget_shown(const request *t)
 {
     for (int32_t i = 0; i < t->n_choices; i++)
@@ -329,7 +330,7 @@ void streams_lookup(network *n, connection *c, const json_value *body)
             out_json(&n->scratch,
                      "{conversation_id:%s,is_done:%hhd,total_bytes:%llu,started_at:%lld,"
                      "completed_at:%lld}",
-                     k->name, k->ended != 0, (unsigned long long)k->n_put, (long long)k->created,
+                     k->name, (bool)k->ended, (unsigned long long)k->n_put, (long long)k->created,
                      (long long)k->ended);
     }
     out_json(&n->scratch, "]");

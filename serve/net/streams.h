@@ -37,11 +37,11 @@ typedef struct connection connection;
 
 /* Bytes of a ring, for contexts of so many tokens. */
 size_t stream_ring_bytes(int32_t n_context);
-/* Puts the connection's request, which was queued, into a stream that it reads, if its request names
- * one and there is room for it; otherwise the request stays the connection's. */
+/* Puts the connection's request, which was queued, into a stream that it reads, if its request
+ * names one and there is room for it; otherwise the request stays the connection's. */
 void streams_begin(network *n, connection *c);
-/* Puts what its sequences have written into the ring, as far as no reader loses anything: for one that
- * does not read, the sequences' own records wait. ping: or something that says nothing. */
+/* Puts what its sequences have written into the ring, as far as no reader loses anything: for
+ * one that does not read, the sequences' own records wait. ping: or something that says nothing. */
 void stream_pump(network *n, kept_stream *k, bool ping);
 void streams_pump(network *n);
 /* Puts the next bytes for this reader into `out`. */

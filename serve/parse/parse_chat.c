@@ -1,4 +1,5 @@
-/* Chats: messages become a prompt, by the model's template. See parse_fields.h and parse_request.h. */
+/* Chats: messages become a prompt, by the model's template. See parse_fields.h and
+ * parse_request.h. */
 #include "serve/parse/parse_conversation.h"
 #include "serve/parse/message_ends.h"
 

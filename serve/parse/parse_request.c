@@ -1,5 +1,6 @@
-/* Requests become requests: see parse_request.h. A key that is null is absent; one that nobody knows is ignored;
- * one that is known and would change the answer, but is not computed here, is refused. */
+/* Requests become requests: see parse_request.h. A key that is null is absent; one that nobody
+ * knows is ignored; one that is known and would change the answer, but is not computed here, is
+ * refused. */
 #include "serve/parse/parse_fields.h"
 #include "serve/parse/parse_grammar.h"
 

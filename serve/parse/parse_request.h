@@ -28,8 +28,8 @@ bool refuse_error(refusal *r, const drey_error *err);
 /* Number of completions requested; request_take needs it. */
 bool parse_choices(const json_value *body, request_kind kind, const serve_options *o, int32_t *n,
                    refusal *r);
-/* Fills the request but for its sequences. body may be changed: texts of a message are put together.
- * scratch is used for the time of the call. */
+/* Fills the request but for its sequences. body may be changed: texts of a message are put
+ * together. scratch is used for the time of the call. */
 bool parse_request(request *t, request_kind kind, json_value *body, const serve_options *o,
                    text_out *scratch, refusal *r);
 /* How many tokens a chat's prompt has, however many they are; ids: [capacity], used for the time of

@@ -1,5 +1,5 @@
-/* Processes of models: see model_process.h. A process says everything in struct messages, each of which
- * goes through its pipe in one piece. */
+/* Processes of models: see model_process.h. A process says everything in struct messages, each
+ * of which goes through its pipe in one piece. */
 #include "serve/router/model_process.h"
 
 #include <errno.h>

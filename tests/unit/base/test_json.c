@@ -85,7 +85,7 @@ TEST(templates)
     json_put(&w, "none:%s,part:%.*s,open:'", none, 2, "xyz");
     json_raw_escaped(&w, "t\"", 2);
     json_put(&w, "\"}%lld,%zu,%llu,%g,%g,%hhd,%hhd,null]", -5LL, (size_t)6, 18446744073709551615ULL,
-             0.1, (double)NAN, true, false);
+             0.1, (double)NAN, (bool)true, (bool)false);
     assert_string_equal(text, "[{\"a\":-1,\"b\":[],\"c d\":{},\"k\\\"\":\"v-\\n-2\",\"none\":null,"
                               "\"part\":\"xy\",\"open\":\"t\\\"\"},-5,6,18446744073709551615,0.1,"
                               "null,true,false,null]");
