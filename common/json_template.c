@@ -37,15 +37,13 @@ static void add_word(run *r, const char *word, size_t n)
 
 static void add_string(run *r, const char *text, size_t n, bool quoted)
 {
-    size_t n_plain = 0;
     if (!text) {
         add_word(r, "null", 4);
         return;
     }
     if (!quoted)
         add(r, '"');
-    while (n_plain < n && json_is_plain(text[n_plain]))
-        n_plain++;
+    const size_t n_plain = json_plain(text, n);
     add_word(r, text, n_plain);
     if (n_plain < n) {
         flush(r);

@@ -44,11 +44,8 @@ void json_raw(json_writer *w, const char *text);
 void json_raw_number(json_writer *w, double number); /* null, where it is not finite */
 /* Formats a number, with a NUL; returns how many bytes. digits: as in json_writer. */
 size_t json_format(char out[static 32], double number, int digits);
-/* Whether a character is written as it is, in any format. */
-static inline bool json_is_plain(char c)
-{
-    return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
-}
+/* Returns how many characters at the beginning are written as they are, in any format. */
+size_t json_plain(const char *text, size_t n);
 void json_raw_string(json_writer *w, const char *text, size_t n);
 /* The same without quotes. */
 void json_raw_escaped(json_writer *w, const char *text, size_t n);

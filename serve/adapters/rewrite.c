@@ -1,5 +1,6 @@
 /* Parts that requests of all these interfaces share: see adapter.h. */
 #include "serve/adapters/adapter.h"
+#include "serve/parse/parse_fields.h"
 
 #include <string.h>
 
@@ -13,18 +14,9 @@ void rewrite_member(text_out *out, const char *key, const json_value *value)
 
 void rewrite_rest(const json_value *body, const char *known, text_out *out)
 {
-    char word[64];
-    for (const json_value *one = body->first; one; one = one->next) {
-        size_t n = one->n_key;
-        if (n < sizeof word - 2) {
-            word[0] = word[n + 1] = ' ';
-            memcpy(word + 1, one->key, n);
-            word[n + 2] = '\0';
-            if (strstr(known, word))
-                continue;
-        }
-        out_member(out, one);
-    }
+    for (const json_value *one = body->first; one; one = one->next)
+        if (!parse_lists(known, one))
+            out_member(out, one);
 }
 
 void rewrite_text(text_out *out, const json_value *text)

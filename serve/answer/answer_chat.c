@@ -124,17 +124,18 @@ static void open_chunk(const sequence *j, text_out *out)
     out_json(out, "choices:[{index:%d,delta:", j->choice);
 }
 
-static void put_logprobs(const sequence *j, const record *token, text_out *out)
+/* After what is new; token NULL: it brings none. */
+static void close_choice_event(const sequence *j, const record *token, text_out *out)
 {
     drey_logprob all[1 + DREY_MAX_TOP];
     if (!token || !j->request->tokens.logprobs) {
-        out_json(out, "logprobs:null");
+        out_json(out, "logprobs:null,finish_reason:null}]");
         return;
     }
     int32_t n = record_token(token, all);
     out_json(out, "logprobs:{content:[");
     part_token(j->request->shared->options->model, all, n, false, out);
-    out_json(out, "]}");
+    out_json(out, "]}finish_reason:null}]");
 }
 
 static void begin(answer *a, const sequence *j, text_out *out)
@@ -182,8 +183,7 @@ static void put_event(streaming *x, const drey_reply_part *part)
         put_delta(x, part);
     else
         out_json(x->out, p && p->token ? "{content:''}" : "{}");
-    put_logprobs(x->j, p ? p->token : NULL, x->out);
-    out_json(x->out, "finish_reason:null}]");
+    close_choice_event(x->j, p ? p->token : NULL, x->out);
     if (p)
         part_piece(x->j, p, x->out);
     part_close_event(x->out);

@@ -289,8 +289,7 @@ void part_open_event(const char *type, text_out *out)
 
 void part_close_event(text_out *out)
 {
-    out_json(out, "}");
-    out_text(out, "\n\n");
+    out_text(out, "}\n\n");
 }
 
 static void put_progress(const sequence *j, const record *r, text_out *out)

@@ -21,20 +21,14 @@ size_t stream_ring_bytes(int32_t n_context)
 
 /* ---- Which there are ---- */
 
-/* name: as written in a query, or as it is. */
-static kept_stream *find(const network *n, http_span name)
+/* written: the name is one of a query. */
+static kept_stream *find(const network *n, http_span name, bool written)
 {
-    for (int32_t i = 0; i < n->streams.n; i++)
-        if (n->streams.of[i].name[0] && http_path_is(name, n->streams.of[i].name))
-            return &n->streams.of[i];
-    return NULL;
-}
-
-static kept_stream *find_exactly(const network *n, http_span name)
-{
-    for (int32_t i = 0; i < n->streams.n; i++)
-        if (n->streams.of[i].name[0] && http_span_is(name, n->streams.of[i].name))
-            return &n->streams.of[i];
+    for (int32_t i = 0; i < n->streams.n; i++) {
+        kept_stream *k = &n->streams.of[i];
+        if (k->name[0] && (written ? http_path_is(name, k->name) : http_span_is(name, k->name)))
+            return k;
+    }
     return NULL;
 }
 
@@ -99,7 +93,7 @@ void streams_begin(network *n, connection *c)
     const request *t = c->answer.request;
     if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.serializer->lines)
         return;
-    kept_stream *k = find_exactly(n, name);
+    kept_stream *k = find(n, name, false);
     if (k)
         stream_drop(n, k, NULL);
     k = make_place(n);
@@ -261,7 +255,7 @@ static kept_stream *asked_stream(network *n, connection *c, bool *named)
         respond_refusal(n, c, &r);
         return NULL;
     }
-    return find(n, name);
+    return find(n, name, true);
 }
 
 /* A number of bytes; false: it is none. */
@@ -325,7 +319,7 @@ void streams_lookup(network *n, connection *c, const json_value *body)
     out_json(&n->scratch, "[");
     for (const json_value *v = names ? names->first : NULL; v; v = v->next) {
         const kept_stream *k =
-            v->type == JSON_STRING ? find_exactly(n, (http_span){v->text, v->n}) : NULL;
+            v->type == JSON_STRING ? find(n, (http_span){v->text, v->n}, false) : NULL;
         if (k)
             out_json(&n->scratch,
                      "{conversation_id:%s,is_done:%hhd,total_bytes:%llu,started_at:%lld,"

@@ -106,6 +106,13 @@ bool refuse_too_long(refusal *r, size_t n_ids, int32_t n_context)
 
 /* ---- Members of the right kind ---- */
 
+bool parse_lists(const char *keys, const json_value *member)
+{
+    char word[64];
+    int n = snprintf(word, sizeof word, " %s ", member->key);
+    return n < (int)sizeof word && strstr(keys, word);
+}
+
 bool parse_real(const parsing *a, const char *key, double least, double most, float *out)
 {
     const json_value *v = json_member(a->body, key);

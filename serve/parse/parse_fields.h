@@ -11,6 +11,9 @@ typedef struct parsing {
 } parsing;
 #define BAD(a, ...) refuse_with((a)->refusal, 400, __VA_ARGS__)
 
+/* Returns whether a member's key is in a list, with blanks around each. */
+bool parse_lists(const char *keys, const json_value *member);
+
 /* Each leaves *out as it is where there is no such member, and refuses one that is something
  * else. */
 bool parse_real(const parsing *a, const char *key, double least, double most, float *out);
@@ -23,6 +26,10 @@ typedef struct text_list {
     const char **of; /* [most]: the first n are there */
     size_t n_bytes, most, n, n_used;
 } text_list;
+#define TEXT_LIST(bytes, texts)                                                                    \
+    {                                                                                              \
+        .text = bytes, .of = texts, .n_bytes = sizeof bytes, .most = sizeof texts / sizeof *texts  \
+    }
 /* Adds the texts of an array, or one text, but for empty ones. */
 bool parse_texts(const parsing *a, const char *key, text_list *out);
 

@@ -28,84 +28,30 @@ enum {
     ANY     /* none */
 };
 static const struct {
-    const char *key;
     int neutral;
     double number;
+    const char *keys; /* of OpenAI, other servers and front ends: parse_lists */
 } not_computed[] = {
-    /* OpenAI's */
-    {"best_of", NUMBER, 1},
-    {"functions", PARTS, 0},
-    {"audio", PARTS, 0},
-    {"web_search_options", ANY, 0},
-    /* llama.cpp's */
-    {"typical_p", NUMBER, 1},
-    {"mirostat", NUMBER, 0},
-    {"dynatemp_range", NUMBER, 0},
-    {"xtc_probability", NUMBER, 0},
-    {"top_n_sigma", UP_TO, 0},
-    {"adaptive_target", UP_TO, -0.001},
-    {"min_keep", NUMBER, 0},
-    {"n_cmpl", NUMBER, 1},
-    {"grammar_lazy", PARTS, 0},
-    {"reasoning_budget_tokens", UP_TO, -1},
-    {"thinking_budget_tokens", UP_TO, -1},
-    {"lora", PARTS, 0},
-    {"image_data", PARTS, 0},
-    {"chat_template", PARTS, 0},
-    {"documents", PARTS, 0},
-    /* vLLM's */
-    {"length_penalty", NUMBER, 1},
-    {"min_tokens", NUMBER, 0},
-    {"use_beam_search", PARTS, 0},
-    {"bad_words", PARTS, 0},
-    {"allowed_token_ids", PARTS, 0},
-    {"stop_token_ids", PARTS, 0},
-    {"include_stop_str_in_output", PARTS, 0},
-    {"skip_special_tokens", SET, 0},
-    {"truncate_prompt_tokens", ANY, 0},
-    {"prompt_logprobs", ANY, 0},
-    {"logits_processors", PARTS, 0},
-    {"return_tokens_as_token_ids", PARTS, 0},
-    {"return_token_ids", PARTS, 0},
-    {"prompt_embeds", PARTS, 0},
-    {"include_reasoning", SET, 0},
-    {"thinking_token_budget", UP_TO, -1},
-    /* TGI's, and those of transformers */
-    {"watermark", PARTS, 0},
-    {"details", PARTS, 0},
-    {"decoder_input_details", PARTS, 0},
-    {"return_full_text", PARTS, 0},
-    {"top_n_tokens", UP_TO, 0},
-    {"adapter_id", PARTS, 0},
-    {"num_beams", NUMBER, 1},
-    {"penalty_alpha", NUMBER, 0},
-    {"min_length", NUMBER, 0},
-    {"min_new_tokens", NUMBER, 0},
-    {"no_repeat_ngram_size", NUMBER, 0},
-    {"encoder_repetition_penalty", NUMBER, 1},
-    {"guidance_scale", NUMBER, 1},
-    {"negative_prompt", PARTS, 0},
-    {"epsilon_cutoff", NUMBER, 0},
-    {"eta_cutoff", NUMBER, 0},
-    /* of OpenRouter and of front ends for stories */
-    {"plugins", PARTS, 0},
-    {"top_a", NUMBER, 0},
-    {"tfs", NUMBER, 1},
-    {"tfs_z", NUMBER, 1},
-    {"typical", NUMBER, 1},
-    {"nsigma", UP_TO, 0},
-    {"smoothing_factor", NUMBER, 0},
-    {"mirostat_mode", NUMBER, 0},
-    {"dynamic_temperature", PARTS, 0},
-    {"add_bos_token", SET, 0},
-    {"ban_eos_token", PARTS, 0},
-    {"banned_tokens", PARTS, 0},
-    {"banned_strings", PARTS, 0},
-    {"custom_token_bans", PARTS, 0},
-    {"grammar_string", PARTS, 0},
-    /* ollama's, in other interfaces */
-    {"format", PARTS, 0},
-    {"options", PARTS, 0}};
+    {NUMBER, 1,
+     " best_of typical_p n_cmpl length_penalty num_beams encoder_repetition_penalty "
+     "guidance_scale tfs tfs_z typical "},
+    {PARTS, 0,
+     " functions audio grammar_lazy lora image_data chat_template documents "
+     "use_beam_search bad_words allowed_token_ids stop_token_ids "
+     "include_stop_str_in_output logits_processors return_tokens_as_token_ids "
+     "return_token_ids prompt_embeds watermark details decoder_input_details "
+     "return_full_text adapter_id negative_prompt plugins dynamic_temperature "
+     "ban_eos_token banned_tokens banned_strings custom_token_bans grammar_string "
+     "format options "},
+    {ANY, 0, " web_search_options truncate_prompt_tokens prompt_logprobs "},
+    {NUMBER, 0,
+     " mirostat dynatemp_range xtc_probability min_keep min_tokens penalty_alpha "
+     "min_length min_new_tokens no_repeat_ngram_size epsilon_cutoff eta_cutoff top_a "
+     "smoothing_factor mirostat_mode "},
+    {UP_TO, 0, " top_n_sigma top_n_tokens nsigma "},
+    {UP_TO, -0.001, " adaptive_target "},
+    {UP_TO, -1, " reasoning_budget_tokens thinking_budget_tokens thinking_token_budget "},
+    {SET, 0, " skip_special_tokens include_reasoning add_bos_token "}};
 
 /* Returns whether the value asks for nothing. */
 static bool is_neutral(const json_value *v, int neutral, double number)
@@ -138,15 +84,15 @@ static bool is_said_again(const parsing *a, const char *key)
 
 static bool check_values(const parsing *a)
 {
-    for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++) {
-        const json_value *v = json_member(a->body, not_computed[i].key);
-        if (v && !is_said_again(a, not_computed[i].key) &&
-            !is_neutral(v, not_computed[i].neutral, not_computed[i].number))
-            return BAD(a,
-                       "Field '%s' is known, but this server does not compute it. Leave it "
-                       "out.",
-                       not_computed[i].key);
-    }
+    for (const json_value *v = a->body->first; v; v = v->next)
+        for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++)
+            if (v->type != JSON_NULL && parse_lists(not_computed[i].keys, v) &&
+                !is_said_again(a, v->key) &&
+                !is_neutral(v, not_computed[i].neutral, not_computed[i].number))
+                return BAD(a,
+                           "Field '%s' is known, but this server does not compute it. Leave it "
+                           "out.",
+                           v->key);
     return true;
 }
 
@@ -206,10 +152,7 @@ static bool get_stops(const parsing *a, request *t)
     static const char *const names[] = {"stop", "stop_sequences", "stopping_strings",
                                         "stop_sequence"};
     size_t i = 0;
-    text_list stops = {.text = t->stops.text,
-                       .of = t->stops.of,
-                       .n_bytes = sizeof t->stops.text,
-                       .most = REQUEST_MOST_STOPS};
+    text_list stops = TEXT_LIST(t->stops.text, t->stops.of);
     while (i < 3 && !json_member(a->body, names[i]))
         i++;
     bool good = parse_texts(a, names[i], &stops);
@@ -219,10 +162,7 @@ static bool get_stops(const parsing *a, request *t)
 
 static bool get_fields(const parsing *a, request *t)
 {
-    text_list fields = {.text = t->fields.text,
-                        .of = t->fields.of,
-                        .n_bytes = sizeof t->fields.text,
-                        .most = REQUEST_MOST_FIELDS};
+    text_list fields = TEXT_LIST(t->fields.text, t->fields.of);
     if (t->kind != REQUEST_NATIVE)
         return true;
     bool good = parse_texts(a, "response_fields", &fields);

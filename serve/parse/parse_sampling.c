@@ -47,10 +47,7 @@ static bool get_filters(const parsing *a, request *t)
 
 static bool get_breakers(const parsing *a, request *t)
 {
-    text_list breakers = {.text = t->sampling.text,
-                          .of = t->sampling.breakers,
-                          .n_bytes = sizeof t->sampling.text,
-                          .most = REQUEST_MOST_BREAKERS};
+    text_list breakers = TEXT_LIST(t->sampling.text, t->sampling.breakers);
     if (!json_member(a->body, "dry_sequence_breakers") || t->sampling.penalties.dry_multiplier <= 0)
         return true;
     bool good = parse_texts(a, "dry_sequence_breakers", &breakers);

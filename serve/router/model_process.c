@@ -38,19 +38,19 @@ static bool is_live(const model_process *c)
     return c->pid > 0;
 }
 
-static bool fails(model_process *c, const char *what)
+enum { NO_PROCESS = -1, IN_PARENT = 0 };
+
+static int fails(model_process *c, const char *what)
 {
     snprintf(c->why, sizeof c->why, "%s: %s", what, strerror(errno));
     c->error = DREY_OK;
-    return false;
+    return NO_PROCESS;
 }
 
-/* In the parent true, with the child's pipe to read; in the child *in_child, with a pipe to
- * write. */
-static bool split(model_process *c, int *to_parent, bool *in_child)
+/* Returns IN_PARENT, with the child's pipe to read, or in the child a pipe to write. */
+static int split(model_process *c, process_state state)
 {
     int ends[2];
-    *in_child = false;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return fails(c, "the system has no more files");
     pid_t parent = getpid(), pid = fork();
@@ -65,9 +65,7 @@ static bool split(model_process *c, int *to_parent, bool *in_child)
             _exit(1);
         close_range(3, (unsigned)ends[1] - 1, 0); /* clients, and other processes' pipes */
         close_range((unsigned)ends[1] + 1, ~0u, 0);
-        *in_child = true;
-        *to_parent = ends[1];
-        return true;
+        return ends[1];
     }
     close(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -78,7 +76,8 @@ static bool split(model_process *c, int *to_parent, bool *in_child)
     c->life.killed = c->life.by_signal = false;
     c->why[0] = '\0';
     c->error = DREY_OK;
-    return true;
+    c->state = state;
+    return IN_PARENT;
 }
 
 static void say(int to_parent, const message *m)
@@ -107,11 +106,8 @@ void process_report(int report, const serve_event *event)
 
 bool process_measure(model_process *c, const process_work *work)
 {
-    int to_parent;
-    bool in_child;
-    if (!split(c, &to_parent, &in_child))
-        return false;
-    if (in_child) {
+    int to_parent = split(c, PROCESS_MEASURING);
+    if (to_parent > 0) {
         message m = {.kind = MESSAGE_NEEDS};
         drey_error err = {0};
         if (work->measure(work->user, c->path, c->socket, &m.of.needs, &err) == DREY_OK)
@@ -120,25 +116,21 @@ bool process_measure(model_process *c, const process_work *work)
             say_why(to_parent, &err);
         _exit(0);
     }
-    c->state = PROCESS_MEASURING;
-    return true;
+    return to_parent == IN_PARENT;
 }
 
 bool process_start(model_process *c, const process_work *work, uint64_t memory_bytes)
 {
-    int to_parent;
-    bool in_child;
-    if (!split(c, &to_parent, &in_child))
-        return false;
-    if (in_child) {
+    int to_parent = split(c, PROCESS_STARTING);
+    if (to_parent > 0) {
         drey_error err = {0};
         int code = work->serve(work->user, c, memory_bytes, to_parent, &err);
         say_why(to_parent, &err);
         _exit(code);
     }
-    c->given_bytes = memory_bytes;
-    c->state = PROCESS_STARTING;
-    return true;
+    if (to_parent == IN_PARENT)
+        c->given_bytes = memory_bytes;
+    return to_parent == IN_PARENT;
 }
 
 /* Its pipe is done with: it said what there was to say, or ended before that. */
