@@ -54,7 +54,7 @@ static void put_answer(http_server *h, http_client *c, const http_answer *a, con
     if (a->status != 204) /* which has no body, and must not say so (RFC 9110, 8.6) */
         out_format(&out, "Content-Length: %zu\r\n", a->n);
     out_text(&out, "\r\n");
-    if (fits && !silent)
+    if (fits && !silent && a->n > 0)
         out_bytes(&out, a->body, a->n);
     c->n_out = out.n;
     c->phase = CLIENT_ANSWER;
