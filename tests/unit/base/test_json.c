@@ -1,9 +1,11 @@
 /* JSON events, the parts of strings, and what the writer makes of numbers and lines. Broken texts
  * are in test_template and in the server's tests; any bytes in fuzz_json. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/json_buffer.h"
+#include "common/json_template.h"
 #include "support/test.h"
 
 TEST(events)
@@ -66,4 +68,25 @@ TEST(numbers_and_lines)
     assert_null(json_member(root, "none"));
     json_free(&d);
     free(text);
+}
+
+static void add(void *user, const char *bytes, size_t n, const char *from)
+{
+    (void)from;
+    strncat(user, bytes, n);
+}
+
+TEST(templates)
+{
+    const char *volatile none = NULL; /* compilers warn of one that they know */
+    char text[400] = "";
+    json_writer w = {.put = add, .user = text, .digits = 9};
+    json_put(&w, "[{a:%d,b:[],'c d':{},%s:'v-%s-%d'", -1, "k\"", "\n", 2);
+    json_put(&w, "none:%s,part:%.*s,open:'", none, 2, "xyz");
+    json_raw_escaped(&w, "t\"", 2);
+    json_put(&w, "\"}%lld,%zu,%llu,%g,%g,%hhd,%hhd,null]", -5LL, (size_t)6, 18446744073709551615ULL,
+             0.1, (double)NAN, (bool)true, (bool)false);
+    assert_string_equal(text, "[{\"a\":-1,\"b\":[],\"c d\":{},\"k\\\"\":\"v-\\n-2\",\"none\":null,"
+                              "\"part\":\"xy\",\"open\":\"t\\\"\"},-5,6,18446744073709551615,0.1,"
+                              "null,true,false,null]");
 }
