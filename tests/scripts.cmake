@@ -35,7 +35,7 @@ function(drey_form_test script)
   endif()
 endfunction()
 
-drey_form_test(layers)
+drey_form_test(layers $<TARGET_FILE:drey_internal>)
 drey_form_test(style)
 drey_form_test(headers ${CMAKE_C_COMPILER})
 drey_form_test(service_units $<TARGET_FILE:drey>)
