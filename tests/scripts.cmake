@@ -37,6 +37,9 @@ endfunction()
 
 drey_form_test(layers $<TARGET_FILE:drey_internal>)
 drey_form_test(style)
+if(CMAKE_GENERATOR STREQUAL "Ninja") # whose graph it reads, as ./test.sh --changed does
+  drey_form_test(build_graph_check ${CMAKE_BINARY_DIR})
+endif()
 drey_form_test(headers ${CMAKE_C_COMPILER})
 drey_form_test(service_units $<TARGET_FILE:drey>)
 
