@@ -26,7 +26,7 @@ fail "files of 1,000 lines or more (split them by what they are about):" \
 # Files of data (the fuzzers' corpora, golden values) are not counted.
 fail "folders of more than 30 files (divide them by what they are about):" \
     "$(find common src include tune bench train cli serve tests scripts docs -type f ! -path '*/corpus/*' ! -path '*/data/*' \
-        ! -path '*/results/*' ! -path '*/__pycache__/*' -printf '%h\n' | sort | uniq -c | awk '$1 > 30 { print "  " $2 ": " $1 }')"
+        ! -path '*/__pycache__/*' -printf '%h\n' | sort | uniq -c | awk '$1 > 30 { print "  " $2 ": " $1 }')"
 
 # tests/kernel/emulated/kernel has replacements for headers of src/kernel, under the same names.
 fail "file names that are in the tree twice (a name says which file is meant):" \
@@ -87,7 +87,7 @@ has() { # TOOL: is it here? Another clang-format than 14 would have it another w
     docs/options/[!c]*.md docs/reference/drey.1.in | mandoc -T lint -W warning || true)"
 
 # Plain English: CONTRIBUTING.md, Words.
-documents=(docs README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md heads/README.md)
+documents=(docs README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md)
 code=(include common src tune bench train serve cli examples tests scripts test.sh demo.sh .ci)
 fail "words that CONTRIBUTING.md has others for:" \
     "$(python3 tests/prose.py words "${documents[@]}" "${code[@]}" cmake CMakeLists.txt)"
@@ -100,10 +100,8 @@ fail "links to files or headings that are gone:" "$(python3 tests/prose.py links
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     fail "paths of one machine:" "$(git grep -nIE '/(work|root|home)/[a-z.]' -- . ':!tests/style.sh' |
         cut -c1-160 || true)"
-    fail "files of more than 1 MiB:" "$(git ls-files -z -- ':!heads/*.drey-medusa' |
-        xargs -0 -r du -k --apparent-size | awk '$1 > 1024 { print "  " $0 }')"
-    fail "trained heads of more than 12 MB:" "$(git ls-files -z -- 'heads/*.drey-medusa' |
-        xargs -0 -r du -bc | awk '$2 == "total" && $1 > 12000000')"
+    fail "files of more than 1 MiB:" "$(git ls-files -z | xargs -0 -r du -k --apparent-size |
+        awk '$1 > 1024 { print "  " $0 }')"
 else
     echo "not run: this is not a git checkout, so what is committed cannot be listed"
 fi

@@ -463,8 +463,8 @@ TEST(what_heads_promise)
 }
 
 /* A 1.5B in memory on two threads, with the 0.5B (tokens/s measured: 1.5 to 1.8 times no draft) and
- * with the heads in heads/ (1.3 to 1.6): docs/lab/2026-11-papers.md, 2026-11-zen5-heads.md. Where
- * the 0.5B makes the target stream, and the heads do not, the heads are faster. */
+ * with its heads (1.3 to 1.6): docs/lab/2026-11-papers.md, 2026-11-zen5-heads.md. Where the 0.5B
+ * makes the target stream, and the heads do not, the heads are faster. */
 TEST(the_small_model_before_heads)
 {
     const drey_static_trees heads = {.share = {{.659, .0996, .0472, .026, .0167, .0132, .0085},
