@@ -18,7 +18,8 @@ doors=(gguf/types.h gguf/gguf.h kernel/kernel.h quantise/importance.h unit/units
     state/cache.h state/kv.h state/kv_file.h model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
     plan/plan.h store/store.h ranks/ranks.h engine/engine.h session/session_probe.h tune/machine_limits.h)
 
-mapfile -t sources < <(find common src tune bench train -name '*.[ch]' | sort)
+# Programs that measure with toys are no part of it.
+mapfile -t sources < <(find common src tune bench train -name '*.[ch]' ! -path 'bench/programs/*' | sort)
 awk -v order="${order[*]}" -v doors="${doors[*]}" '
     BEGIN {
         n = split(order, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i
