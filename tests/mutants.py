@@ -58,9 +58,9 @@ MUTANTS = [
     ("others take over what a failed device had", "src/unit/units.c", "us->unit[us->slot[from].unit].failed)\n        return left;", "us->unit[us->slot[from].unit].failed)\n        return 0;", "^test_(units|opencl)$"),
     ("a failed device's groups may be taken", "src/unit/units.c", " || us->unit[of].failed;", ";", "^test_(units|opencl)$"),
     # The server.
-    ("without the key there is no answer", "serve/net/access.c", "if (needs_key && !access_shows_key(rules, h))", "if (false && needs_key)", "^serve$"),
-    ("foreign pages may not ask", "serve/net/access.c", "if (h->origin.text && !is_own_page(h) && !is_foreign_page_allowed(rules, h))", "if (false && is_foreign_page_allowed(rules, h) && is_own_page(h))", "^serve$"),
-    ("foreign names of this server are refused", "serve/net/access.c", "!rules->is_unix && h->host.text && !is_our_name(rules, h->host))", "!rules->is_unix && h->host.text && !is_our_name(rules, h->host) && false)", "^serve$"),
+    ("without the key there is no answer", "serve/net/access.c", "if (needs_key && !access_shows_key(rules, h))", "if (false && needs_key)", "^serve(_bad)?$"),
+    ("foreign pages may not ask", "serve/net/access.c", "if (h->origin.text && !is_own_page(h) && !is_foreign_page_allowed(rules, h))", "if (false && is_foreign_page_allowed(rules, h) && is_own_page(h))", "^serve(_bad)?$"),
+    ("foreign names of this server are refused", "serve/net/access.c", "!rules->is_unix && h->host.text && !is_our_name(rules, h->host))", "!rules->is_unix && h->host.text && !is_our_name(rules, h->host) && false)", "^serve(_bad)?$"),
 ]
 
 

@@ -15,6 +15,11 @@
 #include "support/writing.h"
 #include "train/eagle_trainer.h"
 
+#ifdef TESTS_SANITIZED /* the same steps, fewer of them, with which a toy learns nothing */
+enum { N_TEXT_IDS = 1500, N_EPOCHS = 2 };
+#else
+enum { N_TEXT_IDS = 6000, N_EPOCHS = 14 };
+#endif
 enum { D = 8, IDS = 12, N = 120, RUN = 20 };
 
 typedef struct small_case {
@@ -181,8 +186,8 @@ static drey_status train(const drey_model *m, const char *output, drey_train_dra
     engine.memory_bytes = (uint64_t)256 << 20;
     o.engine = &engine;
     o.n_ids = 250;
-    o.n_positions = 6000;
-    o.n_epochs = 14;
+    o.n_positions = N_TEXT_IDS;
+    o.n_epochs = N_EPOCHS;
     o.rate = 0.004f;
     o.greedy = true;
     o.seed = 7;
@@ -228,14 +233,14 @@ TEST(toy_is_trained)
     for (int32_t p = 0; p < DREY_EAGLE_PASSES; p++)
         print_message("pass %d: %.2f of %d\n", p, (double)report.accuracy[p][0],
                       (int)report.n_held[p]);
-    assert_true(report.n_kept < 6000 && report.n_texts == 6000 && report.n_ids == 250);
+    assert_true(report.n_kept < N_TEXT_IDS && report.n_texts == N_TEXT_IDS && report.n_ids == 250);
     double got = tokens_per_pass(m, temp_path(usual));
     print_message("%.2f tokens per pass\n", got);
-    assert_true(report.accuracy[2][0] > 0.4f && got > 1.3);
+    assert_true(N_EPOCHS < 14 || (report.accuracy[2][0] > 0.4f && got > 1.3));
     uint8_t *texts = bytes_file_read(temp_path("model.gguf.eagle.gguf.texts"), &n);
     bytes_file_write(temp_path("again.gguf.texts"), texts, n);
     free(texts);
-    calls_left = 8;
+    calls_left = N_EPOCHS < 14 ? 1 : 8;
     REFUSED(DREY_ERR_CANCELLED, "continues from", train, m, temp_path(again), NULL);
     assert_int_equal(access(temp_path("again.gguf.checkpoint"), F_OK), 0);
     calls_left = INT32_MAX;
