@@ -41,6 +41,9 @@ if(CMAKE_GENERATOR STREQUAL "Ninja") # whose graph it reads, as ./test.sh --chan
   drey_form_test(build_graph_check ${CMAKE_BINARY_DIR})
 endif()
 drey_form_test(headers ${CMAKE_C_COMPILER})
+if(TEST headers)
+  set_property(TEST headers APPEND PROPERTY LABELS compiler)
+endif()
 drey_form_test(service_units $<TARGET_FILE:drey>)
 
 # Scripts that run the command or an installed program do it on a toy.
