@@ -45,7 +45,7 @@ fail "functions of more than 70 lines:" "$(awk '
             start = 0 }' "${sources[@]}")"
 
 # Public structures are options, statistics and plans. A nested struct groups fields that are about
-# one thing: it is one field of at most 25, and its own count among at most 40, so that groups do not
+# one thing: it is one field of at most 25, and its own are among at most 40, so that groups do not
 # hide a struct that is about everything.
 mapfile -t inner < <(printf '%s\n' "${sources[@]}" | grep -vE '^(include|tests|bench/programs)/')
 fail "structs of more than 25 fields, or of 40 with those of nested structs (group or divide them):" "$(awk '
