@@ -51,10 +51,10 @@ static int open_bart(void **state)
     static void name(void **state);                                                                \
     __attribute__((constructor)) static void add_##name(void)                                      \
     {                                                                                              \
-        register_test((struct CMUnitTest){#name "_t5", name, open_t5, toys_close, NULL},           \
+        register_test((struct CMUnitTest){#name "_t5", name, open_t5, toys_close, NULL}, __FILE__, \
                       __LINE__);                                                                   \
         register_test((struct CMUnitTest){#name "_bart", name, open_bart, toys_close, NULL},       \
-                      __LINE__);                                                                   \
+                      __FILE__, __LINE__);                                                         \
     }                                                                                              \
     static void name(void **state)
 

@@ -43,6 +43,8 @@ struct CMUnitTest { /* the members of cmocka's, in their order */
 #define assert_string_equal(a, b)    assert_true(strcmp(a, b) == 0)
 #define assert_memory_equal(a, b, n) assert_true(memcmp(a, b, n) == 0)
 
+#define cmocka_set_test_filter(pattern) (void)(pattern) /* all run */
+
 /* skip() returns from the test, as cmocka's does not return either. */
 #define skip()                                                                                     \
     do {                                                                                           \
