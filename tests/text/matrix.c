@@ -251,7 +251,8 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_TIER]++; /* the best */
 }
 
-const char *matrix_case_text(const matrix_case *c)
+/* "drafter model, policy optimal, ..." in a buffer that the next call uses again. */
+static const char *matrix_case_text(const matrix_case *c)
 {
     static char text[1000];
     const int32_t *at = c->at;

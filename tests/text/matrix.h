@@ -108,7 +108,5 @@ void matrix_case_random(matrix_case *c, rng *r);
  * drafts without a policy, some drafters have no exits, a boundary wants units; and what would take
  * long. */
 void matrix_case_settle(matrix_case *c);
-/* "drafter model, policy optimal, ..." in a buffer that the next call uses again. */
-const char *matrix_case_text(const matrix_case *c);
 /* Writes the case's texts, fails the test where one differs, and adds what happened. */
 void matrix_case_run(const matrix_case *c, matrix_totals *total);
