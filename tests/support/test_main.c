@@ -1,6 +1,4 @@
 /* main() of every program whose tests are written as TEST. */
-#include <math.h>
-
 #include "support/temp_dir.h"
 #include "support/test.h"
 

@@ -1,9 +1,6 @@
 /* Tokenizers for tests: see vocab.h. */
 #include "support/vocab_file.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "support/gguf_writer.h"
 #include "support/test.h"
 

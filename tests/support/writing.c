@@ -2,11 +2,8 @@
 #include "support/writing.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "engine/engine.h"
-#include "support/scene.h"
-#include "support/test.h"
 
 bool writing_keep_id(void *user, int32_t id)
 {

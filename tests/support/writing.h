@@ -1,7 +1,7 @@
 /* Texts, for tests that compare them. */
 #pragma once
 
-#include "drey/drey.h"
+#include "support/scene.h"
 
 struct engine_tuning; /* engine/engine.h */
 

@@ -1,19 +1,12 @@
 /* See matrix.h. */
 #include "text/matrix.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/faults/disk.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum {

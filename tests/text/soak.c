@@ -12,19 +12,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "os/clock.h"
 #include "os/memory.h"
 #include "support/faults/company.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 enum {
     N_PLAYS = 24,       /* of a company */

@@ -1,19 +1,12 @@
 /* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's
  * own text, std the target's (in test_matrix.c), with reads and use in turns. */
-#include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "policy/policy.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/policy_memory.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

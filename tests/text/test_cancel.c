@@ -1,13 +1,7 @@
 /* Sessions cancelled in the middle of a pass, at a chosen product or callback: the others write the
  * same text as without that, and the cancelled one is free for a new text at the end of the layer.
  * Cancelled by another thread, at random: test_sessions.c. */
-#include <string.h>
-
 #include "session/session.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

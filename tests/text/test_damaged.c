@@ -1,17 +1,11 @@
 /* Numbers that are not finite, wherever they lie: the file and the tensor are named, no text and no
  * figure is made of them, and what was written before stays. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "engine/engine.h"
 #include "kernel/packing.h"
 #include "support/faults/damage.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 #include "weights/sidecar.h"
 

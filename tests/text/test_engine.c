@@ -1,12 +1,6 @@
 /* An engine and its sessions at their edges: what is refused, tokens that only the target knows,
  * passes that were given up, and continuing after a stop. */
-#include <math.h>
-#include <string.h>
-
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 12 };

@@ -2,9 +2,6 @@
  * and what left is right or wrong, or comes from a file. Fast exits write one text for any budget,
  * tier, number of threads and disk; texts end as they would without exits. test_matrix.c has exact
  * exits with everything else. */
-#include <stdio.h>
-#include <string.h>
-
 #include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
@@ -12,10 +9,6 @@
 #include "support/faults/disk.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 #include "weights/identity.h"

@@ -1,16 +1,9 @@
 /* Sessions that continue, alone and together: random texts, with a draft or without, in memory and
  * streamed, are what the target alone writes; support/faults/company.h plays the first. */
 #include <fenv.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "session/session.h"
 #include "support/faults/company.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
-#include "support/writing.h"
 
 enum { N_CONTEXT = COMPANY_CONTEXT };
 #ifdef TESTS_SANITIZED

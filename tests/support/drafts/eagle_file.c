@@ -1,6 +1,5 @@
 #include "support/drafts/eagle_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

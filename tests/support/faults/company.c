@@ -1,10 +1,7 @@
 /* See company.h. */
 #include "support/faults/company.h"
 
-#include <string.h>
-
 #include "session/session.h"
-#include "support/test.h"
 
 enum { MOST_NEW = 20, MOST_TEXT = 24 };
 

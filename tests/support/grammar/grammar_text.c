@@ -1,9 +1,6 @@
 /* See grammar_text.h. */
 #include "support/grammar/grammar_text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "grammar/readers.h"
 #include "support/test.h"
 

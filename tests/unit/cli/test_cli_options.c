@@ -8,10 +8,6 @@
 #include "cli/args/other_names.h"
 #include "cli/terminal/hints.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/test.h"
 enum { MAX_WORDS = 48 };
 

@@ -2,9 +2,6 @@
  * text as if it had been written once, and after it, dim, what is provisional; at the end nothing
  * else is left. Wide characters, wrapped lines, tabs, a screen of few rows, changing widths. */
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "cli/terminal/live_text.h"

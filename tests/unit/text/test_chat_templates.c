@@ -1,11 +1,7 @@
 /* The chat templates that have names: what each writes for one conversation. */
 #include "cli/files/chat_templates.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/scene.h"
-#include "support/test.h"
 #include "template/conversation.h"
 
 static const struct {

@@ -1,8 +1,4 @@
 /* Grammars in GBNF, regular expressions and choices: which texts they have, and what is refused. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/grammar/grammar_text.h"
 #include "support/test.h"
 

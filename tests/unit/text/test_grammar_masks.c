@@ -1,14 +1,8 @@
 /* Which tokens a grammar allows: masks are what each token's bytes say, along any way through a
  * text, however often states are forgotten. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "grammar/grammar.h"
 #include "support/grammar/grammar_text.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 
 static const char schema[] =

@@ -1,9 +1,4 @@
 /* JSON Schema as a grammar: which texts satisfy a schema, and which words are refused. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/json_value.h"
 #include "support/grammar/grammar_text.h"
 #include "support/test.h"

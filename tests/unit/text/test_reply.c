@@ -3,10 +3,6 @@
 #include "grammar/grammar.h"
 #include "reply/reply_forms.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/grammar/grammar_text.h"
 #include "support/test.h"
 

@@ -1,16 +1,8 @@
 /* Chat templates: what is refused, bounded and marked. What they write is compared with Jinja's
  * answers by the test templates (scripts/check-templates.py). */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "template/conversation.h"
 #include "support/bytes_file.h"
-#include "support/temp_dir.h"
 #include "support/scene.h"
-#include "support/test.h"
-#include "support/toy.h"
 
 /* Renders messages of system (may be NULL) and user. */
 static drey_status render(const char *chat_template, const char *system, const char *user,

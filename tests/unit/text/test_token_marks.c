@@ -1,13 +1,8 @@
 /* Tokens that are marks and not text, in files that give them the wrong type or none, and all that
  * ends a text. The right values are those of llama.cpp's loader, but for </s>, which stays text
  * where no key names it. */
-#include <stdio.h>
-#include <string.h>
-
 #include "engine/engine.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 
 enum { END, THINK, TAG, HOLE, A, B, AB, LESS, N_MARKS = 16 };

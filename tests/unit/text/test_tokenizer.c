@@ -2,14 +2,9 @@
  * scripts/make-token-goldens.py), merging against a brute-force oracle, and files that are broken.
  * The golden files of real vocabularies run where the models are: $DREY_MODELS, or drey/models in
  * the user's cache directory. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/merge.h"
 #include "text/pretokenizer.h"

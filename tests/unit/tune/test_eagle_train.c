@@ -1,17 +1,10 @@
 /* The trainer of an EAGLE layer: gradients against differences of the loss, and what can be learnt
  * is learnt, as far as passes go; and a toy from its texts to a layer that drafts, interrupted and
  * continued. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "drey/train.h"
 #include "support/bytes_file.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 #include "train/eagle_trainer.h"
 

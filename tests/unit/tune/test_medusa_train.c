@@ -1,19 +1,11 @@
 /* The trainer of Medusa heads: products against plain sums, gradients against differences of the
  * loss, chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its
  * texts to heads that draft, interrupted and continued. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drey/train.h"
 #include "support/bytes_file.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 #include "train/medusa_trainer.h"
 

@@ -1,15 +1,9 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
-#include <math.h>
-#include <string.h>
-
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
 #include "support/heads_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
