@@ -1,6 +1,7 @@
 /* See grammar_text.h. */
 #include "support/grammar/grammar_text.h"
 
+#include "common/json_value.h"
 #include "grammar/readers.h"
 #include "support/test.h"
 
@@ -66,19 +67,6 @@ bool test_grammar_matches(test_grammar *g, const char *text)
     return whole;
 }
 
-void test_grammar_cases(drey_grammar_kind kind, const char *grammar, const char *const *accepted,
-                        const char *const *refused)
-{
-    test_grammar *g = test_grammar_of(kind, grammar);
-    for (; *accepted; accepted++)
-        if (!test_grammar_matches(g, *accepted))
-            fail_msg("%s\nrefuses\n%s", grammar, *accepted);
-    for (; *refused; refused++)
-        if (test_grammar_matches(g, *refused))
-            fail_msg("%s\naccepts\n%s", grammar, *refused);
-    free(g);
-}
-
 void test_grammar_refused(drey_grammar_kind kind, const char *grammar, const char *words)
 {
     drey_error err = {0};
@@ -86,4 +74,110 @@ void test_grammar_refused(drey_grammar_kind kind, const char *grammar, const cha
     if (g || !strstr(err.message, words))
         fail_msg("%s: \"%s\" was expected, not \"%s\"", grammar, words,
                  g ? "to be accepted" : err.message);
+}
+
+/* ---- Cases in files ---- */
+
+/* Puts the characters in place of their signs. */
+static void decode(char *text)
+{
+    static const char *const signs[][2] = {{"␤", "\n"}, {"␍", "\r"}, {"␉", "\t"}, {"ε", ""}};
+    char *to = text;
+    while (*text) {
+        unsigned byte;
+        size_t i = 0;
+        while (i < 4 && strncmp(text, signs[i][0], strlen(signs[i][0])) != 0)
+            i++;
+        if (i < 4) {
+            to = stpcpy(to, signs[i][1]);
+            text += strlen(signs[i][0]);
+        } else if (sscanf(text, "⟦%2x⟧", &byte) == 1) {
+            *to++ = (char)byte;
+            text += strlen("⟦00⟧");
+        } else {
+            *to++ = *text++;
+        }
+    }
+    *to = '\0';
+}
+
+typedef struct grammar_case {
+    char text[16384];
+    drey_grammar_kind kind;
+    test_grammar *g; /* NULL: refused */
+    drey_error err;
+} grammar_case;
+
+static void begin_case(grammar_case *c, const char *line)
+{
+    static const char *const kinds[] = {[DREY_GRAMMAR_GBNF] = "gbnf",
+                                        [DREY_GRAMMAR_JSON_SCHEMA] = "schema",
+                                        [DREY_GRAMMAR_REGEX] = "regex",
+                                        [DREY_GRAMMAR_CHOICES] = "choices"};
+    size_t n = strcspn(line, " "), kind = 0;
+    while (kind < 4 && (strlen(kinds[kind]) != n || strncmp(line, kinds[kind], n) != 0))
+        kind++;
+    assert_true(kind < 4 && strlen(line) < sizeof c->text);
+    strcpy(c->text, line + n + (line[n] == ' '));
+    decode(c->text);
+    c->kind = (drey_grammar_kind)kind;
+    c->err = (drey_error){0};
+    free(c->g);
+    c->g = test_grammar_open(c->kind, c->text, &c->err);
+}
+
+static void check_texts(const grammar_case *c, bool takes, char *texts)
+{
+    while (texts) {
+        char *end = strstr(texts, " ¦ "), *text = texts;
+        json_document d;
+        texts = end ? end + strlen(" ¦ ") : NULL;
+        if (end)
+            *end = '\0';
+        decode(text);
+        if (takes && c->kind == DREY_GRAMMAR_JSON_SCHEMA && !json_load(&d, text, strlen(text)))
+            fail_msg("not JSON: %s", text); /* the file's own texts are */
+        if (takes && c->kind == DREY_GRAMMAR_JSON_SCHEMA)
+            json_free(&d);
+        if (test_grammar_matches(c->g, text) != takes)
+            fail_msg("%s\n%s\n%s", c->text, takes ? "refuses" : "accepts", text);
+    }
+}
+
+static void check_case(grammar_case *c, char *line)
+{
+    const char what = line[0];
+    char *rest = line + (line[1] == ' ' ? 2 : 1);
+    if (what == '!' && (c->g || !strstr(c->err.message, rest)))
+        fail_msg("%s: \"%s\" was expected, not \"%s\"", c->text, rest,
+                 c->g ? "to be accepted" : c->err.message);
+    if (what == '!')
+        return;
+    if (!c->g)
+        fail_msg("%s: %s", c->text, c->err.message);
+    if (what == '?')
+        assert_string_equal(c->g->not_held, rest);
+    else
+        check_texts(c, what == '+', rest);
+}
+
+void test_grammar_file(const char *path, int least)
+{
+    static char line[16384];
+    grammar_case c = {.g = NULL};
+    int n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strchr("+-!?", line[0]) && line[0])
+            check_case(&c, line);
+        else if (line[0] && line[0] != '#') {
+            begin_case(&c, line);
+            n++;
+        }
+    }
+    free(c.g);
+    fclose(f);
+    assert_true(n >= least);
 }
