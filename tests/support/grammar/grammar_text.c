@@ -3,6 +3,7 @@
 
 #include "common/json_value.h"
 #include "grammar/readers.h"
+#include "support/grammar/case_text.h"
 #include "support/test.h"
 
 typedef drey_status read_fn(grammar_rules *, const char *, size_t, int32_t *, drey_error *);
@@ -78,29 +79,6 @@ void test_grammar_refused(drey_grammar_kind kind, const char *grammar, const cha
 
 /* ---- Cases in files ---- */
 
-/* Puts the characters in place of their signs. */
-static void decode(char *text)
-{
-    static const char *const signs[][2] = {{"␤", "\n"}, {"␍", "\r"}, {"␉", "\t"}, {"ε", ""}};
-    char *to = text;
-    while (*text) {
-        unsigned byte;
-        size_t i = 0;
-        while (i < 4 && strncmp(text, signs[i][0], strlen(signs[i][0])) != 0)
-            i++;
-        if (i < 4) {
-            to = stpcpy(to, signs[i][1]);
-            text += strlen(signs[i][0]);
-        } else if (sscanf(text, "⟦%2x⟧", &byte) == 1) {
-            *to++ = (char)byte;
-            text += strlen("⟦00⟧");
-        } else {
-            *to++ = *text++;
-        }
-    }
-    *to = '\0';
-}
-
 typedef struct grammar_case {
     char text[16384];
     drey_grammar_kind kind;
@@ -119,7 +97,7 @@ static void begin_case(grammar_case *c, const char *line)
         kind++;
     assert_true(kind < 4 && strlen(line) < sizeof c->text);
     strcpy(c->text, line + n + (line[n] == ' '));
-    decode(c->text);
+    case_decode(c->text);
     c->kind = (drey_grammar_kind)kind;
     c->err = (drey_error){0};
     free(c->g);
@@ -134,7 +112,7 @@ static void check_texts(const grammar_case *c, bool takes, char *texts)
         texts = end ? end + strlen(" ¦ ") : NULL;
         if (end)
             *end = '\0';
-        decode(text);
+        case_decode(text);
         if (takes && c->kind == DREY_GRAMMAR_JSON_SCHEMA && !json_load(&d, text, strlen(text)))
             fail_msg("not JSON: %s", text); /* the file's own texts are */
         if (takes && c->kind == DREY_GRAMMAR_JSON_SCHEMA)

@@ -1,0 +1,27 @@
+/* See case_text.h. */
+#include "support/grammar/case_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void case_decode(char *text)
+{
+    static const char *const signs[][2] = {{"␤", "\n"}, {"␍", "\r"}, {"␉", "\t"}, {"ε", ""}};
+    char *to = text;
+    while (*text) {
+        unsigned byte;
+        size_t i = 0;
+        while (i < 4 && strncmp(text, signs[i][0], strlen(signs[i][0])) != 0)
+            i++;
+        if (i < 4) {
+            to = stpcpy(to, signs[i][1]);
+            text += strlen(signs[i][0]);
+        } else if (sscanf(text, "⟦%2x⟧", &byte) == 1) {
+            *to++ = (char)byte;
+            text += strlen("⟦00⟧");
+        } else {
+            *to++ = *text++;
+        }
+    }
+    *to = '\0';
+}
