@@ -1,8 +1,7 @@
 /* See case_text.h. */
 #include "support/grammar/case_text.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "support/test.h"
 
 void case_decode(char *text)
 {
@@ -24,4 +23,22 @@ void case_decode(char *text)
         }
     }
     *to = '\0';
+}
+
+void case_file_read(const char *path, void (*take)(void *user, char *line), void *user,
+                    const char *sign, int least)
+{
+    static char line[16384];
+    int n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == '#' || !line[0])
+            continue;
+        n += strstr(line, sign) != NULL;
+        take(user, line);
+    }
+    fclose(f);
+    assert_true(n >= least);
 }

@@ -139,23 +139,18 @@ static void check_case(grammar_case *c, char *line)
         check_texts(c, what == '+', rest);
 }
 
+static void take_line(void *user, char *line)
+{
+    if (strchr("+-!?", line[0]))
+        check_case(user, line);
+    else
+        begin_case(user, line);
+}
+
 void test_grammar_file(const char *path, int least)
 {
-    static char line[16384];
-    grammar_case c = {.g = NULL};
-    int n = 0;
-    FILE *f = fopen(path, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (strchr("+-!?", line[0]) && line[0])
-            check_case(&c, line);
-        else if (line[0] && line[0] != '#') {
-            begin_case(&c, line);
-            n++;
-        }
-    }
-    free(c.g);
-    fclose(f);
-    assert_true(n >= least);
+    grammar_case *c = calloc(1, sizeof *c);
+    case_file_read(path, take_line, c, "", least);
+    free(c->g);
+    free(c);
 }

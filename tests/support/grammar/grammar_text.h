@@ -21,6 +21,6 @@ bool test_grammar_matches(test_grammar *g, const char *text);
 
 /* The reading must be refused with a sentence that has these words. */
 void test_grammar_refused(drey_grammar_kind kind, const char *grammar, const char *words);
-/* Checks the cases of a file, of which there are at least so many; its first lines say how they are
+/* Checks the cases of a file, which has at least so many lines; its first ones say how they are
  * written. */
 void test_grammar_file(const char *path, int least);

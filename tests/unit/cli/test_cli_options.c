@@ -8,6 +8,7 @@
 #include "cli/args/other_names.h"
 #include "cli/terminal/hints.h"
 
+#include "support/grammar/case_text.h"
 #include "support/test.h"
 enum { MAX_WORDS = 48 };
 
@@ -46,28 +47,21 @@ static void refuses(cli_command command, const char *line, const char *part)
         fail_msg("\"%s\" says \"%s\" and not \"%s\"", line, err.message, part);
 }
 
-/* The lines of the file: "COMMAND: LINE => WORDS". */
+/* Of a line "COMMAND: LINE => WORDS". */
+static void check_line(void *user, char *text)
+{
+    char *line = strstr(text, ": "), *part = strstr(text, "=> ");
+    assert_true(line && part);
+    part[-1] = *line = '\0';
+    const cli_usage *usage = cli_usages;
+    while (strcmp(usage->name, text) != 0)
+        assert_true(++usage < cli_usages + cli_n_usages);
+    refuses(usage->command, line + 2 < part ? line + 2 : "", part + 3);
+}
+
 TEST(refused_lines)
 {
-    char text[300];
-    int n = 0;
-    FILE *file = fopen(TEST_DATA "/refused_lines.txt", "r");
-    assert_non_null(file);
-    while (fgets(text, sizeof text, file)) {
-        char *line = strstr(text, ": "), *part = strstr(text, "=> ");
-        if (text[0] == '#' || text[0] == '\n')
-            continue;
-        assert_true(line && part);
-        text[strcspn(text, "\n")] = '\0';
-        part[-1] = *line = '\0';
-        const cli_usage *usage = cli_usages;
-        while (strcmp(usage->name, text) != 0)
-            assert_true(++usage < cli_usages + cli_n_usages);
-        refuses(usage->command, line + 2 < part ? line + 2 : "", part + 3);
-        n++;
-    }
-    fclose(file);
-    assert_true(n > 100);
+    case_file_read(TEST_DATA "/refused_lines.txt", check_line, NULL, "=> ", 143);
 }
 
 /* Words that are one text, with a bar between them: "a|b|"; out: the next one. False: no more. */

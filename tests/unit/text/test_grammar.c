@@ -4,7 +4,7 @@
 
 TEST(cases)
 {
-    test_grammar_file(TEST_DATA "/grammars/grammars.txt", 100);
+    test_grammar_file(TEST_DATA "/grammars/grammars.txt", 300);
 }
 
 /* Every code point of a range, and none outside, for ranges around the edges of UTF-8. */

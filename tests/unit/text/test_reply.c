@@ -615,38 +615,36 @@ static bool takes_word(const char *line, const char *word, char *rest)
     return true;
 }
 
+typedef struct spelling_file { /* what holds for the next text */
+    char list[1000], template[200];
+    bool thinks, required;
+} spelling_file;
+
+static void take_line(void *user, char *line)
+{
+    static char text[2000];
+    spelling_file *f = user;
+    char *parts = strstr(line, " ⇒ ");
+    if (takes_word(line, "tools ", f->list) || takes_word(line, "template ", f->template))
+        return;
+    f->thinks = f->thinks ? strcmp(line, "plain") != 0 : strcmp(line, "thinks") == 0;
+    f->required = f->required ? strcmp(line, "plain") != 0 : strcmp(line, "also required") == 0;
+    if (!parts)
+        return;
+    *parts = '\0';
+    case_decode(parts += strlen(" ⇒ "));
+    const bool of_grammar = takes_word(line, "+ ", text);
+    assert_true(of_grammar || takes_word(line, "- ", text));
+    const spelling x = {f->template, text, parts, of_grammar, f->thinks};
+    check_spelling(f->list, DREY_TOOLS_AUTO, &x);
+    if (f->required)
+        check_spelling(f->list, DREY_TOOLS_REQUIRED, &x);
+}
+
 TEST(spellings)
 {
-    static char line[4000], list[1000], template[200], text[2000], unused[200];
-    bool thinks = false, required = false;
-    int n = 0;
-    FILE *f = fopen(TEST_DATA "/replies.txt", "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (line[0] == '#')
-            thinks = required = false;
-        if (line[0] == '#' || !line[0] || takes_word(line, "tools ", list) ||
-            takes_word(line, "template ", template))
-            continue;
-        thinks = thinks || takes_word(line, "thinks", unused);
-        required = required || takes_word(line, "also required", unused);
-        char *parts = strstr(line, " ⇒ ");
-        if (!parts)
-            continue;
-        *parts = '\0';
-        parts += strlen(" ⇒ ");
-        case_decode(parts);
-        const bool of_grammar = takes_word(line, "+ ", text);
-        assert_true(of_grammar || takes_word(line, "- ", text));
-        const spelling x = {template, text, parts, of_grammar, thinks};
-        check_spelling(list, DREY_TOOLS_AUTO, &x);
-        if (required)
-            check_spelling(list, DREY_TOOLS_REQUIRED, &x);
-        n++;
-    }
-    fclose(f);
-    assert_true(n > 110);
+    static spelling_file f;
+    case_file_read(TEST_DATA "/replies.txt", take_line, &f, " ⇒ ", 115);
 }
 
 TEST(values_between_marks_are_held_to_the_schema)
