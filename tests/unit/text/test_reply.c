@@ -94,104 +94,43 @@ static bool takes(test_grammar *g, const char *text)
     "<function" name "\n<parameter=city>\n" city "\n</parameter>\n</function>\n</tool_call>"
 #define ONE "|Kweather|A" PARIS "|E"
 #define TWO ONE "|Kweather|A" ROME "|E"
-static const struct {
-    const char *name, *template, *one, *two; /* two: NULL: there is one call at most */
-} families[] = {
-    {"hermes", "tools <tool_call>",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>\n<tool_call>\n"
-     "{\"name\": \"weather\", \"arguments\": " ROME "}\n</tool_call>"},
-    {"llama-3", "tools <|python_tag|> \"parameters\": dictionary",
-     "{\"name\": \"weather\", \"parameters\": " PARIS "}", NULL},
-    {"mistral", "tools [TOOL_CALLS]",
-     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS ", \"id\": \"a1b2c3d4e\"}]",
-     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS
-     ", \"id\": \"a1b2c3d4e\"}, {\"name\": \"weather\", \"arguments\": " ROME
-     ", \"id\": \"000000001\"}]"},
-    {"mistral-arguments", "tools [TOOL_CALLS] [ARGS]", "[TOOL_CALLS]weather[ARGS]" PARIS,
-     "[TOOL_CALLS]weather[ARGS]" PARIS "[TOOL_CALLS]weather[ARGS]" ROME},
-    {"mistral-ids", "tools [TOOL_CALLS] [CALL_ID] [ARGS]",
-     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS,
-     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS
-     "[TOOL_CALLS]weather[CALL_ID]000000001[ARGS]" ROME},
-    {"command-r7b", "tools <|START_ACTION|>",
-     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
-     "\"parameters\": " PARIS "}\n]<|END_ACTION|>",
-     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
-     "\"parameters\": " PARIS
-     "},\n{\"tool_call_id\": \"1\", \"tool_name\": \"weather\", \"parameters\": " ROME
-     "}\n]<|END_ACTION|>"},
-    {"command-r", "tools Action: \"tool_name\"",
-     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS "\n}\n]```",
-     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS
-     "\n},\n{\n\"tool_name\": \"weather\",\n\"parameters\": " ROME "\n}\n]```"},
-    {"deepseek-r1", "tools <｜tool▁calls▁begin｜> ```json",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
-     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
-     "\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" ROME
-     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"deepseek-v3.1", "tools <｜tool▁calls▁begin｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
-     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
-     "<｜tool▁call▁end｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" ROME
-     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"functionary-3.1", "tools start_tag => `<function`", "<function=weather>" PARIS "</function>",
-     "<function=weather>" PARIS "</function><function=weather>" ROME "</function>"},
-    {"functionary-3.2", "tools >>>all >>>${recipient}", "weather\n" PARIS,
-     "weather\n" PARIS ">>>weather\n" ROME},
-    {"firefunction", " functools[ functions",
-     "functools[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
-     "functools[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
-    {"granite", "available_tools <|tool_call|> <|end_of_role|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
-    {"phi-4-mini", "tools <|/tool|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]<|/tool_call|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]<|/tool_call|>"},
-    {"gpt-oss", "tools <|channel|> functions.",
-     "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>" PARIS, NULL},
-    {"kimi-k2", "tools <|tool_calls_section_begin|>",
-     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
-     ">" PARIS "<|tool_call_end|><|tool_calls_section_end|>",
-     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
-     ">" PARIS
-     "<|tool_call_end|><|tool_call_begin|>functions.weather:1<|tool_call_argument_begin|>" ROME
-     "<|tool_call_end|><|tool_calls_section_end|>"},
-    {"nemotron", "tools <TOOLCALL>",
-     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</TOOLCALL>",
-     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
-     "\"arguments\": " ROME "}]</TOOLCALL>"},
-    {"apriel", "tools <tool_calls>[",
-     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</tool_calls>",
-     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
-     "\"arguments\": " ROME "}]</tool_calls>"},
-    {"qwen3-coder", "tools <tool_call> <parameter=", "<tool_call>\n" XML("=weather>", "Paris"),
-     "<tool_call>\n" XML("=weather>", "Paris") "\n<tool_call>\n" XML("=weather>", "Ro\"me}")},
-    {"seed-oss", "tools <seed:tool_call> <parameter=",
-     "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n</function>\n"
-     "</seed:tool_call>",
-     NULL},
-    {"glm-4.5", "tools <tool_call> <arg_key>",
-     "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
-     NULL},
-    {"minimax-m2", "tools <minimax:tool_call> <parameter name=",
-     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
-     "</invoke>\n</minimax:tool_call>",
-     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
-     "</invoke>\n<invoke name=\"weather\">\n<parameter name=\"city\">Ro\"me}</parameter>\n"
-     "</invoke>\n</minimax:tool_call>"},
-    {"described", "a template of messages",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>", NULL}};
-enum { N_FAMILIES = sizeof families / sizeof *families };
+enum { MOST_FAMILIES = 32 };
+static struct {
+    char name[40], template[100], one[400], two[600]; /* two: "": there is one call at most */
+} families[MOST_FAMILIES];
+static int n_families;
+
+static void take_family(void *user, char *line)
+{
+    char *fields[4] = {line + strlen("family ")};
+    if (strncmp(line, "family ", 7) != 0)
+        return;
+    fields[1] = strstr(line, ": ");
+    fields[2] = strstr(fields[1], " ⇒ ");
+    fields[3] = strstr(fields[2] + 1, " ⇒ ");
+    for (int i = 3; i > 0; i--)
+        if (fields[i]) {
+            *fields[i] = '\0';
+            fields[i] += strlen(i == 1 ? ": " : " ⇒ ");
+            case_decode(fields[i]);
+        }
+    assert_true(n_families < MOST_FAMILIES);
+    strcpy(families[n_families].name, fields[0]);
+    strcpy(families[n_families].template, fields[1]);
+    strcpy(families[n_families].one, fields[2]);
+    strcpy(families[n_families++].two, fields[3] ? fields[3] : "");
+}
+
+static int read_families(void **state)
+{
+    case_file_read(TEST_DATA "/replies.txt", take_family, NULL, "family ", 23);
+    return 0;
+}
+TEST_GROUP(read_families, NULL)
 
 TEST(every_family_has_its_calls)
 {
-    for (int i = 0; i < N_FAMILIES; i++) {
+    for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED};
         drey_reply_form form = form_of(families[i].template, &o);
         assert_string_equal(reply_family_at(form.family)->name, families[i].name);
@@ -202,7 +141,7 @@ TEST(every_family_has_its_calls)
             fail_msg("%s: not of the grammar", families[i].name);
         assert_false(takes(g, "Hello."));
         assert_false(takes(g, "<|channel|>final<|message|>Hello."));
-        if (families[i].two) {
+        if (*families[i].two) {
             check_parts(&form, families[i].two, TWO);
             if (!takes(g, families[i].two))
                 fail_msg("%s: two calls are not of the grammar", families[i].name);
@@ -240,7 +179,7 @@ TEST(tools_are_described_in_the_templates_own_form)
 
 TEST(text_may_come_before_calls)
 {
-    for (int i = 0; i < N_FAMILIES; i++) {
+    for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_AUTO, .one_call = true};
         drey_reply_form form = form_of(families[i].template, &o);
         const reply_family *f = reply_family_at(form.family);
@@ -254,7 +193,7 @@ TEST(text_may_come_before_calls)
         check_parts(&form, text, "|CI look < that > [up] Ac.");
         assert_true(takes(g, text));
         assert_true(takes(g, families[i].one));
-        assert_false(families[i].two && takes(g, families[i].two));
+        assert_false(*families[i].two && takes(g, families[i].two));
         if (f->begin) {
             snprintf(text, sizeof text, "%sI look. \n%s%s", remark, sign, families[i].one);
             check_parts(&form, text, f->headers ? "|CI look. \n" ONE : "|CI look." ONE);
@@ -626,6 +565,8 @@ static void take_line(void *user, char *line)
     spelling_file *f = user;
     char *parts = strstr(line, " ⇒ ");
     if (takes_word(line, "tools ", f->list) || takes_word(line, "template ", f->template))
+        return;
+    if (strncmp(line, "family ", 7) == 0)
         return;
     f->thinks = f->thinks ? strcmp(line, "plain") != 0 : strcmp(line, "thinks") == 0;
     f->required = f->required ? strcmp(line, "plain") != 0 : strcmp(line, "also required") == 0;
