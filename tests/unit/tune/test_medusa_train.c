@@ -394,7 +394,6 @@ static void check_drafting(const drey_model *m)
     o.drafter = DREY_DRAFTER_MEDUSA;
     o.policy = DREY_POLICY_EDGELLM;
     writing_run(&got, &o, -1, prompt, 5, 60, NULL);
-    must(got.status, &got.error);
     must_be_same_ids(&want, &got, "heads that were trained");
     assert_true(got.stats.drafted > 0);
 }
