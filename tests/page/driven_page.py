@@ -1,4 +1,4 @@
-"""What tests of the page share: a server that gives it out and answers when the test says so, and what
+"""Helpers of the page's tests: a server that gives it out and answers when the test says so, and what
 is pressed, typed and seen."""
 import http.server
 import json

@@ -131,7 +131,8 @@ for (const [text, wanted] of rows("page_markdown.txt"))
     check(text, tags(world.draw(text.replaceAll("\\n", "\n").replaceAll("\\t", "\t"))).slice(0), wanted);
 for (const [text, wanted] of rows("page_formulas.txt")) {
     check(text, formulas(world.draw(text)), wanted);
-    if (wanted === "-" && text.endsWith("\\)")) check(text, world.draw(text).textContent, text); // whole, with its marks
+    if (wanted === "-" && text.endsWith("\\)")) // whole, with its marks
+        check(text, world.draw(text).textContent, text);
 }
 check("$$", formulas(world.draw("$$\na_1\n+ b\n$$")), "mrow(msub(mi:a mn:1) mo:+ mi:b)");
 check("tasks", JSON.stringify(world.draw("- [x] done\n- [ ] not").querySelectorAll("input").map((box) => "checked" in box.attributes)), "[true,false]");
