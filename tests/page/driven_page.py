@@ -1,5 +1,5 @@
-"""Helpers of the page's tests: a server that gives it out and answers when the test says so, and what
-is pressed, typed and seen."""
+"""Helpers of the page's tests: a server that gives it out and answers when the test says so, and
+what is pressed, typed and seen."""
 import http.server
 import json
 import os

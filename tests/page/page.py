@@ -104,7 +104,7 @@ safe, [not](javascript:alert(1)), https://example.org/, https://example.org/x.
 
 
 def test_formulas(browser, stub):
-    """TeX is drawn as formulas: a fraction is higher than a letter. page_readers.js has the rest."""
+    """TeX is drawn as formulas: a fraction is higher than a letter; page_readers.js has others."""
     fresh(browser, stub.url)
     turn = ask(browser, stub, "A formula?").begin()
     turn.say("So \\(\\frac{a}{b}\\) and \\(a\\), $5 and $6.\n\n$$\\sum_{i=1}^n i$$")
