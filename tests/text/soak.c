@@ -23,7 +23,7 @@
 enum {
     N_PLAYS = 24,       /* of a company */
     STUCK_S = 600,      /* a round that takes longer hangs */
-    N_BROKEN = 12,      /* attempts that fail in a row: more than are forgiven, on all threads */
+    N_BROKEN = 40,      /* attempts that fail in a row: more than are forgiven, on all threads */
     SETTLE_MS = 60000,  /* the kernel's own threads for a ring leave a little later */
     GROWTH_KB = 2 << 10 /* of resident memory, from the first half to the last quarter */
 };
@@ -59,7 +59,7 @@ static int draw_fault(uint32_t n_bytes)
     int32_t chance = rng_below(&r, 4000);
     if (atomic_load(&n_broken) > 0 && atomic_fetch_sub(&n_broken, 1) > 0)
         return EIO;
-    if (chance == 0)
+    if (chance < 2)
         atomic_store(&n_broken, N_BROKEN);
     if (chance < 20)
         return EIO;
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     pthread_join(canceller, NULL);
     report(&s, clock_s() - start);
     check_growth(&s);
-    if (s.n_rounds > 20)
+    if (s.n_rounds > 20 && n_attempts > 40000)
         assert_true(s.n.n_ends[DREY_FINISH_LENGTH] && s.n.n_ends[DREY_FINISH_INTERRUPTED] &&
                     s.n.n_failed);
     close_alone(&s.alone);
