@@ -1,7 +1,6 @@
 /* Tokenizers for tests: see vocab.h. */
 #include "support/vocab_file.h"
 
-#include "support/gguf_writer.h"
 #include "support/scene.h"
 
 test_vocab vocab_open(const char *name)

@@ -8,8 +8,8 @@
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
-                    * architecture, mixtures of experts last */
+    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
+                     * (support/toys/sum_block.h); the toy of each architecture, mixtures last */
     AXIS_PROMPT,    /* short; long enough that attention is divided between units */
     AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,        /* format of keys and values */
@@ -76,6 +76,10 @@ typedef struct matrix_case {
     X(N_PAUSES, "pauses")                                                                          \
     X(N_UNVERIFIED, "unverified")                                                                  \
     X(N_BEST_TIER, "on the best tier")                                                             \
+    X(N_STATES, "of states")                                                                       \
+    X(N_STATES_LEFT, "left early with states")                                                     \
+    X(N_STATES_ACCEPTED, "accepted with states")                                                   \
+    X(N_STATES_SHARED, "shared passes with states")                                                \
     X(N_MIXTURES, "of mixtures")                                                                   \
     X(N_EXPERTS_HIT, "experts in memory")                                                          \
     X(N_EXPERTS_READ, "experts read")                                                              \
@@ -101,6 +105,8 @@ void matrix_close(void);
 
 /* Whether a model, a value of its axis, is a mixture of experts. */
 bool matrix_is_mixture(int32_t model);
+/* Whether every other layer has a state in place of attention. */
+bool matrix_has_states(int32_t model);
 /* How many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */
