@@ -2,14 +2,10 @@
  * what they read, how busy the disk was, and the memory that all of it took.
  *
  *   long_cache MODEL.gguf FOLDER POSITIONS MEMORY_MIB [THREADS] */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "os/clock.h"
 #include "os/memory.h"
 #include "session/session.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { MOST_ROWS = 8 };
 

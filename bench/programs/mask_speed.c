@@ -5,15 +5,10 @@
  * Prints, for each text and for all, microseconds of the whole mask before each token (median, 99th
  * percentile, most), in the order in which the text meets them; and before how many tokens the
  * grammar was certain, and of these which it named. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "grammar/grammar.h"
 #include "os/clock.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 
 enum { MOST = 1 << 16 };

@@ -498,156 +498,87 @@ static void run(replay *r)
     drey_model_close(&draft);
 }
 
-static const char usage[] =
-    "replay_routes MODEL.gguf ROUTES [options]\n"
-    "  --slots N           experts of a layer that are kept; otherwise by --memory\n"
-    "  --memory MIB        the budget\n"
-    "  --draft FILE        a small model drafts; --lookup: the text itself\n"
-    "  --policy NAME       of drafting (auto)\n"
-    "  --nodes N           most nodes of a tree\n"
-    "  -n N                tokens to write (128)\n"
-    "  --prompt TEXT, --prompt-tokens N     repeated up to so many tokens\n"
-    "  --recall PERCENT    of a layer's experts that the layer before it guesses (0)\n"
-    "  --prompt-at-random  its tokens' experts are drawn, and are none of the trace\n"
-    "  --between N         in the middle of the text another session reads a prompt of N such "
-    "tokens\n"
-    "  --threads N, --read-bytes N, --untimed\n"
-    "  --sidecar FILE      the model's; otherwise none is used\n"
-    "  --spans FILE        the latest spans: kind, from and to in ns, amount\n"
-    "  --keep-ids FILE     writes the text's tokens there\n"
-    "  --ids FILE          the text that will be written, as --keep-ids wrote it\n"
-    "  --right EASY:HARD   a draft that guesses it with these probabilities\n"
-    "  --step-ms T, --step-bytes N, --seed N     what it takes, reads, and when it errs\n"
-    "  --text              the text, to standard error\n";
+typedef enum option_kind { TEXT, COUNT, BYTES, MIB, MS, FLAG, LOOKUP, POLICY, CHANCES } option_kind;
+#define AT(field) offsetof(replay, field)
+static const struct option_row {
+    const char *name;
+    option_kind kind;
+    size_t at;
+    const char *argument, *help;
+} rows[] = {
+    {"slots", COUNT, AT(n_slots), "N", "experts of a layer that are kept; otherwise by --memory"},
+    {"memory", MIB, AT(memory_bytes), "MIB", "the budget"},
+    {"draft", TEXT, AT(draft), "FILE", "a small model drafts"},
+    {"lookup", LOOKUP, 0, "", "the text itself does"},
+    {"policy", POLICY, 0, "NAME", "of drafting (auto)"},
+    {"nodes", COUNT, AT(tree_nodes), "N", "most nodes of a tree"},
+    {"n", COUNT, AT(n_predict), "N", "tokens to write (128)"},
+    {"prompt", TEXT, AT(prompt), "TEXT", "the prompt,"},
+    {"prompt-tokens", COUNT, AT(n_prompt), "N", "repeated up to so many tokens"},
+    {"recall", COUNT, AT(trace.recall), "PERCENT",
+     "of a layer's experts that the layer before it guesses (0)"},
+    {"prompt-at-random", FLAG, AT(trace.prompt_at_random), "",
+     "its tokens' experts are drawn, and are none of the trace"},
+    {"between", COUNT, AT(n_between), "N",
+     "in the middle of the text another session reads a prompt of N such tokens"},
+    {"threads", COUNT, AT(n_threads), "N", ""},
+    {"read-bytes", BYTES, AT(read_bytes), "N", ""},
+    {"untimed", FLAG, AT(untimed), "", ""},
+    {"sidecar", TEXT, AT(sidecar), "FILE", "the model's; otherwise none is used"},
+    {"spans", TEXT, AT(spans), "FILE", "the latest spans: kind, from and to in ns, amount"},
+    {"keep-ids", TEXT, AT(ids_to), "FILE", "writes the text's tokens there"},
+    {"ids", TEXT, AT(ids_from), "FILE", "the text that will be written, as --keep-ids wrote it"},
+    {"right", CHANCES, 0, "EASY:HARD", "a draft that guesses it with these probabilities"},
+    {"step-ms", MS, AT(trace.text.step_s), "T", "what a step of it takes,"},
+    {"step-bytes", BYTES, AT(trace.text.bytes), "N", "reads,"},
+    {"seed", COUNT, AT(trace.text.seed), "N", "and when it errs"},
+    {"text", FLAG, AT(shows_text), "", "the text, to standard error"},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* Of the text that is known, and of a draft that knows it. False: it is another option. */
-static bool take_text_option(replay *r, int c)
+static void show_usage(void)
 {
-    scripted_text *t = &r->trace.text;
-    switch (c) {
-    case 'K':
-        r->ids_to = optarg;
-        break;
-    case 'I':
-        r->ids_from = optarg;
-        break;
-    case 'R':
-        r->guesses = sscanf(optarg, "%lf:%lf", &t->easy, &t->hard) == 2;
-        break;
-    case 'T':
-        t->step_s = atof(optarg) / 1000;
-        break;
-    case 'B':
-        t->bytes = (uint64_t)atoll(optarg);
-        break;
-    case 'S':
-        t->seed = (uint32_t)atoi(optarg);
-        break;
-    default:
-        return false;
-    }
-    return true;
+    fprintf(stderr, "replay_routes MODEL.gguf ROUTES [options]\n");
+    for (int i = 0; i < N_ROWS; i++)
+        fprintf(stderr, "  --%s %-*s %s\n", rows[i].name, 24 - (int)strlen(rows[i].name),
+                rows[i].argument, rows[i].help);
+    exit(2);
 }
 
-static void take_option(replay *r, int c)
+static void take_option(replay *r, const struct option_row *o)
 {
-    switch (c) {
-    case 's':
-        r->n_slots = atoi(optarg);
-        break;
-    case 'm':
-        r->memory_bytes = (uint64_t)atoi(optarg) << 20;
-        break;
-    case 'd':
-        r->draft = optarg;
-        break;
-    case 'l':
+    void *to = (char *)r + o->at;
+    scripted_text *t = &r->trace.text;
+    if (o->kind == TEXT)
+        *(const char **)to = optarg;
+    else if (o->kind == COUNT)
+        *(int32_t *)to = atoi(optarg);
+    else if (o->kind == BYTES || o->kind == MIB)
+        *(uint64_t *)to = (uint64_t)atoll(optarg) << (o->kind == MIB ? 20 : 0);
+    else if (o->kind == MS)
+        *(double *)to = atof(optarg) / 1000;
+    else if (o->kind == FLAG)
+        *(bool *)to = true;
+    else if (o->kind == LOOKUP)
         r->drafter = DREY_DRAFTER_LOOKUP;
-        break;
-    case 'p':
-        if (!drey_policy_parse(optarg, &r->policy))
-            die("no such policy");
-        break;
-    case 'o':
-        r->tree_nodes = atoi(optarg);
-        break;
-    case 'n':
-        r->n_predict = atoi(optarg);
-        break;
-    case 'q':
-        r->prompt = optarg;
-        break;
-    case 'k':
-        r->n_prompt = atoi(optarg);
-        break;
-    case 'w':
-        r->n_between = atoi(optarg);
-        break;
-    case 'a':
-        r->trace.prompt_at_random = true;
-        break;
-    case 'r':
-        r->trace.recall = atoi(optarg);
-        break;
-    case 't':
-        r->n_threads = atoi(optarg);
-        break;
-    case 'b':
-        r->read_bytes = (uint64_t)atoll(optarg);
-        break;
-    case 'u':
-        r->untimed = true;
-        break;
-    case 'c':
-        r->sidecar = optarg;
-        break;
-    case 'x':
-        r->spans = optarg;
-        break;
-    case 'v':
-        r->shows_text = true;
-        break;
-    default:
-        if (take_text_option(r, c))
-            break;
-        fputs(usage, stderr);
-        exit(2);
-    }
+    else if (o->kind == CHANCES)
+        r->guesses = sscanf(optarg, "%lf:%lf", &t->easy, &t->hard) == 2;
+    else if (!drey_policy_parse(optarg, &r->policy))
+        die("no such policy");
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"slots", 1, 0, 's'},
-                                            {"memory", 1, 0, 'm'},
-                                            {"draft", 1, 0, 'd'},
-                                            {"lookup", 0, 0, 'l'},
-                                            {"policy", 1, 0, 'p'},
-                                            {"nodes", 1, 0, 'o'},
-                                            {"prompt", 1, 0, 'q'},
-                                            {"prompt-tokens", 1, 0, 'k'},
-                                            {"prompt-at-random", 0, 0, 'a'},
-                                            {"between", 1, 0, 'w'},
-                                            {"recall", 1, 0, 'r'},
-                                            {"threads", 1, 0, 't'},
-                                            {"read-bytes", 1, 0, 'b'},
-                                            {"untimed", 0, 0, 'u'},
-                                            {"spans", 1, 0, 'x'},
-                                            {"sidecar", 1, 0, 'c'},
-                                            {"keep-ids", 1, 0, 'K'},
-                                            {"ids", 1, 0, 'I'},
-                                            {"right", 1, 0, 'R'},
-                                            {"step-ms", 1, 0, 'T'},
-                                            {"step-bytes", 1, 0, 'B'},
-                                            {"seed", 1, 0, 'S'},
-                                            {"text", 0, 0, 'v'},
-                                            {"help", 0, 0, 'h'},
-                                            {0, 0, 0, 0}};
     static replay r = {.n_predict = 128,
                        .prompt = "The three most important things about squirrels are these. "};
-    for (int c; (c = getopt_long(argc, argv, "n:", options, NULL)) != -1;)
-        take_option(&r, c);
+    struct option options[N_ROWS + 1] = {{0}};
+    int which;
+    for (int i = 0; i < N_ROWS; i++)
+        options[i] = (struct option){rows[i].name, *rows[i].argument ? 1 : 0, NULL, 0};
+    for (int c; (c = getopt_long_only(argc, argv, "", options, &which)) != -1;)
+        c == 0 ? take_option(&r, &rows[which]) : show_usage();
     if (argc - optind != 2)
-        take_option(&r, 'h');
+        show_usage();
     r.model = argv[optind];
     read_routes(&r.trace, argv[optind + 1]);
     run(&r);

@@ -1,10 +1,16 @@
-/* cmocka, with the headers that it wants before its own; a test without a table and a main(). */
+/* cmocka, with the headers that it wants before its own and those that most tests want; a test
+ * without a table and a main(). */
 #pragma once
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 

@@ -1,17 +1,10 @@
 /* Models with an encoder: what an input is to a session, what is said of files that lack something,
  * and that the memory plan has a line for it. That the text is the same with all drafts, policies,
  * budgets and units is test_matrix.c's, the numbers are test_logits.c's. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/lookup_drafter.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -16,11 +16,6 @@ struct CMUnitTest { /* the members of cmocka's, in their order */
     void *initial_state;
 };
 
-#define cmocka_unit_test(f)                                                                        \
-    {                                                                                              \
-        .name = #f, .test_func = f                                                                 \
-    }
-
 #define print_message(...) printf(__VA_ARGS__)
 #define fail_msg(...)                                                                              \
     do {                                                                                           \
@@ -50,9 +45,6 @@ struct CMUnitTest { /* the members of cmocka's, in their order */
     do {                                                                                           \
         return;                                                                                    \
     } while (0)
-
-#define cmocka_run_group_tests(tests, setup, teardown)                                             \
-    _cmocka_run_group_tests("tests", tests, sizeof(tests) / sizeof((tests)[0]), setup, teardown)
 
 /* Without fixtures: no kernel test has one of its own. */
 static inline int _cmocka_run_group_tests(const char *group, const struct CMUnitTest *tests,

@@ -1,15 +1,9 @@
 /* The disk benchmark reads a model's tensors, whole, in every way of reading, and refuses what is
  * no model. The speed itself is the machine's affair. */
-#include <math.h>
-#include <string.h>
-
 #include "bench/bench.h"
 #include "gguf/gguf.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
-#include "support/toy.h"
 
 /* From the first tensor's first byte to the last one's end, in all parts. */
 static uint64_t weight_region(const char *path)

@@ -4,8 +4,6 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static void check_name(const char *file, const char *name)

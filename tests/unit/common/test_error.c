@@ -1,17 +1,12 @@
 /* Paths in messages: the file's name, the reason and what to do are all there, however long the
  * path is. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "os/file.h"
-#include "support/temp_dir.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
-#include "support/test.h"
-#include "support/toy.h"
 
 TEST(short_paths_stay)
 {

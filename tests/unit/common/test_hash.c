@@ -1,6 +1,4 @@
 /* XXH64 against xxhsum -H1 of xxHash 0.8, and the same whatever the pieces it comes in. */
-#include <string.h>
-
 #include "common/hash.h"
 #include "support/test.h"
 

@@ -1,9 +1,6 @@
 /* Files that appear whole or not at all: what the name has, and which other files are left, after
  * each way a writer can end. */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,8 +9,6 @@
 #include "support/bytes_file.h"
 #include "support/faults/child.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 static void holds(const char *path, const char *text)
 {

@@ -1,7 +1,4 @@
 /* Byte order marks and UTF-16 become UTF-8; what has no mark stays as it is. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/json_value.h"
 #include "common/text_encoding.h"
 #include "support/test.h"

@@ -1,7 +1,4 @@
 /* What early exits look at, score and remember, with values worked out by hand. */
-#include <math.h>
-#include <string.h>
-
 #include "exit/exit.h"
 #include "support/test.h"
 

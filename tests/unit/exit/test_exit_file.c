@@ -1,16 +1,11 @@
 /* The side file of predictors: what was written is read back, and a file that is damaged, cut,
  * another model's or none at all is refused in one sentence. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/path.h"
 #include "support/bytes_file.h"
 #include "support/predictors.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "weights/identity.h"
 
 static gguf *toy_file(const char *name, uint64_t seed)

@@ -1,12 +1,7 @@
 /* The GGUF parser over bytes in memory: types, values, and every fault that a header can have. */
 #include "gguf/gguf.h"
 
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "support/scene.h"
-#include "support/test.h"
 /* ---- Types ---- */
 
 /* The table against what the reference implementation says (data/make_ggml_types.py). */

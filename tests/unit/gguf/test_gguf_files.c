@@ -4,16 +4,11 @@
 #include "support/bytes_file.h"
 #include "support/faults/child.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 
-#include <stdlib.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/test.h"
 static gguf *open_or_fail(const char *path)
 {
     gguf *g;

@@ -2,13 +2,7 @@
  * has the texts that it should have. */
 #include "support/grammar/grammar_text.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "support/test.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 
 enum { ROOM = 2 << 20 };
 

@@ -1,12 +1,6 @@
 /* What a file asks for and drey does not compute is refused by name; what says "not used"
  * is not. */
-#include <stdio.h>
-#include <string.h>
-
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
-#include "drey/drey.h"
 #include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */

@@ -1,12 +1,7 @@
 /* Files of mixtures of experts: what fits together is bound, what does not is refused with a
  * sentence that names the key or the tensor. */
-#include <stdio.h>
-#include <string.h>
-
 #include "support/logit_toys.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 typedef struct heard {
     int n;

@@ -1,12 +1,7 @@
 /* The forward pass over trees: a row's logits have the same bits in a tree, in a chunk, and alone;
  * and taps. Trees in several passes, and caches after a path was committed, are compared in
  * test_deferred and test_reroot. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_PROMPT = 70, N_TREE = 24, MAX_VOCAB = 2048 };

@@ -1,15 +1,10 @@
 /* A pass that pauses, waits, is left in the middle, shares its weights with another cache's rows or
  * takes turns with another model's pass computes the bits of one that runs through. */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "engine/engine.h"
 #include "os/clock.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 #ifdef TESTS_SANITIZED

@@ -1,8 +1,5 @@
 /* The choice of experts against its definition: who is better than how many, in double
  * precision. */
-#include <math.h>
-#include <string.h>
-
 #include "model/router.h"
 #include "support/rng.h"
 #include "support/test.h"

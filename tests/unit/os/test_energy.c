@@ -1,14 +1,8 @@
 /* The processor's counters of energy, in a folder that looks like the system's. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "engine/engine.h"
 #include "os/energy.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 static void put(int package, const char *name, unsigned long long value)

@@ -1,8 +1,5 @@
 /* Files: direct and buffered reads of any alignment give the same bytes, refusals fall back, and
  * each failure has its sentence. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,10 +7,7 @@
 #include "support/bytes_file.h"
 #include "support/faults/child.h"
 #include "support/faults/deny.h"
-#include "support/rng.h"
-#include "support/temp_dir.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { FILE_BYTES = 700001, BOUNCE_BYTES = 64 * 1024 };
 

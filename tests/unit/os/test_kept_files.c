@@ -1,16 +1,12 @@
 /* A bounded folder: what is written comes back, the oldest goes, and what is not whole is
  * nothing. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "os/kept_files.h"
 #include "support/bytes_file.h"
-#include "support/temp_dir.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { N_BYTES = 3000 };
 

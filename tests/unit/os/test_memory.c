@@ -1,9 +1,5 @@
 /* Memory figures: the parsers on texts of both cgroup versions, limits at any level of a made-up
  * hierarchy, and the real system's figures against what this process does. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "os/memory.h"
 #include "support/bytes_file.h"
 #include "support/temp_dir.h"

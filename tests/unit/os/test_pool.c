@@ -1,12 +1,9 @@
 /* The pool runs every thread once a job, shows the caller what they wrote, survives sleeping and
  * oversubscription, and starts no more threads than the system grants. */
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "os/pool.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { MAX_THREADS = 9 };
 

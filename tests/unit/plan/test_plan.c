@@ -2,10 +2,6 @@
  * lives in it, and the prediction is the ceiling's formula, worked out here by hand. */
 #include <fcntl.h>
 #include <link.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,8 +13,6 @@
 #include "os/memory.h"
 #include "os/reader.h"
 #include "support/bytes_file.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 static drey_engine_options usual(bool with_draft)

@@ -1,13 +1,8 @@
 /* plan_make as a pure function: made-up inputs, no file, no engine. Its parts are the budget, more
  * budget is never less in memory, sessions add up, and the order of pinning holds. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "plan/plan.h"
 #include "common/size_text.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { N_TARGET = 22, N_DRAFT = 6, HEAD = N_TARGET - 1 };
 static const uint64_t mib = 1 << 20;

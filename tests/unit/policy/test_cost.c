@@ -1,6 +1,4 @@
 /* What a turn costs and how many nodes it wants, with times that are made up. */
-#include <math.h>
-
 #include "policy/cost.h"
 #include "support/test.h"
 

@@ -1,12 +1,9 @@
 /* The best-first policy in turns whose times are made up: how much it drafts where reading, where
  * computing and where the draft binds, and that it stops, and comes back, where it does not pay. */
-#include <string.h>
-
 #include "common/num.h"
 #include "policy/policy.h"
 #include "support/policy_memory.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 
 /* A text in which each token is the one before it plus one, and a draft that knows it with this

@@ -2,16 +2,11 @@
  *
  * The scripted drafter's candidates are a function of the path alone, so the restatement, which
  * keeps branches as lists of tokens and no tree, can ask the same script. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "tree/calibration.h"
 #include "policy/policy.h"
 #include "policy/provisional.h"
 #include "support/policy_memory.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { MAX_DEPTH = 32 };

@@ -1,16 +1,10 @@
 /* The policy `static`: shapes by hand, what a tree gets of them, and whole texts, each turn of
  * which submits the shape. */
-#include <stdio.h>
-#include <string.h>
-
 #include "policy/policy.h"
 #include "tree/static_tree.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/policy_memory.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

@@ -1,7 +1,5 @@
 /* Which nodes are drafted while a verification waits: by hand on a small tree, and against a search
  * of everything there is on random ones. */
-#include <string.h>
-
 #include "policy/provisional.h"
 #include "support/rng.h"
 #include "support/test.h"

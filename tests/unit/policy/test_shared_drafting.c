@@ -2,15 +2,11 @@
  * made-up clock. Where eight roots fill the pass nothing is drafted, and no draft reads a prompt;
  * where reads last, everybody drafts; and what does not pay is left alone within a few turns, and
  * tried again. */
-#include <math.h>
-#include <string.h>
-
 #include "common/num.h"
 #include "policy/shared_drafting.h"
 #include "session/sharing.h"
 #include "support/policy_memory.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { N_TEXTS = 8, N_CONTEXT = 4000 };

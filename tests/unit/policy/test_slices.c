@@ -1,7 +1,5 @@
 /* Work in the gaps of a pass, on a clock of the test's own: no slice begins while a piece waits,
  * none is longer than it may be, and the disk never has to wait. */
-#include <string.h>
-
 #include "policy/slices.h"
 #include "support/rng.h"
 #include "support/test.h"

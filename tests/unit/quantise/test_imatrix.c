@@ -1,10 +1,6 @@
 /* Importance matrices of a text: the sums are those of a layer computed here in double precision,
  * no threads, budgets or chunks show in the file, experts have their own, and what fails leaves no
  * file. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "drey/quantize.h"
@@ -12,8 +8,6 @@
 #include "session/session_probe.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 enum { N = 300, WINDOW = 64, WIDEST = 512 };
 

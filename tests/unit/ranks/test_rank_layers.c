@@ -1,16 +1,11 @@
 /* Which layers a rank has: as the options say, where there is room, as plans without ranks say; and
  * mixtures of experts, whose slots each rank plans for its own layers. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/usual.h"
 #include "engine/engine.h"
 #include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 static drey_more_options divided(const int32_t *layers, int32_t n)
 {

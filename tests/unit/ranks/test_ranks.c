@@ -3,16 +3,10 @@
  * not fit is refused, and a rank that fails or falls silent ends the run with its name. Ranks are
  * threads here (support/faults/rank_team.h); ranks/cli_ranks.sh has them as processes. How layers
  * are divided: test_rank_layers.c. */
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 TEST(every_architecture)
 {

@@ -3,12 +3,9 @@
 #include "grammar/grammar.h"
 #include "reply/reply_forms.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "support/grammar/case_text.h"
 #include "support/grammar/grammar_text.h"
-#include "support/test.h"
+#include "support/scene.h"
 
 #define WEATHER                                                                                    \
     "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Of a city\","     \
@@ -97,104 +94,43 @@ static bool takes(test_grammar *g, const char *text)
     "<function" name "\n<parameter=city>\n" city "\n</parameter>\n</function>\n</tool_call>"
 #define ONE "|Kweather|A" PARIS "|E"
 #define TWO ONE "|Kweather|A" ROME "|E"
-static const struct {
-    const char *name, *template, *one, *two; /* two: NULL: there is one call at most */
-} families[] = {
-    {"hermes", "tools <tool_call>",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>\n<tool_call>\n"
-     "{\"name\": \"weather\", \"arguments\": " ROME "}\n</tool_call>"},
-    {"llama-3", "tools <|python_tag|> \"parameters\": dictionary",
-     "{\"name\": \"weather\", \"parameters\": " PARIS "}", NULL},
-    {"mistral", "tools [TOOL_CALLS]",
-     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS ", \"id\": \"a1b2c3d4e\"}]",
-     "[TOOL_CALLS][{\"name\": \"weather\", \"arguments\": " PARIS
-     ", \"id\": \"a1b2c3d4e\"}, {\"name\": \"weather\", \"arguments\": " ROME
-     ", \"id\": \"000000001\"}]"},
-    {"mistral-arguments", "tools [TOOL_CALLS] [ARGS]", "[TOOL_CALLS]weather[ARGS]" PARIS,
-     "[TOOL_CALLS]weather[ARGS]" PARIS "[TOOL_CALLS]weather[ARGS]" ROME},
-    {"mistral-ids", "tools [TOOL_CALLS] [CALL_ID] [ARGS]",
-     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS,
-     "[TOOL_CALLS]weather[CALL_ID]a1b2c3d4e[ARGS]" PARIS
-     "[TOOL_CALLS]weather[CALL_ID]000000001[ARGS]" ROME},
-    {"command-r7b", "tools <|START_ACTION|>",
-     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
-     "\"parameters\": " PARIS "}\n]<|END_ACTION|>",
-     "<|START_ACTION|>[\n{\"tool_call_id\": \"0\", \"tool_name\": \"weather\", "
-     "\"parameters\": " PARIS
-     "},\n{\"tool_call_id\": \"1\", \"tool_name\": \"weather\", \"parameters\": " ROME
-     "}\n]<|END_ACTION|>"},
-    {"command-r", "tools Action: \"tool_name\"",
-     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS "\n}\n]```",
-     "Action:\n```json\n[\n{\n\"tool_name\": \"weather\",\n\"parameters\": " PARIS
-     "\n},\n{\n\"tool_name\": \"weather\",\n\"parameters\": " ROME "\n}\n]```"},
-    {"deepseek-r1", "tools <｜tool▁calls▁begin｜> ```json",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
-     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" PARIS
-     "\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n" ROME
-     "\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"deepseek-v3.1", "tools <｜tool▁calls▁begin｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
-     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS
-     "<｜tool▁call▁end｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>" ROME
-     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
-    {"functionary-3.1", "tools start_tag => `<function`", "<function=weather>" PARIS "</function>",
-     "<function=weather>" PARIS "</function><function=weather>" ROME "</function>"},
-    {"functionary-3.2", "tools >>>all >>>${recipient}", "weather\n" PARIS,
-     "weather\n" PARIS ">>>weather\n" ROME},
-    {"firefunction", " functools[ functions",
-     "functools[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
-     "functools[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
-    {"granite", "available_tools <|tool_call|> <|end_of_role|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]"},
-    {"phi-4-mini", "tools <|/tool|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS "}]<|/tool_call|>",
-     "<|tool_call|>[{\"name\": \"weather\", \"arguments\": " PARIS
-     "}, {\"name\": \"weather\", \"arguments\": " ROME "}]<|/tool_call|>"},
-    {"gpt-oss", "tools <|channel|> functions.",
-     "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>" PARIS, NULL},
-    {"kimi-k2", "tools <|tool_calls_section_begin|>",
-     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
-     ">" PARIS "<|tool_call_end|><|tool_calls_section_end|>",
-     "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|"
-     ">" PARIS
-     "<|tool_call_end|><|tool_call_begin|>functions.weather:1<|tool_call_argument_begin|>" ROME
-     "<|tool_call_end|><|tool_calls_section_end|>"},
-    {"nemotron", "tools <TOOLCALL>",
-     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</TOOLCALL>",
-     "<TOOLCALL>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
-     "\"arguments\": " ROME "}]</TOOLCALL>"},
-    {"apriel", "tools <tool_calls>[",
-     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}]</tool_calls>",
-     "<tool_calls>[{\"name\": \"weather\", \"arguments\": " PARIS "}, {\"name\": \"weather\", "
-     "\"arguments\": " ROME "}]</tool_calls>"},
-    {"qwen3-coder", "tools <tool_call> <parameter=", "<tool_call>\n" XML("=weather>", "Paris"),
-     "<tool_call>\n" XML("=weather>", "Paris") "\n<tool_call>\n" XML("=weather>", "Ro\"me}")},
-    {"seed-oss", "tools <seed:tool_call> <parameter=",
-     "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n</function>\n"
-     "</seed:tool_call>",
-     NULL},
-    {"glm-4.5", "tools <tool_call> <arg_key>",
-     "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
-     NULL},
-    {"minimax-m2", "tools <minimax:tool_call> <parameter name=",
-     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
-     "</invoke>\n</minimax:tool_call>",
-     "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n"
-     "</invoke>\n<invoke name=\"weather\">\n<parameter name=\"city\">Ro\"me}</parameter>\n"
-     "</invoke>\n</minimax:tool_call>"},
-    {"described", "a template of messages",
-     "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>", NULL}};
-enum { N_FAMILIES = sizeof families / sizeof *families };
+enum { MOST_FAMILIES = 32 };
+static struct {
+    char name[40], template[100], one[400], two[600]; /* two: "": there is one call at most */
+} families[MOST_FAMILIES];
+static int n_families;
+
+static void take_family(void *user, char *line)
+{
+    char *fields[4] = {line + strlen("family ")};
+    if (strncmp(line, "family ", 7) != 0)
+        return;
+    fields[1] = strstr(line, ": ");
+    fields[2] = strstr(fields[1], " ⇒ ");
+    fields[3] = strstr(fields[2] + 1, " ⇒ ");
+    for (int i = 3; i > 0; i--)
+        if (fields[i]) {
+            *fields[i] = '\0';
+            fields[i] += strlen(i == 1 ? ": " : " ⇒ ");
+            case_decode(fields[i]);
+        }
+    assert_true(n_families < MOST_FAMILIES);
+    strcpy(families[n_families].name, fields[0]);
+    strcpy(families[n_families].template, fields[1]);
+    strcpy(families[n_families].one, fields[2]);
+    strcpy(families[n_families++].two, fields[3] ? fields[3] : "");
+}
+
+static int read_families(void **state)
+{
+    case_file_read(TEST_DATA "/replies.txt", take_family, NULL, "family ", 23);
+    return 0;
+}
+TEST_GROUP(read_families, NULL)
 
 TEST(every_family_has_its_calls)
 {
-    for (int i = 0; i < N_FAMILIES; i++) {
+    for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED};
         drey_reply_form form = form_of(families[i].template, &o);
         assert_string_equal(reply_family_at(form.family)->name, families[i].name);
@@ -205,7 +141,7 @@ TEST(every_family_has_its_calls)
             fail_msg("%s: not of the grammar", families[i].name);
         assert_false(takes(g, "Hello."));
         assert_false(takes(g, "<|channel|>final<|message|>Hello."));
-        if (families[i].two) {
+        if (*families[i].two) {
             check_parts(&form, families[i].two, TWO);
             if (!takes(g, families[i].two))
                 fail_msg("%s: two calls are not of the grammar", families[i].name);
@@ -243,7 +179,7 @@ TEST(tools_are_described_in_the_templates_own_form)
 
 TEST(text_may_come_before_calls)
 {
-    for (int i = 0; i < N_FAMILIES; i++) {
+    for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_AUTO, .one_call = true};
         drey_reply_form form = form_of(families[i].template, &o);
         const reply_family *f = reply_family_at(form.family);
@@ -257,7 +193,7 @@ TEST(text_may_come_before_calls)
         check_parts(&form, text, "|CI look < that > [up] Ac.");
         assert_true(takes(g, text));
         assert_true(takes(g, families[i].one));
-        assert_false(families[i].two && takes(g, families[i].two));
+        assert_false(*families[i].two && takes(g, families[i].two));
         if (f->begin) {
             snprintf(text, sizeof text, "%sI look. \n%s%s", remark, sign, families[i].one);
             check_parts(&form, text, f->headers ? "|CI look. \n" ONE : "|CI look." ONE);
@@ -455,111 +391,21 @@ TEST(answers_that_have_begun)
 
 TEST(channels_are_reasoning_and_text)
 {
-    static const struct {
-        const char *text, *parts;
-        bool of_grammar;
-    } cases[] = {
-        {ANALYSIS("Think.") FINAL("Hello."), "|RThink.|CHello.", true},
-        {FINAL("a < b <| c"), "|Ca < b <| c", true},
-        {ANALYSIS("One.") ANALYSIS("Two.") FINAL("x"), "|ROne.\n\nTwo.|Cx", true},
-        {"<|channel|>commentary<|message|>I look.<|end|><|start|>assistant" FINAL("Yes."),
-         "|CI look.\n\nYes.", true},
-        {ANALYSIS("So") "<|channel|>commentary to=functions.weather "
-                        "<|constrain|>json<|message|>" PARIS,
-         "|RSo" ONE, true},
-        {ANALYSIS("So") " to=functions.weather<|channel|>commentary json<|message|>" PARIS
-                        "<|call|>",
-         "|RSo" ONE, false},
-        {" to=functions.weather<|channel|>analysis<|message|>" PARIS, ONE, true},
-        {"<|channel|>commentary to=functions.get_time<|message|>{}", "|Kget_time|A{}|E", true},
-        {"<|channel|>final <|constrain|>json<|message|>{}", "|C{}", true},
-        {"<|channel|>commentary to=python<|message|>print(1)<|end|><|start|>assistant" FINAL("1"),
-         "|C1", false},
-        {"<|channel|>commentary to=assistant" FINAL("1"), "|C1", false},
-        {"Without a header", "|CWithout a header", false},
-        {"toward", "|Ctoward", false},
-        {"<|channel|>analysis<|message|>Brok", "|RBrok", false},
-        {"<|channel|>fin", "", false},
-        {"<|channel|>commentary to=functions.weather<|message|>{\"ci", "|Kweather|A{\"ci", false},
-        {"<|channel|>commentary to=functions.weather<|message|>no", "|Kweather|Cno", false}};
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
     drey_reply_form form = form_of("tools <|channel|>analysis functions.", &o);
-    test_grammar *g = grammar_of(&form, &o);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        check_parts(&form, cases[i].text, cases[i].parts);
-        if (takes(g, cases[i].text) != cases[i].of_grammar)
-            fail_msg("%s", cases[i].text);
-    }
-    free(g);
     o.keep_reasoning = true;
     form = form_of("tools <|channel|>analysis functions.", &o);
     check_parts(&form, ANALYSIS("Think.") FINAL("Hello."),
                 "|C<|channel|>analysis<|message|>Think.<|end|>Hello.");
     o = (drey_reply_options){.choice = DREY_TOOLS_NONE, .schema_json = "{\"enum\": [1, 2]}"};
     form = form_of("tools <|channel|>analysis functions.", &o);
-    g = grammar_of(&form, &o);
+    test_grammar *g = grammar_of(&form, &o);
     assert_true(takes(g, ANALYSIS("Think.") FINAL("1")));
     assert_false(takes(g, FINAL("3")) || takes(g, "1"));
     free(g);
 }
 
-/* Values between marks: texts are escaped, others are JSON, as the schema says. */
-static const char many_kinds[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
-    "\"properties\":{\"s\":{\"type\":\"string\"},\"i\":{\"type\":\"integer\"},\"e\":{\"enum\":"
-    "[\"up\",\"down\"]},\"sn\":{\"type\":[\"string\",\"null\"]},\"a\":{\"anyOf\":[{\"type\":"
-    "\"array\",\"items\":{\"$ref\":\"#/$defs/"
-    "P\"}},{\"type\":\"null\"}]},\"x\":{\"anyOf\":[{\"type\":"
-    "\"string\"},{\"type\":\"integer\"}]},\"r\":{\"$ref\":\"#/$defs/"
-    "P\"}},\"$defs\":{\"P\":{\"type\":"
-    "\"object\",\"properties\":{\"n\":{\"type\":\"number\"}},\"required\":[\"n\"]}},\"required\":"
-    "[\"s\"]}}}]";
 #define P(key, value) "\n<parameter=" key ">\n" value "\n</parameter>"
-#define F(parameters) "<tool_call>\n<function=f>" parameters "\n</function>\n</tool_call>"
-
-TEST(values_between_marks)
-{
-    static const struct {
-        const char *parameters, *json;
-        bool of_grammar;
-    } cases[] = {
-        {P("s", "a \"b\"\n\t\\ \xC3\xA9 </p>\x01"),
-         "{\"s\": \"a \\\"b\\\"\\n\\t\\\\ \xC3\xA9 </p>\\u0001\"}", true},
-        {P("s", "42") P("i", "42"), "{\"s\": \"42\", \"i\": 42}", true},
-        {P("s", "") P("e", "up"), "{\"s\": \"\", \"e\": \"up\"}", true},
-        {P("s", "{}") P("e", "left"), "{\"s\": \"{}\", \"e\": \"left\"}", false},
-        {P("s", "null") P("sn", "null"), "{\"s\": \"null\", \"sn\": null}", true},
-        {P("s", "x") P("sn", "1"), "{\"s\": \"x\", \"sn\": \"1\"}", true},
-        {P("s", "x") P("a", "[{\"n\": 1.5}]"), "{\"s\": \"x\", \"a\": [{\"n\": 1.5}]}", true},
-        {P("s", "x") P("a", "null"), "{\"s\": \"x\", \"a\": null}", true},
-        {P("s", "x") P("x", "12") P("r", "{\"n\": 1}"),
-         "{\"s\": \"x\", \"x\": 12, \"r\": {\"n\": 1}}", true},
-        {P("s", "x") P("x", "12 of"), "{\"s\": \"x\", \"x\": \"12 of\"}", true},
-        {P("s", "x") P("r", "{}"), "{\"s\": \"x\", \"r\": {}}", false},
-        {P("i", "1"), "{\"i\": 1}", false},
-        {P("s", "x") P("unknown", "true"), "{\"s\": \"x\", \"unknown\": true}", false},
-        {"", "{}", false},
-        {"<parameter=s>x</parameter>", "{\"s\": \"x\"}", false}};
-    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form;
-    drey_error err = {0};
-    char *gbnf, text[2000], wanted[2000];
-    size_t n;
-    assert_int_equal(reply_form_of(&form, "tools <tool_call> <parameter=", many_kinds, &o,
-                                   nothing_hidden, NULL, &err),
-                     DREY_OK);
-    assert_int_equal(reply_grammar_of(&form, many_kinds, &o, NULL, &gbnf, &n, &err), DREY_OK);
-    test_grammar *g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
-    free(gbnf);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(text, sizeof text, F("%s"), cases[i].parameters);
-        snprintf(wanted, sizeof wanted, "|Kf|A%s|E", cases[i].json);
-        check_parts(&form, text, wanted);
-        if (takes(g, text) != cases[i].of_grammar)
-            fail_msg("%s", text);
-    }
-    free(g);
-}
 
 /* Each of many alternatives is all of them again: following them all would take for ever. */
 TEST(schemas_that_go_in_circles)
@@ -662,80 +508,8 @@ TEST(what_is_broken_off_is_no_text)
 
 /* ---- What models write ---- */
 
-#define HERMES "<tool_call>\n{\"name\": \"weather\", \"arguments\": " PARIS "}\n</tool_call>"
-#define DEEPSEEK                                                                                   \
-    "<｜tool▁call▁begin｜>weather<｜tool▁sep｜>" PARIS "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
-#define GLM                                                                                        \
-    "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>"
-#define SEED                                                                                       \
-    "<seed:tool_call>\n<function=weather>\n<parameter=city>Paris</parameter>\n</function>\n"       \
-    "</seed:tool_call>"
-#define INVOKE                                                                                     \
-    "<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">Paris</parameter>\n" \
-    "</invoke>\n</minimax:tool_call>"
-#define LLAMA                "tools <|python_tag|> \"parameters\": dictionary"
-#define GRANITE              "available_tools <|tool_call|> <|end_of_role|> </think>"
-#define CODER                "tools <tool_call> <parameter= </think>"
-#define IN_QUOTES(arguments) "{\"name\": \"weather\", \"arguments\": " arguments "}"
-
-typedef struct spelling {
-    const char *template, *text, *parts;
-    bool of_grammar;
-} spelling;
-
-/* The reasoning is open, if the template has any. */
-static void check_spellings(const spelling *all, size_t n, bool thinks)
+TEST(a_prompt_may_close_the_reasoning)
 {
-    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    for (size_t i = 0; i < n; i++) {
-        drey_reply_form form = form_of(all[i].template, &o);
-        form.thinks = thinks && form.thinking;
-        test_grammar *g = grammar_of(&form, &o);
-        check_parts(&form, all[i].text, all[i].parts);
-        if (takes(g, all[i].text) != all[i].of_grammar)
-            fail_msg("%s: the grammar %s this", all[i].text,
-                     all[i].of_grammar ? "refuses" : "allows");
-        free(g);
-    }
-}
-#define CHECK(all, thinks) check_spellings(all, sizeof all / sizeof *(all), thinks)
-
-TEST(a_call_begins_within_the_reasoning)
-{
-    static const spelling cases[] = {
-        {"tools <tool_call> </think>", "I call.\n" HERMES, "|RI call." ONE, true},
-        {"tools <tool_call> </think>", HERMES, ONE, true},
-        {"tools <tool_call> </think>", "<think>\nI call.\n\n" HERMES, "|RI call." ONE, true},
-        {"tools <tool_call> </think>", "<think>\nhm\n</think>\n\nHi", "|Rhm|CHi", true},
-        {"tools <tool_call> </think>", "A `<tool_call>` or a <tool_call>\nthere.\n</think>Hi",
-         "|RA `<tool_call>` or a <tool_call>\nthere.|CHi", true},
-        {"tools <tool_call> </think>", "I write <tool_call>{\"name\": 1}\n</think>Hi",
-         "|RI write <tool_call>{\"name\": 1}|CHi", true},
-        {"tools <tool_call> </think>", "So\n</think>\n</think>\n\nHi", "|RSo|CHi", true},
-        {"tools <seed:tool_call> <parameter= <seed:think>", "So.\n" SEED, "|RSo." ONE, true},
-        {"tools <tool_call> <arg_key> </think>", "So.\n" GLM, "|RSo." ONE, true},
-        {"tools <tool_call> <arg_key> </think>", "So <tool_call>weather fits.</think>Hi",
-         "|RSo <tool_call>weather fits.|CHi", true},
-        {"tools <minimax:tool_call> <parameter name= </think>", "So.\n" INVOKE, "|RSo." ONE, true},
-        {CODER, "So.\n<tool_call>\n" XML("=weather>", "Paris"), "|RSo." ONE, true},
-        {CODER, "So.\n" XML("=weather>", "Paris"), "|RSo." ONE, true},
-        {"tools <｜tool▁calls▁begin｜> </think>", "So.<｜tool▁calls▁begin｜>" DEEPSEEK, "|RSo." ONE,
-         true},
-        {"tools <｜tool▁calls▁begin｜> </think>", "So `<｜tool▁calls▁begin｜>`.</think>Hi",
-         "|RSo `<｜tool▁calls▁begin｜>`.|CHi", true},
-        {"tools <TOOLCALL> </think>", "So.\n<TOOLCALL>[" IN_QUOTES(PARIS) "]</TOOLCALL>",
-         "|RSo." ONE, true},
-        {"tools <|START_ACTION|> <|START_THINKING|>", "So.<|START_RESPONSE|>Hi<|END_RESPONSE|>",
-         "|RSo.|CHi", true}};
-    CHECK(cases, true);
-    static const spelling closed[] = {
-        {"tools <tool_call> </think>", "Hm\n</think>\n\nHi", "|CHm\n\nHi", true},
-        {"tools <tool_call> </think>", "</think>\n\nHi", "|CHi", true},
-        {"tools <|channel|>analysis functions.",
-         "<|channel|>analysis<|message|>So<|channel|>commentary to=functions.weather "
-         "json<|message|>" PARIS,
-         "|RSo" ONE, true}};
-    CHECK(closed, false);
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
     drey_reply_form form = form_of("tools <tool_call> </think>", &o);
     drey_reply_form_prompt(&form, "<think>\n\n</think>\n\n", 19);
@@ -743,183 +517,75 @@ TEST(a_call_begins_within_the_reasoning)
     check_parts(&form, "<think>\nhm\n</think>\n\nHi", "|Rhm|CHi");
 }
 
-TEST(marks_are_named_in_texts)
-{
-    static const struct {
-        const char *template, *text;
-    } cases[] = {
-        {"tools <tool_call>", "Models write `<tool_call>` before a call."},
-        {"tools <tool_call>", "The <tool_call> and </tool_call> marks: `<tool_call>{\"name\": 1}`"},
-        {"tools <tool_call>", "It ends with <tool_call>"},
-        {"tools <tool_call> <parameter=", "Use <function=name> or `<function=weather>` so."},
-        {"tools <tool_call> <arg_key>", "Write <tool_call>weather first, <tool_call>."},
-        {"tools >>>all >>>${recipient}", "all\n>>> print(1)\n1, all of it: shall >>>weather do?"},
-        {"tools start_tag => `<function`", "It is <function=name>, and `<function=weather>`"},
-        {" functools[ functions", "It is functools[0] or functools[ here"},
-        {"tools [TOOL_CALLS] [ARGS]", "It is `[TOOL_CALLS]` or [TOOL_CALLS]weather here"},
-        {"tools Action: \"tool_name\"", "Action: none"},
-        {GRANITE, "Use <tool_call>, `<|tool_call|>`, <response> and </response> so"},
-        {LLAMA, "{\"answer\": 42}"},
-        {LLAMA, "{"},
-        {LLAMA, "[1, 2]"},
-        {LLAMA, "\n {\"name\": \"Bob\", \"parameters\": {}}"},
-        {LLAMA, "```json\n{\"a\": 1}\n```"},
-        {LLAMA, "It is `{\"name\": \"weather\"}`"}};
-    drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        drey_reply_form form = form_of(cases[i].template, &o);
-        test_grammar *g = grammar_of(&form, &o);
-        char wanted[200];
-        const char *text = cases[i].text;
-        snprintf(wanted, sizeof wanted, "|C%s", strncmp(text, "all\n", 4) == 0 ? text + 4 : text);
-        check_parts(&form, text, wanted);
-        if (!takes(g, text))
-            fail_msg("the grammar refuses %s", text);
-        free(g);
-    }
-}
-
-TEST(calls_are_spelled_in_other_ways)
-{
-    static const spelling cases[] = {
-        {LLAMA, "{\"name\": \"weather\", \"parameters\": " PARIS "}\n", ONE, true},
-        {LLAMA, "\n{\"name\":\"weather\",\"parameters\":" PARIS "}", ONE, true},
-        {LLAMA, IN_QUOTES(PARIS), ONE, true},
-        {LLAMA, "{\"type\": \"function\", \"name\": \"weather\", \"parameters\": " PARIS "}", ONE,
-         true},
-        {LLAMA, "```json\n{\"name\": \"weather\", \"parameters\": " PARIS "}\n```", ONE, true},
-        {LLAMA, "```\n" IN_QUOTES(PARIS) "\n```", ONE, true},
-        {LLAMA, "<|python_tag|>{\"name\": \"weather\", \"parameters\": " PARIS "}", ONE, true},
-        {LLAMA, "{\"name\": \"get_time\"}", "|Kget_time|A{}|E", true},
-        {LLAMA, "{\"name\": \"weather\"}", "|Kweather|A{}|E", false},
-        {GRANITE, "<tool_call>[" IN_QUOTES(PARIS) "]", ONE, true},
-        {GRANITE, "<|tool_call|> [" IN_QUOTES(PARIS) ",\n" IN_QUOTES(ROME) "]", TWO, true},
-        {GRANITE, "I look.\n<tool_call>" IN_QUOTES(PARIS), "|CI look." ONE, true},
-        {"tools <|/tool|>", "functools[" IN_QUOTES(PARIS) "]", ONE, true},
-        {"tools <tool_call>", "<tool_call>" IN_QUOTES(PARIS) "</tool_call>\n\n" HERMES, ONE ONE,
-         true},
-        {"tools <tool_call>",
-         "<tool_call>\n\n{\"name\":\"weather\",\"parameters\":" PARIS "}\n"
-         "</tool_call>\n",
-         ONE, true},
-        {"tools <tool_call>", "<tool_call> <tool_call>" IN_QUOTES(PARIS) "</tool_call>",
-         "|C<tool_call>" ONE, true},
-        {"tools <tool_call>",
-         "<tool_call>" IN_QUOTES("\"{\\\"city\\\": \\\"Paris\\\"}\"") "</tool_call>", ONE, false},
-        {"tools <tool_call>",
-         "<tool_call>{\"name\": \"weather\", \"arguments\": " PARIS "\n</tool_call>", ONE, false},
-        {"tools Action: \"tool_name\"",
-         "Action: ```json\n[\n  {\n    \"tool_name\": \"weather\",\n    \"parameters\": " PARIS
-         "\n  }\n]\n```",
-         ONE, true},
-        {"tools <｜tool▁calls▁begin｜>", "<｜tool▁calls｜>" DEEPSEEK, ONE, true},
-        {"tools <｜tool▁calls▁begin｜>", "<｜tool_calls_begin｜>" DEEPSEEK, ONE, true},
-        {"tools <｜tool▁calls▁begin｜>", DEEPSEEK, ONE, true},
-        {"tools <tool_call> <arg_key>",
-         "<tool_call>weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>", ONE,
-         true},
-        {"tools <tool_call> <arg_key>", "<tool_call>get_time</tool_call>", "|Kget_time|A{}|E",
-         true},
-        {"tools <minimax:tool_call> <parameter name=", INVOKE "\n" INVOKE, ONE ONE, true}};
-    CHECK(cases, false);
-}
-
-/* Of "f", whose parameters are path, text and n; path is required. */
-static const char three[] =
-    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
-    "\"properties\":{\"path\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"},\"n\":{\"type\":"
-    "\"integer\"}},\"required\":[\"path\"]}}}]";
 #define CALL(parameters) "<tool_call>\n<function=f>" parameters "\n</function>\n</tool_call>"
 
-static void check_calls_of(const char *list, const spelling *all, size_t n)
+/* A text of a form, and what its reader makes of it. */
+typedef struct spelling {
+    const char *template, *text, *parts; /* parts NULL: not looked at */
+    bool of_grammar, thinks;             /* thinks: the reasoning is open, if there is any */
+} spelling;
+
+static void check_spelling(const char *list, drey_tool_choice choice, const spelling *x)
 {
-    for (int32_t choice = DREY_TOOLS_AUTO; choice <= DREY_TOOLS_REQUIRED; choice += 2)
-        for (size_t i = 0; i < n; i++) {
-            drey_reply_options o = {.choice = (drey_tool_choice)choice};
-            drey_reply_form form;
-            char *gbnf, wanted[400];
-            size_t n_gbnf;
-            assert_int_equal(
-                reply_form_of(&form, all[i].template, list, &o, nothing_hidden, NULL, NULL),
-                DREY_OK);
-            assert_int_equal(reply_grammar_of(&form, list, &o, NULL, &gbnf, &n_gbnf, NULL),
-                             DREY_OK);
-            test_grammar *g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
-            free(gbnf);
-            if (all[i].parts) {
-                snprintf(wanted, sizeof wanted, "|Kf|A%s|E", all[i].parts);
-                check_parts(&form, all[i].text, wanted);
-            }
-            if (takes(g, all[i].text) != all[i].of_grammar)
-                fail_msg("%s: the grammar %s this", all[i].text,
-                         all[i].of_grammar ? "refuses" : "allows");
-            free(g);
-        }
+    const drey_reply_options o = {.choice = choice};
+    drey_reply_form form;
+    char *gbnf;
+    size_t n;
+    MUST(reply_form_of, &form, x->template, list, &o, nothing_hidden, NULL);
+    form.thinks = x->thinks && form.thinking;
+    MUST(reply_grammar_of, &form, list, &o, NULL, &gbnf, &n);
+    test_grammar *g = test_grammar_of(DREY_GRAMMAR_GBNF, gbnf);
+    free(gbnf);
+    if (x->parts)
+        check_parts(&form, x->text, x->parts);
+    if (takes(g, x->text) != x->of_grammar)
+        fail_msg("%s: the grammar %s this", x->text, x->of_grammar ? "refuses" : "allows");
+    free(g);
 }
 
-TEST(parameters_come_in_any_order)
+/* Puts what follows the word into rest. False: the line does not begin with it. */
+static bool takes_word(const char *line, const char *word, char *rest)
 {
-    static const char json[] = "tools <tool_call>", coder[] = "tools <tool_call> <parameter=";
-    static const spelling cases[] = {
-        {json,
-         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 1, \"path\": \"a\"}}\n"
-         "</tool_call>",
-         "{\"n\": 1, \"path\": \"a\"}", true},
-        {json, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n</tool_call>",
-         "{\"n\": 1}", false},
-        {json,
-         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"path\": \"a\", \"path\": \"b\"}}\n"
-         "</tool_call>",
-         "{\"path\": \"a\", \"path\": \"b\"}", false},
-        {json, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"path\": \"a\", }}\n</tool_call>",
-         "{\"path\": \"a\", }", false},
-        {coder, CALL(P("text", "x") P("n", "1") P("path", "a")),
-         "{\"text\": \"x\", \"n\": 1, \"path\": \"a\"}", true},
-        {coder, CALL(P("text", "x") P("n", "1")), "{\"text\": \"x\", \"n\": 1}", false},
-        {coder, CALL(P("path", "x") P("path", "y")), "{\"path\": \"x\", \"path\": \"y\"}", false}};
-    check_calls_of(three, cases, sizeof cases / sizeof *cases);
+    size_t n = strlen(word);
+    if (strncmp(line, word, n) != 0)
+        return false;
+    strcpy(rest, line + n);
+    case_decode(rest);
+    return true;
 }
 
-TEST(ends_are_missing_or_part_of_values)
+typedef struct spelling_file { /* what holds for the next text */
+    char list[1000], template[200];
+    bool thinks, required;
+} spelling_file;
+
+static void take_line(void *user, char *line)
 {
-    static const char coder[] = "tools <tool_call> <parameter=";
-    static const char glm[] = "tools <tool_call> <arg_key>";
-    static const char minimax[] = "tools <minimax:tool_call> <parameter name=";
-    static const spelling cases[] = {
-        {coder, CALL("\n<parameter=path>\na\n<parameter=n>\n3\n</parameter>"),
-         "{\"path\": \"a\", \"n\": 3}", true},
-        {coder, CALL("\n<parameter=path>\na"), "{\"path\": \"a\"}", true},
-        {coder, "<tool_call>\n<function=f>" P("path", "a") "\n</tool_call>", "{\"path\": \"a\"}",
-         true},
-        {coder, "<tool_call>\n<function=f>" P("path", "a") "\n</function>", "{\"path\": \"a\"}",
-         true},
-        {coder, "<function=f>" P("path", "a") "\n</function>\n</tool_call>", "{\"path\": \"a\"}",
-         true},
-        {coder, "<tool_call>\n<function=f>\n<parameter=path>\na\n</function>", "{\"path\": \"a\"}",
-         true},
-        {coder, CALL(P("path", "<a>\n  <parameter=x>1</parameter>\n</a>")),
-         "{\"path\": \"<a>\\n  <parameter=x>1</parameter>\\n</a>\"}", true},
-        {coder, CALL(P("path", "a\n</parameter>\nb\n</function>\nc")),
-         "{\"path\": \"a\\n</parameter>\\nb\\n</function>\\nc\"}", true},
-        {coder, CALL(P("path", "</parameter>") P("text", "`<parameter=n>`")),
-         "{\"path\": \"</parameter>\", \"text\": \"`<parameter=n>`\"}", true},
-        {coder, CALL(P("path", "<x>\n<parameter=y>1</parameter>\n<parameter=z>2</parameter>")),
-         "{\"path\": \"<x>\\n<parameter=y>1</parameter>\\n<parameter=z>2</parameter>\"}", true},
-        {glm,
-         "<tool_call>f<arg_key>path</arg_key><arg_value>a<arg_key>n</arg_key>"
-         "<arg_value>3</arg_value></tool_call>",
-         "{\"path\": \"a\", \"n\": 3}", true},
-        {glm,
-         "<tool_call>f\n<arg_key>path</arg_key>\n<arg_value>a </arg_value> <b></arg_value>\n"
-         "</tool_call>",
-         "{\"path\": \"a </arg_value> <b>\"}", true},
-        {minimax,
-         "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"path\">a"
-         "</parameter>\n</minimax:tool_call>",
-         "{\"path\": \"a\"}", true},
-        {minimax, "<invoke name=\"f\">\n<parameter name=\"path\">a</parameter>\n</invoke>",
-         "{\"path\": \"a\"}", true}};
-    check_calls_of(three, cases, sizeof cases / sizeof *cases);
+    static char text[2000];
+    spelling_file *f = user;
+    char *parts = strstr(line, " ⇒ ");
+    if (takes_word(line, "tools ", f->list) || takes_word(line, "template ", f->template))
+        return;
+    if (strncmp(line, "family ", 7) == 0)
+        return;
+    f->thinks = f->thinks ? strcmp(line, "plain") != 0 : strcmp(line, "thinks") == 0;
+    f->required = f->required ? strcmp(line, "plain") != 0 : strcmp(line, "also required") == 0;
+    if (!parts)
+        return;
+    *parts = '\0';
+    case_decode(parts += strlen(" ⇒ "));
+    const bool of_grammar = takes_word(line, "+ ", text);
+    assert_true(of_grammar || takes_word(line, "- ", text));
+    const spelling x = {f->template, text, parts, of_grammar, f->thinks};
+    check_spelling(f->list, DREY_TOOLS_AUTO, &x);
+    if (f->required)
+        check_spelling(f->list, DREY_TOOLS_REQUIRED, &x);
+}
+
+TEST(spellings)
+{
+    static spelling_file f;
+    case_file_read(TEST_DATA "/replies.txt", take_line, &f, " ⇒ ", 115);
 }
 
 TEST(values_between_marks_are_held_to_the_schema)
@@ -957,7 +623,9 @@ TEST(values_between_marks_are_held_to_the_schema)
                 "\"object\",\"properties\":{\"x\":%s},\"required\":[\"x\"]}}}]",
                 cases[i].schema);
             snprintf(text, sizeof text, forms[form][1], value);
-            check_calls_of(list, &(spelling){forms[form][0], text, NULL, k < 6}, 1);
+            const spelling x = {forms[form][0], text, NULL, k < 6, false};
+            check_spelling(list, DREY_TOOLS_AUTO, &x);
+            check_spelling(list, DREY_TOOLS_REQUIRED, &x);
         }
 }
 

@@ -2,14 +2,9 @@
  * every id, and exact probabilities. Seeds are fixed, so a statistical test always gives the same
  * answer. */
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sample/sampler.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { MAX_VOCAB = 20000 };
 

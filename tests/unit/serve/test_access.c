@@ -1,8 +1,6 @@
 /* Names that a server answers to. */
 #include "serve/net/access.h"
 
-#include <string.h>
-
 #include "support/test.h"
 
 static bool allowed(const char *host, const char *origin)

@@ -3,16 +3,11 @@
  * and disks. Looks between layers change nothing, and a pass that is stopped reads nothing more. */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/num.h"
 #include "session/session.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 enum {
     N_LAYERS = 5,

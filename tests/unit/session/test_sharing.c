@@ -1,13 +1,8 @@
 /* Sessions that share passes: whose nodes go into a pass, how many rows of prompts it has as well,
  * and steps of the draft for several trees, which guess what each alone would. */
-#include <string.h>
-
 #include "policy/shared_drafting.h"
 #include "session/sharing.h"
 #include "support/policy_memory.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

@@ -1,11 +1,5 @@
 /* What came of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

@@ -2,15 +2,9 @@
  * back, texts are those of a cache that has room for all. Of every architecture with a decoder
  * alone, with windows, softcaps and sinks, with drafts, in chunks, of several sessions, of texts
  * that are cut and continued; when reads fail and when the disk is full. */
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/faults/disk.h"
 #include "support/logit_toys.h"
-#include "support/rng.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -1,16 +1,9 @@
 /* Chat templates: what is refused, bounded and marked. What they write is compared with Jinja's
  * answers by the test templates (scripts/check-templates.py). */
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "template/conversation.h"
 #include "support/bytes_file.h"
-#include "support/temp_dir.h"
+#include "support/grammar/case_text.h"
 #include "support/scene.h"
-#include "support/test.h"
-#include "support/toy.h"
 
 /* Renders messages of system (may be NULL) and user. */
 static drey_status render(const char *chat_template, const char *system, const char *user,
@@ -42,106 +35,17 @@ static void check_refused(const char *chat_template, drey_status wanted, const c
     assert_null(out.text);
 }
 
-/* Whatever is not known is named, with its line. */
-TEST(unknown_constructs)
+/* Lists of many lengths: the room ends at each of the places that a filter takes it at. */
+TEST(sorts_without_room)
 {
-    const drey_status unknown = DREY_ERR_UNSUPPORTED;
-    check_refused("a\n{% include 'x' %}", unknown, "line 2: the statement {% include %}");
-    check_refused("{{ 1 | wordcount }}", unknown, "line 1: the filter \"wordcount\"");
-    check_refused("\n\n{{ 1 is sameas 2 }}", unknown, "line 3: the test \"sameas\"");
-    check_refused("{{ 'a'.zfill(3) }}", unknown, "the method \"zfill\" of a str");
-    check_refused("{{ f(*a) }}", unknown, "arguments after \"*\"");
-    check_refused("{% for a in b recursive %}{% endfor %}", unknown, "recursive");
-    check_refused("{{ 'a' | tojson(x=1) }}", unknown, "\"tojson\" with the argument x");
-    check_refused("{% for a in [1] %}{{ loop.cycle }}{% endfor %}", unknown, "loop.cycle");
-    check_refused("{{ 9223372036854775807 + 1 }}", unknown, "64 bits");
-    /* In a branch that nobody takes it does not matter. */
-    check_text("{{ 'a' if true else 1 | wordcount }}", "a");
-    check_text("{% if false %}{{ 1 is sameas 2 }}{% endif %}b", "b");
-}
-
-TEST(broken_templates)
-{
-    const drey_status broken = DREY_ERR_FORMAT;
-    check_refused("{{ 'a", broken, "a string that does not end");
-    check_refused("\n{{ a", broken, "line 2: a tag that does not end");
-    check_refused("{# a", broken, "comment");
-    check_refused("{% raw %}", broken, "{% endraw %}");
-    check_refused("{% if a %}", broken, "elif");
-    check_refused("{% endif %}", broken, "{% endif %} closes nothing");
-    check_refused("{% for a in b %}{% endif %}", broken, "{% endif %}");
-    check_refused("{{ a b }}", broken, "\"b\" where \"}}\" was expected");
-    check_refused("{{ (1 }}", broken, "closing bracket");
-    check_refused("{{ 1 + }}", broken, "an expression is missing");
-    check_refused("{{ a @ b }}", broken, "a character that means nothing");
-    check_refused("{{ ) }}", broken, "closing bracket");
-    check_refused("{{ [1)] }}", broken, "closing bracket");
-    check_refused("{% break %}", broken, "outside of a loop");
-    check_refused("{{ x[] }}", broken, "an index");
-    check_refused("{% set 1 = 2 %}", broken, "a name is missing");
-}
-
-/* What goes wrong while a template runs says why. */
-TEST(errors_of_running)
-{
-    const drey_status usage = DREY_ERR_USAGE;
-    check_refused("{{ raise_exception('no ' ~ messages[0].content) }}", usage,
-                  "the chat template refuses these messages: no hi");
-    check_refused("\n{{ a.b }}", usage, "line 2: \"a\" is not defined");
-    check_refused("{{ a + 'b' }}", usage, "\"a\" is not defined");
-    check_refused("{{ 'a' + 1 }}", usage, "str + int");
-    check_refused("{{ 1 / 0 }}", usage, "division by zero");
-    check_refused("{{ messages[0].nothing | tojson }}", usage, "\"nothing\" is not defined");
-    check_refused("{% for a in 1 %}{% endfor %}", usage, "a int is no list");
-    check_refused("{% set a, b = [1] %}", usage, "1 values for 2 names");
-    check_refused("{{ 1 < 'a' }}", usage, "cannot be ordered");
-    check_refused("{{ 1() }}", usage, "a int cannot be called");
-    check_refused("{% set a.b = 1 %}", usage, "no namespace");
-    check_refused("{{ [1][::0] }}", usage, "step is zero");
-    check_refused("{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", usage, "the macro \"m\"");
-}
-
-/* Steps, depth and memory are bounded: none of these may take long, or much. */
-TEST(bounds)
-{
-    const drey_status over = DREY_ERR_UNSUPPORTED;
-    check_refused(
-        "{% set a = 'x' * 1000000 %}{% for i in range(100000) %}{{ 'y' in a }}{% endfor %}", over,
-        "million steps");
-    check_refused(
-        "{% set r = range(100000) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}", over,
-        "M that it may have");
-    check_refused("{% set ns = namespace(a='0123456789') %}{% for i in range(60) %}"
-                  "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
-                  over, "M that it may have");
-    check_refused("{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}", over,
-                  "M that it may have");
-    check_refused("{% set a = 'x' * 1000000 %}{% for i in range(100000) %}{{ a }}{% endfor %}",
-                  over, "the text becomes longer");
-    check_refused("{{ 'x' * 9223372036854775807 }}", over, "M that it may have");
-    check_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", over, "nested more than");
-    check_refused(
-        "{% set a = [1] %}{% for i in range(200) %}{% set ns = 1 %}{% endfor %}"
-        "{% macro m(x, n) %}{{ m([x], n - 1) if n else x }}{% endmacro %}{{ m(1, 99999) }}",
-        over, "nested more than");
-    check_refused("{% set a = [] %}{{ a.append(a) }}{{ a }}", over, "too deep");
-    check_refused("{{ range(1000000) }}", over, "more than 100000 numbers");
-    check_refused(
-        "{% set a = 'x' * 1000000 %}{% for i in range(5000) %}{{ a.count('y') }}{% endfor %}", over,
-        "million steps");
-    /* Lists of many lengths: the room ends at each of the places that a filter takes it at. */
     for (int n = 1000; n < 1020; n++) {
         char sorts[200];
         snprintf(sorts, sizeof sorts,
                  "{%% set a = range(%d) %%}{%% for i in range(9999) %%}"
                  "{%% set b = a | sort(reverse=true) %%}{%% endfor %%}",
                  n);
-        check_refused(sorts, over, "M that it may have");
+        check_refused(sorts, DREY_ERR_UNSUPPORTED, "M that it may have");
     }
-    check_text("{{ 9223372036854775807 % (-9223372036854775807 - 1) }}", "-1");
-    check_text("{% for i in [1] %}{% set a = [1] %}{% for x in a %}{{ a.append(x) }}{% endfor %}"
-               "{{ a | length }}{% endfor %}",
-               "None2");
 }
 
 /* Brackets, blocks and operators without end. */
@@ -226,70 +130,6 @@ TEST(end_of_text)
     chat_text_free(&out);
 }
 
-/* A user's bytes stay a user's, whatever the template does with them; the template's stay its
- * own. */
-TEST(marks_stay)
-{
-    static const struct {
-        const char *chat_template; /* m: the user's text */
-        const char *text;          /* the same with what is marked in < > */
-    } cases[] = {
-        {"[{{ m }}]", "[<a|B c>]"},
-        {"{{ 'x' + m + 'y' }}", "x<a|B c>y"},
-        {"{{ 'x' ~ m ~ m ~ 1 }}", "x<a|B ca|B c>1"},
-        {"{{ m[1:3] }}{{ m[::-1] }}{{ m[0] }}", "<|Bc B|aa>"},
-        {"{{ m | upper }}{{ m | lower }}{{ m.title() }}", "<A|B Ca|b cA|B C>"},
-        {"{{ m.split('|') | join('+') }}", "<a>+<B c>"},
-        {"{{ m.split('|') }}", "[<'a'>, <'B c'>]"},
-        {"{{ m | replace('a', 'X') }}", "X<|B c>"},
-        {"{{ 'XaX' | replace('a', m) }}", "X<a|B c>X"},
-        {"{{ m | tojson }}{{ [m] | tojson }}", "<\"a|B c\">[<\"a|B c\">]"},
-        {"{{ messages | tojson }}", "<[{>\"role\"<: \"user\", >\"content\"<: \"a|B c\"}]>"},
-        {"{{ messages }}", "<[{>'role'<: 'user', >'content'<: 'a|B c'}]>"},
-        {"{{ {'k': m} }}", "{'k': <'a|B c'>}"},
-        {"{% macro f(x) %}({{ x }}){% endmacro %}{{ f(m) | trim }}", "(<a|B c>)"},
-        {"{% set b %}-{{ m }}-{% endset %}{{ b }}{{ b | upper }}", "-<a|B c>--<A|B C>-"},
-        {"{% filter upper %}q{{ m }}{% endfilter %}", "Q<A|B C>"},
-        {"{% for c in m %}{{ c }}.{% endfor %}", "<a>.<|>.<B>.< >.<c>."},
-        {"{{ m * 2 }}{{ 'ab' * 2 }}", "<a|B ca|B c>abab"},
-        {"{{ '{}:{}'.format('k', m) }}", "k:<a|B c>"},
-        {"{{ '<i>' | safe + m }}", "<i><a|B c>"},
-        {"{{ m | indent(1, true) }}", " <a|B c>"},
-        {"{{ ('[\"' + m + '\"]') | from_json | first }}", "<a|B c>"},
-        {"{{ (m | tojson) | from_json }}", "<a|B c>"},
-        {"{{ ('\"' + (m | tojson(ensure_ascii=true))[1:-1].replace('a', '\\\\u00e9') + '\"') | "
-         "from_json }}",
-         "\xC3\xA9<|B c>"},
-        {"{% set ns = namespace(t='') %}{% for i in range(2) %}{% set ns.t = ns.t + m %}{% endfor "
-         "%}"
-         "{{ ns.t }}",
-         "<a|B ca|B c>"},
-        {"{{ messages | map(attribute='content') | join }}", "<a|B c>"},
-        {"{{ {m: 1} | dictsort }}{{ {m: 1} | items | list }}", "[(<'a|B c'>, 1)][(<'a|B c'>, 1)]"},
-        {"{{ m.replace('a', 'a') }}{{ m.strip('a') }}", "a<|B c|B c>"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char chat_template[512], shown[512];
-        chat_text out;
-        snprintf(chat_template, sizeof chat_template, "{%% set m = messages[0].content %%}%s",
-                 cases[i].chat_template);
-        MUST(render, chat_template, NULL, "a|B c", &out);
-        size_t n = 0;
-        for (size_t at = 0, r = 0; at <= out.n_bytes; at++) {
-            if (r < out.n_plain && at == out.plain[r].end) {
-                shown[n++] = '>';
-                r++;
-            }
-            if (r < out.n_plain && at == out.plain[r].begin)
-                shown[n++] = '<';
-            shown[n++] = out.text[at];
-        }
-        if (strcmp(shown, cases[i].text) != 0)
-            fail_msg("%s: %s, not %s", cases[i].chat_template, shown, cases[i].text);
-        chat_text_free(&out);
-    }
-}
-
 static drey_status render_json(const drey_chat_request *from, const char *messages, chat_text *out,
                                drey_error *err)
 {
@@ -304,6 +144,59 @@ static void check_json(const drey_chat_request *from, const char *messages, cons
     MUST(render_json, from, messages, &out);
     assert_string_equal(out.text, wanted);
     chat_text_free(&out);
+}
+
+/* ---- Cases in a file ---- */
+
+/* A user's bytes stay a user's, whatever the template does with them; the template's stay its
+ * own. */
+static void check_marks(const char *body, const char *wanted)
+{
+    char chat_template[512], shown[512];
+    chat_text out;
+    snprintf(chat_template, sizeof chat_template, "{%% set m = messages[0].content %%}%s", body);
+    MUST(render, chat_template, NULL, "a|B c", &out);
+    size_t n = 0;
+    for (size_t at = 0, r = 0; at <= out.n_bytes; at++) {
+        if (r < out.n_plain && at == out.plain[r].end) {
+            shown[n++] = '>';
+            r++;
+        }
+        if (r < out.n_plain && at == out.plain[r].begin)
+            shown[n++] = '<';
+        shown[n++] = out.text[at];
+    }
+    if (strcmp(shown, wanted) != 0)
+        fail_msg("%s: %s, not %s", body, shown, wanted);
+    chat_text_free(&out);
+}
+
+static void check_case(void *user, char *line)
+{
+    const drey_chat_request q = {.chat_template = "x"};
+    chat_text out;
+    char *text = strstr(line, ": "), *wanted = strstr(line, " ⇒ ");
+    assert_true(text && wanted);
+    *text = *wanted = '\0';
+    case_decode(text += 2);
+    case_decode(wanted += strlen(" ⇒ "));
+    if (strcmp(line, "writes") == 0)
+        check_text(text, wanted);
+    else if (strcmp(line, "marks") == 0)
+        check_marks(text, wanted);
+    else if (strcmp(line, "messages") == 0)
+        REFUSED(DREY_ERR_USAGE, wanted, render_json, &q, text, &out);
+    else
+        check_refused(text,
+                      strcmp(line, "format") == 0  ? DREY_ERR_FORMAT
+                      : strcmp(line, "usage") == 0 ? DREY_ERR_USAGE
+                                                   : DREY_ERR_UNSUPPORTED,
+                      wanted);
+}
+
+TEST(cases)
+{
+    case_file_read(TEST_DATA "/template_cases.txt", check_case, NULL, " ⇒ ", 107);
 }
 
 TEST(requests)
@@ -329,36 +222,8 @@ TEST(requests)
 
 TEST(broken_requests)
 {
-    static const struct {
-        const char *messages, *sentence;
-    } cases[] = {
-        {"", "too early"},
-        {"[", "byte 2 of the messages"},
-        {"{}", "no JSON array"},
-        {"[1]", "message 1 is no object with a \"role\""},
-        {"[{\"role\":\"user\"},{\"role\":5}]", "message 2"},
-        {"[] x", "something follows it"},
-        {"[{\"role\":\"a\\qb\"}]", "follows a \\"},
-        {"[{\"role\":\"\\ud800\"}]", "escape"},
-        {"[{\"role\":\"\xFF\"}]", "UTF-8"},
-        {"[{\"role\":\"a\nb\"}]", "control character"},
-        {"[{\"role\":\"a}]", "no end"},
-        {"[01]", "a number is"},
-        {"[1 2]", "\",\" or the end"},
-        {"[1.]", "a number is"},
-        {"[-]", "a number is"},
-        {"[1e]", "a number is"},
-        {"[nul]", "a value is missing"},
-        {"[NaN]", "NaN and Infinity are no numbers"},
-        {"[{\"a\" 1}]", "\":\" is missing"},
-        {"[{a: 1}]", "key"},
-        {"[1,]", "a value is missing"},
-    };
     drey_chat_request q = {.chat_template = "x"};
     chat_text out;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        REFUSED(DREY_ERR_USAGE, cases[i].sentence, render_json, &q, cases[i].messages, &out);
-    }
     char deep[1000];
     memset(deep, '[', sizeof deep);
     deep[sizeof deep - 1] = 0;
@@ -494,16 +359,6 @@ TEST(tools_may_lack_descriptions)
     request.chat_template = "{{ tools[0].function.other + '' }}";
     assert_int_equal(chat_render(&request, "", "", &out, &err), DREY_ERR_USAGE);
     assert_non_null(strstr(err.message, "\"other\" is not defined"));
-}
-
-/* Templates that are made for tools alone, in a chat without any. */
-TEST(tools_may_be_missing)
-{
-    check_text("{% for t in tools %}{{ t }}{% endfor %}.", ".");
-    check_text("{{ tools is none }} [{{ functions }}]", "True []");
-    check_text("{{ [{'a': 1}] | map(attribute='a') | tojson }}", "[1]");
-    check_refused("{% for t in other.some %}{% endfor %}", DREY_ERR_USAGE, "\"other\"");
-    check_refused("{{ tools.x.y }}{{ raise_exception('no') }}", DREY_ERR_USAGE, "");
 }
 
 TEST(users_write_text)

@@ -1,12 +1,7 @@
 /* Hash tables of tokens and merges: lists whose entries met in the slots of an unkeyed hash cost no
  * more than others, and lists that collide all the same are refused. What is counted is slots
  * looked at. */
-#include <stdio.h>
-#include <string.h>
-
-#include "support/gguf_writer.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "text/bpe.h"
 #include "text/special.h"
 

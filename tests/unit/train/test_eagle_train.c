@@ -1,17 +1,10 @@
 /* The trainer of an EAGLE layer: gradients against differences of the loss, and what can be learnt
  * is learnt, as far as passes go; and a toy from its texts to a layer that drafts, interrupted and
  * continued. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "drey/train.h"
 #include "support/bytes_file.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 #include "train/eagle_trainer.h"
 
@@ -209,7 +202,6 @@ static double tokens_per_pass(const drey_model *m, const char *path)
     o.drafter = DREY_DRAFTER_EAGLE;
     o.policy = DREY_POLICY_SPECINFER;
     writing_run(&got, &o, -1, prompt, 5, 80, NULL);
-    must(got.status, &got.error);
     must_be_same_ids(&want, &got, "a layer that was trained");
     drey_model_close(&layer);
     return 80.0 / (double)got.stats.n_passes;

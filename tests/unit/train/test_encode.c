@@ -1,9 +1,5 @@
 /* Weights in 4.25 and 4.5 bits: bytes worked out by hand, a row holds afterwards what kernels make
  * of its bytes, and the error is that of the levels. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "gguf/types.h"
 #include "kernel/kernel.h"
 #include "kernel/packing.h"

@@ -1,10 +1,6 @@
 /* What predictors are trained on and how they are judged: positions made by hand, with verdicts
  * worked out by hand, and texts of toys, where a look after layer l equals a toy of l layers. */
 #include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "session/session.h"
@@ -12,8 +8,6 @@
 #include "support/heads_file.h"
 #include "support/predictors.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "train/exit_samples.h"
 #include "weights/identity.h"
 

@@ -1,19 +1,11 @@
 /* The trainer of Medusa heads: products against plain sums, gradients against differences of the
  * loss, chances and ranks worked out by hand, what can be learnt is learnt, and a toy from its
  * texts to heads that draft, interrupted and continued. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "drey/train.h"
 #include "support/bytes_file.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 #include "train/medusa_trainer.h"
 
@@ -402,7 +394,6 @@ static void check_drafting(const drey_model *m)
     o.drafter = DREY_DRAFTER_MEDUSA;
     o.policy = DREY_POLICY_EDGELLM;
     writing_run(&got, &o, -1, prompt, 5, 60, NULL);
-    must(got.status, &got.error);
     must_be_same_ids(&want, &got, "heads that were trained");
     assert_true(got.stats.drafted > 0);
 }

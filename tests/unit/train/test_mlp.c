@@ -1,12 +1,6 @@
 /* Adam, gradients and the training of a predictor, with values worked out by hand. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "exit/exit.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "train/mlp.h"
 
 static void take_arena(arena *a, size_t bytes)

@@ -1,11 +1,7 @@
 /* Acceptance against brute force over random trees with random logits. That no text changes is
  * tests/text's. */
-#include <math.h>
-
 #include "tree/accept.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 enum { V = 40, LD = 48 };
 

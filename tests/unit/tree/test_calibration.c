@@ -1,6 +1,4 @@
 /* What confidence is worth, by hand. */
-#include <math.h>
-
 #include "tree/calibration.h"
 #include "support/test.h"
 #include "support/tree_path.h"

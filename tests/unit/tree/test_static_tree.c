@@ -1,7 +1,4 @@
 /* Static trees: values made by hand, and every tree there is for small widths as the other side. */
-#include <math.h>
-#include <stdio.h>
-
 #include "tree/static_tree.h"
 #include "support/rng.h"
 #include "support/test.h"

@@ -1,6 +1,5 @@
 /* The token tree against a plain restatement: every node as the list of its tokens. */
 #include <float.h>
-#include <string.h>
 
 #include "tree/tree.h"
 #include "support/rng.h"

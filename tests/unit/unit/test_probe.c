@@ -1,14 +1,10 @@
 /* Attempts in a child process, and the test vectors that refuse a device. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "kernel/packing.h"
 #include "unit/opencl/check_vectors.h"
 #include "unit/opencl/probe.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 static drey_status does_well(void *user, drey_error *err)
 {

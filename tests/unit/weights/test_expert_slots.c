@@ -1,9 +1,5 @@
 /* Slots against a list of experts in the order of their last use. */
-#include <string.h>
-
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "weights/expert_slots.h"
 
 enum { EXPERTS = 16, MOST_SLOTS = 12 };

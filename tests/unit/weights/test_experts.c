@@ -1,15 +1,9 @@
 /* A mixture of experts in a memory budget: the same text with any number of slots, no more reads
  * than its router asks for, the smallest budget, and what is refused. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "engine/engine.h"
 #include "support/faults/disk.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -17,10 +14,7 @@
 #include "support/bytes_file.h"
 #include "support/faults/child.h"
 #include "support/faults/deny.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "weights/stream.h"
 
 enum {
