@@ -183,16 +183,16 @@ static drey_status bind_model(binder *b)
 static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     weight **const of[] = {&reader->k, &reader->v};
     float **const bias[] = {&reader->k_bias, &reader->v_bias};
     char name[64];
     for (int32_t i = 0; i < 2; i++) {
+        const int64_t n = i ? shape_values(s) : shape_keys(s);
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", layer, i ? 'v' : 'k');
-        TRY(bind_whole(b, name, s->n_embd, n_kv, of[i]));
+        TRY(bind_whole(b, name, s->n_embd, n, of[i]));
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.bias", layer, i ? 'v' : 'k');
         if (gguf_find_tensor(b->g, name))
-            TRY(bind_whole_vectors(b, name, n_kv, 1, bias[i]));
+            TRY(bind_whole_vectors(b, name, n, 1, bias[i]));
     }
     return DREY_OK;
 }

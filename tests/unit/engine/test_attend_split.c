@@ -203,7 +203,8 @@ static attend_layer layer_of(scene *s, float *out, int32_t n_threads)
 {
     return (attend_layer){.head = {.kernels = kernel_select("ref"),
                                    .format = s->format,
-                                   .head_dim = DIM,
+                                   .k_dim = DIM,
+                                   .v_dim = DIM,
                                    .n_q = N_Q,
                                    .n_rows = ROWS,
                                    .scale = 0.2f,
@@ -215,8 +216,10 @@ static attend_layer layer_of(scene *s, float *out, int32_t n_threads)
                                    .path_ld = ROWS,
                                    .q = s->q,
                                    .out = out,
-                                   .ld = WIDTH},
-                          .head_bytes = s->head_bytes,
+                                   .q_ld = WIDTH,
+                                   .out_ld = WIDTH},
+                          .key_bytes = s->head_bytes,
+                          .value_bytes = s->head_bytes,
                           .n_heads = HEADS,
                           .n_threads = n_threads,
                           .partials = s->partials,
@@ -233,7 +236,7 @@ static void scene_make(scene *s, kv_format format, int32_t n_prefix, bool chain,
     s->want = must_alloc(ROWS * WIDTH * sizeof(float));
     s->out = must_alloc(ROWS * WIDTH * sizeof(float));
     s->partials = must_alloc(PARTIALS * sizeof(float));
-    s->scratch = must_alloc(attend_scratch_bytes(DIM));
+    s->scratch = must_alloc(attend_scratch_bytes(DIM, DIM, false));
     place(s, &r, n_prefix, chain);
     fill(s, &r);
     attend_layer l = layer_of(s, s->want, 1);
