@@ -143,6 +143,13 @@ TEST(parts_of_devices)
     units_lend(us, slot, sizeof slot, 1);
     assert_int_equal(units_n_attending(us), 0);
     assert_non_null(strstr(us->unit[1].no_attention, "takes no loans"));
+    units_leave_attention(us, "the model is another"); /* the device's own reason stays */
+    assert_non_null(strstr(us->unit[1].no_attention, "takes no loans"));
+    units_close(&us);
+    us = open_set("cpu=1/threads=1+fake=1", NULL);
+    units_leave_attention(us, "the model is another");
+    assert_int_equal(units_n_attending(us), 0);
+    assert_string_equal(us->unit[1].no_attention, "the model is another");
     units_close(&us);
 }
 
