@@ -154,7 +154,8 @@ size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t dim)
     return (size_t)(n_slots + KV_GROUP - 1) / KV_GROUP * kv_group_bytes(format, dim);
 }
 
-/* Values of a block's dense positions, whole groups of them, in rows that its keys are turned into. */
+/* Values of a block's dense positions, whole groups of them, in rows that its keys are turned
+ * into. */
 static void latent_values(pair_batch *r, attend_block *b)
 {
     const attention *a = r->a;

@@ -1,6 +1,7 @@
 /* Sharing a layer's attention among threads.
  *
- * The task is a group of query heads that share a key head, and a range of rows. Where the tasks do not come out even (one row, three
+ * The task is a group of query heads that share a key head, and a range of rows. Where the tasks do
+ * not come out even (one row, three
  * key heads, two threads), the last ones are cut further, each into ranges of blocks: the first
  * range folds as it goes, the others leave their blocks' results, and the thread that ends last
  * folds those in order. So cutting changes no bit. */

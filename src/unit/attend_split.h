@@ -1,6 +1,7 @@
 /* Divides a layer's attention between units by what each does well (Ghidorah III-B2).
  *
- * A task is a group of query heads and some rows that are computed together. The positions that its rows see
+ * A task is a group of query heads and some rows that are computed together. The positions that its
+ * rows see
  * are first dense (whole blocks of the cache), then sparse (a tree's nodes and their ancestors: the
  * tail of kernel/kernel.h). The wide units (the devices and all clusters but the last) compute the
  * dense part, the narrow one (the last cluster) the tails. Both fold their blocks separately, and
