@@ -17,14 +17,22 @@ int64_t pass_embd_ld(const model_pass *p)
 
 int64_t pass_q_ld(const model_pass *p)
 {
-    const model_shape *s = &p->r->layout->shape;
-    return row_stride((int64_t)s->n_heads * s->head_dim);
+    return row_stride(shape_queries(&p->r->layout->shape));
 }
 
-int64_t pass_kv_ld(const model_pass *p)
+int64_t pass_k_ld(const model_pass *p)
 {
-    const model_shape *s = &p->r->layout->shape;
-    return row_stride((int64_t)s->n_heads_kv * s->head_dim);
+    return row_stride(shape_keys(&p->r->layout->shape));
+}
+
+int64_t pass_v_ld(const model_pass *p)
+{
+    return row_stride(shape_values(&p->r->layout->shape));
+}
+
+int64_t pass_att_ld(const model_pass *p)
+{
+    return row_stride(shape_attended(&p->r->layout->shape));
 }
 
 int64_t pass_ff_ld(const model_pass *p)
@@ -48,11 +56,11 @@ pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer)
     case BUFFER_Q:
         return (pass_rows_of){ws->q, pass_q_ld(p)};
     case BUFFER_K:
-        return (pass_rows_of){ws->k, pass_kv_ld(p)};
+        return (pass_rows_of){ws->k, pass_k_ld(p)};
     case BUFFER_V:
-        return (pass_rows_of){ws->v, pass_kv_ld(p)};
+        return (pass_rows_of){ws->v, pass_v_ld(p)};
     case BUFFER_ATT:
-        return (pass_rows_of){ws->att, pass_q_ld(p)};
+        return (pass_rows_of){ws->att, pass_att_ld(p)};
     case BUFFER_GATE:
         return (pass_rows_of){ws->gate, pass_ff_ld(p)};
     case BUFFER_UP:

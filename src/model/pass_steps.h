@@ -80,6 +80,8 @@ void pass_scale(float *x, float factor, int64_t n);
 /* Strides of the workspace's arrays: [D], [H*S], [K*S], [F], wide. */
 int64_t pass_embd_ld(const model_pass *p);
 int64_t pass_q_ld(const model_pass *p);
-int64_t pass_kv_ld(const model_pass *p);
+int64_t pass_k_ld(const model_pass *p);
+int64_t pass_v_ld(const model_pass *p);
+int64_t pass_att_ld(const model_pass *p);
 int64_t pass_ff_ld(const model_pass *p);
 int64_t pass_wide_ld(const model_pass *p);

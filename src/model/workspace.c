@@ -23,8 +23,7 @@ static size_t floats(int64_t rows, int64_t n)
 /* That a product reads. */
 static int64_t longest_row(const model_shape *s)
 {
-    int64_t most =
-        max_i64(row_stride((int64_t)s->n_heads * s->head_dim), row_stride(shape_widest_ff(s)));
+    int64_t most = max_i64(row_stride(shape_attended(s)), row_stride(shape_widest_ff(s)));
     return max_i64(max_i64(most, row_stride(s->n_embd)), row_stride(workspace_wide(s)));
 }
 
@@ -79,13 +78,12 @@ static void walk_rows(walk *w)
     const model_shape *s = w->s;
     const workspace_limits *l = w->l;
     int32_t rows = w->rows, batch = workspace_batch(s, l);
-    int64_t n_q = (int64_t)s->n_heads * s->head_dim, n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     TAKE(x, floats(rows, s->n_embd));
     TAKE(y, floats(rows, s->n_embd));
-    TAKE(q, floats(rows, n_q));
-    TAKE(k, floats(rows, n_kv));
-    TAKE(v, floats(rows, n_kv));
-    TAKE(att, floats(rows, n_q));
+    TAKE(q, floats(rows, shape_queries(s)));
+    TAKE(k, floats(rows, shape_keys(s)));
+    TAKE(v, floats(rows, shape_values(s)));
+    TAKE(att, floats(rows, shape_attended(s)));
     TAKE(gate, floats(batch, shape_widest_ff(s)));
     TAKE(up, floats(batch, shape_widest_ff(s)));
     if (s->taps.n)
@@ -116,9 +114,8 @@ static size_t partials_of(const walk *w)
     const model_shape *s = w->s;
     const workspace_limits *l = w->l;
     int32_t n_shared = s->n_heads / s->n_heads_kv;
-    size_t n = attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
-    size_t divided =
-        attend_split_partials(s->n_heads_kv, n_shared, s->head_dim, w->rows, l->n_slots);
+    size_t n = attend_partials_wanted(n_shared, s->v_dim, l->n_slots, l->n_threads);
+    size_t divided = attend_split_partials(s->n_heads_kv, n_shared, s->v_dim, w->rows, l->n_slots);
     return l->n_attending > 1 ? max_size(n, divided) : n;
 }
 
@@ -134,7 +131,7 @@ static void walk_attention(walk *w)
     TAKE(attention.seen, n_more * w->ints);
     TAKE(attention.scratch, (size_t)n_slots * sizeof(void *));
     for (int32_t i = 0; i < n_slots; i++)
-        TAKE(attention.scratch[i], attend_scratch_bytes(w->s->head_dim));
+        TAKE(attention.scratch[i], attend_scratch_bytes(w->s->head_dim, w->s->v_dim, false));
     TAKE(attention.partials, partials_of(w) * sizeof(float));
     if (w->ws)
         w->ws->attention.n_partials = partials_of(w);

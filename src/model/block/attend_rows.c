@@ -12,10 +12,14 @@ static const attention_tensors *present_layer(const model_pass *p)
     return &p->r->layout->layer[p->layer].attention;
 }
 
-/* An encoder's keys and values serve the layer that is under way alone. */
-static size_t heads_at(const model_pass *p, const kv_store *kv)
+/* Turns to the layer's slots of a store; an encoder's serve the layer that is under way alone. */
+static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 {
-    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, 0);
+    const int32_t layer = shape_encodes(&p->r->layout->shape) ? 0 : p->layer;
+    a->head.keys = kv_at(kv, KV_KEYS, layer, 0);
+    a->head.values = kv_at(kv, KV_VALUES, layer, 0);
+    a->key_bytes = kv->side[KV_KEYS].head_bytes;
+    a->value_bytes = kv->side[KV_VALUES].head_bytes;
 }
 
 /* With a cluster's own kernels, and as slow as it was made. */
@@ -75,14 +79,10 @@ static void attend_divided(model_pass *p)
 static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
     const workspace *ws = p->r->ws;
-    const kv_store *kv = kv_of(cache);
-    size_t at = heads_at(p, kv);
     int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
     for (int32_t i = first; i < first + a->head.n_rows; i++)
         ws->attention.seen[i] = n;
-    a->head.keys = kv->keys + at;
-    a->head.values = kv->values + at;
-    a->head_bytes = kv->head_bytes;
+    set_slots(p, a, kv_of(cache));
     a->head.n_prefix = ws->attention.seen + first;
     a->head.n_path = ws->attention.nothing;
 }
@@ -99,7 +99,8 @@ static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
         return;
     more->fixed = (attend_fixed){.keys = head->keys,
                                  .values = head->values,
-                                 .head_bytes = a->head_bytes,
+                                 .key_bytes = a->key_bytes,
+                                 .value_bytes = a->value_bytes,
                                  .n = p->n_rows,
                                  .at = ws->position + first};
     head->n_prefix = ws->attention.nothing;
@@ -113,29 +114,28 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     workspace *ws = p->r->ws;
     const text_cache *cache = p->groups[ws->group[first]].cache;
     const kv_store *kv = kv_of(cache);
-    size_t at = heads_at(p, kv);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->store.shape.format,
-                          .head_dim = s->head_dim,
+                          .k_dim = s->head_dim,
+                          .v_dim = s->v_dim,
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
                           .scale = s->scale.attention,
                           .cap = s->cap.attention,
                           .window = present_layer(p)->positions.window,
                           .sinks = present_layer(p)->positions.sinks,
-                          .keys = kv->keys + at,
-                          .values = kv->values + at,
                           .n_prefix = ws->n_prefix + first,
                           .n_path = ws->n_path + first,
                           .path = ws->path + (int64_t)first * ws->limits.max_pending,
                           .path_ld = ws->limits.max_pending,
                           .q = ws->q + first * pass_q_ld(p),
-                          .out = ws->att + first * pass_q_ld(p),
-                          .ld = pass_q_ld(p)};
+                          .out = ws->att + first * pass_att_ld(p),
+                          .q_ld = pass_q_ld(p),
+                          .out_ld = pass_att_ld(p)};
+    set_slots(p, a, kv);
     a->head.base = p->attends_cross ? 0 : kv->n_away;
     if (a->head.base)
         a->head.kept = ws->attention.kept + 2 * (int64_t)first * s->n_heads;
-    a->head_bytes = kv->head_bytes;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
     /* Threads go from one run to the next; only after the last could one be left alone. */
@@ -180,7 +180,7 @@ static int64_t attend_size(const model_pass *p)
         int32_t seen = attended(p, i);
         positions += window ? min_i32(seen, window) : seen;
     }
-    return positions * s->n_heads * s->head_dim;
+    return positions * (shape_queries(s) + shape_attended(s)) / 2;
 }
 
 /* The rows [first, end) with what is away of their cache: each chunk is read by all of them. */
@@ -199,9 +199,11 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
         if (p->r->trace)
             trace_add(p->r->trace, 0, TRACE_STALL, start, clock_ns(), 0);
         set_attention(p, l, first, end, n_threads);
-        l->head_bytes = kv_file_head_bytes(kv->file);
+        l->key_bytes = kv_file_head_bytes(kv->file, KV_KEYS);
+        l->value_bytes = kv_file_head_bytes(kv->file, KV_VALUES);
         l->head.keys = keys;
-        l->head.values = keys + (size_t)kv->store.shape.n_heads * l->head_bytes;
+        if (l->head.values)
+            l->head.values = keys + (size_t)kv->store.shape.n_heads * l->key_bytes;
         l->head.base = chunk * kv->chunk;
         l->head.end = l->head.base + kv->chunk;
         attend_cut(l);

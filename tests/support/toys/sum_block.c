@@ -12,7 +12,7 @@
 
 static int64_t state_numbers(const store_shape *s)
 {
-    return (int64_t)s->n_heads * s->head_dim;
+    return (int64_t)s->n_heads * s->v_dim;
 }
 
 static int64_t record_numbers(const store_shape *s) /* decays, then values */
@@ -61,12 +61,12 @@ static const sum_tensors *tensors_of(const model_pass *p, const program_step *s)
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
+    const int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
     sum_tensors *t = bind_own(b, y, sizeof *t);
     TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &t->q));
-    TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &t->k));
-    TRY(bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &t->v));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, n_q, &t->o));
+    TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
+    TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, shape_attended(s), &t->o));
     return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
 }
 
@@ -79,13 +79,14 @@ static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
 static void store(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     const model_shape *shape = &p->r->layout->shape;
-    const int32_t n = shape->n_heads_kv * shape->head_dim;
+    const int64_t n = shape_values(shape), v_dim = shape->v_dim, k_dim = shape->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
-        const float *k = p->r->ws->k + i * pass_kv_ld(p), *v = p->r->ws->v + i * pass_kv_ld(p);
+        const float *k = p->r->ws->k + i * pass_k_ld(p), *v = p->r->ws->v + i * pass_v_ld(p);
         float *record = block_record(p, s, i);
-        for (int32_t j = 0; j < n; j++) {
-            record[j] = 0.5f + 0.45f * k[j] / (1 + fabsf(k[j]));
+        for (int64_t j = 0; j < n; j++) {
+            const float x = k[j / v_dim * k_dim + j % v_dim % k_dim];
+            record[j] = 0.5f + 0.45f * x / (1 + fabsf(x));
             record[n + j] = v[j];
         }
     }
@@ -94,21 +95,23 @@ static void store(model_pass *p, const program_step *s, int32_t from, int32_t to
 static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)err;
-    block_recur(p, s, BUFFER_K);
+    block_recur(p, s, BUFFER_V);
     return DREY_OK;
 }
 
 static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     const model_shape *shape = &p->r->layout->shape;
-    const int32_t n_q = shape->n_heads / shape->n_heads_kv, dim = shape->head_dim;
+    const int64_t n_q = shape->n_heads / shape->n_heads_kv, v_dim = shape->v_dim;
+    const int64_t k_dim = shape->head_dim;
     (void)s;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
-        const float *q = p->r->ws->q + i * pass_q_ld(p), *sum = p->r->ws->k + i * pass_kv_ld(p);
-        float *out = p->r->ws->att + i * pass_q_ld(p);
-        for (int32_t j = 0; j < shape->n_heads * dim; j++)
-            out[j] = q[j] * sum[j / dim / n_q * dim + j % dim];
+        const float *q = p->r->ws->q + i * pass_q_ld(p), *sum = p->r->ws->v + i * pass_v_ld(p);
+        float *out = p->r->ws->att + i * pass_att_ld(p);
+        for (int64_t j = 0; j < shape_attended(shape); j++)
+            out[j] =
+                q[j / v_dim * k_dim + j % v_dim % k_dim] * sum[j / v_dim / n_q * v_dim + j % v_dim];
     }
 }
 
@@ -128,7 +131,7 @@ static void write(program_writer *w)
     write_rows(w, store);
     write_mix(w, recur);
     write_rows(w, gate);
-    write_reads(w, BUFFER_ATT, (int64_t)s->n_heads * s->head_dim);
+    write_reads(w, BUFFER_ATT, shape_attended(s));
     write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
     write_rows(w, add_up);
 }
