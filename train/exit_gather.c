@@ -11,8 +11,13 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "draft/draft.h"
+#include "draft/drafter.h"
+#include "model/pass.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "os/pool.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 #include "train/exit_samples.h"
 
 enum { HEARD = TREE_MAX_GUESSES };

@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+#include "common/error.h"
 #include "common/num.h"
+#include "draft/drafter.h"
+#include "draft/medusa_drafter.h"
+#include "tree/tree.h"
 
 size_t heads_places_bytes(int32_t n, int32_t n_embd)
 {

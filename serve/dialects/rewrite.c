@@ -1,4 +1,5 @@
 /* What requests of all these interfaces share: see dialect.h. */
+#include "common/json_writer.h"
 #include "serve/dialects/dialect.h"
 
 #include <string.h>

@@ -9,12 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "common/new_file.h"
 #include "common/path.h"
 #include "convert/tensor_fill.h"
 #include "convert/vocabulary.h"
-#include "model/model.h"
-#include "text/text.h"
+#include "gguf/types.h"
+#include "kernel/kernel.h"
+#include "model/arch.h"
+#include "model/layout.h"
+#include "text/tokenizer.h"
 
 /* Numbers of general.file_type: llama.cpp's llama_ftype. */
 static const struct {

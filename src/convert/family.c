@@ -1,6 +1,7 @@
 /* The table of families, and the sizes of a model: see family.h. RoPE is in rope_keys.c. */
 #include "convert/family.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

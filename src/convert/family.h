@@ -5,6 +5,7 @@
 
 #include "convert/hub_folder.h"
 #include "gguf/gguf.h"
+#include "gguf/new_gguf.h"
 
 /* How names of tensors are made (tensor_names.c). */
 typedef enum naming {

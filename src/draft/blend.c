@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/lookup_drafter.h"
 
 /* Of lookup's best guess. The 0.5B agrees with the 1.5B at 0.84 of all positions, and at more of
  * them in copied text: below this, asking the model is worth its step. */

@@ -2,8 +2,11 @@
  * its heads, and those from the text itself, which cost almost nothing. See blend.c. */
 #pragma once
 
+#include "draft/drafter.h"
+#include "tree/calibration.h"
 #include "tree/tree.h"
-#include "draft/lookup_drafter.h"
+
+typedef struct lookup_drafter lookup_drafter;
 
 enum { BLEND_CLASSES = 4 }; /* by how sure a source is */
 

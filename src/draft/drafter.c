@@ -1,4 +1,5 @@
 /* The table of drafters: see drafter_kind.h. */
+#include "draft/drafter.h"
 #include "draft/drafter_kind.h"
 
 static const drafter_kind *const table[] = {[DREY_DRAFTER_NONE] = NULL,

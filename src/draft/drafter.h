@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tree/tree.h"
-#include "sample/sampler.h"
 
 typedef struct drafter drafter;
 

@@ -12,10 +12,19 @@
 #pragma once
 
 #include "base/arena.h"
-#include "draft/drafter.h"
 #include "drey/train.h"
 #include "drey/tune.h"
-#include "model/model.h"
+#include "tree/tree.h"
+
+typedef struct drafter drafter;
+typedef struct gguf gguf;
+typedef struct kernel_table kernel_table;
+typedef struct model_layout model_layout;
+typedef struct model_shape model_shape;
+typedef struct pool pool;
+typedef struct runner runner;
+typedef struct tap_shape tap_shape;
+typedef struct weights weights;
 
 /* The model that a drafter's steps are passes over. */
 typedef enum draft_side {

@@ -25,9 +25,15 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "common/path.h"
+#include "draft/drafter_kind.h"
+#include "model/arch.h"
+#include "model/layout.h"
+#include "model/pass.h"
+#include "model/workspace.h"
 #include "os/file.h"
-#include "weights/weights.h"
+#include "sample/penalties.h"
+#include "state/cache.h"
+#include "weights/identity.h"
 
 static eagle_drafter *self_of(drafter *d)
 {

@@ -20,6 +20,8 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "drey/train.h"
 
 enum {
     MOST_EDGES = 64,   /* looked at, of a state: the newest */

@@ -18,9 +18,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/num.h"
 #include "common/path.h"
-#include "model/model.h"
+#include "draft/drafter_kind.h"
+#include "draft/medusa_heads.h"
+#include "drey/train.h"
+#include "gguf/gguf.h"
+#include "model/layout.h"
+#include "model/workspace.h"
+#include "sample/penalties.h"
+#include "weights/weights.h"
 
 static size_t hidden_bytes(const medusa_heads *heads)
 {

@@ -17,7 +17,13 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "sample/penalties.h"
+#include "state/cache.h"
+#include "weights/row_table.h"
 #include "weights/weights.h"
 
 static model_drafter *self_of(drafter *d)

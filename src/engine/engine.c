@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "exit/exit.h"
+#include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
+#include "os/pool.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
 
 void drey_tuning_init(drey_tuning *tuning)
 {

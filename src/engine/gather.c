@@ -5,10 +5,16 @@
 
 #include "common/num.h"
 #include "base/usual.h"
-#include "draft/draft.h"
+#include "draft/model_drafter.h"
 #include "engine/engine.h"
 #include "exit/exit.h"
+#include "exit/exit_file.h"
+#include "exit/exit_open.h"
 #include "os/memory.h"
+#include "os/pool.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
+#include "weights/experts.h"
 
 /* Memory that is not counted elsewhere: what a cgroup is charged in advance per processor (up to
  * 256 KiB for each that threads ran on), kernel structures, growth of the libraries, rounding. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "gguf/gguf.h"
 #include "state/kv.h"
 
 /* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.

@@ -3,9 +3,12 @@
  * how); what a layer of it computes is written once, in block/. */
 #pragma once
 
-#include "gguf/gguf.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
 #include "model/router.h"
-#include "state/cache.h"
+
+typedef struct cache_spec cache_spec;
+typedef struct gguf gguf;
 
 /* How positions enter a model. */
 typedef enum rope_kind {

@@ -6,7 +6,13 @@
 
 #include "common/num.h"
 #include "common/size_text.h"
-#include "draft/draft.h"
+#include "draft/drafter.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/workspace.h"
+#include "state/cache.h"
+#include "state/kv_file.h"
 
 /* Matrices up to this size are pinned before others. */
 static const uint64_t small_bytes = 1 << 20;

@@ -22,8 +22,12 @@
  *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
 #include "common/num.h"
 #include "base/usual.h"
+#include "drey/tune.h"
+#include "policy/cost.h"
+#include "tree/calibration.h"
 #include "tree/tree.h"
 #include "policy/policy.h"
+#include "tree/values.h"
 
 enum {
     RANKS = POLICY_RANKS,

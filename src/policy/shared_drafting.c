@@ -4,7 +4,11 @@
 #include <assert.h>
 
 #include "common/num.h"
+#include "draft/drafter.h"
+#include "policy/cost.h"
+#include "policy/policy.h"
 #include "tree/tree.h"
+#include "tree/values.h"
 
 static const turn_cost *cost_of(const shared_drafting *c)
 {

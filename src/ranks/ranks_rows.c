@@ -1,4 +1,6 @@
 /* The message of a pass: see ranks.h. */
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "ranks/ranks.h"
 
 #include <assert.h>

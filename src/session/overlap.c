@@ -2,10 +2,12 @@
 #include "session/overlap.h"
 #include "base/usual.h"
 
-#include "common/num.h"
 #include "policy/policy.h"
+#include "policy/provisional.h"
+#include "policy/slices.h"
 #include "session/turn.h"
 #include "os/clock.h"
+#include "text/tokenizer.h"
 
 /* Masks are made in time for places that the text reaches at least this often. */
 static const float least_bound = USUAL_LEAST_AHEAD;

@@ -1,11 +1,10 @@
 /* A session: opened, written step by step, truncated, closed. See session.h for its states. */
-#include "draft/draft.h"
+#include "draft/blend.h"
 #include "session/exits.h"
 #include "session/overlap.h"
 #include "session/sharing.h"
 #include "session/step.h"
 #include "session/verified_text.h"
-#include "store/store.h"
 
 #include <assert.h>
 #include <math.h>
@@ -15,6 +14,10 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
+#include "state/kv.h"
+#include "store/session_file.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
 
 /* ---- Opening and closing ---- */
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "policy/policy.h"
 #include "session/turn.h"
 #include "os/clock.h"
 

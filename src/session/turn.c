@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 
 #include "common/num.h"
+#include "os/pool.h"
 #include "policy/policy.h"
+#include "session/logprobs.h"
 #include "session/overlap.h"
 #include "session/tapped.h"
 #include "session/verified_text.h"

@@ -4,7 +4,6 @@
  * of rank 0: what they committed comes with the next rows. Nothing else of the sessions is used. */
 #include <string.h>
 
-#include "model/model.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "ranks/ranks.h"

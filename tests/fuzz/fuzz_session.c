@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "common/num.h"
 
 enum { N_CONTEXT = 64, N_KEPT = 5 };
 /* Offsets in a file. */

@@ -1,4 +1,5 @@
 /* See writing.h. */
+#include "support/test.h"
 #include "support/writing.h"
 
 #include <assert.h>
@@ -6,7 +7,6 @@
 
 #include "engine/engine.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 bool writing_keep_id(void *user, int32_t id)
 {

@@ -15,6 +15,7 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/writing.h"
+#include "weights/experts.h"
 
 enum {
     FIRST_ENCODER = 2 + FIRST_T5_TOY,

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernel/kernel.h"
 #include "policy/policy.h"
-#include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/policy_memory.h"
 #include "support/scene.h"
@@ -16,6 +16,8 @@
 #include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "tree/accept.h"
+#include "weights/stream.h"
 
 /* ---- bld ---- */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draft/eagle_drafter.h"
 #include "session/session.h"
 #include "support/drafts/eagle_file.h"
 #include "support/scene.h"

@@ -7,7 +7,6 @@
 
 #include "draft/lookup_drafter.h"
 #include "session/session.h"
-#include "support/bytes_file.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

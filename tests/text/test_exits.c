@@ -18,6 +18,7 @@
 #include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "text/tokenizer.h"
 #include "weights/identity.h"
 
 #ifdef TESTS_SANITIZED

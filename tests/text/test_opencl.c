@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/num.h"
 #include "kernel/packing.h"
 #include "support/rng.h"
 #include "support/scene.h"

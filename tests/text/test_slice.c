@@ -10,6 +10,7 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
+#include "text/tokenizer.h"
 #include "weights/gather_rows.h"
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };

@@ -15,6 +15,7 @@
 #include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "unit/units.h"
 
 /* ---- Words ---- */
 

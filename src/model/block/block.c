@@ -5,6 +5,7 @@
 
 #include "model/binder.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 
 const block_class *const *layer_blocks(const model_layout *l, int32_t layer)
 {

@@ -2,6 +2,7 @@
 #include "support/drafts/scripted_draft.h"
 
 #include "base/usual.h"
+#include "draft/drafter.h"
 #include "os/clock.h"
 
 typedef struct scripted {

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "base/usual.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

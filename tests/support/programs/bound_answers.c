@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/json_writer.h"
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/bytes_file.h"
 #include "support/drafts/eagle_file.h"
 #include "support/heads_file.h"

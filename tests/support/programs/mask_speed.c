@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "grammar/grammar.h"
+#include "grammar/vocab_trie.h"
 #include "os/clock.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/faults/disk.h"
 #include "support/grammar/grammar_text.h"
 #include "support/scene.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "os/energy.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

@@ -1,6 +1,5 @@
 /* Each request for memory is refused once: what was asked for then works without it or fails with
  * DREY_ERR_MEMORY, crashes never, and leaks nothing (the run under ASan sees that). */
-#include "drey/drey.h"
 #include "support/scene.h"
 #include "support/faults/starve.h"
 #include "support/temp_dir.h"

@@ -2,6 +2,7 @@
  * tests/text's. */
 #include <math.h>
 
+#include "kernel/kernel.h"
 #include "tree/accept.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -8,7 +8,6 @@
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"
-#include "support/tree_path.h"
 
 enum { CAPACITY = 300 };
 

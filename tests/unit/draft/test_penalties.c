@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sample/sampler.h"
+#include "sample/penalties.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "policy/policy.h"
-#include "tree/static_tree.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/policy_memory.h"

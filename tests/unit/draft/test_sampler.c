@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/kernel.h"
+#include "sample/penalties.h"
 #include "sample/sampler.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/attend.h"
 #include "support/faults/fake_device.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "unit/attend_split.h"
 #include "support/test.h"
+#include "unit/unit_words.h"
+#include "unit/units.h"
 
 static unit_set *open_set(const char *text, const drey_unit_shares *shares)
 {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "draft/drafter_kind.h"
 #include "engine/config.h"
 #include "support/scene.h"
 #include "support/test.h"

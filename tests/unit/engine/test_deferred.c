@@ -9,9 +9,9 @@
 
 #include "common/num.h"
 #include "session/session.h"
+#include "state/kv.h"
 #include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 #include "support/test.h"
 
 enum {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "state/kv.h"
 #include "support/faults/disk.h"
 #include "support/logit_toys.h"
 #include "support/rng.h"

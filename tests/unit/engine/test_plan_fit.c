@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draft/drafter_kind.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/workspace.h"
 #include "plan/plan.h"
 #include "common/size_text.h"
 #include "support/scene.h"

@@ -5,7 +5,6 @@
 
 #include "base/usual.h"
 #include "engine/engine.h"
-#include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"

@@ -4,7 +4,6 @@
 
 #include "session/session.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"

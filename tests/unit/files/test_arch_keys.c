@@ -6,7 +6,6 @@
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
-#include "drey/drey.h"
 #include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drey/chat.h"
 #include "support/scene.h"
 #include "support/test.h"
 #include "template/conversation.h"

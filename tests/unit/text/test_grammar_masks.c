@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "grammar/grammar.h"
+#include "grammar/vocab_trie.h"
 #include "support/grammar/grammar_text.h"
 #include "support/rng.h"
 #include "support/scene.h"

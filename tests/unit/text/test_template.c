@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drey/chat.h"
 #include "template/conversation.h"
-#include "support/bytes_file.h"
-#include "support/temp_dir.h"
 #include "support/scene.h"
 #include "support/test.h"
 #include "support/toy.h"
+#include "text/tokenizer.h"
 
 /* Renders messages of system (may be NULL) and user. */
 static drey_status render(const char *chat_template, const char *system, const char *user,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

@@ -6,7 +6,6 @@
 
 #include "gguf/types.h"
 #include "kernel/kernel.h"
-#include "kernel/packing.h"
 #include "support/rng.h"
 #include "support/test.h"
 #include "train/encode.h"

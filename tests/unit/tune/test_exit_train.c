@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "session/session_probe.h"
 #include "support/bytes_file.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"

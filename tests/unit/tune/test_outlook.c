@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/json_value.h"
 #include "common/size_text.h"
 #include "common/utf8.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
-#include "support/bytes_file.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

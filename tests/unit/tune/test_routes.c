@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernel/attend.h"
 #include "bench/tree_attention.h"
 #include "support/test.h"
 

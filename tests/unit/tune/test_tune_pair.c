@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "draft/medusa_drafter.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
