@@ -77,13 +77,20 @@ static const arch archs[] = {
      .norms_sums = true},
 };
 
-static const arch *arch_find(gguf_string name)
+arch_rows arch_added;
+
+static const arch *find_among(const arch *row, int32_t n, const char *name, size_t n_bytes)
 {
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (strlen(archs[i].name) == name.n_bytes &&
-            memcmp(archs[i].name, name.text, name.n_bytes) == 0)
-            return &archs[i];
+    for (int32_t i = 0; i < n; i++)
+        if (strlen(row[i].name) == n_bytes && memcmp(row[i].name, name, n_bytes) == 0)
+            return &row[i];
     return NULL;
+}
+
+const arch *arch_find(const char *name, size_t n_bytes)
+{
+    const arch *a = find_among(archs, sizeof archs / sizeof *archs, name, n_bytes);
+    return a ? a : find_among(arch_added.row, arch_added.n, name, n_bytes);
 }
 
 /* Of architectures that others have. */
@@ -449,7 +456,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     if (!name.text)
         FAIL(err, DREY_ERR_FORMAT,
              "the file names no architecture (general.architecture); it is not a model");
-    s->arch = arch_find(name);
+    s->arch = arch_find(name.text, name.n_bytes);
     if (!s->arch && encodes_only(name))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "

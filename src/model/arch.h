@@ -70,6 +70,15 @@ typedef struct arch {
                               instead of sqrt(head_dim); 0: none */
 } arch;
 
+/* Rows besides those of arch.c: a test adds an architecture with them. Borrowed. */
+typedef struct arch_rows {
+    const arch *row; /* [n] */
+    int32_t n;
+} arch_rows;
+extern arch_rows arch_added;
+/* The architecture with this name; NULL: drey does not know it. */
+const arch *arch_find(const char *name, size_t n_bytes);
+
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
 
