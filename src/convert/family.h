@@ -1,6 +1,6 @@
-/* Families of models: what a folder calls an architecture (model/arch.h), in what the folder differs
- * from a file of it, and what of config.json becomes keys. Key names: gguf-py's constants; names and
- * meanings of config.json: the configuration classes of Hugging Face transformers. */
+/* Families of models: what a folder calls an architecture (model/arch.h), in what the folder
+ * differs from a file of it, and what of config.json becomes keys. Key names: gguf-py's constants;
+ * names and meanings of config.json: the configuration classes of Hugging Face transformers. */
 #pragma once
 
 #include "convert/hub_folder.h"

@@ -43,13 +43,17 @@ static const float certain = USUAL_LOOKUP_CERTAIN;
 
 static int32_t class_of(float best)
 {
-    return best < 0.3f ? 0 : best < 0.6f ? 1 : best < 0.85f ? 2 : 3;
+    static const float ends[BLEND_CLASSES - 1] = USUAL_BLEND_CLASSES;
+    int32_t class = 0;
+    while (class < BLEND_CLASSES - 1 && best >= ends[class])
+        class ++;
+    return class;
 }
 
 /* The weight of the inner drafter's guesses, and the class where it is learnt. */
 static float weight_of(const blend_trust *t, const blend_guesses *g, int32_t at[2])
 {
-    const float first_places = 8;
+    const float first_places = USUAL_BLEND_FIRST_POSITIONS;
     float inner = 0, text = 0;
     for (int32_t i = 0; i < g->n; i++) {
         inner = max_f32(inner, g->guess[i].inner);
@@ -89,7 +93,6 @@ void blend_weigh(const blend_trust *t, blend_guesses *g)
 
 void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
 {
-    const float most_places = 256; /* then both counts are halved, because texts change */
     int32_t at[2];
     float w = weight_of(t, g, at);
     if (w <= 0 || w >= 1)
@@ -101,7 +104,7 @@ void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
             *places += 1;
             *inner += w * x->inner / (w * x->inner + (1 - w) * x->text);
         }
-    if (*places >= most_places) {
+    if (*places >= USUAL_BLEND_MOST_POSITIONS) {
         *places /= 2;
         *inner /= 2;
     }

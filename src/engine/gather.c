@@ -16,12 +16,6 @@
 #include "unit/units.h"
 #include "weights/experts.h"
 
-/* Memory that is not counted elsewhere: what a cgroup is charged in advance per processor (up to
- * 256 KiB for each that threads ran on), kernel structures, growth of the libraries, rounding. */
-static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
-/* The draft's weights are read once; a ring of this size does that at the disk's speed. */
-static const uint64_t draft_ring_bytes = 4 << 20;
-
 /* More than any budget, and small enough that sums with it do not overflow. */
 static const uint64_t most_held_bytes = (uint64_t)1 << 60;
 
@@ -109,7 +103,8 @@ static void count_cached(drey_engine *e)
         }
         cached += most;
     }
-    e->inputs.process.reserve_bytes = slack_bytes + max_u64(cached, least_cached_bytes);
+    e->inputs.process.reserve_bytes =
+        (uint64_t)USUAL_SLACK_BYTES + max_u64(cached, (uint64_t)USUAL_LEAST_CACHED_BYTES);
 }
 
 static bool views_target(const drey_engine *e)
@@ -190,8 +185,8 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
                                                  e->config.n_threads, e->units) +
                           side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
-        .ring_least_bytes =
-            max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
+        .ring_least_bytes = max_u64(weights_ring_least(l->matrix, n),
+                                    is_draft ? (uint64_t)USUAL_DRAFT_RING_BYTES : 0),
         .n_logits = l->n_logits,
         .encoder_bytes = encoder_bytes(&side->encoder, m, &needs),
         .experts = gather_experts(e, l, is_draft),

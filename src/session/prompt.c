@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/usual.h"
 #include "common/num.h"
 #include "session/session.h"
 #include "session/sharing.h"
@@ -103,8 +104,8 @@ int32_t prompt_rows_left(const drey_session *s)
  * that the text continues after a long prompt. */
 static int64_t read_at_once_ns(const drey_session *s)
 {
-    const double turns = 8, least_s = 1;
-    return (int64_t)(1e9 * max_f64(turns * cost_shared(&s->engine->cost, 1, 0), least_s));
+    const double turns_s = USUAL_READ_TURNS * cost_shared(&s->engine->cost, 1, 0);
+    return (int64_t)(1e9 * max_f64(turns_s, USUAL_READ_LEAST_S));
 }
 
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
