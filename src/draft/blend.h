@@ -33,8 +33,9 @@ typedef struct blend_trust {
 typedef struct blend_drafter {
     drafter base;
     drafter_class class; /* steps in parts or of several trees, if the inner one has them */
-    bool aside;          /* guesses are the inner one's alone: lookup only follows, for peek */
-    drafter *inner;      /* borrowed, as the sampler is */
+    drafter_listener listener;
+    bool aside;     /* guesses are the inner one's alone: lookup only follows, for peek */
+    drafter *inner; /* borrowed, as the sampler is */
     lookup_drafter *lookup;
     const sampler *sampler;
     calibration worth[2]; /* of the inner one's guesses: in greedy texts, in sampled ones */

@@ -233,11 +233,12 @@ static drey_status open_view(drey_engine *e, drey_error *err)
 static drey_status load_source(drey_engine *e, drey_error *err)
 {
     draft_source *src = &e->source;
-    src->weights = &e->target.weights;
-    src->pool = e->pool;
+    src->in.weights = &e->target.weights;
+    src->in.pool = e->pool;
     if (!src->kind || !src->kind->load)
         return DREY_OK;
-    TRY(arena_init(&src->memory, (size_t)(src->resident_bytes + src->work_bytes), true, err));
+    TRY(arena_init(&src->memory, (size_t)(src->out.resident_bytes + src->out.work_bytes), true,
+                   err));
     return src->kind->load(src, err);
 }
 

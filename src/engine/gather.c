@@ -205,8 +205,8 @@ static drey_status open_source(drey_engine *e, drey_error *err)
     int32_t n_ids = tokenizer_n_vocab(c->target->tokenizer);
     if (!c->drafter)
         return DREY_OK;
-    e->source = (draft_source){
-        .kind = c->drafter,
+    e->source = (draft_source){.kind = c->drafter};
+    e->source.in = (source_in){
         .target = c->target->file,
         .layout = &e->target.layout,
         .path = c->files.draft,
@@ -231,13 +231,13 @@ static void gather_source(drey_engine *e)
         *side = (plan_model){.shape = &e->target.layout.shape,
                              .is_view = true,
                              .overhead_bytes = engine_view_bytes(e)};
-    in->tapped_layers = src->taps ? src->taps->n : 0;
-    side->resident_bytes = src->resident_bytes;
-    side->overhead_bytes += src->work_bytes + src->file_bytes;
-    if (src->most_steps)
-        in->draft.steps = min_i32(in->draft.steps, src->most_steps);
-    if (!in->draft.trees && src->has_trees)
-        in->draft.trees = &src->trees;
+    in->tapped_layers = src->out.taps ? src->out.taps->n : 0;
+    side->resident_bytes = src->out.resident_bytes;
+    side->overhead_bytes += src->out.work_bytes + src->out.file_bytes;
+    if (src->out.most_steps)
+        in->draft.steps = min_i32(in->draft.steps, src->out.most_steps);
+    if (!in->draft.trees && src->out.has_trees)
+        in->draft.trees = &src->out.trees;
 }
 
 /* The memory of prefixes depends on the target and the context. */

@@ -151,7 +151,7 @@ void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
         if (node->expanded || node->depth >= max_depth)
             continue;
         /* Those that guess from the root's own row compute it first, and a first step is timed. */
-        bool computes = d->class->start || d->class->can_guess;
+        bool computes = d->class->steps || d->class->can_guess;
         if (d->class->skips_forced_root && (!p->cost || p->cost->step_measured))
             computes = false;
         bool probable = node->cumulative >= USUAL_LEAST_FREE && d->class->expand_free;

@@ -41,8 +41,8 @@ void exits_count(drey_session *s, int32_t n)
 static void go_back(drey_session *s, int32_t position, const float *hidden)
 {
     overlap_give_up(s);
-    if (s->drafter && s->drafter->class->take_hidden)
-        s->drafter->class->take_hidden(s->drafter, position - 1, hidden);
+    if (s->drafter && drafter_hears(s->drafter->class, take_hidden))
+        s->drafter->class->listener->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     cache_cut(&s->target_cache, position);

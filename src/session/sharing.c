@@ -75,7 +75,7 @@ static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t unt
         draft_reading state;
         if (!next || (until_ns && clock_ns() >= until_ns))
             return DREY_OK;
-        TRY(next->drafter->class->read(next->drafter, 0, &state, err));
+        TRY(next->drafter->class->reader->read(next->drafter, 0, &state, err));
     }
 }
 
