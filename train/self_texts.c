@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "common/num.h"
 #include "drey/chat.h"
+#include "state/cache.h"
 #include "template/conversation.h"
 #include "session/session_probe.h"
 #include "os/float_mode.h"

@@ -9,6 +9,7 @@
 #include "model/workspace.h"
 #include "os/clock.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 #include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"

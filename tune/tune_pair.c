@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "session/session_probe.h"
 #include "session/turn_log.h"
+#include "state/cache.h"
 #include "tree/accept.h"
 #include "tree/calibration.h"
 #include "tree/tree.h"

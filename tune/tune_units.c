@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "os/clock.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 #include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"

@@ -4,6 +4,7 @@
 #include "common/num.h"
 #include "engine/config.h"
 #include "model/pass.h"
+#include "state/cache.h"
 #include "unit/units.h"
 
 /* Its weights are read once per input; a ring of this size does that at the disk's speed. */

@@ -12,7 +12,7 @@
 
 #include "model/layout.h"
 #include "model/workspace.h"
-#include "state/cache.h"
+#include "state/text_cache.h"
 
 typedef struct engine_config engine_config;
 typedef struct pool pool;

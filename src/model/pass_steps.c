@@ -12,6 +12,7 @@
 #include "model/layout.h"
 #include "model/workspace.h"
 #include "os/pool.h"
+#include "state/cache.h"
 #include "state/kv.h"
 #include "weights/row_table.h"
 

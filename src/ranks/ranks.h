@@ -31,7 +31,7 @@
 
 #include "model/pass.h"
 #include "ranks/transport.h"
-#include "state/cache.h"
+#include "state/text_cache.h"
 #include "weights/weights.h"
 
 enum { RANKS_MOST = 64, RANKS_PROTOCOL = 5 };

@@ -10,6 +10,7 @@
 #include "base/fmath.h"
 #include "os/float_mode.h"
 #include "session/session.h"
+#include "state/cache.h"
 #include "text/tokenizer.h"
 
 /* The logarithm of the sum of exp(logit) over the vocabulary. */

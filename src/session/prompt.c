@@ -11,6 +11,7 @@
 #include "session/turn.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
+#include "state/cache.h"
 
 void prompt_report(void *user, uint64_t done)
 {

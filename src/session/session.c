@@ -14,6 +14,7 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
+#include "state/cache.h"
 #include "state/kv.h"
 #include "store/session_file.h"
 #include "text/tokenizer.h"

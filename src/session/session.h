@@ -43,6 +43,7 @@
 #include "session/provisional_text.h"
 #include "session/statistics.h"
 #include "session/turn_log.h"
+#include "state/text_cache.h"
 #include "tree/accept.h"
 
 typedef struct draft_policy draft_policy;

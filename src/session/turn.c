@@ -12,6 +12,7 @@
 #include "session/tapped.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
+#include "state/cache.h"
 
 int32_t turn_depth_left(const drey_session *s)
 {

@@ -23,8 +23,7 @@
 #pragma once
 
 #include "state/state_store.h"
-
-enum { CACHE_STORES = 2 };
+#include "state/text_cache.h"
 
 /* What the layers of a model keep of each text. */
 typedef struct cache_spec {
@@ -34,23 +33,6 @@ typedef struct cache_spec {
     } store[CACHE_STORES];
     int32_t n_stores;
 } cache_spec;
-
-/* What a cache committed last, for others that have the same rows in other layers, and forget it
- * when they have done so (n = 0). */
-typedef struct cache_trail {
-    int32_t *path; /* [max]: pending indices, in the order of positions */
-    int32_t n, max;
-} cache_trail;
-
-struct text_cache {
-    int32_t n_committed, n_pending, max_pending;
-    int32_t *parent, *depth; /* [max_pending] */
-    bool is_view;
-    const text_cache *cross;
-    cache_trail *trail;
-    state_store *store[CACHE_STORES];
-    int32_t n_stores;
-};
 
 /* Memory of a cache for n_slots rows, of which max_pending at most are pending. */
 size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending);
@@ -67,23 +49,6 @@ void cache_set_cross(text_cache *c, const text_cache *cross);
 /* Each commit is noted in a trail, which is borrowed; NULL: no longer. */
 void cache_set_trail(text_cache *c, cache_trail *trail);
 
-/* Committed positions. */
-static inline int32_t cache_end(const text_cache *c)
-{
-    return c->n_committed;
-}
-static inline int32_t cache_pending(const text_cache *c)
-{
-    return c->n_pending;
-}
-static inline bool cache_is_view(const text_cache *c)
-{
-    return c->is_view;
-}
-static inline const text_cache *cache_cross(const text_cache *c)
-{
-    return c->cross;
-}
 /* Some positions may be in a file, and the cache can be neither copied nor saved. */
 bool cache_is_in_file(const text_cache *c);
 bool cache_is_valid(const text_cache *c);

@@ -9,6 +9,7 @@
 #include "ranks/ranks.h"
 #include "engine/engine.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 
 typedef struct worker {
     drey_ranks *ranks;

@@ -23,6 +23,7 @@
 #include "session/session.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "state/cache.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"

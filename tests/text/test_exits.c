@@ -8,6 +8,7 @@
 #include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
+#include "state/cache.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/disk.h"
 #include "support/heads_file.h"

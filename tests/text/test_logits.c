@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

@@ -6,6 +6,7 @@
 
 #include "draft/model_drafter.h"
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/faults/disk.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"

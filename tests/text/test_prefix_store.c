@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/bytes_file.h"
 #include "support/faults/disk.h"
 #include "support/rng.h"

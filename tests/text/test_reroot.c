@@ -7,6 +7,7 @@
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
+#include "state/cache.h"
 #include "state/kv.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

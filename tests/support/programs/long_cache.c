@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "session/session.h"
+#include "state/cache.h"
 #include "state/kv.h"
 #include "support/scene.h"
 #include "support/test.h"

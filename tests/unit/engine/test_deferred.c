@@ -9,6 +9,7 @@
 
 #include "common/num.h"
 #include "session/session.h"
+#include "state/cache.h"
 #include "state/kv.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/scene.h"
 #include "support/test.h"
 #include "support/toy_models.h"

@@ -9,6 +9,7 @@
 
 #include "session/session.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 #include "support/bytes_file.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"
