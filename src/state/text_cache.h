@@ -19,6 +19,8 @@ typedef struct cache_trail {
 
 struct text_cache {
     int32_t n_committed, n_pending, max_pending;
+    int32_t n_certain; /* multiple of STORE_BLOCK: states may have come to it, and not further */
+    bool in_blocks;
     int32_t *parent, *depth; /* [max_pending] */
     bool is_view;
     const text_cache *cross;
@@ -43,4 +45,27 @@ static inline bool cache_is_view(const text_cache *c)
 static inline const text_cache *cache_cross(const text_cache *c)
 {
     return c->cross;
+}
+/* The stores, in the order of the spec, for those who know a class of them. */
+static inline int32_t cache_n_stores(const text_cache *c)
+{
+    return c->n_stores;
+}
+static inline state_store *cache_store(const text_cache *c, int32_t i)
+{
+    return c->store[i];
+}
+/* Of a pending row. */
+static inline int32_t cache_parent(const text_cache *c, int32_t row)
+{
+    return c->parent[row];
+}
+static inline int32_t cache_depth(const text_cache *c, int32_t row)
+{
+    return c->depth[row];
+}
+/* Positions that no layer computes again: a multiple of STORE_BLOCK. */
+static inline int32_t cache_certain(const text_cache *c)
+{
+    return c->n_certain;
 }
