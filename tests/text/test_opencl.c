@@ -7,12 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
+#include "common/num.h"
 #include "kernel/packing.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "unit/opencl/check_attention.h"
 #include "unit/opencl/opencl.h"
 

@@ -1,8 +1,5 @@
 /* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
  * holds, tokens of the text can be guessed, and the plan counts it. Texts are in test_matrix.c. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "draft/model_drafter.h"

@@ -3,7 +3,6 @@
 #include "support/test.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 enum { N_TILES = 8, MAX_ROWS = 16, MAX_ROW_BYTES = 64 };
 

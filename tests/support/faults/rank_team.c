@@ -2,10 +2,8 @@
 #include "support/faults/rank_team.h"
 
 #include <stdio.h>
-
+#include "base/usual.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 rank_team team;
 team_settings next_team;

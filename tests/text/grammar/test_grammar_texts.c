@@ -2,13 +2,10 @@
  * sampled or not. The matrix has more combinations. */
 #include <stdlib.h>
 #include <string.h>
-
 #include "engine/config.h"
+#include "engine/engine.h"
 #include "support/faults/disk.h"
 #include "support/grammar/grammar_text.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

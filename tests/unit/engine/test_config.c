@@ -2,11 +2,8 @@
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
 #include <math.h>
 #include <string.h>
-
 #include "draft/drafter_kind.h"
 #include "engine/config.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 typedef struct row { /* options, and what is said of them */

@@ -2,8 +2,8 @@
  * predict, plans go by them, and a folder keeps them. */
 #include <math.h>
 #include <string.h>
-
 #include "engine/config.h"
+#include "engine/engine.h"
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/temp_dir.h"
