@@ -13,6 +13,8 @@
 #include "base/arena.h"
 #include "common/num.h"
 #include "kernel/kernel.h"
+#include "kernel/packing.h"
+#include "kernel/planes.h"
 #include "os/clock.h"
 #include "bench/attention_speed.h"
 #include "bench/repeat.h"

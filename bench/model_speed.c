@@ -12,6 +12,7 @@
 #include "common/num.h"
 #include "session/session_probe.h"
 #include "os/clock.h"
+#include "state/cache.h"
 #include "tune/machine_limits.h"
 
 enum { WIDEST = 64, MOST_ROUNDS = 9, LEAST_ROUNDS = 3 };

@@ -3,6 +3,7 @@
 
 #include "common/error.h"
 #include "common/json_value.h"
+#include "common/json_writer.h"
 
 #include <stdio.h>
 

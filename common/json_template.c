@@ -1,5 +1,6 @@
 /* Templates: see json_template.h. */
 #include "common/json_template.h"
+#include "common/json_writer.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* JSON as values: see json_value.h. */
 #include "common/json_value.h"
+#include "common/json_writer.h"
 
 #include <math.h>
 #include <stdio.h>

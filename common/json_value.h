@@ -3,7 +3,8 @@
 #pragma once
 
 #include "common/json_reader.h"
-#include "common/json_writer.h"
+
+typedef struct json_writer json_writer;
 
 typedef struct json_value json_value;
 struct json_value {

@@ -1,5 +1,6 @@
 /* Text in memory of fixed size: see text_out.h. */
 #include "serve/text_out.h"
+#include "common/json_writer.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Dependencies between folders go one way: a file may include headers of its own folder, and the
-# one header for others of each folder that is before it in this list. The server may use the
-# public headers and common/, the command those, the server, bench/bench.h and tune/measured.h;
-# examples use the public headers alone. What is declared in one folder may be defined in another:
-# the same holds of the symbols that a folder's objects need of others.
+# doors of folders that are before it in this list; no header includes others for its readers' sake
+# alone. The server may use the public headers and common/, the command those, the server,
+# bench/bench.h and tune/measured.h; examples use the public headers alone. What is declared in one
+# folder may be defined in another: the same holds of the symbols that a folder's objects need.
 #   layers.sh LIBRARY: the static library with an object per file
 set -euo pipefail
 library=$(realpath "${1:?usage: layers.sh LIBRARY}")
@@ -12,11 +12,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 order=(common base os gguf kernel quantise unit weights state text grammar template reply model convert sample tree exit draft policy plan store
     ranks engine session worker tune bench train)
 
-# The one header of a folder that other folders include; common, base and os are sets of tools, each
-# of which is included alone, and kernels need no more of GGUF files than their types.
-doors=(gguf/types.h gguf/gguf.h kernel/kernel.h quantise/importance.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h reply/reply_forms.h
-    state/cache.h state/kv.h state/kv_file.h state/recurrent.h model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
-    plan/plan.h store/store.h ranks/ranks.h engine/engine.h session/session_probe.h tune/machine_limits.h)
+# The doors of a folder: headers that declare what other folders call. Its other headers are its
+# own. common, base and os are sets of tools, every header of which is a door.
+doors=(gguf/{types,gguf,new_gguf}.h kernel/{kernel,planes,packing}.h quantise/importance.h unit/{units,device,unit_words,attend_split}.h
+    weights/{weights,residency,product,stream,sidecar,row_table,gather_rows,experts,expert_slots,identity}.h
+    state/{cache,text_cache,kv,kv_file,recurrent}.h text/{tokenizer,detokenizer,ids,pretokenizer_rules}.h grammar/{grammar,vocab_trie}.h
+    template/conversation.h reply/reply_forms.h model/{arch,layout,router,pass,workspace,deferred}.h sample/{sampler,penalties}.h
+    tree/{tree,accept,calibration,static_tree,values}.h exit/{exit,exit_file,exit_open}.h
+    draft/{drafter,drafter_kind,blend,model_drafter,medusa_drafter,medusa_heads,eagle_drafter}.h
+    policy/{policy,cost,shared_drafting,provisional,slices}.h plan/plan.h store/{prefix_store,session_file}.h ranks/ranks.h
+    engine/{engine,config,encoder}.h session/{session_probe,turn_log}.h tune/machine_limits.h)
 
 # Programs that measure with toys are no part of it.
 mapfile -t sources < <(find common src tune bench train -name '*.[ch]' ! -path 'bench/programs/*' | sort)
@@ -30,7 +35,7 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
     FNR == 1 && !(from in rank) { bad(from " is a folder that tests/layers.sh does not know") }
     /^[ \t]*#[ \t]*include[ \t]*"/ {
         split($0, quoted, "\""); to = quoted[2]
-        if (to ~ /^drey\/(drey|chat|reply|tune|train|convert|quantize)\.h$/) next
+        if (to ~ /^drey\/(drey(_[a-z]+)?|chat|reply|tune|train|convert|quantize)\.h$/) next
         if (split(to, target, "/") < 2) { bad("\"" to "\": name the folder as well"); next }
         if (!(target[1] in rank)) bad("\"" to "\": no such folder")
         else if (rank[target[1]] > rank[from])

@@ -39,7 +39,7 @@ MUTANTS = [
     ("exact replaces what differs", "src/session/exit_settle.c", "        *left = token;\n", "", "^test_exits$"),
     ("exact hands out verified text alone", "src/session/turn.c", "stopped && observer->holds_back\n", "false && observer->holds_back\n", "^test_(exits|hyper_tokens)$"),
     # Drafting while weights load.
-    ("nodes are drafted while a pass waits", "src/session/overlap.c", "return s->state == SESSION_DECODE && s->drafter->class->start &&", "return false && s->drafter->class->start &&", "^test_overlap$"),
+    ("nodes are drafted while a pass waits", "src/session/overlap.c", "return s->state == SESSION_DECODE && s->drafter->class->steps &&", "return false && s->drafter->class->steps &&", "^test_overlap$"),
     ("a pass that can continue is noticed", "src/session/overlap.c", "return pass_ready(((overlap_work *)user)->waits);", "return user == NULL;", "^test_overlap$"),
     ("the disk does not wait for a draft", "src/policy/slices.c", "room <= 0 || ", "", "^test_slices$"),
     # Memory.

@@ -11,13 +11,15 @@
 #include "common/num.h"
 #include "common/path.h"
 #include "common/size_text.h"
+#include "engine/config.h"
 #include "gguf/gguf.h"
+#include "model/layout.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
 #include "train/checkpoint.h"
 #include "train/prompt_check.h"
-#include "weights/weights.h"
+#include "weights/identity.h"
 
 enum {
     USUAL_IDS = 12288,

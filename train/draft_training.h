@@ -5,10 +5,13 @@
  *     OUTPUT.texts -> slice of tokens, rows of the head -> steps <-> OUTPUT.checkpoint -> OUTPUT */
 #pragma once
 
+#include "drey/train.h"
 #include "kernel/kernel.h"
 #include "base/arena.h"
+#include "os/pool.h"
 #include "train/adam.h"
 #include "train/self_texts.h"
+#include "train/token_slice.h"
 
 enum { DRAFT_MOST_JUDGED = 8192 }; /* positions that the file's accuracies are of */
 

@@ -13,6 +13,7 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
+#include "exit/exit_file.h"
 #include "train/exit_samples.h"
 #include "train/mlp.h"
 

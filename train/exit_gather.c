@@ -11,8 +11,13 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "draft/draft.h"
+#include "draft/drafter.h"
+#include "model/pass.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "os/pool.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 #include "train/exit_samples.h"
 
 enum { HEARD = TREE_MAX_GUESSES };
@@ -114,9 +119,9 @@ static drey_status ask_drafter(exit_gatherer *g, const written *t, const compute
     }
     tree_submit(tree, 0);
     if (d->wants_target_top)
-        d->class->take_target_top(d, tree, 0, done->top, done->n_top);
-    if (d->class->take_hidden)
-        d->class->take_hidden(d, row, done->hidden);
+        d->class->listener->take_target_top(d, tree, 0, done->top, done->n_top);
+    if (drafter_hears(d->class, take_hidden))
+        d->class->listener->take_hidden(d, row, done->hidden);
     probe_take_taps(g->session, done->group, done->place, row, t->ids[row + 1]);
     tree_moves(tree, NULL, 0, t->ids[row + 1], moved);
     d->class->reroot(d, tree, NULL, 0, t->ids[row + 1], moved);
@@ -258,13 +263,13 @@ static drey_status read_prompt(exit_gatherer *g, const written *t, drey_error *e
 {
     runner *target = probe_target(g->session);
     drafter *d = probe_drafter(g->session);
-    bool shown = d && d->class->take_hidden && t->first > 0;
-    if (d && d->class->take_taps)
+    bool shown = d && drafter_hears(d->class, take_hidden) && t->first > 0;
+    if (d && drafter_hears(d->class, take_taps))
         return read_tapped(g, t, err);
     TRY(pass_prompt(target, t->ids, t->first, probe_engine(g->session)->plan.chunk,
                     shown ? HEAD_LAST : HEAD_NONE, NULL, NULL, err));
     if (shown) /* the state of the one row with logits */
-        d->class->take_hidden(d, t->first - 1, target->ws->y);
+        d->class->listener->take_hidden(d, t->first - 1, target->ws->y);
     return DREY_OK;
 }
 

@@ -6,9 +6,8 @@
  *   look l of a position:   after first + l complete layers */
 #pragma once
 
-#include "session/session_probe.h"
 #include "exit/exit.h"
-#include "drey/train.h"
+#include "tree/tree.h"
 
 typedef struct exit_look {
     int32_t head;                 /* the whole head's choice */

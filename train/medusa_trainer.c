@@ -9,6 +9,7 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
+#include "train/self_texts.h"
 
 enum { RISE = 50, JUDGED_ROWS = 1024 };
 

@@ -21,10 +21,11 @@
  * rows. */
 #pragma once
 
-#include "draft/draft.h"
+#include "draft/medusa_heads.h"
 #include "train/adam.h"
 #include "train/gemm.h"
-#include "train/self_texts.h"
+
+typedef struct self_texts self_texts;
 
 typedef struct medusa_training {
     int32_t n_heads, n_embd;

@@ -11,10 +11,14 @@
 
 #include "common/hash.h"
 #include "common/num.h"
+#include "drey/chat.h"
+#include "state/cache.h"
 #include "template/conversation.h"
 #include "session/session_probe.h"
 #include "os/float_mode.h"
-#include "weights/weights.h"
+#include "text/tokenizer.h"
+#include "train/token_slice.h"
+#include "weights/identity.h"
 
 enum {
     N_WRITERS = 16,   /* texts in a pass */

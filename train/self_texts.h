@@ -18,9 +18,11 @@
  * interruptions. */
 #pragma once
 
-#include "drey/train.h"
-#include "engine/engine.h"
-#include "train/token_slice.h"
+#include "drey/drey_engine.h"
+
+typedef struct arena arena;
+typedef struct drey_train_prompt drey_train_prompt;
+typedef struct token_slice token_slice;
 
 typedef struct self_texts_job {
     const drey_engine_options *engine; /* target, threads, memory, tier; the others are set here */

@@ -7,6 +7,7 @@
 
 #include "common/num.h"
 #include "os/file.h"
+#include "weights/gather_rows.h"
 #include "weights/weights.h"
 
 size_t token_slice_bytes(int32_t n_vocab)

@@ -3,14 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/new_file.h"
 #include "common/num.h"
+#include "draft/eagle_drafter.h"
+#include "engine/config.h"
 #include "gguf/gguf.h"
+#include "gguf/new_gguf.h"
+#include "model/arch.h"
+#include "model/layout.h"
 #include "os/file.h"
 #include "train/draft_training.h"
 #include "train/eagle_trainer.h"
 #include "train/encode.h"
-#include "weights/weights.h"
 
 enum {
     N_WINDOWS = 8,

@@ -5,11 +5,15 @@
 
 #include "common/num.h"
 #include "common/path.h"
+#include "draft/drafter_kind.h"
+#include "engine/config.h"
+#include "engine/engine.h"
+#include "exit/exit_file.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "train/exit_samples.h"
 #include "train/prompt_check.h"
-#include "weights/weights.h"
+#include "weights/identity.h"
 
 enum {
     FIT_SHARE = 16, /* progress steps for training, of those of all prompts */

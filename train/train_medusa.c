@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/new_file.h"
 #include "common/num.h"
-#include "gguf/gguf.h"
+#include "engine/config.h"
+#include "gguf/new_gguf.h"
 #include "train/draft_training.h"
 #include "train/encode.h"
 #include "train/medusa_trainer.h"

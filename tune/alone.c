@@ -2,7 +2,11 @@
 #include "tune/alone.h"
 
 #include "common/num.h"
+#include "engine/engine.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 
 drey_status alone_open(drey_engine **e, drey_session **s, drey_engine_options options,
                        engine_tuning tuning, int32_t rows, drey_error *err)

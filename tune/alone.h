@@ -1,7 +1,7 @@
 /* An engine with one session that measures: passes over rows that mean nothing. */
 #pragma once
 
-#include "session/session_probe.h"
+#include "engine/config.h"
 
 /* An engine for these options, with room for passes of `rows` rows, and its session; to be closed
  * in any case. tuning: what else is set; least_logit_rows is set here. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/new_file.h"
+#include "drey/drey_engine.h"
 #include "kernel/kernel.h"
 
 enum { ID_BYTES = 128, MOST_BYTES = 1 << 20 };

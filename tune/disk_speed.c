@@ -12,7 +12,8 @@
 #include "os/clock.h"
 #include "os/file.h"
 #include "tune/machine_limits.h"
-#include "weights/weights.h"
+#include "weights/sidecar.h"
+#include "weights/stream.h"
 
 enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4, LEAST_READ = 64 << 10 };
 

@@ -3,7 +3,12 @@
 
 #include <string.h>
 
+#include "base/arena.h"
+#include "common/error.h"
 #include "common/num.h"
+#include "draft/drafter.h"
+#include "draft/medusa_drafter.h"
+#include "tree/tree.h"
 
 size_t heads_places_bytes(int32_t n, int32_t n_embd)
 {
@@ -37,7 +42,7 @@ drey_status heads_ranks(drafter *d, const heads_places *p, int32_t place, token_
     for (int32_t i = 1; i < n_nodes; i++)
         nodes[i] = tree_push(tree, nodes[i - 1], text[root + i], 1);
     TRY(d->class->begin(d, text, root + 1, err));
-    d->class->take_hidden(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
+    d->class->listener->take_hidden(d, root - 1, p->hidden + (int64_t)place * p->n_embd);
     TRY(d->class->expand(d, tree, nodes, n_nodes, err));
     out->n = 0;
     for (int32_t i = 0; i < n_nodes; i++) {

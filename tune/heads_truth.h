@@ -12,8 +12,12 @@
  */
 #pragma once
 
-#include "draft/draft.h"
-#include "tree/tree.h"
+#include "tree/static_tree.h"
+
+typedef struct arena arena;
+typedef struct drafter drafter;
+typedef struct medusa_drafter medusa_drafter;
+typedef struct token_tree token_tree;
 
 typedef struct heads_places {
     int32_t n, most, n_embd;

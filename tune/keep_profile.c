@@ -1,5 +1,7 @@
 /* Profiles in a cache folder: a file for each target with each draft, tier and number of threads,
  * named by what the models are. See drey/tune.h. */
+#include "drey/drey_engine.h"
+#include "drey/tune.h"
 #include "tune/measured.h"
 
 #include <limits.h>

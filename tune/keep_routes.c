@@ -1,4 +1,5 @@
 /* Routes of a mixture of experts in a cache folder: a file for each model. See drey/tune.h. */
+#include "drey/tune.h"
 #include "tune/measured.h"
 
 #include <limits.h>

@@ -1,5 +1,7 @@
 /* How passes are divided between units, in a cache folder: a file for each model, tier and text
  * about units. See drey/tune.h. */
+#include "drey/drey_engine.h"
+#include "drey/tune.h"
 #include "tune/measured.h"
 
 #include <math.h>

@@ -14,6 +14,9 @@
 
 #include "common/hash.h"
 #include "common/num.h"
+#include "engine/engine.h"
+#include "gguf/gguf.h"
+#include "gguf/types.h"
 #include "os/cgroup.h"
 #include "os/pool.h"
 #include "tune/cache_file.h"

@@ -1,8 +1,9 @@
 /* Speeds of this machine in a cache folder: see drey_planner_speeds in drey/tune.h. */
 #pragma once
 
-#include "common/json_value.h"
-#include "engine/engine.h"
+#include "drey/drey_engine.h"
+
+typedef struct json_value json_value;
 
 /* A file has those of a disk, or those of computing; the others are 0. */
 typedef struct kept_speeds {

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "kernel/kernel.h"
 #include "os/clock.h"
+#include "os/pool.h"
 
 static int ascending(const void *a, const void *b)
 {

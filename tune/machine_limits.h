@@ -5,9 +5,10 @@
 
 #include "base/arena.h"
 #include "drey/tune.h"
-#include "gguf/gguf.h"
-#include "kernel/kernel.h"
-#include "os/pool.h"
+
+typedef struct gguf gguf;
+typedef struct kernel_table kernel_table;
+typedef struct pool pool;
 
 enum { LIMITS_ROUNDS = 7 };
 

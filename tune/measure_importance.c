@@ -8,9 +8,12 @@
 
 #include "common/new_file.h"
 #include "drey/quantize.h"
+#include "gguf/new_gguf.h"
 #include "os/float_mode.h"
 #include "quantise/importance.h"
 #include "session/session_probe.h"
+#include "text/tokenizer.h"
+#include "weights/experts.h"
 
 enum { USUAL_WINDOW = 512, LEAST_WINDOW = 2, LAYER_INPUTS = 6, LAYER_MATRICES = 11 };
 

@@ -3,8 +3,15 @@
 
 #include <limits.h>
 
-#include "common/json_value.h"
-#include "drey/tune.h"
+#include "drey/drey_model.h"
+
+typedef struct drey_boundaries_report drey_boundaries_report;
+typedef struct drey_engine_options drey_engine_options;
+typedef struct drey_pair_report drey_pair_report;
+typedef struct drey_routes drey_routes;
+typedef struct drey_units_report drey_units_report;
+typedef struct json_value json_value;
+typedef struct json_writer json_writer;
 
 /* Of the model's file: borrowed. */
 static inline const char *model_path(const drey_model *model)

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "kernel/kernel.h"
 #include "os/clock.h"
+#include "os/cpu_tuning.h"
 #include "os/pool.h"
 #include "tune/machine_limits.h"
 

@@ -6,10 +6,15 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 #include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
+#include "unit/attend_split.h"
+#include "unit/units.h"
 
 enum { USUAL_ROWS = 16, USUAL_POSITIONS = 4096, MOST_ROWS = 64, ROUNDS = 5, LOOKS = 3 };
 

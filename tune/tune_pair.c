@@ -11,6 +11,13 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "engine/engine.h"
+#include "session/session_probe.h"
+#include "session/turn_log.h"
+#include "state/cache.h"
+#include "tree/accept.h"
+#include "tree/calibration.h"
 #include "tree/tree.h"
 #include "os/clock.h"
 #include "tune/alone.h"

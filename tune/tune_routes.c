@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "common/num.h"
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "os/clock.h"
 #include "tune/alone.h"
 #include "tune/route_log.h"

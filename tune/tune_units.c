@@ -8,10 +8,14 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "engine/engine.h"
 #include "os/clock.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 #include "tune/alone.h"
 #include "tune/machine_limits.h"
 #include "tune/search.h"
+#include "unit/units.h"
 
 enum { WIDEST = 64, CONTEXT = 256, ROUNDS = 5, MOST_LOOKS = 16 };
 

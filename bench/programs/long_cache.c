@@ -5,6 +5,8 @@
 #include "os/clock.h"
 #include "os/memory.h"
 #include "session/session.h"
+#include "state/cache.h"
+#include "state/kv.h"
 #include "support/scene.h"
 
 enum { MOST_ROWS = 8 };

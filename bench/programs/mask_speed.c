@@ -6,6 +6,7 @@
  * percentile, most), in the order in which the text meets them; and before how many tokens the
  * grammar was certain, and of these which it named. */
 #include "grammar/grammar.h"
+#include "grammar/vocab_trie.h"
 #include "os/clock.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"

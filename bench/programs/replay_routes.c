@@ -21,9 +21,11 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "os/clock.h"
 #include "session/session_probe.h"
+#include "session/turn_log.h"
 #include "support/drafts/scripted_draft.h"
+#include "tree/accept.h"
+#include "weights/experts.h"
 
 enum { WIDEST_PASS = 128, MOST_ROWS = 4096, HOLD_ROUTES = ROUTER_MOST };
 

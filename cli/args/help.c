@@ -3,7 +3,7 @@
 #include "cli/args/help.h"
 
 #include "cli/args/other_names.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Options that contradict each other or want others: see options.h. */
 #include "cli/args/options.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* The values of options: sizes, numbers, names. See options.h. */
-#include "cli/terminal/format.h"
 #include "cli/args/options.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
+#include "common/size_text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -9,7 +9,6 @@
 #include "cli/chat/chat_set.h"
 #include "cli/files/cache_folder.h"
 #include "cli/commands/commands.h"
-#include "cli/terminal/format.h"
 #include "cli/files/input.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
@@ -21,6 +20,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/text_writer.h"
 #include "cli/chat/warm_up.h"
+#include "common/size_text.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,6 @@
 /* Conversations: see talk.h. */
 #include "cli/chat/talk.h"
 
-#include "cli/terminal/terminal.h"
 #include "common/json_buffer.h"
 
 #include <stdlib.h>

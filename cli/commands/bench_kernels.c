@@ -3,7 +3,7 @@
 
 #include "cli/commands/models.h"
 #include "cli/terminal/report.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
 
 #include <string.h>
 

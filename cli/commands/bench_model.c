@@ -1,12 +1,12 @@
 /* drey bench model: prompt, text and passes of a model against the machine's limits. */
 #include "cli/commands/cmd_bench.h"
 
-#include "cli/terminal/format.h"
 #include "cli/commands/counted_work.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/report.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
+#include "common/size_text.h"
 
 drey_status bench_read_contexts(const char *text, drey_model_bench *bench, drey_error *err)
 {

@@ -2,11 +2,11 @@
 #include "cli/commands/cmd_bench.h"
 
 #include "cli/commands/commands.h"
-#include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/commands/models.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 
 #include <stdlib.h>
 #include <string.h>

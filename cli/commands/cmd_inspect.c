@@ -3,9 +3,9 @@
 #include "cli/commands/commands.h"
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

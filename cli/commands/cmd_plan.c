@@ -1,7 +1,6 @@
 /* drey plan: what a memory budget would buy, without loading anything; of several machines that are
  * ranks as well. */
 #include "cli/commands/commands.h"
-#include "cli/terminal/format.h"
 #include "cli/files/json_file.h"
 #include "cli/files/ranks_file.h"
 #include "cli/commands/models.h"
@@ -10,6 +9,7 @@
 #include "cli/terminal/terminal_page.h"
 #include "cli/terminal/report.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 
 #include <string.h>
 

@@ -4,12 +4,12 @@
  * second one ends the process at once and leaves the .partial to the next prepare. */
 #include "cli/commands/commands.h"
 #include "cli/models/model_path.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/files/json_file.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 
 #include <stdlib.h>
 #include <string.h>

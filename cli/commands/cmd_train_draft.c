@@ -2,7 +2,6 @@
  * writes next, and how often they are right about texts that they have not seen. */
 #include "cli/commands/cmd_train.h"
 
-#include "cli/files/json_file.h"
 #include "cli/terminal/format.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"

@@ -3,7 +3,6 @@
 #include "cli/commands/cmd_train.h"
 
 #include "cli/terminal/format.h"
-#include "cli/files/json_file.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 

@@ -2,11 +2,11 @@
  *
  * Ctrl-C and kill end it at the next MiB, so that nothing is left of the file. */
 #include "cli/commands/commands.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 #include "drey/convert.h"
 
 #include <stdio.h>

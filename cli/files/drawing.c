@@ -1,7 +1,6 @@
 /* Pieces of SVG: see drawing.h. */
 #include "cli/files/drawing.h"
 
-#include "cli/files/json_file.h"
 #include "common/utf8.h"
 
 #include <math.h>

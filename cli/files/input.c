@@ -1,8 +1,8 @@
 /* Reading text and tokenizing it: see input.h. */
 #include "cli/files/input.h"
 
-#include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 #include "common/text_encoding.h"
 
 #include <errno.h>

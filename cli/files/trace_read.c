@@ -3,7 +3,7 @@
 #include "cli/files/trace_file.h"
 
 #include "cli/files/input.h"
-#include "cli/terminal/terminal.h"
+#include "common/error.h"
 
 #include <math.h>
 #include <stdlib.h>

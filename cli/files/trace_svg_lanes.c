@@ -10,7 +10,7 @@
 
 #include "cli/files/drawing.h"
 #include "common/path.h"
-#include "cli/terminal/format.h"
+#include "common/size_text.h"
 
 #include <math.h>
 #include <string.h>

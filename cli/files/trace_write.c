@@ -3,7 +3,6 @@
 #include "cli/files/trace_file.h"
 
 #include "cli/files/json_file.h"
-#include "cli/terminal/terminal.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,15 +2,14 @@
  * names no model of it is refused before anything is. */
 #include "cli/commands/commands.h"
 #include "cli/models/ask_yes.h"
-#include "cli/models/model_path.h"
 #include "cli/models/model_store.h"
 #include "cli/models/side_files.h"
 #include "cli/typing/ask_line.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
 #include "common/path.h"
+#include "common/size_text.h"
 
 #include <errno.h>
 #include <stdio.h>

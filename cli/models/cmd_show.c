@@ -1,15 +1,15 @@
 /* drey show: what a model is, whether it fits here, and what drafts for it. */
 #include "cli/commands/commands.h"
-#include "cli/commands/models.h"
 #include "cli/files/cache_folder.h"
 #include "cli/models/draft_family.h"
 #include "cli/models/model_facts.h"
 #include "cli/models/model_path.h"
 #include "cli/models/next_draft.h"
 #include "cli/models/side_files.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 #include "common/path.h"
+#include "common/size_text.h"
+#include "drey/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>

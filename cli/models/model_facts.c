@@ -1,9 +1,9 @@
 /* What a person asks of a model first: see model_facts.h. */
 #include "cli/models/model_facts.h"
 
-#include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 #include "common/path.h"
+#include "common/size_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

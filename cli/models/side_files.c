@@ -9,7 +9,6 @@
 #include "common/hash.h"
 #include "common/new_file.h"
 #include "common/path.h"
-#include "drey/drey.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -16,7 +16,6 @@
 #include "cli/pull/hub.h"
 #include "cli/pull/program.h"
 #include "cli/typing/ask_line.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
@@ -24,6 +23,7 @@
 #include "cli/terminal/terminal_page.h"
 #include "common/new_file.h"
 #include "common/path.h"
+#include "common/size_text.h"
 #include "drey/tune.h"
 
 #include <ctype.h>

@@ -3,10 +3,10 @@
  * Ctrl-C and kill end it after the rows that are under way, so that what was written is removed. */
 #include "cli/commands/commands.h"
 #include "cli/models/model_path.h"
-#include "cli/terminal/format.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"
+#include "common/size_text.h"
 #include "drey/quantize.h"
 
 typedef struct quantizing {

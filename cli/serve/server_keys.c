@@ -2,7 +2,6 @@
 #include "cli/serve/server_keys.h"
 
 #include "cli/files/input.h"
-#include "cli/terminal/hints.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* What came of a text, for people: see report.h. */
 #include "cli/terminal/report.h"
 
-#include "cli/terminal/format.h"
 #include "cli/terminal/terminal.h"
 #include "cli/terminal/terminal_page.h"
+#include "common/size_text.h"
 
 static double percent(double part, double whole)
 {

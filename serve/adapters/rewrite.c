@@ -1,4 +1,5 @@
 /* Parts that requests of all these interfaces share: see adapter.h. */
+#include "common/json_writer.h"
 #include "serve/adapters/adapter.h"
 #include "serve/parse/parse_fields.h"
 

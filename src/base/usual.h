@@ -31,6 +31,30 @@
 /* The time of one more node in a draft's step, in steps over one node. (tuned, learnt) */
 #define USUAL_STEP_NODE 0.04
 
+/* How times are learnt (policy/cost.c). A measured time is a moving average: a sample counts for a
+ * quarter, and as at most twice the average (steps) or 1.25 times (passes), because a thread that
+ * came late says nothing; a pass of other widths counts for a thirty-second, so that a time that
+ * was measured at a bad moment is forgotten. Chosen, not measured, as are those that follow. */
+#define USUAL_TIME_WEIGHT       0.25
+#define USUAL_OTHER_TIME_WEIGHT (1.0 / 32)
+#define USUAL_STEP_OUTLIER      2
+#define USUAL_PASS_OUTLIER      1.25
+/* While nothing is drafted a step's time returns to what is expected by this part per turn. */
+#define USUAL_STEP_FADING (1.0 / 128)
+/* The slope over the rows of a pass is fitted to what was measured; the assumed one counts as a
+ * measurement of this weight, and the result is between these multiples of it. */
+#define USUAL_SLOPE_DOUBT 0.05
+#define USUAL_LEAST_SLOPE 0.25
+#define USUAL_MOST_SLOPE  8
+/* The first step corrects the expected time of passes, by at most this factor, if a step is more
+ * than this part of a pass. */
+#define USUAL_MOST_CORRECTION 4
+#define USUAL_STEP_SAYS       (1.0 / 64)
+/* A pass that waits for less than this part of its time waits for a late thread, not the disk. */
+#define USUAL_NOTICEABLE_WAIT 0.03
+/* A step below this part of a turn costs nothing: lookup takes microseconds. */
+#define USUAL_FREE_STEP (1.0 / 256)
+
 /* Mixtures of experts. n tokens of a text, one after the other, choose like n^0.7 that have nothing
  * to do with each other: on published traces of five models they use together n^0.62 to n^0.77
  * times the experts of one. (learnt) */
@@ -86,6 +110,25 @@
  * where both had them and in 0.31 where heads alone had; the mean of -log p of the next token fell
  * from 1.36 to 1.24. */
 #define USUAL_AGREEMENT 3
+/* The weights of the two sources are learnt in four classes of each one's best guess, which end at
+ * these confidences; the weights assumed at first count as so many positions, and counts are halved
+ * at so many, because texts change. (learnt) */
+/* clang-format off */
+#define USUAL_BLEND_CLASSES {0.3f, 0.6f, 0.85f}
+/* clang-format on */
+#define USUAL_BLEND_FIRST_POSITIONS 8
+#define USUAL_BLEND_MOST_POSITIONS  256
+/* What guesses of a rank are worth is a moving average over the nodes of a text's path
+ * (policy/policy_optimal.c): the latest counts for an eighth, and while nothing is drafted it
+ * returns to the first assumption by this part per turn. (learnt) */
+#define USUAL_WORTH_WEIGHT (1.0f / 8)
+#define USUAL_WORTH_FADING 128
+/* Shared passes: the promised and the accepted nodes whose ratio is the trust in a session's drafts
+ * fade by these parts per turn, with and without a draft; full trust at first counts as so many
+ * accepted nodes (policy/shared_drafting.c). (learnt) */
+#define USUAL_TRUST_FADING      (1.0 / 32)
+#define USUAL_TRUST_IDLE_FADING (1.0 / 256)
+#define USUAL_TRUST_NODES       4
 
 /* Tokens per pass by nodes of the tree and steps of the draft, for plans of drafts that were never
  * tuned: between code and chat, a 0.5B for a 1.5B, an EAGLE layer that learnt from as much text as
@@ -120,8 +163,11 @@
 #define USUAL_BLD_ROLLBACK 2
 /* Provisional text that is less likely than this to stay would only flicker. Chosen by eye. */
 #define USUAL_LEAST_SHOWN 0.25f
+/* Leaves that a text reaches less often than this are not expanded by lookup either, which takes
+ * microseconds (policy/policy.c). */
+#define USUAL_LEAST_FREE (1.0f / 64)
 /* How many plain turns drafting may lose before it pauses: at first, after a pause, and at most,
- * however much it has won; and how long pauses are, in tokens (policy/policy_optimal.c). Sixteen
+ * however much it has won; and how long pauses are, in tokens (policy/controller.c). Sixteen
  * turns of one to five tokens are too few to distinguish a gain of a sixth from none. So drafting
  * has a credit instead of being judged once. */
 #define USUAL_FIRST_CREDIT 3
@@ -129,10 +175,29 @@
 #define USUAL_MOST_CREDIT  10
 #define USUAL_FIRST_PAUSE  32
 #define USUAL_LAST_PAUSE   256
+/* A turn that something else held up counts as at most so many lost ones. The time of a plain turn
+ * is a moving average, in which the latest counts for this part, and is out of date after so many
+ * turns; one is taken before drafting is given up. If none was seen, one is taken after drafted
+ * turns of so many plain ones' time that wrote less than 1.5 times their tokens. */
+#define USUAL_MOST_LOST     2
+#define USUAL_PLAIN_WEIGHT  0.25
+#define USUAL_PLAIN_AGE     32
+#define USUAL_JUDGED_TURNS  6
+#define USUAL_DOUBTFUL_GAIN 1.5
+/* The draft of a text that is alone reads its prompt before the second token for no longer than so
+ * many turns, or so many seconds if that is more; the rest between turns (session/prompt.c). */
+#define USUAL_READ_TURNS   8
+#define USUAL_READ_LEAST_S 1.0
 /* Shared passes: drafts read their prompts if drafting is expected to gain more than this part of a
  * turn of all sessions (session/sharing.c). With it eight sessions over a 1.5B in memory run at
  * 0.98 to 1.0 of no draft, where every draft that read its prompt made it 0.89. */
 #define USUAL_ENOUGH_TO_READ 0.6
+/* Shared passes: tokens that a turn with a draft writes, to say how many turns a text still takes;
+ * least rows of prompts in a pass with texts (two tiles: fewer would delay the reader and save
+ * little), which may make it so many times as long (session/sharing.c). */
+#define USUAL_TURN_TOKENS        2.0
+#define USUAL_LEAST_PROMPT_ROWS  16
+#define USUAL_PROMPT_PASS_FACTOR 2
 /* An unequal share of the first layers has to make a usual pass shorter by this part: passes over
  * prompts, which use every layer, lose a little (plan/plan.c). A front of 0.85 to 0.94 of each of
  * 19 to 21 layers took 145 to 150 ms where an equal share took 211 to 228 (wide6b, 2560 MiB, Zen
@@ -157,3 +222,18 @@
 #define USUAL_SLICE_IDS        81920
 #define USUAL_SINGLE_SLICE_IDS 32768
 #define USUAL_SLICE_ROOM       2048
+/* A plan may use this part of the budget for larger chunks of prompts and a larger ring, and half
+ * of what it leaves at most: the larger part is for weights. The ring is this part of the budget,
+ * between these bounds (plan/plan.c): a larger one would pin less, and those bytes would be read in
+ * every pass (docs/inside/streaming.md). */
+#define USUAL_SETTING_PART     12
+#define USUAL_RING_PART        32
+#define USUAL_RING_LEAST_BYTES (8 << 20)
+#define USUAL_RING_MOST_BYTES  (48 << 20)
+/* The draft's weights are read once: a ring of this size does that at the disk's speed. */
+#define USUAL_DRAFT_RING_BYTES (4 << 20)
+/* Memory that is not counted elsewhere (engine/gather.c): what a cgroup is charged in advance per
+ * processor (up to 256 KiB for each that threads ran on), kernel structures, growth of the
+ * libraries, rounding; and the least that cached pages of the process's own files take. */
+#define USUAL_SLACK_BYTES        (2 << 20)
+#define USUAL_LEAST_CACHED_BYTES (4 << 20)

@@ -9,12 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "common/new_file.h"
 #include "common/path.h"
 #include "convert/tensor_fill.h"
 #include "convert/vocabulary.h"
-#include "model/model.h"
-#include "text/text.h"
+#include "gguf/types.h"
+#include "kernel/kernel.h"
+#include "model/arch.h"
+#include "model/layout.h"
+#include "text/tokenizer.h"
 
 /* Numbers of general.file_type: llama.cpp's llama_ftype. */
 static const struct {
@@ -27,7 +31,7 @@ enum { N_TYPES = sizeof types / sizeof *types, MOSTLY_MXFP4 = 38 };
 typedef struct conversion {
     const drey_convert_options *options;
     hub_folder folder;
-    const family *family;
+    family family;
     int type; /* of types */
     new_gguf file;
     rope_factors factors[MOST_ROPE_FACTORS];
@@ -113,11 +117,11 @@ static void put_general(conversion *c)
 
 static drey_status make_header(conversion *c, drey_error *err)
 {
-    new_gguf_begin(&c->file, c->family->arch);
+    new_gguf_begin(&c->file, c->family.arch_name);
     put_general(c);
-    TRY(family_keys(c->family, &c->folder, &c->file, c->factors, err));
-    TRY(vocabulary_keys(c->family, &c->folder, &c->file, err));
-    TRY(tensor_plan_make(&c->plan, c->family, &c->folder, types[c->type].type, c->factors, err));
+    TRY(family_keys(&c->family, &c->folder, &c->file, c->factors, err));
+    TRY(vocabulary_keys(&c->family, &c->folder, &c->file, err));
+    TRY(tensor_plan_make(&c->plan, &c->family, &c->folder, types[c->type].type, c->factors, err));
     for (int64_t i = 0; i < c->plan.n; i++) {
         const made_tensor *t = &c->plan.tensors[i];
         new_gguf_tensor(&c->file, t->name, t->type, t->dims, (uint32_t)t->n_dims, NULL, t->n_bytes);
@@ -174,7 +178,7 @@ static drey_status convert(conversion *c, drey_convert_report *report, drey_erro
         c->type = stored_type(&c->folder);
     TRY(make_header(c, err));
     TRY(check_header(c, &report->output_bytes, err));
-    snprintf(report->architecture, sizeof report->architecture, "%s", c->family->arch);
+    snprintf(report->architecture, sizeof report->architecture, "%s", c->family.arch_name);
     snprintf(report->type, sizeof report->type, "%s", types[c->type].name);
     report->n_tensors = c->plan.n;
     tensor_filler filler = {.folder = &c->folder,

@@ -68,7 +68,7 @@ static drey_status check_feed_forward(const keys *k, drey_error *err)
     const char *kind = config_text(k->folder, "feed_forward_proj");
     const char *function = config_text(k->folder, "dense_act_fn");
     int32_t part;
-    kind = kind ? kind : k->family->activation;
+    kind = kind ? kind : k->family->feed_forward;
     bool gated = strcmp(kind, "gated-gelu") == 0;
     const char *usual = gated ? "gelu_new" : "relu";
     if (!gated && strcmp(kind, "relu") != 0)
@@ -116,10 +116,10 @@ static drey_status check_bart(const keys *k, drey_error *err)
     static const char *const same[][2] = {{"encoder_attention_heads", "decoder_attention_heads"},
                                           {"encoder_ffn_dim", "decoder_ffn_dim"}};
     const char *function = config_text(k->folder, "activation_function");
-    if (function && strcmp(function, k->family->activation) != 0)
+    if (function && strcmp(function, family_activation(k->family)) != 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's activation is \"%.40s\", where drey computes such a model with \"%s\"",
-             function, k->family->activation);
+             function, family_activation(k->family));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (config_bool(k->folder, others[i], false))
             FAIL(err, DREY_ERR_UNSUPPORTED,

@@ -1,93 +1,76 @@
 /* The table of families, and the sizes of a model: see family.h. RoPE is in rope_keys.c. */
 #include "convert/family.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "convert/keys.h"
 
-#define T5 .arch = "t5", .naming = NAMING_T5, .encoder = true
+#define T5 .arch_name = "t5", .naming = NAMING_T5
 #define BART                                                                                       \
-    .arch = "bart", .naming = NAMING_BART, .activation = "gelu", .pre = "gpt-2", .encoder = true,  \
-    .adds_ends = true, .skipped_positions = 2
-#define QWEN2   .activation = "silu", .window = WINDOW_NEVER
-#define GRANITE .activation = "silu", .permuted = true, .head_width = true, .scales = true
+    .arch_name = "bart", .naming = NAMING_BART, .pre = "gpt-2", .adds_ends = true,                 \
+    .skipped_positions = 2
+#define GEMMA                                                                                      \
+    .naming = NAMING_GEMMA, .window = WINDOW_STATED, .norms_from_1 = true, .no_blank = true
 
 static const family families[] = {
-    {.name = "LlamaForCausalLM",
-     .arch = "llama",
-     .activation = "silu",
-     .permuted = true,
-     .head_width = true},
-    {.name = "MistralForCausalLM",
-     .arch = "llama",
-     .activation = "silu",
-     .window = WINDOW_ALL,
-     .permuted = true,
-     .head_width = true},
-    {.name = "MixtralForCausalLM",
-     .arch = "llama",
-     .activation = "silu",
-     .window = WINDOW_ALL,
-     .permuted = true,
-     .head_width = true,
-     .normed_experts = true},
-    {.name = "Qwen2ForCausalLM", .arch = "qwen2", QWEN2},
-    {.name = "Qwen3ForCausalLM", .arch = "qwen3", QWEN2},
-    {.name = "Qwen2MoeForCausalLM", .arch = "qwen2moe", QWEN2},
-    {.name = "Qwen3MoeForCausalLM", .arch = "qwen3moe", QWEN2, .normed_experts = true},
-    {.name = "OlmoeForCausalLM", .arch = "olmoe", .activation = "silu"},
-    {.name = "GraniteForCausalLM", .arch = "granite", GRANITE},
-    {.name = "GraniteMoeForCausalLM", .arch = "granitemoe", GRANITE, .normed_experts = true},
-    {.name = "GraniteMoeSharedForCausalLM", .arch = "granitemoe", GRANITE, .normed_experts = true},
+    {.name = "LlamaForCausalLM", .arch_name = "llama"},
+    {.name = "MistralForCausalLM", .arch_name = "llama", .window = WINDOW_ALL},
+    {.name = "MixtralForCausalLM", .arch_name = "llama", .window = WINDOW_ALL},
+    {.name = "Qwen2ForCausalLM", .arch_name = "qwen2", .qkv_biases = true},
+    {.name = "Qwen3ForCausalLM", .arch_name = "qwen3"},
+    {.name = "Qwen2MoeForCausalLM", .arch_name = "qwen2moe", .qkv_biases = true},
+    {.name = "Qwen3MoeForCausalLM", .arch_name = "qwen3moe"},
+    {.name = "OlmoeForCausalLM", .arch_name = "olmoe"},
+    {.name = "GraniteForCausalLM", .arch_name = "granite"},
+    {.name = "GraniteMoeForCausalLM", .arch_name = "granitemoe"},
+    {.name = "GraniteMoeSharedForCausalLM", .arch_name = "granitemoe"},
     {.name = "GptOssForCausalLM",
-     .arch = "gpt-oss",
+     .arch_name = "gpt-oss",
      .naming = NAMING_GPT_OSS,
-     .activation = "silu",
-     .window = WINDOW_STATED,
-     .local_period = 2,
-     .normed_experts = true,
-     .exact_yarn = true},
-    {.name = "Gemma2ForCausalLM",
-     .arch = "gemma2",
-     .naming = NAMING_GEMMA,
-     .activation = "gelu_pytorch_tanh",
-     .window = WINDOW_STATED,
-     .local_period = 2,
-     .norms_from_1 = true,
-     .no_blank = true},
-    {.name = "Gemma3ForCausalLM",
-     .arch = "gemma3",
-     .naming = NAMING_GEMMA,
-     .activation = "gelu_pytorch_tanh",
-     .window = WINDOW_STATED,
-     .local_period = 6,
-     .norms_from_1 = true,
-     .no_blank = true},
-    {.name = "Phi3ForCausalLM", .arch = "phi3", .activation = "silu", .window = WINDOW_STATED},
-    {.name = "GPT2LMHeadModel",
-     .arch = "gpt2",
-     .naming = NAMING_GPT2,
-     .activation = "gelu_new",
-     .pre = "gpt-2"},
-    {.name = "T5ForConditionalGeneration", T5, .activation = "relu"},
-    {.name = "T5WithLMHeadModel", T5, .activation = "relu"},
-    {.name = "MT5ForConditionalGeneration", T5, .activation = "gated-gelu", .plain_head = true},
-    {.name = "UMT5ForConditionalGeneration", T5, .activation = "gated-gelu"},
+     .window = WINDOW_STATED},
+    {.name = "Gemma2ForCausalLM", .arch_name = "gemma2", GEMMA},
+    {.name = "Gemma3ForCausalLM", .arch_name = "gemma3", GEMMA, .rope_base = 1e6},
+    {.name = "Phi3ForCausalLM", .arch_name = "phi3", .window = WINDOW_STATED},
+    {.name = "GPT2LMHeadModel", .arch_name = "gpt2", .naming = NAMING_GPT2, .pre = "gpt-2"},
+    {.name = "T5ForConditionalGeneration", T5, .feed_forward = "relu"},
+    {.name = "T5WithLMHeadModel", T5, .feed_forward = "relu"},
+    {.name = "MT5ForConditionalGeneration", T5, .feed_forward = "gated-gelu", .plain_head = true},
+    {.name = "UMT5ForConditionalGeneration", T5, .feed_forward = "gated-gelu"},
     {.name = "BartForConditionalGeneration", BART},
     {.name = "BartModel", BART},
 };
+enum { N_FAMILIES = sizeof families / sizeof *families };
 
-/* What the families become, for a message. */
+const family *family_of_test;
+
+/* Returns what the families become, for a message. */
 static const char *family_names(char *out, size_t capacity)
 {
     size_t at = 0;
-    for (size_t i = 0; i < sizeof families / sizeof *families && at < capacity; i++)
-        if (i == 0 || strcmp(families[i].arch, families[i - 1].arch) != 0)
-            at +=
-                (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "", families[i].arch);
+    for (int i = 0; i < N_FAMILIES && at < capacity; i++)
+        if (i == 0 || strcmp(families[i].arch_name, families[i - 1].arch_name) != 0)
+            at += (size_t)snprintf(out + at, capacity - at, "%s%s", i ? ", " : "",
+                                   families[i].arch_name);
     return out;
+}
+
+static const family *find_named(const char *name)
+{
+    for (int i = 0; i < N_FAMILIES; i++)
+        if (strcmp(families[i].name, name) == 0)
+            return &families[i];
+    return family_of_test && strcmp(family_of_test->name, name) == 0 ? family_of_test : NULL;
+}
+
+const char *family_activation(const family *a)
+{
+    static const char *const names[] = {
+        [FFN_SWIGLU] = "silu",   [FFN_SWIGLU_CUT] = "silu", [FFN_GEGLU] = "gelu_pytorch_tanh",
+        [FFN_GELU] = "gelu_new", [FFN_ERF] = "gelu",        [FFN_RELU] = "relu"};
+    return names[a->arch->ffn];
 }
 
 bool folder_is_mxfp4(const hub_folder *f)
@@ -107,21 +90,22 @@ static drey_status check_quantised(const family *a, const hub_folder *f, drey_er
          method ? method : "no quant_method");
 }
 
-drey_status family_find(const family **out, const hub_folder *f, drey_error *err)
+drey_status family_find(family *out, const hub_folder *f, drey_error *err)
 {
     const json_value *list = json_member_array(f->config.root, "architectures");
     const json_value *first = list ? list->first : NULL;
     if (!first)
         FAIL(err, DREY_ERR_FORMAT, "config.json names no architecture (architectures)");
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (strcmp(families[i].name, first->text) == 0) {
-            *out = &families[i];
-            return check_quantised(*out, f, err);
-        }
-    FAIL(err, DREY_ERR_UNSUPPORTED,
-         "architecture \"%s\" is not converted; folders of these are: %s",
-         gguf_printable((char[48]){0}, 48, first->text, first->n),
-         family_names((char[200]){0}, 200));
+    const family *found = find_named(first->text);
+    if (!found)
+        FAIL(err, DREY_ERR_UNSUPPORTED,
+             "architecture \"%s\" is not converted; folders of these are: %s",
+             gguf_printable((char[48]){0}, 48, first->text, first->n),
+             family_names((char[200]){0}, 200));
+    *out = *found;
+    out->arch = arch_find(out->arch_name, strlen(out->arch_name));
+    assert(out->arch);
+    return check_quantised(out, f, err);
 }
 
 /* ---- Sizes ---- */
@@ -148,7 +132,7 @@ static drey_status put_sizes(const keys *k, drey_error *err)
     TRY(put_int(k, "num_hidden_layers|n_layer", "block_count", 1, true, err));
     TRY(put_int(k, gpt2 ? "n_ctx|n_positions" : "max_position_embeddings", "context_length", 1,
                 true, err));
-    if (k->family->head_width)
+    if (family_permutes(k->family))
         TRY(put_int(k, "vocab_size", "vocab_size", 1, false, err));
     TRY(put_int(k, "hidden_size|n_embd", "embedding_length", 1, true, err));
     TRY(put_int(k, "num_attention_heads|n_head", "attention.head_count", 1, true, err));
@@ -161,7 +145,7 @@ static drey_status put_sizes(const keys *k, drey_error *err)
     } else {
         TRY(put_int(k, "intermediate_size", "feed_forward_length", 1, true, err));
     }
-    if (!k->family->scales) { /* granite has no heads of another width */
+    if (!(k->family->arch->keys & KEYS_SCALES)) { /* granite has no heads of another width */
         bool needed = gemma || k->family->naming == NAMING_GPT_OSS;
         TRY(put_int(k, "head_dim", "attention.key_length", 1, needed, err));
         TRY(put_int(k, "head_dim", "attention.value_length", 1, needed, err));
@@ -215,8 +199,8 @@ static drey_status put_experts(const keys *k, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "some of the model's layers have no experts "
              "(decoder_sparse_step, mlp_only_layers), which is not converted");
-    normed = config_bool(k->folder, "norm_topk_prob", k->family->normed_experts);
-    if (normed != k->family->normed_experts)
+    normed = config_bool(k->folder, "norm_topk_prob", k->family->arch->weights_normed);
+    if (normed != k->family->arch->weights_normed)
         keys_bool(k, "expert_weights_norm", normed);
     return DREY_OK;
 }
@@ -224,17 +208,17 @@ static drey_status put_experts(const keys *k, drey_error *err)
 static drey_status put_caps(const keys *k, drey_error *err)
 {
     static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
-    bool gemma2 = strcmp(k->family->arch, "gemma2") == 0;
+    const arch *a = k->family->arch;
     for (size_t i = 0; i < sizeof caps / sizeof *caps; i++) {
         double cap = config_number(k->folder, caps[i]);
-        if (!isnan(cap) && k->family->naming != NAMING_GEMMA)
+        if (!isnan(cap) && !(a->keys & KEYS_CAPS))
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "config.json has %s, which drey does not compute for "
                  "architecture %s",
-                 caps[i], k->family->arch);
+                 caps[i], a->name);
         if (!isnan(cap))
             keys_f32(k, caps[i], cap);
-        else if (gemma2)
+        else if (a->cap.attention > 0)
             FAIL(err, DREY_ERR_FORMAT, "config.json has no %s", caps[i]);
     }
     return DREY_OK;
@@ -248,8 +232,9 @@ static drey_status check_score_scale(const keys *k, drey_error *err)
     double layers = config_number(k->folder, "num_hidden_layers");
     double width =
         config_number(k->folder, "hidden_size") / config_number(k->folder, "num_attention_heads");
-    bool wide = strcmp(k->family->arch, "gemma2") == 0 ? layers == 46 : layers == 62;
-    if (k->family->naming == NAMING_GEMMA && !isnan(scalar) && scalar != (wide ? width : head))
+    const int32_t wide_layers = k->family->arch->wide_layers;
+    bool wide = layers == wide_layers;
+    if (wide_layers > 0 && !isnan(scalar) && scalar != (wide ? width : head))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "query_pre_attn_scalar is %g, where drey computes such a "
              "model with %g",
@@ -263,7 +248,7 @@ static drey_status check_score_scale(const keys *k, drey_error *err)
 static drey_status check_layer_types(const keys *k, bool window, drey_error *err)
 {
     const json_value *types = config_find(k->folder, "layer_types");
-    int32_t period = k->family->local_period, i = 0;
+    int32_t period = k->family->arch->window_period, i = 0;
     int64_t n_layers;
     for (const json_value *v = types ? types->first : NULL; v; v = v->next, i++) {
         bool local = period ? i % period < period - 1 : window;
@@ -271,7 +256,7 @@ static drey_status check_layer_types(const keys *k, bool window, drey_error *err
             FAIL(err, DREY_ERR_UNSUPPORTED,
                  "layer %d of the model is \"%.40s\", which drey does "
                  "not compute for architecture %s",
-                 i, v->text, k->family->arch);
+                 i, v->text, k->family->arch_name);
     }
     TRY(config_require(k->folder, "num_hidden_layers|n_layer", 1, INT32_MAX, &n_layers, err));
     if (types && i != n_layers)
@@ -293,13 +278,13 @@ static drey_status put_window(const keys *k, drey_error *err)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "config.json asks for a sliding window, which drey does "
              "not compute for architecture %s",
-             k->family->arch);
+             k->family->arch_name);
     TRY(config_int(k->folder, "sliding_window_pattern", 1, INT32_MAX, &pattern, &there, err));
-    if (there && pattern != k->family->local_period)
+    if (there && pattern != k->family->arch->window_period)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "sliding_window_pattern is %lld, where drey computes such "
              "a model with %d",
-             (long long)pattern, k->family->local_period);
+             (long long)pattern, k->family->arch->window_period);
     if (used || k->family->window == WINDOW_STATED)
         keys_u32(k, "attention.sliding_window", (uint32_t)window);
     return check_layer_types(k, used, err);
@@ -318,16 +303,16 @@ static const char *usual_name(const char *activation)
 static drey_status check_activation(const keys *k, drey_error *err)
 {
     const char *name = config_text(k->folder, "hidden_activation|hidden_act|activation_function");
-    if (name && strcmp(usual_name(name), usual_name(k->family->activation)) != 0)
+    if (name && strcmp(usual_name(name), usual_name(family_activation(k->family))) != 0)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's activation is \"%.40s\", where drey computes "
              "such a model with \"%s\"",
-             name, k->family->activation);
+             name, family_activation(k->family));
     double limit = config_number(k->folder, "swiglu_limit");
-    if (!isnan(limit) && (limit != 7 || k->family->naming != NAMING_GPT_OSS))
+    if (!isnan(limit) && (limit != 7 || k->family->arch->ffn != FFN_SWIGLU_CUT))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "swiglu_limit is %g, which drey does not compute for architecture %s", limit,
-             k->family->arch);
+             k->family->arch_name);
     if (!isnan(config_number(k->folder, "clip_qkv")))
         FAIL(err, DREY_ERR_UNSUPPORTED, "config.json has clip_qkv, which drey does not compute");
     return DREY_OK;
@@ -348,18 +333,17 @@ static drey_status check_attention(const keys *k, drey_error *err)
     return DREY_OK;
 }
 
-/* Biases are used where the folder has them: config.json must not say otherwise. Qwen 2 has those
- * of Q, K and V whatever it says. */
+/* Biases are used where the folder has them: config.json must not say otherwise. */
 static drey_status check_biases(const keys *k, drey_error *err)
 {
     static const char *const biases[][2] = {
         {"attention_bias", "model.layers.0.self_attn.q_proj.bias"},
         {"mlp_bias", "model.layers.0.mlp.up_proj.bias"}};
-    const bool always = strncmp(k->family->arch, "qwen2", 5) == 0;
     int32_t part;
     for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
         const bool there = folder_find(k->folder, biases[i][1], &part) != NULL;
-        if (config_bool(k->folder, biases[i][0], there) != there && !(i == 0 && always))
+        if (config_bool(k->folder, biases[i][0], there) != there &&
+            !(i == 0 && k->family->qkv_biases))
             FAIL(err, DREY_ERR_FORMAT, "%s of config.json is %s, and the folder has %s tensor %s",
                  biases[i][0], there ? "false" : "true", there ? "a" : "no", biases[i][1]);
     }
@@ -370,7 +354,7 @@ drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
                         rope_factors factors[MOST_ROPE_FACTORS], drey_error *err)
 {
     const keys k = {.file = g, .folder = f, .family = a};
-    if (a->encoder)
+    if (a->arch->encoder)
         return encoder_keys(&k, err);
     TRY(check_activation(&k, err));
     TRY(check_attention(&k, err));
@@ -380,7 +364,7 @@ drey_status family_keys(const family *a, const hub_folder *f, new_gguf *g,
     TRY(put_caps(&k, err));
     TRY(check_score_scale(&k, err));
     TRY(put_experts(&k, err));
-    if (a->scales)
+    if (a->arch->keys & KEYS_SCALES)
         TRY(put_scales(&k, err));
     return a->naming == NAMING_GPT2 ? DREY_OK : rope_keys(&k, factors, err);
 }

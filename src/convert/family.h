@@ -1,10 +1,12 @@
-/* Families of models: what a folder calls an architecture, and what of it becomes keys of a GGUF
- * file. Key names: gguf-py's constants; names and meanings of config.json: the
- * configuration classes of Hugging Face transformers. */
+/* Families of models: what a folder calls an architecture (model/arch.h), in what the folder
+ * differs from a file of it, and what of config.json becomes keys. Key names: gguf-py's constants;
+ * names and meanings of config.json: the configuration classes of Hugging Face transformers. */
 #pragma once
 
 #include "convert/hub_folder.h"
 #include "gguf/gguf.h"
+#include "gguf/new_gguf.h"
+#include "model/arch.h"
 
 /* How names of tensors are made (tensor_names.c). */
 typedef enum naming {
@@ -25,30 +27,35 @@ typedef enum windowing {
 } windowing;
 
 typedef struct family {
-    const char *name; /* of "architectures" in config.json */
-    const char *arch; /* general.architecture */
+    const char *name;      /* of "architectures" in config.json */
+    const char *arch_name; /* general.architecture */
+    const arch *arch;      /* found by that name */
     naming naming;
-    const char *activation; /* of T5, what feed_forward_proj is where it is missing */
-    const char *pre;        /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
+    const char *feed_forward; /* of T5, what feed_forward_proj is where it is missing */
+    const char *pre;          /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
     windowing window;
-    int32_t
-        local_period;  /* every so many layers one sees all, the others the window; 0: see above */
-    bool permuted;     /* neighbours are rotated in GGUF, halves in the folder: rows of Q and K
-                              change places */
+    double rope_base;  /* where config.json does not say; 0: the key is left out */
+    bool qkv_biases;   /* Q, K and V have biases, whatever config.json says */
     bool norms_from_1; /* the folder's norms have 1 less */
-    bool head_width;   /* head_dim becomes rope.dimension_count */
-    bool scales;       /* granite's */
-    bool normed_experts; /* what GGUF's readers assume of the experts' weights */
-    bool exact_yarn;     /* the ends of YaRN's blend are not rounded to whole pairs */
-    bool no_blank;       /* a text begins without a blank in front (add_space_prefix) */
-    bool encoder;        /* an encoder reads the prompt */
-    bool plain_head;     /* logits are not scaled, whatever config.json says of the embedding */
-    bool adds_ends;      /* BOS and EOS go around a text, whatever the tokenizer's files say */
+    bool no_blank;     /* a text begins without a blank in front (add_space_prefix) */
+    bool plain_head;   /* logits are not scaled, whatever config.json says of the embedding */
+    bool adds_ends;    /* BOS and EOS go around a text, whatever the tokenizer's files say */
     int32_t skipped_positions; /* rows before that of the first position */
 } family;
 
-/* DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
-drey_status family_find(const family **out, const hub_folder *f, drey_error *err);
+/* A further family, for tests that add one; NULL: there is none. */
+extern const family *family_of_test;
+
+/* The family of a folder. DREY_ERR_UNSUPPORTED: another architecture, a quantised folder. */
+drey_status family_find(family *out, const hub_folder *f, drey_error *err);
+
+/* Rows of Q and K change places: neighbours are rotated in GGUF, halves in the folder. */
+static inline bool family_permutes(const family *a)
+{
+    return a->arch->rope == ROPE_NEIGHBOURS;
+}
+/* The one function between the matrices of a feed-forward part, as config.json names it. */
+const char *family_activation(const family *a);
 
 /* Whether experts are in MXFP4 (quantization_config). */
 bool folder_is_mxfp4(const hub_folder *f);

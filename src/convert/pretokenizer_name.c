@@ -8,7 +8,7 @@
 
 #include "common/utf8.h"
 #include "convert/vocabulary.h"
-#include "text/text.h"
+#include "text/pretokenizer_rules.h"
 
 typedef struct steps {
     char texts[PRETOKENIZER_STEPS][PRETOKENIZER_EXPRESSION_BYTES];

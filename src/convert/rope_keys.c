@@ -15,7 +15,7 @@
 
 static const char *key_of(const keys *k, const char *suffix, char out[96])
 {
-    snprintf(out, 96, "%s.%s", k->family->arch, suffix);
+    snprintf(out, 96, "%s.%s", k->family->arch_name, suffix);
     return out;
 }
 
@@ -99,9 +99,10 @@ static drey_status find_objects(const keys *k, const json_value **all, const jso
         return check_members(rope, rope_kinds, true, in, err);
     TRY(check_members(rope, layer_kinds, true, in, err));
     *all = json_member(rope, "full_attention");
-    if (!*all || (*local && k->family->local_period == 0))
+    if (!*all || (*local && k->family->arch->window_period == 0))
         FAIL(err, DREY_ERR_UNSUPPORTED,
-             "%s is for kinds of layers that architecture %s does not have", in, k->family->arch);
+             "%s is for kinds of layers that architecture %s does not have", in,
+             k->family->arch_name);
     TRY(check_members(*all, rope_kinds, true, in, err));
     TRY(check_members(*local, rope_kinds, true, in, err));
     if (*type_of(*local))
@@ -140,12 +141,12 @@ static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
     *r = (rotation){0};
     TRY(find_objects(k, &r->all, &local, err));
     TRY(check_kind(r->all, err));
-    if (!r->all && k->family->exact_yarn) /* whose default is not "none" */
+    if (!r->all && k->family->arch->yarn_exact) /* whose default is not "none" */
         FAIL(err, DREY_ERR_FORMAT, "config.json has no rope_scaling");
     r->type = type_of(r->all);
     r->base = number_or(r->all, "rope_theta", config_number(f, "rope_theta"));
-    if (isnan(r->base) && strcmp(k->family->arch, "gemma3") == 0)
-        r->base = 1e6;
+    if (isnan(r->base) && k->family->rope_base > 0)
+        r->base = k->family->rope_base;
     r->local_base = number_or(local, "rope_theta", config_number(f, "rope_local_base_freq"));
     TRY(config_require(f, "max_position_embeddings", 1, INT32_MAX, &r->n_context, err));
     double original = number_or(r->all, "original_max_position_embeddings",
@@ -154,22 +155,21 @@ static drey_status read_rotation(const keys *k, rotation *r, drey_error *err)
     TRY(config_require(f, "hidden_size", 1, INT32_MAX, &n_embd, err));
     TRY(config_require(f, "num_attention_heads", 1, INT32_MAX, &n_heads, err));
     TRY(config_int(f, "head_dim", 1, 1 << 16, &r->n_rot, &there, err));
-    if (there && k->family->scales && r->n_rot != n_embd / n_heads)
+    if (there && (k->family->arch->keys & KEYS_SCALES) && r->n_rot != n_embd / n_heads)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "head_dim is %lld, where drey computes architecture %s with %lld", (long long)r->n_rot,
-             k->family->arch, (long long)(n_embd / n_heads));
+             k->family->arch_name, (long long)(n_embd / n_heads));
     if (!there)
         r->n_rot = n_embd / n_heads;
     double part =
         number_or(r->all, "partial_rotary_factor", config_number(f, "partial_rotary_factor"));
-    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
-    if (phi3 && !isnan(part) && part > 0 && part <= 1)
+    if (k->family->arch->longrope && !isnan(part) && part > 0 && part <= 1)
         r->n_rot = (int64_t)(part * (double)n_embd) / n_heads;
     else if (!isnan(part) && part != 1)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "partial_rotary_factor is %g, which drey does not compute "
              "for architecture %s",
-             part, k->family->arch);
+             part, k->family->arch_name);
     return DREY_OK;
 }
 
@@ -253,25 +253,24 @@ static drey_status check_ends(const keys *k, const rotation *r, drey_error *err)
     bool rounded;
     if (!json_member_bool(r->all, "truncate", &rounded))
         rounded = true;
-    if (rounded == k->family->exact_yarn)
+    if (rounded == k->family->arch->yarn_exact)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "truncate of rope_scaling is %s, which drey does not compute for architecture %s",
-             rounded ? "true" : "false", k->family->arch);
+             rounded ? "true" : "false", k->family->arch_name);
     return DREY_OK;
 }
 
 static drey_status put_scaling(const keys *k, const rotation *r,
                                rope_factors out[MOST_ROPE_FACTORS], drey_error *err)
 {
-    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
     bool longrope = strcmp(r->type, "longrope") == 0 || strcmp(r->type, "su") == 0;
     double factor = json_member_number(r->all, "factor");
     bool known = factor >= 1 && !json_member(r->all, "mscale");
     if (!*r->type)
         return DREY_OK;
-    if (longrope && phi3)
+    if (longrope && k->family->arch->longrope)
         return put_longrope(k, r, out, err);
-    if (strcmp(r->type, "llama3") == 0 && k->family->permuted)
+    if (strcmp(r->type, "llama3") == 0 && family_permutes(k->family))
         return llama3_factors(r, &out[0], err);
     if (strcmp(r->type, "linear") == 0 && known) {
         keys_text(k, "rope.scaling.type", "linear");
@@ -290,7 +289,7 @@ static drey_status put_scaling(const keys *k, const rotation *r,
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "the model's RoPE scaling \"%.40s\" is not converted for "
              "architecture %s",
-             r->type, k->family->arch);
+             r->type, k->family->arch_name);
     }
     return DREY_OK;
 }
@@ -299,10 +298,10 @@ drey_status rope_keys(const keys *k, rope_factors factors[MOST_ROPE_FACTORS], dr
 {
     rotation r;
     TRY(read_rotation(k, &r, err));
-    bool phi3 = strcmp(k->family->arch, "phi3") == 0;
-    if (k->family->head_width || phi3)
+    const bool longrope = k->family->arch->longrope;
+    if (family_permutes(k->family) || longrope)
         keys_u32(k, "rope.dimension_count", (uint32_t)r.n_rot);
-    if (phi3)
+    if (longrope)
         keys_u32(k, "rope.scaling.original_context_length", (uint32_t)r.original_context);
     if (!isnan(r.base))
         keys_f32(k, "rope.freq_base", r.base);

@@ -9,7 +9,7 @@
 
 #include "convert/vocabulary.h"
 #include "template/conversation.h"
-#include "text/text.h"
+#include "text/tokenizer.h"
 
 enum { BOS, EOS, UNK, SEP, PAD, EOT, EOM, N_SPECIAL };
 static const struct {

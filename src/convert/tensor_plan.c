@@ -152,7 +152,7 @@ static drey_status plan_role(const planner *p, const role *r, const char *from, 
     TRY(skip_rows(p, &t, name));
     if (t.n_dims == 2 && t.dims[1] == 1 && strcmp(to, "output.bias") == 0)
         t.n_dims = 1; /* BART's is a matrix of one row */
-    t.n_heads = p->family->permuted ? p->n_heads[r->heads] : 0;
+    t.n_heads = family_permutes(p->family) ? p->n_heads[r->heads] : 0;
     size_t n = strlen(from);
     if (p->family->norms_from_1 && n > 11 && strcmp(from + n - 11, "norm.weight") == 0)
         t.added = 1;
@@ -286,7 +286,7 @@ static drey_status plan_layer(const planner *p, const char *prefix, naming n, in
  * says so. */
 static bool is_tied(const planner *p)
 {
-    bool usual = p->family->naming == NAMING_GEMMA || p->family->encoder;
+    bool usual = p->family->naming == NAMING_GEMMA || p->family->arch->encoder;
     bool tied = config_bool(p->folder, "tie_word_embeddings", usual);
     if (p->family->naming == NAMING_T5)
         return !p->family->plain_head && config_bool(p->folder, "scale_decoder_outputs", tied);
@@ -302,7 +302,7 @@ static bool is_useless(const planner *p, const char *name)
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (n > strlen(endings[i]) && strcmp(name + n - strlen(endings[i]), endings[i]) == 0)
             return true;
-    if (p->family->encoder && strstr(name, "embed_tokens.weight"))
+    if (p->family->arch->encoder && strstr(name, "embed_tokens.weight"))
         return true; /* the shared one once more */
     return is_tied(p) && strcmp(name, "lm_head.weight") == 0;
 }
@@ -425,7 +425,7 @@ static drey_status plan_all(planner *p, const rope_factors *factors)
     int64_t n_layers, n_heads, n_heads_k;
     int32_t part;
     bool there;
-    if (p->family->encoder)
+    if (p->family->arch->encoder)
         return plan_halves(p);
     TRY(config_require(p->folder, "num_hidden_layers|n_layer", 1, 1024, &n_layers, p->err));
     TRY(config_require(p->folder, "num_attention_heads|n_head", 1, 1024, &n_heads, p->err));

@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/lookup_drafter.h"
 
 /* Of lookup's best guess. The 0.5B agrees with the 1.5B at 0.84 of all positions, and at more of
  * them in copied text: below this, asking the model is worth its step. */
@@ -42,13 +43,17 @@ static const float certain = USUAL_LOOKUP_CERTAIN;
 
 static int32_t class_of(float best)
 {
-    return best < 0.3f ? 0 : best < 0.6f ? 1 : best < 0.85f ? 2 : 3;
+    static const float ends[BLEND_CLASSES - 1] = USUAL_BLEND_CLASSES;
+    int32_t class = 0;
+    while (class < BLEND_CLASSES - 1 && best >= ends[class])
+        class ++;
+    return class;
 }
 
 /* The weight of the inner drafter's guesses, and the class where it is learnt. */
 static float weight_of(const blend_trust *t, const blend_guesses *g, int32_t at[2])
 {
-    const float first_places = 8;
+    const float first_places = USUAL_BLEND_FIRST_POSITIONS;
     float inner = 0, text = 0;
     for (int32_t i = 0; i < g->n; i++) {
         inner = max_f32(inner, g->guess[i].inner);
@@ -88,7 +93,6 @@ void blend_weigh(const blend_trust *t, blend_guesses *g)
 
 void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
 {
-    const float most_places = 256; /* then both counts are halved, because texts change */
     int32_t at[2];
     float w = weight_of(t, g, at);
     if (w <= 0 || w >= 1)
@@ -100,7 +104,7 @@ void blend_learn(blend_trust *t, const blend_guesses *g, int32_t token)
             *places += 1;
             *inner += w * x->inner / (w * x->inner + (1 - w) * x->text);
         }
-    if (*places >= most_places) {
+    if (*places >= USUAL_BLEND_MOST_POSITIONS) {
         *places /= 2;
         *inner /= 2;
     }
@@ -258,7 +262,7 @@ static drey_status blend_start(drafter *base, const token_tree *tree, const int3
     take_nodes(b, tree, nodes, n);
     drey_status status = DREY_OK;
     if (b->n_computed > 0)
-        status = b->inner->class->start(b->inner, tree, b->computed, b->n_computed, err);
+        status = b->inner->class->steps->start(b->inner, tree, b->computed, b->n_computed, err);
     if (status != DREY_OK)
         drop_nodes(b);
     return status;
@@ -271,14 +275,14 @@ static drey_status blend_advance(drafter *base, token_tree *tree, int64_t until_
     drey_status status = DREY_OK;
     *done = true;
     if (b->n_computed > 0)
-        status = b->inner->class->advance(b->inner, tree, until_ns, done, err);
+        status = b->inner->class->steps->advance(b->inner, tree, until_ns, done, err);
     return *done || status != DREY_OK ? finish(b, tree, status) : DREY_OK;
 }
 
 static void blend_give_up(drafter *base)
 {
     blend_drafter *b = self_of(base);
-    b->inner->class->give_up(b->inner);
+    b->inner->class->steps->give_up(b->inner);
     drop_nodes(b);
 }
 
@@ -320,29 +324,29 @@ static drey_status blend_begin(drafter *base, const int32_t *tokens, int32_t n, 
 static void blend_take_input(drafter *base, const int32_t *ids, int32_t n)
 {
     blend_drafter *b = self_of(base);
-    b->lookup->base.class->take_input(&b->lookup->base, ids, n);
+    b->lookup->base.class->listener->take_input(&b->lookup->base, ids, n);
 }
 
 static bool blend_unread(const drafter *base)
 {
     const blend_drafter *b = (const blend_drafter *)base;
-    return b->inner->class->unread(b->inner);
+    return b->inner->class->reader->unread(b->inner);
 }
 
 static drey_status blend_read(drafter *base, int64_t until_ns, draft_reading *state,
                               drey_error *err)
 {
     blend_drafter *b = self_of(base);
-    return b->inner->class->read(b->inner, until_ns, state, err);
+    return b->inner->class->reader->read(b->inner, until_ns, state, err);
 }
 
 static void blend_take_target_top(drafter *base, const token_tree *tree, int32_t node,
                                   const int32_t *tokens, int32_t n)
 {
     blend_drafter *b = self_of(base);
-    b->lookup->base.class->take_target_top(&b->lookup->base, tree, node, tokens, n);
+    b->lookup->base.class->listener->take_target_top(&b->lookup->base, tree, node, tokens, n);
     if (b->inner->wants_target_top)
-        b->inner->class->take_target_top(b->inner, tree, node, tokens, n);
+        b->inner->class->listener->take_target_top(b->inner, tree, node, tokens, n);
 }
 
 static bool blend_is_valid(const drafter *base, const int32_t *tokens, int32_t n)
@@ -354,13 +358,13 @@ static bool blend_is_valid(const drafter *base, const int32_t *tokens, int32_t n
 static void blend_take_hidden(drafter *base, int32_t position, const float *hidden)
 {
     blend_drafter *b = self_of(base);
-    b->inner->class->take_hidden(b->inner, position, hidden);
+    b->inner->class->listener->take_hidden(b->inner, position, hidden);
 }
 
 static void blend_take_taps(drafter *base, int32_t position, int32_t next, const float *const *taps)
 {
     blend_drafter *b = self_of(base);
-    b->inner->class->take_taps(b->inner, position, next, taps);
+    b->inner->class->listener->take_taps(b->inner, position, next, taps);
 }
 
 static void blend_reroot(drafter *base, const token_tree *tree, const int32_t *path, int32_t n_path,
@@ -387,34 +391,36 @@ size_t blend_bytes(int32_t capacity)
     return arena_size(sizeof(blend_drafter)) + drafter_lookup_bytes(capacity);
 }
 
+static const drafter_steps steps = {blend_start, blend_advance, blend_give_up};
+static const drafter_reader reader = {blend_unread, blend_read};
+
 drafter *blend_init(void *memory, int32_t capacity, drafter *inner, const sampler *s,
                     const drey_profile *known, const float *right, bool aside)
 {
     const drafter_class *c = inner->class;
     blend_drafter *b = memory;
-    *b = (blend_drafter){.base = {.class = &b->class, .wants_target_top = true},
-                         .class = {.begin = blend_begin,
-                                   .unread = c->unread ? blend_unread : NULL,
-                                   .read = c->read ? blend_read : NULL,
-                                   .expand = blend_expand,
-                                   .expand_all = c->expand_all ? blend_expand_all : NULL,
-                                   .start = c->start ? blend_start : NULL,
-                                   .advance = c->advance ? blend_advance : NULL,
-                                   .give_up = c->give_up ? blend_give_up : NULL,
-                                   .skips_forced_root = c->skips_forced_root,
-                                   .guesses_unread = !aside,
-                                   .expand_free = blend_expand_free,
-                                   .peek = blend_peek,
-                                   .take_input = blend_take_input,
-                                   .take_target_top = blend_take_target_top,
-                                   .take_hidden = c->take_hidden ? blend_take_hidden : NULL,
-                                   .take_taps = c->take_taps ? blend_take_taps : NULL,
-                                   .reroot = blend_reroot,
-                                   .is_valid = c->is_valid ? blend_is_valid : NULL},
-                         .aside = aside,
-                         .inner = inner,
-                         .sampler = s,
-                         .worth = {{.sampled = false}, {.sampled = true}}};
+    *b = (blend_drafter){
+        .base = {.class = &b->class, .wants_target_top = true},
+        .class = {.begin = blend_begin,
+                  .expand = blend_expand,
+                  .reroot = blend_reroot,
+                  .steps = c->steps ? &steps : NULL,
+                  .reader = c->reader ? &reader : NULL,
+                  .listener = &b->listener,
+                  .expand_all = c->expand_all ? blend_expand_all : NULL,
+                  .skips_forced_root = c->skips_forced_root,
+                  .guesses_unread = !aside,
+                  .expand_free = blend_expand_free,
+                  .peek = blend_peek,
+                  .is_valid = c->is_valid ? blend_is_valid : NULL},
+        .listener = {.take_input = blend_take_input,
+                     .take_target_top = blend_take_target_top,
+                     .take_hidden = drafter_hears(c, take_hidden) ? blend_take_hidden : NULL,
+                     .take_taps = drafter_hears(c, take_taps) ? blend_take_taps : NULL},
+        .aside = aside,
+        .inner = inner,
+        .sampler = s,
+        .worth = {{.sampled = false}, {.sampled = true}}};
     if (known)
         calibration_seed(&b->worth[0], known);
     for (int i = 0; i < 2 && right; i++)

@@ -2,8 +2,11 @@
  * its heads, and those from the text itself, which cost almost nothing. See blend.c. */
 #pragma once
 
+#include "draft/drafter.h"
+#include "tree/calibration.h"
 #include "tree/tree.h"
-#include "draft/lookup_drafter.h"
+
+typedef struct lookup_drafter lookup_drafter;
 
 enum { BLEND_CLASSES = 4 }; /* by how sure a source is */
 
@@ -30,8 +33,9 @@ typedef struct blend_trust {
 typedef struct blend_drafter {
     drafter base;
     drafter_class class; /* steps in parts or of several trees, if the inner one has them */
-    bool aside;          /* guesses are the inner one's alone: lookup only follows, for peek */
-    drafter *inner;      /* borrowed, as the sampler is */
+    drafter_listener listener;
+    bool aside;     /* guesses are the inner one's alone: lookup only follows, for peek */
+    drafter *inner; /* borrowed, as the sampler is */
     lookup_drafter *lookup;
     const sampler *sampler;
     calibration worth[2]; /* of the inner one's guesses: in greedy texts, in sampled ones */

@@ -1,4 +1,5 @@
 /* The table of drafters: see drafter_kind.h. */
+#include "draft/drafter.h"
 #include "draft/drafter_kind.h"
 
 static const drafter_kind *const table[] = {[DREY_DRAFTER_NONE] = NULL,
@@ -36,8 +37,8 @@ const char *drey_drafter_name(drey_drafter which)
 drey_status drafter_start(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n, bool *done,
                           drey_error *err)
 {
-    *done = !d->class->start;
+    *done = !d->class->steps;
     if (*done)
         return d->class->expand(d, tree, nodes, n, err);
-    return d->class->start(d, tree, nodes, n, err);
+    return d->class->steps->start(d, tree, nodes, n, err);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tree/tree.h"
-#include "sample/sampler.h"
 
 typedef struct drafter drafter;
 
@@ -23,42 +22,10 @@ typedef struct draft_step { /* of one drafter in one tree: nodes[0..n) */
     int32_t n;
 } draft_step;
 
-typedef struct drafter_class {
-    /* The timeline has been set to tokens[0..n). The last one is the next root and not computed
-     * yet. Called before and after the prompt is read, and whenever the timeline changed other than
-     * by reroot; the tree is reset to the root then. What was read of an equal beginning is
-     * kept. */
-    drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
-    /* What the encoder of the target reads, or what a text is expected to repeat, before the
-     * timeline that it is for begins: ids[0..n) to copy from; 0: nothing more. NULL: not used. */
-    void (*take_input)(drafter *d, const int32_t *ids, int32_t n);
-    /* Whether tokens before the root still have to be read, which an expansion of the root would do
-     * first. NULL: never. */
-    bool (*unread)(const drafter *d);
-    /* Reads the next chunk of those tokens, or continues one that was left, until until_ns
-     * (clock_ns; 0: to the chunk's end). An unfinished chunk counts as an unfinished step. An error
-     * ends it. */
-    drey_status (*read)(drafter *d, int64_t until_ns, draft_reading *state, drey_error *err);
-    /* A step: writes the most likely continuations of nodes[0..n) to the nodes and marks them
-     * expanded. n: 1 .. DRAFT_MAX_BATCH. None of them has been expanded before, all of their
-     * parents have. On an error none is expanded. */
-    drey_status (*expand)(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
-                          drey_error *err);
-    /* A step of several drafters of this class at once, with at most DRAFT_MAX_BATCH nodes in all;
-     * each as by expand. NULL: there is nothing to share. An error leaves the steps that were not
-     * reached unchanged. */
-    drey_status (*expand_all)(const draft_step *steps, int32_t n, drey_error *err);
-    /* Whether it has guesses for the node in the current tree. NULL: for every node. */
-    bool (*can_guess)(const drafter *d, const token_tree *tree, int32_t node);
-    /* Expands the node if its guesses are known without a step. NULL: never. */
-    bool (*expand_free)(drafter *d, token_tree *tree, int32_t node);
-    /* Guesses of a node that are known without a step, the best first, to
-     * out[TREE_MAX_GUESSES]; returns how many. Nothing changes: the node is not expanded. NULL:
-     * there are none. */
-    int32_t (*peek)(const drafter *d, const token_tree *tree, int32_t node, candidate *out);
-    /* The same step in parts, for drafters whose steps take time: all three, or all NULL. A drafter
-     * has at most one unfinished step, and none when begin, expand or reroot is called. The tree
-     * may grow between the parts. nodes are copied. */
+/* A step in parts, for drafters whose steps take time. A drafter has at most one unfinished step,
+ * and none when begin, expand or reroot is called. The tree may grow between the parts. */
+typedef struct drafter_steps {
+    /* Begins a step; nodes are copied. */
     drey_status (*start)(drafter *d, const token_tree *tree, const int32_t *nodes, int32_t n,
                          drey_error *err);
     /* Continues until until_ns (clock_ns; 0: to the end), late by at most one claim of a product.
@@ -67,32 +34,76 @@ typedef struct drafter_class {
                            drey_error *err);
     /* Gives up the unfinished step, if there is one. */
     void (*give_up)(drafter *d);
-    /* The target computed the row of the submitted node `node`: tokens[0..n) are its most likely
-     * tokens after that node, the best first. Called before reroot, if wants_target_top. */
+} drafter_steps;
+
+/* Reading the tokens before the root, for drafters that compute them. */
+typedef struct drafter_reader {
+    /* Returns whether some still have to be read, which an expansion of the root would do first. */
+    bool (*unread)(const drafter *d);
+    /* Reads the next chunk of them, or continues one that was left, until until_ns (clock_ns; 0: to
+     * the chunk's end). An unfinished chunk counts as an unfinished step. An error ends it. */
+    drey_status (*read)(drafter *d, int64_t until_ns, draft_reading *state, drey_error *err);
+} drafter_reader;
+
+/* What a drafter is given besides tokens; each may be NULL (drafter_hears). */
+typedef struct drafter_listener {
+    /* Takes what the encoder of the target reads, or what a text is expected to repeat, before the
+     * timeline that it is for begins: ids[0..n) to copy from; 0: nothing more. */
+    void (*take_input)(drafter *d, const int32_t *ids, int32_t n);
+    /* Takes the target's most likely tokens after the submitted node `node`, whose row it has
+     * computed: tokens[0..n), the best first. Called before reroot, if wants_target_top. */
     void (*take_target_top)(drafter *d, const token_tree *tree, int32_t node, const int32_t *tokens,
                             int32_t n);
-    /* The target computed the token at `position`, which is final: hidden[D] is its hidden state
-     * there, after the final norm, owned by the caller. Called before begin or reroot, which make
-     * the next token the root. NULL: not used. */
+    /* Takes the target's hidden state [D] of the token at `position`, which is final, after the
+     * final norm; the caller's. Called before begin or reroot, which make the next token the
+     * root. */
     void (*take_hidden)(drafter *d, int32_t position, const float *hidden);
-    /* The target computed the token at `position`, which is final, and `next` follows it. taps[i]
-     * (of draft_source.taps): its residual stream there, owned by the caller. Called for each such
-     * position, in rising order, before begin or reroot, which make the last one's `next` the root.
-     * NULL: not used. */
+    /* Takes the target's residual stream of the token at `position`, which is final, and `next`
+     * follows it: taps[i] (of source_out.taps), the caller's. Called for each such position, in
+     * rising order, before begin or reroot, which make the last one's `next` the root. */
     void (*take_taps)(drafter *d, int32_t position, int32_t next, const float *const *taps);
-    /* The target accepted the nodes path[0..n_path) (from below the root downwards), and its own
-     * token `next` is the new root. The tree is unchanged so far; moved: from tree_moves. What was
-     * computed for nodes that stay is not computed again. */
+} drafter_listener;
+
+typedef struct drafter_class {
+    /* Sets the timeline to tokens[0..n). The last one is the next root and not computed yet. Called
+     * before and after the prompt is read, and whenever the timeline changed other than by reroot;
+     * the tree is reset to the root then. What was read of an equal beginning is kept. */
+    drey_status (*begin)(drafter *d, const int32_t *tokens, int32_t n, drey_error *err);
+    /* Makes a step: writes the most likely continuations of nodes[0..n) to the nodes and marks them
+     * expanded. n: 1 .. DRAFT_MAX_BATCH. None of them has been expanded before, all of their
+     * parents have. On an error none is expanded. */
+    drey_status (*expand)(drafter *d, token_tree *tree, const int32_t *nodes, int32_t n,
+                          drey_error *err);
+    /* Follows the text: the target accepted the nodes path[0..n_path) (from below the root
+     * downwards), and its own token `next` is the new root. The tree is unchanged so far; moved:
+     * from tree_moves. What was computed for nodes that stay is not computed again. */
     void (*reroot)(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next, const int32_t *moved);
-    /* Whether its state fits the timeline of n tokens, for assertions. NULL: there is nothing to
-     * check. */
+    const drafter_steps *steps;       /* NULL: steps take next to no time */
+    const drafter_reader *reader;     /* NULL: nothing has to be read */
+    const drafter_listener *listener; /* NULL: tokens are enough */
+    /* Makes a step of several drafters of this class at once, with at most DRAFT_MAX_BATCH nodes in
+     * all; each as by expand. NULL: there is nothing to share. An error leaves the steps that were
+     * not reached unchanged. */
+    drey_status (*expand_all)(const draft_step *steps, int32_t n, drey_error *err);
+    /* Returns whether it has guesses for the node in the current tree. NULL: for every node. */
+    bool (*can_guess)(const drafter *d, const token_tree *tree, int32_t node);
+    /* Expands the node if its guesses are known without a step. NULL: never. */
+    bool (*expand_free)(drafter *d, token_tree *tree, int32_t node);
+    /* Writes guesses of a node that are known without a step, the best first, to
+     * out[TREE_MAX_GUESSES]; returns how many. Nothing changes: the node is not expanded. NULL:
+     * there are none. */
+    int32_t (*peek)(const drafter *d, const token_tree *tree, int32_t node, candidate *out);
+    /* Returns whether its state fits the timeline of n tokens, for assertions. NULL: there is
+     * nothing to check. */
     bool (*is_valid)(const drafter *d, const int32_t *tokens, int32_t n);
-    /* It guesses below a root that it never expanded, because a grammar said what follows. */
-    bool skips_forced_root;
-    /* It also guesses while it lags. */
-    bool guesses_unread;
+    bool skips_forced_root; /* guesses below a root that it never expanded, because a grammar said
+                               what follows */
+    bool guesses_unread;    /* also guesses while it lags */
 } drafter_class;
+
+/* Whether a class takes what this member of its listener is for. */
+#define drafter_hears(class, member) ((class)->listener && (class)->listener->member)
 
 extern const drafter_class drafter_model_class, drafter_lookup_class;
 

@@ -2,7 +2,7 @@
  * drafter.c. No code of engine, plan and session asks which drafter it is.
  *
  *   engine opens    kind->open     opens the drafter's own files, states what memory it needs
- *   plan is made    draft_source   resident_bytes, work_bytes, most_steps, what is known of guesses
+ *   plan is made    source_out     resident_bytes, work_bytes, most_steps, what is known of guesses
  *   weights open    kind->load     reads what stays in memory
  *   session opens   kind->make     a drafter in the session's memory, of session_bytes
  *   engine closes   kind->close
@@ -12,10 +12,19 @@
 #pragma once
 
 #include "base/arena.h"
-#include "draft/drafter.h"
 #include "drey/train.h"
 #include "drey/tune.h"
-#include "model/model.h"
+#include "tree/tree.h"
+
+typedef struct drafter drafter;
+typedef struct gguf gguf;
+typedef struct kernel_table kernel_table;
+typedef struct model_layout model_layout;
+typedef struct model_shape model_shape;
+typedef struct pool pool;
+typedef struct runner runner;
+typedef struct tap_shape tap_shape;
+typedef struct weights weights;
 
 /* The model that a drafter's steps are passes over. */
 typedef enum draft_side {
@@ -33,10 +42,8 @@ typedef struct tree_yield {
 
 enum { DRAFT_YIELDS = 6 };
 
-/* A drafter's part of an engine, shared by all its sessions. */
-typedef struct draft_source {
-    /* Set by the engine before open. Borrowed. */
-    const struct drafter_kind *kind; /* NULL: no drafter, and nothing else is set */
+/* What the engine gives a drafter, borrowed. */
+typedef struct source_in {
     const gguf *target;
     const model_layout *layout; /* the target's */
     const gguf *side;           /* the side's model, where it has its own */
@@ -49,10 +56,12 @@ typedef struct draft_source {
     int32_t looked_up; /* the same, and those of an encoder's input */
     bool for_exits;    /* only roots are expanded, while all of the target's head is in memory, to
                          name candidates of early exits */
-    /* Set by the engine before load. Borrowed. */
-    weights *weights; /* the target's */
+    weights *weights;  /* the target's; this and the next one before load */
     pool *pool;
-    /* Set by open. */
+} source_in;
+
+/* What a drafter's open says of itself. */
+typedef struct source_out {
     void *own;               /* freed by close */
     uint64_t resident_bytes; /* of weights that stay in memory, without the side's */
     uint64_t work_bytes;     /* for its steps */
@@ -62,7 +71,14 @@ typedef struct draft_source {
     bool has_trees;          /* the file says how often guesses of a rank are right: */
     drey_static_trees trees;
     float right[TREE_MAX_GUESSES]; /* of the root's guesses, on usual texts */
-    arena memory;                  /* freed by the engine, after close */
+} source_out;
+
+/* A drafter's part of an engine, shared by all its sessions. */
+typedef struct draft_source {
+    const struct drafter_kind *kind; /* NULL: no drafter, and nothing else is set */
+    source_in in;
+    source_out out;
+    arena memory; /* freed by the engine, after close */
 } draft_source;
 
 /* The parts of a session that a drafter uses. Borrowed while the session is open. */

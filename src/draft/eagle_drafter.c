@@ -25,9 +25,15 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "common/path.h"
+#include "draft/drafter_kind.h"
+#include "model/arch.h"
+#include "model/layout.h"
+#include "model/pass.h"
+#include "model/workspace.h"
 #include "os/file.h"
-#include "weights/weights.h"
+#include "sample/penalties.h"
+#include "state/cache.h"
+#include "weights/identity.h"
 
 static eagle_drafter *self_of(drafter *d)
 {
@@ -275,18 +281,19 @@ static bool eagle_is_valid(const drafter *base, const int32_t *tokens, int32_t n
            cache_is_valid(d->run->cache) && end_of(d) <= n;
 }
 
-static const drafter_class eagle_class = {.begin = eagle_begin,
-                                          .can_guess = eagle_can_guess,
-                                          .expand = eagle_expand,
-                                          .take_taps = eagle_take_taps,
-                                          .reroot = eagle_reroot,
-                                          .is_valid = eagle_is_valid};
+static const drafter_class eagle_class = {
+    .begin = eagle_begin,
+    .can_guess = eagle_can_guess,
+    .expand = eagle_expand,
+    .listener = &(const drafter_listener){.take_taps = eagle_take_taps},
+    .reroot = eagle_reroot,
+    .is_valid = eagle_is_valid};
 
 /* ---- What others ask ---- */
 
 static drey_status check_fit(const draft_source *src, drey_error *err)
 {
-    const model_shape *s = src->side_shape, *target = &src->layout->shape;
+    const model_shape *s = src->in.side_shape, *target = &src->in.layout->shape;
     const tap_shape *taps = &s->taps;
     int32_t last = taps->layer[taps->n - 1];
     if (taps->width != target->n_embd)
@@ -301,7 +308,7 @@ static drey_status check_fit(const draft_source *src, drey_error *err)
             "this EAGLE layer looks at what comes after %d layers, and this model has %d; take the "
             "layer that was trained for it",
             last, target->n_layers);
-    if (!gguf_find_tensor(src->side, "token_embd.weight") && s->n_embd != target->n_embd)
+    if (!gguf_find_tensor(src->in.side, "token_embd.weight") && s->n_embd != target->n_embd)
         FAIL(
             err, DREY_ERR_MISMATCH,
             "this EAGLE layer has width %d and no embedding, and the model's has width %d; convert "
@@ -313,12 +320,12 @@ static drey_status check_fit(const draft_source *src, drey_error *err)
 /* Files that drey trained say for which model. */
 static drey_status check_target(const draft_source *src, drey_error *err)
 {
-    const gguf_key *of = gguf_find_key(src->side, EAGLE_TARGET_KEY);
+    const gguf_key *of = gguf_find_key(src->in.side, EAGLE_TARGET_KEY);
     uint64_t wanted, identity;
     if (!of || of->kind != GGUF_U64)
         return DREY_OK;
     memcpy(&wanted, of->value, sizeof wanted);
-    TRY(model_identity(src->target, &identity, err));
+    TRY(model_identity(src->in.target, &identity, err));
     if (identity != wanted)
         FAIL(err, DREY_ERR_MISMATCH,
              "this EAGLE layer was trained for another model, or the model has changed since; "
@@ -328,41 +335,41 @@ static drey_status check_target(const draft_source *src, drey_error *err)
 
 static drey_status eagle_open(draft_source *src, drey_error *err)
 {
-    const char *path = gguf_part_path(src->side, 0);
-    if (src->side_shape->taps.n == 0)
+    const char *path = gguf_part_path(src->in.side, 0);
+    if (src->in.side_shape->taps.n == 0)
         FAIL(err, DREY_ERR_USAGE,
              "%s is a model of its own and no EAGLE layer: use it with the drafter \"model\"",
              SHOWN_PATH(path));
     TRY(error_in_file(err, path, check_fit(src, err)));
     TRY(error_in_file(err, path, check_target(src, err)));
-    src->taps = &src->side_shape->taps;
-    src->resident_bytes = arena_size((size_t)src->taps->n_ids * sizeof(int32_t));
+    src->out.taps = &src->in.side_shape->taps;
+    src->out.resident_bytes = arena_size((size_t)src->out.taps->n_ids * sizeof(int32_t));
     return DREY_OK;
 }
 
 static drey_status read_d2t(const draft_source *src, const gguf_tensor *t, int64_t *out,
                             drey_error *err)
 {
-    const char *path = gguf_part_path(src->side, t->part);
+    const char *path = gguf_part_path(src->in.side, t->part);
     file f;
     TRY(file_open(&f, path, false, err));
-    drey_status status = file_check(&f, path, gguf_part_stamp(src->side, t->part), err);
+    drey_status status = file_check(&f, path, gguf_part_stamp(src->in.side, t->part), err);
     if (status == DREY_OK)
         status = file_read(&f, path, t->offset, t->n_bytes, out, NULL, 0, err);
     file_close(&f);
     return status;
 }
 
-/* Each token once, and none that the target lacks. seen: [src->n_ids], zeroed. */
+/* Each token once, and none that the target lacks. seen: [src->in.n_ids], zeroed. */
 static drey_status take_ids(const draft_source *src, const int64_t *d2t, int32_t *ids, bool *seen,
                             drey_error *err)
 {
-    for (int32_t i = 0; i < src->taps->n_ids; i++) {
-        if (d2t[i] < 0 || d2t[i] >= src->n_ids)
+    for (int32_t i = 0; i < src->out.taps->n_ids; i++) {
+        if (d2t[i] < 0 || d2t[i] >= src->in.n_ids)
             FAIL(err, DREY_ERR_MISMATCH,
                  "this EAGLE layer guesses token %lld, and the model has %d; take the layer that "
                  "was trained for it",
-                 (long long)d2t[i], src->n_ids);
+                 (long long)d2t[i], src->in.n_ids);
         if (seen[d2t[i]])
             FAIL(err, DREY_ERR_FORMAT,
                  "d2t holds token %lld twice: it may hold differences, as early converters wrote; "
@@ -376,14 +383,14 @@ static drey_status take_ids(const draft_source *src, const int64_t *d2t, int32_t
 
 static drey_status eagle_load(draft_source *src, drey_error *err)
 {
-    const gguf_tensor *t = gguf_find_tensor(src->side, "d2t");
+    const gguf_tensor *t = gguf_find_tensor(src->in.side, "d2t");
     if (!t)
         return DREY_OK;
-    const char *path = gguf_part_path(src->side, t->part);
-    int32_t *ids = arena_take(&src->memory, (size_t)src->taps->n_ids * sizeof *ids);
+    const char *path = gguf_part_path(src->in.side, t->part);
+    int32_t *ids = arena_take(&src->memory, (size_t)src->out.taps->n_ids * sizeof *ids);
     TRY(arena_check(&src->memory, err));
     int64_t *d2t = malloc(t->n_bytes);
-    bool *seen = calloc((size_t)src->n_ids, sizeof *seen);
+    bool *seen = calloc((size_t)src->in.n_ids, sizeof *seen);
     drey_status status = DREY_OK;
     if (!d2t || !seen)
         status = error_set(err, DREY_ERR_MEMORY, "no memory to load %s", SHOWN_PATH(path));
@@ -393,7 +400,7 @@ static drey_status eagle_load(draft_source *src, drey_error *err)
         status = error_in_file(err, path, take_ids(src, d2t, ids, seen, err));
     free(d2t);
     free(seen);
-    src->own = status == DREY_OK ? ids : NULL;
+    src->out.own = status == DREY_OK ? ids : NULL;
     return status;
 }
 
@@ -404,25 +411,27 @@ static size_t floats(int32_t rows, int64_t ld)
 
 static size_t session_bytes(const draft_source *src)
 {
-    const model_shape *s = src->side_shape;
-    return arena_size(sizeof(eagle_drafter)) + arena_size((size_t)src->capacity * sizeof(int32_t)) +
+    const model_shape *s = src->in.side_shape;
+    return arena_size(sizeof(eagle_drafter)) +
+           arena_size((size_t)src->in.capacity * sizeof(int32_t)) +
            floats(EAGLE_ROWS, tapped_ld(s)) +
            floats(TREE_MAX_NODES + DRAFT_MAX_BATCH, row_stride(s->n_embd));
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
-    const model_shape *s = src->side_shape;
+    const model_shape *s = src->in.side_shape;
     eagle_drafter *d = memory;
     uint8_t *at = (uint8_t *)memory + arena_size(sizeof *d);
     *d = (eagle_drafter){.base = {.class = &eagle_class},
                          .run = seat->run,
                          .sampler = seat->sampler,
-                         .ids = src->own,
-                         .n_ids = min_i32(s->taps.n_ids, src->own ? s->taps.n_ids : src->n_ids),
+                         .ids = src->out.own,
+                         .n_ids =
+                             min_i32(s->taps.n_ids, src->out.own ? s->taps.n_ids : src->in.n_ids),
                          .chunk = min_i32(seat->chunk, EAGLE_ROWS)};
     d->timeline = (int32_t *)(void *)at;
-    at += arena_size((size_t)src->capacity * sizeof(int32_t));
+    at += arena_size((size_t)src->in.capacity * sizeof(int32_t));
     d->tapped = (float *)(void *)at;
     d->states = (float *)(void *)(at + floats(EAGLE_ROWS, tapped_ld(s)));
     d->asked = d->states + TREE_MAX_NODES * row_stride(s->n_embd);

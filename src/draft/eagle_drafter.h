@@ -12,7 +12,9 @@
  *   guesses                                        head norm(x), over its own vocabulary */
 #pragma once
 
-#include "draft/drafter_kind.h"
+#include "draft/drafter.h"
+
+typedef struct runner runner;
 
 /* Most rows of accepted tokens that wait to be computed, and rows of a prompt's pass. */
 enum { EAGLE_ROWS = 64 };

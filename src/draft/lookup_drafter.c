@@ -20,6 +20,8 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "drey/train.h"
 
 enum {
     MOST_EDGES = 64,   /* looked at, of a state: the newest */
@@ -344,11 +346,13 @@ size_t drafter_lookup_bytes(int32_t capacity)
     return sizeof(lookup_drafter) + suffix_automaton_bytes(capacity) + recycling_bytes() + tokens;
 }
 
+static const drafter_listener listener = {.take_input = lookup_take_input,
+                                          .take_target_top = lookup_take_target_top};
+
 const drafter_class drafter_lookup_class = {.begin = lookup_begin,
-                                            .take_input = lookup_take_input,
                                             .expand = lookup_expand,
                                             .peek = lookup_peek,
-                                            .take_target_top = lookup_take_target_top,
+                                            .listener = &listener,
                                             .reroot = lookup_reroot};
 
 drafter *drafter_lookup_init(void *memory, int32_t capacity)
@@ -370,13 +374,13 @@ drafter *drafter_lookup_init(void *memory, int32_t capacity)
 
 static size_t session_bytes(const draft_source *src)
 {
-    return drafter_lookup_bytes(src->looked_up);
+    return drafter_lookup_bytes(src->in.looked_up);
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
     (void)seat;
-    return drafter_lookup_init(memory, src->looked_up);
+    return drafter_lookup_init(memory, src->in.looked_up);
 }
 
 static const tree_yield usual[DRAFT_YIELDS] = USUAL_LOOKUP_YIELDS;

@@ -1,7 +1,7 @@
 /* The drafter that needs no model: see lookup_drafter.c. */
 #pragma once
 
-#include "draft/drafter_kind.h"
+#include "draft/drafter.h"
 #include "draft/recycling.h"
 #include "draft/suffix_automaton.h"
 

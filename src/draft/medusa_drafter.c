@@ -18,9 +18,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/num.h"
 #include "common/path.h"
-#include "model/model.h"
+#include "draft/drafter_kind.h"
+#include "draft/medusa_heads.h"
+#include "drey/train.h"
+#include "gguf/gguf.h"
+#include "model/layout.h"
+#include "model/workspace.h"
+#include "sample/penalties.h"
+#include "weights/weights.h"
 
 static size_t hidden_bytes(const medusa_heads *heads)
 {
@@ -95,28 +101,30 @@ static void medusa_reroot(drafter *base, const token_tree *tree, const int32_t *
     d->n_tokens += n_path + 1;
 }
 
-static const drafter_class medusa_class = {.begin = medusa_begin,
-                                           .can_guess = medusa_can_guess,
-                                           .expand = medusa_expand,
-                                           .take_hidden = medusa_take_hidden,
-                                           .reroot = medusa_reroot};
+static const drafter_class medusa_class = {
+    .begin = medusa_begin,
+    .can_guess = medusa_can_guess,
+    .expand = medusa_expand,
+    .listener = &(const drafter_listener){.take_hidden = medusa_take_hidden},
+    .reroot = medusa_reroot};
 
 /* ---- What others ask ---- */
 
 static drey_status open_file(draft_source *src, drey_error *err)
 {
     medusa_heads *heads = calloc(1, sizeof *heads);
-    char *path = src->path ? strdup(src->path)
-                           : path_with(gguf_part_path(src->target, 0), MEDUSA_FILE_ENDING);
+    char *path = src->in.path ? strdup(src->in.path)
+                              : path_with(gguf_part_path(src->in.target, 0), MEDUSA_FILE_ENDING);
     drey_status status = DREY_OK;
-    src->own = heads;
-    const bool missing = path && !src->path && access(path, F_OK) != 0;
+    src->out.own = heads;
+    const bool missing = path && !src->in.path && access(path, F_OK) != 0;
     if (missing)
         status = error_set(err, DREY_ERR_IO,
                            "heads are to guess, and there are none in %s; have them trained",
                            SHOWN_PATH(path));
     else if (heads && path)
-        status = medusa_open(heads, path, src->target, &src->layout->shape, src->kernels, err);
+        status =
+            medusa_open(heads, path, src->in.target, &src->in.layout->shape, src->in.kernels, err);
     else
         status = error_set(err, DREY_ERR_MEMORY, "no memory for the name of a file of heads");
     if (missing && err)
@@ -129,52 +137,53 @@ static drey_status open_file(draft_source *src, drey_error *err)
  * ask for, a fifth fewer of their best guesses were right. */
 static void state_ranks(draft_source *src, const medusa_shape *heads)
 {
-    src->has_trees = true;
-    medusa_trees(&src->trees, heads);
+    src->out.has_trees = true;
+    medusa_trees(&src->out.trees, heads);
     for (int32_t r = 0; r < MEDUSA_RANKS; r++)
-        src->right[r] = heads->accuracy[0][r] * (r == 0 ? USUAL_HEADS_BEST : 1);
+        src->out.right[r] = heads->accuracy[0][r] * (r == 0 ? USUAL_HEADS_BEST : 1);
 }
 
 static drey_status medusa_kind_open(draft_source *src, drey_error *err)
 {
     TRY(open_file(src, err));
-    medusa_heads *heads = src->own;
-    const weight *head = src->layout->head;
-    if (src->for_exits)
+    medusa_heads *heads = src->out.own;
+    const weight *head = src->in.layout->head;
+    if (src->in.for_exits)
         medusa_for_roots(heads);
-    src->resident_bytes = medusa_weight_bytes(heads, head);
-    src->work_bytes = medusa_work_bytes(heads, head);
-    src->file_bytes = gguf_header_bytes(heads->file);
-    src->most_steps = heads->shape.n_heads; /* one level per step */
+    src->out.resident_bytes = medusa_weight_bytes(heads, head);
+    src->out.work_bytes = medusa_work_bytes(heads, head);
+    src->out.file_bytes = gguf_header_bytes(heads->file);
+    src->out.most_steps = heads->shape.n_heads; /* one level per step */
     state_ranks(src, &heads->shape);
     return DREY_OK;
 }
 
 static drey_status medusa_kind_load(draft_source *src, drey_error *err)
 {
-    return medusa_load(src->own, src->weights, src->layout->head, src->pool, &src->memory, err);
+    return medusa_load(src->out.own, src->in.weights, src->in.layout->head, src->in.pool,
+                       &src->memory, err);
 }
 
 static void medusa_kind_close(draft_source *src)
 {
-    if (src->own)
-        medusa_close(src->own);
-    free(src->own);
-    src->own = NULL;
+    if (src->out.own)
+        medusa_close(src->out.own);
+    free(src->out.own);
+    src->out.own = NULL;
 }
 
 static size_t session_bytes(const draft_source *src)
 {
-    return arena_size(sizeof(medusa_drafter)) + hidden_bytes(src->own);
+    return arena_size(sizeof(medusa_drafter)) + hidden_bytes(src->out.own);
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 {
     medusa_drafter *d = memory;
     *d = (medusa_drafter){.base = {.class = &medusa_class},
-                          .heads = src->own,
+                          .heads = src->out.own,
                           .sampler = seat->sampler,
-                          .n_ids = medusa_ids_below(src->own, src->n_ids)};
+                          .n_ids = medusa_ids_below(src->out.own, src->in.n_ids)};
     d->hidden = (float *)(void *)((uint8_t *)memory + arena_size(sizeof *d));
     return &d->base;
 }

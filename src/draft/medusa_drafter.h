@@ -1,8 +1,9 @@
 /* The target's own Medusa heads as a drafter: see medusa_drafter.c. */
 #pragma once
 
-#include "draft/drafter_kind.h"
-#include "draft/medusa_heads.h"
+#include "draft/drafter.h"
+
+typedef struct medusa_heads medusa_heads;
 
 typedef struct medusa_drafter {
     drafter base;

@@ -9,7 +9,14 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "model/model.h"
+#include "draft/drafter.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/workspace.h"
+#include "os/pool.h"
+#include "weights/gather_rows.h"
+#include "weights/identity.h"
+#include "weights/product.h"
 #include "weights/weights.h"
 
 #define KEY(name) MEDUSA_ARCHITECTURE "." name

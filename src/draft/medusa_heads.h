@@ -28,9 +28,13 @@
  * kernels' numeric contract, so all tiers guess the same. */
 #pragma once
 
-#include "draft/drafter.h"
-#include "drey/tune.h"
-#include "model/model.h"
+#include "tree/tree.h"
+#include "weights/weights.h"
+
+typedef struct drey_static_trees drey_static_trees;
+typedef struct gguf gguf;
+typedef struct model_shape model_shape;
+typedef struct pool pool;
 
 enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3 };
 

@@ -17,7 +17,13 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "sample/penalties.h"
+#include "state/cache.h"
+#include "weights/row_table.h"
 #include "weights/weights.h"
 
 static model_drafter *self_of(drafter *d)
@@ -520,17 +526,18 @@ static bool model_is_valid(const drafter *base, const int32_t *tokens, int32_t n
     return true;
 }
 
+static const drafter_steps steps = {model_start, model_advance, model_give_up};
+static const drafter_reader reader = {model_unread, model_read};
+static const drafter_listener listener = {.take_target_top = model_take_target_top};
+
 const drafter_class drafter_model_class = {.begin = model_begin,
                                            .skips_forced_root = true,
-                                           .unread = model_unread,
-                                           .read = model_read,
+                                           .steps = &steps,
+                                           .reader = &reader,
+                                           .listener = &listener,
                                            .can_guess = model_can_guess,
                                            .expand = model_expand,
                                            .expand_all = model_expand_all,
-                                           .start = model_start,
-                                           .advance = model_advance,
-                                           .give_up = model_give_up,
-                                           .take_target_top = model_take_target_top,
                                            .reroot = model_reroot,
                                            .is_valid = model_is_valid};
 
@@ -539,7 +546,7 @@ const drafter_class drafter_model_class = {.begin = model_begin,
 /* The drafter, and its timeline. */
 static size_t session_bytes(const draft_source *src)
 {
-    return arena_size(sizeof(model_drafter)) + (size_t)src->capacity * sizeof(int32_t);
+    return arena_size(sizeof(model_drafter)) + (size_t)src->in.capacity * sizeof(int32_t);
 }
 
 static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
@@ -551,7 +558,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
                          .run = seat->run,
                          .sampler = seat->sampler,
                          .timeline = timeline,
-                         .n_ids = src->n_ids,
+                         .n_ids = src->in.n_ids,
                          .chunk = seat->chunk};
     forget_rows(d);
     return &d->base;
@@ -560,14 +567,14 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
 /* A target drafts for itself with those planes of a sidecar that stay in memory. */
 static drey_status check_planes(draft_source *src, drey_error *err)
 {
-    for (int32_t i = 0; i < src->layout->n_matrices; i++)
-        if (src->layout->matrix[i].form.planes)
+    for (int32_t i = 0; i < src->in.layout->n_matrices; i++)
+        if (src->in.layout->matrix[i].form.planes)
             return DREY_OK;
     FAIL_HINT(err, DREY_ERR_USAGE, DREY_HINT_PLANES,
               "%s can draft for itself only with a sidecar that holds its weights in planes, and "
               "there is none%s%s; have it prepared",
-              SHOWN_PATH(gguf_part_path(src->target, 0)), src->sidecar_refused[0] ? ": " : "",
-              src->sidecar_refused);
+              SHOWN_PATH(gguf_part_path(src->in.target, 0)), src->in.sidecar_refused[0] ? ": " : "",
+              src->in.sidecar_refused);
 }
 
 /* Over code and chat. A larger draft is assumed to guess no better: its higher cost is known, how

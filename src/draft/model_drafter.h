@@ -1,7 +1,8 @@
 /* The small model as a drafter: resident, with its own cache (LLMCad 3.2). */
 #pragma once
 
-#include "draft/drafter_kind.h"
+#include "draft/drafter.h"
+#include "model/pass.h"
 
 /* Most rows that an expansion of the root computes: the root and the tokens before it that the
  * cache lacks. Pending rows and slots of the draft's cache are for these and the tree's nodes. */

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drey/chat.h"
 #include "template/conversation.h"
 #include "engine/continued.h"
 #include "engine/engine.h"
+#include "text/ids.h"
+#include "text/tokenizer.h"
 
 void drey_chat_request_init(drey_chat_request *request)
 {

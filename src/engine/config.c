@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/num.h"
+#include "draft/drafter_kind.h"
+#include "state/cache.h"
+#include "text/tokenizer.h"
 
 void drey_engine_options_init(drey_engine_options *options)
 {

@@ -6,15 +6,17 @@
  * pointers refer to is copied, except for the models. */
 #pragma once
 
-#include "draft/draft.h"
-#include "gguf/gguf.h"
-#include "grammar/grammar.h"
-#include "model/model.h"
+#include "drey/tune.h"
+#include "model/arch.h"
 #include "policy/policy.h"
 #include "ranks/ranks.h"
-#include "text/text.h"
-#include "unit/units.h"
-#include "weights/weights.h"
+#include "unit/unit_words.h"
+
+typedef struct device_class device_class;
+typedef struct drafter_kind drafter_kind;
+typedef struct gguf gguf;
+typedef struct tokenizer tokenizer;
+typedef struct vocab_trie vocab_trie;
 
 struct drey_model {
     gguf *file;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "reply/reply_forms.h"
+#include "text/tokenizer.h"
 
 static const char wonder[] = "Wonder7Wonder", answer[] = "Answer7Answer";
 enum { MARK_BYTES = 64 };

@@ -2,6 +2,10 @@
 #include "engine/encoder.h"
 
 #include "common/num.h"
+#include "engine/config.h"
+#include "model/pass.h"
+#include "state/cache.h"
+#include "unit/units.h"
 
 /* Its weights are read once per input; a ring of this size does that at the disk's speed. */
 static const uint64_t ring_bytes = 4 << 20;

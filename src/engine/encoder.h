@@ -10,8 +10,13 @@
  */
 #pragma once
 
-#include "engine/config.h"
-#include "os/pool.h"
+#include "model/layout.h"
+#include "model/workspace.h"
+#include "state/text_cache.h"
+
+typedef struct engine_config engine_config;
+typedef struct pool pool;
+typedef struct unit_set unit_set;
 
 typedef struct engine_encoder { /* all zero: the model has none */
     model_layout layout;

@@ -7,10 +7,14 @@
 #include <string.h>
 
 #include "common/num.h"
-#include "exit/exit.h"
+#include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
+#include "os/pool.h"
+#include "state/cache.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
 
 void drey_tuning_init(drey_tuning *tuning)
 {
@@ -230,11 +234,12 @@ static drey_status open_view(drey_engine *e, drey_error *err)
 static drey_status load_source(drey_engine *e, drey_error *err)
 {
     draft_source *src = &e->source;
-    src->weights = &e->target.weights;
-    src->pool = e->pool;
+    src->in.weights = &e->target.weights;
+    src->in.pool = e->pool;
     if (!src->kind || !src->kind->load)
         return DREY_OK;
-    TRY(arena_init(&src->memory, (size_t)(src->resident_bytes + src->work_bytes), true, err));
+    TRY(arena_init(&src->memory, (size_t)(src->out.resident_bytes + src->out.work_bytes), true,
+                   err));
     return src->kind->load(src, err);
 }
 

@@ -10,17 +10,23 @@
 
 #include <stdatomic.h>
 
-#include "tree/tree.h"
 #include "base/trace.h"
-#include "policy/policy.h"
+#include "draft/drafter_kind.h"
 #include "engine/config.h"
 #include "engine/encoder.h"
-#include "plan/plan.h"
-#include "store/store.h"
-#include "ranks/ranks.h"
 #include "exit/exit.h"
-#include "weights/weights.h"
 #include "os/energy.h"
+#include "plan/plan.h"
+#include "policy/cost.h"
+#include "policy/shared_drafting.h"
+#include "ranks/ranks.h"
+#include "state/kv_file.h"
+#include "store/prefix_store.h"
+#include "weights/row_table.h"
+#include "weights/weights.h"
+
+typedef struct pool pool;
+typedef struct unit_set unit_set;
 
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "state/cache.h"
+#include "weights/identity.h"
 
 size_t engine_ranks_bytes(const drey_engine *e)
 {

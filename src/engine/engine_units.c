@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "os/pool.h"
+#include "unit/device.h"
+#include "unit/units.h"
 
 drey_status engine_take_units(drey_engine *e, drey_error *err)
 {

@@ -5,16 +5,17 @@
 
 #include "common/num.h"
 #include "base/usual.h"
-#include "draft/draft.h"
+#include "draft/model_drafter.h"
 #include "engine/engine.h"
 #include "exit/exit.h"
+#include "exit/exit_file.h"
+#include "exit/exit_open.h"
 #include "os/memory.h"
-
-/* Memory that is not counted elsewhere: what a cgroup is charged in advance per processor (up to
- * 256 KiB for each that threads ran on), kernel structures, growth of the libraries, rounding. */
-static const uint64_t slack_bytes = 2 << 20, least_cached_bytes = 4 << 20;
-/* The draft's weights are read once; a ring of this size does that at the disk's speed. */
-static const uint64_t draft_ring_bytes = 4 << 20;
+#include "os/pool.h"
+#include "state/cache.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
+#include "weights/experts.h"
 
 /* More than any budget, and small enough that sums with it do not overflow. */
 static const uint64_t most_held_bytes = (uint64_t)1 << 60;
@@ -103,7 +104,8 @@ static void count_cached(drey_engine *e)
         }
         cached += most;
     }
-    e->inputs.process.reserve_bytes = slack_bytes + max_u64(cached, least_cached_bytes);
+    e->inputs.process.reserve_bytes =
+        (uint64_t)USUAL_SLACK_BYTES + max_u64(cached, (uint64_t)USUAL_LEAST_CACHED_BYTES);
 }
 
 static bool views_target(const drey_engine *e)
@@ -184,8 +186,8 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
                                                  e->config.n_threads, e->units) +
                           side->layout_memory.size_bytes + table_bytes,
         .queue_bytes = weights_stream_bytes(l->matrix, n, n_parts),
-        .ring_least_bytes =
-            max_u64(weights_ring_least(l->matrix, n), is_draft ? draft_ring_bytes : 0),
+        .ring_least_bytes = max_u64(weights_ring_least(l->matrix, n),
+                                    is_draft ? (uint64_t)USUAL_DRAFT_RING_BYTES : 0),
         .n_logits = l->n_logits,
         .encoder_bytes = encoder_bytes(&side->encoder, m, &needs),
         .experts = gather_experts(e, l, is_draft),
@@ -204,8 +206,8 @@ static drey_status open_source(drey_engine *e, drey_error *err)
     int32_t n_ids = tokenizer_n_vocab(c->target->tokenizer);
     if (!c->drafter)
         return DREY_OK;
-    e->source = (draft_source){
-        .kind = c->drafter,
+    e->source = (draft_source){.kind = c->drafter};
+    e->source.in = (source_in){
         .target = c->target->file,
         .layout = &e->target.layout,
         .path = c->files.draft,
@@ -230,13 +232,13 @@ static void gather_source(drey_engine *e)
         *side = (plan_model){.shape = &e->target.layout.shape,
                              .is_view = true,
                              .overhead_bytes = engine_view_bytes(e)};
-    in->tapped_layers = src->taps ? src->taps->n : 0;
-    side->resident_bytes = src->resident_bytes;
-    side->overhead_bytes += src->work_bytes + src->file_bytes;
-    if (src->most_steps)
-        in->draft.steps = min_i32(in->draft.steps, src->most_steps);
-    if (!in->draft.trees && src->has_trees)
-        in->draft.trees = &src->trees;
+    in->tapped_layers = src->out.taps ? src->out.taps->n : 0;
+    side->resident_bytes = src->out.resident_bytes;
+    side->overhead_bytes += src->out.work_bytes + src->out.file_bytes;
+    if (src->out.most_steps)
+        in->draft.steps = min_i32(in->draft.steps, src->out.most_steps);
+    if (!in->draft.trees && src->out.has_trees)
+        in->draft.trees = &src->out.trees;
 }
 
 /* The memory of prefixes depends on the target and the context. */

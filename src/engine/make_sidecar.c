@@ -9,6 +9,7 @@
 #include "common/path.h"
 #include "engine/engine.h"
 #include "common/new_file.h"
+#include "weights/sidecar.h"
 #include "weights/weights.h"
 
 /* ---- An engine's ---- */

@@ -1,7 +1,11 @@
 /* The reasons why a file cannot run: the checks of opening it, one after another. */
 #include <string.h>
 
-#include "engine/engine.h"
+#include "base/arena.h"
+#include "kernel/kernel.h"
+#include "model/arch.h"
+#include "model/layout.h"
+#include "text/tokenizer.h"
 
 typedef struct listener {
     void (*missing)(void *user, const char *what);

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "grammar/vocab_trie.h"
 #include "os/cpu.h"
-#include "weights/weights.h"
+#include "text/tokenizer.h"
+#include "weights/identity.h"
 
 static drey_status open_tokenizer(drey_model *m, drey_error *err)
 {

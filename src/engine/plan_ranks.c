@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/num.h"
-
 /* Ranks that nobody has joined, and an engine for each that has only planned. */
 typedef struct rehearsal {
     drey_ranks ranks;

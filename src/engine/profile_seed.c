@@ -2,8 +2,7 @@
 #include <math.h>
 
 #include "common/num.h"
-#include "tree/tree.h"
-#include "engine/engine.h"
+#include "tree/static_tree.h"
 
 void drey_profile_init(drey_profile *profile)
 {

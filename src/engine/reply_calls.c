@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drey/drey.h"
-
 #include "engine/engine.h"
 #include "grammar/grammar.h"
 #include "reply/reply_forms.h"
+#include "text/tokenizer.h"
 
 static bool is_hidden(const void *user, const char *text, size_t n)
 {

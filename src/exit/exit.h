@@ -18,7 +18,6 @@
 
 #include "base/arena.h"
 #include "drey/train.h"
-#include "gguf/gguf.h"
 
 enum {
     EXIT_CANDIDATES = 4,
@@ -133,7 +132,3 @@ void exit_choose_layers(const int64_t *counts, int32_t first, int32_t n_layers, 
 
 /* A random score: uniform in [0, 1), a function of its arguments. */
 float exit_random_score(uint64_t seed, int32_t position, int32_t layer);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "exit/exit_file.h"
-#include "exit/exit_open.h"

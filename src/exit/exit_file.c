@@ -17,7 +17,10 @@
 #include "common/hash.h"
 #include "gguf/gguf.h"
 #include "common/new_file.h"
-#include "weights/weights.h"
+#include "gguf/new_gguf.h"
+#include "gguf/types.h"
+#include "os/file.h"
+#include "weights/identity.h"
 
 #define ARCHITECTURE "drey-exit"
 #define KEY(name)    ARCHITECTURE "." name

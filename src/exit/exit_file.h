@@ -1,7 +1,11 @@
 /* The side file of predictors, and the memory for them. */
 #pragma once
 
+#include "drey/train.h"
 #include "exit/exit.h"
+
+typedef struct exit_predictors exit_predictors;
+typedef struct gguf gguf;
 
 /* Opens the file at `path` if it was made for this target. Reads the file once, and a few MiB of
  * the target. DREY_ERR_IO, DREY_ERR_MEMORY, DREY_ERR_FORMAT (damaged, or another kind of file),

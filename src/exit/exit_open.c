@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "common/path.h"
-#include "weights/weights.h"
+#include "exit/exit.h"
+#include "exit/exit_file.h"
+#include "gguf/gguf.h"
+#include "weights/identity.h"
 
 /* The file states whose predictors it holds. */
 static drey_status check_layers(const exit_predictors *p, const exit_user *user, const char *path,

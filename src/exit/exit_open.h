@@ -1,8 +1,10 @@
 /* Finds and opens the predictors of an engine, and says what they mean for its plan. */
 #pragma once
 
-#include "drey/drey.h"
-#include "exit/exit_file.h"
+#include "drey/train.h"
+
+typedef struct exit_predictors exit_predictors;
+typedef struct gguf gguf;
 
 /* A deferred row takes part in every later pass from its layer on: eight with the pass's own row. A
  * path of a tree has several. */

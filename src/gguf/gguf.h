@@ -8,8 +8,8 @@
 #pragma once
 
 #include "common/error.h"
-#include "gguf/types.h"
-#include "os/file.h"
+
+typedef struct file_stamp file_stamp;
 
 typedef enum gguf_kind {
     GGUF_U8,
@@ -128,6 +128,3 @@ const char *gguf_printable(char *out, size_t capacity, const char *text, size_t 
 
 /* What drey_inspect shows of a file: always printable text only. */
 void gguf_show(const gguf *g, const drey_inspector *to);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "gguf/new_gguf.h"

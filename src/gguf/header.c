@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "gguf/types.h"
 
 enum {
     n_max_dims = 4,

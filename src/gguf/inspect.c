@@ -4,6 +4,7 @@
  * that are no UTF-8 are written as escapes, and everything long is cut. */
 #include "common/num.h"
 #include "gguf/header.h"
+#include "gguf/types.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -5,7 +5,12 @@
  * Nothing fails before the file is written, which also reports a lack of memory. */
 #pragma once
 
-#include "gguf/gguf.h"
+#include "drey/drey_model.h"
+
+typedef struct gguf gguf;
+typedef struct gguf_key gguf_key;
+typedef struct gguf_string gguf_string;
+typedef struct new_file new_file;
 
 typedef struct gguf_bytes { /* that grow */
     uint8_t *bytes;

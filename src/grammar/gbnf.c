@@ -25,6 +25,8 @@
 #include "common/num.h"
 #include "common/utf8.h"
 #include "grammar/grammar.h"
+#include "grammar/vocab_trie.h"
+#include "text/tokenizer.h"
 
 enum { MOST_CLASS_RANGES = 1024 };
 _Static_assert((int)EACH_MOST == (int)GRAMMAR_MOST_EACH, "a set's bits");

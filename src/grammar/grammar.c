@@ -10,6 +10,8 @@
 #include "grammar/readers.h"
 #include "grammar/states.h"
 #include "grammar/token_cuts.h"
+#include "grammar/vocab_trie.h"
+#include "text/tokenizer.h"
 
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
 enum { MOST_READING = 6 << 20 }; /* of a schema: its values, text, languages */

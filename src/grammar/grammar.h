@@ -15,8 +15,10 @@
  * than GRAMMAR_MOST_STACKS readings of one text: what is written is one of the grammar anyway. */
 #pragma once
 
-#include "drey/drey.h"
-#include "grammar/vocab_trie.h"
+#include "drey/drey_grammar.h"
+
+typedef struct tokenizer tokenizer;
+typedef struct vocab_trie vocab_trie;
 
 enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };
 enum { GRAMMAR_MOST_BYTES = 64 << 10 }; /* of its text */

@@ -9,7 +9,8 @@
 #pragma once
 
 #include "common/error.h"
-#include "text/text.h"
+
+typedef struct tokenizer tokenizer;
 
 typedef int32_t expr; /* EXPR_EMPTY: matches the empty text */
 enum { EXPR_EMPTY = 0, EXPR_NEVER = 1, REPEAT_FOREVER = -1 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/num.h"
 #include "common/utf8.h"
 #include "grammar/readers.h"
 

@@ -1,6 +1,7 @@
 /* Runs of plain characters: see states.h. Inside of a string any of them leads to the same place,
  * and most tokens are made of nothing else. */
 #include "grammar/states.h"
+#include "grammar/vocab_trie.h"
 
 /* The plain characters by the ranges of their bytes. */
 typedef struct byte_range {

@@ -6,6 +6,7 @@
 
 #include "common/hash.h"
 #include "common/num.h"
+#include "grammar/vocab_trie.h"
 
 static void clear(states *s)
 {

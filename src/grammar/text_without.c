@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "common/num.h"
 #include "common/utf8.h"
 
 typedef struct words {

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "grammar/grammar_rules.h"
 #include "grammar/vocab_trie.h"
+#include "text/tokenizer.h"
 
 enum { MOST_BYTES = 256 };
 

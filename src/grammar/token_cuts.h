@@ -1,8 +1,8 @@
 /* Where a tokenizer's tokens end in the texts of a grammar. */
 #pragma once
 
-#include "grammar/grammar_rules.h"
-#include "text/text.h"
+typedef struct grammar_rules grammar_rules;
+typedef struct tokenizer tokenizer;
 
 /* Sets cuts[] of the bytes that end a token inside of a text. What it cannot encode has none. */
 void token_cuts_mark(grammar_rules *g, const tokenizer *t);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/num.h"
 #include "common/utf8.h"
+#include "text/tokenizer.h"
 
 /* A token's bytes while they are sorted. */
 typedef struct piece {

@@ -12,7 +12,9 @@
  * that end a text, and those of no bytes or of more than VOCAB_TRIE_LONGEST, are in no node. */
 #pragma once
 
-#include "text/text.h"
+#include "drey/drey_model.h"
+
+typedef struct tokenizer tokenizer;
 
 enum {
     VOCAB_TRIE_LONGEST = 255,

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 #include "gguf/types.h"
-#include "os/cpu_tuning.h"
 
 enum {
     GROUP_ROWS = 32,   /* rows of a packed group; a tensor's last one is padded with zero rows */
@@ -436,7 +435,3 @@ const char *const *kernel_all_tiers(void);
 /* The tier whose dot product a type uses on the named one: itself, or the one below that it was
  * left from. NULL where the tier does not run here. */
 const char *kernel_owner(const char *name, tensor_type type);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "kernel/packing.h"
-#include "kernel/planes.h"

@@ -8,6 +8,7 @@
 #include "kernel/tiers.h"
 #include "kernel/x86/x86.h"
 #include "os/cpu.h"
+#include "os/cpu_tuning.h"
 
 typedef void (*overlay)(kernel_table *table);
 

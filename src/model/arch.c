@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "gguf/gguf.h"
+#include "state/cache.h"
+#include "state/kv.h"
 
 /* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.
  * "mistral" files say llama. */
@@ -76,12 +79,13 @@ static const arch archs[] = {
 
 const arch *arch_of_test;
 
-static const arch *arch_find(gguf_string name)
+const arch *arch_find(const char *name, size_t n_bytes)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (gguf_is_text(name, archs[i].name))
+        if (strlen(archs[i].name) == n_bytes && memcmp(archs[i].name, name, n_bytes) == 0)
             return &archs[i];
-    return arch_of_test && gguf_is_text(name, arch_of_test->name) ? arch_of_test : NULL;
+    const arch *a = arch_of_test;
+    return a && strlen(a->name) == n_bytes && memcmp(a->name, name, n_bytes) == 0 ? a : NULL;
 }
 
 /* Of architectures that others have. */
@@ -446,7 +450,7 @@ static drey_status read_shape(model_shape *s, const gguf *g, drey_error *err)
     if (!name.text)
         FAIL(err, DREY_ERR_FORMAT,
              "the file names no architecture (general.architecture); it is not a model");
-    s->arch = arch_find(name);
+    s->arch = arch_find(name.text, name.n_bytes);
     if (!s->arch && encodes_only(name))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "architecture \"%s\" is an encoder alone, which makes embeddings; drey writes texts: "

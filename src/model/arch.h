@@ -3,9 +3,13 @@
  * how); what a layer of it computes is written once, in block/. */
 #pragma once
 
-#include "gguf/gguf.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
 #include "model/router.h"
-#include "state/cache.h"
+
+typedef struct cache_spec cache_spec;
+typedef struct gguf gguf;
+typedef struct store_class store_class;
 
 /* How positions enter a model. */
 typedef enum rope_kind {
@@ -82,6 +86,8 @@ typedef struct arch {
 
 /* A further architecture, for tests that add one; NULL: there is none. */
 extern const arch *arch_of_test;
+/* The architecture with this name; NULL: drey does not know it. */
+const arch *arch_find(const char *name, size_t n_bytes);
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/error.h"
+#include "gguf/gguf.h"
 #include "model/arch.h"
 
 typedef enum key_use {

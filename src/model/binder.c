@@ -1,5 +1,6 @@
 /* Finding tensors: see binder.h. Tensor names: ggml docs/gguf.md, "Standardized tensor names". */
 #include "model/binder.h"
+#include "weights/experts.h"
 
 #include <assert.h>
 #include <stdio.h>

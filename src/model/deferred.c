@@ -2,6 +2,7 @@
 #include "model/deferred.h"
 
 #include "common/num.h"
+#include "model/arch.h"
 #include "model/workspace.h"
 
 static size_t x_bytes(const model_shape *s, int32_t max)

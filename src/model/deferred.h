@@ -19,7 +19,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "model/arch.h"
+
+typedef struct model_shape model_shape;
 
 typedef struct deferred_rows {
     int32_t n, max;

@@ -11,6 +11,7 @@
 #include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
+#include "weights/experts.h"
 
 /* Of all numbers of the head's product. */
 static bool has_head_bias(const model_shape *s, const gguf *g)

@@ -5,7 +5,9 @@
 #include "kernel/kernel.h"
 #include "model/arch.h"
 #include "model/pass_program.h"
-#include "weights/weights.h"
+
+typedef struct gguf gguf;
+typedef struct gguf_tensor gguf_tensor;
 
 /* The way of a block's sum to the residual stream: NULL where nothing is done. */
 typedef struct added_tensors {

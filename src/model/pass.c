@@ -14,8 +14,15 @@
 #include <stdatomic.h>
 
 #include "common/num.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/layout.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "os/pool.h"
+#include "state/cache.h"
+#include "weights/experts.h"
 #include "weights/weights.h"
 
 /* ---- Products ---- */

@@ -30,12 +30,21 @@
  * out; here they are exact. */
 #pragma once
 
-#include "base/trace.h"
-#include "model/deferred.h"
-#include "model/layout.h"
-#include "model/pass_program.h"
-#include "model/workspace.h"
-#include "state/kv_file.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
+
+typedef struct deferred_rows deferred_rows;
+typedef struct kv_file kv_file;
+typedef struct model_layout model_layout;
+typedef struct model_pass model_pass;
+typedef struct pass_row pass_row;
+typedef struct pool pool;
+typedef struct program_step program_step;
+typedef struct text_cache text_cache;
+typedef struct trace trace;
+typedef struct weight weight;
+typedef struct weights weights;
+typedef struct workspace workspace;
 
 /* Which rows of a group need logits. */
 typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;

@@ -2,6 +2,7 @@
  * groups one after the other, of each the chunks that its rows see. What is asked for is ahead of
  * what is used by what the ring has room for, so that the next layer's keys arrive while this one
  * computes. All rows of a group share each read. */
+#include "model/layout.h"
 #include "model/pass_steps.h"
 
 #include "common/num.h"

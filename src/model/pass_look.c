@@ -6,9 +6,11 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#include "common/num.h"
+#include "model/layout.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "os/pool.h"
 #include "weights/weights.h"
 
 /* Looks that threads take one by one. */

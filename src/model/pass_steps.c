@@ -7,8 +7,14 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
-#include "os/clock.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/layout.h"
+#include "model/workspace.h"
+#include "os/pool.h"
+#include "state/cache.h"
 #include "state/kv.h"
+#include "weights/row_table.h"
 
 int64_t pass_embd_ld(const model_pass *p)
 {

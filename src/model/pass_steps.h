@@ -8,6 +8,8 @@
 #pragma once
 
 #include "model/pass.h"
+#include "model/pass_program.h"
+#include "weights/product.h"
 
 /* Positions, angles and paths of the rows: pass_group.first_pending is set. */
 void pass_place_rows(model_pass *p);

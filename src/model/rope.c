@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "common/error.h"
 #include "common/num.h"
+#include "gguf/gguf.h"
 #include "model/arch.h"
 
 /* A number that has to be in [low, high). */

@@ -2,6 +2,10 @@
 #include "model/workspace.h"
 
 #include "common/num.h"
+#include "model/arch.h"
+#include "unit/attend_split.h"
+#include "weights/expert_slots.h"
+#include "weights/product.h"
 
 /* Products may write whole groups. One cache line more: rows a multiple of a page apart would all
  * compete for the same few places of the caches. */

@@ -3,9 +3,11 @@
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
-#include "model/arch.h"
-#include "unit/units.h"
-#include "weights/weights.h"
+
+typedef struct attend_split attend_split;
+typedef struct expert_product expert_product;
+typedef struct expert_run expert_run;
+typedef struct model_shape model_shape;
 
 typedef struct pass_row {
     int32_t token;

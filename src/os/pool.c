@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "drey/drey_engine.h"
 #include "os/cgroup.h"
 #include "os/clock.h"
+#include "os/cores.h"
 #include "os/cpu_tuning.h"
 #include "os/float_mode.h"
 #include "os/futex.h"

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "common/error.h"
-#include "os/cores.h"
+
+typedef struct core_set core_set;
 
 typedef struct pool pool;
 typedef void pool_fn(void *arg, int32_t thread, int32_t n_threads);

@@ -9,7 +9,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "common/num.h"
 #include "common/size_text.h"
 #include "os/file.h"
 

@@ -6,7 +6,13 @@
 
 #include "common/num.h"
 #include "common/size_text.h"
-#include "draft/draft.h"
+#include "draft/drafter.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/workspace.h"
+#include "state/cache.h"
+#include "state/kv_file.h"
 
 /* Matrices up to this size are pinned before others. */
 static const uint64_t small_bytes = 1 << 20;
@@ -246,14 +252,14 @@ static uint64_t fixed_bytes(const plan_inputs *in, plan_result *r)
                             t->prefix_bytes + t->encoder_bytes + t->process_bytes + stays);
 }
 
-/* The largest setting whose memory beyond the least one, with a larger ring, is at most a twelfth
- * of the budget, and at most half of what the budget leaves: the larger part is for weights.
- * Returns fixed_bytes. */
+/* Takes the largest setting whose memory beyond the least one, with a larger ring, base/usual.h
+ * allows. Returns fixed_bytes. */
 static uint64_t choose_within(const plan_inputs *in, uint64_t budget, uint64_t least,
                               plan_result *r)
 {
-    uint64_t most = min_u64(budget / 12, (budget - least) / 2);
-    uint64_t ring = min_u64(max_u64(budget / 32, 8 * mib), 48 * mib);
+    uint64_t most = min_u64(budget / USUAL_SETTING_PART, (budget - least) / 2);
+    uint64_t ring =
+        min_u64(max_u64(budget / USUAL_RING_PART, USUAL_RING_LEAST_BYTES), USUAL_RING_MOST_BYTES);
     for (int i = 0; i < N_SETTINGS - 1; i++) {
         choose(in, &settings[i], ring, r);
         uint64_t fixed = fixed_bytes(in, r);

@@ -4,11 +4,16 @@
 #pragma once
 
 #include "common/error.h"
-#include "draft/draft.h"
-#include "drey/tune.h"
-#include "model/model.h"
-#include "policy/policy.h"
-#include "weights/weights.h"
+#include "drey/drey_engine.h"
+#include "kernel/kernel.h"
+#include "weights/residency.h"
+
+typedef struct drafter_kind drafter_kind;
+typedef struct drey_static_trees drey_static_trees;
+typedef struct kv_file_options kv_file_options;
+typedef struct model_shape model_shape;
+typedef struct turn_cost turn_cost;
+typedef struct workspace_limits workspace_limits;
 
 /* The models of an engine. All but the target are side models, whose weights stay in memory. They
  * may be views of the target, without their own weights, and may have no passes. */

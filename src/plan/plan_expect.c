@@ -10,8 +10,10 @@
 
 #include "common/num.h"
 #include "base/usual.h"
-#include "policy/policy.h"
-#include "tree/tree.h"
+#include "draft/drafter_kind.h"
+#include "drey/tune.h"
+#include "policy/cost.h"
+#include "tree/static_tree.h"
 #include "plan/plan.h"
 
 enum { MOST_YIELDS = 7 };

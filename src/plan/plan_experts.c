@@ -1,6 +1,9 @@
 /* What a token finds in the slots of a mixture of experts, by its routes or by what is usual. */
 #include "base/usual.h"
 #include "common/num.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/router.h"
 #include "plan/plan.h"
 
 bool drey_routes_are_sound(const drey_routes *r)

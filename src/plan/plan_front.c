@@ -8,7 +8,8 @@
  * layers keep a share that lets the disk stay busy, and the memory that this saves pins further
  * layers. */
 #include "common/num.h"
-#include "policy/policy.h"
+#include "model/arch.h"
+#include "policy/cost.h"
 #include "plan/plan.h"
 
 /* The bytes and reads of a matrix that passes multiply. */

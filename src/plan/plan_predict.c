@@ -9,7 +9,9 @@
  * were measured count as measured. */
 #include "base/usual.h"
 #include "common/num.h"
+#include "drey/tune.h"
 #include "plan/plan.h"
+#include "policy/cost.h"
 
 typedef struct pass_work {
     double bytes, numbers; /* through the memory bus; in matrices */

@@ -120,10 +120,10 @@ void cost_seed(turn_cost *c, const drey_profile *known)
  * less than usual. Not if steps read so little that this says nothing about memory. */
 static void saw_first_step(turn_cost *c, double one)
 {
-    const double of_pass = 1.0 / 64, most = 4;
+    const double most = USUAL_MOST_CORRECTION;
     double times = min_f64(max_f64(one / c->usual_step, 1 / most), most);
     c->step = one;
-    if (c->usual_step > of_pass * c->usual_pass) {
+    if (c->usual_step > USUAL_STEP_SAYS * c->usual_pass) {
         c->usual_pass *= times;
         c->usual_step *= times;
     }
@@ -134,7 +134,7 @@ void cost_saw_step(turn_cost *c, int32_t n, double seconds)
     c->draft_s += seconds;
     if (!c->step_measured)
         saw_first_step(c, seconds / step_shape(n));
-    follow(&c->step, seconds / step_shape(n), 2, 0.25);
+    follow(&c->step, seconds / step_shape(n), USUAL_STEP_OUTLIER, USUAL_TIME_WEIGHT);
     c->step_measured = true;
 }
 
@@ -154,13 +154,12 @@ static double seen_s(const turn_cost *c, int32_t range)
  * `one`, gets a small weight as well: from one range alone nothing could be derived. */
 static double fit_slope(const turn_cost *c)
 {
-    const double doubt = 0.05, least = 0.25, most = 8;
     double a = 0, b = 0, d = 0, x = 0, y = 0; /* (a b, b d) (one, more) = (x, y) */
     for (int32_t i = 0; i < COST_RANGES; i++) {
         if (c->pass[i] <= 0)
             continue;
         double further = further_rows(c, c->rows[i]), s = 1 / seen_s(c, i);
-        double w = doubt * further_rows(c, 8) / c->pass[i];
+        double w = USUAL_SLOPE_DOUBT * further_rows(c, 8) / c->pass[i];
         a += s * s + w * w;
         b += s * s * further - w * w;
         d += s * s * further * further + w * w;
@@ -168,7 +167,8 @@ static double fit_slope(const turn_cost *c)
         y += s * further;
     }
     double one = d * x - b * y, more = a * y - b * x; /* times the determinant, which is above 0 */
-    return one > 0 ? min_f64(max_f64(more / one, least), most) : 1 + c->bend;
+    return one > 0 ? min_f64(max_f64(more / one, USUAL_LEAST_SLOPE), USUAL_MOST_SLOPE)
+                   : 1 + c->bend;
 }
 
 /* Changes the shape's times of widths that were not measured, and not those that were. */
@@ -194,26 +194,26 @@ static void saw_computing(turn_cost *c, int32_t n_rows, double seconds)
     c->rows[range] = n_rows;
     for (int32_t i = 0; i < COST_RANGES; i++)
         if (c->pass[i] > 0)
-            follow(&c->pass[i], scale, 1.25, i == range ? 0.25 : 1.0 / 32);
+            follow(&c->pass[i], scale, USUAL_PASS_OUTLIER,
+                   i == range ? USUAL_TIME_WEIGHT : USUAL_OTHER_TIME_WEIGHT);
     if (!c->shared)
         bend(c);
 }
 
 static void forget_steps(turn_cost *c)
 {
-    const double fading = 1.0 / 128;
     double usual = c->usual_step * scale_of(c, 0) / c->usual_pass;
-    c->step += (usual - c->step) * (c->step_measured ? fading : 1);
+    c->step += (usual - c->step) * (c->step_measured ? USUAL_STEP_FADING : 1);
 }
 
 void cost_saw_pass(turn_cost *c, int32_t n_rows, double wall_s, double wait_s)
 {
-    const double noticeable = 0.03; /* share of a pass; less is a late thread */
     wait_s = c->of_experts ? 0 : wait_s;
     double ahead = min_f64(c->draft_s, c->ring_share * c->read_s);
     saw_computing(c, n_rows, max_f64(wall_s - wait_s, 1e-9));
-    if (c->read_s > 0 && wait_s > noticeable * wall_s) { /* it took as long as its reads */
-        c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? 0.25 : 1);
+    if (c->read_s > 0 &&
+        wait_s > USUAL_NOTICEABLE_WAIT * wall_s) { /* it took as long as its reads */
+        c->read_s += (wall_s + ahead - c->read_s) * (c->reads_measured ? USUAL_TIME_WEIGHT : 1);
         c->reads_measured = true;
     } else {
         c->read_s = min_f64(c->read_s, wall_s + ahead);
@@ -247,8 +247,7 @@ bool cost_knows_pass(const turn_cost *c, int32_t n_rows)
 
 bool cost_steps_are_free(const turn_cost *c)
 {
-    const double of_turn = 1.0 / 256;
-    return c->step_measured && cost_step(c, 1) < of_turn * cost_turn(c, 0, 0);
+    return c->step_measured && cost_step(c, 1) < USUAL_FREE_STEP * cost_turn(c, 0, 0);
 }
 
 double cost_shared(const turn_cost *c, int32_t n_rows, double draft_s)

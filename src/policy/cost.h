@@ -16,7 +16,6 @@
  * Sessions that share passes also share their cost: one turn_cost serves the whole engine. */
 #pragma once
 
-#include "draft/draft.h"
 #include "drey/tune.h"
 
 enum { COST_RANGES = 12 };

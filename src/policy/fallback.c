@@ -4,6 +4,7 @@
 #include <float.h>
 
 #include "base/fmath.h"
+#include "tree/tree.h"
 
 static float bounded(double alpha, float most)
 {

@@ -9,7 +9,9 @@
  * milder. Cumulative is taken from the last right token on. */
 #pragma once
 
-#include "tree/tree.h"
+#include "drey/drey_engine.h"
+
+typedef struct token_tree token_tree;
 
 /* alpha's first value, its factor after right guesses, and its bounds: from a value beyond them it
  * might never return after a run of right or wrong guesses. The papers bound nothing, so the upper

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "policy/cost.h"
 
 static const struct entry {
     const char *name;
@@ -145,16 +146,15 @@ void draft_look_again(draft_policy *p, token_tree *tree)
  * a lookup takes microseconds. */
 void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t max_depth)
 {
-    const float least = 1.0f / 64;
     for (int32_t i = 0; i < tree->n_nodes && (d->class->expand_free || tree->grammar); i++) {
         tree_node *node = &tree->nodes[i];
         if (node->expanded || node->depth >= max_depth)
             continue;
         /* Those that guess from the root's own row compute it first, and a first step is timed. */
-        bool computes = d->class->start || d->class->can_guess;
+        bool computes = d->class->steps || d->class->can_guess;
         if (d->class->skips_forced_root && (!p->cost || p->cost->step_measured))
             computes = false;
-        bool probable = node->cumulative >= least && d->class->expand_free;
+        bool probable = node->cumulative >= USUAL_LEAST_FREE && d->class->expand_free;
         if (((i > 0 || !computes) && tree_expand_forced(tree, i)) ||
             (probable && d->class->expand_free(d, tree, i)))
             p->class->push(p, tree, i);

@@ -14,8 +14,10 @@
  * Each policy is a policy_class in a file policy_*.c, and a line in POLICIES. */
 #pragma once
 
-#include "policy/cost.h"
+#include "draft/drafter.h"
 #include "policy/fallback.h"
+
+typedef struct turn_cost turn_cost;
 
 /* Value in drey_policy, name. */
 #define POLICIES(POLICY)                                                                           \
@@ -156,8 +158,3 @@ void draft_expand_free(drafter *d, draft_policy *p, token_tree *tree, int32_t ma
 void draft_submit(draft_policy *p, token_tree *tree, int32_t most);
 void draft_observe(draft_policy *p, const token_tree *tree, const int32_t *path, int32_t n_path,
                    int32_t next);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "policy/provisional.h"
-#include "policy/shared_drafting.h"
-#include "policy/slices.h"

@@ -12,28 +12,19 @@
  * one decision. Steps that cost almost nothing are taken while they find anything, and there is no
  * pause: copies come in bursts, which a pause would miss, and a turn without one submits nothing.
  *
- * A few turns do not show whether drafting pays: each writes one token or several, by chance. So
- * drafting has a credit, in plain turns: a turn that was faster than plain ones adds what it
- * gained, a slower one takes what it lost. Drafting continues as long as there is credit; so its
- * loss is bounded by what it was given.
- *
- *   DRAFTING --(no credit left, or no step pays even for good guesses)--> PAUSED: plain turns
- *       ^                                                                       |
- *       +---- 32 tokens were written, the next time 64, 128, then 256 each -----+ */
+ * Whether drafting pays is for the controller to say (controller.h). It also pauses where no step
+ * pays even for good guesses. */
 #include "common/num.h"
 #include "base/usual.h"
+#include "drey/tune.h"
+#include "policy/controller.h"
+#include "policy/cost.h"
+#include "tree/calibration.h"
 #include "tree/tree.h"
 #include "policy/policy.h"
+#include "tree/values.h"
 
-enum {
-    RANKS = POLICY_RANKS,
-    FIRST_PAUSE = USUAL_FIRST_PAUSE, /* tokens */
-    LAST_PAUSE = USUAL_LAST_PAUSE,
-    OLD_TURNS = 32 /* after so many turns a plain turn's time is out of date */
-};
-/* Credit in plain turns: at first, after a pause, and at most. */
-static const double first_credit = USUAL_FIRST_CREDIT, later_credit = USUAL_LATER_CREDIT,
-                    most_credit = USUAL_MOST_CREDIT;
+enum { RANKS = POLICY_RANKS };
 /* Not worth a row of any pass. */
 static const float least_value = USUAL_LEAST_VALUE;
 /* The worth of guesses before anything is known: high enough to try. */
@@ -45,15 +36,7 @@ typedef struct optimal {
     calibration calibration[2]; /* of greedy texts, of sampled ones */
     float worth[RANKS];         /* of guesses of each rank lately */
     float first_worth[RANKS];   /* before any was seen, and after a pause */
-    /* The controller. */
-    double credit;          /* plain turns that drafting may still lose */
-    double tokens, seconds; /* of turns that drafted, since the last pause */
-    double plain_s;         /* a plain turn; 0: not seen */
-    int32_t plain_age;      /* turns since the last one */
-    bool asks;              /* the next turn is plain, to measure its time */
-    bool is_warm;           /* a turn has drafted */
-    int32_t pause;          /* tokens that it still takes; 0: none */
-    int32_t next_pause;
+    controller controller;
 } optimal;
 
 static optimal *self_of(draft_policy *p)
@@ -65,7 +48,6 @@ static void hope(optimal *o)
 {
     for (int i = 0; i < RANKS; i++)
         o->worth[i] = o->first_worth[i];
-    o->tokens = o->seconds = 0;
 }
 
 static void optimal_init(draft_policy *p)
@@ -73,12 +55,7 @@ static void optimal_init(draft_policy *p)
     optimal *o = self_of(p);
     for (int i = 0; i < 2; i++)
         o->calibration[i] = (calibration){.sampled = i == 1};
-    o->credit = first_credit;
-    o->plain_s = 0;
-    o->plain_age = 0;
-    o->asks = o->is_warm = false;
-    o->pause = 0;
-    o->next_pause = FIRST_PAUSE;
+    controller_init(&o->controller);
     for (int i = 0; i < RANKS; i++)
         o->first_worth[i] = (float)usual_worth[i];
     hope(o);
@@ -173,12 +150,6 @@ static bool worth_the_root(const optimal *o, const token_tree *tree)
     return worth_a_step(o, tree, &root, 1, worth) > 0;
 }
 
-static void begin_pause(optimal *o)
-{
-    o->pause = o->next_pause;
-    o->next_pause = min_i32(2 * o->next_pause, LAST_PAUSE);
-}
-
 /* Nodes that a step may expand. */
 static ranked_nodes best_to_expand(const draft_policy *p, const token_tree *tree, int32_t max_depth)
 {
@@ -197,7 +168,7 @@ static bool optimal_wish(const draft_policy *p, const token_tree *tree, int32_t 
 {
     const optimal *o = (const optimal *)p;
     *w = (policy_wish){.n_ranks = policy_has(p, DREY_PART_TREE) ? RANKS : 1};
-    if (p->size == 0 || o->pause > 0)
+    if (p->size == 0 || o->controller.pause > 0)
         return false;
     ranked_nodes best = best_to_expand(p, tree, max_depth);
     w->n = best.n;
@@ -212,7 +183,7 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
                             int32_t *nodes)
 {
     optimal *o = self_of(p);
-    if (p->size == 0 || o->pause > 0 || o->asks)
+    if (p->size == 0 || o->controller.pause > 0 || o->controller.asks)
         return 0;
     ranked_nodes best = best_to_expand(p, tree, max_depth);
     for (int32_t i = 0; i < best.n; i++)
@@ -227,8 +198,8 @@ static int32_t optimal_next(draft_policy *p, const token_tree *tree, int32_t max
     if (n > 0 || nodes[0] != 0)
         return n;
     if (!worth_the_root(o, tree))
-        begin_pause(o);
-    return o->pause == 0;
+        controller_pause(&o->controller);
+    return o->controller.pause == 0;
 }
 
 static void optimal_push(draft_policy *p, token_tree *tree, int32_t node)
@@ -256,84 +227,31 @@ static values certain_values(const token_tree *tree, int32_t most)
 /* In a pause, what is certain. */
 static void optimal_submit(draft_policy *p, token_tree *tree, int32_t most)
 {
-    const optimal *o = self_of(p);
-    if (o->asks)
+    const controller *c = &self_of(p)->controller;
+    if (c->asks)
         most = 0;
     if (p->cost) {
         double rate;
-        values v = o->pause > 0 ? certain_values(tree, most) : values_of(tree, most);
+        values v = c->pause > 0 ? certain_values(tree, most) : values_of(tree, most);
         most = cost_choose(p->cost, v.value, v.n, p->cost->draft_s, &rate);
     }
-    tree_submit(tree, o->pause > 0 && !p->cost ? 0 : most);
+    tree_submit(tree, c->pause > 0 && !p->cost ? 0 : most);
 }
 
 /* ---- Learning, and whether it pays ---- */
-
-/* What a turn with drafting gained, and whether the next one drafts. A turn that something else
- * held up counts as at most two lost turns. Before drafting is given up, it is compared with the
- * current speed of plain turns. */
-static void weigh(optimal *o, int32_t n_tokens, double turn_s)
-{
-    const double worst = -2, doubtful = 1.5, enough = 6; /* plain turns, to judge by */
-    double plain_s = o->plain_s > 0 ? o->plain_s : cost_turn(o->base.cost, 0, 0);
-    double won = max_f64(n_tokens - turn_s / plain_s, worst);
-    o->tokens += n_tokens;
-    o->seconds += turn_s;
-    o->credit = min_f64(o->credit + won, most_credit);
-    if (o->credit >= most_credit)
-        o->next_pause = FIRST_PAUSE;
-    bool unknown = o->plain_s <= 0 && o->seconds > enough * plain_s &&
-                   o->tokens * plain_s < doubtful * o->seconds;
-    bool old = o->plain_age >= OLD_TURNS && o->credit < most_credit / 2;
-    if (unknown || old)
-        o->asks = true;
-    else if (o->credit <= 0)
-        begin_pause(o);
-}
-
-static void saw_plain(optimal *o, double turn_s)
-{
-    o->plain_s += (turn_s - o->plain_s) * (o->plain_s > 0 ? 0.25 : 1);
-    o->plain_age = 0;
-}
-
-/* Called after each turn. The time of a pass that others shared says nothing about this turn. */
-static void control(optimal *o, int32_t n_tokens, bool drafted, bool plain)
-{
-    double turn_s = o->base.cost->turn_s;
-    o->plain_age++;
-    if ((o->pause > 0 || o->asks) && turn_s > 0 && plain)
-        saw_plain(o, turn_s);
-    if (o->asks) {
-        o->asks = false;
-    } else if (o->pause > 0) {
-        o->pause = max_i32(o->pause - n_tokens, 0);
-        if (o->pause == 0) {
-            hope(o);
-            o->credit = later_credit;
-        }
-    } else if (!drafted && turn_s > 0) {
-        saw_plain(o, turn_s);
-    } else if (turn_s > 0) {
-        bool warm = o->is_warm; /* the first turn is not used for comparison */
-        o->is_warm = true;
-        if (warm && !cost_steps_are_free(o->base.cost))
-            weigh(o, n_tokens, turn_s);
-    }
-}
 
 /* The guesses along the text's path give the assumed worth of the next ones. While no guesses are
  * made, this slowly returns to the first assumption. */
 static void learn_worth(optimal *o, const token_tree *tree, const int32_t *path, int32_t n_path)
 {
     for (int32_t r = 0; r < RANKS && !tree->nodes[0].expanded; r++)
-        o->worth[r] += (o->first_worth[r] - o->worth[r]) / 128;
+        o->worth[r] += (o->first_worth[r] - o->worth[r]) / USUAL_WORTH_FADING;
     for (int32_t i = 0; i <= n_path; i++) {
         const tree_node *node = &tree->nodes[i ? path[i - 1] : 0];
         for (int32_t r = 0; r < RANKS && node->expanded && !node->forced; r++) {
             bool guessed = r < node->n_guesses;
             float worth = guessed ? optimal_calibrate(&o->base, r, node->guess[r].confidence) : 0;
-            o->worth[r] += (worth - o->worth[r]) / 8;
+            o->worth[r] += (worth - o->worth[r]) * USUAL_WORTH_WEIGHT;
         }
     }
 }
@@ -347,8 +265,16 @@ static void optimal_observe(draft_policy *p, const token_tree *tree, const int32
     bool plain = true;
     for (int32_t i = 1; i < tree->n_nodes; i++)
         plain = plain && !tree->nodes[i].submitted;
-    if (p->cost)
-        control(o, n_path + 1, tree->nodes[0].expanded, plain);
+    if (!p->cost)
+        return;
+    const controlled_turn turn = {.n_tokens = n_path + 1,
+                                  .turn_s = p->cost->turn_s,
+                                  .expected_s = cost_turn(p->cost, 0, 0),
+                                  .drafted = tree->nodes[0].expanded,
+                                  .plain = plain,
+                                  .free = cost_steps_are_free(p->cost)};
+    if (controller_observe(&o->controller, &turn))
+        hope(o);
 }
 
 const policy_class policy_optimal = {.option = POLICY_TREE_NODES,

@@ -12,7 +12,9 @@
  * below it. */
 #include "common/num.h"
 #include "base/usual.h"
+#include "drey/tune.h"
 #include "policy/policy.h"
+#include "tree/static_tree.h"
 #include "tree/tree.h"
 
 typedef struct static_policy {

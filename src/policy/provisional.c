@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "common/num.h"
+#include "tree/values.h"
 
 /* The best so far; never more than are needed. */
 typedef struct shortlist {

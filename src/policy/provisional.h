@@ -11,7 +11,7 @@
  * then a guess for which the tree had no row. */
 #pragma once
 
-#include "draft/draft.h"
+#include "draft/drafter.h"
 
 typedef struct provisional_rules {
     int32_t max_depth; /* nodes of this depth are not expanded */

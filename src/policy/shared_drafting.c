@@ -3,8 +3,13 @@
 
 #include <assert.h>
 
+#include "base/usual.h"
 #include "common/num.h"
+#include "draft/drafter.h"
+#include "policy/cost.h"
+#include "policy/policy.h"
 #include "tree/tree.h"
+#include "tree/values.h"
 
 static const turn_cost *cost_of(const shared_drafting *c)
 {
@@ -181,7 +186,7 @@ static int32_t choose(const shared_drafting *c, const values *v, double draft_s,
 /* At first, and after a long time without drafting, full trust. */
 static float trusted(const shared_drafting *c)
 {
-    const double given = 4; /* accepted nodes, as if they had been measured */
+    const double given = USUAL_TRUST_NODES;
     const drafting_trust *t = c->trust;
     return t ? (float)min_f64((t->came + given) / (t->promised + given), 1) : 1;
 }
@@ -192,7 +197,7 @@ void drafting_trust_learn(drafting_trust *t, const token_tree *tree, int32_t n_p
     for (int32_t i = 1; i < tree->n_nodes; i++)
         if (tree->nodes[i].submitted)
             promised += (double)tree->nodes[i].cumulative;
-    double fading = promised > 0 ? 31.0 / 32 : 255.0 / 256;
+    double fading = 1 - (promised > 0 ? USUAL_TRUST_FADING : USUAL_TRUST_IDLE_FADING);
     t->came = t->came * fading + n_path;
     t->promised = t->promised * fading + promised;
 }

@@ -10,7 +10,11 @@
  * nodes of all trees are a best subtree of each. A single tree is grown as in policy.h. */
 #pragma once
 
-#include "policy/policy.h"
+#include "drey/drey_model.h"
+
+typedef struct draft_policy draft_policy;
+typedef struct drafter drafter;
+typedef struct token_tree token_tree;
 
 typedef struct shared_tree {
     drafter *drafter;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gguf/gguf.h"
+#include "gguf/types.h"
 
 typedef struct file_type {
     const char *name;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gguf/types.h"
 #include "os/file.h"
 
 #define SUMS   ".in_sum2"

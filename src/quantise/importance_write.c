@@ -4,6 +4,8 @@
  *
  *   general.type "imatrix", imatrix.datasets, imatrix.chunk_count, imatrix.chunk_size
  *   for each matrix  NAME.in_sum2 [n][k]  sums of squares, and NAME.counts [n][1]  rows, in F32 */
+#include "gguf/new_gguf.h"
+#include "gguf/types.h"
 #include "quantise/importance.h"
 
 #include <math.h>

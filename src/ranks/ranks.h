@@ -29,8 +29,10 @@
  * all processes. */
 #pragma once
 
-#include "model/model.h"
+#include "model/pass.h"
 #include "ranks/transport.h"
+#include "state/text_cache.h"
+#include "weights/weights.h"
 
 enum { RANKS_MOST = 64, RANKS_PROTOCOL = 5 };
 /* Rows that the messages have room for before a plan says more. */

@@ -1,4 +1,6 @@
 /* Rank 0's part: see ranks.h. */
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "ranks/ranks.h"
 
 #include <string.h>

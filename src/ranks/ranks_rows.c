@@ -1,10 +1,13 @@
 /* The message of a pass: see ranks.h. */
+#include "model/layout.h"
+#include "model/workspace.h"
 #include "ranks/ranks.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "common/error.h"
+#include "state/cache.h"
 
 /* The parts before the rows; n_path: of all caches. */
 static uint64_t rows_at(const ranks_rows *h, int64_t n_path)

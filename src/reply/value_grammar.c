@@ -1,6 +1,7 @@
 /* The grammar of arguments that are values between marks: see value_reader.c and reply_grammar.c.
  * Parameters come in any order, each at most once, those that are required always. The end of a
  * value, of the call and the call's last mark may each be missing, where another one follows. */
+#include "common/json_writer.h"
 #include "reply/reply_writing.h"
 
 #include <stdlib.h>

@@ -24,6 +24,8 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
+#include "kernel/kernel.h"
+#include "sample/penalties.h"
 
 typedef struct sampler_entry {
     float logit;

@@ -15,9 +15,12 @@
 #pragma once
 
 #include "base/arena.h"
+#include "drey/drey_session.h"
 #include "grammar/grammar.h"
-#include "kernel/kernel.h"
-#include "sample/penalties.h"
+
+typedef struct kernel_table kernel_table;
+typedef struct logit_ids logit_ids;
+typedef struct penalties penalties;
 
 typedef struct candidate { /* what a drafter guesses */
     int32_t token;

@@ -1,8 +1,10 @@
 /* Verifies and counts the tokens that left a pass early: see exits.h. */
 #include "common/num.h"
 #include "session/exits.h"
+#include "session/logprobs.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
+#include "state/cache.h"
 
 /* Streamed bytes from this layer on: what an exit skips. */
 static uint64_t bytes_from(const drey_engine *e, int32_t layer)
@@ -40,8 +42,8 @@ void exits_count(drey_session *s, int32_t n)
 static void go_back(drey_session *s, int32_t position, const float *hidden)
 {
     overlap_give_up(s);
-    if (s->drafter && s->drafter->class->take_hidden)
-        s->drafter->class->take_hidden(s->drafter, position - 1, hidden);
+    if (s->drafter && drafter_hears(s->drafter->class, take_hidden))
+        s->drafter->class->listener->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
     session_forget(s, position);

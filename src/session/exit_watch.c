@@ -7,6 +7,7 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "session/turn.h"
+#include "text/tokenizer.h"
 
 static const uint64_t random_seed = 1; /* for random scores */
 

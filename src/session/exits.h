@@ -27,7 +27,9 @@
  * drafting must not depend on time either (drafting_may_be_timed). */
 #pragma once
 
+#include "drey/drey_engine.h"
 #include "exit/exit.h"
+#include "session/pass_observer.h"
 #include "session/session.h"
 
 /* A row of a watched pass. */

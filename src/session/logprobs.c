@@ -9,8 +9,9 @@
 
 #include "base/fmath.h"
 #include "os/float_mode.h"
-#include "policy/policy.h"
 #include "session/session.h"
+#include "state/cache.h"
+#include "text/tokenizer.h"
 
 /* The logarithm of the sum of exp(logit) over the vocabulary. */
 static double log_sum(const drey_session *s, const float *logits)

@@ -1,8 +1,11 @@
 /* Log-probabilities of tokens. */
 #pragma once
 
-#include "drey/drey.h"
-#include "model/model.h"
+#include <stdint.h>
+
+typedef struct drey_exit_score drey_exit_score;
+typedef struct drey_session drey_session;
+typedef struct pass_group pass_group;
 
 /* The natural logarithm of a token's probability by logits[n_vocab]. */
 float logprob_of(const drey_session *s, const float *logits, int32_t id);

@@ -2,10 +2,12 @@
 #include "session/overlap.h"
 #include "base/usual.h"
 
-#include "common/num.h"
 #include "policy/policy.h"
+#include "policy/provisional.h"
+#include "policy/slices.h"
 #include "session/turn.h"
 #include "os/clock.h"
+#include "text/tokenizer.h"
 
 /* Masks are made in time for places that the text reaches at least this often. */
 static const float least_bound = USUAL_LEAST_AHEAD;
@@ -24,7 +26,7 @@ static bool is_end(const void *user, int32_t token)
  * waits. */
 static bool can_draft(const drey_session *s)
 {
-    return s->state == SESSION_DECODE && s->drafter->class->start &&
+    return s->state == SESSION_DECODE && s->drafter->class->steps &&
            drafting_may_be_timed(s->engine->config.exit) &&
            (s->text.n_drafted > 0 || s->policy->class->alone);
 }
@@ -68,7 +70,7 @@ static work_state read_prompt(drey_session *s, int64_t until_ns)
     draft_reading state;
     s->unfinished.reading = prompt_unread(s);
     if (s->unfinished.reading &&
-        s->drafter->class->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
+        s->drafter->class->reader->read(s->drafter, until_ns, &state, NULL) != DREY_OK)
         s->unfinished.reading = false;
     if (!s->unfinished.reading)
         return WORK_NONE;
@@ -87,7 +89,7 @@ static work_state work(overlap_work *w, drey_session *s, int64_t until_ns)
         return read_prompt(s, until_ns);
     drey_status status = s->unfinished.n_nodes == 0 ? start(s, &done) : DREY_OK;
     if (status == DREY_OK && s->unfinished.n_nodes > 0 && !done)
-        status = s->drafter->class->advance(s->drafter, &s->tree, until_ns, &done, NULL);
+        status = s->drafter->class->steps->advance(s->drafter, &s->tree, until_ns, &done, NULL);
     if (status != DREY_OK)
         s->unfinished.n_nodes = 0;
     work_state state = s->unfinished.n_nodes == 0 ? WORK_NONE
@@ -210,14 +212,14 @@ void overlap_end_chunk(drey_session *s)
 {
     draft_reading state;
     if (s->unfinished.reading)
-        s->drafter->class->read(s->drafter, 0, &state, NULL);
+        s->drafter->class->reader->read(s->drafter, 0, &state, NULL);
     s->unfinished.reading = false;
 }
 
 void overlap_give_up(drey_session *s)
 {
     if (s->unfinished.n_nodes > 0 || s->unfinished.reading)
-        s->drafter->class->give_up(s->drafter);
+        s->drafter->class->steps->give_up(s->drafter);
     s->unfinished.n_nodes = 0;
     s->unfinished.reading = false;
 }
@@ -242,7 +244,7 @@ void overlap_settle(drey_session *s, const int32_t *moved)
     }
     bool done;
     int64_t start_ns = clock_ns();
-    s->drafter->class->advance(s->drafter, &s->tree, 0, &done, NULL);
+    s->drafter->class->steps->advance(s->drafter, &s->tree, 0, &done, NULL);
     trace_add(&s->engine->trace, 0, TRACE_DRAFT, start_ns, clock_ns(), s->unfinished.n_nodes);
     s->unfinished.n_nodes = 0;
 }

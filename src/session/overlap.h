@@ -7,8 +7,10 @@
  * draft are ignored here; the next turn meets them again if they persist. */
 #pragma once
 
-#include "session/session.h"
-#include "model/model.h"
+#include "drey/drey_engine.h"
+
+typedef struct drey_session drey_session;
+typedef struct model_pass model_pass;
 
 typedef struct overlap_work {
     drey_session *session[DREY_MAX_SESSIONS]; /* [n]: those with something to draft */

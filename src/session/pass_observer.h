@@ -7,8 +7,12 @@
  * Accepted rows of a stopped pass are deferred (model/deferred.h). */
 #pragma once
 
-#include "drey/drey.h"
-#include "model/model.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct drey_session drey_session;
+typedef struct model_pass model_pass;
+typedef struct pass_group pass_group;
 
 typedef struct pass_observer_class {
     void (*text_begins)(drey_session *s);

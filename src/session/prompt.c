@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/usual.h"
 #include "common/num.h"
 #include "session/session.h"
 #include "session/sharing.h"
@@ -10,6 +11,7 @@
 #include "session/turn.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
+#include "state/cache.h"
 
 void prompt_report(void *user, uint64_t done)
 {
@@ -78,8 +80,8 @@ void prompt_take(drey_session *s, const pass_group *group)
         return;
     }
     prompt_keep(s, false);
-    if (s->drafter && s->drafter->class->take_hidden)
-        s->drafter->class->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
+    if (s->drafter && drafter_hears(s->drafter->class, take_hidden))
+        s->drafter->class->listener->take_hidden(s->drafter, s->n_timeline - 1, group->hidden);
     /* What follows the prompt's last row needs no turn. */
     s->row_of[0] = 0;
     tree_begin(&s->tree, s->timeline[s->n_timeline - 1], s->text.options.grammar);
@@ -91,7 +93,8 @@ void prompt_take(drey_session *s, const pass_group *group)
 bool prompt_unread(const drey_session *s)
 {
     const drafter *d = session_guesses(s) ? s->drafter : NULL;
-    return d && (s->state == SESSION_PROMPT || d->lags) && d->class->unread && d->class->unread(d);
+    return d && (s->state == SESSION_PROMPT || d->lags) && d->class->reader &&
+           d->class->reader->unread(d);
 }
 
 int32_t prompt_rows_left(const drey_session *s)
@@ -104,8 +107,8 @@ int32_t prompt_rows_left(const drey_session *s)
  * that the text continues after a long prompt. */
 static int64_t read_at_once_ns(const drey_session *s)
 {
-    const double turns = 8, least_s = 1;
-    return (int64_t)(1e9 * max_f64(turns * cost_shared(&s->engine->cost, 1, 0), least_s));
+    const double turns_s = USUAL_READ_TURNS * cost_shared(&s->engine->cost, 1, 0);
+    return (int64_t)(1e9 * max_f64(turns_s, USUAL_READ_LEAST_S));
 }
 
 drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
@@ -118,7 +121,7 @@ drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
         sharing_measures(s->engine) ? clock_ns() + read_at_once_ns(s) : INT64_MAX;
     draft_reading state;
     while (!shared && prompt_unread(s) && clock_ns() < until_ns)
-        TRY(d->class->read(d, 0, &state, err));
+        TRY(d->class->reader->read(d, 0, &state, err));
     if (d)
         d->lags = prompt_unread(s);
     statistics_decode(s);

@@ -1,8 +1,11 @@
 /* Reading a prompt: the target in chunks, and the draft while the target waits, or afterwards. */
 #pragma once
 
-#include "drey/drey.h"
-#include "model/model.h"
+#include "drey/drey_engine.h"
+
+typedef struct drey_session drey_session;
+typedef struct pass_group pass_group;
+typedef struct pass_row pass_row;
 
 typedef struct progress_line { /* what a progress callback reports on */
     const drey_engine *engine;

@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-#include "common/num.h"
 #include "common/utf8.h"
 #include "os/clock.h"
 #include "session/session.h"
+#include "text/tokenizer.h"
 
 /* Below this probability text would only flicker. */
 static const float least_shown = USUAL_LEAST_SHOWN;

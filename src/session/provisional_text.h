@@ -1,8 +1,8 @@
 /* Provisional text: what is shown of a text before it is verified. */
 #pragma once
 
-#include "drey/drey.h"
-#include "text/text.h"
+#include "drey/drey_session.h"
+#include "text/detokenizer.h"
 
 typedef struct provisional_text {
     detokenizer detokenizer;          /* continues from the verified text's */

@@ -1,11 +1,10 @@
 /* A session: opened, written step by step, truncated, closed. See session.h for its states. */
-#include "draft/draft.h"
+#include "draft/blend.h"
 #include "session/exits.h"
 #include "session/overlap.h"
 #include "session/sharing.h"
 #include "session/step.h"
 #include "session/verified_text.h"
-#include "store/store.h"
 
 #include <assert.h>
 #include <math.h>
@@ -15,6 +14,11 @@
 #include "common/num.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
+#include "state/cache.h"
+#include "state/kv.h"
+#include "store/session_file.h"
+#include "text/tokenizer.h"
+#include "unit/units.h"
 
 /* ---- Opening and closing ---- */
 
@@ -82,7 +86,7 @@ static void seed_policy(drey_session *s, const policy_class *c)
 
 static size_t blend_session_bytes(const drey_engine *e)
 {
-    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->source.looked_up) : 0;
+    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->source.in.looked_up) : 0;
 }
 
 static void make_policy(drey_session *s, const policy_class *c)
@@ -92,8 +96,9 @@ static void make_policy(drey_session *s, const policy_class *c)
     s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.drafted.nodes,
                             e->config.without);
     policy_set_numbers(s->policy, &e->config.numbers);
-    if (e->source.has_trees && c->expect)
-        c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.lookup == LOOKUP_BLENDS);
+    if (e->source.out.has_trees && c->expect)
+        c->expect(s->policy, e->source.out.right, TREE_MAX_GUESSES,
+                  e->config.lookup == LOOKUP_BLENDS);
     bool timed = drafting_may_be_timed(e->config.exit);
     if (timed && c->seed)
         seed_policy(s, c);
@@ -150,10 +155,10 @@ static void make_drafter(drey_session *s)
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
     s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, drafter_bytes(e)));
     if (e->config.lookup != LOOKUP_OFF)
-        s->drafter =
-            blend_init(arena_take(&s->memory.arena, blend_session_bytes(e)), src->looked_up,
-                       s->drafter, &s->sampler, config_known(&e->config),
-                       src->has_trees ? src->right : NULL, e->config.lookup == LOOKUP_PEEKS);
+        s->drafter = blend_init(
+            arena_take(&s->memory.arena, blend_session_bytes(e)), src->in.looked_up, s->drafter,
+            &s->sampler, config_known(&e->config), src->out.has_trees ? src->out.right : NULL,
+            e->config.lookup == LOOKUP_PEEKS);
 }
 
 size_t engine_session_state_bytes(const drey_engine *e)
@@ -449,8 +454,8 @@ drey_status session_read_input(drey_session *s, drey_error *err)
     TRY(encoder_read(&e->target.encoder, e->pool, in->ids, in->n, &in->target, &s->cancel, err));
     if (encoder_is_there(&e->draft.encoder))
         TRY(encoder_read(&e->draft.encoder, e->pool, in->ids, in->n, &in->draft, &s->cancel, err));
-    if (s->drafter && s->drafter->class->take_input)
-        s->drafter->class->take_input(s->drafter, in->ids, in->n);
+    if (s->drafter && drafter_hears(s->drafter->class, take_input))
+        s->drafter->class->listener->take_input(s->drafter, in->ids, in->n);
     trace_add(&e->trace, 0, TRACE_PROMPT, start, clock_ns(), in->n);
     in->unread = false;
     progress_line line = {e, DREY_PROGRESS_PROMPT, (uint64_t)in->n};
@@ -686,8 +691,8 @@ static void take_prediction(drey_session *s)
 {
     int64_t room = (int64_t)s->engine->config.n_context - s->n_timeline;
     int64_t n = min_i64((int64_t)s->input.predicted.n, max_i64(room, 0));
-    if (s->drafter && s->drafter->class->take_input && !session_reads_input(s))
-        s->drafter->class->take_input(s->drafter, s->input.predicted.ids, (int32_t)n);
+    if (s->drafter && drafter_hears(s->drafter->class, take_input) && !session_reads_input(s))
+        s->drafter->class->listener->take_input(s->drafter, s->input.predicted.ids, (int32_t)n);
     s->input.predicted.n = 0;
 }
 

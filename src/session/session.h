@@ -31,13 +31,24 @@
  *       like others. */
 #pragma once
 
+#include "draft/drafter.h"
+#include "engine/encoder.h"
 #include "engine/engine.h"
-#include "session/logprobs.h"
+#include "model/deferred.h"
+#include "model/pass.h"
+#include "plan/plan.h"
+#include "sample/penalties.h"
 #include "session/pass_observer.h"
 #include "session/prompt.h"
 #include "session/provisional_text.h"
 #include "session/statistics.h"
 #include "session/turn_log.h"
+#include "state/text_cache.h"
+#include "tree/accept.h"
+
+typedef struct draft_policy draft_policy;
+typedef struct forced_text forced_text;
+typedef struct pass_observer pass_observer;
 
 /* What an encoder reads: the prompt of a model that has one. The timeline is then the decoder's,
  * and begins with its start token. */

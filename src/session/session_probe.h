@@ -5,8 +5,16 @@
  * committed positions then need not be the timeline's: drey_session_reset ends that. */
 #pragma once
 
+#include "drey/drey_model.h"
 #include "engine/engine.h"
-#include "session/turn_log.h"
+
+typedef struct drafter drafter;
+typedef struct drey_sampling drey_sampling;
+typedef struct drey_session drey_session;
+typedef struct pass_group pass_group;
+typedef struct runner runner;
+typedef struct sampler sampler;
+typedef struct turn_watch turn_watch;
 
 /* Borrowed while the session is open, as are all others here. */
 drey_engine *probe_engine(const drey_session *s);

@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #include "common/num.h"
-#include "policy/policy.h"
 #include "session/turn.h"
 #include "os/clock.h"
 
@@ -76,7 +75,7 @@ static drey_status read_on(drey_session *const *sessions, int32_t n, int64_t unt
         draft_reading state;
         if (!next || (until_ns && clock_ns() >= until_ns))
             return DREY_OK;
-        TRY(next->drafter->class->read(next->drafter, 0, &state, err));
+        TRY(next->drafter->class->reader->read(next->drafter, 0, &state, err));
     }
 }
 
@@ -109,11 +108,10 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *tr
  * that part. */
 static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
 {
-    const double tokens_a_turn = 2; /* about */
     const turn_cost *cost = &s->engine->cost;
     double reading_s = (s->n_timeline - cache_end(&s->draft_cache)) *
                        (cost_step(cost, DRAFT_MAX_BATCH) / DRAFT_MAX_BATCH);
-    return turn_depth_left(s) / tokens_a_turn * cost_shared(cost, n, 0) * gain / n > reading_s;
+    return turn_depth_left(s) / USUAL_TURN_TOKENS * cost_shared(cost, n, 0) * gain / n > reading_s;
 }
 
 /* Of sessions that share passes, or did, those whose drafts now read what they still have to. The
@@ -194,11 +192,10 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
 /* How many in all. */
 static int32_t rows_of_prompts(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
 {
-    enum { LEAST = 16 }; /* two tiles: fewer would delay the reader and save little */
-    int32_t rows = min_i32(room, max_i32(LEAST, n));
+    int32_t rows = min_i32(room, max_i32(USUAL_LEAST_PROMPT_ROWS, n));
     if (n_rows == 0 || e->tuning.untimed)
         return room;
-    double most_s = 2 * cost_shared(&e->cost, n_rows, 0);
+    double most_s = USUAL_PROMPT_PASS_FACTOR * cost_shared(&e->cost, n_rows, 0);
     while (rows < room && cost_shared(&e->cost, n_rows + rows + 1, 0) <= most_s)
         rows++;
     return rows;

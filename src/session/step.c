@@ -17,6 +17,7 @@
 #include "session/turn.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
+#include "state/cache.h"
 
 typedef struct shared_pass {
     drey_session *session[DREY_MAX_SESSIONS];

@@ -3,7 +3,7 @@
 
 void tapped_offer(drey_session *s, pass_group *group)
 {
-    const tap_shape *t = s->engine->source.taps;
+    const tap_shape *t = s->engine->source.out.taps;
     if (!t || !session_guesses(s))
         return;
     for (int32_t i = 0; i < t->n; i++)
@@ -19,5 +19,5 @@ void tapped_take(drey_session *s, const pass_group *group, int32_t row, int32_t 
     for (int32_t i = 0; i < group->n_taps; i++)
         taps[i] = group->taps[i].out + row * pass_hidden_stride(&s->target);
     if (group->n_taps > 0)
-        s->drafter->class->take_taps(s->drafter, position, next, taps);
+        s->drafter->class->listener->take_taps(s->drafter, position, next, taps);
 }

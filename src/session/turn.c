@@ -5,11 +5,14 @@
 #include <stdatomic.h>
 
 #include "common/num.h"
+#include "os/pool.h"
 #include "policy/policy.h"
+#include "session/logprobs.h"
 #include "session/overlap.h"
 #include "session/tapped.h"
 #include "session/verified_text.h"
 #include "os/clock.h"
+#include "state/cache.h"
 
 int32_t turn_depth_left(const drey_session *s)
 {
@@ -23,7 +26,7 @@ int32_t turn_depth_left(const drey_session *s)
  * new root was copied, because lookup knows more now. */
 static bool begins_anew(const drey_session *s, const int32_t *moved)
 {
-    if (!s->drafter->class->start)
+    if (!s->drafter->class->steps)
         return true;
     for (int32_t i = 0; i < s->tree.n_nodes; i++)
         if (moved[i] == 0)
@@ -144,7 +147,7 @@ static void give_tops(drey_session *s, const pass_group *group)
     else
         pool_run(s->engine->pool, find_tops, &t);
     for (int32_t i = 0; i < t.n_nodes; i++)
-        d->class->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
+        d->class->listener->take_target_top(d, &s->tree, t.nodes[i], t.top[i], t.n_top[i]);
 }
 
 /* The drafter gets the hidden state of the last row that stays, of the layer where the pass stopped
@@ -156,8 +159,8 @@ static void show(drey_session *s, const pass_group *group, int32_t root)
     const float *hidden = group->hidden ? group->hidden + row * pass_hidden_stride(&s->target)
                           : session_pass_stopped(s) ? s->observer->class->hidden(s, row)
                                                     : NULL;
-    if (s->drafter && s->drafter->class->take_hidden && hidden)
-        s->drafter->class->take_hidden(s->drafter, root + a->n_path, hidden);
+    if (s->drafter && drafter_hears(s->drafter->class, take_hidden) && hidden)
+        s->drafter->class->listener->take_hidden(s->drafter, root + a->n_path, hidden);
     for (int32_t i = 0; i <= a->n_path; i++)
         tapped_take(s, group, s->row_of[i ? a->path[i - 1] : 0], root + i,
                     i < a->n_path ? s->tree.nodes[a->path[i]].token : a->next);

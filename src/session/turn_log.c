@@ -4,6 +4,8 @@
 #include <assert.h>
 
 #include "common/num.h"
+#include "tree/accept.h"
+#include "tree/tree.h"
 
 /* Room for every turn: the largest tree, and the unused nodes before it. */
 static int32_t nodes_of(int32_t n_nodes)

@@ -6,8 +6,11 @@
  * A turn is kept as long as its nodes are. Memory is taken once. */
 #pragma once
 
-#include "tree/tree.h"
 #include "base/arena.h"
+#include "drey/drey_session.h"
+
+typedef struct accepted accepted;
+typedef struct token_tree token_tree;
 
 enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node per turn, drafting dozens */
 

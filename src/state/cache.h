@@ -24,8 +24,7 @@
 #pragma once
 
 #include "state/state_store.h"
-
-enum { CACHE_STORES = 2 };
+#include "state/text_cache.h"
 
 /* What the layers of a model keep of each text. */
 typedef struct cache_spec {
@@ -37,25 +36,6 @@ typedef struct cache_spec {
     bool in_blocks;       /* one of the model's stores is; on all ranks alike */
     int32_t max_deferred; /* committed rows that may lack layers (model/deferred.h) */
 } cache_spec;
-
-/* What a cache committed last, for others that have the same rows in other layers, and forget it
- * when they have done so (n = 0). */
-typedef struct cache_trail {
-    int32_t *path; /* [max]: pending indices, in the order of positions */
-    int32_t n, max;
-} cache_trail;
-
-struct text_cache {
-    int32_t n_committed, n_pending, max_pending;
-    int32_t n_certain; /* multiple of STORE_BLOCK: states may have come to it, and not further */
-    bool in_blocks;
-    int32_t *parent, *depth; /* [max_pending] */
-    bool is_view;
-    const text_cache *cross;
-    cache_trail *trail;
-    state_store *store[CACHE_STORES];
-    int32_t n_stores;
-};
 
 /* Memory of a cache for n_slots rows, of which max_pending at most are pending. */
 size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending);
@@ -72,41 +52,6 @@ void cache_set_cross(text_cache *c, const text_cache *cross);
 /* Each commit is noted in a trail, which is borrowed; NULL: no longer. */
 void cache_set_trail(text_cache *c, cache_trail *trail);
 
-/* Committed positions. */
-static inline int32_t cache_end(const text_cache *c)
-{
-    return c->n_committed;
-}
-static inline int32_t cache_pending(const text_cache *c)
-{
-    return c->n_pending;
-}
-static inline bool cache_is_view(const text_cache *c)
-{
-    return c->is_view;
-}
-static inline const text_cache *cache_cross(const text_cache *c)
-{
-    return c->cross;
-}
-/* The stores, in the order of the spec, for those who know a class of them. */
-static inline int32_t cache_n_stores(const text_cache *c)
-{
-    return c->n_stores;
-}
-static inline state_store *cache_store(const text_cache *c, int32_t i)
-{
-    return c->store[i];
-}
-/* Of a pending row. */
-static inline int32_t cache_parent(const text_cache *c, int32_t row)
-{
-    return c->parent[row];
-}
-static inline int32_t cache_depth(const text_cache *c, int32_t row)
-{
-    return c->depth[row];
-}
 /* Some positions may be in a file, and the cache can be neither copied nor saved. */
 bool cache_is_in_file(const text_cache *c);
 bool cache_is_valid(const text_cache *c);
@@ -120,11 +65,6 @@ bool cache_is_valid(const text_cache *c);
 
 /* A pass begins; the last n_deferred committed positions lack layers. */
 void cache_pass_begins(text_cache *c, int32_t n_deferred);
-/* Positions that no layer computes again: a multiple of STORE_BLOCK. */
-static inline int32_t cache_certain(const text_cache *c)
-{
-    return c->n_certain;
-}
 
 /* Room for n more pending rows? */
 bool cache_has_room(const text_cache *c, int32_t n);

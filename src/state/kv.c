@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "common/num.h"
 #include "state/kv_file.h"
 
 static kv_store *self_of(state_store *s)

@@ -17,8 +17,11 @@
 #pragma once
 
 #include <assert.h>
+#include <stddef.h>
 
-#include "state/cache.h"
+#include "kernel/kernel.h"
+#include "state/state_store.h"
+#include "state/text_cache.h"
 
 typedef struct kv_file kv_file; /* kv_file.h */
 

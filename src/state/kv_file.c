@@ -7,6 +7,8 @@
 
 #include "common/num.h"
 #include "os/reader.h"
+#include "state/cache.h"
+#include "state/kv.h"
 
 enum {
     PAGE = TEMP_FILE_ALIGN,

@@ -22,8 +22,11 @@
 
 #include "base/arena.h"
 #include "os/temp_file.h"
-#include "state/kv.h"
-#include "weights/weights.h"
+#include "state/state_store.h"
+#include "weights/stream.h"
+
+typedef struct kv_file kv_file;
+typedef struct kv_store kv_store;
 
 typedef struct kv_file_options {
     const char *folder; /* borrowed while open */

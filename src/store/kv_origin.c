@@ -1,7 +1,8 @@
 /* Where saved keys and values come from: see kv_origin.h. */
 #include "store/kv_origin.h"
 
-#include "weights/weights.h"
+#include "model/arch.h"
+#include "weights/identity.h"
 
 drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
                               kv_format format, bool float_tier, drey_error *err)

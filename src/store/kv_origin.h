@@ -3,8 +3,11 @@
  * runs on. */
 #pragma once
 
-#include "gguf/gguf.h"
-#include "model/model.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
+
+typedef struct gguf gguf;
+typedef struct model_shape model_shape;
 
 typedef struct saved_origin {
     uint64_t model;      /* model_identity; 0: there is no such model */

@@ -5,6 +5,7 @@
 
 #include "common/hash.h"
 #include "common/num.h"
+#include "state/cache.h"
 
 enum {
     VERSION = 1,

@@ -16,10 +16,12 @@
  * the plan; an open store takes no more. */
 #pragma once
 
-#include "drey/drey.h"
-#include "store/kv_origin.h"
-#include "model/model.h"
+#include "drey/drey_session.h"
 #include "os/kept_files.h"
+#include "store/kv_origin.h"
+
+typedef struct cache_spec cache_spec;
+typedef struct text_cache text_cache;
 
 enum { PREFIX_POSITIONS = 64 };
 

@@ -8,9 +8,11 @@
  * checked before the session changes. */
 #pragma once
 
-#include "model/model.h"
+#include "drey/drey_session.h"
 #include "os/file.h"
 #include "store/kv_origin.h"
+
+typedef struct text_cache text_cache;
 
 typedef struct session_contents { /* borrowed */
     saved_origin origin;          /* of its keys and values */

@@ -8,8 +8,10 @@
 
 #include "common/num.h"
 #include "common/size_text.h"
+#include "drey/chat.h"
 #include "template/jinja_run.h"
 #include "template/json.h"
+#include "text/tokenizer.h"
 
 /* The date for a template when the caller gives none: always the same, so that a text can be
  * reproduced. */

@@ -9,10 +9,11 @@
  * known whether the template wrote it, and special tokens are recognised only there. */
 #pragma once
 
-#include "drey/chat.h"
-
 #include "common/error.h"
-#include "text/text.h"
+
+typedef struct drey_chat_request drey_chat_request;
+typedef struct text_range text_range;
+typedef struct tokenizer tokenizer;
 
 enum {
     CHAT_TEMPLATE_BYTES = 1 << 20, /* longest template; the longest in use have 30 KB */

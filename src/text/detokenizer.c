@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/utf8.h"
+#include "text/tokenizer.h"
 
 drey_status detokenizer_init(detokenizer *d, const tokenizer *t, const char *const *stops,
                              size_t n_stops, bool special, drey_error *err)

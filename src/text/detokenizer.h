@@ -7,7 +7,9 @@
  *          0                            n_given     n_held                      capacity */
 #pragma once
 
-#include "text/tokenizer.h"
+#include "drey/drey_model.h"
+
+typedef struct tokenizer tokenizer;
 
 typedef struct detokenizer {
     const tokenizer *tokenizer; /* borrowed */

@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "common/num.h"
 #include "common/utf8.h"
 #include "gguf/gguf.h"
 

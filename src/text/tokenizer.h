@@ -9,7 +9,8 @@
 
 #include "common/error.h"
 #include "gguf/gguf.h"
-#include "text/ids.h"
+
+typedef struct id_sink id_sink;
 
 typedef struct tokenizer tokenizer;
 

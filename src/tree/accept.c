@@ -2,6 +2,7 @@
 #include "tree/accept.h"
 
 #include "base/fmath.h"
+#include "kernel/kernel.h"
 
 /* Minus the logarithm of the token's probability. */
 static double distance(const sampler *s, const float *logits, int32_t token)

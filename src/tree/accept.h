@@ -2,7 +2,6 @@
 #pragma once
 
 #include "tree/tree.h"
-#include "sample/sampler.h"
 
 typedef struct accepted {
     int32_t path[TREE_MAX_DRAFTED]; /* nodes the target agreed with, below the root downwards */

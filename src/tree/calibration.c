@@ -4,6 +4,8 @@
 
 #include "base/fmath.h"
 #include "common/num.h"
+#include "drey/tune.h"
+#include "tree/tree.h"
 
 /* Bounds of confidences and values: nothing is certain, and products must stay above 0. */
 static const double least = 1e-6, most = 0.9995;

@@ -6,8 +6,11 @@
  * product of these values along a path is the probability that the path is accepted. */
 #pragma once
 
-#include "tree/tree.h"
-#include "drey/tune.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct drey_profile drey_profile;
+typedef struct token_tree token_tree;
 
 enum {
     CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "tree/tree.h"
 
 /* ---- Shapes ---- */
 

@@ -15,7 +15,6 @@
  * Pure: uses no models and no clocks. */
 #pragma once
 
-#include "tree/tree.h"
 #include "drey/tune.h"
 
 enum {

@@ -98,9 +98,3 @@ bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_
 void tree_reroot(token_tree *t, int32_t next, const int32_t moved[TREE_MAX_NODES]);
 
 bool tree_is_valid(const token_tree *t);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "tree/accept.h"
-#include "tree/calibration.h"
-#include "tree/static_tree.h"
-#include "tree/values.h"

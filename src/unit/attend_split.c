@@ -4,7 +4,12 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "drey/drey_engine.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
 #include "os/clock.h"
+#include "unit/device.h"
+#include "unit/units.h"
 
 enum {
     LEAST_BLOCKS = 2, /* smaller pieces are not worth the fold */

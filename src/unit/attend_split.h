@@ -23,7 +23,12 @@
  * threads do its work. */
 #pragma once
 
-#include "unit/units.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct attend_layer attend_layer;
+typedef struct unit_set unit_set;
 
 enum { SPLIT_TASKS = 64 };
 

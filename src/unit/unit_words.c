@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/kernel.h"
 #include "os/pool.h"
+#include "unit/device.h"
 
 enum { MOST_CHARS = 500 };
 static const double most_share = 1e6, most_slow = 1000;

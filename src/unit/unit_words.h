@@ -12,7 +12,8 @@
 #pragma once
 
 #include "os/cores.h"
-#include "unit/device.h"
+
+typedef struct device_class device_class;
 
 enum { UNIT_WHICH_BYTES = 64, UNIT_TIER_BYTES = 16 };
 

@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "kernel/kernel.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "os/futex.h"
+#include "os/pool.h"
 #include "os/thread.h"
+#include "unit/device.h"
 
 enum { DRIVER_STACK_BYTES = 1 << 20, CLUSTERS_ALONE = 1 };
 

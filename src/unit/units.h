@@ -17,8 +17,11 @@
  * compute norms and all else, and streamed groups in the order of their arrival. */
 #pragma once
 
-#include "os/pool.h"
 #include "unit/unit_words.h"
+
+typedef struct device device;
+typedef struct device_matrix device_matrix;
+typedef struct kernel_table kernel_table;
 
 /* One cache line each: written while others read theirs. */
 typedef struct unit_slot {
@@ -132,6 +135,3 @@ void units_wait(unit_set *us);
 
 /* Makes a slowed thread wait until the work begun at start_ns has taken its factor of time. */
 void unit_linger(const unit_slot *slot, int64_t start_ns);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "unit/attend_split.h"

@@ -1,4 +1,7 @@
 /* Experts: see experts.h. */
+#include "weights/experts.h"
+#include "weights/expert_slots.h"
+#include "weights/product.h"
 #include "weights/weights.h"
 
 #include <assert.h>

@@ -27,8 +27,11 @@
  *   ring   |misses of layer l|guesses for l + 1|misses of l + 1|guesses for l + 2| ... */
 #pragma once
 
+#include "os/cpu_tuning.h"
 #include "weights/expert_slots.h"
 #include "weights/weights.h"
+
+typedef struct gguf_tensor gguf_tensor;
 
 enum { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_MATRICES };
 

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/error.h"
 #include "common/num.h"
+#include "os/file.h"
+#include "weights/matrix_form.h"
+#include "weights/weights.h"
 
 enum {
     BOUNCE_BYTES = 256 << 10,

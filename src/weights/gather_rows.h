@@ -5,7 +5,11 @@
  *   packed               | group of 32 | group | ...            | */
 #pragma once
 
-#include "weights/weights.h"
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
+
+typedef struct file file;
+typedef struct weight weight;
 
 /* Groups of n rows. */
 static inline int32_t gathered_groups(int32_t n)

@@ -1,7 +1,9 @@
 /* Which model a file is: see identity.h. */
 #include "weights/identity.h"
 
+#include "common/error.h"
 #include "common/hash.h"
+#include "gguf/gguf.h"
 #include "weights/sidecar.h"
 
 drey_status model_identity(const gguf *g, uint64_t *identity, drey_error *err)

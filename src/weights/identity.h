@@ -4,7 +4,9 @@
  * are hashed, as for a sidecar; not when it was changed. */
 #pragma once
 
-#include "gguf/gguf.h"
+#include "drey/drey_model.h"
+
+typedef struct gguf gguf;
 
 /* Reads some MiB of the model's files. DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status model_identity(const gguf *g, uint64_t *identity, drey_error *err);

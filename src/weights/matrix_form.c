@@ -1,5 +1,6 @@
 /* What a matrix is, found from its tensor: see matrix_form.h. */
 #include "weights/matrix_form.h"
+#include "weights/residency.h"
 
 #include <assert.h>
 

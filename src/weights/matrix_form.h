@@ -2,9 +2,12 @@
  * weights.h where its reads are. */
 #pragma once
 
+#include "drey/drey_model.h"
 #include "gguf/gguf.h"
-#include "kernel/kernel.h"
-#include "weights/residency.h"
+#include "kernel/planes.h"
+
+typedef struct gguf_tensor gguf_tensor;
+typedef struct residency residency;
 
 typedef struct matrix_form {
     const gguf_tensor *tensor;   /* borrowed from the gguf */

@@ -16,6 +16,11 @@
  *                              +--------------------> DONE
  *
  * What was computed stays: running again continues with the groups that are left. */
+#include "weights/product.h"
+#include "os/pool.h"
+#include "unit/device.h"
+#include "unit/units.h"
+#include "weights/experts.h"
 #include "weights/weights.h"
 
 #include <assert.h>

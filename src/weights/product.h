@@ -3,7 +3,16 @@
  * weights. */
 #pragma once
 
+#include "drey/drey_model.h"
+#include "kernel/kernel.h"
+#include "os/cpu_tuning.h"
 #include "weights/weights.h"
+
+typedef struct arena arena;
+typedef struct pool pool;
+typedef struct unit_set unit_set;
+typedef struct weight weight;
+typedef struct weights weights;
 
 /* y[t * ldy + row] = matrix row . activation row t. y has room for n_groups * GROUP_ROWS numbers
  * per row. */

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "kernel/kernel.h"
+#include "kernel/planes.h"
 
 /* Groups of a matrix by what a pass reads of them: of a matrix that is split, so many planes, the
  * last ones; of another nothing or all, and the ranges between are empty. */

@@ -12,6 +12,7 @@
  * Empty places contain zeros or what was there before: their products mean nothing. */
 #pragma once
 
+#include "os/cpu_tuning.h"
 #include "weights/weights.h"
 
 struct row_table {

@@ -7,7 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/error.h"
 #include "common/hash.h"
+#include "gguf/gguf.h"
+#include "kernel/kernel.h"
+#include "os/file.h"
+#include "weights/weights.h"
 
 static const char magic[8] = {'d', 'r', 'e', 'y', 's', 'i', 'd', 'e'};
 static const uint32_t byte_order = 0x01020304;

@@ -17,7 +17,11 @@
  * is used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
 #pragma once
 
-#include "weights/weights.h"
+#include "drey/drey_engine.h"
+
+typedef struct file_stamp file_stamp;
+typedef struct gguf gguf;
+typedef struct weight weight;
 
 enum { SIDECAR_VERSION = 2, SIDECAR_VERSION_PLANES = 3, SIDECAR_ALIGN = 4096 };
 

@@ -8,7 +8,13 @@
 
 #include "common/hash.h"
 #include "common/new_file.h"
+#include "gguf/gguf.h"
+#include "kernel/kernel.h"
+#include "kernel/planes.h"
+#include "os/file.h"
+#include "weights/matrix_form.h"
 #include "weights/sidecar.h"
+#include "weights/weights.h"
 
 enum { BOUNCE_BYTES = 1 << 20 };
 

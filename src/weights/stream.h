@@ -24,7 +24,9 @@
 #pragma once
 
 #include "base/trace.h"
-#include "os/file.h"
+#include "drey/drey_engine.h"
+
+typedef struct file_stamp file_stamp;
 
 /* The usual size of a piece: reads of it reach a disk's full speed, as drey bench disk shows, and
  * keep the ring fine-grained. */

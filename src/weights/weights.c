@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/fmath.h"
+#include "unit/device.h"
+#include "unit/units.h"
+#include "weights/experts.h"
+#include "weights/product.h"
 #include "weights/row_table.h"
 #include "common/num.h"
 

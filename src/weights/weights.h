@@ -42,13 +42,15 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/trace.h"
+#include "os/cpu_tuning.h"
 #include "os/file.h"
-#include "os/pool.h"
-#include "unit/units.h"
 #include "weights/matrix_form.h"
 #include "weights/residency.h"
 #include "weights/stream.h"
+
+typedef struct gguf gguf;
+typedef struct gguf_tensor gguf_tensor;
+typedef struct unit_set unit_set;
 
 enum { PRODUCTS_MAX = 3 };
 
@@ -256,11 +258,3 @@ void weights_dot_rows(weights *w, const weight *m, const int64_t *rows, int32_t 
 
 /* Reads a whole small tensor (norms, biases: F32, F16 or BF16) as floats. */
 drey_status weights_read_vector(weights *w, const gguf_tensor *t, float *out, drey_error *err);
-
-/* The rest of what other folders use: they include this header alone. */
-#include "weights/gather_rows.h"
-#include "weights/identity.h"
-#include "weights/product.h"
-#include "weights/experts.h"
-#include "weights/row_table.h"
-#include "weights/sidecar.h"

@@ -4,12 +4,12 @@
  * of rank 0: what they committed comes with the next rows. Nothing else of the sessions is used. */
 #include <string.h>
 
-#include "model/model.h"
 #include "os/clock.h"
 #include "os/float_mode.h"
 #include "ranks/ranks.h"
 #include "engine/engine.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 
 typedef struct worker {
     drey_ranks *ranks;

@@ -3,6 +3,7 @@
  * one line or on many, and read again they are the same. The bytes themselves as a JSON string are
  * one, of as many characters as are counted. */
 #include "common/json_value.h"
+#include "common/json_writer.h"
 #include "common/utf8.h"
 #include "fuzz/fuzz.h"
 

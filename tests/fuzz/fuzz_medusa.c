@@ -2,6 +2,7 @@
  * its bounds, and the tensors that they name are within the file. */
 #include "draft/medusa_heads.h"
 #include "fuzz/fuzz.h"
+#include "model/arch.h"
 
 #include <math.h>
 

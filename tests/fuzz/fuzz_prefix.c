@@ -2,6 +2,8 @@
  * these tokens and this model, and whole; otherwise nothing is restored, and the file is gone.
  *
  * With an odd first byte the file gets the head and the hash that belong to what follows. */
+#include "model/arch.h"
+#include "state/cache.h"
 #include "store/prefix_store.h"
 #include "store/kv_origin.h"
 #include "fuzz/fuzz.h"

@@ -1,6 +1,8 @@
 /* Property: any JSON is refused as a profile, or its trees are trees, its numbers finite and none
  * negative; as routes, or no share of hits is below 0, above 1, or falls; and as speeds, or none is
  * negative. */
+#include "common/json_value.h"
+#include "drey/tune.h"
 #include "fuzz/fuzz.h"
 #include "tune/kept_speeds.h"
 #include "tune/measured.h"

@@ -3,6 +3,7 @@
  *
  * Bits of the first byte make the file more likely to be taken: 1 puts in the origin that the
  * session has, 2 the hashes that belong to what is there. */
+#include "state/cache.h"
 #include "store/kv_origin.h"
 #include "session/session.h"
 #include "fuzz/fuzz.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "common/num.h"
 
 enum { N_CONTEXT = 64, N_KEPT = 5 };
 /* Offsets in a file. */

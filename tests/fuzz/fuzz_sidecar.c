@@ -2,7 +2,11 @@
  * with the very table that the model asks for, with its matrices whole or in planes, but for their
  * hashes and for what stands for missing bits, of which there are two. */
 #include "fuzz/fuzz.h"
+#include "gguf/gguf.h"
+#include "gguf/types.h"
+#include "kernel/kernel.h"
 #include "weights/sidecar.h"
+#include "weights/weights.h"
 
 #include <string.h>
 

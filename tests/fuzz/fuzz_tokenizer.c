@@ -4,7 +4,10 @@
  *
  * The first byte chooses vocabulary and flags, the rest is the text. */
 #include "fuzz/fuzz.h"
+#include "gguf/gguf.h"
 #include "text/detokenizer.h"
+#include "text/ids.h"
+#include "text/tokenizer.h"
 
 #include <string.h>
 

@@ -3,7 +3,9 @@
  *
  * The input is a GGUF file; its own last bytes are the text too. */
 #include "fuzz/fuzz.h"
+#include "gguf/gguf.h"
 #include "text/detokenizer.h"
+#include "text/tokenizer.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "base/fmath.h"
-#include "kernel/attend.h"
 #include "kernel/kernel_test.h"
+#include "kernel/packing.h"
 
 #define GOLDEN_FLOAT        0x79eb0c2a3fff6ebau
 #define GOLDEN_DOUBLE       0xc75f782d592841d9u

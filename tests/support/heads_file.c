@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/arch.h"
 #include "support/rng.h"
 #include "support/toy.h"
 #include "weights/identity.h"

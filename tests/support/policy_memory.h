@@ -5,7 +5,10 @@
 #include <stdalign.h>
 #include <stddef.h>
 
+#include "drey/tune.h"
+#include "policy/cost.h"
 #include "policy/policy.h"
+#include "policy/shared_drafting.h"
 
 typedef struct policy_memory {
     alignas(max_align_t) char bytes[1024];

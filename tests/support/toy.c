@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "state/state_store.h"
 #include "support/toys/sum_block.h"
 
 enum { max_plans = 4096, alignment = 32, longest_path = 4096 };

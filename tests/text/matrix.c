@@ -9,6 +9,7 @@
 #include "support/logit_toys.h"
 #include "support/toys/sum_block.h"
 #include "support/writing.h"
+#include "weights/experts.h"
 
 enum {
     SUM_MODEL = 2,

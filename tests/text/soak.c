@@ -18,7 +18,13 @@
 
 #include "os/clock.h"
 #include "os/memory.h"
+#include "state/cache.h"
 #include "support/faults/company.h"
+#include "support/rng.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+#include "support/writing.h"
 
 enum {
     N_PLAYS = 24,       /* of a company */

@@ -3,12 +3,14 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "kernel/kernel.h"
 #include "policy/policy.h"
-#include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/policy_memory.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "tree/accept.h"
+#include "weights/stream.h"
 
 /* ---- bld ---- */
 

@@ -2,6 +2,10 @@
  * same text as without that, and the cancelled one is free for a new text at the end of the layer.
  * Cancelled by another thread, at random: test_sessions.c. */
 #include "session/session.h"
+#include "state/cache.h"
+#include "support/rng.h"
+#include "support/scene.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -3,7 +3,6 @@
  * budgets and units is test_matrix.c's, the numbers are test_logits.c's. */
 #include "draft/lookup_drafter.h"
 #include "session/session.h"
-#include "support/bytes_file.h"
 #include "support/logit_toys.h"
 #include "support/toy_models.h"
 #include "support/writing.h"

@@ -5,12 +5,14 @@
 #include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
+#include "state/cache.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/disk.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "text/tokenizer.h"
 #include "weights/identity.h"
 
 #ifdef TESTS_SANITIZED

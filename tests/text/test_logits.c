@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
 

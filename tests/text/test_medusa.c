@@ -109,7 +109,7 @@ static void check_by_hand(drey_engine *e)
 {
     static const medusa_node nodes[NODES] = {{1, 7}, {0, 250}, {1, ABSENT}, {0, 7}};
     static float hidden[D], w[HEADS][D * 2 * D], b[HEADS * D], v[MOST_VOCABULARY * D];
-    medusa_heads *heads = e->source.own;
+    medusa_heads *heads = e->source.out.own;
     rng r = rng_from(9);
     for (int32_t i = 0; i < D; i++)
         hidden[i] = (float)rng_normal(&r);
@@ -203,8 +203,8 @@ static void check_for_exits(const drey_engine_options *options, const medusa_nod
     engine_place p =
         place_open(&o, &(engine_tuning){.set_share = true, .share = 1, .exit_here = never});
     MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
-    medusa_heads *heads = p.engine->source.own;
-    assert_true(heads->for_roots && p.engine->source.resident_bytes < usual_bytes);
+    medusa_heads *heads = p.engine->source.out.own;
+    assert_true(heads->for_roots && p.engine->source.out.resident_bytes < usual_bytes);
     MUST(medusa_compute, heads, hidden, root, 1);
     assert_memory_equal(heads->logits, want, SLICE * sizeof *want);
     place_close(&p);
@@ -228,15 +228,15 @@ static void check_tiers(uint32_t type, bool tied, uint32_t blocks)
         o.n_threads = 1 + t % 3;
         engine_place p = loaded(&o, 1);
         const medusa_node nodes[] = {{0, 3}, {1, 100}};
-        MUST(medusa_compute, p.engine->source.own, hidden, nodes, 2);
+        MUST(medusa_compute, p.engine->source.out.own, hidden, nodes, 2);
         for (int32_t k = 0; k < 2; k++) {
-            const medusa_heads *heads = p.engine->source.own;
+            const medusa_heads *heads = p.engine->source.out.own;
             const float *got = heads->logits + k * heads->logits_ld;
             if (t == 0)
                 memcpy(want + k * SLICE, got, SLICE * sizeof *got);
             assert_memory_equal(got, want + k * SLICE, SLICE * sizeof *got);
         }
-        uint64_t n_bytes = p.engine->source.resident_bytes;
+        uint64_t n_bytes = p.engine->source.out.resident_bytes;
         place_close(&p);
         check_for_exits(&o, &nodes[0], hidden, want, n_bytes);
     }
@@ -276,7 +276,7 @@ TEST(guesses_by_depth)
     tokens[N_PROMPT] = top[0];
     for (int seen = 0; seen < 2; seen++) {
         if (seen)
-            d->class->take_hidden(d, N_PROMPT - 1, hidden);
+            d->class->listener->take_hidden(d, N_PROMPT - 1, hidden);
         MUST(d->class->begin, d, tokens, N_PROMPT + 1);
         tree_reset(&tree, top[0]);
         for (node = 0; node < 4; node++) {

@@ -4,6 +4,9 @@
  * keys and values that it reads where they lie.
  *
  * With CUDA_LIBRARY, as test_cuda, the same of libdrey-cuda and its devices. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "common/num.h"
 #include "kernel/packing.h"
 #include "support/scene.h"

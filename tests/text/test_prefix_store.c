@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include "session/session.h"
+#include "state/cache.h"
 #include "support/bytes_file.h"
 #include "support/faults/disk.h"
 #include "support/toy_models.h"

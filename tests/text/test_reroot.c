@@ -4,6 +4,12 @@
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
+#include "state/cache.h"
+#include "state/kv.h"
+#include "support/rng.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 #include "support/writing.h"
 
@@ -274,19 +280,19 @@ static void expand(bench *b, token_tree *tree, const int32_t *nodes, int32_t n)
     }
     if (rng_below(&b->r, 3) == 0) {
         bool done = false;
-        must(d->class->start(d, tree, nodes, n, &err), &err);
+        must(d->class->steps->start(d, tree, nodes, n, &err), &err);
         for (int parts = rng_below(&b->r, 4); parts > 0 && !done; parts--)
-            must(d->class->advance(d, tree, clock_ns() + 1, &done, &err), &err);
+            must(d->class->steps->advance(d, tree, clock_ns() + 1, &done, &err), &err);
         assert_false(done);
-        d->class->give_up(d);
+        d->class->steps->give_up(d);
         assert_int_equal(cache_pending(&b->session->draft_cache), nodes[0] == 0 ? 0 : n_pending);
         for (int32_t i = 0; i < n; i++)
             assert_true(!tree->nodes[nodes[i]].expanded && tree->nodes[nodes[i]].n_guesses == 0);
     }
     int parts = 0;
-    must(d->class->start(d, tree, nodes, n, &err), &err);
+    must(d->class->steps->start(d, tree, nodes, n, &err), &err);
     for (bool done = false; !done; parts++)
-        must(d->class->advance(d, tree, clock_ns() + 20000, &done, &err), &err);
+        must(d->class->steps->advance(d, tree, clock_ns() + 20000, &done, &err), &err);
     b->n_parts += parts;
 }
 
@@ -448,12 +454,12 @@ TEST(a_prompt_in_parts)
         cache_clear(&b.session->draft_cache);
         must(d->class->begin(d, t.token, t.n - 5, &err), &err);
         draft_reading how;
-        for (int32_t i = 0; i < n_parts && d->class->unread(d); i++)
-            must(d->class->read(d, clock_ns() + (i % 3 ? 1 : 200000), &how, &err), &err);
+        for (int32_t i = 0; i < n_parts && d->class->reader->unread(d); i++)
+            must(d->class->reader->read(d, clock_ns() + (i % 3 ? 1 : 200000), &how, &err), &err);
         if (n_parts % 2)
-            d->class->give_up(d);
-        while (n_parts % 2 == 0 && d->class->unread(d))
-            must(d->class->read(d, 0, &how, &err), &err);
+            d->class->steps->give_up(d);
+        while (n_parts % 2 == 0 && d->class->reader->unread(d))
+            must(d->class->reader->read(d, 0, &how, &err), &err);
         int32_t n_read = cache_end(&b.session->draft_cache);
         assert_true(n_read < t.n - 5 && (n_parts % 2 || n_read + CATCH_UP >= t.n - 5));
         must(d->class->begin(d, t.token, t.n, &err), &err);

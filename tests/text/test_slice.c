@@ -5,6 +5,9 @@
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
+#include "text/tokenizer.h"
 #include "weights/gather_rows.h"
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };
@@ -264,7 +267,7 @@ TEST(rows_that_cannot_be_read)
     tree_reset(&tree, 5);
     assert_true(row_table_find(t, 700) >= 0 && row_table_find(t, 701) >= 0);
     assert_int_equal(row_table_find(t, 900), -1);
-    d->class->take_target_top(d, &tree, 0, (int32_t[]){950, 702}, 2);
+    d->class->listener->take_target_top(d, &tree, 0, (int32_t[]){950, 702}, 2);
     for (int i = 1; i <= 2; i++) {
         say(d, &tree, 900);
         assert_int_equal(d->n_unguessable, i);
@@ -283,8 +286,8 @@ TEST(what_was_thought_can_be_guessed)
     drafter *d = guess_once(&b, &tree);
     const row_table *t = b.sliced.engine->draft.layout.table;
     assert_true(d->wants_target_top && !b.whole.session[0]->drafter->wants_target_top);
-    d->class->take_target_top(d, &tree, 0, thought, 5);
-    d->class->take_target_top(d, &tree, 0, thought, 5);
+    d->class->listener->take_target_top(d, &tree, 0, thought, 5);
+    d->class->listener->take_target_top(d, &tree, 0, thought, 5);
     assert_int_equal(row_table_find(t, 700), -1); /* a step may be under way */
     say(d, &tree, 700);
     for (int32_t i = 1; i < 5; i++)

@@ -63,9 +63,9 @@ static const drafter_class toy_class = {
 static drey_status toy_source_open(draft_source *src, drey_error *err)
 {
     n_opened++;
-    src->own = malloc(1);
-    src->work_bytes = WORK_BYTES;
-    return src->own ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "no memory for a toy");
+    src->out.own = malloc(1);
+    src->out.work_bytes = WORK_BYTES;
+    return src->out.own ? DREY_OK : error_set(err, DREY_ERR_MEMORY, "no memory for a toy");
 }
 
 static drey_status toy_source_load(draft_source *src, drey_error *err)
@@ -78,7 +78,7 @@ static drey_status toy_source_load(draft_source *src, drey_error *err)
 static void toy_source_close(draft_source *src)
 {
     n_closed++;
-    free(src->own);
+    free(src->out.own);
 }
 
 static size_t session_bytes(const draft_source *src)
@@ -91,7 +91,7 @@ static drafter *make(draft_source *src, const draft_seat *seat, void *memory)
     toy_drafter *d = memory;
     assert_null(seat->run);
     d->base.class = &toy_class;
-    d->n_ids = src->n_ids;
+    d->n_ids = src->in.n_ids;
     return &d->base;
 }
 

@@ -6,6 +6,7 @@
 #include "support/faults/fake_device.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "unit/units.h"
 
 /* ---- Words ---- */
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #include "kernel/unroll.h"
 
@@ -15,9 +16,44 @@
 #define CHANGES(v) __asm__ volatile("" : "+x"(v))
 #endif
 
-/* Defines read_<tier> on read_streams(p, n, n_streams, ahead), the last two constants where they
- * matter: a load in front of which nothing is prefetched is another loop. */
-#define DEFINE_READ(tier)                                                                          \
+/* Words of p[n] from `from` on. */
+INLINE uint64_t sum_rest(const uint64_t *p, int64_t from, int64_t n)
+{
+    uint64_t sum = 0;
+    for (int64_t i = from; i < n; i++)
+        sum += p[i];
+    return sum;
+}
+
+/* Defines read_<tier>, which sums n_streams streams of vectors of n_words words, STEP words of each
+ * at a time, and prefetches each line `ahead` words before it is read. A load in front of which
+ * nothing is prefetched is another loop: the last two arguments are constants where they matter. */
+#define DEFINE_READ(tier, vector, n_words, zero, load, add)                                        \
+    INLINE uint64_t read_streams(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead)   \
+    {                                                                                              \
+        int64_t span = n / n_streams / STEP * STEP;                                                \
+        vector sum[STEP / (n_words)];                                                              \
+        UNROLL                                                                                     \
+        for (int j = 0; j < STEP / (n_words); j++)                                                 \
+            sum[j] = zero;                                                                         \
+        for (int64_t i = 0; i < span; i += STEP) {                                                 \
+            UNROLL                                                                                 \
+            for (int32_t s = 0; s < n_streams; s++) {                                              \
+                const uint64_t *at = p + s * span + i;                                             \
+                UNROLL                                                                             \
+                for (int j = 0; j < STEP / (n_words); j++) {                                       \
+                    if (ahead && j % (8 / (n_words)) == 0)                                         \
+                        __builtin_prefetch(at + ahead + (n_words)*j);                              \
+                    sum[j] = add(sum[j], load(at + (n_words)*j));                                  \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        uint64_t lane[STEP];                                                                       \
+        UNROLL                                                                                     \
+        for (int j = 0; j < STEP / (n_words); j++)                                                 \
+            memcpy(lane + (n_words)*j, &sum[j], sizeof sum[j]);                                    \
+        return sum_rest(lane, 0, STEP) + sum_rest(p, span * n_streams, n);                         \
+    }                                                                                              \
     static uint64_t read_##tier(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead)    \
     {                                                                                              \
         switch (n_streams * 2 + (ahead > 0)) {                                                     \
@@ -59,12 +95,3 @@
             CHANGES(sum[j]);                                                                       \
         return rounds * CHAINS * (n_products)*2;                                                   \
     }
-
-/* Words of p[n] after n_streams streams of whole steps. */
-INLINE uint64_t sum_rest(const uint64_t *p, int64_t from, int64_t n)
-{
-    uint64_t sum = 0;
-    for (int64_t i = from; i < n; i++)
-        sum += p[i];
-    return sum;
-}

@@ -8,6 +8,7 @@
 #include "kernel/planes_join.h"
 #include "kernel/ref/ref.h"
 #include "kernel/unroll.h"
+#include "os/cpu_tuning.h"
 
 /* Sum of q * x over n weights from i0 on, of whole words, x in words m apart. */
 static int32_t dot_int(const int8_t *q, const uint8_t *words, int32_t i0, int32_t n, int32_t m)

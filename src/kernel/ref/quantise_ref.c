@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernel/quantise_rows.h"
+#include "os/cpu_tuning.h"
 
 /* Largest |x|; NaN is passed over, here and in every tier. */
 static float amax_of(const float *x, int32_t n)

@@ -3,9 +3,13 @@
 #include "common/num.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "os/clock.h"
+#include "os/pool.h"
 #include "state/kv.h"
 #include "state/kv_file.h"
+#include "unit/attend_split.h"
+#include "unit/units.h"
 
 static const attention_tensors *present_layer(const model_pass *p)
 {

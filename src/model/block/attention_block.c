@@ -4,6 +4,7 @@
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "state/kv.h"
 
 /* ---- Tensors ---- */

@@ -15,6 +15,7 @@
 #include "model/pass.h"
 #include "model/pass_program.h"
 
+typedef struct kv_store kv_store;
 typedef struct binder binder; /* model/binder.h */
 
 struct block_class {

@@ -2,7 +2,7 @@
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
-#include "state/kv.h"
+#include "model/workspace.h"
 
 static drey_status bind(binder *b, layer_layout *y)
 {

@@ -1,7 +1,9 @@
 /* What comes before and after the layers: see block.h. */
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "state/kv.h"
+#include "weights/row_table.h"
 
 /* ---- In front of the layers ---- */
 

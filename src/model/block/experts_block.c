@@ -16,10 +16,13 @@
 #include <string.h>
 
 #include "base/fmath.h"
-#include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
+#include "os/pool.h"
+#include "weights/expert_slots.h"
+#include "weights/experts.h"
 
 static const expert_tensors *experts_of(const model_pass *p)
 {

@@ -2,6 +2,7 @@
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 
 static bool has_gate(const binder *b)
 {

@@ -1,6 +1,7 @@
 /* Rows of a layer with a running state: see block.h and state/recurrent.h. */
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "state/recurrent.h"
 
 static text_cache *cache_of(const model_pass *p, int32_t row)

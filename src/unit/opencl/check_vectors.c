@@ -6,6 +6,7 @@
 
 #include "gguf/types.h"
 #include "kernel/kernel.h"
+#include "kernel/packing.h"
 
 /* ---- Test numbers ---- */
 

@@ -11,6 +11,7 @@
 #include "common/num.h"
 #include "common/size_text.h"
 #include "kernel/kernel.h"
+#include "kernel/packing.h"
 #include "unit/opencl/opencl_device.h"
 #include "unit/opencl/probe.h"
 

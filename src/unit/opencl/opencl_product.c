@@ -1,4 +1,5 @@
 /* Products on an OpenCL device: programs, kernels and commands. */
+#include "kernel/packing.h"
 #include "unit/opencl/opencl_device.h"
 
 #include <assert.h>

@@ -1,9 +1,9 @@
 /* AMX's tiles in plain C: see the header. */
 #include "kernel/emulated/amx_tile_emulated.h"
+#include "support/test.h"
 
 #include <stdatomic.h>
 
-#include "support/test.h"
 enum { N_TILES = 8, MAX_ROWS = 16, MAX_ROW_BYTES = 64 };
 
 static _Thread_local struct {

@@ -6,8 +6,8 @@
 
 #if defined(__x86_64__)
 
-#include "kernel/tiers.h"
 #include "kernel/x86/x86.h"
+#include "os/cpu_tuning.h"
 
 enum { MAX_NAMES = 24 };
 

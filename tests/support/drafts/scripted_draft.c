@@ -2,6 +2,7 @@
 #include "support/drafts/scripted_draft.h"
 
 #include "base/usual.h"
+#include "draft/drafter.h"
 #include "os/clock.h"
 
 typedef struct scripted {
@@ -132,17 +133,14 @@ static void scripted_reroot(drafter *base, const token_tree *tree, const int32_t
     place(d, d->root + n_path + 2);
 }
 
-static const drafter_class class = {.begin = scripted_begin,
-                                    .expand = scripted_expand,
-                                    .start = scripted_start,
-                                    .advance = scripted_advance,
-                                    .give_up = scripted_give_up,
-                                    .reroot = scripted_reroot};
+static const drafter_steps steps = {scripted_start, scripted_advance, scripted_give_up};
+static const drafter_class class = {
+    .begin = scripted_begin, .expand = scripted_expand, .steps = &steps, .reroot = scripted_reroot};
 
 static drey_status source_open(draft_source *src, drey_error *err)
 {
     (void)err;
-    src->resident_bytes = known->bytes;
+    src->out.resident_bytes = known->bytes;
     return DREY_OK;
 }
 

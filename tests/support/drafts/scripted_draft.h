@@ -5,7 +5,10 @@
  * none of them. A step takes a stated time, during which the caller's thread is busy. */
 #pragma once
 
-#include "draft/draft.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "draft/drafter_kind.h"
 
 typedef struct scripted_text {
     const int32_t *ids; /* [n]: prompt and text, borrowed */

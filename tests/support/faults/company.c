@@ -2,6 +2,7 @@
 #include "support/faults/company.h"
 
 #include "session/session.h"
+#include "state/cache.h"
 
 enum { MOST_NEW = 20, MOST_TEXT = 24 };
 

@@ -1,10 +1,12 @@
 /* Guarded buffers: see guard.h. */
 #include "support/faults/guard.h"
+#include "support/test.h"
 
+#include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/test.h"
 enum { CANARY = 0x5a };
 
 guarded guard_alloc(size_t size_bytes)

@@ -1,6 +1,7 @@
 /* See rank_team.h. */
 #include "support/faults/rank_team.h"
 
+#include <stdio.h>
 #include "base/usual.h"
 #include "support/scene.h"
 

@@ -8,7 +8,7 @@
  * that have everything. HEADS and SIDECAR may be "-". tests/text/grammar/bound_answers.py
  * makes schemas, runs this program, and has the answers checked by another validator. */
 #include "common/json_writer.h"
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/bytes_file.h"
 #include "support/drafts/eagle_file.h"
 #include "support/heads_file.h"

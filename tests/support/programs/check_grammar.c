@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/json_value.h"
+#include "common/json_writer.h"
 #include "support/grammar/grammar_text.h"
 
 static drey_grammar_kind kind_of(const json_value *v)

@@ -5,7 +5,7 @@
  * into one, make_toy --golden DIR writes those of tests/data/logits. Two toys with other LAYERS or
  * NOISE agree often enough to be target and draft. With DREY_TEST_EXPERTS in the environment they
  * are mixtures of experts. */
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/damage.h"
 #include "support/logit_toys.h"

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drey/chat.h"
 #include "template/conversation.h"
+#include "text/tokenizer.h"
 
 /* A line without its end, which the next call ends; NULL: there is none. */
 static char *next_line(void)

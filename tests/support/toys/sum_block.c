@@ -6,6 +6,7 @@
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
+#include "model/workspace.h"
 #include "state/recurrent.h"
 
 /* ---- The store ---- */

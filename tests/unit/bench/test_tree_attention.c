@@ -1,5 +1,7 @@
 /* What drey bench kernels holds attention of trees against: the tree is the likeliest one, and the
  * naive way computes what ours does. */
+#include <math.h>
+#include <string.h>
 #include "kernel/attend.h"
 #include "bench/tree_attention.h"
 #include "support/test.h"

@@ -1,6 +1,7 @@
 /* The chat templates that have names: what each writes for one conversation. */
 #include "cli/files/chat_templates.h"
 
+#include "drey/chat.h"
 #include "support/grammar/case_text.h"
 #include "support/scene.h"
 #include "template/conversation.h"

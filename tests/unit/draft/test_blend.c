@@ -138,12 +138,11 @@ static void scripted_reroot(drafter *d, const token_tree *tree, const int32_t *p
     ((scripted *)d)->n_reroots++;
 }
 
+static const drafter_steps steps = {scripted_start, scripted_advance, scripted_give_up};
 static const drafter_class scripted_class = {.begin = scripted_begin,
                                              .can_guess = scripted_can_guess,
                                              .expand = scripted_expand,
-                                             .start = scripted_start,
-                                             .advance = scripted_advance,
-                                             .give_up = scripted_give_up,
+                                             .steps = &steps,
                                              .reroot = scripted_reroot};
 
 typedef struct bench {
@@ -299,19 +298,19 @@ TEST(steps_in_parts)
     open_bench(repeated, N_REPEATED);
     inner_guesses(&(candidate){50, 0.4f}, 1);
     drafter *d = b.d;
-    MUST(d->class->start, d, &b.tree, &root, 1);
-    MUST(d->class->advance, d, &b.tree, 1, &done);
+    MUST(d->class->steps->start, d, &b.tree, &root, 1);
+    MUST(d->class->steps->advance, d, &b.tree, 1, &done);
     assert_true(!done && !b.tree.nodes[0].expanded);
-    d->class->give_up(d);
-    MUST(d->class->start, d, &b.tree, &root, 1);
-    MUST(d->class->advance, d, &b.tree, 0, &done);
+    d->class->steps->give_up(d);
+    MUST(d->class->steps->start, d, &b.tree, &root, 1);
+    MUST(d->class->steps->advance, d, &b.tree, 0, &done);
     assert_true(done && b.tree.nodes[0].expanded);
     assert_int_equal(b.tree.nodes[0].n_guesses, 4);
     /* A step of nodes that it cannot reach is over at once. */
     b.inner.deepest = 1;
     int32_t child = tree_push(&b.tree, 0, 8, 0.5f);
-    MUST(d->class->start, d, &b.tree, &child, 1);
-    MUST(d->class->advance, d, &b.tree, 1, &done);
+    MUST(d->class->steps->start, d, &b.tree, &child, 1);
+    MUST(d->class->steps->advance, d, &b.tree, 1, &done);
     assert_true(done && b.tree.nodes[child].n_guesses == 2);
 }
 

@@ -2,6 +2,7 @@
  * its guesses are worth. */
 #include "draft/lookup_drafter.h"
 #include "support/scene.h"
+#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { CAPACITY = 300 };
@@ -178,7 +179,7 @@ TEST(copies_an_input)
     static const int32_t start[] = {60}, other[] = {60, 3}, input[] = {1, 2, 3, 7, 61},
                          next[] = {4};
     open_bench(start, 1);
-    drafter_lookup_class.take_input(&b.d->base, input, 5);
+    drafter_lookup_class.listener->take_input(&b.d->base, input, 5);
     MUST(drafter_lookup_class.begin, &b.d->base, start, 1);
     assert_int_equal(expand(0)->n_guesses, 0);
     int32_t child = tree_push(&b.tree, 0, 2, 0.5f);
@@ -190,7 +191,7 @@ TEST(copies_an_input)
     tree_reset(&b.tree, 60);
     child = tree_push(&b.tree, 0, 2, 0.5f);
     check_guesses(expand(child), (int32_t[]){3}, 1);
-    drafter_lookup_class.take_input(&b.d->base, next, 1);
+    drafter_lookup_class.listener->take_input(&b.d->base, next, 1);
     MUST(drafter_lookup_class.begin, &b.d->base, start, 1);
     tree_reset(&b.tree, 60);
     child = tree_push(&b.tree, 0, 2, 0.5f);
@@ -203,8 +204,8 @@ TEST(what_the_target_thought)
     open_bench(tokens, 3);
     drafter *d = &b.d->base;
     int32_t child = tree_push(&b.tree, 0, 30, 0.5f);
-    d->class->take_target_top(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
-    d->class->take_target_top(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
+    d->class->listener->take_target_top(d, &b.tree, 0, (int32_t[]){30, 31}, 2);
+    d->class->listener->take_target_top(d, &b.tree, child, (int32_t[]){6, 41, 42}, 3);
     /* After 5 6; after 6 30, and after any 30. */
     check_guesses(expand(0), (int32_t[]){30, 31}, 2);
     check_guesses(expand(child), (int32_t[]){6, 41, 42}, 3);
@@ -214,7 +215,7 @@ TEST(what_the_target_thought)
     check_guesses(expand(deep), (int32_t[]){6, 41, 42}, 3);
     assert_true(b.tree.nodes[child].guess[0].confidence > b.tree.nodes[deep].guess[0].confidence);
     /* The newest row stays. */
-    d->class->take_target_top(d, &b.tree, deep, (int32_t[]){43}, 1);
+    d->class->listener->take_target_top(d, &b.tree, deep, (int32_t[]){43}, 1);
     int32_t last = tree_push(&b.tree, deep, 30, 0.5f);
     check_guesses(expand(last), (int32_t[]){43}, 1);
 }

@@ -1,6 +1,7 @@
 /* Which tokens a grammar allows: masks are what each token's bytes say, along any way through a
  * text, however often states are forgotten. */
 #include "grammar/grammar.h"
+#include "grammar/vocab_trie.h"
 #include "support/grammar/grammar_text.h"
 #include "support/scene.h"
 #include "support/vocab_file.h"

@@ -1,6 +1,8 @@
 /* What a file asks for and drey does not compute is refused by name; what says "not used"
  * is not. */
 #include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
 #include "engine/engine.h"
 
 /* Opens a toy with these further things as model and engine. */

@@ -1,7 +1,7 @@
 /* The processor's counters of energy, in a folder that looks like the system's. */
 #include <sys/stat.h>
 
-#include "engine/engine.h"
+#include "engine/config.h"
 #include "os/energy.h"
 #include "support/toy_models.h"
 

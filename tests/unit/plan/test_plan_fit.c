@@ -1,5 +1,13 @@
 /* plan_make as a pure function: made-up inputs, no file, no engine. Its parts are the budget, more
  * budget is never less in memory, sessions add up, and the order of pinning holds. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "draft/drafter_kind.h"
+#include "drey/tune.h"
+#include "model/arch.h"
+#include "model/deferred.h"
+#include "model/workspace.h"
 #include "plan/plan.h"
 #include "common/size_text.h"
 #include "support/scene.h"

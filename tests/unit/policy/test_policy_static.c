@@ -1,7 +1,6 @@
 /* The policy `static`: shapes by hand, what a tree gets of them, and whole texts, each turn of
  * which submits the shape. */
 #include "policy/policy.h"
-#include "tree/static_tree.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/policy_memory.h"

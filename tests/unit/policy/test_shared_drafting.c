@@ -72,8 +72,9 @@ static drey_status read_chunk(drafter *d, int64_t until_ns, draft_reading *state
     return DREY_OK;
 }
 
+static const drafter_reader reader = {unread, read_chunk};
 static const drafter_class guesses = {
-    .expand = guess_one, .expand_all = guess_all, .unread = unread, .read = read_chunk};
+    .expand = guess_one, .expand_all = guess_all, .reader = &reader};
 
 typedef struct world {
     turn_cost cost;

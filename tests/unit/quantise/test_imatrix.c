@@ -6,6 +6,7 @@
 #include "drey/quantize.h"
 #include "quantise/importance.h"
 #include "session/session_probe.h"
+#include "state/cache.h"
 #include "support/bytes_file.h"
 #include "support/scene.h"
 

@@ -2,7 +2,6 @@
  * mixtures of experts, whose slots each rank plans for its own layers. */
 #include "base/usual.h"
 #include "engine/engine.h"
-#include "session/session_probe.h"
 #include "support/faults/rank_team.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"

@@ -3,6 +3,8 @@
  * answer. */
 #include <float.h>
 
+#include "kernel/kernel.h"
+#include "sample/penalties.h"
 #include "sample/sampler.h"
 #include "support/scene.h"
 

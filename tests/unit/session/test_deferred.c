@@ -7,7 +7,11 @@
 
 #include "common/num.h"
 #include "session/session.h"
+#include "state/cache.h"
+#include "state/kv.h"
+#include "support/rng.h"
 #include "support/scene.h"
+#include "support/test.h"
 
 enum {
     N_LAYERS = 5,

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "support/scene.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -1,5 +1,7 @@
 /* What came of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
 #include "session/session.h"
+#include "support/scene.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/tree_path.h"
 

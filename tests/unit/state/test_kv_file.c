@@ -3,6 +3,7 @@
  * alone, with windows, softcaps and sinks, with drafts, in chunks, of several sessions, of texts
  * that are cut and continued; when reads fail and when the disk is full. */
 #include "session/session.h"
+#include "state/kv.h"
 #include "support/faults/disk.h"
 #include "support/logit_toys.h"
 #include "support/toy_models.h"

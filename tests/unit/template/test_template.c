@@ -1,9 +1,17 @@
 /* Chat templates: what is refused, bounded and marked. What they write is compared with Jinja's
  * answers by the test templates (scripts/check-templates.py). */
-#include "template/conversation.h"
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "drey/chat.h"
 #include "support/bytes_file.h"
 #include "support/grammar/case_text.h"
 #include "support/scene.h"
+#include "support/test.h"
+#include "support/toy.h"
+#include "template/conversation.h"
+#include "text/tokenizer.h"
 
 /* Renders messages of system (may be NULL) and user. */
 static drey_status render(const char *chat_template, const char *system, const char *user,

@@ -6,6 +6,7 @@
 
 #include "support/scene.h"
 #include "support/vocab_file.h"
+#include "text/ids.h"
 #include "text/merge.h"
 #include "text/pretokenizer.h"
 

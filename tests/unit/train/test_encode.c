@@ -2,7 +2,6 @@
  * of its bytes, and the error is that of the levels. */
 #include "gguf/types.h"
 #include "kernel/kernel.h"
-#include "kernel/packing.h"
 #include "support/rng.h"
 #include "support/test.h"
 #include "train/encode.h"

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "session/session.h"
+#include "session/session_probe.h"
+#include "state/cache.h"
 #include "support/bytes_file.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"

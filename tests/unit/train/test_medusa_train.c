@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include "drey/train.h"
+#include "engine/config.h"
 #include "support/bytes_file.h"
 #include "support/writing.h"
 #include "train/medusa_trainer.h"
+#include "train/self_texts.h"
+#include "train/token_slice.h"
 
 static pool *threads;
 

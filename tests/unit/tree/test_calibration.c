@@ -1,4 +1,6 @@
 /* What confidence is worth, by hand. */
+#include <math.h>
+#include "drey/tune.h"
 #include "tree/calibration.h"
 #include "support/test.h"
 #include "support/tree_path.h"

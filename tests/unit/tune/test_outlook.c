@@ -2,11 +2,15 @@
  * not known are left out; and speeds that were measured are kept for a day. */
 #include <unistd.h>
 
+#include "common/json_value.h"
 #include "common/size_text.h"
 #include "common/utf8.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
+#include "support/scene.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy_models.h"
 #include "tune/kept_speeds.h"
 

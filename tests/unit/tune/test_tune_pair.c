@@ -1,5 +1,8 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
+#include <math.h>
+#include <string.h>
+#include "draft/medusa_drafter.h"
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
@@ -184,8 +187,9 @@ static void take_hidden_by_hand(drafter *d, int32_t position, const float *hidde
 
 TEST(ranks_after_what_came)
 {
+    static const drafter_listener listener = {.take_hidden = take_hidden_by_hand};
     static const drafter_class by_hand = {
-        .begin = begin_by_hand, .expand = expand_by_hand, .take_hidden = take_hidden_by_hand};
+        .begin = begin_by_hand, .expand = expand_by_hand, .listener = &listener};
     /* After 7 came 72, the second guess, and after that 721, the first guess of the second head:
      * after the best guess, 70, the second head would have guessed 701. */
     static const int32_t text[] = {1, 7, 72, 721, 9, 90};

@@ -6,6 +6,8 @@
 #include "support/faults/disk.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
+#include "weights/expert_slots.h"
+#include "weights/experts.h"
 
 enum { N_TEXT = 40, N_PROMPT = 30, LAYERS = 3, EXPERTS = 16, USED = 3, WIDTH = 256, N_LONG = 90 };
 

@@ -11,7 +11,8 @@
 
 #include "common/path.h"
 #include "common/hash.h"
-#include "session/session.h"
+#include "engine/config.h"
+#include "kernel/kernel.h"
 #include "support/bytes_file.h"
 #include "support/writing.h"
 #include "weights/sidecar.h"

@@ -7,33 +7,7 @@
 
 enum { STEP = 16 /* words: two lines of 64 bytes */, CHAINS = 16 };
 
-INLINE uint64_t read_streams(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead)
-{
-    int64_t span = n / n_streams / STEP * STEP;
-    uint64x2_t sum[STEP / 2];
-    UNROLL
-    for (int j = 0; j < STEP / 2; j++)
-        sum[j] = vdupq_n_u64(0);
-    for (int64_t i = 0; i < span; i += STEP) {
-        UNROLL
-        for (int32_t s = 0; s < n_streams; s++) {
-            const uint64_t *at = p + s * span + i;
-            UNROLL
-            for (int j = 0; j < STEP / 2; j++) {
-                if (ahead && j % 4 == 0)
-                    __builtin_prefetch(at + ahead + 2 * j);
-                sum[j] = vaddq_u64(sum[j], vld1q_u64(at + 2 * j));
-            }
-        }
-    }
-    uint64_t total = sum_rest(p, span * n_streams, n);
-    UNROLL
-    for (int j = 0; j < STEP / 2; j++)
-        total += vaddvq_u64(sum[j]);
-    return total;
-}
-
-DEFINE_READ(neon)
+DEFINE_READ(neon, uint64x2_t, 2, vdupq_n_u64(0), vld1q_u64, vaddq_u64)
 
 /* Bytes widen to 16 bits, two products of a pair fit, and pairs add up to 32. */
 static int64_t int8_peak_neon(int64_t rounds)

@@ -7,36 +7,12 @@
 
 enum { STEP = 16 /* words: two lines */, CHAINS = 10, WIDENED = 4 };
 
-INLINE uint64_t read_streams(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead)
+INLINE __m256i load(const uint64_t *p)
 {
-    int64_t span = n / n_streams / STEP * STEP;
-    __m256i sum[STEP / 4];
-    UNROLL
-    for (int j = 0; j < STEP / 4; j++)
-        sum[j] = _mm256_setzero_si256();
-    for (int64_t i = 0; i < span; i += STEP) {
-        UNROLL
-        for (int32_t s = 0; s < n_streams; s++) {
-            const uint64_t *at = p + s * span + i;
-            UNROLL
-            for (int j = 0; j < STEP / 4; j++) {
-                if (ahead && j % 2 == 0)
-                    _mm_prefetch((const char *)(at + ahead + 4 * j), _MM_HINT_T0);
-                __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(at + 4 * j));
-                sum[j] = _mm256_add_epi64(sum[j], v);
-            }
-        }
-    }
-    uint64_t part[4], total = sum_rest(p, span * n_streams, n);
-    _mm256_storeu_si256(
-        (__m256i *)(void *)part,
-        _mm256_add_epi64(_mm256_add_epi64(sum[0], sum[1]), _mm256_add_epi64(sum[2], sum[3])));
-    for (int j = 0; j < 4; j++)
-        total += part[j];
-    return total;
+    return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-DEFINE_READ(avx2)
+DEFINE_READ(avx2, __m256i, 4, _mm256_setzero_si256(), load, _mm256_add_epi64)
 
 /* vpmaddubsw into 16-bit sums, which 4-bit weights allow for a while, widened now and then: the
  * least work a product of bytes can be here. */

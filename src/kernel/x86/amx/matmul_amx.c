@@ -2,6 +2,7 @@
 #include "kernel/tiers.h"
 
 #include "kernel/x86/amx/amx.h"
+#include "os/cpu_tuning.h"
 
 /* ---- Activations into A tiles ---- */
 

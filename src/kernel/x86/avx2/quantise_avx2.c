@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernel/quantise_rows.h"
+#include "os/cpu_tuning.h"
 
 /* max passes NaN over when it is the first operand, as the scalar version does. */
 static inline __m256 abs_max(__m256 amax, __m256 x)

@@ -4,6 +4,7 @@
 #include "kernel/planes_join.h"
 #include "kernel/x86/avx512/tile_avx512.h"
 #include "kernel/x86/x86.h"
+#include "os/cpu_tuning.h"
 
 /* Every type: its variants for few tokens by how weights are fetched (sparse, near, far), and for
  * many by the tile's shape (halves, lines, chains). The same name twice where a variant brought
