@@ -484,9 +484,9 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
     t->engine = options;
     t->report = report;
     drey_status status = take_memory(t, &o, err);
-    const engine_tuning tuning = {.more_bytes = t->memory.size_bytes + sizeof *t};
+    const engine_hooks hooks = {.more_bytes = t->memory.size_bytes + sizeof *t};
     if (status == DREY_OK)
-        status = alone_open(&e, &t->session, o, tuning, WIDEST, err);
+        status = alone_open(&e, &t->session, o, hooks, WIDEST, err);
     if (status == DREY_OK)
         status = measure(t, err);
     alone_close(&e, &t->session);

@@ -273,13 +273,13 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
 
 /* ---- What is taken ---- */
 
-static choice choose(const drey_engine_options *o, const engine_tuning *tuning)
+static choice choose(const drey_engine_options *o, const engine_hooks *hooks)
 {
     const drafter_kind *named = drafter_kind_of(o->drafter);
     if (named == &drafter_model && o->draft && o->draft->shape.taps.n)
         named = &drafter_eagle;
     choice c = {.o = o,
-                .drafter = tuning && tuning->drafter ? tuning->drafter : named,
+                .drafter = hooks && hooks->drafter ? hooks->drafter : named,
                 .policy = o->policy,
                 .with = o->with};
     if (c.policy == DREY_POLICY_AUTO)
@@ -438,10 +438,10 @@ static drey_status take_routes(engine_config *c, const drey_engine_options *o, d
     return DREY_OK;
 }
 
-drey_status config_settle(const drey_engine_options *o, const engine_tuning *tuning,
-                          engine_config *c, drey_error *err)
+drey_status config_settle(const drey_engine_options *o, const engine_hooks *hooks, engine_config *c,
+                          drey_error *err)
 {
-    const choice chosen = choose(o, tuning);
+    const choice chosen = choose(o, hooks);
     *c = (engine_config){.n_context = 0};
     TRY(check_choices(&chosen, err));
     TRY(check_exits(&chosen, err));
@@ -461,7 +461,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(take_division(&c->division, o->more, err));
     TRY(take_profile(c, o, err));
     TRY(take_routes(c, o, err));
-    TRY(take_units(c, o, tuning ? tuning->device : NULL, err));
+    TRY(take_units(c, o, hooks ? hooks->device : NULL, err));
     TRY(take_drafting(c, &chosen, err));
     TRY(take_prefixes(c, o->prefixes, err));
     TRY(copy_text(&c->units.tier, o->cpu_tier, err));

@@ -66,13 +66,12 @@ static drey_status settle_budget(drey_engine *e, drey_error *err)
 }
 
 drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
-                             const engine_tuning *tuning, drey_error *err)
+                             const engine_hooks *hooks, drey_error *err)
 {
-    *e = (drey_engine){.n_sessions = 0};
-    if (tuning)
-        e->tuning = *tuning;
-    e->tuning.part.ranks = options->ranks;
-    TRY(config_settle(options, tuning, &e->config, err));
+    *e = (drey_engine){.ranks = options->ranks, .team = engine_team_of(options->ranks)};
+    if (hooks)
+        e->hooks = *hooks;
+    TRY(config_settle(options, hooks, &e->config, err));
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
@@ -190,8 +189,8 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .io = e->config.reads.io,
                                .in_turns = e->config.policy_id == DREY_POLICY_STD,
                                .tuning = &e->cpu,
-                               .fault = e->tuning.fault,
-                               .fault_user = e->tuning.fault_user};
+                               .fault = e->hooks.fault,
+                               .fault_user = e->hooks.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
     TRY(model_layout_read(l, m->file, &side->weights, err));
     TRY(open_table(side, m->tokenizer, err));
@@ -319,10 +318,10 @@ static drey_status open_kv_file(drey_engine *e, drey_error *err)
     if (e->plan.window == 0)
         return DREY_OK;
     o.folder = e->config.memory.kv_folder;
-    o.may_be_memory = e->tuning.kv_in_memory;
+    o.may_be_memory = e->hooks.kv_in_memory;
     o.io = e->config.reads.io;
-    o.fault = e->tuning.fault;
-    o.fault_user = e->tuning.fault_user;
+    o.fault = e->hooks.fault;
+    o.fault_user = e->hooks.fault_user;
     TRY(arena_init(&e->target.kv_memory, kv_file_bytes(&o), false, err));
     return kv_file_open(&e->target.kv_file, &o, &e->target.kv_memory, err);
 }
@@ -344,28 +343,42 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
 }
 
 static drey_status open_all(drey_engine *e, const drey_engine_options *options,
-                            const engine_tuning *tuning, drey_error *err)
+                            const engine_part *part, const engine_hooks *hooks, drey_error *err)
 {
-    TRY(engine_configure(e, options, tuning, err));
-    if (e->tuning.part.ranks)
+    TRY(engine_configure(e, options, hooks, err));
+    if (part)
+        e->config.part = *part;
+    if (e->ranks)
         TRY(engine_meet_ranks(e, options, err));
     TRY(engine_gather(e, err));
     TRY(plan_make(&e->inputs, e->budget_bytes, &e->plan, err));
-    if (e->tuning.part.ranks)
+    if (e->ranks)
         TRY(engine_join_ranks(e, err));
     return open_planned(e, err);
 }
 
-drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        const engine_tuning *tuning, drey_error *err)
+static drey_status open_new(drey_engine **out, const drey_engine_options *options,
+                            const engine_part *part, const engine_hooks *hooks, drey_error *err)
 {
     *out = malloc(sizeof **out);
     if (!*out)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
-    drey_status status = open_all(*out, options, tuning, err);
+    drey_status status = open_all(*out, options, part, hooks, err);
     if (status != DREY_OK)
         drey_engine_close(out);
     return status;
+}
+
+drey_status engine_open(drey_engine **out, const drey_engine_options *options,
+                        const engine_hooks *hooks, drey_error *err)
+{
+    return open_new(out, options, NULL, hooks, err);
+}
+
+drey_status engine_open_part(drey_engine **out, const drey_engine_options *options,
+                             const engine_part *part, drey_error *err)
+{
+    return open_new(out, options, part, NULL, err);
 }
 
 drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options, drey_error *err)

@@ -39,9 +39,28 @@ typedef struct engine_sidecar { /* the target's */
     char refused[500];
 } engine_sidecar;
 
+/* What a session asks of whoever computes the target's layers: this process alone, or rank 0 with
+ * the others, whose caches follow its own. (engine_ranks.c) */
+typedef struct engine_team {
+    bool is_alone; /* the process reads all weights, and has all keys and values */
+    /* A session's cache is there, with the runner of its passes; it is about to be closed. */
+    void (*opened)(drey_engine *e, runner *target);
+    void (*closed)(drey_engine *e, const text_cache *cache);
+    /* Makes positions up to n of a cache those of another. It may copy nothing. */
+    void (*copy)(drey_engine *e, text_cache *to, const text_cache *from, int32_t n);
+    /* A step has ended, and its reads count. */
+    void (*stepped)(drey_engine *e);
+    /* How long the others did not compute while passes were theirs, so far. */
+    int64_t (*idle_ns)(const drey_engine *e);
+    /* Experts used so far, by all. */
+    expert_counts (*experts)(const drey_engine *e);
+} engine_team;
+
 struct drey_engine {
     engine_config config;
-    engine_tuning tuning;
+    engine_hooks hooks;
+    drey_ranks *ranks; /* borrowed; whom it leads; NULL: none */
+    const engine_team *team;
     uint64_t budget_bytes; /* config.memory.bytes, resolved */
     cpu_tuning cpu;        /* how to compute on this machine */
     const kernel_table *kernels;
@@ -74,9 +93,9 @@ struct drey_planner {
 };
 
 /* The steps of opening an engine. Each needs the one before it; engine_release undoes them all.
- * This one settles the options into *e. tuning: NULL: none. */
+ * This one settles the options into *e. hooks: NULL: none. */
 drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
-                             const engine_tuning *tuning, drey_error *err);
+                             const engine_hooks *hooks, drey_error *err);
 /* The model that its drafter's steps are passes over. */
 static inline draft_side engine_draft_side(const drey_engine *e)
 {
@@ -99,13 +118,15 @@ size_t engine_ranks_bytes(const drey_engine *e);
 /* The options of a rank that computes for rank 0: without what concerns texts, for any context;
  * then for the part that rank 0 asks for. */
 drey_engine_options engine_part_options(const drey_engine_options *options);
-engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join);
+engine_part engine_join_options(drey_engine_options *options, const ranks_join *join);
+/* Opens an engine of a part. */
+drey_status engine_open_part(drey_engine **out, const drey_engine_options *options,
+                             const engine_part *part, drey_error *err);
 /* What a rank says of its part's plan. */
 ranks_ready engine_rank_ready(const drey_engine *e);
 /* What rank 0 asks all others for, once it has a plan. */
 ranks_join engine_ranks_join(const drey_engine *e);
-/* Divides the layers among the ranks of e->tuning.part, by what their members have said, and sets
- * that part. */
+/* Divides the layers among e->ranks, by what their members have said, and sets rank 0's part. */
 drey_status engine_divide_ranks(drey_engine *e, drey_error *err);
 /* What a rank has to say at the start. identity: of options->target. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
@@ -129,9 +150,11 @@ drey_status engine_open_pool(drey_engine *e, drey_error *err);
 /* Memory of the units, with what their devices take of this machine's memory. */
 size_t engine_units_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);
-/* drey_engine_open with tuning; NULL: none. */
+/* Returns the team of an engine that leads ranks, or that is alone. */
+const engine_team *engine_team_of(const drey_ranks *ranks);
+/* drey_engine_open with hooks; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        const engine_tuning *tuning, drey_error *err);
+                        const engine_hooks *hooks, drey_error *err);
 
 /* The chat template of the model's file, with an end; the caller frees. With tools, the one that it
  * has for those, if it has one. DREY_ERR_UNSUPPORTED: there is none. */

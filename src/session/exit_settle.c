@@ -31,7 +31,7 @@ void exits_count(drey_session *s, int32_t n)
         c->left += n;
         c->skipped_bytes += bytes_from(s->engine, layer);
     }
-    for (int32_t i = 0; i < n && !s->engine->tuning.exit_here; i++)
+    for (int32_t i = 0; i < n && !s->engine->hooks.exit_here; i++)
         exit_schedule_note(&w->schedule, layer);
 }
 

@@ -18,7 +18,7 @@ static bool has_part(const drey_session *s, drey_part part)
 /* Any token of the whole head may leave, and no candidates are needed. */
 static bool takes_any(const drey_engine *e)
 {
-    return e->tuning.exit_here;
+    return e->hooks.exit_here;
 }
 
 static int32_t n_layers(const drey_session *s)
@@ -42,7 +42,7 @@ static void begin_text(drey_session *s)
     w->vain_before = reads.vain_bytes;
     w->n_layers_run = 0;
     w->count = (drey_exits){.mode = e->config.exit, .n_layers = n_layers(s)};
-    if (!e->tuning.exit_here)
+    if (!e->hooks.exit_here)
         exit_schedule_init(&w->schedule, &e->predictors,
                            has_part(s, DREY_PART_SCHEDULE) ? EXIT_TWO_LEVELS : EXIT_EVERY_LAYER, 0);
 }
@@ -51,7 +51,7 @@ static void begin_text(drey_session *s)
 
 static bool is_active(const drey_session *s, int32_t layer)
 {
-    if (s->engine->tuning.exit_here)
+    if (s->engine->hooks.exit_here)
         return layer < n_layers(s);
     return exit_schedule_active(&exits_of(s)->schedule, layer);
 }
@@ -183,8 +183,8 @@ static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
     float threshold = e->config.exit_threshold;
     if (threshold <= 0)
         threshold = e->predictors.threshold;
-    if (e->tuning.exit_here)
-        score = e->tuning.exit_here(e->tuning.exit_user, layer, position) ? 1 : -1;
+    if (e->hooks.exit_here)
+        score = e->hooks.exit_here(e->hooks.exit_user, layer, position) ? 1 : -1;
     else if (!has_part(s, DREY_PART_PREDICTORS))
         score = exit_random_score(random_seed, position, layer);
     exits_of(s)->count.looks++;

@@ -97,7 +97,7 @@ static void make_policy(drey_session *s, const policy_class *c)
     bool timed = drafting_may_be_timed(e->config.exit);
     if (timed && c->seed)
         seed_policy(s, c);
-    if (!timed || !e->tuning.untimed)
+    if (!timed || !e->hooks.untimed)
         s->policy->cost = &e->cost;
     if (measures)
         s->policy->now_ns = clock_ns;
@@ -207,11 +207,8 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_cache, &s->loading[PLAN_TARGET]);
-    s->target.route = e->tuning.route.see ? &e->tuning.route : NULL;
-    if (e->tuning.part.ranks) {
-        s->target.beyond = &e->tuning.part.ranks->beyond;
-        ranks_open_cache(e->tuning.part.ranks, &s->target_cache);
-    }
+    s->target.route = e->hooks.route.see ? &e->hooks.route : NULL;
+    e->team->opened(e, &s->target);
     make_drafter(s);
     turn_log_init(&s->turns, e->config.trace_spans, &s->memory.arena);
     exits_init(s);
@@ -275,8 +272,7 @@ void drey_session_close(drey_session **session)
     release_grammar(s);
     release_text(&s->text);
     take_cache_back(s);
-    if (e->tuning.part.ranks)
-        ranks_close_cache(e->tuning.part.ranks, &s->target_cache);
+    e->team->closed(e, &s->target_cache);
     kv_file_take_back(&s->target_cache);
     arena_free(&s->memory.arena);
     int32_t i = 0;
@@ -825,7 +821,7 @@ drey_status drey_session_generate(drey_session *s, const int32_t *ids, size_t n,
 
 static drey_status check_all_here(const drey_session *s, drey_error *err)
 {
-    if (s->engine->tuning.part.ranks)
+    if (!s->engine->team->is_alone)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a session of several ranks cannot be saved or loaded: each has a part of its keys "
              "and values; use one rank");

@@ -649,7 +649,7 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
 
 /* With the smallest budget where the share asks for it. A plan counts what the process has written
  * to, which may have become more by the time the engine is opened (TSan's own memory does). */
-static void open_case(engine_place *p, drey_engine_options *o, const engine_tuning *tuning,
+static void open_case(engine_place *p, drey_engine_options *o, const engine_hooks *hooks,
                       bool smallest, const matrix_case *c)
 {
     const uint64_t all = o->memory_bytes;
@@ -658,9 +658,9 @@ static void open_case(engine_place *p, drey_engine_options *o, const engine_tuni
     for (int tries = 0; tries < (smallest ? 3 : 1) && status == DREY_ERR_MEMORY; tries++) {
         o->memory_bytes = all;
         if (smallest)
-            o->memory_bytes = smallest_budget(o, tuning);
+            o->memory_bytes = smallest_budget(o, hooks);
         p->engine = NULL;
-        status = engine_open(&p->engine, o, tuning, &err);
+        status = engine_open(&p->engine, o, hooks, &err);
     }
     if (status != DREY_OK)
         fail_msg("%s: %s", err.message, matrix_case_text(c));
@@ -690,19 +690,19 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
     const int32_t *at = c->at;
     double share = shares[at[AXIS_SHARE]];
     disk reading = {.slow_of = at[AXIS_READS] == 1 ? 8 : 0, .slow_us = 6000};
-    const engine_tuning tuning = {.set_share = share >= 0,
-                                  .share = share,
-                                  .fault = disk_read,
-                                  .fault_user = &reading,
-                                  .untimed = at[AXIS_CLOCK] == 1,
-                                  .exit_here = exit_here,
-                                  .exit_user = (void *)(uintptr_t)c,
-                                  .slice_ids = SLICE_IDS,
-                                  .slice_room = SLICE_ROOM,
-                                  .device = &fake_device};
+    const engine_hooks hooks = {.set_share = share >= 0,
+                                .share = share,
+                                .fault = disk_read,
+                                .fault_user = &reading,
+                                .untimed = at[AXIS_CLOCK] == 1,
+                                .exit_here = exit_here,
+                                .exit_user = (void *)(uintptr_t)c,
+                                .slice_ids = SLICE_IDS,
+                                .slice_room = SLICE_ROOM,
+                                .device = &fake_device};
     drey_engine_options o = options_of(at, &unit_shares);
     engine_place p = {.engine = NULL};
-    open_case(&p, &o, &tuning, share <= -2, c);
+    open_case(&p, &o, &hooks, share <= -2, c);
     for (int32_t i = 0; i < o.n_sessions; i++)
         MUST(drey_session_open, &p.session[i], p.engine);
     write_texts(&p, columns, o.n_sessions, &reading, c, total);

@@ -298,12 +298,12 @@ static drey_engine_options random_options(soak *s)
 static void play_round(soak *s)
 {
     drey_engine_options o = random_options(s);
-    engine_tuning tuning = {.set_share = rng_below(&s->random, 8) > 0,
-                            .share = rng_below(&s->random, 10) * 0.1,
-                            .fault = stream_fault};
+    engine_hooks hooks = {.set_share = rng_below(&s->random, 8) > 0,
+                          .share = rng_below(&s->random, 10) * 0.1,
+                          .fault = stream_fault};
     drey_engine *e = NULL;
     drey_error err = {0};
-    drey_status status = engine_open(&e, &o, &tuning, &err);
+    drey_status status = engine_open(&e, &o, &hooks, &err);
     if (status != DREY_OK && status != DREY_ERR_IO)
         die("an engine was not opened", err.message);
     s->n.unopened += status != DREY_OK;

@@ -84,9 +84,9 @@ static void open_scene(scene *p, double share, bool drafts)
     o.read_bytes = 64 << 10;
     o.progress = count_product;
     o.progress_user = p;
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = share <= 1, .share = share, .fault = count_read, .fault_user = p};
-    p->at = place_open(&o, &tuning);
+    p->at = place_open(&o, &hooks);
 }
 
 static void close_scene(scene *p)

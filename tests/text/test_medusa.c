@@ -69,7 +69,7 @@ static void put_next_to_model(const heads_file *h)
 /* An engine whose weights are loaded, this share of them for good. */
 static engine_place loaded(const drey_engine_options *o, double share)
 {
-    engine_place p = place_open(o, &(engine_tuning){.set_share = true, .share = share});
+    engine_place p = place_open(o, &(engine_hooks){.set_share = true, .share = share});
     MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
     return p;
 }
@@ -207,7 +207,7 @@ static void check_for_exits(const drey_engine_options *options, const medusa_nod
     o.exit = DREY_EXIT_EXACT;
     o.policy = DREY_POLICY_SINGLE;
     engine_place p =
-        place_open(&o, &(engine_tuning){.set_share = true, .share = 1, .exit_here = never});
+        place_open(&o, &(engine_hooks){.set_share = true, .share = 1, .exit_here = never});
     MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
     medusa_heads *heads = p.engine->source.own;
     assert_true(heads->for_roots && p.engine->source.resident_bytes < usual_bytes);

@@ -106,7 +106,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     if (!mixture && kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA &&
         kind != DREY_DRAFTER_EAGLE)
         o.exit = (drey_exit)(n_checks++ % 3);
-    engine_tuning tuning = {
+    engine_hooks hooks = {
         .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
     int32_t left = N_TEXT, prompt[] = {65, 66, 67, 68, 65, 66, 67};
     drey_generate_options g = greedy(left);
@@ -123,14 +123,14 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
         g.grammar = grammar;
     }
     drey_statistics stats;
-    engine_place p = place_open(&o, &tuning);
+    engine_place p = place_open(&o, &hooks);
     drey_session *s = p.session[0];
     MUST(drey_session_sync, s, prompt, 7, NULL);
     MUST(drey_session_begin, s, &g, &stats);
     for (bool done = false; !done;)
         MUST(drey_session_step, s, &done);
     assert_int_equal(left, 0);
-    assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
+    assert_true((stats.streamed_bytes_per_pass > 0) == hooks.set_share);
     assert_true(stats.sidecar == with_sidecar);
     place_close(&p);
     drey_grammar_close(&grammar);

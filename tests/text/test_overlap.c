@@ -107,10 +107,10 @@ static drey_engine *open_engine(const setting *s, trouble *t)
     const drey_more_options more = {.ahead = s->ahead};
     o.more = &more;
     o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &t->disk};
     drey_engine *e = NULL;
-    MUST(engine_open, &e, &o, &tuning);
+    MUST(engine_open, &e, &o, &hooks);
     return e;
 }
 

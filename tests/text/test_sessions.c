@@ -92,12 +92,12 @@ static void open_company(company *c, drey_drafter kind, drey_model *with, drey_p
                          double share)
 {
     drey_engine_options o = options_of(kind, with);
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = share <= 1, .share = share, .fault = disk_read, .fault_user = &c->disk};
     o.policy = policy;
     o.n_sessions = c->n;
     o.n_threads = share == 0 ? 2 : 1;
-    MUST(engine_open, &c->at.engine, &o, &tuning);
+    MUST(engine_open, &c->at.engine, &o, &hooks);
     o = options_of(DREY_DRAFTER_NONE, NULL);
     c->alone = place_open(&o, NULL);
 }
@@ -359,7 +359,7 @@ TEST(test_sync)
     rng r = rng_from(3);
     static writing got, want;
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL, draft[SHORT]);
-    engine_place p = place_open(&o, &(engine_tuning){.set_share = true, .share = 0.5});
+    engine_place p = place_open(&o, &(engine_hooks){.set_share = true, .share = 0.5});
     o = options_of(DREY_DRAFTER_NONE, NULL);
     engine_place plain = place_open(&o, NULL);
     drey_session *s = p.session[0];

@@ -53,7 +53,7 @@ void team_compare(const drey_engine_options *o, int32_t n, const char *path,
                   const drey_sampling *sampling, const char *what)
 {
     static writing want, got;
-    const engine_tuning half = {.set_share = true, .share = 0.5};
+    const engine_hooks half = {.set_share = true, .share = 0.5};
     drey_engine_options shared = *o;
     writing_run_tuned(&want, o, NULL, team_prompt, N_PROMPT, N_TEXT, sampling);
     must(want.status, &want.error);

@@ -41,7 +41,7 @@ static drey_engine_options with_file(const drey_engine_options *o, uint64_t byte
     return away;
 }
 
-static const engine_tuning usual = {.untimed = true, .kv_in_memory = true};
+static const engine_hooks usual = {.untimed = true, .kv_in_memory = true};
 
 /* Something was written, and read again: otherwise a test would compare nothing. */
 static void must_have_been_away(const drey_engine *e)
@@ -53,7 +53,7 @@ static void must_have_been_away(const drey_engine *e)
 }
 
 /* The text of these options is that of the plain ones. */
-static void must_write_the_same(const drey_engine_options *o, const engine_tuning *tuning,
+static void must_write_the_same(const drey_engine_options *o, const engine_hooks *hooks,
                                 uint64_t bytes, const char *what)
 {
     static writing want, got;
@@ -64,7 +64,7 @@ static void must_write_the_same(const drey_engine_options *o, const engine_tunin
     writing_run_tuned(&want, &plain, &usual, prompt, N_PROMPT, N_TEXT, NULL);
     assert_int_equal(want.status, DREY_OK);
     memset(&got, 0, sizeof got);
-    engine_place p = place_open(&away, tuning);
+    engine_place p = place_open(&away, hooks);
     writing_go_on(&got, p.session[0], prompt, N_PROMPT, N_TEXT, NULL);
     must_have_been_away(p.engine);
     place_close(&p);
@@ -93,17 +93,17 @@ TEST(streamed_weights_and_kinds_of_reads)
 {
     for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
         disk slow = {.slow_of = 3, .slow_us = 300};
-        const engine_tuning tuning = {.untimed = true,
-                                      .kv_in_memory = true,
-                                      .set_share = true,
-                                      .share = 0.4,
-                                      .fault = disk_read,
-                                      .fault_user = &slow};
+        const engine_hooks hooks = {.untimed = true,
+                                    .kv_in_memory = true,
+                                    .set_share = true,
+                                    .share = 0.4,
+                                    .fault = disk_read,
+                                    .fault_user = &slow};
         drey_engine_options o = toys_options(DREY_DRAFTER_LOOKUP, N_CONTEXT, 2);
         if (io == DREY_IO_URING) /* which a kernel may refuse */
             continue;
         o.io = io;
-        must_write_the_same(&o, &tuning, 0, drey_io_name(io));
+        must_write_the_same(&o, &hooks, 0, drey_io_name(io));
     }
 }
 
@@ -209,10 +209,10 @@ TEST(a_session_leaves_a_pass)
     drey_engine_options away = with_file(&o, 0);
     for (int32_t at = 1; at < 40; at += 6) {
         canceller c = {.left = at};
-        engine_tuning tuning = usual;
-        tuning.fault = cancel_at_a_read;
-        tuning.fault_user = &c;
-        engine_place plain = place_open(&o, &usual), p = place_open(&away, &tuning);
+        engine_hooks hooks = usual;
+        hooks.fault = cancel_at_a_read;
+        hooks.fault_user = &c;
+        engine_place plain = place_open(&o, &usual), p = place_open(&away, &hooks);
         memset(want, 0, sizeof want);
         memset(got, 0, sizeof got);
         write_together(&plain, want);
@@ -336,10 +336,10 @@ static void check_fault(bool full, int32_t fail_at)
     memset(&d, 0, sizeof d);
     c = (fault_case){.fail_at = fail_at, .full = full, .disk = &d};
     writing_run_tuned(&want, &o, &usual, prompt, N_PROMPT, 300, NULL);
-    engine_tuning tuning = usual;
-    tuning.fault = disk_read;
-    tuning.fault_user = &d;
-    engine_place p = place_open(&away, &tuning);
+    engine_hooks hooks = usual;
+    hooks.fault = disk_read;
+    hooks.fault_user = &d;
+    engine_place p = place_open(&away, &hooks);
     drey_session *s = p.session[0];
     drey_generate_options g = writing_into(&c.text, 300);
     drey_error err = {0};
