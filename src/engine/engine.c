@@ -8,49 +8,8 @@
 
 #include "common/num.h"
 #include "exit/exit.h"
-#include "os/cpu.h"
 #include "os/float_mode.h"
 #include "os/memory.h"
-
-void drey_tuning_init(drey_tuning *tuning)
-{
-    int32_t shape = cpu_tuning_default()->shape;
-    *tuning = (drey_tuning){.early_amx = shape & SHAPE_EARLY,
-                            .fetch = shape & SHAPE_NEAR  ? DREY_FETCH_NEAR
-                                     : shape & SHAPE_FAR ? DREY_FETCH_FAR
-                                                         : DREY_FETCH_SPARSE,
-                            .tile = shape & SHAPE_LINES    ? DREY_TILE_LINES
-                                    : shape & SHAPE_CHAINS ? DREY_TILE_CHAINS
-                                                           : DREY_TILE_HALVES};
-}
-
-void drey_cpu_id(char *out, size_t capacity)
-{
-    const cpu_identity id = cpu_identify();
-    if (id.vendor[0])
-        snprintf(out, capacity, "%s-%d-%d-%d", id.vendor, id.family, id.model, id.stepping);
-    else
-        cpu_name(out, capacity);
-}
-
-static int32_t shape_of(const drey_tuning *tuning)
-{
-    static const int32_t fetch[] = {0, SHAPE_NEAR, SHAPE_FAR};
-    static const int32_t tile[] = {0, SHAPE_LINES, SHAPE_CHAINS};
-    return fetch[tuning->fetch] | tile[tuning->tile] | (tuning->early_amx ? SHAPE_EARLY : 0);
-}
-
-uint64_t drey_memory_auto(void)
-{
-    bool estimated;
-    return memory_auto_budget(&estimated);
-}
-
-uint64_t drey_memory_machine(void)
-{
-    uint64_t total = memory_total(), room = memory_cgroup_room();
-    return total && room < total ? room : total;
-}
 
 /* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
@@ -75,7 +34,7 @@ drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
-        e->cpu.shape = shape_of(&units->tuning);
+        e->cpu.shape = engine_shape_of(&units->tuning);
     e->kernels = kernel_select_shape(units->tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,
@@ -276,6 +235,11 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
         workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
     units_lend_work(e->units, e->work_memory.base, e->work_memory.size_bytes);
     return arena_check(&e->work_memory, err);
+}
+
+kv_format engine_kv_format(const drey_engine *e)
+{
+    return e->config.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
 drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err)

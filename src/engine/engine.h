@@ -144,6 +144,8 @@ void engine_apply_plan(drey_engine *e);
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
+/* The kernels' shape that a tuning asks for. (machine.c) */
+int32_t engine_shape_of(const drey_tuning *tuning);
 /* engine_units.c. Opens config.units and chooses the kernels' packing; needs e->kernels. */
 drey_status engine_take_units(drey_engine *e, drey_error *err);
 drey_status engine_open_pool(drey_engine *e, drey_error *err);
@@ -164,7 +166,14 @@ drey_status model_chat_template(const drey_model *m, const char *tools_json, cha
  * the base model's end alone. */
 void model_learn_end(drey_model *m);
 
-/* Memory of a session besides its caches. */
+/* Memory of what a session has besides its caches: 0 for what it does not have. */
+typedef struct session_bytes {
+    size_t timeline; /* ids of all positions, and of the root after them */
+    size_t input;    /* the same for an encoder */
+    size_t policy, drafter, blend, exits;
+} session_bytes;
+session_bytes engine_session_bytes(const drey_engine *e);
+/* Sum of these, with the sampler's and the kept turns. */
 size_t engine_session_state_bytes(const drey_engine *e);
 /* The format of both caches. */
 kv_format engine_kv_format(const drey_engine *e);

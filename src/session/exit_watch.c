@@ -28,11 +28,6 @@ static int32_t n_layers(const drey_session *s)
 
 /* ---- A session's ---- */
 
-size_t exits_bytes(const drey_engine *e)
-{
-    return e->config.exit == DREY_EXIT_OFF ? 0 : arena_size(sizeof(session_exits));
-}
-
 static void begin_text(drey_session *s)
 {
     session_exits *w = exits_of(s);
@@ -372,7 +367,7 @@ void exits_init(drey_session *s)
                                                     .hidden = hidden_of};
     if (s->engine->config.exit == DREY_EXIT_OFF)
         return;
-    session_exits *w = arena_take(&s->memory.arena, sizeof *w);
+    session_exits *w = arena_take(&s->memory.arena, EXIT_SESSION_BYTES);
     if (!w) /* the arena is checked later */
         return;
     w->base = (pass_observer){.class = &exits_class,

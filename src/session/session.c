@@ -40,28 +40,6 @@ static uint64_t load_total(const weights *w)
     return total;
 }
 
-/* Ids of a timeline: all positions and the root after them. */
-static size_t timeline_bytes(const drey_engine *e)
-{
-    return (size_t)(e->config.n_context + 1) * sizeof(int32_t);
-}
-
-static size_t input_bytes(const drey_engine *e)
-{
-    return encoder_is_there(&e->target.encoder) ? timeline_bytes(e) : 0;
-}
-
-static size_t policy_bytes(const drey_engine *e)
-{
-    return e->config.policy ? e->config.policy->bytes : 0;
-}
-
-static size_t drafter_bytes(const drey_engine *e)
-{
-    const drafter_kind *kind = e->config.drafter;
-    return kind ? kind->session_bytes(&e->source) : 0;
-}
-
 /* Some drafters' files contain how good their guesses are, for use without a profile. */
 static void seed_policy(drey_session *s, const policy_class *c)
 {
@@ -78,11 +56,6 @@ static void seed_policy(drey_session *s, const policy_class *c)
     }
     if (config_known(&e->config) || known.trees)
         c->seed(s->policy, &known);
-}
-
-static size_t blend_session_bytes(const drey_engine *e)
-{
-    return e->config.lookup != LOOKUP_OFF ? blend_bytes(e->source.looked_up) : 0;
 }
 
 static void make_policy(drey_session *s, const policy_class *c)
@@ -146,29 +119,15 @@ static void make_drafter(drey_session *s)
         make_policy(s, e->config.policy);
     if (!kind)
         return;
+    const session_bytes bytes = engine_session_bytes(e);
     draft_seat seat = {
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
-    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, drafter_bytes(e)));
+    s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, bytes.drafter));
     if (e->config.lookup != LOOKUP_OFF)
         s->drafter =
-            blend_init(arena_take(&s->memory.arena, blend_session_bytes(e)), src->looked_up,
-                       s->drafter, &s->sampler, config_known(&e->config),
-                       src->has_trees ? src->right : NULL, e->config.lookup == LOOKUP_PEEKS);
-}
-
-size_t engine_session_state_bytes(const drey_engine *e)
-{
-    int32_t n_vocab = e->target.layout.shape.n_vocab;
-    return sampler_bytes(n_vocab) + penalties_bytes(n_vocab, e->config.n_context) +
-           arena_size(timeline_bytes(e)) + arena_size(input_bytes(e)) +
-           arena_size(policy_bytes(e)) + arena_size(drafter_bytes(e)) +
-           arena_size(blend_session_bytes(e)) + turn_log_bytes(e->config.trace_spans) +
-           exits_bytes(e) + (1 << 16);
-}
-
-kv_format engine_kv_format(const drey_engine *e)
-{
-    return e->config.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+            blend_init(arena_take(&s->memory.arena, bytes.blend), src->looked_up, s->drafter,
+                       &s->sampler, config_known(&e->config), src->has_trees ? src->right : NULL,
+                       e->config.lookup == LOOKUP_PEEKS);
 }
 
 /* Devices that compute attention read the target's keys and values in place. */
@@ -194,6 +153,7 @@ static void take_cache_back(drey_session *s)
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
+    const session_bytes bytes = engine_session_bytes(e);
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
     const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
@@ -201,9 +161,9 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     if (p->window)
         kv_file_lend(&e->target.kv_file, &s->target_cache);
     make_cross(s, &e->target, &s->target_cache, &s->input.target);
-    s->input.ids = arena_take(&s->memory.arena, input_bytes(e));
+    s->input.ids = arena_take(&s->memory.arena, bytes.input);
     deferred_init(&s->deferred, &e->target.layout.shape, e->inputs.deferred_rows, &s->memory.arena);
-    s->timeline = arena_take(&s->memory.arena, timeline_bytes(e));
+    s->timeline = arena_take(&s->memory.arena, bytes.timeline);
     s->loading[PLAN_TARGET] =
         (progress_line){e, DREY_PROGRESS_LOAD_TARGET, load_total(&e->target.weights)};
     make_runner(s, &s->target, &e->target, &s->target_cache, &s->loading[PLAN_TARGET]);

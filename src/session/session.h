@@ -37,7 +37,7 @@
 #include "session/prompt.h"
 #include "session/provisional_text.h"
 #include "session/statistics.h"
-#include "session/turn_log.h"
+#include "tree/turn_log.h"
 
 /* What an encoder reads: the prompt of a model that has one. The timeline is then the decoder's,
  * and begins with its start token. */

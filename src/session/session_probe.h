@@ -6,7 +6,7 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "session/turn_log.h"
+#include "tree/turn_log.h"
 
 /* Borrowed while the session is open, as are all others here. */
 drey_engine *probe_engine(const drey_session *s);

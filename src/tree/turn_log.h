@@ -6,8 +6,8 @@
  * A turn is kept as long as its nodes are. Memory is taken once. */
 #pragma once
 
-#include "tree/tree.h"
 #include "base/arena.h"
+#include "tree/accept.h"
 
 enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node per turn, drafting dozens */
 
