@@ -412,9 +412,8 @@ static void take_numbers(engine_config *c, const drey_engine_options *o)
     c->n_sessions = o->n_sessions ? o->n_sessions : 1;
     c->prompt_chunk = o->prompt_chunk;
     c->trace_spans = o->trace_spans;
-    c->memory = (config_memory){.bytes = o->memory_bytes, .held_bytes = o->held_bytes};
+    c->memory = (config_memory){.bytes = o->memory_bytes, .held_bytes = o->held_bytes, .kv = o->kv};
     c->reads = (config_reads){o->io, o->read_bytes};
-    c->kv = o->kv;
     c->exit = o->exit;
     c->exit_threshold = o->exit_threshold;
     c->progress = (config_progress){o->progress, o->progress_user};

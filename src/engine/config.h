@@ -85,6 +85,7 @@ typedef struct config_memory {
     uint64_t held_bytes; /* of it, by the caller */
     char *kv_folder;     /* for keys and values of the target; owned; NULL: they are in memory */
     uint64_t kv_bytes;   /* of it, for those; 0: the plan decides */
+    drey_kv kv;          /* their format */
 } config_memory;
 
 typedef struct config_division { /* of the target's layers between ranks */
@@ -128,7 +129,6 @@ typedef struct engine_config {
     config_division division;
     engine_part part; /* of the target's layers; rank 0's is set when they have been divided */
     config_reads reads;
-    drey_kv kv;
     drey_exit exit;
     float exit_threshold;
     config_files files;

@@ -51,7 +51,7 @@ void engine_leave_draft(drey_engine *e)
     weights_close(&e->draft.weights);
     arena_free(&e->draft.weight_memory);
     arena_free(&e->draft.layout_memory);
-    arena_free(&e->plan_memory);
+    arena_free(&e->memory.plan);
     if (src->kind && src->kind->close)
         src->kind->close(src);
     arena_free(&src->memory);
@@ -65,14 +65,14 @@ void engine_release(drey_engine *e)
     prefix_close(&e->prefixes);
     kv_file_close(&e->target.kv_file);
     arena_free(&e->target.kv_memory);
-    arena_free(&e->prefix_memory);
+    arena_free(&e->memory.prefixes);
     encoder_close(&e->target.encoder);
     weights_close(&e->target.weights);
     engine_leave_draft(e);
     arena_free(&e->target.weight_memory);
     arena_free(&e->target.layout_memory);
     units_lend_work(e->units, NULL, 0);
-    arena_free(&e->work_memory);
+    arena_free(&e->memory.work);
     pool_close(&e->pool);
     units_close(&e->units);
     free(e->sidecar.path);
@@ -212,34 +212,34 @@ size_t engine_trace_bytes(const drey_engine *e)
 static void init_trace(drey_engine *e)
 {
     int32_t n_spans = e->config.trace_spans;
-    trace_init(&e->trace, trace_lanes(e), 0, &e->work_memory);
+    trace_init(&e->trace, trace_lanes(e), 0, &e->memory.work);
     e->trace.kinds &= ~(1u << TRACE_PACK); /* one for each group: no other would stay */
     if (n_spans)
-        trace_keep(&e->trace, 0, n_spans, &e->work_memory);
+        trace_keep(&e->trace, 0, n_spans, &e->memory.work);
     for (int32_t i = 0; n_spans && i < PLAN_MODELS; i++)
-        trace_keep(&e->trace, e->config.n_threads + i, n_spans, &e->work_memory);
+        trace_keep(&e->trace, e->config.n_threads + i, n_spans, &e->memory.work);
 }
 
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    TRY(arena_init(&e->work_memory, p->work_bytes + engine_trace_bytes(e), false, err));
+    TRY(arena_init(&e->memory.work, p->work_bytes + engine_trace_bytes(e), false, err));
     init_trace(e);
     e->target.weights.reading.trace = e->draft.weights.reading.trace = &e->trace;
     e->target.weights.reading.trace_lane = e->config.n_threads;
     e->draft.weights.reading.trace_lane = e->config.n_threads + 1;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
-    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
+    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->memory.work);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
     if (engine_draft_side(e) != DRAFT_SIDE_NONE)
-        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
-    units_lend_work(e->units, e->work_memory.base, e->work_memory.size_bytes);
-    return arena_check(&e->work_memory, err);
+        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->memory.work);
+    units_lend_work(e->units, e->memory.work.base, e->memory.work.size_bytes);
+    return arena_check(&e->memory.work, err);
 }
 
 kv_format engine_kv_format(const drey_engine *e)
 {
-    return e->config.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
+    return e->config.memory.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
 drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err)
@@ -255,9 +255,9 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
     if (e->inputs.process.prefix_bytes == 0)
         return DREY_OK;
     TRY(engine_saved_origin(e, &origin, err));
-    TRY(arena_init(&e->prefix_memory, e->inputs.process.prefix_bytes, false, err));
+    TRY(arena_init(&e->memory.prefixes, e->inputs.process.prefix_bytes, false, err));
     return prefix_open(&e->prefixes, &e->config.prefixes, &origin, prefix_block_bytes(&spec),
-                       e->config.n_context, &e->prefix_memory, err);
+                       e->config.n_context, &e->memory.prefixes, err);
 }
 
 /* The expected cost of turns, before any has been timed. If the target drafts for itself, a step of

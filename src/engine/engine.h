@@ -39,8 +39,8 @@ typedef struct engine_sidecar { /* the target's */
     char refused[500];
 } engine_sidecar;
 
-/* What a session asks of whoever computes the target's layers: this process alone, or rank 0 with
- * the others, whose caches follow its own. (engine_ranks.c) */
+/* What a session asks of the process that computes the target's layers alone, or of rank 0, whose
+ * cache the others' follow. (engine_ranks.c) */
 typedef struct engine_team {
     bool is_alone; /* the process reads all weights, and has all keys and values */
     /* A session's cache is there, with the runner of its passes; it is about to be closed. */
@@ -70,7 +70,9 @@ struct drey_engine {
     draft_source source;       /* what the drafter shares; its kind is config.drafter */
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
-    arena plan_memory, work_memory, prefix_memory;
+    struct {
+        arena plan, work, prefixes;
+    } memory;
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     prefix_store prefixes;
@@ -144,7 +146,7 @@ void engine_apply_plan(drey_engine *e);
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
-/* The kernels' shape that a tuning asks for. (machine.c) */
+/* The kernels' shape that a tuning asks for. (machine_facts.c) */
 int32_t engine_shape_of(const drey_tuning *tuning);
 /* engine_units.c. Opens config.units and chooses the kernels' packing; needs e->kernels. */
 drey_status engine_take_units(drey_engine *e, drey_error *err);

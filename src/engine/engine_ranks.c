@@ -295,7 +295,7 @@ ranks_join engine_ranks_join(const drey_engine *e)
                         .n_sessions = e->config.n_sessions,
                         .tree_nodes = p->tree_nodes,
                         .max_rows = p->max_rows,
-                        .kv = (int32_t)e->config.kv};
+                        .kv = (int32_t)e->config.memory.kv};
 }
 
 ranks_ready engine_rank_ready(const drey_engine *e)

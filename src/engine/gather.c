@@ -170,12 +170,12 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     bool is_draft = model == PLAN_DRAFT;
     size_t table_bytes = head_table_bytes(l);
     const encoder_needs needs = engine_encoder_needs(e);
-    plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
+    plan_matrix *matrix = arena_take(&e->memory.plan, (size_t)n * sizeof *matrix);
     bool all_stay = is_draft || views_target(e) || l->experts;
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], all_stay || (e->inputs.deferred_rows > 0 && i == n - 1),
                              is_of_experts(l, &l->matrix[i]));
-    e->plan.stays[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(residency));
+    e->plan.stays[model] = arena_take(&e->memory.plan, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
         .matrix = matrix,
@@ -331,7 +331,7 @@ static void gather_options(drey_engine *e)
     in->share = e->hooks.share;
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
-    in->facts.kv_name = c->kv;
+    in->facts.kv_name = c->memory.kv;
     in->process.away = (plan_away){c->memory.kv_folder != NULL, c->memory.kv_bytes};
 }
 
@@ -365,10 +365,10 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
         TRY(bind(e, &e->draft, c->draft, err));
     }
     count_cached(e);
-    TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
+    TRY(arena_init(&e->memory.plan, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, c->target);
     in->model[PLAN_TARGET].overhead_bytes +=
-        e->plan_memory.size_bytes + engine_trace_bytes(e) + e->hooks.more_bytes +
+        e->memory.plan.size_bytes + engine_trace_bytes(e) + e->hooks.more_bytes +
         engine_ranks_bytes(e) + exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
     if (c->draft)
         gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
@@ -377,7 +377,7 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
         in->draft.n_ids = (int32_t)e->draft.layout.head->form.n_rows;
     TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
-    return arena_check(&e->plan_memory, err);
+    return arena_check(&e->memory.plan, err);
 }
 
 drey_status engine_gather(drey_engine *e, drey_error *err)

@@ -1,5 +1,5 @@
 /* Passes that stop when their tokens are decided: see exits.h. */
-#include "session/exits.h"
+#include "session/exits/exits.h"
 
 #include <math.h>
 

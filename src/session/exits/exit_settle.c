@@ -1,6 +1,6 @@
 /* Verifies and counts the tokens that left a pass early: see exits.h. */
 #include "common/num.h"
-#include "session/exits.h"
+#include "session/exits/exits.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
 
