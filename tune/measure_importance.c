@@ -234,7 +234,7 @@ static drey_engine_options engine_options(measuring *m)
     options.draft = NULL;
     options.policy = DREY_POLICY_AUTO;
     options.exit = DREY_EXIT_OFF;
-    options.with = options.without = 0;
+    options.research = NULL;
     options.profile = NULL;
     options.prefixes = NULL;
     options.n_sessions = 1;

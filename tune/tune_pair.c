@@ -447,7 +447,7 @@ static drey_engine_options options_for(const drey_engine_options *options,
     o.draft_tokens = CHAIN;
     o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_SEQUENCE;
     o.profile = NULL;
-    o.with = 0; /* what is measured is the draft */
+    o.research = NULL; /* the draft itself is measured */
     o.exit = DREY_EXIT_OFF;
     return o;
 }

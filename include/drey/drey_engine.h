@@ -19,15 +19,9 @@ typedef enum drey_policy {
     DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
     DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
     DREY_POLICY_OPTIMAL = 6,   /* the likeliest nodes first, as many as measured times suggest */
-    /* Baselines of the papers, for comparison; the first two are lossy. */
-    DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure; the target accepts
-                            tokens that it finds likely enough */
-    DREY_POLICY_DRAFT = 8,   /* the draft model alone writes: nothing else is loaded */
-    DREY_POLICY_STD = 9,     /* plain decoding that reads and computes in turns, never at once */
-    DREY_POLICY_SINGLE = 10, /* one token per pass: guesses serve early exits only (drey_exit) */
-    DREY_POLICY_STATIC = 11  /* Ghidorah's and Medusa's: one tree shape for every turn, chosen by
+    DREY_POLICY_STATIC = 11    /* Ghidorah's and Medusa's: one tree shape for every turn, chosen by
                                 how often guesses of each depth and rank are right
-                                (drey_static_trees) */
+                                (drey_static_trees). 7 to 10: drey/research.h */
 } drey_policy;
 
 enum { DREY_MAX_DRAFTED = 128 }; /* most tokens that a policy may draft for one verification */
@@ -41,31 +35,6 @@ DREY_API const char *drey_policy_name(drey_policy policy);
 DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
 /* The text may be another than the target's own. */
 DREY_API bool drey_policy_is_lossy(drey_policy policy);
-
-/* Parts of drafting that can be left out to see what each is worth. The text stays the same. */
-typedef enum drey_part {
-    DREY_PART_TREE = 0,        /* branches; without: chains */
-    DREY_PART_FALLBACK = 1,    /* llmcad, edgellm: their threshold follows the outcomes */
-    DREY_PART_BATCHING = 2,    /* several nodes per step of the draft */
-    DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
-    DREY_PART_SLICE = 4,       /* the draft's head covers a part of its vocabulary only */
-    /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
-    DREY_PART_SCHEDULE = 5,   /* predictors of some layers are asked; without: all of them */
-    DREY_PART_PREDICTORS = 6, /* without: scores at random */
-    DREY_PART_HYPER = 7,      /* exits of passes with drafted tokens */
-    /* Guesses of DREY_DRAFTER_LOOKUP in addition to those of another drafter. Heads use them under
-     * `optimal` and AUTO; with DREY_WITH any drafter does, under any policy. */
-    DREY_PART_LOOKUP = 8
-} drey_part;
-/* The bit for drey_engine_options.without, which leaves the part out, and for `with`, which adds a
- * part that the policy does not use by default. */
-#define DREY_WITHOUT(part) (UINT64_C(1) << (part))
-#define DREY_WITH(part)    DREY_WITHOUT(part)
-
-/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
- * "slice", "schedule", "predictors", "hyper", "lookup". */
-DREY_API const char *drey_part_name(drey_part part);
-DREY_API bool drey_part_parse(const char *name, drey_part *part);
 
 typedef enum drey_drafter {
     DREY_DRAFTER_NONE = 0,
@@ -231,17 +200,6 @@ typedef struct drey_unit_shares {
     uint64_t reserved[1]; /* zero */
 } drey_unit_shares;
 
-/* How the policies "llmcad" and "edgellm" move the threshold alpha of their fallback after wrong
- * guesses (EdgeLLM III-C). */
-typedef enum drey_fallback {
-    DREY_FALLBACK_MEAN = 0,    /* as its text says: by the mean confidence of the guesses after the
-                                  wrong one */
-    DREY_FALLBACK_PRINTED = 1, /* Eq. 3 as it is printed; ends drafting too early */
-} drey_fallback;
-/* NULL: no such value. */
-DREY_API const char *drey_fallback_name(drey_fallback fallback);
-DREY_API bool drey_fallback_parse(const char *name, drey_fallback *fallback);
-
 /* Computed beginnings of texts are kept in blocks of 64 tokens and restored when another text
  * begins with the same tokens, to the last one that is the same. They are restored bit by bit, so
  * that the text is the same. They are kept in memory, which is part of the plan, and in a folder,
@@ -258,29 +216,8 @@ typedef struct drey_prefix_options {
 /* The processes that compute one model together: see below. */
 typedef struct drey_ranks drey_ranks;
 
-/* Further options of an engine. */
-typedef struct drey_more_options {
-    /* Keys and values of the target that memory has no room for go to a file without a name in this
-     * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
-     * are in memory. */
-    const char *kv_folder;
-    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
-                                 leave of the budget */
-    /* With options.ranks: how many of the target's layers each rank computes, copied; the sum is
-     * all layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by
-     * the memory and the disk that each rank has. */
-    const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
-    uint64_t n_rank_layers;
-    /* Numbers of drafting; 0: as is usual.
-     * ahead: nodes that the text reaches less often are not drafted during a pass, within (0, 1];
-     *     usually 0.1, and 0.001 where a policy follows its paper to the letter: "llmcad", and
-     *     "edgellm" with DREY_FALLBACK_PRINTED
-     * fallback_step: alpha's factor after guesses that were all right, within (0, 1] (0.5)
-     * bld_fallback: "bld" drafts while its guesses have this confidence, within (0, 1] (0.6)
-     * bld_rollback: the target accepts bld's tokens of a probability above exp(-rollback) (2) */
-    float ahead, fallback_step, bld_fallback, bld_rollback;
-    uint64_t reserved[10]; /* zero */
-} drey_more_options;
+/* For experiments: drey/research.h. */
+typedef struct drey_research drey_research;
 
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
@@ -297,8 +234,14 @@ typedef struct drey_engine_options {
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
-    drey_kv kv;          /* of the target and of the draft */
-    uint64_t read_bytes; /* approximate size of a streamed read; 0: 1 MiB */
+    drey_kv kv; /* of the target and of the draft */
+    /* Keys and values of the target that memory has no room for go to a file without a name in this
+     * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
+     * are in memory. */
+    const char *kv_folder;
+    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
+                                 leave of the budget */
+    uint64_t read_bytes;      /* approximate size of a streamed read; 0: 1 MiB */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which must be valid. NULL: the one next to the
@@ -306,13 +249,15 @@ typedef struct drey_engine_options {
     const char *sidecar;
     bool no_sidecar;           /* use none */
     const drey_tuning *tuning; /* copied; NULL: the defaults of the processor's family */
-    uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
     int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
     /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa next to the target. Read
      * when the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another
      * width. */
     const char *heads;
     const drey_profile *profile; /* copied; NULL: nothing is known */
+    /* Texts repeat what is before them: forms, edits, quotations. A draft model is then helped by
+     * lookup's guesses under `optimal`, without exits. */
+    bool repeats;
     drey_exit exit;
     float exit_threshold; /* within (0, 1]; the head is computed for scores above it; 0: the file's
                              threshold */
@@ -324,16 +269,17 @@ typedef struct drey_engine_options {
     const drey_unit_shares *unit_shares; /* copied; used if `units` names no shares. NULL: equal
                                             shares for each thread and device */
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
-    uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
-    drey_fallback fallback;
-    float alpha; /* the fallback's first threshold, within (0, 1); 0: 0.01. It grows to 0.015 at
-                    most, or to this value if that is higher; to 0.99 where a policy follows its
-                    paper to the letter, as with drey_more_options.ahead */
-    const drey_routes *routes; /* of the target, copied; NULL: not known */
+    const drey_routes *routes;           /* of the target, copied; NULL: not known */
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */
     drey_ranks *ranks;
-    const drey_more_options *more; /* copied; NULL: none of them */
+    /* With ranks: how many of the target's layers each rank computes, copied; the sum is all
+     * layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by the
+     * memory and the disk that each rank has. */
+    const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
+    uint64_t n_rank_layers;
+    const drey_research *research; /* copied; NULL: as is usual */
+    uint64_t reserved[8];          /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
 
@@ -414,7 +360,7 @@ typedef struct drey_plan {
     double expert_hits;   /* share of those that are expected in slots, which sets streamed_bytes */
     int64_t route_tokens; /* by the routes of so many tokens (drey_engine_options.routes); 0: as
                              usual for any mixture */
-    /* Of drey_more_options.kv_folder. What a pass reads after a full context is in addition to
+    /* Of drey_engine_options.kv_folder. What a pass reads after a full context is in addition to
      * streamed_bytes_per_pass. */
     int64_t kv_window;      /* positions of the target that are in memory; 0: all */
     uint64_t kv_file_bytes; /* of all sessions, after full contexts */

@@ -116,8 +116,7 @@ typedef struct engine_config {
     const policy_class *policy;  /* NULL: no drafting */
     drey_policy policy_id;
     config_lookup lookup;
-    uint64_t without; /* DREY_WITHOUT of parts */
-    policy_numbers numbers;
+    drey_research research;
     int32_t n_context, n_threads, n_sessions;
     struct {
         int32_t nodes; /* most drafted nodes of a turn, */

@@ -169,12 +169,12 @@ drey_status model_chat_template(const drey_model *m, const char *tools_json, cha
 void model_learn_end(drey_model *m);
 
 /* Memory of what a session has besides its caches: 0 for what it does not have. */
-typedef struct session_bytes {
+typedef struct session_sizes {
     size_t timeline; /* ids of all positions, and of the root after them */
     size_t input;    /* the same for an encoder */
     size_t policy, drafter, blend, exits;
-} session_bytes;
-session_bytes engine_session_bytes(const drey_engine *e);
+} session_sizes;
+session_sizes engine_session_bytes(const drey_engine *e);
 /* Sum of these, with the sampler's and the kept turns. */
 size_t engine_session_state_bytes(const drey_engine *e);
 /* The format of both caches. */

@@ -105,17 +105,26 @@ size_t engine_ranks_bytes(const drey_engine *e)
     return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
 }
 
+/* What rank 0 alone has, or no run with ranks. */
+static void clear_rank_0(drey_engine_options *o)
+{
+    o->ranks = NULL;
+    o->rank_layers = NULL;
+    o->n_rank_layers = 0;
+    o->kv_folder = NULL;
+    o->kv_memory_bytes = 0;
+}
+
 drey_engine_options engine_part_options(const drey_engine_options *options)
 {
     enum { ANY_CONTEXT = 64 };
     drey_engine_options o = engine_options_alone(options);
-    o.ranks = NULL;
-    o.more = NULL;
+    clear_rank_0(&o);
     o.prefixes = NULL;
     o.n_sessions = 1;
     o.n_context = ANY_CONTEXT;
     o.trace_spans = 0;
-    o.with = o.without = 0;
+    o.research = NULL;
     return o;
 }
 
@@ -139,8 +148,7 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
     drey_planner *p;
     drey_plan plan;
     drey_engine_options alone = *options;
-    alone.ranks = NULL;
-    alone.more = NULL;
+    clear_rank_0(&alone);
     *hello = (ranks_hello){.host = ""};
     TRY(model_identity(options->target->file, &hello->identity, err));
     TRY(drey_planner_open(&p, &alone, err));

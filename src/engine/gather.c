@@ -36,7 +36,7 @@ static void slice_head(drey_engine *e)
     int32_t n_ids = hooks->slice_ids ? hooks->slice_ids : usual;
     int32_t room = hooks->slice_room ? hooks->slice_room : SLICE_ROOM;
     int32_t n_vocab = e->draft.layout.shape.n_vocab;
-    bool whole = e->config.without & DREY_WITHOUT(DREY_PART_SLICE);
+    bool whole = e->config.research.without & DREY_WITHOUT(DREY_PART_SLICE);
     whole = whole || e->draft.layout.fuse;
     if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
         model_layout_slice(&e->draft.layout, n_ids, room);

@@ -2,11 +2,11 @@
 #include "engine/engine.h"
 #include "tree/turn_log.h"
 
-session_bytes engine_session_bytes(const drey_engine *e)
+session_sizes engine_session_bytes(const drey_engine *e)
 {
     const engine_config *c = &e->config;
     const size_t timeline = (size_t)(c->n_context + 1) * sizeof(int32_t);
-    return (session_bytes){
+    return (session_sizes){
         .timeline = timeline,
         .input = encoder_is_there(&e->target.encoder) ? timeline : 0,
         .policy = c->policy ? c->policy->bytes : 0,
@@ -20,7 +20,7 @@ size_t engine_session_state_bytes(const drey_engine *e)
 {
     enum { ALIGNMENT = 1 << 16 };
     const int32_t n_vocab = e->target.layout.shape.n_vocab;
-    const session_bytes b = engine_session_bytes(e);
+    const session_sizes b = engine_session_bytes(e);
     return sampler_bytes(n_vocab) + penalties_bytes(n_vocab, e->config.n_context) +
            arena_size(b.timeline) + arena_size(b.input) + arena_size(b.policy) +
            arena_size(b.drafter) + arena_size(b.blend) + arena_size(b.exits) +

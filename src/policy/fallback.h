@@ -9,6 +9,7 @@
  * milder. Cumulative is taken from the last right token on. */
 #pragma once
 
+#include "drey/research.h"
 #include "tree/tree.h"
 
 /* alpha's first value, its factor after right guesses, and its bounds: from a value beyond them it

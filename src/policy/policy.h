@@ -14,6 +14,7 @@
  * Each policy is a policy_class in a file policy_*.c, and a line in POLICIES. */
 #pragma once
 
+#include "drey/research.h"
 #include "policy/cost.h"
 #include "policy/fallback.h"
 
@@ -116,16 +117,8 @@ int32_t policy_steps(const drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 
-/* A policy's numbers, as in drey_engine_options and drey_more_options; 0: as is usual. */
-typedef struct policy_numbers {
-    drey_fallback fallback;
-    float alpha, fallback_step;
-    float ahead;
-    float bld_fallback, bld_rollback;
-} policy_numbers;
-
-/* Before the first turn. A policy takes those that it has. */
-void policy_set_numbers(draft_policy *p, const policy_numbers *numbers);
+/* Before the first turn. A policy takes those of the numbers that it has. */
+void policy_set_numbers(draft_policy *p, const drey_research *numbers);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)
 {

@@ -58,8 +58,8 @@ static void make_policy(drey_session *s, const policy_class *c)
     drey_engine *e = s->engine;
     bool measures = sharing_measures(e);
     s->policy = policy_init(arena_take(&s->memory.arena, c->bytes), c, e->config.drafted.nodes,
-                            e->config.without);
-    policy_set_numbers(s->policy, &e->config.numbers);
+                            e->config.research.without);
+    policy_set_numbers(s->policy, &e->config.research);
     if (e->source.has_trees && c->expect)
         c->expect(s->policy, e->source.right, TREE_MAX_GUESSES, e->config.lookup == LOOKUP_BLENDS);
     bool timed = drafting_may_be_timed(e->config.exit);
@@ -114,7 +114,7 @@ static void make_drafter(drey_session *s)
         make_policy(s, e->config.policy);
     if (!kind)
         return;
-    const session_bytes bytes = engine_session_bytes(e);
+    const session_sizes bytes = engine_session_bytes(e);
     draft_seat seat = {
         .sampler = &s->sampler, .run = make_side(s), .chunk = e->draft.ws.limits.max_rows};
     s->drafter = kind->make(&e->source, &seat, arena_take(&s->memory.arena, bytes.drafter));
@@ -148,7 +148,7 @@ static void take_cache_back(drey_session *s)
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    const session_bytes bytes = engine_session_bytes(e);
+    const session_sizes bytes = engine_session_bytes(e);
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
     const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));

@@ -7,6 +7,9 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
+const drey_research looked_up = {.with = DREY_WITH(DREY_PART_LOOKUP)},
+                    not_looked_up = {.without = DREY_WITHOUT(DREY_PART_LOOKUP)};
+
 void must(drey_status status, const drey_error *err)
 {
     if (status != DREY_OK)

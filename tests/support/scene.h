@@ -3,6 +3,7 @@
 #pragma once
 
 #include "drey/drey.h"
+#include "drey/research.h"
 #include "support/toy.h"
 
 struct engine_hooks; /* engine/config.h */
@@ -31,6 +32,9 @@ void must_refuse_engine(const drey_engine_options *o, const struct engine_hooks 
 
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
+
+/* For options.research: lookup's guesses added to those of another drafter, or left out. */
+extern const drey_research looked_up, not_looked_up;
 
 /* The usual options with this target, unlimited memory, and nobody who drafts. */
 drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_t n_threads);

@@ -458,7 +458,8 @@ static uint64_t parts_left_out(int32_t i)
     return i == 0 ? 0 : i <= N_PARTS ? DREY_WITHOUT(i - 1) : all;
 }
 
-static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_shares)
+static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_shares,
+                                      drey_research *research)
 {
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     const int m = at[AXIS_MODEL];
@@ -474,8 +475,9 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
                                          : NULL;
     o.policy = policies[at[AXIS_POLICY]];
     o.tree_nodes = who == DREY_DRAFTER_NONE || at[AXIS_CHUNK] == 0 ? 0 : 24;
-    o.without = parts_left_out(at[AXIS_WITHOUT]);
-    o.with = at[AXIS_LOOKUP] ? DREY_WITH(DREY_PART_LOOKUP) & ~o.without : 0;
+    *research = (drey_research){.without = parts_left_out(at[AXIS_WITHOUT])};
+    research->with = at[AXIS_LOOKUP] ? DREY_WITH(DREY_PART_LOOKUP) & ~research->without : 0;
+    o.research = research;
     o.exit = at[AXIS_EXIT] ? DREY_EXIT_EXACT : DREY_EXIT_OFF;
     o.io = ways[at[AXIS_IO]];
     o.kv = formats[at[AXIS_KV]];
@@ -564,9 +566,9 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     drey_session_exits(col->session, &x);
     assert_false(s.lossy);
     assert_true(s.hidden_share >= 0 && s.hidden_share <= 1);
-    if (o->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
+    if (o->research->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
         assert_true(s.provisional_kept + s.provisional_lost == 0 && s.hidden_share == 0);
-    assert_true(s.outside_slice == 0 || !(o->without & DREY_WITHOUT(DREY_PART_SLICE)));
+    assert_true(s.outside_slice == 0 || !(o->research->without & DREY_WITHOUT(DREY_PART_SLICE)));
     assert_true(x.tokens == 0 || o->exit != DREY_EXIT_OFF);
     if (o->exit != DREY_EXIT_OFF && at[AXIS_PAUSE] == 0)
         check_exits(&x, at);
@@ -687,6 +689,7 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
 {
     static column columns[MOST_SESSIONS];
     static drey_unit_shares unit_shares;
+    drey_research research;
     const int32_t *at = c->at;
     double share = shares[at[AXIS_SHARE]];
     disk reading = {.slow_of = at[AXIS_READS] == 1 ? 8 : 0, .slow_us = 6000};
@@ -700,7 +703,7 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
                                 .slice_ids = SLICE_IDS,
                                 .slice_room = SLICE_ROOM,
                                 .device = &fake_device};
-    drey_engine_options o = options_of(at, &unit_shares);
+    drey_engine_options o = options_of(at, &unit_shares, &research);
     engine_place p = {.engine = NULL};
     open_case(&p, &o, &hooks, share <= -2, c);
     for (int32_t i = 0; i < o.n_sessions; i++)

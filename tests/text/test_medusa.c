@@ -179,7 +179,7 @@ TEST(confidences_of_a_profile)
     float worth[2][2]; /* [without lookup][of the profile] */
     for (int i = 0; i < 4; i++) {
         drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-        o.without = i / 2 ? DREY_WITHOUT(DREY_PART_LOOKUP) : 0;
+        o.research = i / 2 ? &not_looked_up : NULL;
         o.profile = i % 2 ? &never : NULL;
         engine_place p = loaded(&o, 1);
         worth[i / 2][i % 2] = policy_calibrate(p.session[0]->policy, 0, 0.6f);
@@ -267,7 +267,7 @@ TEST(guesses_by_depth)
     h.spread = 0;
     put_next_to_model(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-    o.without = DREY_WITHOUT(DREY_PART_LOOKUP); /* which would weigh them */
+    o.research = &not_looked_up; /* which would weigh them */
     engine_place p = loaded(&o, 1);
     drey_engine *e = p.engine;
     drey_session *s = p.session[0];

@@ -97,7 +97,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     o.trace_spans = 200; /* few: the rings go round */
     bool blends =
         kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF || kind == DREY_DRAFTER_EAGLE;
-    o.with = blends ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+    o.research = blends ? &looked_up : NULL;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
     static int32_t n_grammars;
     bool mixture = target->shape.experts.router.n_experts > 0;

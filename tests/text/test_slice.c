@@ -33,7 +33,7 @@ static engine_place open_side(const bench *b, uint64_t without, const engine_hoo
     drey_engine_options o = plain_options(b->target, 400, 2);
     o.draft = b->draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.without = without;
+    o.research = &(drey_research){.without = without};
     engine_place p = place_open(&o, hooks);
     MUST(sampler_init, &p.session[0]->sampler, &(drey_sampling){.top_p = 1},
          p.engine->target.layout.shape.n_vocab, p.engine->kernels, &p.session[0]->memory.arena);

@@ -155,7 +155,7 @@ TEST(goes_with_lookup)
     drey_engine_options o = options_of(DREY_POLICY_NONE);
     write_text(&plain, &o, NULL, NULL);
     o = options_of(DREY_POLICY_OPTIMAL);
-    o.with = DREY_WITH(DREY_PART_LOOKUP);
+    o.research = &looked_up;
     write_text(&drafted, &o, &toy_kind, NULL);
     must_be_same(&plain, &drafted, "with lookup");
 }

@@ -12,7 +12,7 @@ static const uint64_t random_seed = 1; /* for random scores */
 
 static bool has_part(const drey_session *s, drey_part part)
 {
-    return !(s->engine->config.without & DREY_WITHOUT(part));
+    return !(s->engine->config.research.without & DREY_WITHOUT(part));
 }
 
 /* Any token of the whole head may leave, and no candidates are needed. */

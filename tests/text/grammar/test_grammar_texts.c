@@ -63,7 +63,7 @@ TEST(texts_are_json_of_the_schema_and_the_same_with_every_draft)
                                          DREY_DRAFTER_MODEL};
     for (int kind = 0; kind < 4; kind++) {
         drey_engine_options o = toys_options(kinds[kind], N_PROMPT + N_MOST, 2);
-        o.with = kind == 3 ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+        o.research = kind == 3 ? &looked_up : NULL;
         engine_place p = place_open(&o, NULL);
         for (int seed = 0; seed < N_SEEDS; seed++) {
             drey_sampling s = {.temperature = seed ? 0.9f : 0, .top_p = 1, .seed = (uint64_t)seed};

@@ -30,14 +30,12 @@ static int make_prompt(void **state)
 
 /* ---- Engines with a file ---- */
 
-static drey_more_options more;
-
 /* The same options with the least window, or that of so many bytes. */
 static drey_engine_options with_file(const drey_engine_options *o, uint64_t bytes)
 {
     drey_engine_options away = *o;
-    more = (drey_more_options){.kv_folder = temp_path("."), .kv_memory_bytes = bytes ? bytes : 1};
-    away.more = &more;
+    away.kv_folder = temp_path(".");
+    away.kv_memory_bytes = bytes ? bytes : 1;
     return away;
 }
 
@@ -389,15 +387,16 @@ TEST(refusals)
                                               .n_context = N_CONTEXT,
                                               .drafter = DREY_DRAFTER_SELF,
                                               .memory_bytes = o.memory_bytes,
-                                              .more = &more},
+                                              .kv_folder = away.kv_folder,
+                                              .kv_memory_bytes = 1},
                        &usual, DREY_ERR_USAGE, "needs all keys and values in memory");
     away.drafter = DREY_DRAFTER_LOOKUP;
     away.exit = DREY_EXIT_EXACT;
     must_refuse_engine(&away, &usual, DREY_ERR_USAGE, "early exits need all keys and values");
     away = with_file(&o, 0);
-    more.kv_folder = "/proc";
+    away.kv_folder = "/proc";
     must_refuse_engine(&away, NULL, DREY_ERR_IO, "cannot make a file in /proc");
-    more.kv_folder = temp_path("nowhere");
+    away.kv_folder = temp_path("nowhere");
     must_refuse_engine(&away, NULL, DREY_ERR_IO, "check its name and permissions");
     away = with_file(&o, 0);
     engine_place p = place_open(&away, &usual);

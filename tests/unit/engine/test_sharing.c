@@ -227,7 +227,8 @@ static drey_engine_options chains_of_four(void)
     o.policy = DREY_POLICY_SEQUENCE;
     o.draft_tokens = 4;
     o.n_sessions = N_TEXTS;
-    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
+    static const drey_research no_waits = {.without = DREY_WITHOUT(DREY_PART_PROVISIONAL)};
+    o.research = &no_waits;
     return o;
 }
 
