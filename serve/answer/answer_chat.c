@@ -81,7 +81,7 @@ static bool open(answer *a, text_out *out)
     if (a->pass == PASS_REASONING) {
         out_format(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",",
                    a->choice ? "," : "", a->choice);
-        a->pass += t->reply.thinking ? 0 : 1;
+        a->pass += t->reply.reasons ? 0 : 1;
         return true;
     }
     a->pass--;
@@ -216,7 +216,7 @@ static void put_piece(answer *a, const job *j, const shared *s, const piece *p, 
     const task *t = j->task;
     if (p->text)
         drey_reply_read(&a->readers[j->choice], p->text->bytes, p->text->n, on_part, &x);
-    bool held = p->text && (t->reply.calls || t->reply.thinking) && !t->logprobs;
+    bool held = p->text && (t->reply.calls || t->reply.reasons) && !t->logprobs;
     if (x.n_events == 0 && !held)
         put_event(&x, NULL);
 }
