@@ -4,7 +4,7 @@
  * ends up on a terminal as it is. Programmer errors are asserts. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 /* Formats into *err (may be NULL) and returns code. */
 drey_status error_set(drey_error *err, drey_status code, const char *format, ...)

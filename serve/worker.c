@@ -6,6 +6,7 @@
 #include "serve/echo.h"
 
 #include "common/error.h"
+#include "drey/drey_engine.h"
 
 #include <signal.h>
 #include <string.h>

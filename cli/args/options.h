@@ -7,7 +7,8 @@
  * DREY_ERR_USAGE. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/choices.h"
+#include "drey/drey_session.h"
 #include "drey/research.h"
 
 typedef enum cli_command {

@@ -7,6 +7,7 @@
 #include "cli/terminal/format.h"
 #include "cli/terminal/hints.h"
 #include "cli/files/json_file.h"
+#include "drey/drey_engine.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"

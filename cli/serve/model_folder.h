@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "drey/drey_plan.h"
 #include "serve/front/front.h"
 
 typedef struct model_folder {

@@ -4,7 +4,7 @@
 #ifndef DREY_RESEARCH_H
 #define DREY_RESEARCH_H
 
-#include "drey/drey_engine.h"
+#include "drey/choices.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 #include "serve/net/events.h"
 
 /* What a model needs of a budget, as its process finds out. */

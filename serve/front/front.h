@@ -8,7 +8,7 @@
  * model that was used last. One thread; nothing here blocks. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 #include "serve/front/children.h"
 #include "serve/net/listen.h"
 

@@ -1,5 +1,5 @@
 /* The version, from the build. */
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 const char *drey_version(void)
 {

@@ -13,8 +13,8 @@
 
 #include "base/arena.h"
 #include "draft/drafter.h"
-#include "drey/train.h"
-#include "drey/tune.h"
+#include "drey/choices.h"
+#include "drey/profile.h"
 #include "model/model.h"
 
 /* The model that a drafter's steps are passes over. */

@@ -29,7 +29,7 @@
 #pragma once
 
 #include "draft/drafter.h"
-#include "drey/tune.h"
+#include "drey/profile.h"
 #include "model/model.h"
 
 enum { MEDUSA_MAX_HEADS = 8, MEDUSA_RANKS = TREE_MAX_GUESSES, MEDUSA_VERSION = 3 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "draft/draft.h"
+#include "drey/drey_engine.h"
 #include "gguf/gguf.h"
 #include "grammar/grammar.h"
 #include "model/model.h"

@@ -17,7 +17,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "drey/train.h"
+#include "drey/choices.h"
 #include "gguf/gguf.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* Finds and opens the predictors of an engine, and says what they mean for its plan. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/choices.h"
 #include "exit/exit_file.h"
 
 /* A deferred row takes part in every later pass from its layer on: eight with the pass's own row. A

@@ -15,7 +15,7 @@
  * than GRAMMAR_MOST_STACKS readings of one text: what is written is one of the grammar anyway. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_grammar.h"
 #include "grammar/vocab_trie.h"
 
 enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };

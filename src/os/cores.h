@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "drey/drey.h"
+#include "drey/choices.h"
 
 typedef struct core_set {
     uint64_t bits[DREY_MAX_THREADS / 64];

@@ -5,7 +5,8 @@
 
 #include "common/error.h"
 #include "draft/draft.h"
-#include "drey/tune.h"
+#include "drey/drey_plan.h"
+#include "drey/profile.h"
 #include "model/model.h"
 #include "policy/policy.h"
 #include "weights/weights.h"

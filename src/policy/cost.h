@@ -17,7 +17,7 @@
 #pragma once
 
 #include "draft/draft.h"
-#include "drey/tune.h"
+#include "drey/profile.h"
 
 enum { COST_RANGES = 12 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "drey/drey_engine.h"
 
 static const struct entry {
     const char *name;

@@ -107,13 +107,15 @@ static inline bool drafting_may_be_timed(drey_exit exit)
     return exit != DREY_EXIT_FAST;
 }
 
+struct drey_engine_options; /* drey/drey_engine.h */
+
 /* NULL for AUTO, NONE and values that do not exist. */
 const policy_class *policy_class_of(drey_policy which);
 /* The largest tree with these options: their own value, what fits the profile, or the policy's
  * standard; 0 for policies that draft nothing. */
-int32_t policy_size(const drey_engine_options *options);
+int32_t policy_size(const struct drey_engine_options *options);
 /* About how many steps of the draft a tree of that size takes. */
-int32_t policy_steps(const drey_engine_options *options);
+int32_t policy_steps(const struct drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "drey/drey.h"
+#include "drey/sampling.h"
 
 /* The tokens before a place of a text: timeline[0 .. n - n_drafted), then drafted[n_drafted]. */
 typedef struct text_past {

@@ -1,7 +1,7 @@
 /* Log-probabilities of tokens. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "model/model.h"
 
 /* The natural logarithm of a token's probability by logits[n_vocab]. */

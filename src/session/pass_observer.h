@@ -7,7 +7,7 @@
  * Accepted rows of a stopped pass are deferred (model/deferred.h). */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "model/model.h"
 
 typedef struct pass_observer_class {

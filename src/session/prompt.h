@@ -1,7 +1,7 @@
 /* Reading a prompt: the target in chunks, and the draft while the target waits, or afterwards. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "model/model.h"
 
 typedef struct progress_line { /* what a progress callback reports on */

@@ -1,7 +1,7 @@
 /* Provisional text: what is shown of a text before it is verified. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "text/text.h"
 
 typedef struct provisional_text {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/trace.h"
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "weights/weights.h"
 
 /* Counters at one moment; statistics are differences. */

@@ -8,6 +8,7 @@
  * checked before the session changes. */
 #pragma once
 
+#include "drey/drey_session.h"
 #include "model/model.h"
 #include "os/file.h"
 #include "store/kv_origin.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "tree/tree.h"
-#include "drey/tune.h"
+#include "drey/profile.h"
 
 enum {
     CALIBRATION_RANKS = 3, /* 1st, 2nd, and the rest */

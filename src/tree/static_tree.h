@@ -16,7 +16,7 @@
 #pragma once
 
 #include "tree/tree.h"
-#include "drey/tune.h"
+#include "drey/profile.h"
 
 enum {
     STATIC_DEPTHS = DREY_STATIC_DEPTHS,

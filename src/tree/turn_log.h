@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "drey/traces.h"
 #include "tree/accept.h"
 
 enum { TURN_LOG_NODES = 4 }; /* plain decoding has one node per turn, drafting dozens */

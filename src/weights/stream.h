@@ -24,6 +24,7 @@
 #pragma once
 
 #include "base/trace.h"
+#include "drey/choices.h"
 #include "os/file.h"
 
 /* The usual size of a piece: reads of it reach a disk's full speed, as drey bench disk shows, and

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drey/train.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/scene.h"
