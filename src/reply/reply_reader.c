@@ -64,8 +64,8 @@ void reading_enter(reading *x, int32_t state)
     r->state = state;
     r->at = r->n_held = r->detour = 0;
     r->trims = state != IN_CONTENT || r->form.calls || may_think(r);
-    r->at_line = true;
-    r->in_code = false;
+    r->line.start = true;
+    r->line.code = false;
 }
 
 /* After a mark: blanks in front of what follows are left out. */
@@ -93,10 +93,10 @@ void reading_follow_line(reading *x, char c)
 {
     reply_reader *r = x->r;
     if (c == '\n')
-        r->in_code = false;
+        r->line.code = false;
     else if (c == '`')
-        r->in_code = !r->in_code;
-    r->at_line = c == '\n' || (r->at_line && reading_blank(c));
+        r->line.code = !r->line.code;
+    r->line.start = c == '\n' || (r->line.start && reading_blank(c));
 }
 
 /* A text byte of the present state. */
@@ -271,7 +271,7 @@ static fit fits_end(const char *mark, const char *text, size_t n)
 static bool look(reading *x)
 {
     reply_reader *r = x->r;
-    mark_list l = {.n = 0, .line = r->at_line, .code = r->in_code};
+    mark_list l = {.n = 0, .line = r->line.start, .code = r->line.code};
     int32_t blanks = 0;
     for (; r->trims && blanks < r->n_held && reading_blank(r->held[blanks]); blanks++)
         if (r->held[blanks] == '\n') {
@@ -284,7 +284,7 @@ static bool look(reading *x)
     const char *text = r->held + blanks;
     size_t n_text = (size_t)(r->n_held - blanks);
     bool part = false;
-    r->in_line = !l.line;
+    r->line.call = !l.line;
     for (int32_t i = 0; i < l.n; i++) {
         const waited *m = &l.of[i];
         fit f =
@@ -459,7 +459,7 @@ static void begin_arguments(reading *x, char c)
     give_call(x);
     reading_enter(x, IN_ARGUMENTS);
     r->levels = 0;
-    r->in_string = r->escaped = false;
+    r->string.in = r->string.escaped = false;
     r->quoted = c == '"'; /* they are a text, in which JSON is */
     if (!r->quoted)
         reading_step(x, c);
@@ -623,12 +623,12 @@ static void read_arguments(reading *x, char c)
 {
     reply_reader *r = x->r;
     reading_put(x, DREY_REPLY_ARGUMENTS, c);
-    if (r->in_string) {
-        r->in_string = c != '"' || r->escaped;
-        r->escaped = c == '\\' && !r->escaped;
+    if (r->string.in) {
+        r->string.in = c != '"' || r->string.escaped;
+        r->string.escaped = c == '\\' && !r->string.escaped;
         return;
     }
-    r->in_string = c == '"';
+    r->string.in = c == '"';
     r->levels += (c == '{' || c == '[') - (c == '}' || c == ']');
     if (r->levels > 0)
         return;
@@ -759,7 +759,7 @@ void drey_reply_read(drey_reply_reader *of, const char *bytes, size_t n_bytes,
 static bool broken_off(const reply_reader *r)
 {
     return (r->state == IN_CALL || r->state == IN_OPEN) && r->n_held > 0 &&
-           (r->bare ? r->n_name == 0 : r->in_line && r->at <= 2);
+           (r->bare ? r->n_name == 0 : r->line.call && r->at <= 2);
 }
 
 /* How much of what is held is left of a text that ends with the mark of the content's end. */

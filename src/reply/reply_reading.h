@@ -27,8 +27,14 @@ typedef struct reply_reader {
     int32_t n_calls;
     int32_t state, at, levels, n_name, n_held, value;
     uint32_t tool;
-    bool in_string, escaped, trims, wrote, bare, raw, had_text, had_reasoning;
-    bool in_code, at_line, in_thought, in_line, quoted, known;
+    bool trims, wrote, bare, raw, had_text, had_reasoning, in_thought, quoted, known;
+    struct {
+        bool in, escaped;
+    } string; /* of the arguments */
+    struct {
+        bool code, start; /* within backticks; at its beginning */
+        bool call;        /* what is held began after text */
+    } line;
     uint8_t spelling, detour;
     char name[REPLY_NAME_BYTES], held[192];
     uint64_t came;
