@@ -149,18 +149,12 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     m->routed = models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why,
                               models_tune_line(m, settings, line));
     find_shares(m, settings, folder);
-    if (settings->drafting.drafter == DREY_DRAFTER_MODEL &&
-        drey_is_heads_file(settings->drafting.draft_path)) {
-        m->drafter = DREY_DRAFTER_MEDUSA;
-        m->heads = settings->drafting.draft_path;
-    }
     if (m->drafter == DREY_DRAFTER_MODEL) {
-        drey_model_info draft;
+        drey_engine_options found;
         const char *path = settings->drafting.draft_path;
-        TRY(model_path_explain(path, drey_model_open(&m->draft, path, err), err));
-        drey_model_describe(m->draft, &draft);
-        if (strcmp(draft.architecture, "eagle3") == 0)
-            m->drafter = DREY_DRAFTER_EAGLE;
+        TRY(model_path_explain(path, drey_draft_open(&m->draft, &found, path, err), err));
+        m->drafter = found.drafter;
+        m->heads = found.heads;
     }
     TRY(open_grammar(m, settings, err));
     warn_of_threads(settings->common.n_threads);

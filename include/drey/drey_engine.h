@@ -113,6 +113,11 @@ typedef struct drey_engine_options {
     uint64_t reserved[8];          /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
+/* Opens the file of a draft, and sets drafter, draft and heads of the options by what it has: a
+ * model, the layer after a target (EAGLE), or heads. *draft: the model, which the caller closes
+ * after the engine; NULL: the file has heads, and `path` is borrowed until the engine is open. */
+DREY_API drey_status drey_draft_open(drey_model **draft, drey_engine_options *options,
+                                     const char *path, drey_error *err);
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that
  * it computes the plan of any budget without opening a file, except to measure. It takes a few

@@ -132,7 +132,7 @@ class Opened:
         return int(out[0])
 
     def _take_draft(self, draft: Any) -> None:
-        """A drafter without a model by its name, or a model's file."""
+        """A drafter without a model by its name, or a file: of a model, of heads, of an EAGLE layer."""
         o, err, info = self.options, new_error(), ffi.new("drey_drafter_info *")
         i = 0
         while lib.drey_drafter_describe(i, info):
@@ -140,9 +140,8 @@ class Opened:
                 o.drafter = i
                 return
             i += 1
-        check(lib.drey_model_open(self._draft, path(model_file(draft), "the draft"), err), err)
-        o.draft = self._draft[0]
-        o.drafter = lib.DREY_DRAFTER_MODEL
+        self._draft_path = ffi.new("char[]", path(model_file(draft), "the draft"))
+        check(lib.drey_draft_open(self._draft, o, self._draft_path, err), err)
 
     @property
     def target(self) -> Any:

@@ -381,6 +381,13 @@ TEST(bad_files)
     put_next_to_model(&good);
     assert_true(drey_is_heads_file(path));
     assert_false(drey_is_heads_file(temp_path("model.gguf")));
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MODEL);
+    drey_model *draft;
+    MUST(drey_draft_open, &draft, &o, path);
+    assert_true(!draft && !o.draft && o.heads == path && o.drafter == DREY_DRAFTER_MEDUSA);
+    MUST(drey_draft_open, &draft, &o, temp_path("model.gguf"));
+    assert_true(draft && o.draft == draft && !o.heads && o.drafter == DREY_DRAFTER_MODEL);
+    drey_model_close(&draft);
     heads_file h = good;
     h.target++;
     refused(m, &h, DREY_ERR_MISMATCH, "another model");
@@ -409,7 +416,7 @@ TEST(bad_files)
         damage(path, tensors[i], 0, 0, i == 1);
         refused(m, NULL, DREY_ERR_FORMAT, "not finite");
     }
-    drey_engine_options o = options_of(m, DREY_DRAFTER_LOOKUP);
+    o = options_of(m, DREY_DRAFTER_LOOKUP);
     drey_plan plan;
     o.heads = path;
     assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_USAGE);
