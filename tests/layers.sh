@@ -12,7 +12,7 @@ order=(common base os gguf kernel quantise unit weights state text grammar templ
 # The one header of a folder that other folders include; common, base and os are sets of tools, each
 # of which is included alone, and kernels need no more of GGUF files than their types.
 doors=(gguf/types.h gguf/gguf.h kernel/kernel.h quantise/importance.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h reply/reply_forms.h
-    state/cache.h state/kv.h state/kv_file.h model/model.h sample/sampler.h tree/tree.h tree/turn_log.h exit/exit.h draft/draft.h policy/policy.h
+    state/cache.h state/kv.h state/kv_file.h state/recurrent.h model/model.h sample/sampler.h tree/tree.h tree/turn_log.h exit/exit.h draft/draft.h policy/policy.h
     plan/plan.h store/store.h ranks/ranks.h engine/engine.h session/session_probe.h tune/machine_limits.h)
 
 mapfile -t sources < <(find common src tune bench train -name '*.[ch]' | sort)

@@ -1,6 +1,6 @@
 /* For experiments: the baselines of the papers, parts of drafting that can be left out to see what
- * each is worth, and the numbers of policies. The same library has them; a program that writes texts
- * needs none of them. */
+ * each is worth, and the numbers of policies. The same library has them; a program that writes
+ * texts needs none of them. */
 #ifndef DREY_RESEARCH_H
 #define DREY_RESEARCH_H
 

@@ -47,7 +47,7 @@ typedef struct engine_team {
     void (*opened)(drey_engine *e, runner *target);
     void (*closed)(drey_engine *e, const text_cache *cache);
     /* Makes positions up to n of a cache those of another. It may copy nothing. */
-    void (*copy)(drey_engine *e, text_cache *to, const text_cache *from, int32_t n);
+    void (*copy)(drey_engine *e, text_cache *to, text_cache *from, int32_t n);
     /* A step has ended, and its reads count. */
     void (*stepped)(drey_engine *e);
     /* How long the others did not compute while passes were theirs, so far. */

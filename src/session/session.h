@@ -139,9 +139,13 @@ static inline bool session_reads_input(const drey_session *s)
 drey_status timeline_check(const drey_session *s, const int32_t *ids, size_t n, drey_error *err);
 /* Whether n more tokens, and one to write, fit after the first `from`. DREY_ERR_CONTEXT. */
 drey_status timeline_check_room(const drey_session *s, int32_t from, size_t n, drey_error *err);
-/* Keeps the first `n` tokens, and at most `known` positions of the cache. The draft finds what it
- * can keep when it gets the timeline. */
-void timeline_cut(drey_session *s, int32_t n, int32_t known);
+/* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of
+ * those: the next text reads what is missing. The draft finds what it can keep when it gets the
+ * timeline. */
+int32_t timeline_cut(drey_session *s, int32_t n, int32_t known);
+/* Forgets what the target knows of positions from n on, which some layer may still have to compute:
+ * nothing before them is lost. */
+void session_forget(drey_session *s, int32_t n);
 void timeline_append(drey_session *s, const int32_t *ids, size_t n);
 /* ids[n], of which the target's cache has committed the first ones, become the timeline, which is
  * empty. */

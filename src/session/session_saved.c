@@ -64,7 +64,7 @@ static drey_status take_file(drey_session *s, session_file *f, drey_saved_sessio
     s->input.n = (int32_t)f->header.n_input;
     s->input.unread = s->input.n > 0; /* its output is computed again, with the same bits */
     if (s->input.unread)
-        cache_cut(&s->draft_cache, 0);
+        cache_clear(&s->draft_cache);
     s->text.options.sampling = taken.sampling;
     if (saved)
         *saved = taken;

@@ -28,11 +28,18 @@ drey_status timeline_check_room(const drey_session *s, int32_t from, size_t n, d
     return DREY_OK;
 }
 
-void timeline_cut(drey_session *s, int32_t n, int32_t known)
+int32_t timeline_cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = s->text.n_kept = n;
-    if (cache_end(&s->target_cache) > known)
-        cache_cut(&s->target_cache, known);
+    known = min_i32(known, cache_end(&s->target_cache));
+    return known < cache_end(&s->target_cache) ? cache_cut(&s->target_cache, known) : known;
+}
+
+void session_forget(drey_session *s, int32_t n)
+{
+    int32_t stay = cache_cut(&s->target_cache, n);
+    assert(stay == n);
+    (void)stay;
 }
 
 void timeline_append(drey_session *s, const int32_t *ids, size_t n)
@@ -88,7 +95,7 @@ bool input_set(drey_session *s, const int32_t *ids, size_t n)
             memcpy(in->ids, ids, n * sizeof *ids);
         in->n = (int32_t)n;
         in->unread = true;
-        cache_cut(&s->draft_cache, 0);
+        cache_clear(&s->draft_cache);
     }
     timeline_cut(s, 0, 0);
     if (n)
@@ -139,10 +146,10 @@ drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, siz
     int32_t same = 0, most = min_i32(s->n_timeline, (int32_t)n);
     while (same < most && s->timeline[same] == ids[same])
         same++;
-    timeline_cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
+    int32_t known = timeline_cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
     timeline_append(s, ids + same, n - (size_t)same);
     if (n_kept)
-        *n_kept = (size_t)cache_end(&s->target_cache);
+        *n_kept = (size_t)known;
     assert(session_is_valid(s));
     return DREY_OK;
 }

@@ -9,8 +9,8 @@
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
-                    * architecture, mixtures of experts last */
+    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
+                     * (support/toys/sum_block.h); the toy of each architecture, mixtures last */
     AXIS_PROMPT,    /* short; long enough that attention is divided between units */
     AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,        /* format of keys and values */
@@ -75,7 +75,11 @@ typedef enum matrix_count {
     N_PAUSES,
     N_UNVERIFIED, /* tokens that a pause has dropped */
     N_BEST_TIER,  /* cases on the processor's best, or the one of DREY_TEST_CPU */
-    N_MIXTURES,   /* cases with a mixture; of experts, */
+    N_STATES,     /* cases with a running state; of them with rows that left early, */
+    N_STATES_LEFT,
+    N_STATES_ACCEPTED, /* accepted, */
+    N_STATES_SHARED,   /* and in shared passes */
+    N_MIXTURES,        /* cases with a mixture; of experts, */
     N_EXPERTS_HIT,
     N_EXPERTS_READ,
     N_WAVES, /* that had another after them; and as above, of mixtures alone */
@@ -100,6 +104,8 @@ void matrix_close(void);
 
 /* Whether a model, a value of its axis, is a mixture of experts. */
 bool matrix_is_mixture(int32_t model);
+/* Whether every other layer has a state in place of attention. */
+bool matrix_has_states(int32_t model);
 /* How many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */

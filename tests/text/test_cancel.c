@@ -380,7 +380,7 @@ TEST(test_nobody_wants_the_head)
         MUST(pass_end, &pass);
         assert_int_equal(cache_pending(&p.at.session[0]->target_cache), 0);
         assert_int_equal(cache_pending(&p.at.session[1]->target_cache), 1);
-        cache_cut(&p.at.session[1]->target_cache, 0);
+        cache_clear(&p.at.session[1]->target_cache);
     }
     begin(&p, 1);
     write_all(&p);

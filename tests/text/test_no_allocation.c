@@ -101,8 +101,8 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     static int32_t n_checks; /* exits take turns: off, fast, exact */
     static int32_t n_grammars;
     bool mixture = target->shape.experts.router.n_experts > 0;
-    if (mixture && kind == DREY_DRAFTER_SELF)
-        return; /* which it refuses, as exits */
+    if ((mixture || target->shape.arch->layers) && kind == DREY_DRAFTER_SELF)
+        return; /* which is refused; of a mixture exits as well */
     if (!mixture && kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA &&
         kind != DREY_DRAFTER_EAGLE)
         o.exit = (drey_exit)(n_checks++ % 3);

@@ -84,7 +84,7 @@ static bool logits_of(const drey_engine_options *o, const engine_hooks *hooks, f
     MUST(drey_session_open, &s, e);
     float *const to[] = {first, later};
     for (int i = 0; i < 2; i++) {
-        cache_cut(&s->target_cache, 0);
+        cache_clear(&s->target_cache);
         MUST(pass_prompt, &s->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
         memcpy(to[i], e->target.ws.logits, sizeof(float) * (size_t)e->target.layout.n_logits);
     }

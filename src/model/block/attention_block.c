@@ -253,4 +253,4 @@ static void write(program_writer *w)
     write_rows(w, add);
 }
 
-const block_class attention_block = {"attention", bind, write};
+const block_class attention_block = {.name = "attention", .bind = bind, .write = write};

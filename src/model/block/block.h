@@ -17,18 +17,22 @@
 
 typedef struct binder binder; /* model/binder.h */
 
-typedef struct block_class {
+struct block_class {
     const char *name;
     /* Binds the tensors of layer b->layer. */
     drey_status (*bind)(binder *b, layer_layout *y);
     /* Writes the steps of layer w->layer. */
     void (*write)(program_writer *w);
-} block_class;
+    const store_class *store; /* of its state; NULL: keys and values, or none */
+};
 
 extern const block_class attention_block, cross_block, feed_forward_block, experts_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
-const block_class *const *layer_blocks(const model_layout *l, int32_t layer);
+const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
+
+/* One of its blocks has a state. */
+bool layer_has_state(const model_shape *s, int32_t layer);
 
 /* What comes before the layers: rows become the residual stream; and what comes after them: logits,
  * or the keys and values that the layers of a decoder read. */
@@ -59,6 +63,10 @@ void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t 
 /* Biases and activation of gate and up: a step of columns. */
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);
+/* Of a layer with a running state (state/recurrent.h): where row i's record goes, in a step of
+ * rows; and the mix after that, which puts the rows' outputs into a buffer. */
+float *block_record(const model_pass *p, const program_step *s, int32_t i);
+void block_recur(model_pass *p, const program_step *s, pass_buffer to);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);

@@ -62,4 +62,4 @@ static void write(program_writer *w)
     write_rows(w, add);
 }
 
-const block_class cross_block = {"cross", bind, write};
+const block_class cross_block = {.name = "cross", .bind = bind, .write = write};

@@ -531,4 +531,4 @@ static void write(program_writer *w)
     write_rows(w, block_add_ffn);
 }
 
-const block_class experts_block = {"experts", bind, write};
+const block_class experts_block = {.name = "experts", .bind = bind, .write = write};

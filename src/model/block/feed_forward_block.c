@@ -62,4 +62,4 @@ static void write(program_writer *w)
     write_rows(w, block_add_ffn);
 }
 
-const block_class feed_forward_block = {"feed-forward", bind, write};
+const block_class feed_forward_block = {.name = "feed-forward", .bind = bind, .write = write};

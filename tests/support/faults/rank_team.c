@@ -94,7 +94,7 @@ const char *team_target_path(void)
 
 toy_options team_toy(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     toy.n_layers = 5;
     return toy;
 }

@@ -111,7 +111,7 @@ static void start(drey_session *s)
     if (cache_end(cache) < N_PROMPT)
         MUST(pass_prompt, &s->target, tokens, N_PROMPT, 16, HEAD_NONE, NULL, NULL);
     deferred_cut(&s->deferred, cache_end(cache) - N_PROMPT);
-    cache_cut(cache, N_PROMPT);
+    assert_int_equal(cache_cut(cache, N_PROMPT), N_PROMPT);
     assert_int_equal(s->deferred.n, 0);
 }
 

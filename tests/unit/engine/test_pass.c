@@ -43,7 +43,7 @@ static void start(int32_t chunk)
     int32_t tokens[N_PROMPT];
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = (i * 37 + 5) % 256;
-    cache_cut(&s->target_cache, 0);
+    cache_clear(&s->target_cache);
     MUST(pass_prompt, &s->target, tokens, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
 }
 

@@ -99,7 +99,7 @@ static void commit_text(bench *b, runner r, text_cache *cache, int32_t n)
     for (int32_t i = 0; i < n; i++)
         tokens[i] = (i * 31 + n * 7) % 256;
     r.cache = cache;
-    cache_cut(cache, 0);
+    cache_clear(cache);
     MUST(pass_prompt, &r, tokens, n, 20, HEAD_NONE, NULL, NULL);
 }
 
@@ -188,7 +188,7 @@ TEST(slices_compute_the_same)
             MUST(pass_end, &p);
             assert_int_equal(cache_pending(&b.cache[0]), N_TREE);
             same_logits(&b.target, g.logits, N_TREE, logits_a);
-            cache_cut(&b.cache[0], 37);
+            assert_int_equal(cache_cut(&b.cache[0], 37), 37);
         }
         assert_true(residencies[c].share < 1 || n_starved == 0);
         n_starved_in_all += n_starved;
@@ -256,7 +256,7 @@ TEST(two_models_take_turns)
         if (drafting == PASS_DONE) {
             MUST(pass_end, &q);
             same_logits(&b.draft, h.logits, 4, logits_b);
-            cache_cut(&b.draft_cache, 30);
+            assert_int_equal(cache_cut(&b.draft_cache, 30), 30);
             n_drafted++;
         }
     }
@@ -297,7 +297,7 @@ TEST(caches_share_a_pass)
             same_logits(&b.target, g[2].logits, 1, logits_c);
             for (int i = 0; i < N_CACHES; i++) {
                 assert_int_equal(cache_pending(&b.cache[i]), g[i].n);
-                cache_cut(&b.cache[i], ages[i]);
+                assert_int_equal(cache_cut(&b.cache[i], ages[i]), ages[i]);
             }
         }
         close_bench(&b);
@@ -333,7 +333,7 @@ TEST(a_pass_may_be_left_anywhere)
             else
                 same_logits(&b.target, g.logits, N_TREE, logits_a);
             first = false;
-            cache_cut(&b.cache[0], 0);
+            cache_clear(&b.cache[0]);
         }
         close_bench(&b);
     }

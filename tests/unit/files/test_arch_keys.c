@@ -275,8 +275,8 @@ TEST(missing_keys_have_their_defaults)
     assert_true(layer_is_local(&s, 4) && !layer_is_local(&s, 5) && layer_is_local(&s, 6));
     assert_int_equal(shape_of("llama", wide).window, 0);
     s = shape_of("granite", NULL);
-    assert_true(s.embedding_scale == 1 && s.residual_scale == 1 && s.logit_scale == 1);
-    assert_true(s.attention_scale * s.attention_scale * (float)s.head_dim == 1);
+    assert_true(s.scale.embedding == 1 && s.scale.residual == 1 && s.scale.logit == 1);
+    assert_true(s.scale.attention * s.scale.attention * (float)s.head_dim == 1);
 }
 
 /* ---- What keeps a file from running ---- */

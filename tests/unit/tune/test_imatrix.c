@@ -300,7 +300,7 @@ TEST(logits_are_the_same_when_watched)
     for (int32_t i = 0; i < ROWS; i++)
         rows[i] = (pass_row){.token = 20 + i, .parent = i - 1};
     MUST(pass_rows, r, rows, ROWS, HEAD_ALL);
-    cache_cut(r->cache, 0);
+    cache_clear(r->cache);
     memcpy(logits, r->ws->logits, n * sizeof *logits);
     r->inputs = &inputs;
     MUST(pass_rows, r, rows, ROWS, HEAD_ALL);
