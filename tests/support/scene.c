@@ -1,11 +1,7 @@
 /* See scene.h. */
 #include "support/scene.h"
 
-#include <string.h>
-
 #include "session/session.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 const drey_research looked_up = {.with = DREY_WITH(DREY_PART_LOOKUP)},
                     not_looked_up = {.without = DREY_WITHOUT(DREY_PART_LOOKUP)};

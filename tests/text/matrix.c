@@ -1,20 +1,13 @@
 /* See matrix.h. */
 #include "text/matrix.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/faults/disk.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
 #include "support/toys/sum_block.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum {
@@ -145,51 +138,8 @@ static const char *tier_of(const int32_t *at)
 
 const char *matrix_count_name(matrix_count which)
 {
-    static const char *const names[N_COUNTS] = {"cases",
-                                                "accepted",
-                                                "refused",
-                                                "of a model",
-                                                "of lookup",
-                                                "of heads",
-                                                "of planes",
-                                                "of a layer",
-                                                "greedy",
-                                                "filtered",
-                                                "hot",
-                                                "kept",
-                                                "lost",
-                                                "outside the slice",
-                                                "blended",
-                                                "under a grammar",
-                                                "penalised",
-                                                "with exits",
-                                                "left early",
-                                                "agreed",
-                                                "taken back",
-                                                "dense blocks",
-                                                "tails",
-                                                "parts",
-                                                "failed devices",
-                                                "streamed",
-                                                "packed",
-                                                "shared passes",
-                                                "failed steps",
-                                                "pauses",
-                                                "unverified",
-                                                "on the best tier",
-                                                "of states",
-                                                "left early with states",
-                                                "accepted with states",
-                                                "shared passes with states",
-                                                "of mixtures",
-                                                "experts in memory",
-                                                "experts read",
-                                                "waves",
-                                                "refused by mixtures",
-                                                "sampled of mixtures",
-                                                "shared passes of mixtures",
-                                                "parts of mixtures",
-                                                "packed mixtures"};
+#define NAME(id, name) name,
+    static const char *const names[N_COUNTS] = {MATRIX_COUNTS(NAME)};
     return names[which];
 }
 
@@ -264,7 +214,8 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_TIER]++; /* the best */
 }
 
-const char *matrix_case_text(const matrix_case *c)
+/* "drafter model, policy optimal, ..." in a buffer that the next call uses again. */
+static const char *matrix_case_text(const matrix_case *c)
 {
     static char text[1000];
     const int32_t *at = c->at;

@@ -5,9 +5,6 @@
  * experts as well, and every pair of values of those axes that have to do with each other; and a
  * part drawn by a seed, which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes
  * one case of N of the fixed part, another one for another seed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "support/test.h"

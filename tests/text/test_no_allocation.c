@@ -2,17 +2,11 @@
  * written token ends the program, naming the phase (the first comes with the prompt, before the
  * draft loads). The C library's allocator is wrapped for this program alone. */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "session/session.h"
 #include "support/drafts/eagle_file.h"
 #include "support/heads_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 static _Atomic bool decoding;

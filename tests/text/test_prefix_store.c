@@ -2,17 +2,10 @@
  * whatever was evicted meanwhile, and after a restart. Incomplete files and files of another model
  * are not used. */
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/faults/disk.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -1,16 +1,9 @@
 /* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
  * the very bits of what is built and computed from scratch below the new root. Texts are in
  * test_matrix.c. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 #include "support/writing.h"
 

@@ -1,18 +1,11 @@
 /* Sessions in files: a session that is loaded continues as if it had never been saved, and a file
  * that is not exactly what was saved changes nothing. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/hash.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/faults/disk.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

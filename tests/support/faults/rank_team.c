@@ -1,12 +1,8 @@
 /* See rank_team.h. */
 #include "support/faults/rank_team.h"
 
-#include <stdio.h>
-
 #include "base/usual.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 rank_team team;
 team_settings next_team;

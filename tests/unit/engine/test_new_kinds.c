@@ -2,14 +2,9 @@
  * layer with a state is a file (support/toys/sum_block.c), whose texts test_matrix.c compares, and
  * test_sessions.c, test_prefix_store.c, test_session_file.c, test_ranks.c where the environment has
  * DREY_TEST_STATES. Here is how far such a state goes, and how far back. */
-#include <string.h>
-
 #include "session/session.h"
 #include "state/recurrent.h"
-#include "support/scene.h"
 #include "support/toys/sum_block.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_PROMPT = 70, N_TEXT = 20 };
