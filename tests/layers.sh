@@ -45,8 +45,7 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
     }' "${sources[@]}"
 
 # "FILE SYMBOL" each, that are left to be removed.
-exceptions=("gather.c engine_kv_format" "engine_ranks.c engine_kv_format" "engine.c engine_kv_format"
-    "gather.c engine_session_state_bytes" "ranks_lead.c drey_version")
+exceptions=()
 nm -A -g "$library" | awk -v order="${order[*]}" -v paths="${sources[*]}" \
     -v exceptions="$(printf '%s|' ${exceptions[@]+"${exceptions[@]}"})" '
     BEGIN {
