@@ -410,7 +410,7 @@ drey_status drey_bench_model(const drey_engine_options *options, const drey_mode
     drey_engine_options o = options_for(options, what, what->contexts[n_contexts - 1]);
     drey_engine *e = NULL;
     bench b = {.what = what, .report = report, .options = options};
-    drey_status status = engine_open(&e, &o, &(engine_tuning){.least_logit_rows = WIDEST}, err);
+    drey_status status = engine_open(&e, &o, &(engine_hooks){.least_logit_rows = WIDEST}, err);
     report->n_sessions = status == DREY_OK ? e->config.n_sessions : 0;
     for (int32_t i = 0; i < report->n_sessions && status == DREY_OK; i++)
         status = drey_session_open(&b.sessions[i], e, err);

@@ -4,6 +4,7 @@
  * ends up on a terminal as it is. Programmer errors are asserts. */
 #pragma once
 
+#include "drey/drey_error.h"
 #include "drey/drey_model.h"
 
 /* Formats into *err (may be NULL) and returns code. */

@@ -21,6 +21,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "drey/drey_plan.h"
+#include "drey/drey_session.h"
 #include "drey/reply.h"
 #include "serve/server.h"
 

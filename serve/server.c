@@ -2,6 +2,7 @@
 #include "serve/server.h"
 
 #include "common/error.h"
+#include "drey/drey_engine.h"
 
 #include <errno.h>
 #include <stdio.h>

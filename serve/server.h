@@ -10,7 +10,7 @@
  * counts it in its budget. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 #include "serve/net/events.h"
 #include "serve/net/listen.h"
 #include "serve/net/lobby.h"

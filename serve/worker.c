@@ -7,6 +7,7 @@
 #include "serve/net/event_loop.h"
 
 #include "common/error.h"
+#include "drey/drey_engine.h"
 
 #include <signal.h>
 #include <string.h>

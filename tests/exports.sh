@@ -25,7 +25,8 @@ compare() { # DECLARED LIBRARY NM_OPTION: sanitizers add symbols of their own, w
     comm -13 <(echo "$1") <(echo "$exported") | sed 's/^/  /'
     failed=1
 }
-run=$(declared include/drey/{drey,drey_model,drey_grammar,drey_engine,drey_session,chat,reply,tune,convert,quantize}.h)
+mapfile -t of_run < <(find include/drey -name '*.h' ! -name train.h)
+run=$(declared "${of_run[@]}")
 all=$(declared include/drey/*.h)
 if [ "$(wc -l <<<"$run")" -lt 20 ] || [ "$(wc -l <<<"$all")" -le "$(wc -l <<<"$run")" ]; then
     echo "exports: the headers' functions were not recognised"

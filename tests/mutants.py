@@ -33,10 +33,10 @@ MUTANTS = [
     ("a grammar binds what is written", "src/sample/sampler.c", "token >= 0 && grammar_allows(at.grammar, at.place, token)", "token >= 0", "^test_(grammar_texts|grammar_masks|json_schema)$"),
     ("drafted text is not verified text", "src/session/provisional_text.c", "if (same < p->n_shown)", "if (same > p->n_shown)", "^test_provisional_text$"),
     # Early exits.
-    ("something leaves in exact", "src/session/exit_watch.c", "s->state == SESSION_DECODE && has_room(s, 1) &&", "s->state == SESSION_DECODE && has_room(s, 1) && s->engine->config.exit != DREY_EXIT_EXACT &&", "^test_exits$"),
-    ("paths leave in exact", "src/session/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "(group->n == 1 || (has_part(s, DREY_PART_HYPER) && s->engine->config.exit != DREY_EXIT_EXACT))", "^test_hyper_tokens$"),
-    ("paths leave", "src/session/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "group->n == 1", "^test_hyper_tokens$"),
-    ("exact replaces what differs", "src/session/exit_settle.c", "        *left = token;\n", "", "^test_exits$"),
+    ("something leaves in exact", "src/session/exits/exit_watch.c", "s->state == SESSION_DECODE && has_room(s, 1) &&", "s->state == SESSION_DECODE && has_room(s, 1) && s->engine->config.exit != DREY_EXIT_EXACT &&", "^test_exits$"),
+    ("paths leave in exact", "src/session/exits/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "(group->n == 1 || (has_part(s, DREY_PART_HYPER) && s->engine->config.exit != DREY_EXIT_EXACT))", "^test_hyper_tokens$"),
+    ("paths leave", "src/session/exits/exit_watch.c", "(group->n == 1 || has_part(s, DREY_PART_HYPER))", "group->n == 1", "^test_hyper_tokens$"),
+    ("exact replaces what differs", "src/session/exits/exit_settle.c", "        *left = token;\n", "", "^test_exits$"),
     ("exact hands out verified text alone", "src/session/turn.c", "stopped && observer->holds_back\n", "false && observer->holds_back\n", "^test_(exits|hyper_tokens)$"),
     # Drafting while weights load.
     ("nodes are drafted while a pass waits", "src/session/overlap.c", "return s->state == SESSION_DECODE && s->drafter->class->steps &&", "return false && s->drafter->class->steps &&", "^test_overlap$"),
@@ -53,7 +53,7 @@ MUTANTS = [
     ("a sidecar that is older is refused", "src/weights/sidecar.c", ": w->changed_s != g->changed_s || w->changed_ns != g->changed_ns", ": false", "^test_sidecar$|^cli_prepare$"),
     ("a session of another kind of cache is refused", "src/store/session_file.c", "if (h->origin.format != mine->format || h->origin.arithmetic != mine->arithmetic)", "if (false)", "^test_session_file$"),
     ("a damaged session is refused", "src/store/session_file.c", "h->n_bytes != sizeof *h || h->hash != header_hash(h) ||", "h->n_bytes != sizeof *h ||", "^test_session_file$|^fuzz_session_replay$"),
-    ("a timeline keeps the common beginning alone", "src/session/session.c", "while (same < most && s->timeline[same] == ids[same])", "while (same < most)", "^test_(sessions|session_file|engine)$"),
+    ("a timeline keeps the common beginning alone", "src/session/timeline.c", "while (same < most && s->timeline[same] == ids[same])", "while (same < most)", "^test_(sessions|session_file|engine)$"),
     # Units and devices.
     ("others take over what a failed device had", "src/unit/units.c", "us->unit[us->slot[from].unit].failed)\n        return left;", "us->unit[us->slot[from].unit].failed)\n        return 0;", "^test_(units|opencl)$"),
     ("a failed device's groups may be taken", "src/unit/units.c", " || us->unit[of].failed;", ";", "^test_(units|opencl)$"),

@@ -53,7 +53,7 @@ static inline bool exit_is_held_out(const exit_samples *s, int32_t i)
 
 /* ---- Gathering ---- */
 
-enum { EXIT_LOOK_ROWS = 32 }; /* rows of a watched pass: engine_tuning.least_logit_rows */
+enum { EXIT_LOOK_ROWS = 32 }; /* rows of a watched pass: engine_hooks.least_logit_rows */
 
 typedef struct exit_gatherer {
     drey_session *session; /* of an engine whose head stays in memory */

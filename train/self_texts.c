@@ -474,8 +474,8 @@ static drey_status open_room(writing_room *r, drey_error *err)
     o.n_context = longest + MOST_SAID;
     const size_t d = (size_t)o.target->shape.n_embd;
     const size_t hidden_bytes = N_WRITERS * MOST_SAID * d * sizeof *r->hidden;
-    const engine_tuning tuning = {.more_bytes = hidden_bytes + N_WRITERS * sizeof *r->writer};
-    TRY(engine_open(&r->engine, &o, &tuning, err));
+    const engine_hooks hooks = {.more_bytes = hidden_bytes + N_WRITERS * sizeof *r->writer};
+    TRY(engine_open(&r->engine, &o, &hooks, err));
     r->writer = calloc(N_WRITERS, sizeof *r->writer);
     r->hidden = malloc(hidden_bytes);
     if (!r->writer || !r->hidden)

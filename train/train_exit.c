@@ -140,7 +140,7 @@ static drey_status gather(trainer *t, drey_error *err)
 {
     const drey_train_exit_options *o = t->o;
     drey_engine_options options = *o->engine;
-    engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
+    engine_hooks hooks = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
     drey_engine *e = NULL;
     size_t longest = 0;
     int32_t n_layers = options.target->shape.n_layers;
@@ -154,11 +154,11 @@ static drey_status gather(trainer *t, drey_error *err)
     options.progress = loading_progress;
     options.progress_user = t;
     size_t bytes = exit_samples_bytes(n_layers, o->n_prompts * t->n_predict);
-    tuning.more_bytes = bytes;
+    hooks.more_bytes = bytes;
     TRY(arena_init(&t->memory, bytes, false, err));
     exit_samples_init(&t->samples, n_layers, o->n_prompts * t->n_predict, &t->memory);
     TRY(arena_check(&t->memory, err));
-    TRY(engine_open(&e, &options, &tuning, err));
+    TRY(engine_open(&e, &options, &hooks, err));
     drey_status status = gather_all(t, e, err);
     drey_engine_close(&e);
     if (status == DREY_OK && t->samples.n == 0)

@@ -9,13 +9,13 @@
 #include "state/cache.h"
 
 drey_status alone_open(drey_engine **e, drey_session **s, drey_engine_options options,
-                       engine_tuning tuning, int32_t rows, drey_error *err)
+                       engine_hooks hooks, int32_t rows, drey_error *err)
 {
     options.n_sessions = 1;
     if (options.prompt_chunk && options.prompt_chunk < rows)
         options.prompt_chunk = rows;
-    tuning.least_logit_rows = rows;
-    TRY(engine_open(e, &options, &tuning, err));
+    hooks.least_logit_rows = rows;
+    TRY(engine_open(e, &options, &hooks, err));
     return drey_session_open(s, *e, err);
 }
 

@@ -1,6 +1,7 @@
 /* Files of a cache folder: see cache_file.h. */
 #include "tune/cache_file.h"
 
+#include "drey/drey_engine.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

@@ -237,7 +237,7 @@ static drey_engine_options engine_options(measuring *m)
     options.draft = NULL;
     options.policy = DREY_POLICY_AUTO;
     options.exit = DREY_EXIT_OFF;
-    options.with = options.without = 0;
+    options.research = NULL;
     options.profile = NULL;
     options.prefixes = NULL;
     options.n_sessions = 1;
@@ -261,14 +261,14 @@ static void begin_windows(measuring *m)
 static drey_status measure(measuring *m, drey_error *err)
 {
     const model_shape *s = &m->o->engine->target->shape;
-    const engine_tuning tuning = {
-        .more_bytes = inputs_bytes(s) + (size_t)m->window * sizeof *m->ids +
-                      importance_write_bytes((int64_t)s->n_layers * LAYER_MATRICES)};
+    const engine_hooks hooks = {.more_bytes =
+                                    inputs_bytes(s) + (size_t)m->window * sizeof *m->ids +
+                                    importance_write_bytes((int64_t)s->n_layers * LAYER_MATRICES)};
     const drey_engine_options options = engine_options(m);
     drey_engine *e = NULL;
     TRY(take_memory(m, s, err));
     begin_windows(m);
-    TRY(engine_open(&e, &options, &tuning, err));
+    TRY(engine_open(&e, &options, &hooks, err));
     drey_status status = drey_session_open(&m->session, e, err);
     if (status == DREY_OK)
         status = read_text(m, err);

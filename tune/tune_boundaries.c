@@ -157,7 +157,7 @@ drey_status drey_tune_boundaries(const drey_engine_options *options,
     bounder b = {.options = tune, .report = report, .rows = rows, .err = err};
     drey_engine_options o = engine_options_alone(options);
     o.n_context = most + MOST_ROWS + 1;
-    drey_status status = alone_open(&e, &b.session, o, (engine_tuning){0}, MOST_ROWS, err);
+    drey_status status = alone_open(&e, &b.session, o, (engine_hooks){0}, MOST_ROWS, err);
     if (status == DREY_OK)
         status = measure(&b, most);
     alone_close(&e, &b.session);

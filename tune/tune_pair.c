@@ -14,7 +14,6 @@
 #include "draft/drafter_kind.h"
 #include "engine/engine.h"
 #include "session/session_probe.h"
-#include "session/turn_log.h"
 #include "state/cache.h"
 #include "tree/accept.h"
 #include "tree/calibration.h"
@@ -23,6 +22,7 @@
 #include "tune/alone.h"
 #include "tune/heads_truth.h"
 #include "tune/machine_limits.h"
+#include "tree/turn_log.h"
 
 enum {
     WIDEST = DREY_PROFILE_ROWS,
@@ -454,7 +454,7 @@ static drey_engine_options options_for(const drey_engine_options *options,
     o.draft_tokens = CHAIN;
     o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_SEQUENCE;
     o.profile = NULL;
-    o.with = 0; /* what is measured is the draft */
+    o.research = NULL; /* the draft itself is measured */
     o.exit = DREY_EXIT_OFF;
     return o;
 }
@@ -491,9 +491,9 @@ drey_status drey_tune_pair(const drey_engine_options *options, const drey_tune_o
     t->engine = options;
     t->report = report;
     drey_status status = take_memory(t, &o, err);
-    const engine_tuning tuning = {.more_bytes = t->memory.size_bytes + sizeof *t};
+    const engine_hooks hooks = {.more_bytes = t->memory.size_bytes + sizeof *t};
     if (status == DREY_OK)
-        status = alone_open(&e, &t->session, o, tuning, WIDEST, err);
+        status = alone_open(&e, &t->session, o, hooks, WIDEST, err);
     if (status == DREY_OK)
         status = measure(t, err);
     alone_close(&e, &t->session);

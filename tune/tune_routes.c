@@ -77,12 +77,12 @@ static drey_status measure(tuner *t, const drey_engine_options *options, drey_ro
     const model_shape *shape = &options->target->shape;
     const router_shape *router = &shape->experts.router;
     size_t bytes = route_log_bytes(shape->n_layers, router->n_experts);
-    const engine_tuning tuning = {.more_bytes = bytes, .route = {.see = see, .user = t}};
+    const engine_hooks hooks = {.more_bytes = bytes, .route = {.see = see, .user = t}};
     drey_engine *e = NULL;
     TRY(arena_init(&t->memory, bytes, false, err));
     route_log_init(&t->log, shape->n_layers, router->n_experts, routes->distance, &t->memory);
     TRY(arena_check(&t->memory, err));
-    drey_status status = alone_open(&e, &t->session, options_for(options, t->tune), tuning, 1, err);
+    drey_status status = alone_open(&e, &t->session, options_for(options, t->tune), hooks, 1, err);
     if (status == DREY_OK)
         status = write_texts(t, err);
     alone_close(&e, &t->session);

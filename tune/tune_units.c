@@ -189,7 +189,7 @@ drey_status drey_tune_units(const drey_engine_options *options, const drey_units
     o.unit_shares = NULL;
     o.n_context = CONTEXT + WIDEST + 1;
     drey_status status =
-        alone_open(&e, &t.session, o, (engine_tuning){.whole_devices = true}, WIDEST, err);
+        alone_open(&e, &t.session, o, (engine_hooks){.whole_devices = true}, WIDEST, err);
     if (status == DREY_OK)
         status = measure(&t, err);
     alone_close(&e, &t.session);

@@ -13,12 +13,11 @@ enum { MOST_ROWS = 8 };
 
 static drey_session *open_session(drey_model **m, char **argv, int32_t n, int32_t n_threads)
 {
-    const drey_more_options more = {.kv_folder = argv[2]};
     drey_settle_memory();
     MUST(drey_model_open, m, argv[1]);
     drey_engine_options o = plain_options(*m, n + MOST_ROWS + 1, n_threads);
     o.memory_bytes = strtoull(argv[4], NULL, 10) << 20;
-    o.more = &more;
+    o.kv_folder = argv[2];
     return open_alone(&o, NULL);
 }
 

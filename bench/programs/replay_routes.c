@@ -22,10 +22,10 @@
 
 #include "common/num.h"
 #include "session/session_probe.h"
-#include "session/turn_log.h"
 #include "support/drafts/scripted_draft.h"
 #include "tree/accept.h"
 #include "weights/experts.h"
+#include "tree/turn_log.h"
 
 enum { WIDEST_PASS = 128, MOST_ROWS = 4096, HOLD_ROUTES = ROUTER_MOST };
 
@@ -469,12 +469,12 @@ static void run(replay *r)
     o.read_bytes = r->read_bytes;
     o.tree_nodes = r->tree_nodes;
     o.trace_spans = r->spans ? 1 << 20 : 0;
-    engine_tuning tuning = {.set_share = r->n_slots > 0,
-                            .share = min_f64((r->n_slots + 0.5) / shape->n_experts, 1),
-                            .untimed = r->untimed,
-                            .drafter = r->guesses ? scripted_kind(&r->trace.text) : NULL,
-                            .route = {.see = take_route, .user = &r->trace, .guess = guess_next}};
-    must(engine_open(&r->engine, &o, &tuning, &err), &err);
+    engine_hooks hooks = {.set_share = r->n_slots > 0,
+                          .share = min_f64((r->n_slots + 0.5) / shape->n_experts, 1),
+                          .untimed = r->untimed,
+                          .drafter = r->guesses ? scripted_kind(&r->trace.text) : NULL,
+                          .route = {.see = take_route, .user = &r->trace, .guess = guess_next}};
+    must(engine_open(&r->engine, &o, &hooks, &err), &err);
     touch_slots(r->engine->target.weights.experts);
     must(drey_session_open(&session, r->engine, &err), &err);
     r->watch.turn = on_turn;

@@ -33,13 +33,13 @@ static drey_status check_drafting(const cli_settings *s, drey_error *err)
     bool treeless = chain || policy == DREY_POLICY_DRAFT || policy == DREY_POLICY_SINGLE;
     if (option_given(s, "tree") && (!drafts || treeless))
         REFUSE("--tree belongs to a policy with trees and a draft");
-    if (s->drafting.without & ~of_exits && !drafts)
+    if (s->drafting.research.without & ~of_exits && !drafts)
         REFUSE("--without needs a draft: add -d DRAFT.gguf or -d lookup");
-    if (s->drafting.with & ~DREY_WITH(DREY_PART_LOOKUP))
+    if (s->drafting.research.with & ~DREY_WITH(DREY_PART_LOOKUP))
         REFUSE("--with takes \"lookup\": policies have the other parts");
-    if (s->drafting.with && (!drafts || drafter.looks_up))
+    if (s->drafting.research.with && (!drafts || drafter.looks_up))
         REFUSE("--with lookup adds lookup to another draft: add -d DRAFT.gguf, self or medusa");
-    if (s->drafting.with & s->drafting.without)
+    if (s->drafting.research.with & s->drafting.research.without)
         REFUSE("--with lookup and --without lookup contradict each other: leave one out");
     return DREY_OK;
 }
@@ -55,7 +55,7 @@ static drey_status check_exits(const cli_settings *s, drey_error *err)
         REFUSE("--exit exact scores a text as no exits do: take --exit fast, or leave it out");
     if (s->command == CLI_PERPLEXITY && off && s->drafting.drafter != DREY_DRAFTER_NONE)
         REFUSE("-d needs --exit fast here: a draft only names candidates of early exits");
-    if (off && s->drafting.without & of_exits)
+    if (off && s->drafting.research.without & of_exits)
         REFUSE("--without schedule, predictors or hyper needs --exit fast or --exit exact");
     return DREY_OK;
 }

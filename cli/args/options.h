@@ -7,7 +7,9 @@
  * DREY_ERR_USAGE. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/choices.h"
+#include "drey/drey_session.h"
+#include "drey/research.h"
 
 typedef enum cli_command {
     CLI_RUN = 1 << 0,
@@ -74,11 +76,8 @@ typedef struct cli_drafting {
     drey_drafter drafter;   /* NONE with draft_auto: the command chooses */
     bool draft_auto;
     drey_policy policy;
-    uint64_t without; /* parts of drafting that are left out, */
-    uint64_t with;    /* or asked for */
     int32_t draft_tokens, tree_nodes;
-    drey_fallback fallback;
-    float alpha, fallback_step, ahead, bld_fallback, bld_rollback; /* 0: as is usual */
+    drey_research research;
     drey_exit exit;
     const char *exit_file; /* NULL: next to the model */
     float exit_threshold;  /* 0: the file's; train exit: what is usual */

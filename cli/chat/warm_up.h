@@ -5,7 +5,7 @@
  * Nobody else may use session or engine in between. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,6 +6,7 @@
 #include "cli/models/model_path.h"
 #include "cli/terminal/hints.h"
 #include "cli/files/json_file.h"
+#include "drey/drey_engine.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/signals.h"
 #include "cli/terminal/terminal.h"

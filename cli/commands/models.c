@@ -132,14 +132,7 @@ static drey_status open_ranks(drey_ranks **out, const cli_settings *s, drey_erro
 
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err)
 {
-    *m = (models){.drafter = settings->drafting.drafter,
-                  .prefixes = prefixes_of(settings),
-                  .more = {.kv_folder = settings->common.kv_folder,
-                           .kv_memory_bytes = settings->common.kv_memory,
-                           .fallback_step = settings->drafting.fallback_step,
-                           .ahead = settings->drafting.ahead,
-                           .bld_fallback = settings->drafting.bld_fallback,
-                           .bld_rollback = settings->drafting.bld_rollback}};
+    *m = (models){.drafter = settings->drafting.drafter, .prefixes = prefixes_of(settings)};
     char place[PATH_MAX], line[TUNE_LINE_BYTES];
     const char *folder = cache_folder(place);
     drey_error why;
@@ -156,18 +149,12 @@ drey_status models_open(models *m, const cli_settings *settings, drey_error *err
     m->routed = models_loaded(drey_routes_load(m->target, folder, &m->routes, &why), &why,
                               models_tune_line(m, settings, line));
     find_shares(m, settings, folder);
-    if (settings->drafting.drafter == DREY_DRAFTER_MODEL &&
-        drey_is_heads_file(settings->drafting.draft_path)) {
-        m->drafter = DREY_DRAFTER_MEDUSA;
-        m->heads = settings->drafting.draft_path;
-    }
     if (m->drafter == DREY_DRAFTER_MODEL) {
-        drey_model_info draft;
+        drey_engine_options found;
         const char *path = settings->drafting.draft_path;
-        TRY(model_path_explain(path, drey_model_open(&m->draft, path, err), err));
-        drey_model_describe(m->draft, &draft);
-        if (strcmp(draft.architecture, "eagle3") == 0)
-            m->drafter = DREY_DRAFTER_EAGLE;
+        TRY(model_path_explain(path, drey_draft_open(&m->draft, &found, path, err), err));
+        m->drafter = found.drafter;
+        m->heads = found.heads;
     }
     TRY(open_grammar(m, settings, err));
     warn_of_threads(settings->common.n_threads);
@@ -234,17 +221,6 @@ void models_warn_of_plan(const drey_plan *plan)
                  "only what is free");
 }
 
-/* A text of a form repeats what comes between its values, and programs edit and quote: lookup
- * guesses that, and the model is not asked. */
-static uint64_t parts_with(const models *m, const cli_settings *s)
-{
-    bool repeats = s->command == CLI_SERVE || s->text.grammar || s->text.json_schema;
-    bool best = s->drafting.policy == DREY_POLICY_AUTO || s->drafting.policy == DREY_POLICY_OPTIMAL;
-    bool adds = m->draft && m->drafter == DREY_DRAFTER_MODEL && s->drafting.exit == DREY_EXIT_OFF;
-    uint64_t lookup = DREY_WITH(DREY_PART_LOOKUP);
-    return s->drafting.with | (repeats && best && adds ? lookup & ~s->drafting.without : 0);
-}
-
 drey_engine_options models_engine_options(const models *m, const cli_settings *settings,
                                           int32_t n_context)
 {
@@ -255,8 +231,9 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.drafter = m->drafter;
     options.heads = m->heads;
     options.policy = settings->drafting.policy;
-    options.without = settings->drafting.without;
-    options.with = parts_with(m, settings);
+    options.repeats =
+        settings->command == CLI_SERVE || settings->text.grammar || settings->text.json_schema;
+    options.research = &settings->drafting.research;
     options.exit = settings->drafting.exit;
     options.exit_file = settings->drafting.exit_file;
     options.exit_threshold = settings->drafting.exit_threshold;
@@ -267,8 +244,6 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.n_sessions = settings->n_sessions;
     options.draft_tokens = settings->drafting.draft_tokens;
     options.tree_nodes = settings->drafting.tree_nodes;
-    options.fallback = settings->drafting.fallback;
-    options.alpha = settings->drafting.alpha;
     options.prompt_chunk = settings->common.prompt_chunk;
     options.trace_spans = settings->text.trace ? TRACE_FILE_SPANS : 0;
     options.cpu_tier = settings->common.cpu_tier;
@@ -279,7 +254,10 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
     options.routes = m->routed ? &m->routes : NULL;
     options.held_bytes = m->held_bytes + m->grammar_bytes;
     options.prefixes = m->prefixes.memory_bytes ? &m->prefixes : NULL;
-    options.more = &m->more;
+    options.kv_folder = settings->common.kv_folder;
+    options.kv_memory_bytes = settings->common.kv_memory;
+    options.rank_layers = m->n_rank_layers ? m->rank_layers : NULL;
+    options.n_rank_layers = m->n_rank_layers;
     options.io = settings->common.io;
     options.kv = settings->common.kv;
     options.no_sidecar = settings->common.sidecar && strcmp(settings->common.sidecar, "none") == 0;
@@ -290,8 +268,7 @@ drey_engine_options models_engine_options(const models *m, const cli_settings *s
 drey_status models_divide(models *m, const cli_settings *settings, drey_error *err)
 {
     const char *text = settings->common.rank_layers;
-    m->more.rank_layers = text ? m->rank_layers : NULL;
-    return text ? rank_layers_read(text, m->rank_layers, &m->more.n_rank_layers, err) : DREY_OK;
+    return text ? rank_layers_read(text, m->rank_layers, &m->n_rank_layers, err) : DREY_OK;
 }
 
 /* drey plan measures each time: who asks it waits for the answer. Before a text what was measured

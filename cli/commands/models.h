@@ -35,15 +35,15 @@ typedef struct models {
     uint64_t grammar_bytes;       /* its memory, and */
     uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
-    drey_more_options more;       /* of the engine */
     drey_ranks *ranks;            /* NULL: one machine does all */
     struct {
         drey_progress_fn *fn; /* hears of it in the bar's place; NULL: the bar does */
         void *user;
     } loading;
-    int32_t rank_layers[RANKS_FILE_MOST]; /* of each, if the settings say so */
-    drey_engine *engine;                  /* by models_start; NULL: not open, */
-    drey_session *session;                /* nor a session in it */
+    int32_t rank_layers[RANKS_FILE_MOST]; /* of each, if the settings say so: */
+    uint64_t n_rank_layers;
+    drey_engine *engine;   /* by models_start; NULL: not open, */
+    drey_session *session; /* nor a session in it */
 } models;
 
 /* DREY_ERR_USAGE, with the tiers to choose from, for a tier that this machine or build lacks; NULL
@@ -68,8 +68,8 @@ void models_leave_ranks(models *m);
 drey_status models_look(models *m, const cli_settings *settings, const drey_engine_options *options,
                         drey_error *err);
 
-/* Takes the ranks' layers that settings name into m->more. From then on engine options are those of
- * ranks. */
+/* Takes the ranks' layers that settings name into m->rank_layers. From then on engine options are
+ * those of ranks. */
 drey_status models_divide(models *m, const cli_settings *settings, drey_error *err);
 
 /* All that settings say about the engine. n_context is what the command chose. The options borrow

@@ -2,7 +2,7 @@
  * again. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 #include <limits.h>
 

@@ -2,7 +2,7 @@
  * text from anywhere that stays text. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 #include <stdio.h>
 

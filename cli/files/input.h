@@ -3,7 +3,7 @@
  * endless pipe. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_model.h"
 
 /* The longest text that is read, and in a sentence's second half why not more: "..., which is more
  * than -c 100 can hold; raise -c". */

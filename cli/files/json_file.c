@@ -1,5 +1,6 @@
 /* JSON files: see json_file.h. */
 #include "cli/files/json_file.h"
+#include "drey/drey_engine.h"
 
 #include "common/new_file.h"
 #include "common/path.h"

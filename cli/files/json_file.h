@@ -2,7 +2,8 @@
 #pragma once
 
 #include "common/json_buffer.h"
-#include "drey/drey.h"
+#include "drey/drey_plan.h"
+#include "drey/drey_session.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
  * Of several turns the first one counts. What names no id has its line's number. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_model.h"
 
 typedef struct bench_prompt {
     char id[40], group[20];

@@ -7,7 +7,7 @@
  * with blanks or tabs between. Empty lines and what follows a # do not count. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_engine.h"
 
 enum { RANKS_FILE_MOST = 64 };
 

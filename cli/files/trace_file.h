@@ -14,7 +14,7 @@
 #pragma once
 
 #include "common/json_value.h"
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 /* What drey run asks the engine to keep: 24 bytes for each span of three lanes, 16 for
  * each node. */

@@ -1,7 +1,7 @@
 /* What a person asks of a model first, from its file's header: of any architecture. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 #include <stdio.h>
 

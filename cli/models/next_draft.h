@@ -1,7 +1,7 @@
 /* The draft that goes with a model of a folder, without measuring anything. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_engine.h"
 
 #include <limits.h>
 

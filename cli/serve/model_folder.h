@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "drey/drey_plan.h"
 #include "serve/router/model_router.h"
 
 typedef struct model_folder {

@@ -3,7 +3,7 @@
  * environment, as sd_listen_fds(3) and sd_notify(3) of systemd describe them. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 /* *fd: the socket that was opened for this process; 0: none was. DREY_ERR_USAGE: several. */
 drey_status manager_socket(int *fd, drey_error *err);

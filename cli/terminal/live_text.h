@@ -20,7 +20,7 @@
 #pragma once
 
 #include "cli/terminal/text_styles.h"
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 enum { LIVE_LINE_BYTES = 4096, LIVE_OUT_BYTES = 4096, LIVE_HELD_BYTES = 1024 };
 

@@ -9,7 +9,7 @@
  * reported; it runs from the first line on, and holds no lock while it waits. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/choices.h"
 
 enum { PROGRESS_KINDS = DREY_PROGRESS_TRAIN + 1 };
 

@@ -8,7 +8,7 @@
  * so a session is never cancelled while it is being closed. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 /* SIGPIPE is ignored from here on (a write then fails); SIGINT, SIGTERM and, unless it is ignored
  * (nohup), SIGHUP end the process with 128 + their number. */

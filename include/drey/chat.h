@@ -6,7 +6,7 @@
 #ifndef DREY_CHAT_H
 #define DREY_CHAT_H
 
-#include "drey/drey.h"
+#include "drey/drey_model.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,7 +2,7 @@
 #ifndef DREY_CONVERT_H
 #define DREY_CONVERT_H
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 #ifdef __cplusplus
 extern "C" {

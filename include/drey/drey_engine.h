@@ -3,178 +3,16 @@
 #ifndef DREY_DREY_ENGINE_H
 #define DREY_DREY_ENGINE_H
 
+#include "drey/choices.h"
 #include "drey/drey_model.h"
+#include "drey/drey_plan.h"
+#include "drey/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* ---- Engine: weights under one memory budget ---- */
-
-typedef enum drey_policy {
-    DREY_POLICY_AUTO = 0,      /* optimal with a draft, none without */
-    DREY_POLICY_NONE = 1,      /* plain decoding */
-    DREY_POLICY_SEQUENCE = 2,  /* a chain of draft_tokens tokens */
-    DREY_POLICY_SPECINFER = 3, /* SpecInfer's fixed widths by depth, <1,1,3,1,1,1,1,1> */
-    DREY_POLICY_LLMCAD = 4,    /* LLMCad's pacer (3.2) and fallback (3.3) */
-    DREY_POLICY_EDGELLM = 5,   /* EdgeLLM's pacer (III-B) and fallback (III-C) */
-    DREY_POLICY_OPTIMAL = 6,   /* the likeliest nodes first, as many as measured times suggest */
-    /* Baselines of the papers, for comparison; the first two are lossy. */
-    DREY_POLICY_BLD = 7, /* Big Little Decoder: a chain while the draft is sure; the target accepts
-                            tokens that it finds likely enough */
-    DREY_POLICY_DRAFT = 8,   /* the draft model alone writes: nothing else is loaded */
-    DREY_POLICY_STD = 9,     /* plain decoding that reads and computes in turns, never at once */
-    DREY_POLICY_SINGLE = 10, /* one token per pass: guesses serve early exits only (drey_exit) */
-    DREY_POLICY_STATIC = 11  /* Ghidorah's and Medusa's: one tree shape for every turn, chosen by
-                                how often guesses of each depth and rank are right
-                                (drey_static_trees) */
-} drey_policy;
-
-enum { DREY_MAX_DRAFTED = 128 }; /* most tokens that a policy may draft for one verification */
-
-/* The name of a policy: "auto", "none", "sequence", "specinfer", "llmcad", "edgellm", "optimal",
- * "bld", "draft", "std", "single", "static". NULL: there is no such policy. Policies are numbered
- * from 0 without a gap. */
-DREY_API const char *drey_policy_name(drey_policy policy);
-/* Also accepts "sp" for "sequence", "si" for "specinfer" and "spl" for "none". Returns false, and
- * leaves *policy unchanged, if no policy has this name. */
-DREY_API bool drey_policy_parse(const char *name, drey_policy *policy);
-/* The text may be another than the target's own. */
-DREY_API bool drey_policy_is_lossy(drey_policy policy);
-
-/* Parts of drafting that can be left out to see what each is worth. The text stays the same. */
-typedef enum drey_part {
-    DREY_PART_TREE = 0,        /* branches; without: chains */
-    DREY_PART_FALLBACK = 1,    /* llmcad, edgellm: their threshold follows the outcomes */
-    DREY_PART_BATCHING = 2,    /* several nodes per step of the draft */
-    DREY_PART_PROVISIONAL = 3, /* drafting while a verification waits for weights */
-    DREY_PART_SLICE = 4,       /* the draft's head covers a part of its vocabulary only */
-    /* Of early exits: the text of DREY_EXIT_FAST may depend on each of these. */
-    DREY_PART_SCHEDULE = 5,   /* predictors of some layers are asked; without: all of them */
-    DREY_PART_PREDICTORS = 6, /* without: scores at random */
-    DREY_PART_HYPER = 7,      /* exits of passes with drafted tokens */
-    /* Guesses of DREY_DRAFTER_LOOKUP in addition to those of another drafter. Heads use them under
-     * `optimal` and AUTO; with DREY_WITH any drafter does, under any policy. */
-    DREY_PART_LOOKUP = 8
-} drey_part;
-/* The bit for drey_engine_options.without, which leaves the part out, and for `with`, which adds a
- * part that the policy does not use by default. */
-#define DREY_WITHOUT(part) (UINT64_C(1) << (part))
-#define DREY_WITH(part)    DREY_WITHOUT(part)
-
-/* As drey_policy_name and drey_policy_parse: "tree", "fallback", "batching", "provisional",
- * "slice", "schedule", "predictors", "hyper", "lookup". */
-DREY_API const char *drey_part_name(drey_part part);
-DREY_API bool drey_part_parse(const char *name, drey_part *part);
-
-typedef enum drey_drafter {
-    DREY_DRAFTER_NONE = 0,
-    DREY_DRAFTER_MODEL = 1,  /* the model in options.draft */
-    DREY_DRAFTER_LOOKUP = 2, /* guesses what followed the last tokens earlier in the text, and what
-                                the target found likely after them */
-    DREY_DRAFTER_SELF = 3,   /* the target, with the bits of its weights that are in memory; its
-                               sidecar must have planes (drey_prepare_options) */
-    DREY_DRAFTER_MEDUSA = 4, /* heads that were trained for the target (Medusa), in options.heads */
-    DREY_DRAFTER_EAGLE = 5   /* a layer that was trained to follow the target (EAGLE-3), in
-                                options.draft */
-} drey_drafter;
-
-/* "none", "model", "lookup", "self", "medusa", "eagle"; NULL: there is no such drafter. */
-DREY_API const char *drey_drafter_name(drey_drafter drafter);
-/* A drafter, for programs that list drafters by name. */
-typedef struct drey_drafter_info {
-    const char *name;
-    const char *with;        /* what it drafts with, for use in a list: "its heads" */
-    const char *file_ending; /* of the file that it needs, after the target's name; NULL: it needs
-                                none */
-    bool takes_model;        /* needs a model in options.draft */
-    bool looks_up;           /* guesses from the text, at no cost */
-    bool exits;              /* can be combined with early exits */
-    uint64_t reserved[4];    /* zero */
-} drey_drafter_info;
-/* Returns false if there is no such drafter. Drafters are numbered from 0 without a gap. */
-DREY_API bool drey_drafter_describe(drey_drafter drafter, drey_drafter_info *info);
-/* Whether the file says that it contains heads for options.heads; false if it cannot be read. */
-DREY_API bool drey_is_heads_file(const char *path);
-
-/* How streamed weights are read. AUTO uses the first that the system allows. The others are for
- * tests and for systems where AUTO chooses badly. */
-typedef enum drey_io {
-    DREY_IO_AUTO = 0,
-    DREY_IO_URING = 1,   /* io_uring, registered buffers where allowed, O_DIRECT where allowed */
-    DREY_IO_PREAD = 2,   /* a few reading threads, O_DIRECT where allowed */
-    DREY_IO_BUFFERED = 3 /* reading threads through the page cache, dropping what was read */
-} drey_io;
-
-/* As drey_policy_name and drey_policy_parse: "auto", "uring", "pread", "buffered". */
-DREY_API const char *drey_io_name(drey_io io);
-DREY_API bool drey_io_parse(const char *name, drey_io *io);
-
-/* The number format of the KV cache. Q8_0 (blocks of 32 with a scale) takes 17/32 of F16's memory
- * and is lossy: the text may differ from that of F16. With either one the text is the same on every
- * CPU tier, for any draft, budget and number of threads. Heads whose width is not a multiple of 32
- * need F16. The tier "float" stores floats instead of F16. */
-typedef enum drey_kv { DREY_KV_F16 = 0, DREY_KV_Q8_0 = 1 } drey_kv;
-
-/* As drey_policy_name and drey_policy_parse: "f16", "q8_0". */
-DREY_API const char *drey_kv_name(drey_kv kv);
-DREY_API bool drey_kv_parse(const char *name, drey_kv *kv);
-
-/* Early exits (SpecEE): a pass ends before its last layers when predictors (see drey_train_exit)
- * find that its tokens are decided. A later pass computes the keys and values of the skipped layers
- * for these tokens, so that the caches are exact in the end. */
-typedef enum drey_exit {
-    DREY_EXIT_OFF = 0,
-    /* The text may differ from the target's own. When no other session shares its passes, it is the
-     * same for any budget, number of threads and CPU tier. */
-    DREY_EXIT_FAST = 1,
-    /* Tokens that left early are checked at full depth before they are delivered: the text is the
-     * target's own. */
-    DREY_EXIT_EXACT = 2
-} drey_exit;
-
-/* As drey_policy_name and drey_policy_parse: "off", "fast", "exact". */
-DREY_API const char *drey_exit_name(drey_exit exit);
-DREY_API bool drey_exit_parse(const char *name, drey_exit *exit);
-
-/* As drey_engine_options.memory_bytes. AUTO: the memory that the machine has available or that the
- * process' memory cgroups leave to it, whichever is less, divided by 1.05, at the time of
- * opening. */
-#define DREY_MEMORY_AUTO      0u
-#define DREY_MEMORY_UNLIMITED UINT64_MAX
-/* What AUTO stands for at this moment, in bytes; 0 if the system does not say. */
-DREY_API uint64_t drey_memory_auto(void);
-/* The machine's memory, or what its memory cgroups let this process have if that is less, whether
- * it is free or not; in bytes, 0 if the system does not say. */
-DREY_API uint64_t drey_memory_machine(void);
-
-/* Bounds of the options below. */
-enum {
-    DREY_MAX_CONTEXT = 1 << 30,
-    DREY_MAX_THREADS = 1024,
-    DREY_MAX_SESSIONS = 64,
-    DREY_MAX_PROMPT_CHUNK = 4096,
-    DREY_MAX_TRACE_SPANS = 1 << 24,
-    DREY_MIN_READ_BYTES = 64 << 10,
-    DREY_MAX_READ_BYTES = 64 << 20
-};
-
-/* What progress is reported of. */
-typedef enum drey_progress {
-    DREY_PROGRESS_LOAD_TARGET = 0, /* bytes */
-    DREY_PROGRESS_LOAD_DRAFT = 1,  /* bytes */
-    DREY_PROGRESS_PROMPT = 2,      /* tokens */
-    DREY_PROGRESS_PREPARE = 3,     /* bytes */
-    DREY_PROGRESS_CHECK = 4,       /* bytes */
-    DREY_PROGRESS_TRAIN = 5,       /* steps of equal time (drey/train.h) */
-    DREY_PROGRESS_MEASURE = 6      /* steps of about equal time (drey/tune.h) */
-} drey_progress;
-/* "load target", "load draft", "prompt", "prepare", "check", "train", "measure"; NULL: no such
- * progress. */
-DREY_API const char *drey_progress_name(drey_progress what);
-
-/* `done` of `total`. Always called from the thread that runs the session. */
-typedef void drey_progress_fn(void *user, drey_progress what, uint64_t done, uint64_t total);
 
 /* Weights are prefetched sparsely, every line into the first cache, or into the second. Tiles have
  * 16 rows of weights, 32, or as many sums as registers hold. Names: "sparse", "lines", ... */
@@ -196,52 +34,6 @@ DREY_API void drey_tuning_init(drey_tuning *tuning);
 /* The processor that a measured tuning belongs to: its maker's numbers, such as
  * "AuthenticAMD-26-2-1" (family, model, stepping), or else its name. */
 DREY_API void drey_cpu_id(char *out, size_t capacity);
-/* What drafting with a pair of models costs and gains on this machine: see drey/tune.h. */
-typedef struct drey_profile drey_profile;
-/* How soon a mixture of experts uses the same ones again: see drey/tune.h. */
-typedef struct drey_routes drey_routes;
-
-/* Units that share a pass: clusters of processor cores, and devices. drey_engine_options.units
- * lists them: "cpu:0-3=3+cpu:4-7=1".
- *
- *   units  = unit {"+" unit} ["+static"] | "auto"
- *   unit   = ("cpu" [":" cores] | device [":" which]) ["=" share] {"/" word}
- *   word   = a CPU tier | "slow=" factor | "threads=" n      (of clusters)
- *
- * Each matrix is split between them by rows, in proportion to their shares. A unit that finishes
- * first takes over work of the others, unless "static" is given. A cluster with cores ("0-3,6") has
- * a thread on each of them; one without has n_threads, or 1 if there are other clusters. Devices
- * compute with the pinned part of the target. "auto": a cluster for each speed of cores that the
- * system reports. Texts do not depend on any of this. */
-enum { DREY_MAX_UNITS = 4, DREY_UNIT_WIDTHS = 7, DREY_UNIT_CONTEXTS = 5, DREY_UNIT_CONTEXT = 256 };
-
-/* What was measured. */
-typedef struct drey_unit_shares {
-    int32_t n_units;
-    /* [w][unit]: for passes of up to 2^w rows, the last also for more; only their proportion
-     * counts. Units are numbered as in drey_engine_unit: clusters, then devices. */
-    double share[DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
-    /* The boundary of attention between the last cluster and the other units, in [-1, 1], after
-     * DREY_UNIT_CONTEXT positions, four times as many, and so on. At 0 the others compute the dense
-     * part (what all rows see) and the last cluster computes the tree's part. Above 0 the last
-     * cluster also computes this share of the dense part; below 0 the other clusters also compute
-     * this share of the tree's part. n_boundaries 0: it follows from the shares. */
-    int32_t n_boundaries;
-    float boundary[DREY_UNIT_CONTEXTS];
-    uint64_t reserved[1]; /* zero */
-} drey_unit_shares;
-
-/* How the policies "llmcad" and "edgellm" move the threshold alpha of their fallback after wrong
- * guesses (EdgeLLM III-C). */
-typedef enum drey_fallback {
-    DREY_FALLBACK_MEAN = 0,    /* as its text says: by the mean confidence of the guesses after the
-                                  wrong one */
-    DREY_FALLBACK_PRINTED = 1, /* Eq. 3 as it is printed; ends drafting too early */
-} drey_fallback;
-/* NULL: no such value. */
-DREY_API const char *drey_fallback_name(drey_fallback fallback);
-DREY_API bool drey_fallback_parse(const char *name, drey_fallback *fallback);
-
 /* Computed beginnings of texts are kept in blocks of 64 tokens and restored when another text
  * begins with the same tokens, to the last one that is the same. They are restored bit by bit, so
  * that the text is the same. They are kept in memory, which is part of the plan, and in a folder,
@@ -258,30 +50,6 @@ typedef struct drey_prefix_options {
 /* The processes that compute one model together: see below. */
 typedef struct drey_ranks drey_ranks;
 
-/* Further options of an engine. */
-typedef struct drey_more_options {
-    /* Keys and values of the target that memory has no room for go to a file without a name in this
-     * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
-     * are in memory. */
-    const char *kv_folder;
-    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
-                                 leave of the budget */
-    /* With options.ranks: how many of the target's layers each rank computes, copied; the sum is
-     * all layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by
-     * the memory and the disk that each rank has. */
-    const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
-    uint64_t n_rank_layers;
-    /* Numbers of drafting; 0: as is usual.
-     * ahead: nodes that the text reaches less often are not drafted during a pass, within (0, 1];
-     *     usually 0.1, and 0.001 where a policy follows its paper to the letter: "llmcad", and
-     *     "edgellm" with DREY_FALLBACK_PRINTED
-     * fallback_step: alpha's factor after guesses that were all right, within (0, 1] (0.5)
-     * bld_fallback: "bld" drafts while its guesses have this confidence, within (0, 1] (0.6)
-     * bld_rollback: the target accepts bld's tokens of a probability above exp(-rollback) (2) */
-    float ahead, fallback_step, bld_fallback, bld_rollback;
-    uint64_t reserved[10]; /* zero */
-} drey_more_options;
-
 typedef struct drey_engine_options {
     const drey_model *target; /* borrowed until the engine is closed */
     const drey_model *draft;  /* borrowed for the same time; NULL unless drafter is
@@ -297,8 +65,14 @@ typedef struct drey_engine_options {
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
-    drey_kv kv;          /* of the target and of the draft */
-    uint64_t read_bytes; /* approximate size of a streamed read; 0: 1 MiB */
+    drey_kv kv; /* of the target and of the draft */
+    /* Keys and values of the target that memory has no room for go to a file without a name in this
+     * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
+     * are in memory. */
+    const char *kv_folder;
+    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
+                                 leave of the budget */
+    uint64_t read_bytes;      /* approximate size of a streamed read; 0: 1 MiB */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which must be valid. NULL: the one next to the
@@ -306,13 +80,15 @@ typedef struct drey_engine_options {
     const char *sidecar;
     bool no_sidecar;           /* use none */
     const drey_tuning *tuning; /* copied; NULL: the defaults of the processor's family */
-    uint64_t without;          /* DREY_WITHOUT of each part of drafting that is left out */
     int32_t trace_spans;       /* latest spans and nodes to keep, see drey_session_trace; 0: none */
     /* The file of heads of DREY_DRAFTER_MEDUSA; NULL: MODEL.drey-medusa next to the target. Read
      * when the engine or planner opens. DREY_ERR_MISMATCH: heads of another model, or of another
      * width. */
     const char *heads;
     const drey_profile *profile; /* copied; NULL: nothing is known */
+    /* Texts repeat what is before them: forms, edits, quotations. A draft model is then helped by
+     * lookup's guesses under `optimal`, without exits. */
+    bool repeats;
     drey_exit exit;
     float exit_threshold; /* within (0, 1]; the head is computed for scores above it; 0: the file's
                              threshold */
@@ -324,103 +100,24 @@ typedef struct drey_engine_options {
     const drey_unit_shares *unit_shares; /* copied; used if `units` names no shares. NULL: equal
                                             shares for each thread and device */
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
-    uint64_t with;                       /* DREY_WITH(DREY_PART_LOOKUP), or 0 */
-    drey_fallback fallback;
-    float alpha; /* the fallback's first threshold, within (0, 1); 0: 0.01. It grows to 0.015 at
-                    most, or to this value if that is higher; to 0.99 where a policy follows its
-                    paper to the letter, as with drey_more_options.ahead */
-    const drey_routes *routes; /* of the target, copied; NULL: not known */
+    const drey_routes *routes;           /* of the target, copied; NULL: not known */
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */
     drey_ranks *ranks;
-    const drey_more_options *more; /* copied; NULL: none of them */
+    /* With ranks: how many of the target's layers each rank computes, copied; the sum is all
+     * layers. Rank 0 may have none: it has the embedding, the head and the draft then. NULL: by the
+     * memory and the disk that each rank has. */
+    const int32_t *rank_layers; /* [n_rank_layers], one for each rank */
+    uint64_t n_rank_layers;
+    const drey_research *research; /* copied; NULL: as is usual */
+    uint64_t reserved[8];          /* zero */
 } drey_engine_options;
 DREY_API void drey_engine_options_init(drey_engine_options *options);
-
-/* Speeds of the machine, from which plans predict; 0: not known. */
-typedef struct drey_speeds {
-    double disk_bytes_per_s;   /* reading the target as a pass does */
-    double memory_bytes_per_s; /* all threads, matrix kernel, weights from memory, one row */
-    double one_ops_per_s;      /* all threads, matrix kernel in the caches: one row of a pass, */
-    double tree_ops_per_s;     /* a whole tree of rows; a multiply-add is 2 */
-    uint64_t disk_measured;    /* 1: drey measured the disk; 0: its speed was given */
-    uint64_t measured_busy;    /* 1: other programs computed while a speed here was measured */
-    uint64_t reserved[2];      /* zero */
-} drey_speeds;
-
-/* What a budget buys. All in bytes unless the name says otherwise. The parts of a budget are:
- * pinned, expert, draft, ring, kv, work, held, prefix, encoder, program, tokenizer, stack, queue,
- * reserve and spare bytes. */
-typedef struct drey_plan {
-    uint64_t budget_bytes;
-    uint64_t smallest_budget_bytes; /* the smallest that certainly works, in whole MiB */
-    uint64_t target_bytes;          /* all tensors of the target */
-    uint64_t pinned_bytes;          /* of the target, kept in memory */
-    uint64_t streamed_bytes_per_pass;
-    uint64_t lookup_bytes;    /* embedding rows looked up on disk, never kept */
-    uint64_t draft_bytes;     /* the draft's weights in memory */
-    uint64_t ring_bytes;      /* staging for reads, target and draft */
-    uint64_t kv_bytes;        /* the caches of all sessions */
-    uint64_t kv_saved_bytes;  /* what F16 would take in addition */
-    uint64_t draft_kv_bytes;  /* of kv_bytes the draft's */
-    uint64_t work_bytes;      /* activations, logits, tree, scratch */
-    uint64_t session_bytes;   /* of kv_bytes and work_bytes what each session takes */
-    uint64_t process_bytes;   /* the next five together */
-    uint64_t program_bytes;   /* code of program and libraries, what it held before the plan */
-    uint64_t tokenizer_bytes; /* headers and tokenizers of both models */
-    uint64_t stack_bytes;     /* of the threads */
-    uint64_t queue_bytes;     /* of the readers, and what the kernel takes for them */
-    uint64_t reserve_bytes;   /* page tables, the kernel's other structures, rounding */
-    uint64_t spare_bytes;     /* budget left over */
-    drey_kv kv;
-    bool budget_is_estimate; /* of DREY_MEMORY_AUTO: without /proc; free memory and buffers only */
-    int32_t n_tensors_pinned, n_tensors_streamed;
-    int32_t n_context; /* positions of prompt and text, as asked for */
-    int32_t n_sessions;
-    int32_t prompt_chunk; /* rows of a prompt pass */
-    int32_t tree_rows;    /* most rows of a pass that verifies: the root and what was drafted */
-    int32_t n_threads;
-    bool sidecar;              /* the target's weights come packed from a sidecar */
-    char sidecar_refused[500]; /* why the one next to the target is not used; "" if there is none */
-
-    /* Predicted from speeds, in seconds; 0: not known. */
-    drey_speeds speeds;  /* as they were given */
-    double read_s;       /* of a pass: streamed bytes at the disk's speed */
-    double compute_s;    /* of a pass over one row, in memory */
-    double verify_s;     /* of a pass over tree_rows, in memory */
-    double draft_s;      /* the draft model's passes for a full tree */
-    double pass_s;       /* with its drafting: the longer of read_s and verify_s, plus the part of
-                            draft_s that the ring does not cover */
-    double alone_pass_s; /* without a draft: the longer of read_s and compute_s */
-    double passes_per_s; /* 1 / pass_s: a pass writes from 1 to tree_rows tokens */
-    double ceiling_tokens_per_s; /* without a draft: 1 / alone_pass_s */
-    int64_t draft_ids; /* tokens that the draft can guess before the text has used others; 0: all,
-                          or no draft */
-    /* Expected tokens/s with its drafter on usual texts, at these speeds, or on a usual machine and
-     * disk if none were given: to rank drafters before anything is measured. */
-    double expected_tokens_per_s;
-    int64_t front_layers;   /* above 0: passes end early, and this many of the first layers (or most
-                              of each) stay in memory; 0: an equal share of each layer stays */
-    uint64_t held_bytes;    /* the caller's, as the options say */
-    uint64_t prefix_bytes;  /* for prefixes that are kept */
-    uint64_t encoder_bytes; /* of encoders: room for a whole input, and for their reads */
-    uint64_t cross_kv_bytes; /* of kv_bytes what keeps encoders' outputs */
-    /* Of a mixture of experts: slots, each for one expert of a layer. streamed_bytes_per_pass is
-     * then what a usual pass over one row has to read. */
-    uint64_t expert_bytes;
-    int32_t n_experts, expert_slots; /* of all layers; 0: the target is no mixture */
-    int32_t expert_layers;           /* layers that have experts: equally many slots each */
-    int32_t experts_used;            /* by a token, in each of them */
-    double expert_hits;   /* share of those that are expected in slots, which sets streamed_bytes */
-    int64_t route_tokens; /* by the routes of so many tokens (drey_engine_options.routes); 0: as
-                             usual for any mixture */
-    /* Of drey_more_options.kv_folder. What a pass reads after a full context is in addition to
-     * streamed_bytes_per_pass. */
-    int64_t kv_window;      /* positions of the target that are in memory; 0: all */
-    uint64_t kv_file_bytes; /* of all sessions, after full contexts */
-    uint64_t kv_read_bytes; /* of a pass of one session, after a full context */
-    uint64_t reserved[1];   /* zero */
-} drey_plan;
+/* Opens the file of a draft, and sets drafter, draft and heads of the options by what it has: a
+ * model, the layer after a target (EAGLE), or heads. *draft: the model, which the caller closes
+ * after the engine; NULL: the file has heads, and `path` is borrowed until the engine is open. */
+DREY_API drey_status drey_draft_open(drey_model **draft, drey_engine_options *options,
+                                     const char *path, drey_error *err);
 
 /* A planner reads headers, tensors' shapes and the sidecar's table once, when it opens. After that
  * it computes the plan of any budget without opening a file, except to measure. It takes a few

@@ -2,8 +2,10 @@
 #ifndef DREY_DREY_SESSION_H
 #define DREY_DREY_SESSION_H
 
-#include "drey/drey_engine.h"
+#include "drey/choices.h"
 #include "drey/drey_grammar.h"
+#include "drey/sampling.h"
+#include "drey/traces.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -11,6 +13,7 @@ extern "C" {
 
 /* ---- Session: one timeline of tokens ---- */
 
+typedef struct drey_engine drey_engine; /* drey/drey_engine.h */
 typedef struct drey_session drey_session;
 
 /* An engine has at most as many open sessions as its options say. A session borrows the engine. An
@@ -25,39 +28,6 @@ DREY_API void drey_session_close(drey_session **session);
  * pass). If no text is being written, it has no effect, not even on the next text. If it stops the
  * first pass, which reads the weights, the next pass reads them from the beginning. */
 DREY_API void drey_session_cancel(drey_session *session);
-
-/* What makes tokens less likely because of the text before them, prompt included, as in llama.cpp's
- * server. It is computed before all filters, also at temperature 0, and does not depend on what is
- * drafted. Initialise it with drey_penalties_init, which changes nothing. */
-typedef struct drey_penalties {
-    /* Of each token among the last last_n (-1: of all the text): its logit is divided by `repeat`
-     * if it is above 0, and multiplied with it otherwise (1, or 0: off); then `presence` is
-     * subtracted, and `frequency` as often as the token occurs. */
-    float repeat, frequency, presence;
-    int32_t last_n; /* 64 */
-    /* DRY ("don't repeat yourself"): from the token that would continue a repetition of n >=
-     * dry_allowed_length (2) tokens among the last dry_last_n (-1), dry_multiplier (0: off) *
-     * dry_base (1.75) ^ (n - dry_allowed_length) is subtracted. Tokens whose text holds a breaker
-     * are in no repetition: "\n", ":", "\"" and "*", unless others are given. */
-    float dry_multiplier, dry_base;
-    int32_t dry_allowed_length, dry_last_n;
-    const char *const *dry_breakers; /* [n_dry_breakers], borrowed for the call */
-    size_t n_dry_breakers;
-    uint64_t reserved[4]; /* zero */
-} drey_penalties;
-DREY_API void drey_penalties_init(drey_penalties *penalties);
-
-typedef struct drey_sampling {
-    float temperature; /* 0: the most likely token, always */
-    int32_t top_k;     /* 0: off */
-    float top_p;       /* 1: off */
-    float min_p;       /* 0: off */
-    uint64_t seed;     /* the same seed gives the same text, with or without a draft */
-    /* NULL: there are none. Copied when a text begins; not allowed if passes may end early
-     * (drey_exit) */
-    const drey_penalties *penalties;
-    uint64_t reserved[3]; /* zero */
-} drey_sampling;
 
 /* The functions below, which are called while a text is written, may call drey_session_cancel, and
  * otherwise nothing of the session's engine; drey_end_fn says what it may in addition. */
@@ -89,23 +59,11 @@ typedef struct drey_event {
 /* Called in each turn, and about every 50 ms while a pass waits for weights. */
 typedef void drey_event_fn(void *user, const drey_event *event);
 
-/* A token and the target's natural log probability of it: over all tokens, at temperature 1 and
- * before any filter or bias, if nothing else is asked for (after_filters). */
-typedef struct drey_logprob {
-    int32_t id;
-    float logprob;
-} drey_logprob;
 enum { DREY_MAX_TOP = 20 };
 /* Called with each verified token, before drey_token_fn, and with the n_top most likely tokens at
  * its place, best first (the lower id first among equals), borrowed for the call. */
 typedef void drey_logprobs_fn(void *user, const drey_logprob *written, const drey_logprob *top,
                               int32_t n_top);
-
-/* Added to a token's logit before one is chosen. -INFINITY: never this one. */
-typedef struct drey_bias {
-    int32_t id;
-    float bias;
-} drey_bias;
 
 /* The text has ended, for any reason, and its statistics are complete. When it is called within
  * drey_engine_step, it may call drey_session_sync and drey_session_begin for sessions that write
@@ -493,46 +451,6 @@ DREY_API drey_status drey_session_score_exits(drey_session *session, const int32
  * many of each model's reads; each session keeps the trees of its latest turns, about that many
  * nodes. The memory is part of the plan and allocated in advance; the oldest entries are
  * overwritten. */
-
-/* Times are from a monotonic clock. */
-typedef struct drey_trace_span {
-    int64_t t0_ns, t1_ns;
-    /* "load" (the pass that reads the weights), "prompt", "draft", "verify", "provisional", and,
-     * within those, "stall" (waiting for reads), "ranks" (waiting for other ranks) and "experts"
-     * (those of one layer that a mixture's pass multiplies with at a time, unless all of them have
-     * room in memory); "read" and "read draft", of which several run at a time. A constant. */
-    const char *what;
-    int64_t amount; /* rows of a pass, nodes drafted, bytes read, experts */
-    int32_t layer;  /* of experts; -1: it has none */
-    int32_t expert; /* that is read; -1: it is none */
-    int32_t n_read; /* of "experts": those that were not in memory */
-} drey_trace_span;
-
-typedef struct drey_trace_node {
-    int32_t token;
-    int32_t parent; /* index of a node before this one; -1 for the root, a token written before */
-    float confidence;
-    uint8_t rank; /* among the draft's guesses, the first being 1; 0: none of them, or the root */
-    bool submitted, accepted;
-    bool reserved; /* false */
-} drey_trace_node;
-
-typedef struct drey_trace_turn {
-    int64_t number;       /* of the text's turns, the first being 0 */
-    int64_t t0_ns, t1_ns; /* from the end of the previous turn to its own */
-    int32_t position;     /* of the root in the timeline */
-    int32_t next;         /* the target's own token after the accepted ones */
-    int32_t n_written;    /* accepted tokens and `next`, as far as the text took them */
-    int32_t n_nodes;
-    const drey_trace_node *nodes; /* [n_nodes], borrowed for the call; the root is the first */
-} drey_trace_turn;
-
-typedef struct drey_trace_visitor { /* a NULL function is not called */
-    void (*span)(void *user, const drey_trace_span *span);
-    void (*turn)(void *user, const drey_trace_turn *turn);
-    void *user;
-    uint64_t reserved[4]; /* zero */
-} drey_trace_visitor;
 
 /* Visits the spans of the session's engine, the oldest of each kind of work first, then the
  * session's turns, the oldest first. */

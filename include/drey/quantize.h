@@ -3,7 +3,7 @@
 #ifndef DREY_QUANTIZE_H
 #define DREY_QUANTIZE_H
 
-#include "drey/drey.h"
+#include "drey/drey_engine.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -44,31 +44,19 @@ typedef struct drey_reply_options {
 } drey_reply_options;
 DREY_API void drey_reply_options_init(drey_reply_options *options);
 
-enum { DREY_REPLY_MOST_VALUES = 512 };
-
 /* How a model writes what was asked for. It owns nothing, and can be copied. */
 typedef struct drey_reply_form {
-    int32_t family, thinking; /* private: which forms of calls and of reasoning */
-    bool calls, required, one_call;
-    bool thinks;    /* private: the answer begins within reasoning */
-    bool bare;      /* private: it may begin with a call that no mark announces */
+    bool calls;     /* there may be calls; a program sets false where it wants them as text */
+    bool required;  /* there is at least one */
     bool special;   /* some marks are special tokens: set `special` of drey_generate_options, so
                        that they are in the text */
+    bool reasons;   /* reasoning has marks */
     bool described; /* the template lists no tools: a system message has to describe them, see
                        drey_reply_tools_text */
     bool in_words;  /* it does not write calls: earlier ones are text as well */
     bool text_arguments; /* the template wants the arguments of earlier calls as JSON text, others
                             want objects */
-    uint8_t closed;      /* private: which reasoning the prompt has opened and closed */
-    /* Private: the tools, and what the values of their parameters are. */
-    int32_t n_values;
-    uint32_t values[DREY_REPLY_MOST_VALUES];
-    /* Private: a drey_reply_begun; the form of reasoning that stays in the content; 1 where the
-     * request wants no reasoning; where the prompt ends with its opening mark, 1 and the blanks
-     * after that. */
-    uint8_t begun, kept, unreasoned;
-    char opened[21];
-    uint64_t reserved[1];
+    uint64_t state[262]; /* the library's own */
 } drey_reply_form;
 
 /* Finds out from the template how reasoning and calls are written. Where the request's variables
@@ -125,17 +113,8 @@ typedef void drey_reply_fn(void *user, const drey_reply_part *part);
 /* Takes answers apart. It owns nothing, and can be copied at any place of a text. The parts do not
  * depend on how the text is cut into pieces, but for the number of pieces they come in. */
 typedef struct drey_reply_reader {
-    drey_reply_form form;
-    int32_t n_calls;
-    /* Private: what is being read, how far, and bytes that may be the beginning of a mark. */
-    int32_t state, at, levels, n_name, n_held, value;
-    uint32_t tool;
-    bool in_string, escaped, trims, wrote, bare, raw, had_text, had_reasoning;
-    bool in_code, at_line, in_thought, in_line, quoted, known;
-    uint8_t spelling, detour;
-    char name[128], held[192];
-    uint64_t came;
-    uint64_t reserved[3];
+    int32_t n_calls;     /* that have begun */
+    uint64_t state[312]; /* the library's own */
 } drey_reply_reader;
 DREY_API void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form);
 /* on_part may be NULL. */

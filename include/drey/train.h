@@ -19,14 +19,6 @@ typedef struct drey_train_prompt {
 
 /* ---- Predictors of early exits ---- */
 
-/* The source of the four candidates for the next token. A model's own candidates come from its
- * whole head, after four fifths of its layers. */
-typedef enum drey_exit_source {
-    DREY_EXIT_FROM_DRAFT = 0,
-    DREY_EXIT_FROM_TEXT = 1,
-    DREY_EXIT_FROM_TARGET = 2,
-    DREY_EXIT_FROM_HEADS = 3
-} drey_exit_source;
 /* "draft", "text", "target", "heads"; NULL: there is no such source. */
 DREY_API const char *drey_exit_source_name(drey_exit_source source);
 

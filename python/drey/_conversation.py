@@ -188,7 +188,7 @@ class Conversation:
 
     def gbnf(self) -> Optional[str]:
         """The grammar of the answer; None: any text, or the schema alone says it."""
-        marked = (self.form.thinking or self.form.special) and self._options.begun != lib.DREY_BEGUN_CONTENT
+        marked = (self.form.reasons or self.form.special) and self._options.begun != lib.DREY_BEGUN_CONTENT
         if not self.form.calls and not (marked and self._options.schema_json):
             return None
         request = ffi.new("drey_chat_request *")

@@ -62,7 +62,7 @@ class Opened:
         self._choice = ffi.new("drey_draft_choice *")
         self._tier = ffi.new("char[]", terminated(cpu, "cpu")) if cpu else ffi.NULL
         self.options = ffi.new("drey_engine_options *")
-        self._more = ffi.new("drey_more_options *")
+        self._research = ffi.new("drey_research *")
         self._speeds = ffi.new("drey_speeds *")
         self.outlook = ffi.new("drey_outlook *")
         lib.drey_engine_options_init(self.options)
@@ -100,13 +100,13 @@ class Opened:
 
     def _take_drafting(self, fallback: str, drafting: Dict[str, float]) -> None:
         """The numbers of policies; 0: as is usual."""
-        self.options.fallback = self._named("fallback", fallback)
-        self.options.more = self._more
+        self._research.fallback = self._named("fallback", fallback)
+        self.options.research = self._research
         refuse_unknown({name: value for name, value in drafting.items() if name not in _DRAFTING}, OPENING,
                        "drey.Model()")
         for name, value in drafting.items():
             try:
-                setattr(self.options if name == "alpha" else self._more, name, value)
+                setattr(self._research, name, value)
             except TypeError:
                 raise UsageError("%s is a number, not %.60r" % (name, value)) from None
 
@@ -132,7 +132,7 @@ class Opened:
         return int(out[0])
 
     def _take_draft(self, draft: Any) -> None:
-        """A drafter without a model by its name, or a model's file."""
+        """A drafter without a model by its name, or a file: of a model, of heads, of an EAGLE layer."""
         o, err, info = self.options, new_error(), ffi.new("drey_drafter_info *")
         i = 0
         while lib.drey_drafter_describe(i, info):
@@ -140,9 +140,8 @@ class Opened:
                 o.drafter = i
                 return
             i += 1
-        check(lib.drey_model_open(self._draft, path(model_file(draft), "the draft"), err), err)
-        o.draft = self._draft[0]
-        o.drafter = lib.DREY_DRAFTER_MODEL
+        self._draft_path = ffi.new("char[]", path(model_file(draft), "the draft"))
+        check(lib.drey_draft_open(self._draft, o, self._draft_path, err), err)
 
     @property
     def target(self) -> Any:

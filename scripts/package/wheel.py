@@ -26,7 +26,7 @@ import tempfile
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HEADERS = ["drey/reply.h", "drey/tune.h"]  # which include the others
+HEADERS = ["drey/reply.h", "drey/research.h", "drey/tune.h"]  # which include the others
 
 
 def version():

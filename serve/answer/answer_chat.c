@@ -75,7 +75,7 @@ static bool open(answer *a, text_out *out)
     const request *t = a->request;
     if (a->pass == PASS_REASONING) {
         out_json(out, "{index:%d,message:{role:'assistant'", a->choice);
-        a->pass += t->reply.thinking ? 0 : 1;
+        a->pass += t->reply.reasons ? 0 : 1;
         return true;
     }
     a->pass--;
@@ -201,7 +201,7 @@ static void put_piece(answer *a, const sequence *j, const piece *p, text_out *ou
     const request *t = j->request;
     if (p->text)
         drey_reply_read(&a->readers[j->choice], p->text->bytes, p->text->n, on_part, &x);
-    bool held = p->text && (t->reply.calls || t->reply.thinking) && !t->tokens.logprobs;
+    bool held = p->text && (t->reply.calls || t->reply.reasons) && !t->tokens.logprobs;
     if (x.n_events == 0 && !held)
         put_event(&x, NULL);
 }

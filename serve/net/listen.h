@@ -1,7 +1,7 @@
 /* The address at which a server listens: a port, the path of a socket, or what systemd passes. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 /* Bytes that a client's socket may hold, of which the kernel makes twice as much to keep books.
  */

@@ -131,7 +131,7 @@ bool parse_answer(const parsing *a, request *t, conversation *c)
                       "of the two, or a JSON Schema.");
     if (c->form.calls && t->length.ignore_eos)
         return BAD(a, "Field 'ignore_eos' contradicts 'tools': calls end the answer.");
-    bool marked = (c->form.thinking || c->form.special) && c->reply.begun != DREY_BEGUN_CONTENT;
+    bool marked = (c->form.reasons || c->form.special) && c->reply.begun != DREY_BEGUN_CONTENT;
     if (!c->form.calls && !(marked && schema && t->grammar.text[0] == '{'))
         return true;
     return take_grammar(a, t, c);

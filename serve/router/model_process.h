@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 #include "serve/net/event_loop.h"
 #include "serve/net/events.h"
 

@@ -8,7 +8,7 @@
  * model that was used last. One thread; nothing here blocks. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 #include "serve/router/model_process.h"
 #include "serve/net/listen.h"
 

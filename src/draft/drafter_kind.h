@@ -12,6 +12,9 @@
 #pragma once
 
 #include "base/arena.h"
+#include "draft/drafter.h"
+#include "drey/choices.h"
+#include "drey/profile.h"
 #include "drey/train.h"
 #include "drey/tune.h"
 #include "tree/tree.h"

@@ -28,6 +28,8 @@
  * kernels' numeric contract, so all tiers guess the same. */
 #pragma once
 
+#include "draft/drafter.h"
+#include "drey/profile.h"
 #include "tree/tree.h"
 #include "weights/weights.h"
 

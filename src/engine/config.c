@@ -34,7 +34,7 @@ typedef struct choice { /* the options, with defaults filled in */
     const drey_engine_options *o;
     const drafter_kind *drafter;
     drey_policy policy;
-    uint64_t with;
+    drey_research research;
 } choice;
 
 typedef struct contradiction {
@@ -62,18 +62,19 @@ static bool is_plain(drey_policy policy)
 static drey_status check_choices(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
+    const drey_research *r = &c->research;
     const drafter_kind *kind = c->drafter;
     const bool takes_model = kind && kind->side == DRAFT_SIDE_MODEL;
     const contradiction table[] = {
         {!drey_policy_name(o->policy) || !drey_drafter_name(o->drafter) || !drey_io_name(o->io) ||
-             !drey_kv_name(o->kv) || !drey_exit_name(o->exit) || !drey_fallback_name(o->fallback) ||
+             !drey_kv_name(o->kv) || !drey_exit_name(o->exit) || !drey_fallback_name(r->fallback) ||
              (o->tuning &&
               (!drey_fetch_name(o->tuning->fetch) || !drey_tile_name(o->tuning->tile))),
          "policy, drafter, io, kv, exit, fallback, fetch or tile is not one of those in drey.h",
          NULL, NULL},
-        {o->without >> DREY_PART_LOOKUP > 1,
-         "what is to be left out is not one of the parts in drey.h", NULL, NULL},
-        {o->with & ~DREY_WITH(DREY_PART_LOOKUP) || o->with & o->without,
+        {r->without >> DREY_PART_LOOKUP > 1,
+         "what is to be left out is not one of the parts in drey/research.h", NULL, NULL},
+        {r->with & ~DREY_WITH(DREY_PART_LOOKUP) || r->with & r->without,
          "the part \"lookup\" alone can be asked for, and not be left out at the same time", NULL,
          NULL},
         {!o->target, "no target model was given", NULL, NULL},
@@ -187,7 +188,7 @@ static drey_status check_ranks(const choice *c, drey_error *err)
          NULL, "; leave them out"},
         {o->units, "units and ranks do not go together", NULL, "; leave one of them out"},
     };
-    if (!o->ranks && o->more && o->more->rank_layers)
+    if (!o->ranks && o->rank_layers)
         FAIL(
             err, DREY_ERR_USAGE,
             "layers are divided between ranks, and this is one process: start several with mpirun, "
@@ -213,29 +214,30 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
          "a model with an encoder, or with a running state, needs its keys and values in memory",
          NULL, "; name no folder for them"},
     };
-    return o->more && o->more->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;
+    return o->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
 enum { MOST_ROLLBACK = 100 }; /* -log of the least probability of a float */
 
-static drey_status check_more_numbers(const drey_more_options *more, drey_error *err)
+static drey_status check_research(const drey_research *r, drey_error *err)
 {
-    if (!more)
-        return DREY_OK;
     const struct {
         float value;
         const char *what;
-    } shares[] = {{more->ahead, "drafting ahead from"},
-                  {more->fallback_step, "an alpha that changes by"},
-                  {more->bld_fallback, "a bld that hands over below"}};
+    } shares[] = {{r->ahead, "drafting ahead from"},
+                  {r->fallback_step, "an alpha that changes by"},
+                  {r->bld_fallback, "a bld that hands over below"}};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
         if (!(shares[i].value >= 0 && shares[i].value <= 1))
             FAIL(err, DREY_ERR_USAGE, "%s %g is not possible (above 0, at most 1)", shares[i].what,
                  (double)shares[i].value);
-    if (!(more->bld_rollback >= 0 && more->bld_rollback <= MOST_ROLLBACK))
+    if (!(r->alpha >= 0 && r->alpha < 1))
+        FAIL(err, DREY_ERR_USAGE, "a first alpha of %g is not possible (above 0, below 1)",
+             (double)r->alpha);
+    if (!(r->bld_rollback >= 0 && r->bld_rollback <= MOST_ROLLBACK))
         FAIL(err, DREY_ERR_USAGE,
              "a bld that takes tokens back from %g on is not possible (above 0, at most %d)",
-             (double)more->bld_rollback, MOST_ROLLBACK);
+             (double)r->bld_rollback, MOST_ROLLBACK);
     return DREY_OK;
 }
 
@@ -258,10 +260,6 @@ static drey_status check_numbers(const drey_engine_options *o, drey_error *err)
         if (table[i].value < !table[i].may_be_0 || table[i].value > table[i].most)
             FAIL(err, DREY_ERR_USAGE, "%s%d%s not possible (%d to %d)", table[i].before,
                  table[i].value, table[i].after, table[i].shown_least, table[i].most);
-    if (!(o->alpha >= 0 && o->alpha < 1))
-        FAIL(err, DREY_ERR_USAGE, "a first alpha of %g is not possible (above 0, below 1)",
-             (double)o->alpha);
-    TRY(check_more_numbers(o->more, err));
     return stream_check_read_bytes(o->read_bytes, err);
 }
 
@@ -292,19 +290,20 @@ static drey_status check_shares(const drey_unit_shares *shares, drey_error *err)
 
 /* ---- What is taken ---- */
 
-static choice choose(const drey_engine_options *o, const engine_tuning *tuning)
+static choice choose(const drey_engine_options *o, const engine_hooks *hooks)
 {
     const drafter_kind *named = drafter_kind_of(o->drafter);
     if (named == &drafter_model && o->draft && o->draft->shape.taps.n)
         named = &drafter_eagle;
-    choice c = {.o = o,
-                .drafter = tuning && tuning->drafter ? tuning->drafter : named,
-                .policy = o->policy,
-                .with = o->with};
+    choice c = {
+        .o = o, .drafter = hooks && hooks->drafter ? hooks->drafter : named, .policy = o->policy};
+    if (o->research)
+        c.research = *o->research;
     if (c.policy == DREY_POLICY_AUTO)
         c.policy = c.drafter ? DREY_POLICY_OPTIMAL : DREY_POLICY_NONE;
-    if (c.policy == DREY_POLICY_OPTIMAL && c.drafter && c.drafter->blends)
-        c.with |= DREY_WITH(DREY_PART_LOOKUP) & ~o->without;
+    bool helped = o->repeats && o->draft && c.drafter == &drafter_model && o->exit == DREY_EXIT_OFF;
+    if (c.policy == DREY_POLICY_OPTIMAL && c.drafter && (c.drafter->blends || helped))
+        c.research.with |= DREY_WITH(DREY_PART_LOOKUP) & ~c.research.without;
     return c;
 }
 
@@ -321,8 +320,8 @@ static drey_status take_files(engine_config *c, const drey_engine_options *o, dr
 {
     bool own_sidecar = c->policy_id != DREY_POLICY_DRAFT;
     c->files.no_sidecar = o->no_sidecar;
-    TRY(copy_text(&c->memory.kv_folder, o->more ? o->more->kv_folder : NULL, err));
-    c->memory.kv_bytes = o->more ? o->more->kv_memory_bytes : 0;
+    TRY(copy_text(&c->memory.kv_folder, o->kv_folder, err));
+    c->memory.kv_bytes = o->kv_memory_bytes;
     TRY(copy_text(&c->files.sidecar, own_sidecar ? o->sidecar : NULL, err));
     TRY(copy_text(&c->files.draft, c->drafter ? o->heads : NULL, err));
     return copy_text(&c->files.exit, o->exit_file, err);
@@ -358,17 +357,17 @@ static drey_status take_units(engine_config *c, const drey_engine_options *o,
 }
 
 /* Whether it fits is known when the ranks are. */
-static drey_status take_division(config_division *d, const drey_more_options *more, drey_error *err)
+static drey_status take_division(config_division *d, const drey_engine_options *o, drey_error *err)
 {
-    if (!more || !more->rank_layers)
+    if (!o->rank_layers)
         return DREY_OK;
-    if (more->n_rank_layers < 1 || more->n_rank_layers > RANKS_MOST)
+    if (o->n_rank_layers < 1 || o->n_rank_layers > RANKS_MOST)
         FAIL(err, DREY_ERR_USAGE,
              "%llu numbers of layers are not possible: give one for each rank, of which there are "
              "up to %d",
-             (unsigned long long)more->n_rank_layers, RANKS_MOST);
-    d->n = (int32_t)more->n_rank_layers;
-    memcpy(d->layers, more->rank_layers, (size_t)d->n * sizeof *d->layers);
+             (unsigned long long)o->n_rank_layers, RANKS_MOST);
+    d->n = (int32_t)o->n_rank_layers;
+    memcpy(d->layers, o->rank_layers, (size_t)d->n * sizeof *d->layers);
     return DREY_OK;
 }
 
@@ -387,24 +386,12 @@ static drey_status take_prefixes(engine_config *c, const drey_prefix_options *pr
 static config_lookup lookup_of(const engine_config *c, const choice *chosen)
 {
     bool exits_of_trees = chosen->o->exit != DREY_EXIT_OFF && c->policy && !c->policy->alone &&
-                          !(c->without & DREY_WITHOUT(DREY_PART_HYPER));
+                          !(c->research.without & DREY_WITHOUT(DREY_PART_HYPER));
     if (!c->drafter || c->drafter->looks_up)
         return LOOKUP_OFF;
-    if (chosen->with & DREY_WITH(DREY_PART_LOOKUP))
+    if (chosen->research.with & DREY_WITH(DREY_PART_LOOKUP))
         return LOOKUP_BLENDS;
     return exits_of_trees ? LOOKUP_PEEKS : LOOKUP_OFF;
-}
-
-static policy_numbers numbers_of(const drey_engine_options *o)
-{
-    policy_numbers n = {.fallback = o->fallback, .alpha = o->alpha};
-    if (o->more) {
-        n.fallback_step = o->more->fallback_step;
-        n.ahead = o->more->ahead;
-        n.bld_fallback = o->more->bld_fallback;
-        n.bld_rollback = o->more->bld_rollback;
-    }
-    return n;
 }
 
 static drey_status take_drafting(engine_config *c, const choice *chosen, drey_error *err)
@@ -415,9 +402,8 @@ static drey_status take_drafting(engine_config *c, const choice *chosen, drey_er
     c->policy = policy_class_of(chosen->policy);
     c->drafter = is_plain(chosen->policy) ? NULL : chosen->drafter;
     c->draft = c->drafter ? o.draft : NULL;
-    c->without = o.without;
+    c->research = chosen->research;
     c->lookup = lookup_of(c, chosen);
-    c->numbers = numbers_of(&o);
     c->drafted.nodes = policy_size(&o);
     c->drafted.steps = policy_steps(&o);
     const drey_model *writer = chosen->policy == DREY_POLICY_DRAFT ? o.draft : c->draft;
@@ -431,9 +417,8 @@ static void take_numbers(engine_config *c, const drey_engine_options *o)
     c->n_sessions = o->n_sessions ? o->n_sessions : 1;
     c->prompt_chunk = o->prompt_chunk;
     c->trace_spans = o->trace_spans;
-    c->memory = (config_memory){.bytes = o->memory_bytes, .held_bytes = o->held_bytes};
+    c->memory = (config_memory){.bytes = o->memory_bytes, .held_bytes = o->held_bytes, .kv = o->kv};
     c->reads = (config_reads){o->io, o->read_bytes};
-    c->kv = o->kv;
     c->exit = o->exit;
     c->exit_threshold = o->exit_threshold;
     c->progress = (config_progress){o->progress, o->progress_user};
@@ -457,14 +442,15 @@ static drey_status take_routes(engine_config *c, const drey_engine_options *o, d
     return DREY_OK;
 }
 
-drey_status config_settle(const drey_engine_options *o, const engine_tuning *tuning,
-                          engine_config *c, drey_error *err)
+drey_status config_settle(const drey_engine_options *o, const engine_hooks *hooks, engine_config *c,
+                          drey_error *err)
 {
-    const choice chosen = choose(o, tuning);
+    const choice chosen = choose(o, hooks);
     *c = (engine_config){.n_context = 0};
     TRY(check_choices(&chosen, err));
     TRY(check_exits(&chosen, err));
     TRY(check_numbers(o, err));
+    TRY(check_research(&chosen.research, err));
     const drey_model *draft =
         !is_plain(chosen.policy) || chosen.policy == DREY_POLICY_DRAFT ? o->draft : NULL;
     TRY(check_model(o, o->target, "target", true, err));
@@ -478,10 +464,10 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
     TRY(check_states(&chosen, o->target, err));
     TRY(check_kv_file(&chosen, err));
     take_numbers(c, o);
-    TRY(take_division(&c->division, o->more, err));
+    TRY(take_division(&c->division, o, err));
     TRY(take_profile(c, o, err));
     TRY(take_routes(c, o, err));
-    TRY(take_units(c, o, tuning ? tuning->device : NULL, err));
+    TRY(take_units(c, o, hooks ? hooks->device : NULL, err));
     TRY(take_drafting(c, &chosen, err));
     TRY(take_prefixes(c, o->prefixes, err));
     TRY(copy_text(&c->units.tier, o->cpu_tier, err));

@@ -6,7 +6,10 @@
  * pointers refer to is copied, except for the models. */
 #pragma once
 
+#include "drey/drey_engine.h"
 #include "drey/tune.h"
+#include "gguf/gguf.h"
+#include "grammar/grammar.h"
 #include "model/arch.h"
 #include "policy/policy.h"
 #include "ranks/ranks.h"
@@ -30,18 +33,19 @@ struct drey_model {
 typedef struct engine_part {
     bool is_part;            /* false: all of them */
     int32_t first, n_layers; /* of a part; rank 0's may have none */
-    int32_t tree_nodes;      /* of its passes, at least */
-    drey_ranks *ranks;       /* of options: who computes the others; NULL: nobody, or who asks */
+    int32_t tree_nodes;      /* drafted nodes of its passes, at least */
+    int32_t logit_rows;      /* rows of logits that its passes have, at least */
 } engine_part;
 
-typedef struct engine_tuning { /* settings for measurements and tests */
-    int32_t least_logit_rows;  /* least rows of logits, whatever the policy needs */
-    size_t more_bytes;         /* the caller's own, within the engine's budget */
-    bool set_share;            /* pin this share of every matrix, whatever the budget allows: */
-    double share;              /* 0 .. 1 */
-    bool untimed;              /* no policy gets times: trees are the same in every run */
-    const char *energy_root;   /* of energy_read */
-    stream_fault_fn *fault;    /* of the streams' reads; NULL: none */
+/* Settings that only measurements and tests have. */
+typedef struct engine_hooks {
+    int32_t least_logit_rows; /* least rows of logits, whatever the policy needs */
+    size_t more_bytes;        /* the caller's own, within the engine's budget */
+    bool set_share;           /* pin this share of every matrix, whatever the budget allows: */
+    double share;             /* 0 .. 1 */
+    bool untimed;             /* no policy gets times: trees are the same in every run */
+    const char *energy_root;  /* of energy_read */
+    stream_fault_fn *fault;   /* of the streams' reads; NULL: none */
     void *fault_user;
     bool kv_in_memory;             /* a file of keys and values may be in tmpfs */
     int32_t tap_rows;              /* of plan_inputs */
@@ -56,8 +60,7 @@ typedef struct engine_tuning { /* settings for measurements and tests */
     const device_class *device;  /* that units may name, besides those of the build */
     const drafter_kind *drafter; /* replaces the one that options.drafter names */
     pass_route route;            /* of the target's mixtures; see NULL: their routers choose */
-    engine_part part;            /* of the target's layers */
-} engine_tuning;
+} engine_hooks;
 
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */
     char *sidecar, *exit;
@@ -87,6 +90,7 @@ typedef struct config_memory {
     uint64_t held_bytes; /* of it, by the caller */
     char *kv_folder;     /* for keys and values of the target; owned; NULL: they are in memory */
     uint64_t kv_bytes;   /* of it, for those; 0: the plan decides */
+    drey_kv kv;          /* their format */
 } config_memory;
 
 typedef struct config_division { /* of the target's layers between ranks */
@@ -117,8 +121,7 @@ typedef struct engine_config {
     const policy_class *policy;  /* NULL: no drafting */
     drey_policy policy_id;
     config_lookup lookup;
-    uint64_t without; /* DREY_WITHOUT of parts */
-    policy_numbers numbers;
+    drey_research research;
     int32_t n_context, n_threads, n_sessions;
     struct {
         int32_t nodes; /* most drafted nodes of a turn, */
@@ -128,8 +131,8 @@ typedef struct engine_config {
     int32_t trace_spans;
     config_memory memory;
     config_division division;
+    engine_part part; /* of the target's layers; rank 0's is set when they have been divided */
     config_reads reads;
-    drey_kv kv;
     drey_exit exit;
     float exit_threshold;
     config_files files;
@@ -140,9 +143,9 @@ typedef struct engine_config {
 } engine_config;
 
 /* Pure, except that unit "auto" reads the system's cores, and that messages may look at files.
- * tuning: NULL: none. To be freed in any case. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED,
+ * hooks: NULL: none. To be freed in any case. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED,
  * DREY_ERR_MISMATCH: the models have other tokens; DREY_ERR_MEMORY. */
-drey_status config_settle(const drey_engine_options *options, const engine_tuning *tuning,
+drey_status config_settle(const drey_engine_options *options, const engine_hooks *hooks,
                           engine_config *config, drey_error *err);
 void config_free(engine_config *config);
 /* What is known of the drafter, or NULL. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "exit/exit.h"
 #include "exit/exit_file.h"
 #include "os/cpu.h"
 #include "os/float_mode.h"
@@ -15,46 +16,6 @@
 #include "state/cache.h"
 #include "text/tokenizer.h"
 #include "unit/units.h"
-
-void drey_tuning_init(drey_tuning *tuning)
-{
-    int32_t shape = cpu_tuning_default()->shape;
-    *tuning = (drey_tuning){.early_amx = shape & SHAPE_EARLY,
-                            .fetch = shape & SHAPE_NEAR  ? DREY_FETCH_NEAR
-                                     : shape & SHAPE_FAR ? DREY_FETCH_FAR
-                                                         : DREY_FETCH_SPARSE,
-                            .tile = shape & SHAPE_LINES    ? DREY_TILE_LINES
-                                    : shape & SHAPE_CHAINS ? DREY_TILE_CHAINS
-                                                           : DREY_TILE_HALVES};
-}
-
-void drey_cpu_id(char *out, size_t capacity)
-{
-    const cpu_identity id = cpu_identify();
-    if (id.vendor[0])
-        snprintf(out, capacity, "%s-%d-%d-%d", id.vendor, id.family, id.model, id.stepping);
-    else
-        cpu_name(out, capacity);
-}
-
-static int32_t shape_of(const drey_tuning *tuning)
-{
-    static const int32_t fetch[] = {0, SHAPE_NEAR, SHAPE_FAR};
-    static const int32_t tile[] = {0, SHAPE_LINES, SHAPE_CHAINS};
-    return fetch[tuning->fetch] | tile[tuning->tile] | (tuning->early_amx ? SHAPE_EARLY : 0);
-}
-
-uint64_t drey_memory_auto(void)
-{
-    bool estimated;
-    return memory_auto_budget(&estimated);
-}
-
-uint64_t drey_memory_machine(void)
-{
-    uint64_t total = memory_total(), room = memory_cgroup_room();
-    return total && room < total ? room : total;
-}
 
 /* What "auto" means changes all the time, so it is resolved once. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
@@ -70,17 +31,16 @@ static drey_status settle_budget(drey_engine *e, drey_error *err)
 }
 
 drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
-                             const engine_tuning *tuning, drey_error *err)
+                             const engine_hooks *hooks, drey_error *err)
 {
-    *e = (drey_engine){.n_sessions = 0};
-    if (tuning)
-        e->tuning = *tuning;
-    e->tuning.part.ranks = options->ranks;
-    TRY(config_settle(options, tuning, &e->config, err));
+    *e = (drey_engine){.ranks = options->ranks, .team = engine_team_of(options->ranks)};
+    if (hooks)
+        e->hooks = *hooks;
+    TRY(config_settle(options, hooks, &e->config, err));
     const config_units *units = &e->config.units;
     e->cpu = *cpu_tuning_default();
     if (units->has_tuning)
-        e->cpu.shape = shape_of(&units->tuning);
+        e->cpu.shape = engine_shape_of(&units->tuning);
     e->kernels = kernel_select_shape(units->tier, e->cpu.shape);
     if (!e->kernels)
         FAIL(err, DREY_ERR_UNSUPPORTED,
@@ -97,7 +57,7 @@ void engine_leave_draft(drey_engine *e)
     weights_close(&e->draft.weights);
     arena_free(&e->draft.weight_memory);
     arena_free(&e->draft.layout_memory);
-    arena_free(&e->plan_memory);
+    arena_free(&e->memory.plan);
     if (src->kind && src->kind->close)
         src->kind->close(src);
     arena_free(&src->memory);
@@ -111,14 +71,14 @@ void engine_release(drey_engine *e)
     prefix_close(&e->prefixes);
     kv_file_close(&e->target.kv_file);
     arena_free(&e->target.kv_memory);
-    arena_free(&e->prefix_memory);
+    arena_free(&e->memory.prefixes);
     encoder_close(&e->target.encoder);
     weights_close(&e->target.weights);
     engine_leave_draft(e);
     arena_free(&e->target.weight_memory);
     arena_free(&e->target.layout_memory);
     units_lend_work(e->units, NULL, 0);
-    arena_free(&e->work_memory);
+    arena_free(&e->memory.work);
     pool_close(&e->pool);
     units_close(&e->units);
     free(e->sidecar.path);
@@ -194,8 +154,8 @@ static drey_status open_side(drey_engine *e, int model, engine_side *side, const
                                .io = e->config.reads.io,
                                .in_turns = e->config.policy_id == DREY_POLICY_STD,
                                .tuning = &e->cpu,
-                               .fault = e->tuning.fault,
-                               .fault_user = e->tuning.fault_user};
+                               .fault = e->hooks.fault,
+                               .fault_user = e->hooks.fault_user};
     TRY(weights_open(&side->weights, &options, &side->weight_memory, err));
     TRY(model_layout_read(l, m->file, &side->weights, err));
     TRY(open_table(side, m->tokenizer, err));
@@ -259,29 +219,34 @@ size_t engine_trace_bytes(const drey_engine *e)
 static void init_trace(drey_engine *e)
 {
     int32_t n_spans = e->config.trace_spans;
-    trace_init(&e->trace, trace_lanes(e), 0, &e->work_memory);
+    trace_init(&e->trace, trace_lanes(e), 0, &e->memory.work);
     e->trace.kinds &= ~(1u << TRACE_PACK); /* one for each group: no other would stay */
     if (n_spans)
-        trace_keep(&e->trace, 0, n_spans, &e->work_memory);
+        trace_keep(&e->trace, 0, n_spans, &e->memory.work);
     for (int32_t i = 0; n_spans && i < PLAN_MODELS; i++)
-        trace_keep(&e->trace, e->config.n_threads + i, n_spans, &e->work_memory);
+        trace_keep(&e->trace, e->config.n_threads + i, n_spans, &e->memory.work);
 }
 
 static drey_status open_workspace(drey_engine *e, drey_error *err)
 {
     const plan_result *p = &e->plan;
-    TRY(arena_init(&e->work_memory, p->work_bytes + engine_trace_bytes(e), false, err));
+    TRY(arena_init(&e->memory.work, p->work_bytes + engine_trace_bytes(e), false, err));
     init_trace(e);
     e->target.weights.reading.trace = e->draft.weights.reading.trace = &e->trace;
     e->target.weights.reading.trace_lane = e->config.n_threads;
     e->draft.weights.reading.trace_lane = e->config.n_threads + 1;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
-    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->work_memory);
+    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->memory.work);
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
     if (engine_draft_side(e) != DRAFT_SIDE_NONE)
-        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->work_memory);
-    units_lend_work(e->units, e->work_memory.base, e->work_memory.size_bytes);
-    return arena_check(&e->work_memory, err);
+        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->memory.work);
+    units_lend_work(e->units, e->memory.work.base, e->memory.work.size_bytes);
+    return arena_check(&e->memory.work, err);
+}
+
+kv_format engine_kv_format(const drey_engine *e)
+{
+    return e->config.memory.kv == DREY_KV_Q8_0 ? KV_Q8_0 : e->kernels->kv_plain;
 }
 
 drey_status engine_saved_origin(const drey_engine *e, saved_origin *o, drey_error *err)
@@ -297,9 +262,9 @@ static drey_status open_prefixes(drey_engine *e, drey_error *err)
     if (e->inputs.process.prefix_bytes == 0)
         return DREY_OK;
     TRY(engine_saved_origin(e, &origin, err));
-    TRY(arena_init(&e->prefix_memory, e->inputs.process.prefix_bytes, false, err));
+    TRY(arena_init(&e->memory.prefixes, e->inputs.process.prefix_bytes, false, err));
     return prefix_open(&e->prefixes, &e->config.prefixes, &origin, prefix_block_bytes(&spec),
-                       e->config.n_context, &e->prefix_memory, err);
+                       e->config.n_context, &e->memory.prefixes, err);
 }
 
 /* The expected cost of turns, before any has been timed. If the target drafts for itself, a step of
@@ -324,10 +289,10 @@ static drey_status open_kv_file(drey_engine *e, drey_error *err)
     if (e->plan.window == 0)
         return DREY_OK;
     o.folder = e->config.memory.kv_folder;
-    o.may_be_memory = e->tuning.kv_in_memory;
+    o.may_be_memory = e->hooks.kv_in_memory;
     o.io = e->config.reads.io;
-    o.fault = e->tuning.fault;
-    o.fault_user = e->tuning.fault_user;
+    o.fault = e->hooks.fault;
+    o.fault_user = e->hooks.fault_user;
     TRY(arena_init(&e->target.kv_memory, kv_file_bytes(&o), false, err));
     return kv_file_open(&e->target.kv_file, &o, &e->target.kv_memory, err);
 }
@@ -349,28 +314,42 @@ static drey_status open_planned(drey_engine *e, drey_error *err)
 }
 
 static drey_status open_all(drey_engine *e, const drey_engine_options *options,
-                            const engine_tuning *tuning, drey_error *err)
+                            const engine_part *part, const engine_hooks *hooks, drey_error *err)
 {
-    TRY(engine_configure(e, options, tuning, err));
-    if (e->tuning.part.ranks)
+    TRY(engine_configure(e, options, hooks, err));
+    if (part)
+        e->config.part = *part;
+    if (e->ranks)
         TRY(engine_meet_ranks(e, options, err));
     TRY(engine_gather(e, err));
     TRY(plan_make(&e->inputs, e->budget_bytes, &e->plan, err));
-    if (e->tuning.part.ranks)
+    if (e->ranks)
         TRY(engine_join_ranks(e, err));
     return open_planned(e, err);
 }
 
-drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        const engine_tuning *tuning, drey_error *err)
+static drey_status open_new(drey_engine **out, const drey_engine_options *options,
+                            const engine_part *part, const engine_hooks *hooks, drey_error *err)
 {
     *out = malloc(sizeof **out);
     if (!*out)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for an engine");
-    drey_status status = open_all(*out, options, tuning, err);
+    drey_status status = open_all(*out, options, part, hooks, err);
     if (status != DREY_OK)
         drey_engine_close(out);
     return status;
+}
+
+drey_status engine_open(drey_engine **out, const drey_engine_options *options,
+                        const engine_hooks *hooks, drey_error *err)
+{
+    return open_new(out, options, NULL, hooks, err);
+}
+
+drey_status engine_open_part(drey_engine **out, const drey_engine_options *options,
+                             const engine_part *part, drey_error *err)
+{
+    return open_new(out, options, part, NULL, err);
 }
 
 drey_status drey_engine_open(drey_engine **out, const drey_engine_options *options, drey_error *err)

@@ -45,9 +45,28 @@ typedef struct engine_sidecar { /* the target's */
     char refused[500];
 } engine_sidecar;
 
+/* What a session asks of the process that computes the target's layers alone, or of rank 0, whose
+ * cache the others' follow. (engine_ranks.c) */
+typedef struct engine_team {
+    bool is_alone; /* the process reads all weights, and has all keys and values */
+    /* A session's cache is there, with the runner of its passes; it is about to be closed. */
+    void (*opened)(drey_engine *e, runner *target);
+    void (*closed)(drey_engine *e, const text_cache *cache);
+    /* Makes positions up to n of a cache those of another. It may copy nothing. */
+    void (*copy)(drey_engine *e, text_cache *to, text_cache *from, int32_t n);
+    /* A step has ended, and its reads count. */
+    void (*stepped)(drey_engine *e);
+    /* How long the others did not compute while passes were theirs, so far. */
+    int64_t (*idle_ns)(const drey_engine *e);
+    /* Experts used so far, by all. */
+    expert_counts (*experts)(const drey_engine *e);
+} engine_team;
+
 struct drey_engine {
     engine_config config;
-    engine_tuning tuning;
+    engine_hooks hooks;
+    drey_ranks *ranks; /* borrowed; whom it leads; NULL: none */
+    const engine_team *team;
     uint64_t budget_bytes; /* config.memory.bytes, resolved */
     cpu_tuning cpu;        /* how to compute on this machine */
     const kernel_table *kernels;
@@ -57,7 +76,9 @@ struct drey_engine {
     draft_source source;       /* what the drafter shares; its kind is config.drafter */
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
-    arena plan_memory, work_memory, prefix_memory;
+    struct {
+        arena plan, work, prefixes;
+    } memory;
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     prefix_store prefixes;
@@ -80,9 +101,9 @@ struct drey_planner {
 };
 
 /* The steps of opening an engine. Each needs the one before it; engine_release undoes them all.
- * This one settles the options into *e. tuning: NULL: none. */
+ * This one settles the options into *e. hooks: NULL: none. */
 drey_status engine_configure(drey_engine *e, const drey_engine_options *options,
-                             const engine_tuning *tuning, drey_error *err);
+                             const engine_hooks *hooks, drey_error *err);
 /* The model that its drafter's steps are passes over. */
 static inline draft_side engine_draft_side(const drey_engine *e)
 {
@@ -105,13 +126,15 @@ size_t engine_ranks_bytes(const drey_engine *e);
 /* The options of a rank that computes for rank 0: without what concerns texts, for any context;
  * then for the part that rank 0 asks for. */
 drey_engine_options engine_part_options(const drey_engine_options *options);
-engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join);
+engine_part engine_join_options(drey_engine_options *options, const ranks_join *join);
+/* Opens an engine of a part. */
+drey_status engine_open_part(drey_engine **out, const drey_engine_options *options,
+                             const engine_part *part, drey_error *err);
 /* What a rank says of its part's plan. */
 ranks_ready engine_rank_ready(const drey_engine *e);
 /* What rank 0 asks all others for, once it has a plan. */
 ranks_join engine_ranks_join(const drey_engine *e);
-/* Divides the layers among the ranks of e->tuning.part, by what their members have said, and sets
- * that part. */
+/* Divides the layers among e->ranks, by what their members have said, and sets rank 0's part. */
 drey_status engine_divide_ranks(drey_engine *e, drey_error *err);
 /* What a rank has to say at the start. identity: of options->target. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
@@ -129,15 +152,19 @@ void engine_apply_plan(drey_engine *e);
 size_t engine_view_bytes(const drey_engine *e);
 /* Memory of e->trace. */
 size_t engine_trace_bytes(const drey_engine *e);
+/* The kernels' shape that a tuning asks for. (machine_facts.c) */
+int32_t engine_shape_of(const drey_tuning *tuning);
 /* engine_units.c. Opens config.units and chooses the kernels' packing; needs e->kernels. */
 drey_status engine_take_units(drey_engine *e, drey_error *err);
 drey_status engine_open_pool(drey_engine *e, drey_error *err);
 /* Memory of the units, with what their devices take of this machine's memory. */
 size_t engine_units_bytes(const drey_engine *e);
 void engine_release(drey_engine *e);
-/* drey_engine_open with tuning; NULL: none. */
+/* Returns the team of an engine that leads ranks, or that is alone. */
+const engine_team *engine_team_of(const drey_ranks *ranks);
+/* drey_engine_open with hooks; NULL: none. */
 drey_status engine_open(drey_engine **out, const drey_engine_options *options,
-                        const engine_tuning *tuning, drey_error *err);
+                        const engine_hooks *hooks, drey_error *err);
 
 /* The chat template of the model's file, with an end; the caller frees. With tools, the one that it
  * has for those, if it has one. DREY_ERR_UNSUPPORTED: there is none. */
@@ -147,7 +174,14 @@ drey_status model_chat_template(const drey_model *m, const char *tools_json, cha
  * the base model's end alone. */
 void model_learn_end(drey_model *m);
 
-/* Memory of a session besides its caches. */
+/* Memory of what a session has besides its caches: 0 for what it does not have. */
+typedef struct session_sizes {
+    size_t timeline; /* ids of all positions, and of the root after them */
+    size_t input;    /* the same for an encoder */
+    size_t policy, drafter, blend, exits;
+} session_sizes;
+session_sizes engine_session_bytes(const drey_engine *e);
+/* Sum of these, with the sampler's and the kept turns. */
 size_t engine_session_state_bytes(const drey_engine *e);
 /* The format of both caches. */
 kv_format engine_kv_format(const drey_engine *e);

@@ -9,39 +9,138 @@
 #include "state/cache.h"
 #include "weights/identity.h"
 
+/* ---- What sessions ask ---- */
+
+static void alone_opened(drey_engine *e, runner *target)
+{
+    (void)e;
+    (void)target;
+}
+
+static void alone_closed(drey_engine *e, const text_cache *cache)
+{
+    (void)e;
+    (void)cache;
+}
+
+static void alone_copy(drey_engine *e, text_cache *to, text_cache *from, int32_t n)
+{
+    (void)e;
+    cache_copy(to, from, n);
+}
+
+static void alone_stepped(drey_engine *e)
+{
+    (void)e;
+}
+
+static int64_t alone_idle_ns(const drey_engine *e)
+{
+    (void)e;
+    return 0;
+}
+
+static expert_counts alone_experts(const drey_engine *e)
+{
+    return weights_count_experts(&e->target.weights);
+}
+
+static void led_opened(drey_engine *e, runner *target)
+{
+    target->beyond = &e->ranks->beyond;
+    ranks_open_cache(e->ranks, target->cache);
+}
+
+static void led_closed(drey_engine *e, const text_cache *cache)
+{
+    ranks_close_cache(e->ranks, cache);
+}
+
+static void led_copy(drey_engine *e, text_cache *to, text_cache *from, int32_t n)
+{
+    if (ranks_copy_cache(e->ranks, to, from, n))
+        cache_copy(to, from, n);
+}
+
+static void led_stepped(drey_engine *e)
+{
+    ranks_count(e->ranks, &e->target.weights);
+}
+
+static int64_t led_idle_ns(const drey_engine *e)
+{
+    return e->ranks->away.idle_ns;
+}
+
+/* The others' are as many as their latest messages say. */
+static expert_counts led_experts(const drey_engine *e)
+{
+    expert_counts sum = alone_experts(e);
+    for (int32_t i = 1; i < e->ranks->n; i++) {
+        const expert_counts *others = &e->ranks->member[i].counts.experts;
+        sum.used += others->used;
+        sum.read += others->read;
+        sum.guessed += others->guessed;
+        sum.right += others->right;
+    }
+    return sum;
+}
+
+const engine_team *engine_team_of(const drey_ranks *ranks)
+{
+    static const engine_team alone = {true,          alone_opened,  alone_closed, alone_copy,
+                                      alone_stepped, alone_idle_ns, alone_experts},
+                             led = {false,       led_opened,  led_closed, led_copy,
+                                    led_stepped, led_idle_ns, led_experts};
+    return ranks ? &led : &alone;
+}
+
+/* ---- Opening ---- */
+
 size_t engine_ranks_bytes(const drey_engine *e)
 {
     const engine_config *c = &e->config;
     int32_t rows = max_i32(max_i32(c->prompt_chunk, RANKS_USUAL_ROWS),
-                           max_i32(c->drafted.nodes, e->tuning.part.tree_nodes) + 1);
-    bool is_part = e->tuning.part.ranks || e->tuning.part.is_part;
+                           max_i32(c->drafted.nodes, e->config.part.tree_nodes) + 1);
+    bool is_part = e->ranks || e->config.part.is_part;
     size_t paths = (size_t)c->n_sessions * (size_t)rows * sizeof(int32_t);
     return is_part ? 2 * ranks_room_bytes(c->n_sessions, rows, c->target->shape.n_embd) + paths : 0;
+}
+
+/* What rank 0 alone has, or no run with ranks. */
+static void clear_rank_0(drey_engine_options *o)
+{
+    o->ranks = NULL;
+    o->rank_layers = NULL;
+    o->n_rank_layers = 0;
+    o->kv_folder = NULL;
+    o->kv_memory_bytes = 0;
 }
 
 drey_engine_options engine_part_options(const drey_engine_options *options)
 {
     enum { ANY_CONTEXT = 64 };
     drey_engine_options o = engine_options_alone(options);
-    o.ranks = NULL;
-    o.more = NULL;
+    clear_rank_0(&o);
     o.prefixes = NULL;
     o.n_sessions = 1;
     o.n_context = ANY_CONTEXT;
     o.trace_spans = 0;
-    o.with = o.without = 0;
+    o.research = NULL;
     return o;
 }
 
-engine_tuning engine_join_options(drey_engine_options *options, const ranks_join *join)
+engine_part engine_join_options(drey_engine_options *options, const ranks_join *join)
 {
     options->n_context = join->n_context;
     options->n_sessions = join->n_sessions;
     options->prompt_chunk = join->max_rows;
     options->kv = (drey_kv)join->kv;
-    return (engine_tuning){
-        .least_logit_rows = join->max_rows, /* rank 0 has them; here they take no memory */
-        .part = {true, join->first, join->n_layers, .tree_nodes = join->tree_nodes}};
+    return (engine_part){.is_part = true,
+                         .first = join->first,
+                         .n_layers = join->n_layers,
+                         .tree_nodes = join->tree_nodes,
+                         .logit_rows = join->max_rows}; /* of rank 0; here without memory */
 }
 
 /* What the least budget needs besides the target's own cache, and of a mixture its weights. */
@@ -51,8 +150,7 @@ drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *h
     drey_planner *p;
     drey_plan plan;
     drey_engine_options alone = *options;
-    alone.ranks = NULL;
-    alone.more = NULL;
+    clear_rank_0(&alone);
     *hello = (ranks_hello){.host = ""};
     TRY(model_identity(options->target->file, &hello->identity, err));
     TRY(drey_planner_open(&p, &alone, err));
@@ -133,7 +231,7 @@ static drey_status check_division(const config_division *d, int32_t n, int32_t n
  * all. */
 static ranks_means means_of(const drey_engine *e, int32_t i, uint64_t head_bytes)
 {
-    const ranks_hello *h = &e->tuning.part.ranks->member[i].hello;
+    const ranks_hello *h = &e->ranks->member[i].hello;
     uint64_t room = room_of(h, i == 0 ? head_bytes : 0);
     bool mixture = e->config.target->shape.experts.router.n_experts > 0;
     return (ranks_means){room, mixture ? (double)room : h->disk_bytes_per_s};
@@ -142,7 +240,7 @@ static ranks_means means_of(const drey_engine *e, int32_t i, uint64_t head_bytes
 /* By what the ranks have. */
 static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
 {
-    const drey_ranks *r = e->tuning.part.ranks;
+    const drey_ranks *r = e->ranks;
     int32_t n_layers = e->config.target->shape.n_layers;
     if (r->n > n_layers)
         FAIL(err, DREY_ERR_USAGE, "%d ranks are more than the model has layers (%d): start fewer",
@@ -161,7 +259,7 @@ static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
 
 drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
 {
-    drey_ranks *r = e->tuning.part.ranks;
+    drey_ranks *r = e->ranks;
     const config_division *given = &e->config.division;
     int32_t n_of[RANKS_MOST], first = 0;
     if (r->n < 2)
@@ -176,14 +274,14 @@ drey_status engine_divide_ranks(drey_engine *e, drey_error *err)
         r->member[i].first = first;
         r->member[i].n_layers = n_of[i];
     }
-    e->tuning.part.is_part = true;
-    e->tuning.part.n_layers = n_of[0];
+    e->config.part.is_part = true;
+    e->config.part.n_layers = n_of[0];
     return DREY_OK;
 }
 
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err)
 {
-    drey_ranks *r = e->tuning.part.ranks;
+    drey_ranks *r = e->ranks;
     ranks_hello *own = &r->member[0].hello;
     TRY(engine_rank_hello(options, own, err));
     memcpy(own->host, r->host, sizeof own->host);
@@ -194,7 +292,7 @@ drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options
 
 drey_status drey_engine_check(const drey_engine *e, drey_error *err)
 {
-    const drey_ranks *r = e->tuning.part.ranks;
+    const drey_ranks *r = e->ranks;
     if (!r || r->failed.code == DREY_OK)
         return DREY_OK;
     if (err)
@@ -209,7 +307,7 @@ ranks_join engine_ranks_join(const drey_engine *e)
                         .n_sessions = e->config.n_sessions,
                         .tree_nodes = p->tree_nodes,
                         .max_rows = p->max_rows,
-                        .kv = (int32_t)e->config.kv};
+                        .kv = (int32_t)e->config.memory.kv};
 }
 
 ranks_ready engine_rank_ready(const drey_engine *e)
@@ -221,7 +319,7 @@ ranks_ready engine_rank_ready(const drey_engine *e)
 
 drey_status engine_join_ranks(drey_engine *e, drey_error *err)
 {
-    drey_ranks *r = e->tuning.part.ranks;
+    drey_ranks *r = e->ranks;
     const plan_result *p = &e->plan;
     const ranks_join join = engine_ranks_join(e);
     r->member[0].ready = engine_rank_ready(e);
@@ -232,7 +330,7 @@ drey_status engine_join_ranks(drey_engine *e, drey_error *err)
 
 void engine_add_ranks_cost(drey_engine *e)
 {
-    const drey_ranks *r = e->tuning.part.ranks;
+    const drey_ranks *r = e->ranks;
     const drey_plan *own = &e->plan.report;
     uint64_t step_bytes = plan_step_bytes(&e->inputs, &e->plan);
     mixture_bytes all = {0};

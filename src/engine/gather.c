@@ -31,13 +31,13 @@ enum {
 
 static void slice_head(drey_engine *e)
 {
-    const engine_tuning *t = &e->tuning;
+    const engine_hooks *hooks = &e->hooks;
     const policy_class *policy = e->config.policy;
     int32_t usual = policy && policy->alone ? SINGLE_SLICE_IDS : SLICE_IDS;
-    int32_t n_ids = t->slice_ids ? t->slice_ids : usual;
-    int32_t room = t->slice_room ? t->slice_room : SLICE_ROOM;
+    int32_t n_ids = hooks->slice_ids ? hooks->slice_ids : usual;
+    int32_t room = hooks->slice_room ? hooks->slice_room : SLICE_ROOM;
     int32_t n_vocab = e->draft.layout.shape.n_vocab;
-    bool whole = e->config.without & DREY_WITHOUT(DREY_PART_SLICE);
+    bool whole = e->config.research.without & DREY_WITHOUT(DREY_PART_SLICE);
     whole = whole || e->draft.layout.fuse;
     if (!whole && n_ids + room <= n_vocab - n_vocab / 4)
         model_layout_slice(&e->draft.layout, n_ids, room);
@@ -172,12 +172,12 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     bool is_draft = model == PLAN_DRAFT;
     size_t table_bytes = head_table_bytes(l);
     const encoder_needs needs = engine_encoder_needs(e);
-    plan_matrix *matrix = arena_take(&e->plan_memory, (size_t)n * sizeof *matrix);
+    plan_matrix *matrix = arena_take(&e->memory.plan, (size_t)n * sizeof *matrix);
     bool all_stay = is_draft || views_target(e) || l->experts;
     for (int32_t i = 0; i < n; i++)
         matrix[i] = describe(&l->matrix[i], all_stay || (e->inputs.deferred_rows > 0 && i == n - 1),
                              is_of_experts(l, &l->matrix[i]));
-    e->plan.stays[model] = arena_take(&e->plan_memory, (size_t)n * sizeof(residency));
+    e->plan.stays[model] = arena_take(&e->memory.plan, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
         .matrix = matrix,
@@ -280,7 +280,7 @@ static size_t plan_memory_bytes(const drey_engine *e)
 static drey_status open_predictors(drey_engine *e, drey_error *err)
 {
     const engine_config *c = &e->config;
-    if (c->exit == DREY_EXIT_OFF || e->tuning.exit_here)
+    if (c->exit == DREY_EXIT_OFF || e->hooks.exit_here)
         return DREY_OK;
     const exit_user user = {.path = c->files.exit,
                             .target = c->target->file,
@@ -297,8 +297,8 @@ static void gather_exits(drey_engine *e)
     plan_inputs *in = &e->inputs;
     in->exit_layers = exit_usual_layers(&e->predictors, verifies_roots_alone(e));
     in->exit_shares = in->exit_layers > 0 ? e->predictors.passes : NULL;
-    if (e->tuning.exit_layers > 0) {
-        in->exit_layers = e->tuning.exit_layers;
+    if (e->hooks.exit_layers > 0) {
+        in->exit_layers = e->hooks.exit_layers;
         in->exit_shares = NULL;
     }
 }
@@ -318,22 +318,22 @@ static void gather_options(drey_engine *e)
     in->draft = (plan_drafting){.kind = c->drafter,
                                 .profile = config_known(c),
                                 .trees = c->profile.is_known ? c->profile.known.trees : NULL,
-                                .tree_nodes = max_i32(c->drafted.nodes, e->tuning.part.tree_nodes),
+                                .tree_nodes = max_i32(c->drafted.nodes, c->part.tree_nodes),
                                 .steps = c->drafted.steps,
                                 .cache_nodes = TREE_MAX_NODES};
     in->routes = c->profile.has_routes ? &c->profile.routes : NULL;
     in->spare_rows = CATCH_UP;
     in->prompt_chunk = c->prompt_chunk;
     in->process.held_bytes = min_u64(c->memory.held_bytes, most_held_bytes);
-    in->least_logit_rows = e->tuning.least_logit_rows;
+    in->least_logit_rows = max_i32(e->hooks.least_logit_rows, c->part.logit_rows);
     in->deferred_rows =
-        max_i32(e->tuning.deferred_rows, exit_most_deferred(c->exit, verifies_roots_alone(e)));
-    in->tap_rows = e->tuning.tap_rows;
-    in->set_share = e->tuning.set_share;
-    in->share = e->tuning.share;
+        max_i32(e->hooks.deferred_rows, exit_most_deferred(c->exit, verifies_roots_alone(e)));
+    in->tap_rows = e->hooks.tap_rows;
+    in->set_share = e->hooks.set_share;
+    in->share = e->hooks.share;
     in->kv = engine_kv_format(e);
     in->kv_plain = e->kernels->kv_plain;
-    in->facts.kv_name = c->kv;
+    in->facts.kv_name = c->memory.kv;
     in->process.away = (plan_away){c->memory.kv_folder != NULL, c->memory.kv_bytes};
 }
 
@@ -344,9 +344,9 @@ drey_status engine_gather_target(drey_engine *e, drey_error *err)
     count_process(e);
     TRY(bind(e, &e->target, target, err));
     TRY(engine_find_sidecar(e, err));
-    const engine_part *part = &e->tuning.part;
+    const engine_part *part = &e->config.part;
     if (part->is_part)
-        model_layout_keep(&e->target.layout, part->first, part->n_layers, !part->ranks);
+        model_layout_keep(&e->target.layout, part->first, part->n_layers, !e->ranks);
     for (uint64_t i = 0; i < gguf_n_tensors(target->file); i++)
         facts->target_bytes += gguf_tensor_at(target->file, i)->n_bytes;
     facts->sidecar = e->sidecar.path != NULL;
@@ -367,10 +367,10 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
         TRY(bind(e, &e->draft, c->draft, err));
     }
     count_cached(e);
-    TRY(arena_init(&e->plan_memory, plan_memory_bytes(e), false, err));
+    TRY(arena_init(&e->memory.plan, plan_memory_bytes(e), false, err));
     gather_model(e, PLAN_TARGET, &e->target, c->target);
     in->model[PLAN_TARGET].overhead_bytes +=
-        e->plan_memory.size_bytes + engine_trace_bytes(e) + e->tuning.more_bytes +
+        e->memory.plan.size_bytes + engine_trace_bytes(e) + e->hooks.more_bytes +
         engine_ranks_bytes(e) + exit_memory_bytes(&e->predictors) + engine_units_bytes(e);
     if (c->draft)
         gather_model(e, PLAN_DRAFT, &e->draft, c->draft);
@@ -379,7 +379,7 @@ drey_status engine_gather_draft(drey_engine *e, drey_error *err)
         in->draft.n_ids = (int32_t)e->draft.layout.head->form.n_rows;
     TRY(gather_prefixes(e, err));
     in->session_state_bytes = engine_session_state_bytes(e);
-    return arena_check(&e->plan_memory, err);
+    return arena_check(&e->memory.plan, err);
 }
 
 drey_status engine_gather(drey_engine *e, drey_error *err)

@@ -1,6 +1,7 @@
 /* Names of those public enums that need only names. */
 #include <string.h>
 
+#include "drey/research.h"
 #include "drey/tune.h"
 
 /* drey_WHAT_name: a value's name, NULL for none. */

@@ -233,3 +233,18 @@ drey_status drey_model_identity(const drey_model *model, uint64_t *identity, dre
 {
     return model_identity(model->file, identity, err);
 }
+
+drey_status drey_draft_open(drey_model **draft, drey_engine_options *options, const char *path,
+                            drey_error *err)
+{
+    bool heads = drey_is_heads_file(path);
+    *draft = NULL;
+    if (!heads)
+        TRY(drey_model_open(draft, path, err));
+    options->heads = heads ? path : NULL;
+    options->draft = *draft;
+    options->drafter = heads                    ? DREY_DRAFTER_MEDUSA
+                       : (*draft)->shape.taps.n ? DREY_DRAFTER_EAGLE
+                                                : DREY_DRAFTER_MODEL;
+    return DREY_OK;
+}

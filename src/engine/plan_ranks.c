@@ -66,9 +66,10 @@ static drey_status plan_other(rehearsal *r, int32_t i, const drey_engine_options
     ranks_join join = engine_ranks_join(&r->engine[0]);
     join.first = r->ranks.member[i].first;
     join.n_layers = r->ranks.member[i].n_layers;
-    const engine_tuning tuning = engine_join_options(&o, &join);
+    const engine_part part = engine_join_options(&o, &join);
     r->n_planned = i + 1;
-    TRY(engine_configure(e, &o, &tuning, err));
+    TRY(engine_configure(e, &o, NULL, err));
+    e->config.part = part;
     TRY(engine_gather(e, err));
     return plan_make(&e->inputs, e->budget_bytes, &e->plan, err);
 }

@@ -39,10 +39,11 @@ drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
     *form = (drey_reply_form){0};
     if (!request->chat_template)
         TRY(model_chat_template(model, request->tools_json, &own, err));
-    drey_status status = reply_form_of(form, own ? own : request->chat_template,
+    reply_form *inside = reply_form_in(form);
+    drey_status status = reply_form_of(inside, own ? own : request->chat_template,
                                        request->tools_json, options, is_hidden, model, err);
     free(own);
-    form->unreasoned =
+    inside->unreasoned =
         wants_no_reasoning(request->variables_json) && options->begun != DREY_BEGUN_REASONING;
     return status;
 }
@@ -83,7 +84,8 @@ static drey_status fitting_grammar(const drey_reply_form *form, drey_model *mode
                                    const drey_reply_options *options, bool *loose, char **gbnf,
                                    size_t *n_bytes, drey_error *err)
 {
-    TRY(reply_grammar_of(form, request->tools_json, options, loose, gbnf, n_bytes, err));
+    TRY(reply_grammar_of(reply_form_in(form), request->tools_json, options, loose, gbnf, n_bytes,
+                         err));
     for (int round = 0; *gbnf; round++) {
         drey_status status = try_grammar(model, *gbnf, *n_bytes, err);
         if (status != DREY_ERR_USAGE || !form->calls || round == 2)
@@ -94,7 +96,8 @@ static drey_status fitting_grammar(const drey_reply_form *form, drey_model *mode
             TRY(find_loose(model, request->tools_json, loose, err));
         else
             memset(loose, true, REPLY_MOST_TOOLS * sizeof *loose);
-        TRY(reply_grammar_of(form, request->tools_json, options, loose, gbnf, n_bytes, err));
+        TRY(reply_grammar_of(reply_form_in(form), request->tools_json, options, loose, gbnf,
+                             n_bytes, err));
     }
     return DREY_OK;
 }

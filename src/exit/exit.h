@@ -17,15 +17,18 @@
 #pragma once
 
 #include "base/arena.h"
+#include "drey/choices.h"
 #include "drey/train.h"
+#include "gguf/gguf.h"
 
 enum {
     EXIT_CANDIDATES = 4,
-    EXIT_FEATURES = 16, /* at most: four of each kind */
-    EXIT_LAYERS = 256,  /* of a model, at most */
-    EXIT_HIDDEN = 1024, /* of a predictor, at most */
-    EXIT_QUEUE = 5,     /* latest exits that the schedule remembers, */
-    EXIT_NEAR = 2       /* and how far from one of them a layer is active */
+    EXIT_FEATURES = 16,           /* at most: four of each kind */
+    EXIT_LAYERS = 256,            /* of a model, at most */
+    EXIT_HIDDEN = 1024,           /* of a predictor, at most */
+    EXIT_QUEUE = 5,               /* latest exits that the schedule remembers, */
+    EXIT_NEAR = 2,                /* and how far from one of them a layer is active */
+    EXIT_SESSION_BYTES = 24 << 10 /* memory of a session that watches its passes */
 };
 
 /* drey_exit_source_name, which is in another library. */

@@ -1,7 +1,9 @@
 /* Finds and opens the predictors of an engine, and says what they mean for its plan. */
 #pragma once
 
+#include "drey/choices.h"
 #include "drey/train.h"
+#include "exit/exit_file.h"
 
 typedef struct exit_predictors exit_predictors;
 typedef struct gguf gguf;

@@ -127,4 +127,5 @@ bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
 const char *gguf_printable(char *out, size_t capacity, const char *text, size_t n_bytes);
 
 /* What drey_inspect shows of a file: always printable text only. */
-void gguf_show(const gguf *g, const drey_inspector *to);
+struct drey_inspector; /* drey/drey_model.h */
+void gguf_show(const gguf *g, const struct drey_inspector *to);

@@ -3,6 +3,7 @@
  * The file may come from anyone and the text goes to a terminal, so control characters and bytes
  * that are no UTF-8 are written as escapes, and everything long is cut. */
 #include "common/num.h"
+#include "drey/drey_model.h"
 #include "gguf/header.h"
 #include "gguf/types.h"
 

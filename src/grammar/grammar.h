@@ -16,6 +16,7 @@
 #pragma once
 
 #include "drey/drey_grammar.h"
+#include "grammar/vocab_trie.h"
 
 typedef struct tokenizer tokenizer;
 typedef struct vocab_trie vocab_trie;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "drey/choices.h"
 #include "drey/drey_engine.h"
 
 typedef struct core_set {

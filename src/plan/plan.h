@@ -5,8 +5,12 @@
 
 #include "common/error.h"
 #include "drey/drey_engine.h"
+#include "drey/drey_plan.h"
+#include "drey/profile.h"
 #include "kernel/kernel.h"
+#include "policy/policy.h"
 #include "weights/residency.h"
+#include "weights/weights.h"
 
 typedef struct drafter_kind drafter_kind;
 typedef struct drey_static_trees drey_static_trees;

@@ -16,6 +16,7 @@
  * Sessions that share passes also share their cost: one turn_cost serves the whole engine. */
 #pragma once
 
+#include "drey/profile.h"
 #include "drey/tune.h"
 
 enum { COST_RANGES = 12 };

@@ -10,6 +10,8 @@
 #pragma once
 
 #include "drey/drey_engine.h"
+#include "drey/research.h"
+#include "tree/tree.h"
 
 typedef struct token_tree token_tree;
 

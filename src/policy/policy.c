@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "drey/drey_engine.h"
 #include "policy/cost.h"
 
 static const struct entry {
@@ -80,7 +81,8 @@ int32_t policy_size(const drey_engine_options *options)
 int32_t policy_steps(const drey_engine_options *options)
 {
     const policy_class *c = policy_class_of(options->policy);
-    bool one = !c || c->step == 0 || options->without & DREY_WITHOUT(DREY_PART_BATCHING);
+    uint64_t without = options->research ? options->research->without : 0;
+    bool one = !c || c->step == 0 || without & DREY_WITHOUT(DREY_PART_BATCHING);
     return ceil_div_i32(policy_size(options), one ? 1 : c->step);
 }
 
@@ -92,7 +94,7 @@ draft_policy *policy_init(void *memory, const policy_class *class, int32_t size,
         (draft_policy){.class = class, .size = min_i32(size, TREE_MAX_DRAFTED), .without = without};
     if (class->init)
         class->init(p);
-    policy_set_numbers(p, &(policy_numbers){.alpha = 0});
+    policy_set_numbers(p, &(drey_research){.alpha = 0});
     return p;
 }
 
@@ -101,7 +103,7 @@ static float given_or(float given, float usual)
     return given > 0 ? given : usual;
 }
 
-void policy_set_numbers(draft_policy *p, const policy_numbers *given)
+void policy_set_numbers(draft_policy *p, const drey_research *given)
 {
     bool falls_back = p->fallback.alpha > 0;
     bool literal = p->class->literal || (falls_back && given->fallback == DREY_FALLBACK_PRINTED);

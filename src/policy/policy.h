@@ -15,6 +15,8 @@
 #pragma once
 
 #include "draft/drafter.h"
+#include "drey/research.h"
+#include "policy/cost.h"
 #include "policy/fallback.h"
 
 typedef struct turn_cost turn_cost;
@@ -108,26 +110,20 @@ static inline bool drafting_may_be_timed(drey_exit exit)
     return exit != DREY_EXIT_FAST;
 }
 
+struct drey_engine_options; /* drey/drey_engine.h */
+
 /* NULL for AUTO, NONE and values that do not exist. */
 const policy_class *policy_class_of(drey_policy which);
 /* The largest tree with these options: their own value, what fits the profile, or the policy's
  * standard; 0 for policies that draft nothing. */
-int32_t policy_size(const drey_engine_options *options);
+int32_t policy_size(const struct drey_engine_options *options);
 /* About how many steps of the draft a tree of that size takes. */
-int32_t policy_steps(const drey_engine_options *options);
+int32_t policy_steps(const struct drey_engine_options *options);
 /* Makes a policy in memory of class->bytes, aligned for any type. */
 draft_policy *policy_init(void *memory, const policy_class *class, int32_t size, uint64_t without);
 
-/* A policy's numbers, as in drey_engine_options and drey_more_options; 0: as is usual. */
-typedef struct policy_numbers {
-    drey_fallback fallback;
-    float alpha, fallback_step;
-    float ahead;
-    float bld_fallback, bld_rollback;
-} policy_numbers;
-
-/* Before the first turn. A policy takes those that it has. */
-void policy_set_numbers(draft_policy *p, const policy_numbers *numbers);
+/* Before the first turn. A policy takes those of the numbers that it has. */
+void policy_set_numbers(draft_policy *p, const drey_research *numbers);
 
 static inline bool policy_has(const draft_policy *p, drey_part part)
 {

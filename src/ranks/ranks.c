@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/error.h"
+#include "drey/drey_engine.h"
 #include "os/clock.h"
 
 static const char magic[8] = {'d', 'r', 'e', 'y', 'r', 'a', 'n', 'k'};

@@ -29,6 +29,7 @@
  * all processes. */
 #pragma once
 
+#include "drey/choices.h"
 #include "model/pass.h"
 #include "ranks/transport.h"
 #include "state/text_cache.h"
@@ -148,6 +149,7 @@ typedef struct ranks_member {
     ranks_counts counts;
 } ranks_member;
 
+typedef struct drey_ranks drey_ranks;
 struct drey_ranks {
     const rank_transport *transport;
     int32_t rank, n;

@@ -37,7 +37,7 @@ void writing_channels(const writing *w)
 
 void writing_channel_answer(const writing *w, bool schema)
 {
-    const drey_reply_form *form = w->form;
+    const reply_form *form = w->form;
     if (form->calls && form->required) {
         fputs(" calls\n", w->out);
         return;

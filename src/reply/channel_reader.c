@@ -47,7 +47,7 @@ static bool is_word(const char *text, int32_t n, const char *word)
 /* Messages of the same kind are apart. */
 static void begin_text(reading *x, int32_t state)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     bool reasoning = state == IN_REASONING;
     bool before = reasoning ? r->had_reasoning : r->had_text;
     reading_enter_fresh(x, state);
@@ -64,7 +64,7 @@ static void begin_text(reading *x, int32_t state)
 static void take_header(reading *x)
 {
     static const char functions[] = "functions.";
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const int32_t n_prefix = (int32_t)sizeof functions - 1;
     char held[sizeof r->held];
     int32_t n = r->n_held, n_to, n_channel;
@@ -91,7 +91,7 @@ static void take_header(reading *x)
 }
 
 /* Whether what is held can be the beginning of a header. */
-static bool is_header(const drey_reply_reader *r)
+static bool is_header(const reply_reader *r)
 {
     static const char *const begins[] = {"<|start|>", "<|channel|>", "<|constrain|>", "assistant",
                                          "to="};
@@ -110,7 +110,7 @@ static bool is_header(const drey_reply_reader *r)
 /* The message that had begun is over. */
 static void end_message(reading *x, size_t edge)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const char *text = edges[edge];
     bool raw = r->raw && edge == 0;
     for (const char *p = text; *p && raw; p++)
@@ -125,7 +125,7 @@ static void end_message(reading *x, size_t edge)
 }
 
 /* What is held begins an edge, or is one. */
-static fit find_edge(const drey_reply_reader *r, size_t *edge)
+static fit find_edge(const reply_reader *r, size_t *edge)
 {
     fit best = NO_FIT;
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
@@ -140,7 +140,7 @@ static fit find_edge(const drey_reply_reader *r, size_t *edge)
 
 static void read_header(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const int32_t n_mark = (int32_t)sizeof message_mark - 1;
     size_t edge = 0;
     r->held[r->n_held++] = c;
@@ -164,7 +164,7 @@ static void read_header(reading *x, char c)
 
 static void read_text(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     r->held[r->n_held++] = c;
     while (r->n_held > 0) {
         size_t edge = 0;

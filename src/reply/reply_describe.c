@@ -28,7 +28,7 @@ static void put_example(FILE *out, const char *pattern)
     }
 }
 
-static void put_form(FILE *out, const drey_reply_form *form)
+static void put_form(FILE *out, const reply_form *form)
 {
     const reply_family *f = reply_family_at(form->family);
     fputs(how, out);
@@ -56,7 +56,7 @@ drey_status drey_reply_tools_text(const drey_reply_form *form, const char *tools
         fputs("\n", out);
     }
     reply_tools_free(&tools);
-    put_form(out, form);
+    put_form(out, reply_form_in(form));
     if (fclose(out) != 0 && status == DREY_OK)
         status = error_set(err, DREY_ERR_MEMORY, "not enough memory for a list of tools");
     if (status != DREY_OK) {

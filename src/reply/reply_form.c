@@ -243,7 +243,7 @@ static drey_status check_tools(const reply_tools *t, const drey_reply_options *o
     return DREY_OK;
 }
 
-static void find_form(drey_reply_form *form, const char *text, int32_t n_tools,
+static void find_form(reply_form *form, const char *text, int32_t n_tools,
                       const drey_reply_options *options)
 {
     form->family = find_family(text);
@@ -265,7 +265,7 @@ static void find_form(drey_reply_form *form, const char *text, int32_t n_tools,
     form->bare = form->calls && f->bare[0] && !(f->begin && options->schema_json);
 }
 
-drey_status reply_form_of(drey_reply_form *form, const char *chat_template, const char *tools_json,
+drey_status reply_form_of(reply_form *form, const char *chat_template, const char *tools_json,
                           const drey_reply_options *options, reply_hidden_fn *hidden,
                           const void *user, drey_error *err)
 {
@@ -274,7 +274,7 @@ drey_status reply_form_of(drey_reply_form *form, const char *chat_template, cons
     if (status == DREY_OK)
         status = check_tools(&tools, options, err);
     int32_t n_tools = tools.n;
-    *form = (drey_reply_form){.n_values = 0};
+    *form = (reply_form){.n_values = 0};
     if (status == DREY_OK)
         reply_values_take(form, &tools);
     reply_tools_free(&tools);
@@ -293,6 +293,7 @@ drey_status reply_form_of(drey_reply_form *form, const char *chat_template, cons
                                  reply_thinking_at(form->thinking)->close};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         form->special = form->special || has_hidden(marks[i], hidden, user);
+    form->reasons = form->thinking > 0;
     return DREY_OK;
 }
 
@@ -313,7 +314,7 @@ static size_t ends_with(const char *text, size_t n, const char *mark)
 }
 
 /* The opening mark of reasoning that stays in the content is a part of it. */
-static void take_opened(drey_reply_form *form, const char *text, size_t n)
+static void take_opened(reply_form *form, const char *text, size_t n)
 {
     size_t n_blanks = 0;
     if (ends_with(text, n, reply_thinking_at(form->kept)->open) >= n)
@@ -326,7 +327,7 @@ static void take_opened(drey_reply_form *form, const char *text, size_t n)
     memcpy(form->opened + 1, text + n - n_blanks, n_blanks);
 }
 
-void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes)
+static void take_prompt(reply_form *form, const char *text, size_t n_bytes)
 {
     const reply_thinking *t = reply_thinking_at(form->thinking);
     memset(form->opened, 0, sizeof form->opened);
@@ -341,4 +342,11 @@ void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_by
         form->closed = (uint8_t)form->thinking; /* this answer has none, unless it writes one */
         form->thinking = 0;
     }
+}
+
+void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes)
+{
+    reply_form *f = reply_form_in(form);
+    take_prompt(f, text, n_bytes);
+    f->reasons = f->thinking > 0;
 }

@@ -15,10 +15,41 @@
  */
 #pragma once
 
-#include "drey/reply.h"
+#include <assert.h>
 
 #include "common/error.h"
 #include "common/json_value.h"
+#include "drey/reply.h"
+
+enum { REPLY_MOST_VALUES = 512 };
+
+/* A drey_reply_form inside of the library: what programs read, in the same places, and the rest. */
+typedef struct reply_form {
+    bool calls, required, special, reasons, described, in_words, text_arguments;
+    bool one_call;
+    bool thinks;              /* the answer begins within reasoning */
+    bool bare;                /* it may begin with a call that no mark announces */
+    bool unreasoned;          /* the request wants no reasoning */
+    uint8_t closed;           /* which reasoning the prompt has opened and closed */
+    uint8_t begun;            /* a drey_reply_begun */
+    uint8_t kept;             /* the reasoning that stays in the content */
+    char opened[22];          /* where the prompt ends with its mark: 1 and the blanks after that */
+    int32_t family, thinking; /* the forms of calls and of reasoning */
+    /* The tools, and what the values of their parameters are (reply_values.c). */
+    int32_t n_values;
+    uint32_t values[REPLY_MOST_VALUES];
+} reply_form;
+static_assert(sizeof(reply_form) <= sizeof(drey_reply_form) &&
+                  offsetof(reply_form, text_arguments) == offsetof(drey_reply_form, text_arguments),
+              "programs have a drey_reply_form's memory");
+static inline reply_form *reply_form_in(const drey_reply_form *form)
+{
+    return (reply_form *)(uintptr_t)form;
+}
+static inline drey_reply_form *reply_form_out(const reply_form *form)
+{
+    return (drey_reply_form *)(uintptr_t)form;
+}
 
 /* In the texts of a form: SPECIAL(x) is one special token of most vocabularies that have it; \1
  * stands for a tool's name, \2 for the arguments, \3 for an id; \4 and \7 for a parameter's name
@@ -80,11 +111,11 @@ const reply_family *reply_family_of(const char *chat_template);
 typedef bool reply_hidden_fn(const void *user, const char *text, size_t n);
 
 /* Fills the form for a template. */
-drey_status reply_form_of(drey_reply_form *form, const char *chat_template, const char *tools_json,
+drey_status reply_form_of(reply_form *form, const char *chat_template, const char *tools_json,
                           const drey_reply_options *options, reply_hidden_fn *hidden,
                           const void *user, drey_error *err);
 /* The grammar, or NULL. loose[i]: the arguments of tool i are any object; NULL: of none. */
-drey_status reply_grammar_of(const drey_reply_form *form, const char *tools_json,
+drey_status reply_grammar_of(const reply_form *form, const char *tools_json,
                              const drey_reply_options *options, const bool *loose, char **gbnf,
                              size_t *n_bytes, drey_error *err);
 
@@ -129,17 +160,17 @@ reply_value_kind reply_value_kind_of(const json_value *parameters, const json_va
 /* What "#/$defs/NAME" stands for; NULL: nothing. */
 const json_value *reply_schema_target(const json_value *parameters, const char *text);
 /* The same of all tools, in the form. */
-void reply_values_take(drey_reply_form *form, const reply_tools *tools);
+void reply_values_take(reply_form *form, const reply_tools *tools);
 uint32_t reply_values_tool(const char *name, size_t n);
-reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
+reply_value_kind reply_values_find(const reply_form *form, uint32_t tool, const char *key,
                                    size_t n);
 /* Which parameter of the tools it is; -1: none. */
-int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n);
+int32_t reply_values_index(const reply_form *form, uint32_t tool, const char *key, size_t n);
 /* Whether the tool may have other parameters than those that are known. */
-bool reply_values_open(const drey_reply_form *form, uint32_t tool);
+bool reply_values_open(const reply_form *form, uint32_t tool);
 bool reply_tool_is_open(const json_value *function);
 /* Whether it is one of the tools; true if there are more than the form has room for. */
-bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n);
+bool reply_values_are_of(const reply_form *form, const char *name, size_t n);
 /* The schema of a parameter as JSON; NULL: no memory. */
 char *reply_parameter_schema(const json_value *parameters, const json_value *schema);
 /* The members of a schema, and schemas by their names, without what is said about them. */

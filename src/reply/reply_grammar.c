@@ -405,7 +405,7 @@ static drey_status put_all(writing *w, const char *tools_json, const drey_reply_
     return status;
 }
 
-drey_status reply_grammar_of(const drey_reply_form *form, const char *tools_json,
+drey_status reply_grammar_of(const reply_form *form, const char *tools_json,
                              const drey_reply_options *options, const bool *loose, char **gbnf,
                              size_t *n_bytes, drey_error *err)
 {

@@ -53,19 +53,19 @@ void reading_put(reading *x, drey_reply_kind kind, char c)
 
 /* ---- States ---- */
 
-static bool may_think(const drey_reply_reader *r)
+static bool may_think(const reply_reader *r)
 {
     return r->form.thinking > 0 || r->form.closed > 0;
 }
 
 void reading_enter(reading *x, int32_t state)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     r->state = state;
     r->at = r->n_held = r->detour = 0;
     r->trims = state != IN_CONTENT || r->form.calls || may_think(r);
-    r->at_line = true;
-    r->in_code = false;
+    r->line.start = true;
+    r->line.code = false;
 }
 
 /* After a mark: blanks in front of what follows are left out. */
@@ -92,18 +92,18 @@ static void begin_call(reading *x, bool first)
 /* Where the text is in its line. */
 static void reading_follow_line(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (c == '\n')
-        r->in_code = false;
+        r->line.code = false;
     else if (c == '`')
-        r->in_code = !r->in_code;
-    r->at_line = c == '\n' || (r->at_line && reading_blank(c));
+        r->line.code = !r->line.code;
+    r->line.start = c == '\n' || (r->line.start && reading_blank(c));
 }
 
 /* A text byte of the present state. */
 void reading_put_plain(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (r->state == AT_BEGIN || r->state == AT_NEXT) {
         r->state = IN_CONTENT;
         r->trims = r->form.calls || may_think(r);
@@ -155,7 +155,7 @@ static char first_of(const char *pattern)
  * none. */
 static int32_t begins_call(const reading *x, char c)
 {
-    const drey_reply_reader *r = x->r;
+    const reply_reader *r = x->r;
     const char *const *bare = x->f->bare;
     bool first = r->state == AT_BEGIN || (r->state == IN_CONTENT && !r->wrote && !r->n_calls);
     if (!r->form.bare || !first)
@@ -204,7 +204,7 @@ static void wait_for_calls(const reading *x, mark_list *l)
 /* What is waited for in this state. */
 static void waits_for(const reading *x, mark_list *l)
 {
-    const drey_reply_reader *r = x->r;
+    const reply_reader *r = x->r;
     const reply_family *f = x->f;
     bool thinks = r->state == IN_REASONING,
          token = f->content_open && *f->content_open == REPLY_TOKEN;
@@ -234,7 +234,7 @@ static void waits_for(const reading *x, mark_list *l)
 /* The mark is the call's own beginning. */
 static void begin_unmarked(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held;
     memcpy(held, r->held, (size_t)n);
@@ -247,7 +247,7 @@ static void begin_unmarked(reading *x)
 
 static void arrive(reading *x, int32_t to)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (to == TO_CALL || to == TO_FIRST_CALL)
         begin_call(x, to == TO_FIRST_CALL);
     else if (to == TO_UNMARKED)
@@ -271,8 +271,8 @@ static fit fits_end(const char *mark, const char *text, size_t n)
 /* Compares what is held with all marks. False: its first byte is text. */
 static bool look(reading *x)
 {
-    drey_reply_reader *r = x->r;
-    mark_list l = {.n = 0, .line = r->at_line, .code = r->in_code};
+    reply_reader *r = x->r;
+    mark_list l = {.n = 0, .line = r->line.start, .code = r->line.code};
     int32_t blanks = 0;
     for (; r->trims && blanks < r->n_held && reading_blank(r->held[blanks]); blanks++)
         if (r->held[blanks] == '\n') {
@@ -285,7 +285,7 @@ static bool look(reading *x)
     const char *text = r->held + blanks;
     size_t n_text = (size_t)(r->n_held - blanks);
     bool part = false;
-    r->in_line = !l.line;
+    r->line.call = !l.line;
     for (int32_t i = 0; i < l.n; i++) {
         const waited *m = &l.of[i];
         fit f =
@@ -301,7 +301,7 @@ static bool look(reading *x)
 
 void reading_drop_held(reading *x, int32_t n)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     r->n_held -= n;
     memmove(r->held, r->held + n, (size_t)r->n_held);
 }
@@ -309,7 +309,7 @@ void reading_drop_held(reading *x, int32_t n)
 /* What is held begins with a call that no mark announces. */
 static bool take_call(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held, blanks = 0;
     while (blanks < n && reading_blank(r->held[blanks]))
@@ -329,7 +329,7 @@ static bool take_call(reading *x)
 
 static void read_plain(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (r->n_held == (int32_t)sizeof r->held) {
         reading_put_plain(x, r->held[0]);
         reading_drop_held(x, 1);
@@ -357,7 +357,7 @@ static const char *pattern_of(const reading *x)
 /* It was no call: its first byte is text, and the others are read again. */
 static void give_up(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held, i = 0;
     memcpy(held, r->held, (size_t)n);
@@ -372,7 +372,7 @@ static void give_up(reading *x)
 /* The pattern's end was reached. */
 static void end_pattern(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (r->state == IN_OPEN) {
         r->state = IN_CALL;
         r->at = 0;
@@ -384,7 +384,7 @@ static void end_pattern(reading *x)
 /* It is a call for certain. */
 static void give_call(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (r->n_name > 0)
         reading_give_call(x, r->name, (size_t)r->n_name);
     r->n_name = r->n_held = 0;
@@ -393,7 +393,7 @@ static void give_call(reading *x)
 /* end: what comes after it; arguments begin with a mark or a blank. */
 static void read_name(reading *x, char c, char end)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     bool ends = end == REPLY_ARGUMENTS ? c == '<' || reading_blank(c) : c == end;
     if (!ends && reply_in_name(c) && r->n_name < (int32_t)sizeof r->name) {
         r->name[r->n_name++] = c;
@@ -427,7 +427,7 @@ static bool is_named(const reading *x)
 /* The first parameter begins, or the call ends without one: what is held since then shows it. */
 static void read_first_value(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     if (r->spelling == 0)
         r->spelling = (uint8_t)r->n_held;
@@ -451,7 +451,7 @@ static void read_first_value(reading *x, char c)
 
 static void begin_arguments(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (c != '{' && c != '"') {
         give_up(x);
         reading_step(x, c);
@@ -460,7 +460,7 @@ static void begin_arguments(reading *x, char c)
     give_call(x);
     reading_enter(x, IN_ARGUMENTS);
     r->levels = 0;
-    r->in_string = r->escaped = false;
+    r->string.in = r->string.escaped = false;
     r->quoted = c == '"'; /* they are a text, in which JSON is */
     if (!r->quoted)
         reading_step(x, c);
@@ -488,7 +488,7 @@ enum { N_DETOURS = sizeof detours / sizeof *detours };
 
 static void follow_detour(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const char *instead = detours[r->detour - 1].instead;
     if (reading_blank(c))
         return;
@@ -505,7 +505,7 @@ static void follow_detour(reading *x, char c)
 /* Of the rest of a call, what came may be a later part: the one before it is missing. */
 static bool find_later(reading *x, const char *rest)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     int32_t blanks = 0;
     while (blanks < r->n_held && reading_blank(r->held[blanks]))
         blanks++;
@@ -521,7 +521,7 @@ static bool find_later(reading *x, const char *rest)
 /* c is not what the form has at p. */
 static void read_otherwise(reading *x, const char *start, const char *p, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     for (int i = 0; i < N_DETOURS; i++)
         if (*detours[i].instead == c && strncmp(p, detours[i].text, strlen(detours[i].text)) == 0) {
             r->detour = (uint8_t)(i + 1);
@@ -560,7 +560,7 @@ static void read_id(reading *x, const char *start, const char *p, char c)
 /* Follows the form's text: blanks may be missing in either. */
 static void follow_form(reading *x, const char *start, const char *p, char c, bool held)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     while (reading_blank(*p) || reading_frame(*p))
         p++;
     r->at = (int32_t)(p - start);
@@ -589,7 +589,7 @@ static void follow_form(reading *x, const char *start, const char *p, char c, bo
 
 static void read_call(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const char *start = pattern_of(x), *p = start + r->at;
     while (reading_frame(*p))
         p++;
@@ -622,14 +622,14 @@ static void read_call(reading *x, char c)
 
 static void read_arguments(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     reading_put(x, DREY_REPLY_ARGUMENTS, c);
-    if (r->in_string) {
-        r->in_string = c != '"' || r->escaped;
-        r->escaped = c == '\\' && !r->escaped;
+    if (r->string.in) {
+        r->string.in = c != '"' || r->string.escaped;
+        r->string.escaped = c == '\\' && !r->string.escaped;
         return;
     }
-    r->in_string = c == '"';
+    r->string.in = c == '"';
     r->levels += (c == '{' || c == '[') - (c == '}' || c == ']');
     if (r->levels > 0)
         return;
@@ -645,7 +645,7 @@ static void read_quoted(reading *x, char c)
 {
     static const char letters[] = "ntrbf", characters[] = "\n\t\r\b\f";
     enum { PLAIN, AFTER_BACKSLASH, IN_CODE, LAST_OF_CODE = IN_CODE + 3 };
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const char *letter = strchr(letters, c);
     if (r->detour == AFTER_BACKSLASH) {
         r->detour = c == 'u' ? IN_CODE : PLAIN;
@@ -689,7 +689,7 @@ void reading_step(reading *x, char c)
     }
 }
 
-static reading reading_of(drey_reply_reader *r, drey_reply_fn *on_part, void *user)
+static reading reading_of(reply_reader *r, drey_reply_fn *on_part, void *user)
 {
     return (reading){.r = r,
                      .f = reply_family_at(r->form.family),
@@ -713,9 +713,16 @@ static void give_opened(reading *x)
     *opened = 0;
 }
 
-void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form)
+static reply_reader *inside(drey_reply_reader *reader)
 {
-    *reader = (drey_reply_reader){.form = *form, .wrote = true};
+    return (reply_reader *)(void *)reader;
+}
+
+void drey_reply_begin(drey_reply_reader *out, const drey_reply_form *of)
+{
+    reply_reader *reader = inside(out);
+    const reply_form *form = reply_form_in(of);
+    *reader = (reply_reader){.form = *form, .wrote = true};
     reading x = reading_of(reader, NULL, NULL);
     if (form->begun == DREY_BEGUN_CONTENT)
         reading_enter(&x, IN_CONTENT);
@@ -729,11 +736,12 @@ void drey_reply_begin(drey_reply_reader *reader, const drey_reply_form *form)
                               : IN_CONTENT);
 }
 
-void drey_reply_read(drey_reply_reader *reader, const char *bytes, size_t n_bytes,
+void drey_reply_read(drey_reply_reader *of, const char *bytes, size_t n_bytes,
                      drey_reply_fn *on_part, void *user)
 {
+    reply_reader *reader = inside(of);
     reading x = reading_of(reader, on_part, user);
-    const drey_reply_form *f = &reader->form;
+    const reply_form *f = &reader->form;
     if (n_bytes > 0)
         give_opened(&x);
     if (reader->state == IN_CONTENT && !f->calls && !may_think(reader) && !x.f->content_open &&
@@ -749,16 +757,16 @@ void drey_reply_read(drey_reply_reader *reader, const char *bytes, size_t n_byte
 
 /* What was held of a call is text after all: a bracket or a block of code that was no call's, or a
  * mark that was named within a line. */
-static bool broken_off(const drey_reply_reader *r)
+static bool broken_off(const reply_reader *r)
 {
     return (r->state == IN_CALL || r->state == IN_OPEN) && r->n_held > 0 &&
-           (r->bare ? r->n_name == 0 : r->in_line && r->at <= 2);
+           (r->bare ? r->n_name == 0 : r->line.call && r->at <= 2);
 }
 
 /* How much of what is held is left of a text that ends with the mark of the content's end. */
 static int32_t text_left(const reading *x)
 {
-    const drey_reply_reader *r = x->r;
+    const reply_reader *r = x->r;
     const char *mark = x->f->content_close;
     int32_t blanks = 0;
     while (blanks < r->n_held && reading_blank(r->held[blanks]))
@@ -772,8 +780,9 @@ static int32_t text_left(const reading *x)
     return ends ? 0 : r->n_held;
 }
 
-void drey_reply_end(drey_reply_reader *reader, drey_reply_fn *on_part, void *user)
+void drey_reply_end(drey_reply_reader *of, drey_reply_fn *on_part, void *user)
 {
+    reply_reader *reader = inside(of);
     reading x = reading_of(reader, on_part, user);
     give_opened(&x);
     if (reader->state >= AT_PARAMETER && reader->state <= IN_VALUE)

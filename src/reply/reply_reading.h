@@ -21,9 +21,32 @@ enum {
 };
 enum { MOST_OUT = 400 };
 
+/* A drey_reply_reader inside of the library: what is being read, how far, and bytes that may be the
+ * beginning of a mark. */
+typedef struct reply_reader {
+    int32_t n_calls;
+    int32_t state, at, levels, n_name, n_held, value;
+    uint32_t tool;
+    bool trims, wrote, bare, raw, had_text, had_reasoning, in_thought, quoted, known;
+    struct {
+        bool in, escaped;
+    } string; /* of the arguments */
+    struct {
+        bool code, start; /* within backticks; at its beginning */
+        bool call;        /* what is held began after text */
+    } line;
+    uint8_t spelling, detour;
+    char name[REPLY_NAME_BYTES], held[192];
+    uint64_t came;
+    reply_form form;
+} reply_reader;
+static_assert(sizeof(reply_reader) <= sizeof(drey_reply_reader) &&
+                  offsetof(reply_reader, n_calls) == offsetof(drey_reply_reader, n_calls),
+              "programs have a drey_reply_reader's memory");
+
 /* Pieces are put together before they are given out. */
 typedef struct reading {
-    drey_reply_reader *r;
+    reply_reader *r;
     const reply_family *f;
     const reply_thinking *t;
     drey_reply_fn *on_part;

@@ -143,9 +143,9 @@ static uint32_t hash_of(uint32_t tool, const char *key, size_t n)
     return (uint32_t)hash64_get(&h) << 2;
 }
 
-static void take(drey_reply_form *form, uint32_t value)
+static void take(reply_form *form, uint32_t value)
 {
-    if (form->n_values < DREY_REPLY_MOST_VALUES)
+    if (form->n_values < REPLY_MOST_VALUES)
         form->values[form->n_values++] = value;
 }
 
@@ -159,7 +159,7 @@ bool reply_tool_is_open(const json_value *function)
 }
 
 /* A tool itself is the parameter without a name. */
-void reply_values_take(drey_reply_form *form, const reply_tools *tools)
+void reply_values_take(reply_form *form, const reply_tools *tools)
 {
     for (int32_t i = 0; i < tools->n; i++)
         take(form, hash_of(reply_values_tool(tools->names[i]->text, tools->names[i]->n), "", 0) |
@@ -176,7 +176,7 @@ void reply_values_take(drey_reply_form *form, const reply_tools *tools)
     }
 }
 
-int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const char *key, size_t n)
+int32_t reply_values_index(const reply_form *form, uint32_t tool, const char *key, size_t n)
 {
     uint32_t hash = hash_of(tool, key, n);
     for (int32_t i = 0; i < form->n_values; i++)
@@ -185,26 +185,25 @@ int32_t reply_values_index(const drey_reply_form *form, uint32_t tool, const cha
     return -1;
 }
 
-reply_value_kind reply_values_find(const drey_reply_form *form, uint32_t tool, const char *key,
-                                   size_t n)
+reply_value_kind reply_values_find(const reply_form *form, uint32_t tool, const char *key, size_t n)
 {
     int32_t i = reply_values_index(form, tool, key, n);
     return i < 0 ? VALUE_OF_EITHER : form->values[i] & 3u;
 }
 
-bool reply_values_open(const drey_reply_form *form, uint32_t tool)
+bool reply_values_open(const reply_form *form, uint32_t tool)
 {
     int32_t i = reply_values_index(form, tool, "", 0);
-    return form->n_values == DREY_REPLY_MOST_VALUES || (i >= 0 && form->values[i] & 1);
+    return form->n_values == REPLY_MOST_VALUES || (i >= 0 && form->values[i] & 1);
 }
 
-bool reply_values_are_of(const drey_reply_form *form, const char *name, size_t n)
+bool reply_values_are_of(const reply_form *form, const char *name, size_t n)
 {
     uint32_t hash = hash_of(reply_values_tool(name, n), "", 0);
     for (int32_t i = 0; i < form->n_values; i++)
         if ((form->values[i] & ~3u) == hash)
             return true;
-    return form->n_values == DREY_REPLY_MOST_VALUES;
+    return form->n_values == REPLY_MOST_VALUES;
 }
 
 /* ---- Schemas of parameters ---- */

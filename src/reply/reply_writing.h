@@ -7,7 +7,7 @@
 
 typedef struct writing {
     FILE *out;
-    const drey_reply_form *form;
+    const reply_form *form;
     const reply_family *f;
     const reply_thinking *t;
     const bool *optional; /* of the tools: there may be no arguments */

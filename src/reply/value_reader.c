@@ -87,7 +87,7 @@ void values_begin(reading *x)
 /* No parameter follows: the rest of the call does. */
 static void end_arguments(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held;
     memcpy(held, r->held, (size_t)n);
@@ -102,7 +102,7 @@ static void end_arguments(reading *x)
 
 static void read_parameter(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (r->n_held == 0 && reading_blank(c))
         return;
     r->held[r->n_held++] = c;
@@ -133,7 +133,7 @@ static bool is_json(const char *text, size_t n)
 /* What was kept of a value is the beginning of a text. */
 static void become_text(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     put(x, '"');
     for (int32_t i = 0; i < r->n_name; i++)
         put_escaped(x, r->name[i]);
@@ -143,7 +143,7 @@ static void become_text(reading *x)
 
 static void read_key(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     if (c != *after(x, REPLY_KEY) && r->n_name < (int32_t)sizeof r->name) {
         r->name[r->n_name++] = c;
         return;
@@ -167,7 +167,7 @@ static void read_key(reading *x, char c)
 /* Follows the mark's end. Its blanks may be missing. */
 static void read_value_mark(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const char *p = after(x, REPLY_KEY) + r->at;
     while (reading_blank(*p) && *p != c) {
         p++;
@@ -185,7 +185,7 @@ static void read_value_mark(reading *x, char c)
 
 static void put_value(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     r->at = 1; /* something came */
     if (r->value == AS_TEXT) {
         put_escaped(x, c);
@@ -208,7 +208,7 @@ static void put_value(reading *x, char c)
 
 static void end_value(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     const size_t n = (size_t)r->n_name;
     bool null = n == 4 && memcmp(r->name, "null", 4) == 0;
     if (r->value == VALUE_OF_JSON) {
@@ -259,7 +259,7 @@ static void skip_blanks(look *l, bool lines)
 /* A parameter's beginning with its name. */
 static fit find_parameter(const reading *x, look l, bool any, bool again)
 {
-    const drey_reply_reader *r = x->r;
+    const reply_reader *r = x->r;
     const char *mark = x->f->parameter, *key = strchr(mark, REPLY_KEY);
     while (reading_blank(*mark))
         mark++;
@@ -361,7 +361,7 @@ static void find_next(const reading *x, look *l)
 /* Whether what is held ends the value; *n_end: how much of it belongs to that end. */
 static fit fits_end(const reading *x, bool at_end, int32_t *n_end)
 {
-    const drey_reply_reader *r = x->r;
+    const reply_reader *r = x->r;
     look own = {.text = r->held, .n = (size_t)r->n_held, .at_end = at_end}, next = own;
     find_own_end(x, &own);
     find_next(x, &next);
@@ -373,7 +373,7 @@ static fit fits_end(const reading *x, bool at_end, int32_t *n_end)
 /* What is held after the value's end is read again. */
 static void leave_value(reading *x, int32_t n_end)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held;
     memcpy(held, r->held, (size_t)n);
@@ -384,7 +384,7 @@ static void leave_value(reading *x, int32_t n_end)
 
 static void read_value(reading *x, char c)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     r->held[r->n_held++] = c;
     while (r->n_held > 0) {
         int32_t n_end = 0;
@@ -403,7 +403,7 @@ static void read_value(reading *x, char c)
 /* What looked like a parameter's beginning may have the value's end after it. */
 void values_end(reading *x)
 {
-    drey_reply_reader *r = x->r;
+    reply_reader *r = x->r;
     char held[sizeof r->held];
     int32_t n = r->n_held, n_end = 0;
     memcpy(held, r->held, (size_t)n);

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "drey/drey_session.h"
+#include "drey/sampling.h"
 
 /* The tokens before a place of a text: timeline[0 .. n - n_drafted), then drafted[n_drafted]. */
 typedef struct text_past {

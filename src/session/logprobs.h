@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "drey/drey_session.h"
+
 typedef struct drey_exit_score drey_exit_score;
 typedef struct drey_session drey_session;
 typedef struct pass_group pass_group;

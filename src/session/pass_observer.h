@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "drey/drey_session.h"
+
 typedef struct drey_session drey_session;
 typedef struct model_pass model_pass;
 typedef struct pass_group pass_group;

@@ -170,14 +170,6 @@ static drey_session *find_source(const drey_session *s, int32_t *n_rows, int32_t
     return best;
 }
 
-/* Of several ranks each has a part of the rows. */
-static void copy_rows(const drey_engine *e, text_cache *to, text_cache *from, int32_t n)
-{
-    drey_ranks *r = e->tuning.part.ranks;
-    if (!r || ranks_copy_cache(r, to, from, n))
-        cache_copy(to, from, n);
-}
-
 void prompt_take_known(drey_session *s)
 {
     text_cache *cache = &s->target_cache;
@@ -189,7 +181,7 @@ void prompt_take_known(drey_session *s)
     if (!s->text.options.no_known && s->n_timeline > 0 && whole) {
         drey_session *source = find_source(s, &n_rows, &n_same);
         if (source)
-            copy_rows(s->engine, cache, &source->target_cache, n_rows);
+            s->engine->team->copy(s->engine, cache, &source->target_cache, n_rows);
         stats->copied_tokens = cache_end(cache) - own;
         stats->folder_tokens =
             prefix_restore(&s->engine->prefixes, s->timeline, s->n_timeline - 1, cache);

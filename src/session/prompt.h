@@ -2,6 +2,7 @@
 #pragma once
 
 #include "drey/drey_engine.h"
+#include "drey/drey_session.h"
 
 typedef struct drey_session drey_session;
 typedef struct pass_group pass_group;

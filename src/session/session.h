@@ -42,9 +42,9 @@
 #include "session/prompt.h"
 #include "session/provisional_text.h"
 #include "session/statistics.h"
-#include "session/turn_log.h"
 #include "state/text_cache.h"
 #include "tree/accept.h"
+#include "tree/turn_log.h"
 
 typedef struct draft_policy draft_policy;
 typedef struct forced_text forced_text;
@@ -143,17 +143,48 @@ static inline bool session_reads_input(const drey_session *s)
 {
     return encoder_is_there(&s->engine->target.encoder);
 }
-/* Makes a sampler for the next text, without biases. DREY_ERR_USAGE: as sampler_init. */
-drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err);
+
+/* ---- The timeline (timeline.c) ---- */
+
+/* Whether the ids exist. DREY_ERR_USAGE. */
+drey_status timeline_check(const drey_session *s, const int32_t *ids, size_t n, drey_error *err);
+/* Whether n more tokens, and one to write, fit after the first `from`. DREY_ERR_CONTEXT. */
+drey_status timeline_check_room(const drey_session *s, int32_t from, size_t n, drey_error *err);
+/* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of
+ * those: the next text reads what is missing. The draft finds what it can keep when it gets the
+ * timeline. */
+int32_t timeline_cut(drey_session *s, int32_t n, int32_t known);
+/* Forgets what the target knows of positions from n on, which some layer may still have to compute:
+ * nothing before them is lost. */
+void session_forget(drey_session *s, int32_t n);
+void timeline_append(drey_session *s, const int32_t *ids, size_t n);
 /* ids[n], of which the target's cache has committed the first ones, become the timeline, which is
  * empty. */
 void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n);
+/* How many tokens a decoder's timeline begins with, before those that the model writes. */
+int32_t input_given(const drey_session *s);
+/* Whether an encoder can read n tokens. DREY_ERR_CONTEXT. */
+drey_status input_check(const drey_session *s, size_t n, drey_error *err);
+/* Makes ids[0..n) the input and begins the timeline. True: it was the input before. */
+bool input_set(drey_session *s, const int32_t *ids, size_t n);
+
+/* ---- A text's options (text_options.c) ---- */
+
+/* Whether a text with these options can be written now. DREY_ERR_USAGE, DREY_ERR_UNSUPPORTED. */
+drey_status text_check(const drey_session *s, const drey_generate_options *o, drey_error *err);
+/* Prepares a text; the timeline does not change. After a failure text_release frees what it has. */
+drey_status text_make(drey_session *s, const drey_generate_options *o, drey_error *err);
+void text_release(generation *g);
+/* Lets another text have the grammar. */
+void text_release_grammar(drey_session *s);
+/* Makes a sampler for the next text, without biases. DREY_ERR_USAGE: as sampler_init. */
+drey_status session_set_sampling(drey_session *s, const drey_sampling *settings, drey_error *err);
+
+/* ---- Its states (session.c) ---- */
+
 /* Ends the text, because of `why` unless a token ended it: delivers what was held back and
  * completes the statistics. Does nothing in IDLE. */
 void session_end(drey_session *s, drey_finish why);
 /* A pass for it failed: forgets what was offered; the next step offers it again. */
 void session_retry(drey_session *s);
-/* Forgets what the target knows of positions from n on, which some layer may still have to compute:
- * nothing before them is lost. */
-void session_forget(drey_session *s, int32_t n);
 bool session_is_valid(const drey_session *s);

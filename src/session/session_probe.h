@@ -7,6 +7,7 @@
 
 #include "drey/drey_model.h"
 #include "engine/engine.h"
+#include "tree/turn_log.h"
 
 typedef struct drafter drafter;
 typedef struct drey_sampling drey_sampling;

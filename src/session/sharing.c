@@ -12,17 +12,16 @@
 
 bool sharing_measures(const drey_engine *e)
 {
-    return !e->tuning.untimed && drafting_may_be_timed(e->config.exit);
+    return !e->hooks.untimed && drafting_may_be_timed(e->config.exit);
 }
 
 /* How long passes have had nothing to compute so far, on any rank. */
 static int64_t waited_ns(const drey_engine *e)
 {
-    const drey_ranks *ranks = e->tuning.part.ranks;
     trace_sums sums;
     trace_sum(&e->trace, &sums);
     return sums.ns[TRACE_STALL] + sums.ns[TRACE_PROVISIONAL] - e->meters.drafted_away_ns +
-           (ranks ? ranks->away.idle_ns : 0);
+           e->team->idle_ns(e);
 }
 
 /* The disk's recent speed while it was busy. Not where a pass reads what it chooses, or from other
@@ -33,7 +32,7 @@ static void note_disk(drey_engine *e)
     weights_count(&e->target.weights, &now);
     double bytes = (double)(now.read_bytes - since->read_bytes);
     double busy_s = (double)(now.busy_ns - since->busy_ns) * 1e-9;
-    bool says = !e->cost.of_experts && !e->tuning.part.ranks;
+    bool says = !e->cost.of_experts && e->team->is_alone;
     if (bytes > 0 && busy_s > 0 && sharing_measures(e) && says)
         cost_saw_disk(&e->cost, (double)e->plan.report.streamed_bytes_per_pass * busy_s / bytes);
     e->meters.reads = now;
@@ -193,7 +192,7 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
 static int32_t rows_of_prompts(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
 {
     int32_t rows = min_i32(room, max_i32(USUAL_LEAST_PROMPT_ROWS, n));
-    if (n_rows == 0 || e->tuning.untimed)
+    if (n_rows == 0 || e->hooks.untimed)
         return room;
     double most_s = USUAL_PROMPT_PASS_FACTOR * cost_shared(&e->cost, n_rows, 0);
     while (rows < room && cost_shared(&e->cost, n_rows + rows + 1, 0) <= most_s)

@@ -8,21 +8,6 @@
 #include "os/memory.h"
 #include "session/session.h"
 
-/* On ranks, those of the others as well: as many as their latest messages say. */
-static expert_counts count_experts(const drey_engine *e)
-{
-    const drey_ranks *r = e->tuning.part.ranks;
-    expert_counts sum = weights_count_experts(&e->target.weights);
-    for (int32_t i = 1; r && i < r->n; i++) {
-        const expert_counts *others = &r->member[i].counts.experts;
-        sum.used += others->used;
-        sum.read += others->read;
-        sum.guessed += others->guessed;
-        sum.right += others->right;
-    }
-    return sum;
-}
-
 static void take_mark(const drey_engine *e, statistics_mark *m)
 {
     *m = (statistics_mark){.t_ns = clock_ns(), .major_faults = memory_major_faults()};
@@ -40,7 +25,7 @@ static void take_mark(const drey_engine *e, statistics_mark *m)
     m->kv_bytes = kv.read_bytes;
     m->read_bytes += kv.read_bytes;
     m->busy_ns += kv.busy_ns;
-    m->experts = count_experts(e);
+    m->experts = e->team->experts(e);
 }
 
 static double ratio(double a, double b)
@@ -121,9 +106,9 @@ void statistics_begin(drey_session *s)
 {
     drey_engine *e = s->engine;
     if (others_write(s))
-        energy_meter_add(&e->meters.energy, e->tuning.energy_root, true);
+        energy_meter_add(&e->meters.energy, e->hooks.energy_root, true);
     else
-        energy_meter_skip(&e->meters.energy, e->tuning.energy_root);
+        energy_meter_skip(&e->meters.energy, e->hooks.energy_root);
     s->text.stats = statistics_of_nothing(s->engine);
     s->text.marks.n_steps = s->drafter ? s->drafter->n_steps : 0;
     take_mark(s->engine, &s->text.marks.begin);
@@ -139,7 +124,7 @@ void statistics_decode(drey_session *s)
     generation *g = &s->text;
     if (g->marks.decode.t_ns) /* once: a turn may be begun again */
         return;
-    energy_meter_add(&s->engine->meters.energy, s->engine->tuning.energy_root, true);
+    energy_meter_add(&s->engine->meters.energy, s->engine->hooks.energy_root, true);
     take_mark(s->engine, &g->marks.decode);
     g->stats.prompt_s = seconds(g->marks.begin.t_ns, g->marks.decode.t_ns);
     g->stats.load_bytes = g->marks.decode.read_bytes - g->marks.begin.read_bytes;
@@ -170,7 +155,7 @@ void statistics_end(drey_session *s)
     drey_statistics *t = &g->stats;
     statistics_mark end;
     statistics_decode(s);
-    energy_meter_add(&s->engine->meters.energy, s->engine->tuning.energy_root, true);
+    energy_meter_add(&s->engine->meters.energy, s->engine->hooks.energy_root, true);
     take_mark(s->engine, &end);
     const statistics_mark *start = &g->marks.decode;
     stream_counters how;

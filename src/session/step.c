@@ -221,9 +221,8 @@ drey_status sessions_step(drey_session *const *sessions, int32_t n, drey_error *
             take(s, &p.pass, &p.group[at]);
     }
     drey_engine *e = p.session[0]->engine;
-    energy_meter_add(&e->meters.energy, e->tuning.energy_root, false);
-    if (e->tuning.part.ranks)
-        ranks_count(e->tuning.part.ranks, &e->target.weights);
+    energy_meter_add(&e->meters.energy, e->hooks.energy_root, false);
+    e->team->stepped(e);
     prefix_write(&e->prefixes);
     return status;
 }

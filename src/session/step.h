@@ -1,7 +1,7 @@
 /* A step: one pass of the target for all sessions that take part. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 /* One target pass for n sessions that are writing: each offers rows, one pass computes all of them,
  * each takes its logits. After an error none has advanced, and the step may be repeated.

@@ -1,7 +1,7 @@
 /* Verified text: tokens that the target has decided are added to the timeline and delivered. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_session.h"
 
 /* Adds the accepted tokens to the timeline and delivers them to the caller, until one of them ends
  * the text. Returns how many were added, at least 1; the last of them is the next root. logits: of

@@ -24,6 +24,7 @@
 #include "os/temp_file.h"
 #include "state/state_store.h"
 #include "weights/stream.h"
+#include "state/kv.h"
 
 typedef struct kv_file kv_file;
 typedef struct kv_store kv_store;

@@ -19,6 +19,7 @@
 #include "drey/drey_session.h"
 #include "os/kept_files.h"
 #include "store/kv_origin.h"
+#include "drey/drey_engine.h"
 
 typedef struct cache_spec cache_spec;
 typedef struct text_cache text_cache;

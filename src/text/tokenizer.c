@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/num.h"
+#include "drey/drey_model.h"
 #include "text/bpe.h"
 #include "text/sentencepiece.h"
 #include "text/special.h"

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "drey/profile.h"
+#include "tree/tree.h"
+
 typedef struct drey_profile drey_profile;
 typedef struct token_tree token_tree;
 

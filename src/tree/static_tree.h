@@ -15,7 +15,9 @@
  * Pure: uses no models and no clocks. */
 #pragma once
 
+#include "drey/profile.h"
 #include "drey/tune.h"
+#include "tree/tree.h"
 
 enum {
     STATIC_DEPTHS = DREY_STATIC_DEPTHS,

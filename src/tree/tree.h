@@ -17,6 +17,7 @@
  *   (6) only an expanded node has guesses. */
 #pragma once
 
+#include "drey/choices.h"
 #include "sample/sampler.h"
 
 enum {

@@ -32,12 +32,12 @@ static drey_status open_part(worker *w, const drey_engine_options *options, cons
                              drey_error *err)
 {
     drey_engine_options o = *options;
-    const engine_tuning tuning = engine_join_options(&o, join);
+    const engine_part part = engine_join_options(&o, join);
     int64_t end = (int64_t)join->first + join->n_layers;
     if (join->first < 0 || join->n_layers < 1 || end > options->target->shape.n_layers)
         FAIL(err, DREY_ERR_MISMATCH, "the layers %d to %lld are asked for, which are not there",
              join->first, (long long)end);
-    TRY(engine_open(&w->engine, &o, &tuning, err));
+    TRY(engine_open_part(&w->engine, &o, &part, err));
     for (; w->n_sessions < join->n_sessions; w->n_sessions++)
         TRY(drey_session_open(&w->session[w->n_sessions], w->engine, err));
     TRY(ranks_make_room(w->ranks, join->n_sessions, w->engine->plan.max_rows,

@@ -2,7 +2,7 @@
  * copies, and what every refusal has. */
 #pragma once
 
-#include "drey/drey.h"
+#include "drey/drey_error.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* Property: any bytes are refused with a message, or are a GGUF file all of whose names, values and
  * tensors lie inside it, do not overlap, are found by name, and are shown as printable text. */
+#include "drey/drey_model.h"
 #include "fuzz/fuzz.h"
 #include "gguf/gguf.h"
 

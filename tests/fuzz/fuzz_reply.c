@@ -35,13 +35,12 @@ static void take(void *user, const drey_reply_part *part)
 }
 
 /* In pieces of `step` bytes, by two readers in turns. */
-static void read_all(const drey_reply_form *form, const char *text, size_t n, size_t step,
-                     taken *out)
+static void read_all(const reply_form *form, const char *text, size_t n, size_t step, taken *out)
 {
     drey_reply_reader r, copy;
     memset(out, 0, sizeof *out);
     out->kind = -1;
-    drey_reply_begin(&r, form);
+    drey_reply_begin(&r, reply_form_out(form));
     for (size_t at = 0; at < n; at += step) {
         copy = r;
         drey_reply_read(&copy, text + at, n - at < step ? n - at : step, take, out);
@@ -54,7 +53,7 @@ static void read_all(const drey_reply_form *form, const char *text, size_t n, si
 }
 
 /* Of a tool "f" whose parameters have all kinds of values. */
-static void take_values(drey_reply_form *form)
+static void take_values(reply_form *form)
 {
     static const char f[] =
         "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"properties\":{"
@@ -77,7 +76,7 @@ static bool hidden(const void *user, const char *text, size_t n)
 static void check_tools(const char *bytes, size_t n)
 {
     char *tools = malloc(n + 1), *gbnf = NULL;
-    drey_reply_form form;
+    reply_form form;
     drey_reply_options options;
     drey_error err = {0};
     size_t n_gbnf;
@@ -106,12 +105,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         n_families++;
     while (reply_thinking_at(n_thinking))
         n_thinking++;
-    drey_reply_form form = {.family = bytes[0] % n_families,
-                            .thinking = bytes[1] % n_thinking,
-                            .calls = bytes[2] & 1,
-                            .bare =
-                                (bytes[2] & 4) && reply_family_at(bytes[0] % n_families)->bare[0],
-                            .thinks = (bytes[2] & 2) && bytes[1] % n_thinking};
+    reply_form form = {.family = bytes[0] % n_families,
+                       .thinking = bytes[1] % n_thinking,
+                       .calls = bytes[2] & 1,
+                       .bare = (bytes[2] & 4) && reply_family_at(bytes[0] % n_families)->bare[0],
+                       .thinks = (bytes[2] & 2) && bytes[1] % n_thinking};
     if (bytes[2] & 8) { /* the prompt has closed it */
         form.closed = (uint8_t)form.thinking;
         form.thinking = 0;

@@ -3,6 +3,7 @@
  * A text that is said to be nothing but text holds no special token.
  *
  * The first byte chooses vocabulary and flags, the rest is the text. */
+#include "drey/drey_model.h"
 #include "fuzz/fuzz.h"
 #include "gguf/gguf.h"
 #include "text/detokenizer.h"

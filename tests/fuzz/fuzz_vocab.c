@@ -2,6 +2,7 @@
  * without leaving its vocabulary.
  *
  * The input is a GGUF file; its own last bytes are the text too. */
+#include "drey/drey_model.h"
 #include "fuzz/fuzz.h"
 #include "gguf/gguf.h"
 #include "text/detokenizer.h"

@@ -3,6 +3,9 @@
 
 #include "session/session.h"
 
+const drey_research looked_up = {.with = DREY_WITH(DREY_PART_LOOKUP)},
+                    not_looked_up = {.without = DREY_WITHOUT(DREY_PART_LOOKUP)};
+
 void must(drey_status status, const drey_error *err)
 {
     if (status != DREY_OK)
@@ -15,12 +18,12 @@ void must_refuse(drey_status got, drey_status want, const char *says, const drey
         fail_msg("%d, \"%s\"; wanted %d, \"%s\"", got, err->message, want, says);
 }
 
-void must_refuse_engine(const drey_engine_options *o, const engine_tuning *tuning,
+void must_refuse_engine(const drey_engine_options *o, const engine_hooks *hooks,
                         drey_status expected, const char *words)
 {
     drey_engine *e = NULL;
     drey_error err = {0};
-    must_refuse(engine_open(&e, o, tuning, &err), expected, words, &err);
+    must_refuse(engine_open(&e, o, hooks, &err), expected, words, &err);
     assert_null(e);
 }
 
@@ -53,10 +56,10 @@ drey_generate_options greedy(int32_t n)
     return g;
 }
 
-uint64_t smallest_budget(const drey_engine_options *o, const engine_tuning *tuning)
+uint64_t smallest_budget(const drey_engine_options *o, const engine_hooks *hooks)
 {
     drey_planner planner = {0};
-    MUST(engine_configure, &planner.engine, o, tuning);
+    MUST(engine_configure, &planner.engine, o, hooks);
     MUST(engine_gather, &planner.engine);
     MUST(planner_make, &planner, 0);
     uint64_t bytes = planner.engine.plan.report.smallest_budget_bytes;
@@ -70,10 +73,10 @@ void toy_prepare(const drey_model *m, const char *output, bool planes)
     MUST(drey_prepare, &o, NULL);
 }
 
-engine_place place_open(const drey_engine_options *o, const engine_tuning *tuning)
+engine_place place_open(const drey_engine_options *o, const engine_hooks *hooks)
 {
     engine_place p = {.engine = NULL};
-    MUST(engine_open, &p.engine, o, tuning);
+    MUST(engine_open, &p.engine, o, hooks);
     for (int32_t i = 0; i == 0 || i < o->n_sessions; i++)
         MUST(drey_session_open, &p.session[i], p.engine);
     return p;
@@ -86,9 +89,9 @@ void place_close(engine_place *p)
     drey_engine_close(&p->engine);
 }
 
-drey_session *open_alone(const drey_engine_options *o, const engine_tuning *tuning)
+drey_session *open_alone(const drey_engine_options *o, const engine_hooks *hooks)
 {
-    return place_open(o, tuning).session[0];
+    return place_open(o, hooks).session[0];
 }
 
 void close_alone(drey_session **s)

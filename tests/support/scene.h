@@ -3,12 +3,13 @@
 #pragma once
 
 #include "drey/drey.h"
+#include "drey/research.h"
 #include "support/rng.h"
 #include "support/temp_dir.h"
 #include "support/test.h"
 #include "support/toy.h"
 
-struct engine_tuning; /* engine/config.h */
+struct engine_hooks; /* engine/config.h */
 
 /* Fails the test where a call has failed. */
 void must(drey_status status, const drey_error *err);
@@ -28,25 +29,28 @@ void must(drey_status status, const drey_error *err);
         must_refuse(got_, status, says, &refusal_);                                                \
     } while (0)
 void must_refuse(drey_status got, drey_status want, const char *says, const drey_error *err);
-/* The same of an engine that is opened. tuning may be NULL. */
-void must_refuse_engine(const drey_engine_options *o, const struct engine_tuning *tuning,
+/* The same of an engine that is opened. hooks may be NULL. */
+void must_refuse_engine(const drey_engine_options *o, const struct engine_hooks *hooks,
                         drey_status expected, const char *words);
 
 /* Writes NAME into the temporary folder and opens it. */
 drey_model *toy_open(const char *name, const toy_options *toy);
 
+/* For options.research: lookup's guesses added to those of another drafter, or left out. */
+extern const drey_research looked_up, not_looked_up;
+
 /* The usual options with this target, unlimited memory, and nobody who drafts. */
 drey_engine_options plain_options(const drey_model *m, int32_t n_context, int32_t n_threads);
 
-/* A session with its own engine; `tuning` may be NULL. close_alone closes both. */
-drey_session *open_alone(const drey_engine_options *o, const struct engine_tuning *tuning);
+/* A session with its own engine; `hooks` may be NULL. close_alone closes both. */
+drey_session *open_alone(const drey_engine_options *o, const struct engine_hooks *hooks);
 void close_alone(drey_session **s);
 
 /* n tokens, the likeliest each time; an end of text does not end them. */
 drey_generate_options greedy(int32_t n);
 
-/* The smallest budget that these options can have. tuning may be NULL. */
-uint64_t smallest_budget(const drey_engine_options *o, const struct engine_tuning *tuning);
+/* The smallest budget that these options can have. hooks may be NULL. */
+uint64_t smallest_budget(const drey_engine_options *o, const struct engine_hooks *hooks);
 
 /* Writes a sidecar, in place of any that is there. output NULL: next to the model. */
 void toy_prepare(const drey_model *m, const char *output, bool planes);
@@ -57,6 +61,6 @@ typedef struct engine_place { /* an engine, and all sessions that it has room fo
     drey_session *session[PLACE_SESSIONS];
 } engine_place;
 
-/* tuning may be NULL. */
-engine_place place_open(const drey_engine_options *o, const struct engine_tuning *tuning);
+/* hooks may be NULL. */
+engine_place place_open(const drey_engine_options *o, const struct engine_hooks *hooks);
 void place_close(engine_place *p);

@@ -79,8 +79,8 @@ void seen_text_take(seen_text *t, const drey_event *e)
     }
 }
 
-void writing_run_tuned(writing *out, const drey_engine_options *options,
-                       const engine_tuning *tuning, const int32_t *ids, size_t n, int32_t n_predict,
+void writing_run_tuned(writing *out, const drey_engine_options *options, const engine_hooks *hooks,
+                       const int32_t *ids, size_t n, int32_t n_predict,
                        const drey_sampling *sampling)
 {
     memset(out, 0, sizeof *out);
@@ -89,7 +89,7 @@ void writing_run_tuned(writing *out, const drey_engine_options *options,
         g.sampling = *sampling;
     drey_engine *e = NULL;
     drey_session *s = NULL;
-    out->status = engine_open(&e, options, tuning, &out->error);
+    out->status = engine_open(&e, options, hooks, &out->error);
     if (out->status == DREY_OK)
         out->status = drey_session_open(&s, e, &out->error);
     if (out->status == DREY_OK)
@@ -108,8 +108,8 @@ void writing_run_tuned(writing *out, const drey_engine_options *options,
 void writing_try(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
                  size_t n, int32_t n_predict, const drey_sampling *sampling)
 {
-    engine_tuning tuning = {.set_share = share >= 0, .share = share, .untimed = true};
-    writing_run_tuned(out, options, &tuning, ids, n, n_predict, sampling);
+    engine_hooks hooks = {.set_share = share >= 0, .share = share, .untimed = true};
+    writing_run_tuned(out, options, &hooks, ids, n, n_predict, sampling);
 }
 
 void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,

@@ -3,7 +3,7 @@
 
 #include "support/scene.h"
 
-struct engine_tuning; /* engine/engine.h */
+struct engine_hooks; /* engine/engine.h */
 
 enum { WRITING_MAX = 512 };
 
@@ -54,5 +54,5 @@ void writing_try(writing *out, const drey_engine_options *engine, double share, 
                  size_t n, int32_t n_predict, const drey_sampling *sampling);
 /* as it is with settings that the public interface has not got. */
 void writing_run_tuned(writing *out, const drey_engine_options *engine,
-                       const struct engine_tuning *tuning, const int32_t *ids, size_t n,
+                       const struct engine_hooks *hooks, const int32_t *ids, size_t n,
                        int32_t n_predict, const drey_sampling *sampling);

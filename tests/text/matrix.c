@@ -430,7 +430,8 @@ static uint64_t parts_left_out(int32_t i)
     return i == 0 ? 0 : i <= N_PARTS ? DREY_WITHOUT(i - 1) : all;
 }
 
-static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_shares)
+static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_shares,
+                                      drey_research *research)
 {
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     const int m = at[AXIS_MODEL];
@@ -446,8 +447,9 @@ static drey_engine_options options_of(const int32_t *at, drey_unit_shares *unit_
                                          : NULL;
     o.policy = policies[at[AXIS_POLICY]];
     o.tree_nodes = who == DREY_DRAFTER_NONE || at[AXIS_CHUNK] == 0 ? 0 : 24;
-    o.without = parts_left_out(at[AXIS_WITHOUT]);
-    o.with = at[AXIS_LOOKUP] ? DREY_WITH(DREY_PART_LOOKUP) & ~o.without : 0;
+    *research = (drey_research){.without = parts_left_out(at[AXIS_WITHOUT])};
+    research->with = at[AXIS_LOOKUP] ? DREY_WITH(DREY_PART_LOOKUP) & ~research->without : 0;
+    o.research = research;
     o.exit = at[AXIS_EXIT] ? DREY_EXIT_EXACT : DREY_EXIT_OFF;
     o.io = ways[at[AXIS_IO]];
     o.kv = formats[at[AXIS_KV]];
@@ -536,9 +538,9 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     drey_session_exits(col->session, &x);
     assert_false(s.lossy);
     assert_true(s.hidden_share >= 0 && s.hidden_share <= 1);
-    if (o->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
+    if (o->research->without & DREY_WITHOUT(DREY_PART_PROVISIONAL))
         assert_true(s.provisional_kept + s.provisional_lost == 0 && s.hidden_share == 0);
-    assert_true(s.outside_slice == 0 || !(o->without & DREY_WITHOUT(DREY_PART_SLICE)));
+    assert_true(s.outside_slice == 0 || !(o->research->without & DREY_WITHOUT(DREY_PART_SLICE)));
     assert_true(x.tokens == 0 || o->exit != DREY_EXIT_OFF);
     if (o->exit != DREY_EXIT_OFF && at[AXIS_PAUSE] == 0)
         check_exits(&x, at);
@@ -625,7 +627,7 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
 
 /* With the smallest budget where the share asks for it. A plan counts what the process has written
  * to, which may have become more by the time the engine is opened (TSan's own memory does). */
-static void open_case(engine_place *p, drey_engine_options *o, const engine_tuning *tuning,
+static void open_case(engine_place *p, drey_engine_options *o, const engine_hooks *hooks,
                       bool smallest, const matrix_case *c)
 {
     const uint64_t all = o->memory_bytes;
@@ -634,9 +636,9 @@ static void open_case(engine_place *p, drey_engine_options *o, const engine_tuni
     for (int tries = 0; tries < (smallest ? 3 : 1) && status == DREY_ERR_MEMORY; tries++) {
         o->memory_bytes = all;
         if (smallest)
-            o->memory_bytes = smallest_budget(o, tuning);
+            o->memory_bytes = smallest_budget(o, hooks);
         p->engine = NULL;
-        status = engine_open(&p->engine, o, tuning, &err);
+        status = engine_open(&p->engine, o, hooks, &err);
     }
     if (status != DREY_OK)
         fail_msg("%s: %s", err.message, matrix_case_text(c));
@@ -663,22 +665,23 @@ void matrix_case_run(const matrix_case *c, matrix_totals *total)
 {
     static column columns[MOST_SESSIONS];
     static drey_unit_shares unit_shares;
+    drey_research research;
     const int32_t *at = c->at;
     double share = shares[at[AXIS_SHARE]];
     disk reading = {.slow_of = at[AXIS_READS] == 1 ? 8 : 0, .slow_us = 6000};
-    const engine_tuning tuning = {.set_share = share >= 0,
-                                  .share = share,
-                                  .fault = disk_read,
-                                  .fault_user = &reading,
-                                  .untimed = at[AXIS_CLOCK] == 1,
-                                  .exit_here = exit_here,
-                                  .exit_user = (void *)(uintptr_t)c,
-                                  .slice_ids = SLICE_IDS,
-                                  .slice_room = SLICE_ROOM,
-                                  .device = &fake_device};
-    drey_engine_options o = options_of(at, &unit_shares);
+    const engine_hooks hooks = {.set_share = share >= 0,
+                                .share = share,
+                                .fault = disk_read,
+                                .fault_user = &reading,
+                                .untimed = at[AXIS_CLOCK] == 1,
+                                .exit_here = exit_here,
+                                .exit_user = (void *)(uintptr_t)c,
+                                .slice_ids = SLICE_IDS,
+                                .slice_room = SLICE_ROOM,
+                                .device = &fake_device};
+    drey_engine_options o = options_of(at, &unit_shares, &research);
     engine_place p = {.engine = NULL};
-    open_case(&p, &o, &tuning, share <= -2, c);
+    open_case(&p, &o, &hooks, share <= -2, c);
     for (int32_t i = 0; i < o.n_sessions; i++)
         MUST(drey_session_open, &p.session[i], p.engine);
     write_texts(&p, columns, o.n_sessions, &reading, c, total);

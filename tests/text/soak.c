@@ -198,12 +198,12 @@ static void play_round(soak *s)
 {
     static company c;
     drey_engine_options o = random_options(s);
-    engine_tuning tuning = {.set_share = rng_below(&s->random, 8) > 0,
-                            .share = rng_below(&s->random, 10) * 0.1,
-                            .fault = stream_fault};
+    engine_hooks hooks = {.set_share = rng_below(&s->random, 8) > 0,
+                          .share = rng_below(&s->random, 10) * 0.1,
+                          .fault = stream_fault};
     drey_error err = {0};
     c = company_of(s->alone, rng_next(&s->random));
-    drey_status status = company_open(&c, &o, &tuning, &err);
+    drey_status status = company_open(&c, &o, &hooks, &err);
     if (status != DREY_ERR_IO)
         must(status, &err);
     s->n_unopened += status != DREY_OK;

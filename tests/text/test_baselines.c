@@ -150,10 +150,10 @@ TEST(bld_counts_what_it_let_pass)
 
 static writing with_numbers(float bld_fallback, float bld_rollback)
 {
-    const drey_more_options more = {.bld_fallback = bld_fallback, .bld_rollback = bld_rollback};
+    const drey_research research = {.bld_fallback = bld_fallback, .bld_rollback = bld_rollback};
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
     o.policy = DREY_POLICY_BLD;
-    o.more = &more;
+    o.research = &research;
     writing w = {.n_ids = 0};
     write_text(&w, &o, -1);
     return w;

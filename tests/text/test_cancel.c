@@ -48,8 +48,8 @@ static void open_scene(scene *p, double share, bool drafts)
     o.read_bytes = 64 << 10;
     o.progress = count_product;
     o.progress_user = p;
-    const engine_tuning tuning = {.set_share = share <= 1, .share = share};
-    p->at = place_open(&o, &tuning);
+    const engine_hooks hooks = {.set_share = share <= 1, .share = share};
+    p->at = place_open(&o, &hooks);
 }
 
 static void begin(scene *p, int i);

@@ -20,8 +20,10 @@ static drey_model *make_target(const toy_options *toy)
 static drey_model *make_layer(const eagle_file *e)
 {
     drey_model *m;
+    drey_engine_options o;
     eagle_file_write(temp_path("layer.gguf"), e);
-    MUST(drey_model_open, &m, temp_path("layer.gguf"));
+    MUST(drey_draft_open, &m, &o, temp_path("layer.gguf"));
+    assert_true(o.drafter == DREY_DRAFTER_EAGLE && o.draft == m);
     return m;
 }
 

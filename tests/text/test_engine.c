@@ -187,7 +187,7 @@ TEST(a_prediction_is_copied_from)
         drey_engine_options o = engine_of(m);
         o.drafter = with_model ? DREY_DRAFTER_MODEL : DREY_DRAFTER_LOOKUP;
         o.draft = with_model ? m : NULL;
-        o.with = with_model ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+        o.research = with_model ? &looked_up : NULL;
         if (!with_model) /* by the clock, copying may not be worth its rows */
             o.policy = DREY_POLICY_SEQUENCE;
         o.n_context = 3 + N + 1;

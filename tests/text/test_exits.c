@@ -116,13 +116,13 @@ static void write_with(writing *w, const drey_engine_options *o, oracle *says, d
                        const drey_sampling *sampling)
 {
     disk slow = {.slow_of = 32, .slow_us = 1000};
-    const engine_tuning tuning = {.set_share = share >= 0,
-                                  .share = share,
-                                  .fault = disk_read,
-                                  .fault_user = &slow,
-                                  .exit_here = says ? exit_here : NULL,
-                                  .exit_user = says};
-    writing_run_tuned(w, o, &tuning, prompt, N_PROMPT, N_TEXT, sampling);
+    const engine_hooks hooks = {.set_share = share >= 0,
+                                .share = share,
+                                .fault = disk_read,
+                                .fault_user = &slow,
+                                .exit_here = says ? exit_here : NULL,
+                                .exit_user = says};
+    writing_run_tuned(w, o, &hooks, prompt, N_PROMPT, N_TEXT, sampling);
     must(w->status, &w->error);
 }
 
@@ -396,16 +396,16 @@ TEST(scores_with_exits_need_fast_ones_and_one_token_per_pass)
 {
     static const char *const needs = "fast exits and one token per pass";
     drey_exit_score score[N_PROMPT];
-    const engine_tuning tuning = {.exit_here = exit_here, .exit_user = &oracles[2]};
+    const engine_hooks hooks = {.exit_here = exit_here, .exit_user = &oracles[2]};
     drey_engine_options options[] = {plain(), with_exits(&guessers[0], DREY_EXIT_EXACT),
                                      with_exits(&guessers[4], DREY_EXIT_FAST)};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        drey_session *s = open_alone(&options[i], &tuning);
+        drey_session *s = open_alone(&options[i], &hooks);
         REFUSED(DREY_ERR_USAGE, needs, drey_session_score_exits, s, prompt, N_PROMPT, score);
         close_alone(&s);
     }
     drey_engine_options o = with_exits(&guessers[0], DREY_EXIT_FAST);
-    drey_session *s = open_alone(&o, &tuning);
+    drey_session *s = open_alone(&o, &hooks);
     REFUSED(DREY_ERR_USAGE, "at least two", drey_session_score_exits, s, prompt, 1, score);
     MUST(drey_session_score_exits, s, prompt, N_PROMPT, score);
     assert_true(session_is_valid(s) && s->n_timeline == 0 && s->deferred.n == 0);
@@ -468,11 +468,11 @@ static void write_twice(text out[2], const drey_engine_options *options, oracle 
 {
     drey_error err = {0};
     drey_engine_options o = *options;
-    const engine_tuning tuning = {.exit_here = says ? exit_here : NULL, .exit_user = says};
+    const engine_hooks hooks = {.exit_here = says ? exit_here : NULL, .exit_user = says};
     int32_t n_turns = 0;
     o.n_context = end->n_context;
     o.trace_spans = 20000;
-    engine_place p = place_open(&o, &tuning);
+    engine_place p = place_open(&o, &hooks);
     drey_session *s = p.session[0];
     memset(out, 0, 2 * sizeof *out);
     for (int i = 0; i < 2; i++) {

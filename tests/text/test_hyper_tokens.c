@@ -1,5 +1,6 @@
 /* Paths of two and more tokens leave a pass early by trained predictors, whatever names the
  * candidates; in `exact` the text is the target's. */
+#include "drey/train.h"
 #include "session/session.h"
 #include "support/heads_file.h"
 #include "support/toy_models.h"

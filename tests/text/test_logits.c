@@ -82,7 +82,7 @@ static bench bench_open(const char *path, const char *tier)
     MUST(drey_model_open, &b.model, path);
     drey_engine_options options = plain_options(b.model, MAX_IDS, 2);
     options.cpu_tier = tier;
-    b.at = place_open(&options, &(engine_tuning){.least_logit_rows = 32});
+    b.at = place_open(&options, &(engine_hooks){.least_logit_rows = 32});
     b.session = b.at.session[0];
     if (session_reads_input(b.session))
         read_input(b.session);

@@ -63,7 +63,7 @@ static void put_next_to_model(const heads_file *h)
 /* An engine whose weights are loaded, this share of them for good. */
 static engine_place loaded(const drey_engine_options *o, double share)
 {
-    engine_place p = place_open(o, &(engine_tuning){.set_share = true, .share = share});
+    engine_place p = place_open(o, &(engine_hooks){.set_share = true, .share = share});
     MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
     return p;
 }
@@ -173,7 +173,7 @@ TEST(confidences_of_a_profile)
     float worth[2][2]; /* [without lookup][of the profile] */
     for (int i = 0; i < 4; i++) {
         drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-        o.without = i / 2 ? DREY_WITHOUT(DREY_PART_LOOKUP) : 0;
+        o.research = i / 2 ? &not_looked_up : NULL;
         o.profile = i % 2 ? &never : NULL;
         engine_place p = loaded(&o, 1);
         worth[i / 2][i % 2] = policy_calibrate(p.session[0]->policy, 0, 0.6f);
@@ -201,7 +201,7 @@ static void check_for_exits(const drey_engine_options *options, const medusa_nod
     o.exit = DREY_EXIT_EXACT;
     o.policy = DREY_POLICY_SINGLE;
     engine_place p =
-        place_open(&o, &(engine_tuning){.set_share = true, .share = 1, .exit_here = never});
+        place_open(&o, &(engine_hooks){.set_share = true, .share = 1, .exit_here = never});
     MUST(pass_prompt, &p.session[0]->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
     medusa_heads *heads = p.engine->source.out.own;
     assert_true(heads->for_roots && p.engine->source.out.resident_bytes < usual_bytes);
@@ -261,7 +261,7 @@ TEST(guesses_by_depth)
     h.spread = 0;
     put_next_to_model(&h);
     drey_engine_options o = options_of(m, DREY_DRAFTER_MEDUSA);
-    o.without = DREY_WITHOUT(DREY_PART_LOOKUP); /* which would weigh them */
+    o.research = &not_looked_up; /* which would weigh them */
     engine_place p = loaded(&o, 1);
     drey_engine *e = p.engine;
     drey_session *s = p.session[0];
@@ -375,6 +375,13 @@ TEST(bad_files)
     put_next_to_model(&good);
     assert_true(drey_is_heads_file(path));
     assert_false(drey_is_heads_file(temp_path("model.gguf")));
+    drey_engine_options o = options_of(m, DREY_DRAFTER_MODEL);
+    drey_model *draft;
+    MUST(drey_draft_open, &draft, &o, path);
+    assert_true(!draft && !o.draft && o.heads == path && o.drafter == DREY_DRAFTER_MEDUSA);
+    MUST(drey_draft_open, &draft, &o, temp_path("model.gguf"));
+    assert_true(draft && o.draft == draft && !o.heads && o.drafter == DREY_DRAFTER_MODEL);
+    drey_model_close(&draft);
     heads_file h = good;
     h.target++;
     refused(m, &h, DREY_ERR_MISMATCH, "another model");
@@ -403,7 +410,7 @@ TEST(bad_files)
         damage(path, tensors[i], 0, 0, i == 1);
         refused(m, NULL, DREY_ERR_FORMAT, "not finite");
     }
-    drey_engine_options o = options_of(m, DREY_DRAFTER_LOOKUP);
+    o = options_of(m, DREY_DRAFTER_LOOKUP);
     drey_plan plan;
     o.heads = path;
     assert_int_equal(drey_plan_make(&o, NULL, &plan, NULL), DREY_ERR_USAGE);

@@ -91,7 +91,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     o.trace_spans = 200; /* few: the rings go round */
     bool blends =
         kind == DREY_DRAFTER_MODEL || kind == DREY_DRAFTER_SELF || kind == DREY_DRAFTER_EAGLE;
-    o.with = blends ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+    o.research = blends ? &looked_up : NULL;
     static int32_t n_checks; /* exits take turns: off, fast, exact */
     static int32_t n_grammars;
     bool mixture = target->shape.experts.router.n_experts > 0;
@@ -100,7 +100,7 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
     if (!mixture && kind != DREY_DRAFTER_SELF && kind != DREY_DRAFTER_MEDUSA &&
         kind != DREY_DRAFTER_EAGLE)
         o.exit = (drey_exit)(n_checks++ % 3);
-    engine_tuning tuning = {
+    engine_hooks hooks = {
         .set_share = share <= 1, .share = share, .untimed = true, .exit_here = exit_here};
     int32_t left = N_TEXT, prompt[] = {65, 66, 67, 68, 65, 66, 67};
     drey_generate_options g = greedy(left);
@@ -117,14 +117,14 @@ static void check(drey_drafter kind, drey_policy policy, double share, float tem
         g.grammar = grammar;
     }
     drey_statistics stats;
-    engine_place p = place_open(&o, &tuning);
+    engine_place p = place_open(&o, &hooks);
     drey_session *s = p.session[0];
     MUST(drey_session_sync, s, prompt, 7, NULL);
     MUST(drey_session_begin, s, &g, &stats);
     for (bool done = false; !done;)
         MUST(drey_session_step, s, &done);
     assert_int_equal(left, 0);
-    assert_true((stats.streamed_bytes_per_pass > 0) == tuning.set_share);
+    assert_true((stats.streamed_bytes_per_pass > 0) == hooks.set_share);
     assert_true(stats.sidecar == with_sidecar);
     place_close(&p);
     drey_grammar_close(&grammar);

@@ -98,17 +98,16 @@ static drey_engine *open_engine(const setting *s, trouble *t)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_TEXT + 1, s->n_threads);
     o.policy = s->policy;
-    o.without = s->without;
     o.n_sessions = s->n_sessions;
     o.read_bytes = 64 << 10;
     o.io = DREY_IO_PREAD; /* each read is delayed by itself */
-    const drey_more_options more = {.ahead = s->ahead};
-    o.more = &more;
+    const drey_research research = {.without = s->without, .ahead = s->ahead};
+    o.research = &research;
     o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &t->disk};
     drey_engine *e = NULL;
-    MUST(engine_open, &e, &o, &tuning);
+    MUST(engine_open, &e, &o, &hooks);
     return e;
 }
 

@@ -19,7 +19,7 @@ static const int32_t prompt[N_PROMPT] = {5, 77, 140, 9, 201};
 typedef struct rig {
     drey_model *target, *draft;
     drey_engine_options options;
-    engine_tuning tuning;
+    engine_hooks hooks;
     engine_place at;
     drey_error err;
     writing text;
@@ -84,9 +84,9 @@ static void rig_open(rig *r, drey_io io, bool with_draft, double share)
         r->options.drafter = DREY_DRAFTER_MODEL;
         r->options.tree_nodes = N_TREE;
     }
-    r->tuning = (engine_tuning){
+    r->hooks = (engine_hooks){
         .set_share = true, .share = share, .fault = disk_read, .fault_user = &r->disk};
-    r->at = place_open(&r->options, &r->tuning);
+    r->at = place_open(&r->options, &r->hooks);
 }
 
 static void rig_close(rig *r)
@@ -239,7 +239,7 @@ TEST(changed_between_opening_and_reading)
     must_refuse(write_on(&r, &stats), DREY_ERR_IO, "has changed", &r.err);
     assert_int_equal(r.text.n_ids, 0);
     place_close(&r.at);
-    must_refuse_engine(&r.options, &r.tuning, DREY_ERR_IO, "has changed");
+    must_refuse_engine(&r.options, &r.hooks, DREY_ERR_IO, "has changed");
     rig_close(&r);
     make_models(NULL);
 }

@@ -44,7 +44,7 @@ static void open_bench(bench *b, drey_kv kv)
     o.drafter = DREY_DRAFTER_MODEL;
     o.kv = kv;
     o.tree_nodes = 64;
-    b->at = place_open(&o, &(engine_tuning){.untimed = true});
+    b->at = place_open(&o, &(engine_hooks){.untimed = true});
     b->engine = b->at.engine;
     b->session = b->at.session[0];
     MUST(sampler_init, &b->session->sampler, &(drey_sampling){.top_p = 1},

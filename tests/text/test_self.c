@@ -70,13 +70,13 @@ static void check_order(const model_layout *l)
 
 /* Logits after the prompt, from a first pass and again from a later one; used[]: how many groups of
  * each range there were. False: the budget does not suffice. */
-static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning, float *first,
+static bool logits_of(const drey_engine_options *o, const engine_hooks *hooks, float *first,
                       float *later, int32_t *used)
 {
     drey_engine *e;
     drey_session *s = NULL;
     drey_error err = {0};
-    drey_status status = engine_open(&e, o, tuning, &err);
+    drey_status status = engine_open(&e, o, hooks, &err);
     if (status == DREY_ERR_MEMORY)
         return false;
     must(status, &err);
@@ -110,8 +110,8 @@ static void check_logits(const char *architecture, uint32_t type, bool tied)
     prepare(m, true, false);
     assert_false(prepare(m, true, true).written);
     for (int i = 0; i < 3; i++) { /* whole groups alone */
-        engine_tuning tuning = {.set_share = true, .share = 0.5 * i};
-        assert_true(logits_of(&o, &tuning, first, later, used));
+        engine_hooks hooks = {.set_share = true, .share = 0.5 * i};
+        assert_true(logits_of(&o, &hooks, first, later, used));
         assert_memory_equal(first, want, bytes);
         assert_memory_equal(later, want, bytes);
     }

@@ -21,7 +21,7 @@ static engine_place open_place(drey_model *model, drey_drafter kind, drey_kv kv,
     o.drafter = kind;
     o.kv = kv;
     o.prompt_chunk = 9;
-    return place_open(&o, &(engine_tuning){.set_share = share <= 1, .share = share});
+    return place_open(&o, &(engine_hooks){.set_share = share <= 1, .share = share});
 }
 
 static const drey_sampling sampled = {

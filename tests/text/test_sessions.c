@@ -59,12 +59,12 @@ static void open_company(company *c, int32_t n, drey_drafter kind, drey_model *w
                          drey_policy policy, double share)
 {
     drey_engine_options o = options_of(kind, with);
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = share <= 1, .share = share, .fault = company_read, .fault_user = c};
     o.policy = policy;
     o.n_sessions = n;
     o.n_threads = share == 0 ? 2 : 1;
-    MUST(company_open, c, &o, &tuning);
+    MUST(company_open, c, &o, &hooks);
 }
 
 TEST(test_company)
@@ -162,7 +162,7 @@ TEST(test_sync)
     rng r = rng_from(3);
     static writing got, want;
     drey_engine_options o = options_of(DREY_DRAFTER_MODEL, draft[SHORT]);
-    engine_place p = place_open(&o, &(engine_tuning){.set_share = true, .share = 0.5});
+    engine_place p = place_open(&o, &(engine_hooks){.set_share = true, .share = 0.5});
     o = options_of(DREY_DRAFTER_NONE, NULL);
     engine_place plain = place_open(&o, NULL);
     drey_session *s = p.session[0];

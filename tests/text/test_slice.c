@@ -26,19 +26,19 @@ static drey_model *open_toy(const char *name, int32_t n_layers, bool tied)
     return toy_open(name, &toy);
 }
 
-static engine_place open_side(const bench *b, uint64_t without, const engine_tuning *tuning)
+static engine_place open_side(const bench *b, uint64_t without, const engine_hooks *hooks)
 {
     drey_engine_options o = plain_options(b->target, 400, 2);
     o.draft = b->draft;
     o.drafter = DREY_DRAFTER_MODEL;
-    o.without = without;
-    engine_place p = place_open(&o, tuning);
+    o.research = &(drey_research){.without = without};
+    engine_place p = place_open(&o, hooks);
     MUST(sampler_init, &p.session[0]->sampler, &(drey_sampling){.top_p = 1},
          p.engine->target.layout.shape.n_vocab, p.engine->kernels, &p.session[0]->memory.arena);
     return p;
 }
 
-static const engine_tuning sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
+static const engine_hooks sliced_so = {.slice_ids = N_IDS, .slice_room = ROOM, .untimed = true};
 
 static void open_bench(bench *b, bool tied)
 {
@@ -328,7 +328,7 @@ TEST(small_vocabularies_stay_whole)
     bench b;
     open_bench(&b, false);
     engine_place s =
-        open_side(&b, 0, &(engine_tuning){.slice_ids = 736, .slice_room = 32, .untimed = true});
+        open_side(&b, 0, &(engine_hooks){.slice_ids = 736, .slice_room = 32, .untimed = true});
     assert_null(s.engine->draft.layout.table);
     assert_int_equal(plan_of(s.engine).draft_ids, 0);
     place_close(&s);

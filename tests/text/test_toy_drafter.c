@@ -117,8 +117,8 @@ static drey_engine_options options_of(drey_policy policy)
 static void write_text(writing *out, const drey_engine_options *o, const drafter_kind *kind,
                        const drey_sampling *sampling)
 {
-    const engine_tuning tuning = {.set_share = true, .share = 0.5, .drafter = kind};
-    writing_run_tuned(out, o, &tuning, prompt, 7, 100, sampling);
+    const engine_hooks hooks = {.set_share = true, .share = 0.5, .drafter = kind};
+    writing_run_tuned(out, o, &hooks, prompt, 7, 100, sampling);
     must(out->status, &out->error);
 }
 
@@ -150,7 +150,7 @@ TEST(goes_with_lookup)
     drey_engine_options o = options_of(DREY_POLICY_NONE);
     write_text(&plain, &o, NULL, NULL);
     o = options_of(DREY_POLICY_OPTIMAL);
-    o.with = DREY_WITH(DREY_PART_LOOKUP);
+    o.research = &looked_up;
     write_text(&drafted, &o, &toy_kind, NULL);
     must_be_same(&plain, &drafted, "with lookup");
 }
@@ -159,8 +159,8 @@ TEST(the_plan_counts_its_memory)
 {
     drey_engine *plain, *drafted;
     drey_engine_options o = options_of(DREY_POLICY_SEQUENCE);
-    const engine_tuning tuning = {.drafter = &toy_kind};
-    MUST(engine_open, &drafted, &o, &tuning);
+    const engine_hooks hooks = {.drafter = &toy_kind};
+    MUST(engine_open, &drafted, &o, &hooks);
     o.drafter = DREY_DRAFTER_LOOKUP;
     MUST(engine_open, &plain, &o, NULL);
     uint64_t of_lookup = drafter_lookup.session_bytes(&plain->source);

@@ -278,11 +278,11 @@ static const writing *write_text(drey_engine_options *o, int who, double share, 
     static writing got;
     static const drey_drafter drafters[] = {DREY_DRAFTER_NONE, DREY_DRAFTER_LOOKUP,
                                             DREY_DRAFTER_MODEL};
-    const engine_tuning tuning = {
+    const engine_hooks hooks = {
         .set_share = share >= 0, .share = share, .untimed = true, .device = &fake_device};
     o->drafter = drafters[who];
     o->draft = who == 2 ? draft : NULL;
-    writing_run_tuned(&got, o, &tuning, prompt, is_long ? N_LONG : N_SHORT, N_TEXT, NULL);
+    writing_run_tuned(&got, o, &hooks, prompt, is_long ? N_LONG : N_SHORT, N_TEXT, NULL);
     if (got.status == DREY_OK)
         must_be_same(is_long ? &plain_long : &plain, &got, o->units);
     return &got;
@@ -361,15 +361,15 @@ TEST(what_is_refused)
                  {"cpu/float+cpu/ref", "ref", "cannot mix", DREY_ERR_USAGE},
                  {"cpu+cpu/float", NULL, "cannot mix", DREY_ERR_USAGE},
                  {"gpu", NULL, "\"gpu\" is no unit", DREY_ERR_USAGE}};
-    const engine_tuning tuning = {.device = &fake_device};
+    const engine_hooks hooks = {.device = &fake_device};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         drey_engine_options o = options_of(cases[i].units);
         o.cpu_tier = cases[i].tier;
-        must_refuse_engine(&o, &tuning, cases[i].status, cases[i].why);
+        must_refuse_engine(&o, &hooks, cases[i].status, cases[i].why);
     }
     drey_engine_options o = options_of("cpu+cpu");
     o.unit_shares = &shares;
-    must_refuse_engine(&o, &tuning, DREY_ERR_USAGE, "");
+    must_refuse_engine(&o, &hooks, DREY_ERR_USAGE, "");
 }
 
 /* What a device takes of this machine's memory is in the budget. */
@@ -378,9 +378,9 @@ TEST(memory_is_counted)
     uint64_t smallest[2];
     for (int i = 0; i < 2; i++) {
         drey_planner planner = {0};
-        const engine_tuning tuning = {.device = &fake_device};
+        const engine_hooks hooks = {.device = &fake_device};
         drey_engine_options o = options_of(i ? "cpu+fake:copies" : "cpu+fake");
-        MUST(engine_configure, &planner.engine, &o, &tuning);
+        MUST(engine_configure, &planner.engine, &o, &hooks);
         MUST(engine_gather, &planner.engine);
         MUST(planner_make, &planner, 0);
         smallest[i] = planner.engine.plan.report.work_bytes +

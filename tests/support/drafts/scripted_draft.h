@@ -22,5 +22,5 @@ typedef struct scripted_text {
 /* Whether the token at that position is the text's. */
 bool scripted_has(const scripted_text *t, int32_t position, int32_t token);
 
-/* The kind for an engine (engine_tuning.drafter) whose draft has this text. One at a time. */
+/* The kind for an engine (engine_hooks.drafter) whose draft has this text. One at a time. */
 const drafter_kind *scripted_kind(const scripted_text *t);

@@ -11,11 +11,11 @@ company company_of(drey_session *alone, uint64_t seed)
     return (company){.alone = alone, .r = rng_from(seed), .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
-drey_status company_open(company *c, const drey_engine_options *o, const engine_tuning *tuning,
+drey_status company_open(company *c, const drey_engine_options *o, const engine_hooks *hooks,
                          drey_error *err)
 {
     c->n = o->n_sessions > 1 ? o->n_sessions : 1;
-    return engine_open(&c->at.engine, o, tuning, err);
+    return engine_open(&c->at.engine, o, hooks, err);
 }
 
 static void set_session(company *c, member *m, drey_session *s)

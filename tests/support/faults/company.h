@@ -57,7 +57,7 @@ struct company {
  * COMPANY_CONTEXT positions. */
 company company_of(drey_session *alone, uint64_t seed);
 /* Opens its engine; o->n_sessions members may join. */
-drey_status company_open(company *c, const drey_engine_options *o, const engine_tuning *tuning,
+drey_status company_open(company *c, const drey_engine_options *o, const engine_hooks *hooks,
                          drey_error *err);
 void company_close(company *c);
 /* Lets members join, leave, begin and stop, and then all who write take a step. */
@@ -66,5 +66,5 @@ void company_play(company *c);
 void company_begin(company *c, member *m);
 /* Cancels one of them, or now and then all, from any thread. */
 void company_cancel(company *c, rng *r);
-/* The engine_tuning.fault of a company, which is its user. */
+/* The engine_hooks.fault of a company, which is its user. */
 int company_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);

@@ -1,4 +1,4 @@
-/* A disk for engines of tests: slow at random, and failing. engine_tuning.fault is disk_read, with
+/* A disk for engines of tests: slow at random, and failing. engine_hooks.fault is disk_read, with
  * a disk as its user. Another one, of all files: full. */
 #pragma once
 

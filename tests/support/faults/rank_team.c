@@ -50,13 +50,14 @@ void team_compare(const drey_engine_options *o, int32_t n, const char *path,
                   const drey_sampling *sampling, const char *what)
 {
     static writing want, got;
-    const engine_tuning half = {.set_share = true, .share = 0.5};
+    const engine_hooks half = {.set_share = true, .share = 0.5};
     drey_engine_options shared = *o;
     writing_run_tuned(&want, o, NULL, team_prompt, N_PROMPT, N_TEXT, sampling);
     must(want.status, &want.error);
     team_begin(n, path, 0, NULL, 0);
     shared.ranks = team.ranks;
-    shared.more = next_team.division;
+    shared.rank_layers = next_team.division;
+    shared.n_rank_layers = next_team.division ? (uint64_t)n : 0;
     if (next_team.budget[0])
         shared.memory_bytes = next_team.budget[0];
     writing_run_tuned(&got, &shared, n % 2 ? &half : NULL, team_prompt, N_PROMPT, N_TEXT, sampling);

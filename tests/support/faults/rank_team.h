@@ -25,7 +25,7 @@ extern rank_team team;
 typedef struct team_settings {
     uint64_t budget[MOST_RANKS];         /* 0: unlimited */
     thread_ranks_alter_fn *alter_rank_1; /* changes what rank 1 sends */
-    const drey_more_options *division;   /* of team_compare; NULL: layers go where there is room */
+    const int32_t *division; /* [n] of team_compare; NULL: layers go where there is room */
 } team_settings;
 extern team_settings next_team;
 

@@ -122,7 +122,7 @@ static engine_place open_place(const part *p)
 {
     drey_engine_options o = plain_options(all.target, all.n_prompt + MOST_TOKENS, 1);
     o.drafter = p->drafter;
-    o.with = p->with;
+    o.research = &(drey_research){.with = p->with};
     if (p->drafter != DREY_DRAFTER_NONE) /* the usual one pauses where drafting does not pay */
         o.policy = DREY_POLICY_SPECINFER;
     o.n_sessions = AT_ONCE;

@@ -60,7 +60,7 @@ TEST(texts_are_json_of_the_schema_and_the_same_with_every_draft)
                                          DREY_DRAFTER_MODEL};
     for (int kind = 0; kind < 4; kind++) {
         drey_engine_options o = toys_options(kinds[kind], N_PROMPT + N_MOST, 2);
-        o.with = kind == 3 ? DREY_WITH(DREY_PART_LOOKUP) : 0;
+        o.research = kind == 3 ? &looked_up : NULL;
         engine_place p = place_open(&o, NULL);
         for (int seed = 0; seed < N_SEEDS; seed++) {
             drey_sampling s = {.temperature = seed ? 0.9f : 0, .top_p = 1, .seed = (uint64_t)seed};
@@ -179,7 +179,7 @@ TEST(what_does_not_go_with_a_grammar_is_refused)
     drey_grammar *g = open_grammar(DREY_GRAMMAR_REGEX, "a+");
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 2);
     o.exit = DREY_EXIT_EXACT;
-    engine_place p = place_open(&o, &(engine_tuning){.exit_here = never});
+    engine_place p = place_open(&o, &(engine_hooks){.exit_here = never});
     MUST(drey_session_sync, p.session[0], prompt, N_PROMPT, NULL);
     drey_generate_options t = options(&w, g, NULL);
     REFUSED(DREY_ERR_UNSUPPORTED, "early exits", drey_session_begin, p.session[0], &t, NULL);
@@ -204,13 +204,13 @@ TEST(masks_are_made_while_a_pass_waits)
     for (int i = 0; i < 2; i++) {
         drey_grammar *g = open_grammar(DREY_GRAMMAR_JSON_SCHEMA, schema);
         drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, N_PROMPT + N_MOST, 1);
-        engine_tuning tuning = {
+        engine_hooks hooks = {
             .set_share = true, .share = 0.3, .fault = disk_read, .fault_user = &slow};
         o.read_bytes = 64 << 10;
         o.io = DREY_IO_PREAD;
         if (i)
             o.memory_bytes = smallest_budget(&o, NULL) + (4 << 20);
-        engine_place p = place_open(&o, i ? &tuning : NULL);
+        engine_place p = place_open(&o, i ? &hooks : NULL);
         write_text(i ? &got : &want, p.session[0], g, &s);
         n_prepared[i] = grammar_n_prepared(g);
         place_close(&p);

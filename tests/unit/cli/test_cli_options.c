@@ -268,14 +268,14 @@ TEST(values)
     assert_string_equal(s.text.prompt, "");
     assert_int_equal(s.drafting.drafter, DREY_DRAFTER_MODEL);
     assert_int_equal(s.drafting.tree_nodes, 5);
-    assert_int_equal(s.drafting.without, 0);
+    assert_int_equal(s.drafting.research.without, 0);
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --without tree,slice");
     assert_int_equal(s.drafting.drafter, DREY_DRAFTER_SELF);
     assert_int_equal(s.drafting.policy, DREY_POLICY_SPECINFER);
-    assert_int_equal(s.drafting.without,
+    assert_int_equal(s.drafting.research.without,
                      DREY_WITHOUT(DREY_PART_TREE) | DREY_WITHOUT(DREY_PART_SLICE));
     accepts(&s, CLI_RUN, "-m t -p x -d self --policy si --with lookup");
-    assert_int_equal(s.drafting.with, DREY_WITH(DREY_PART_LOOKUP));
+    assert_int_equal(s.drafting.research.with, DREY_WITH(DREY_PART_LOOKUP));
 }
 
 TEST(values_of_other_commands)
@@ -378,11 +378,11 @@ TEST(numbers_of_drafting)
 {
     cli_settings s;
     accepts(&s, CLI_RUN, "-m t");
-    assert_true(s.drafting.ahead == 0 && s.drafting.fallback_step == 0);
+    assert_true(s.drafting.research.ahead == 0 && s.drafting.research.fallback_step == 0);
     accepts(&s, CLI_SERVE, "-m t --ahead 0.001 --alpha 0.3 --fallback-step .25");
-    assert_true(s.drafting.ahead == 0.001f && s.drafting.fallback_step == 0.25f);
+    assert_true(s.drafting.research.ahead == 0.001f && s.drafting.research.fallback_step == 0.25f);
     accepts(&s, CLI_RUN, "-m t --policy bld --bld-fallback 0.3 --bld-rollback 5");
-    assert_true(s.drafting.bld_fallback == 0.3f && s.drafting.bld_rollback == 5);
+    assert_true(s.drafting.research.bld_fallback == 0.3f && s.drafting.research.bld_rollback == 5);
 }
 
 /* What the library takes, and nothing else: the CLI, its help and the library have one bound. */

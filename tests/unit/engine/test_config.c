@@ -47,6 +47,7 @@ TEST(what_contradicts_is_refused)
         "the part \"lookup\" alone can be asked for, and not be left out at the same time";
     const drey_exit on = DREY_EXIT_EXACT;
     const drey_tuning tuned = {.fetch = DREY_FETCH_FAR}, odd = {.fetch = (drey_fetch)99};
+    const drey_research both_ways = {.with = looked_up.with, .without = not_looked_up.without};
     const drey_tuning odd_tile = {.tile = (drey_tile)99};
     const row rows[] = {
         {{.io = DREY_IO_AUTO}, NULL},
@@ -72,9 +73,10 @@ TEST(what_contradicts_is_refused)
         {{.tuning = &odd}, unknown},
         {{.tuning = &odd_tile}, unknown},
         {{.tuning = &tuned}, NULL},
-        {{.without = UINT64_C(1) << 40}, "what is to be left out is not one of the parts"},
-        {{.with = DREY_WITH(DREY_PART_TREE)}, part},
-        {{.with = DREY_WITH(DREY_PART_LOOKUP), .without = DREY_WITHOUT(DREY_PART_LOOKUP)}, part},
+        {{.research = &(drey_research){.without = UINT64_C(1) << 40}},
+         "what is to be left out is not one of the parts"},
+        {{.research = &(drey_research){.with = DREY_WITH(DREY_PART_TREE)}}, part},
+        {{.research = &both_ways}, part},
         {{.exit = on}, NULL},
         {{.exit = on, .drafter = DREY_DRAFTER_LOOKUP}, NULL},
         {{.exit = on, .exit_threshold = 1}, NULL},
@@ -104,6 +106,7 @@ TEST(leaves_of_exits_are_looked_up)
 {
     const drey_exit on = DREY_EXIT_EXACT;
     const drey_drafter model = DREY_DRAFTER_MODEL, medusa = DREY_DRAFTER_MEDUSA;
+    const drey_research no_hyper = {.without = DREY_WITHOUT(DREY_PART_HYPER)};
     const struct {
         drey_engine_options o;
         bool peeks;
@@ -111,10 +114,8 @@ TEST(leaves_of_exits_are_looked_up)
         {{.drafter = model, .draft = draft, .exit = on}, true},
         {{.drafter = model, .draft = draft}, false},
         {{.drafter = model, .draft = draft, .exit = on, .policy = DREY_POLICY_SINGLE}, false},
-        {{.drafter = model, .draft = draft, .exit = on, .with = DREY_WITH(DREY_PART_LOOKUP)},
-         false},
-        {{.drafter = model, .draft = draft, .exit = on, .without = DREY_WITHOUT(DREY_PART_HYPER)},
-         false},
+        {{.drafter = model, .draft = draft, .exit = on, .research = &looked_up}, false},
+        {{.drafter = model, .draft = draft, .exit = on, .research = &no_hyper}, false},
         {{.drafter = DREY_DRAFTER_LOOKUP, .exit = on}, false},
         {{.drafter = medusa, .exit = on}, false}, /* it is in its trees */
         {{.drafter = medusa, .exit = on, .policy = DREY_POLICY_EDGELLM}, true},
@@ -143,14 +144,15 @@ TEST(numbers_have_bounds)
         {{.n_sessions = DREY_MAX_SESSIONS + 1}, " sessions are not possible (1 to "},
         {{.trace_spans = -1}, "a trace of -1 spans is not possible (0 to "},
         {{.n_threads = 1, .n_sessions = 1, .prompt_chunk = 1, .trace_spans = 1}, NULL},
-        {{.alpha = 1}, "a first alpha of 1 is not possible (above 0, below 1)"},
-        {{.more = &(drey_more_options){.ahead = 2}}, "drafting ahead from 2 is not possible"},
-        {{.more = &(drey_more_options){.fallback_step = -1}},
+        {{.research = &(drey_research){.alpha = 1}},
+         "a first alpha of 1 is not possible (above 0, below 1)"},
+        {{.research = &(drey_research){.ahead = 2}}, "drafting ahead from 2 is not possible"},
+        {{.research = &(drey_research){.fallback_step = -1}},
          "an alpha that changes by -1 is not possible"},
-        {{.more = &(drey_more_options){.bld_fallback = 1.5f}},
+        {{.research = &(drey_research){.bld_fallback = 1.5f}},
          "a bld that hands over below 1.5 is not possible"},
-        {{.more = &(drey_more_options){.bld_rollback = NAN}}, "a bld that takes tokens back from"},
-        {{.more = &(drey_more_options){.ahead = 1, .fallback_step = 1, .bld_fallback = 1}}, NULL},
+        {{.research = &(drey_research){.bld_rollback = NAN}}, "a bld that takes tokens back from"},
+        {{.research = &(drey_research){.ahead = 1, .fallback_step = 1, .bld_fallback = 1}}, NULL},
     };
     CHECK(rows);
 }
@@ -186,7 +188,6 @@ typedef struct taken { /* what comes of a choice */
 
 TEST(defaults_are_filled_in)
 {
-    const uint64_t with = DREY_WITH(DREY_PART_LOOKUP);
     const drey_drafter lookup = DREY_DRAFTER_LOOKUP, model = DREY_DRAFTER_MODEL;
     const drey_drafter self = DREY_DRAFTER_SELF, medusa = DREY_DRAFTER_MEDUSA;
     const drey_policy optimal = DREY_POLICY_OPTIMAL, chain = DREY_POLICY_SEQUENCE;
@@ -194,19 +195,26 @@ TEST(defaults_are_filled_in)
     const taken table[] = {
         {{.io = DREY_IO_AUTO}, NULL, DREY_POLICY_NONE, 0, 0, 0},
         {{.drafter = lookup}, &drafter_lookup, optimal, 1, 0, 0},
-        {{.drafter = lookup, .with = with}, &drafter_lookup, optimal, 1, 0, 0},
+        {{.drafter = lookup, .research = &looked_up}, &drafter_lookup, optimal, 1, 0, 0},
         {{.drafter = model, .draft = draft}, &drafter_model, optimal, 1, 1, 0},
-        {{.drafter = model, .draft = draft, .with = with}, &drafter_model, optimal, 1, 1, 1},
-        {{.drafter = model, .draft = draft, .with = with, .exit = DREY_EXIT_EXACT},
+        {{.drafter = model, .draft = draft, .research = &looked_up},
          &drafter_model,
          optimal,
          1,
          1,
          1},
+        {{.drafter = model, .draft = draft, .research = &looked_up, .exit = DREY_EXIT_EXACT},
+         &drafter_model,
+         optimal,
+         1,
+         1,
+         1},
+        {{.drafter = model, .draft = draft, .repeats = true}, &drafter_model, optimal, 1, 1, 1},
+        {{.drafter = lookup, .repeats = true}, &drafter_lookup, optimal, 1, 0, 0},
         {{.drafter = model, .draft = draft, .policy = std}, NULL, std, 0, 0, 0},
         {{.drafter = self}, &drafter_self, optimal, 1, 0, 0},
         {{.drafter = medusa}, &drafter_medusa, optimal, 1, 0, 1},
-        {{.drafter = medusa, .without = with}, &drafter_medusa, optimal, 1, 0, 0},
+        {{.drafter = medusa, .research = &not_looked_up}, &drafter_medusa, optimal, 1, 0, 0},
         {{.drafter = medusa, .policy = chain}, &drafter_medusa, chain, 1, 0, 0},
         {{.drafter = medusa, .exit = DREY_EXIT_FAST}, &drafter_medusa, optimal, 1, 0, 1},
     };

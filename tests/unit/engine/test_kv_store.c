@@ -10,6 +10,7 @@
 #include "support/rng.h"
 #include "support/scene.h"
 #include "support/test.h"
+#include "state/cache.h"
 
 enum {
     LAYERS = 2,

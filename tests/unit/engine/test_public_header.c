@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "drey/reply.h"
+#include "drey/research.h"
 #include "drey/tune.h"
 #include "support/test.h"
 
@@ -24,9 +25,8 @@ TEST(sizes_stay)
         size_t n_bytes, now, reserved_end;
     } structures[] = {
         STRUCTURE(drey_model_info, 120),
-        {"drey_engine_options", 240, sizeof(drey_engine_options),
-         offsetof(drey_engine_options, more) + sizeof(void *)}, /* new fields go to `more` */
-        STRUCTURE(drey_more_options, 128),
+        STRUCTURE(drey_engine_options, 320),
+        STRUCTURE(drey_research, 104),
         STRUCTURE(drey_speeds, 64),
         STRUCTURE(drey_plan, 960),
         STRUCTURE(drey_sampling, 56),
@@ -52,8 +52,8 @@ TEST(sizes_stay)
         STRUCTURE(drey_fim, 56),
         STRUCTURE(drey_chat_request, 128),
         STRUCTURE(drey_reply_options, 64),
-        STRUCTURE(drey_reply_form, 2104),
-        STRUCTURE(drey_reply_reader, 2504),
+        {"drey_reply_form", 2104, sizeof(drey_reply_form), sizeof(drey_reply_form)},
+        {"drey_reply_reader", 2504, sizeof(drey_reply_reader), sizeof(drey_reply_reader)},
     };
     if (strncmp(drey_version(), soname, strlen(soname)) != 0)
         fail_msg("version %s is not of the soname that these sizes belong to", drey_version());
@@ -79,7 +79,8 @@ TEST(options_begin_with_nothing_reserved)
     drey_engine_options_init(&engine);
     drey_generate_options_init(&generate);
     drey_prepare_options_init(&prepare);
-    assert_null(engine.more);
+    assert_null(engine.research);
+    assert_memory_equal(engine.reserved, zero, sizeof engine.reserved);
     assert_memory_equal(generate.reserved, zero, sizeof generate.reserved);
     assert_memory_equal(generate.sampling.reserved, zero, sizeof generate.sampling.reserved);
     assert_memory_equal(prepare.reserved, zero, sizeof prepare.reserved);

@@ -21,7 +21,7 @@ static void open_toy(const char *architecture, uint32_t type)
     toy.n_ff = 2048; /* wide enough that few rows of it are shared by all threads */
     target = toy_open("model.gguf", &toy);
     const drey_engine_options o = plain_options(target, 200, 2);
-    s = open_alone(&o, &(engine_tuning){.least_logit_rows = 64, .tap_rows = 8});
+    s = open_alone(&o, &(engine_hooks){.least_logit_rows = 64, .tap_rows = 8});
     assert_true(s->engine->target.layout.shape.n_vocab <= MAX_VOCAB);
 }
 

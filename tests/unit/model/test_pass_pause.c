@@ -66,12 +66,12 @@ static void open_bench(bench *b, double share, int32_t n_threads)
     o.memory_bytes = 1;
     REFUSED(DREY_ERR_MEMORY, "", drey_plan_make, &o, NULL, &plan);
     o.memory_bytes = plan.smallest_budget_bytes + (64 << 20);
-    engine_tuning tuning = {.least_logit_rows = 64,
-                            .set_share = share < 1,
-                            .share = share,
-                            .fault = slow_read,
-                            .fault_user = b};
-    MUST(engine_open, &b->engine, &o, &tuning);
+    engine_hooks hooks = {.least_logit_rows = 64,
+                          .set_share = share < 1,
+                          .share = share,
+                          .fault = slow_read,
+                          .fault_user = b};
+    MUST(engine_open, &b->engine, &o, &hooks);
     const cache_spec large = model_cache_spec(&b->engine->target.layout.shape, KV_F16);
     const cache_spec small = model_cache_spec(&b->engine->draft.layout.shape, KV_F16);
     size_t bytes = N_CACHES * cache_bytes(&large, N_SLOTS, MAX_PENDING) +

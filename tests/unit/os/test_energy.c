@@ -55,7 +55,7 @@ TEST(a_text_has_the_joules_of_its_decoding)
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, N_PROMPT + N, 1);
     char root[512]; /* temp_path's is used again */
     snprintf(root, sizeof root, "%s", temp_path("counters"));
-    engine_place p = place_open(&o, &(engine_tuning){.energy_root = root});
+    engine_place p = place_open(&o, &(engine_hooks){.energy_root = root});
     drey_generate_options g;
     drey_generate_options_init(&g);
     g.n_predict = N;

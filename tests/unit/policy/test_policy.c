@@ -544,13 +544,13 @@ TEST(first_alpha_is_the_users)
 {
     draft_policy p;
     policy_init(&p, &policy_edgellm, 8, 0);
-    policy_set_numbers(&p, &(policy_numbers){.fallback = DREY_FALLBACK_PRINTED});
+    policy_set_numbers(&p, &(drey_research){.fallback = DREY_FALLBACK_PRINTED});
     near(p.fallback.alpha, 0.01);
     assert_int_equal(p.fallback.rule, DREY_FALLBACK_PRINTED);
-    policy_set_numbers(&p, &(policy_numbers){.alpha = 0.2f});
+    policy_set_numbers(&p, &(drey_research){.alpha = 0.2f});
     near(p.fallback.alpha, 0.2);
     policy_init(&p, &policy_sequence, 8, 0);
-    policy_set_numbers(&p, &(policy_numbers){.alpha = 0.2f});
+    policy_set_numbers(&p, &(drey_research){.alpha = 0.2f});
     assert_true(p.fallback.alpha == 0); /* it has no fallback */
 }
 
@@ -561,7 +561,7 @@ TEST(alpha_over_several_turns)
     const drey_fallback formula = DREY_FALLBACK_PRINTED;
     static const struct {
         const policy_class *class;
-        policy_numbers numbers;
+        drey_research numbers;
         const char *turns;
         double alpha[5];
     } cases[] = {
@@ -599,7 +599,7 @@ TEST(numbers_of_policies)
     const drey_fallback formula = DREY_FALLBACK_PRINTED;
     static const struct {
         const policy_class *class;
-        policy_numbers numbers;
+        drey_research numbers;
         double ahead, sure, rollback;
     } cases[] = {
         {&policy_optimal, {.alpha = 0}, 0.1, 0.6, 0},
@@ -632,7 +632,7 @@ TEST(bld_is_as_sure_as_asked)
         static token_tree t;
         scripted s = {.base.class = &scripted_class};
         draft_policy *p = policy_init(&memory, &policy_bld, 3, 0);
-        policy_set_numbers(p, &(policy_numbers){.bld_fallback = sure[i]});
+        policy_set_numbers(p, &(drey_research){.bld_fallback = sure[i]});
         tree_reset(&t, 99);
         const float confidence[] = {0.7f, 0.4f, 0.3f};
         for (int32_t node = 0; node < 3; node++) {

@@ -323,7 +323,7 @@ TEST(turns_submit_the_shape)
     drey_engine_options o = plain_options(target, 96, 1);
     o.drafter = DREY_DRAFTER_MEDUSA;
     o.policy = DREY_POLICY_STATIC;
-    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
+    o.research = &(drey_research){.without = DREY_WITHOUT(DREY_PART_PROVISIONAL)};
     o.tree_nodes = 5;
     writes_with(&o, "1 2 3 11 21");
     o.tree_nodes = 0; /* seven */

@@ -284,8 +284,8 @@ TEST(logits_are_the_same_when_watched)
     enum { ROWS = 5 };
     drey_model *m = toy_open("toy.gguf", &toy);
     const drey_engine_options engine = plain_options(m, WINDOW, 2);
-    const engine_tuning tuning = {.least_logit_rows = ROWS};
-    drey_session *s = open_alone(&engine, &tuning);
+    const engine_hooks hooks = {.least_logit_rows = ROWS};
+    drey_session *s = open_alone(&engine, &hooks);
     runner *r = probe_target(s);
     watching seen = {0};
     const pass_inputs inputs = {watch, &seen};

@@ -6,9 +6,10 @@
 #include "support/logit_toys.h"
 #include "support/scene.h"
 
-static drey_more_options divided(const int32_t *layers, int32_t n)
+static void divide(drey_engine_options *o, const int32_t *layers, int32_t n)
 {
-    return (drey_more_options){.rank_layers = layers, .n_rank_layers = (uint64_t)n};
+    o->rank_layers = layers;
+    o->n_rank_layers = (uint64_t)n;
 }
 
 /* Rank 0 without layers has the head, the embedding, which may be the same, and the draft. */
@@ -37,8 +38,7 @@ TEST(layers_as_the_options_say)
         o.policy = o.drafter == DREY_DRAFTER_NONE ? DREY_POLICY_NONE : DREY_POLICY_AUTO;
         if (table[i].prepared)
             toy_prepare(m, NULL, false);
-        const drey_more_options more = divided(table[i].layers, table[i].n);
-        next_team.division = &more;
+        next_team.division = table[i].layers;
         team_compare(&o, table[i].n, team_target_path(), NULL, "layers as the options say");
         next_team.division = NULL;
         drey_model_close(&m);
@@ -62,8 +62,7 @@ TEST(every_mixture)
         o.policy = i % 3 ? DREY_POLICY_AUTO : DREY_POLICY_NONE;
         if (i % 3 == 2)
             toy_prepare(m, NULL, false);
-        const drey_more_options more = divided(layers[i % 4], 2 + i % 2);
-        next_team.division = toy.experts.n_dense || i > 3 ? &more : NULL;
+        next_team.division = toy.experts.n_dense || i > 3 ? layers[i % 4] : NULL;
         team_compare(&o, 2 + i % 2, team_target_path(), NULL, name);
         next_team.division = NULL;
         drey_model_close(&m);
@@ -74,12 +73,11 @@ TEST(every_mixture)
 static void little_memory(const drey_engine_options *o, const int32_t *layers)
 {
     drey_engine_options divided_so = *o;
-    const drey_more_options more = divided(layers, MOST_RANKS);
     drey_rank_machine machines[MOST_RANKS];
     drey_rank_plan plans[MOST_RANKS];
     for (int32_t i = 0; i < MOST_RANKS; i++)
         machines[i] = (drey_rank_machine){.host = "any", .memory_bytes = UINT64_C(1) << 40};
-    divided_so.more = &more;
+    divide(&divided_so, layers, MOST_RANKS);
     MUST(drey_ranks_plan, &divided_so, NULL, machines, MOST_RANKS, plans);
     for (int32_t i = 0; i < MOST_RANKS; i++) {
         next_team.budget[i] = plans[i].plan.smallest_budget_bytes;
@@ -139,14 +137,12 @@ TEST(layers_that_cannot_be_divided_so)
                                      {.host = "three", .memory_bytes = 1 << 30}};
     drey_rank_plan plans[3];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const drey_more_options more = divided(table[i].layers, table[i].n);
-        o.more = &more;
+        divide(&o, table[i].layers, table[i].n);
         REFUSED(DREY_ERR_USAGE, table[i].message, drey_ranks_plan, &o, NULL, machines, 3, plans);
     }
-    const drey_more_options one = divided(table[0].layers, 1), none = divided(table[0].layers, 0);
-    o.more = &one;
+    divide(&o, table[0].layers, 1);
     must_refuse_engine(&o, NULL, DREY_ERR_USAGE, "this is one process: start several with mpirun");
-    o.more = &none;
+    divide(&o, table[0].layers, 0);
     REFUSED(DREY_ERR_USAGE, "0 numbers of layers are not possible", drey_ranks_plan, &o, NULL,
             machines, 3, plans);
     drey_model_close(&m);
@@ -166,7 +162,6 @@ static uint64_t long_layer(const drey_engine_options *alone)
 TEST(no_layer_needs_the_least_memory)
 {
     static const int32_t none[] = {0, 5}, one[] = {1, 4};
-    const drey_more_options without = divided(none, 2), with = divided(one, 2);
     drey_model *m = team_target();
     drey_engine_options o = plain_options(m, LONG, 1);
     ranks_hello hello;
@@ -176,9 +171,9 @@ TEST(no_layer_needs_the_least_memory)
     drey_rank_plan plans[2];
     const drey_speeds speeds = {.memory_bytes_per_s = 1e9, .one_ops_per_s = 1e9};
     machines[0].memory_bytes = hello.fixed_bytes + long_layer(&o) / 2 + RANKS_MPI_BYTES;
-    o.more = &with;
+    divide(&o, one, 2);
     REFUSED(DREY_ERR_MEMORY, "rank 0 (here): ", drey_ranks_plan, &o, NULL, machines, 2, plans);
-    o.more = &without;
+    divide(&o, none, 2);
     MUST(drey_ranks_plan, &o, &speeds, machines, 2, plans);
     assert_int_equal(plans[0].rank.n_layers, 0);
     assert_int_equal(plans[1].rank.n_layers, 5);

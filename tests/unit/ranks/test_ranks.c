@@ -256,7 +256,7 @@ static void cancel_sending(uint8_t *bytes, size_t n)
 
 static void write_and_cancel(const drey_engine_options *o, int32_t at, writing *texts)
 {
-    const engine_tuning half = {
+    const engine_hooks half = {
         .set_share = true, .share = 0.5, .fault = next_team.alter_rank_1 ? NULL : cancel_reading};
     engine_place p = place_open(o, &half);
     begin_text(p.session[0], 0, texts);

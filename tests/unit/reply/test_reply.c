@@ -36,19 +36,19 @@ static void show(void *user, const drey_reply_part *p)
 }
 
 /* In pieces of `step` bytes. */
-static const char *parts(const drey_reply_form *form, const char *text, size_t step, shown *out)
+static const char *parts(const reply_form *form, const char *text, size_t step, shown *out)
 {
     drey_reply_reader r;
     size_t n = strlen(text);
     *out = (shown){.kind = -1};
-    drey_reply_begin(&r, form);
+    drey_reply_begin(&r, reply_form_out(form));
     for (size_t at = 0; at < n; at += step)
         drey_reply_read(&r, text + at, n - at < step ? n - at : step, show, out);
     drey_reply_end(&r, show, out);
     return out->text;
 }
 
-static void check_parts(const drey_reply_form *form, const char *text, const char *wanted)
+static void check_parts(const reply_form *form, const char *text, const char *wanted)
 {
     shown got;
     for (size_t step = 1; step < 40; step += 3)
@@ -62,16 +62,16 @@ static bool nothing_hidden(const void *user, const char *text, size_t n)
     return n > 8 && text[0] == '[';
 }
 
-static drey_reply_form form_of(const char *template, const drey_reply_options *o)
+static reply_form form_of(const char *template, const drey_reply_options *o)
 {
-    drey_reply_form form;
+    reply_form form;
     drey_error err = {0};
     if (reply_form_of(&form, template, tools, o, nothing_hidden, NULL, &err) != DREY_OK)
         fail_msg("%s", err.message);
     return form;
 }
 
-static test_grammar *grammar_of(const drey_reply_form *form, const drey_reply_options *o)
+static test_grammar *grammar_of(const reply_form *form, const drey_reply_options *o)
 {
     char *text = NULL;
     size_t n;
@@ -132,7 +132,7 @@ TEST(every_family_has_its_calls)
 {
     for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED};
-        drey_reply_form form = form_of(families[i].template, &o);
+        reply_form form = form_of(families[i].template, &o);
         assert_string_equal(reply_family_at(form.family)->name, families[i].name);
         assert_true(form.described == (strcmp(families[i].name, "described") == 0));
         check_parts(&form, families[i].one, ONE);
@@ -165,11 +165,12 @@ TEST(tools_are_described_in_the_templates_own_form)
          "<｜tool▁calls▁begin｜>", true},
         {"messages", "and </tool_response>.", "<｜tool▁calls▁begin｜>", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        drey_reply_form form = form_of(cases[i].template, &o);
+        reply_form form = form_of(cases[i].template, &o);
         char *text;
         size_t n;
         assert_true(form.described && form.in_words == cases[i].in_words);
-        assert_int_equal(drey_reply_tools_text(&form, tools, &text, &n, &err), DREY_OK);
+        assert_int_equal(drey_reply_tools_text(reply_form_out(&form), tools, &text, &n, &err),
+                         DREY_OK);
         assert_non_null(strstr(text, "\"get_time\""));
         assert_non_null(strstr(text, cases[i].has));
         assert_null(strstr(text, cases[i].has_not));
@@ -181,7 +182,7 @@ TEST(text_may_come_before_calls)
 {
     for (int i = 0; i < n_families; i++) {
         drey_reply_options o = {.choice = DREY_TOOLS_AUTO, .one_call = true};
-        drey_reply_form form = form_of(families[i].template, &o);
+        reply_form form = form_of(families[i].template, &o);
         const reply_family *f = reply_family_at(form.family);
         test_grammar *g = grammar_of(&form, &o);
         bool all = strcmp(f->name, "functionary-3.2") == 0;
@@ -212,7 +213,7 @@ TEST(an_answer_may_begin_with_the_object_of_a_call)
                                         "<<b>",       "{ \"name\" : \"weathers\"}",
                                         "  Yes."};
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     test_grammar *g = grammar_of(&form, &o);
     check_parts(&form, "{\"name\": \"weather\", \"arguments\": " PARIS "}", ONE);
     assert_true(takes(g, "{\"name\": \"weather\", \"arguments\": " PARIS "}"));
@@ -258,7 +259,7 @@ TEST(many_tools_with_long_names)
 {
     static char list[REPLY_MOST_TOOLS * 200] = "[";
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     drey_error err = {0};
     char *text = NULL;
     size_t n = 1;
@@ -275,7 +276,7 @@ TEST(many_tools_with_long_names)
 TEST(arguments_are_held_to_schemas)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_REQUIRED, .tool = "weather"};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     test_grammar *g = grammar_of(&form, &o);
     assert_true(takes(g, families[0].one));
     assert_false(takes(g, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {}}\n</tool_call>"));
@@ -291,7 +292,7 @@ TEST(arguments_are_held_to_schemas)
 TEST(an_answer_is_of_the_schema_or_a_call)
 {
     drey_reply_options o = {.schema_json = "{\"enum\": [1, 2]}"};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     test_grammar *g = grammar_of(&form, &o);
     assert_true(takes(g, "1"));
     assert_false(takes(g, "one"));
@@ -302,7 +303,7 @@ TEST(an_answer_is_of_the_schema_or_a_call)
 TEST(reasoning_is_taken_apart)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
+    reply_form form = form_of("tools <tool_call> </think>", &o);
     test_grammar *g = grammar_of(&form, &o);
     char text[1000];
     snprintf(text, sizeof text, "<think>\nA < b.\n\n</think>\n\n%s", families[0].one);
@@ -310,7 +311,7 @@ TEST(reasoning_is_taken_apart)
     assert_true(takes(g, text));
     check_parts(&form, " No thought.", "|C No thought.");
     check_parts(&form, "<think>\n\n</think>\n\nHello.\n", "|CHello.\n");
-    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    drey_reply_form_prompt(reply_form_out(&form), "<|im_start|>assistant\n<think>\n", 30);
     assert_true(form.thinks);
     check_parts(&form, "So.</think> Hi", "|RSo.|CHi");
     check_parts(&form, "So</thi", "|RSo</thi");
@@ -326,7 +327,7 @@ TEST(reasoning_is_taken_apart)
     assert_true(takes(g, families[0].one));
     assert_false(takes(g, text));
     free(g);
-    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    drey_reply_form_prompt(reply_form_out(&form), "<|im_start|>assistant\n<think>\n", 30);
     g = grammar_of(&form, &o);
     snprintf(text, sizeof text, "\n</think>\n\n%s", families[0].one);
     assert_true(takes(g, text));
@@ -338,7 +339,7 @@ TEST(reasoning_is_taken_apart)
     o = (drey_reply_options){.choice = DREY_TOOLS_AUTO, .keep_reasoning = true};
     form = form_of("tools <tool_call> </think>", &o);
     check_parts(&form, "<think>A</think>B", "|C<think>A</think>B");
-    drey_reply_form_prompt(&form, "<|im_start|>assistant\n<think>\n", 30);
+    drey_reply_form_prompt(reply_form_out(&form), "<|im_start|>assistant\n<think>\n", 30);
     check_parts(&form, "A</think>B", "|C<think>\nA</think>B");
     check_parts(&form, "", "|C<think>\n");
 }
@@ -347,15 +348,15 @@ TEST(reasoning_is_taken_apart)
 TEST(reasoning_between_other_marks)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_NONE};
-    drey_reply_form form = form_of("[BEGIN FINAL RESPONSE]", &o);
+    reply_form form = form_of("[BEGIN FINAL RESPONSE]", &o);
     check_parts(&form, "Hello.", "|CHello.");
     check_parts(&form, "Here are my reasoning steps:\nA\n[BEGIN FINAL RESPONSE]\nB", "|RA|CB");
     static const char steps[] = "Here are my reasoning steps:\n";
-    drey_reply_form_prompt(&form, steps, strlen(steps));
+    drey_reply_form_prompt(reply_form_out(&form), steps, strlen(steps));
     check_parts(&form, "A\n[BEGIN FINAL RESPONSE]\nB", "|RA|CB");
     o.keep_reasoning = true;
     form = form_of("[BEGIN FINAL RESPONSE]", &o);
-    drey_reply_form_prompt(&form, steps, strlen(steps));
+    drey_reply_form_prompt(reply_form_out(&form), steps, strlen(steps));
     check_parts(&form, "A", "|CHere are my reasoning steps:\nA");
     o.keep_reasoning = false;
     form = form_of("<|channel>thought", &o);
@@ -368,21 +369,21 @@ TEST(answers_that_have_begun)
 {
     static const char prompt[] = "<|im_start|>assistant\n<think>\nOne";
     drey_reply_options o = {.begun = DREY_BEGUN_REASONING};
-    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
-    drey_reply_form_prompt(&form, prompt, strlen(prompt));
+    reply_form form = form_of("tools <tool_call> </think>", &o);
+    drey_reply_form_prompt(reply_form_out(&form), prompt, strlen(prompt));
     check_parts(&form, " two.</think> Hi", "|R two.|CHi");
     o.begun = DREY_BEGUN_CONTENT;
     form = form_of("tools <tool_call> </think>", &o);
-    drey_reply_form_prompt(&form, prompt, strlen(prompt));
+    drey_reply_form_prompt(reply_form_out(&form), prompt, strlen(prompt));
     form.calls = false;
     check_parts(&form, " <think>two", "|C <think>two");
     o.keep_reasoning = true;
     form = form_of("</think>", &o);
-    drey_reply_form_prompt(&form, "<think>\n", 8);
+    drey_reply_form_prompt(reply_form_out(&form), "<think>\n", 8);
     check_parts(&form, "A", "|CA");
     o = (drey_reply_options){.begun = DREY_BEGUN_CONTENT};
     form = form_of("tools <|channel|>analysis functions.", &o);
-    drey_reply_form_prompt(&form, "<|message|>Hel", 14);
+    drey_reply_form_prompt(reply_form_out(&form), "<|message|>Hel", 14);
     check_parts(&form, "lo<|end|>", "|Clo");
 }
 
@@ -392,7 +393,7 @@ TEST(answers_that_have_begun)
 TEST(channels_are_reasoning_and_text)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <|channel|>analysis functions.", &o);
+    reply_form form = form_of("tools <|channel|>analysis functions.", &o);
     o.keep_reasoning = true;
     form = form_of("tools <|channel|>analysis functions.", &o);
     check_parts(&form, ANALYSIS("Think.") FINAL("Hello."),
@@ -417,7 +418,7 @@ TEST(schemas_that_go_in_circles)
                       end[] = "]}}}}}]", again[] = "{\"$ref\":\"#/$defs/a\"}";
     char list[sizeof front + 100 * sizeof again + sizeof end];
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form;
+    reply_form form;
     drey_error err = {0};
     shown got;
     size_t n = (size_t)snprintf(list, sizeof list, "%s", front);
@@ -441,7 +442,7 @@ TEST(many_parameters_with_long_definitions)
     enum { N = 2000, DEFINITION = 50000 };
     static char list[N * 40 + DEFINITION + 200];
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form;
+    reply_form form;
     drey_error err = {0};
     char *gbnf;
     size_t n =
@@ -464,7 +465,7 @@ TEST(many_parameters_with_long_definitions)
 TEST(a_forgotten_mark_and_values_broken_off)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call> <parameter=", &o);
+    reply_form form = form_of("tools <tool_call> <parameter=", &o);
     test_grammar *g = grammar_of(&form, &o);
     check_parts(&form, XML("=weather>", "Paris"), ONE);
     check_parts(&form, "So.\n" XML("=weather>", "Paris"), "|CSo." ONE);
@@ -496,7 +497,7 @@ TEST(a_forgotten_mark_and_values_broken_off)
 TEST(what_is_broken_off_is_no_text)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     check_parts(&form, "<tool_call>\n{\"name\": \"wea", "");
     check_parts(&form, "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"ci",
                 "|Kweather|A{\"ci");
@@ -511,8 +512,8 @@ TEST(what_is_broken_off_is_no_text)
 TEST(a_prompt_may_close_the_reasoning)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
-    drey_reply_form form = form_of("tools <tool_call> </think>", &o);
-    drey_reply_form_prompt(&form, "<think>\n\n</think>\n\n", 19);
+    reply_form form = form_of("tools <tool_call> </think>", &o);
+    drey_reply_form_prompt(reply_form_out(&form), "<think>\n\n</think>\n\n", 19);
     assert_int_equal(form.thinking, 0);
     check_parts(&form, "<think>\nhm\n</think>\n\nHi", "|Rhm|CHi");
 }
@@ -528,7 +529,7 @@ typedef struct spelling {
 static void check_spelling(const char *list, drey_tool_choice choice, const spelling *x)
 {
     const drey_reply_options o = {.choice = choice};
-    drey_reply_form form;
+    reply_form form;
     char *gbnf;
     size_t n;
     MUST(reply_form_of, &form, x->template, list, &o, nothing_hidden, NULL);
@@ -632,7 +633,7 @@ TEST(values_between_marks_are_held_to_the_schema)
 TEST(no_calls_are_read_where_there_are_none)
 {
     drey_reply_options o = {.choice = DREY_TOOLS_NONE};
-    drey_reply_form form = form_of("tools <tool_call>", &o);
+    reply_form form = form_of("tools <tool_call>", &o);
     check_parts(&form, "<tool_call> a ", "|C<tool_call> a ");
     assert_null(grammar_of(&form, &o));
 }
@@ -647,7 +648,7 @@ TEST(broken_tools_are_refused)
         "[{\"type\":\"function\",\"function\":{\"name\":\"a b\"}}]",
         "[{\"type\":\"function\",\"function\":{\"name\":\"a\",\"parameters\":1}}]"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        drey_reply_form form;
+        reply_form form;
         drey_reply_options o = {.choice = DREY_TOOLS_AUTO};
         drey_error err = {0};
         assert_int_equal(reply_form_of(&form, "", bad[i], &o, nothing_hidden, NULL, &err),

@@ -65,13 +65,13 @@ static void open_bench(bench *b, const bench_options *options)
     o.n_sessions = options->n_sessions;
     o.cpu_tier = options->tier;
     o.read_bytes = DREY_MIN_READ_BYTES;
-    engine_tuning tuning = {.least_logit_rows = MAX_SESSIONS * MAX_TREE,
-                            .deferred_rows = MAX_DEFERRED,
-                            .set_share = options->streamed > 0,
-                            .share = 1 - options->streamed,
-                            .fault = disk,
-                            .fault_user = b};
-    MUST(engine_open, &b->engine, &o, &tuning);
+    engine_hooks hooks = {.least_logit_rows = MAX_SESSIONS * MAX_TREE,
+                          .deferred_rows = MAX_DEFERRED,
+                          .set_share = options->streamed > 0,
+                          .share = 1 - options->streamed,
+                          .fault = disk,
+                          .fault_user = b};
+    MUST(engine_open, &b->engine, &o, &hooks);
     for (int32_t i = 0; i < options->n_sessions; i++)
         MUST(drey_session_open, &b->session[i], b->engine);
     assert_true(b->engine->target.layout.shape.n_vocab <= MAX_VOCAB);

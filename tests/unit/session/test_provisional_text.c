@@ -43,8 +43,8 @@ static drey_session *open_session(drey_policy policy, double share)
     drey_engine_options o =
         toys_options(policy == DREY_POLICY_NONE ? DREY_DRAFTER_NONE : DREY_DRAFTER_MODEL, 128, 1);
     o.policy = policy;
-    engine_tuning tuning = {.set_share = share < 1, .share = share};
-    return open_alone(&o, &tuning);
+    engine_hooks hooks = {.set_share = share < 1, .share = share};
+    return open_alone(&o, &hooks);
 }
 
 static void write_text(drey_session *s, const char *stop, reader *r)

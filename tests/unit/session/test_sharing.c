@@ -222,7 +222,8 @@ static drey_engine_options chains_of_four(void)
     o.policy = DREY_POLICY_SEQUENCE;
     o.draft_tokens = 4;
     o.n_sessions = N_TEXTS;
-    o.without = DREY_WITHOUT(DREY_PART_PROVISIONAL);
+    static const drey_research no_waits = {.without = DREY_WITHOUT(DREY_PART_PROVISIONAL)};
+    o.research = &no_waits;
     return o;
 }
 
@@ -234,9 +235,9 @@ TEST(test_guesses_stay)
     drey_engine *e = NULL;
     drey_session *s[N_TEXTS];
     text alone[N_TEXTS], shared[N_TEXTS];
-    const engine_tuning tuning = {.untimed = true};
+    const engine_hooks hooks = {.untimed = true};
     int32_t n_writing;
-    MUST(engine_open, &e, &o, &tuning);
+    MUST(engine_open, &e, &o, &hooks);
     for (int i = 0; i < N_TEXTS; i++)
         MUST(drey_session_open, &s[i], e);
     for (int i = 0; i < N_TEXTS; i++) {

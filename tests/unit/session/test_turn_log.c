@@ -225,8 +225,8 @@ static void write_traced(int32_t n_spans)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_MODEL, 128, 2);
     o.trace_spans = n_spans;
-    engine_tuning tuning = {.set_share = true, .share = 0.3, .untimed = true};
-    drey_session *s = open_alone(&o, &tuning);
+    engine_hooks hooks = {.set_share = true, .share = 0.3, .untimed = true};
+    drey_session *s = open_alone(&o, &hooks);
     drey_statistics stats;
     drey_generate_options g = greedy(48);
     const int32_t prompt[] = {65, 66, 67, 68, 65};

@@ -25,18 +25,16 @@ static int make_prompt(void **state)
 
 /* ---- Engines with a file ---- */
 
-static drey_more_options more;
-
 /* The same options with the least window, or that of so many bytes. */
 static drey_engine_options with_file(const drey_engine_options *o, uint64_t bytes)
 {
     drey_engine_options away = *o;
-    more = (drey_more_options){.kv_folder = temp_path("."), .kv_memory_bytes = bytes ? bytes : 1};
-    away.more = &more;
+    away.kv_folder = temp_path(".");
+    away.kv_memory_bytes = bytes ? bytes : 1;
     return away;
 }
 
-static const engine_tuning usual = {.untimed = true, .kv_in_memory = true};
+static const engine_hooks usual = {.untimed = true, .kv_in_memory = true};
 
 /* Something was written, and read again: otherwise a test would compare nothing. */
 static void must_have_been_away(const drey_engine *e)
@@ -48,7 +46,7 @@ static void must_have_been_away(const drey_engine *e)
 }
 
 /* The text of these options is that of the plain ones. */
-static void must_write_the_same(const drey_engine_options *o, const engine_tuning *tuning,
+static void must_write_the_same(const drey_engine_options *o, const engine_hooks *hooks,
                                 uint64_t bytes, const char *what)
 {
     static writing want, got;
@@ -59,7 +57,7 @@ static void must_write_the_same(const drey_engine_options *o, const engine_tunin
     writing_run_tuned(&want, &plain, &usual, prompt, N_PROMPT, N_TEXT, NULL);
     assert_int_equal(want.status, DREY_OK);
     memset(&got, 0, sizeof got);
-    engine_place p = place_open(&away, tuning);
+    engine_place p = place_open(&away, hooks);
     writing_go_on(&got, p.session[0], prompt, N_PROMPT, N_TEXT, NULL);
     must_have_been_away(p.engine);
     place_close(&p);
@@ -88,17 +86,17 @@ TEST(streamed_weights_and_kinds_of_reads)
 {
     for (drey_io io = DREY_IO_AUTO; io <= DREY_IO_BUFFERED; io++) {
         disk slow = {.slow_of = 3, .slow_us = 300};
-        const engine_tuning tuning = {.untimed = true,
-                                      .kv_in_memory = true,
-                                      .set_share = true,
-                                      .share = 0.4,
-                                      .fault = disk_read,
-                                      .fault_user = &slow};
+        const engine_hooks hooks = {.untimed = true,
+                                    .kv_in_memory = true,
+                                    .set_share = true,
+                                    .share = 0.4,
+                                    .fault = disk_read,
+                                    .fault_user = &slow};
         drey_engine_options o = toys_options(DREY_DRAFTER_LOOKUP, N_CONTEXT, 2);
         if (io == DREY_IO_URING) /* which a kernel may refuse */
             continue;
         o.io = io;
-        must_write_the_same(&o, &tuning, 0, drey_io_name(io));
+        must_write_the_same(&o, &hooks, 0, drey_io_name(io));
     }
 }
 
@@ -204,10 +202,10 @@ TEST(a_session_leaves_a_pass)
     drey_engine_options away = with_file(&o, 0);
     for (int32_t at = 1; at < 40; at += 6) {
         canceller c = {.left = at};
-        engine_tuning tuning = usual;
-        tuning.fault = cancel_at_a_read;
-        tuning.fault_user = &c;
-        engine_place plain = place_open(&o, &usual), p = place_open(&away, &tuning);
+        engine_hooks hooks = usual;
+        hooks.fault = cancel_at_a_read;
+        hooks.fault_user = &c;
+        engine_place plain = place_open(&o, &usual), p = place_open(&away, &hooks);
         memset(want, 0, sizeof want);
         memset(got, 0, sizeof got);
         write_together(&plain, want);
@@ -331,10 +329,10 @@ static void check_fault(bool full, int32_t fail_at)
     memset(&d, 0, sizeof d);
     c = (fault_case){.fail_at = fail_at, .full = full, .disk = &d};
     writing_run_tuned(&want, &o, &usual, prompt, N_PROMPT, 300, NULL);
-    engine_tuning tuning = usual;
-    tuning.fault = disk_read;
-    tuning.fault_user = &d;
-    engine_place p = place_open(&away, &tuning);
+    engine_hooks hooks = usual;
+    hooks.fault = disk_read;
+    hooks.fault_user = &d;
+    engine_place p = place_open(&away, &hooks);
     drey_session *s = p.session[0];
     drey_generate_options g = writing_into(&c.text, 300);
     drey_error err = {0};
@@ -384,15 +382,16 @@ TEST(refusals)
                                               .n_context = N_CONTEXT,
                                               .drafter = DREY_DRAFTER_SELF,
                                               .memory_bytes = o.memory_bytes,
-                                              .more = &more},
+                                              .kv_folder = away.kv_folder,
+                                              .kv_memory_bytes = 1},
                        &usual, DREY_ERR_USAGE, "needs all keys and values in memory");
     away.drafter = DREY_DRAFTER_LOOKUP;
     away.exit = DREY_EXIT_EXACT;
     must_refuse_engine(&away, &usual, DREY_ERR_USAGE, "early exits need all keys and values");
     away = with_file(&o, 0);
-    more.kv_folder = "/proc";
+    away.kv_folder = "/proc";
     must_refuse_engine(&away, NULL, DREY_ERR_IO, "cannot make a file in /proc");
-    more.kv_folder = temp_path("nowhere");
+    away.kv_folder = temp_path("nowhere");
     must_refuse_engine(&away, NULL, DREY_ERR_IO, "check its name and permissions");
     away = with_file(&o, 0);
     engine_place p = place_open(&away, &usual);

@@ -231,7 +231,7 @@ static drey_engine_options engine_options_of(const drey_model *m, const drey_mod
     return o;
 }
 
-static const engine_tuning tuning = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
+static const engine_hooks hooks = {.least_logit_rows = EXIT_LOOK_ROWS, .deferred_rows = 1};
 
 /* A model of `layer` layers has the same logits after each row of a text as the look at that layer
  * in a pass of all layers. */
@@ -239,7 +239,7 @@ static void check_layer(const exit_samples *s, const int32_t *ids, int32_t first
 {
     drey_model *m = toy(layer, "shallow.gguf");
     drey_engine_options o = plain_options(m, 64, 2);
-    drey_session *session = open_alone(&o, &tuning);
+    drey_session *session = open_alone(&o, &hooks);
     for (int32_t i = 0; i < first + s->n; i++) {
         pass_row row = {.token = ids[i], .parent = -1};
         runner *target = probe_target(session);
@@ -272,7 +272,7 @@ TEST(looks_are_those_of_shallow_models)
     exit_samples s;
     arena memory;
     int32_t ids[64];
-    exit_gatherer g = {.session = open_alone(&o, &tuning), .samples = &s};
+    exit_gatherer g = {.session = open_alone(&o, &hooks), .samples = &s};
     assert_int_equal(arena_init(&memory, exit_samples_bytes(TOY_LAYERS, N_TEXT), false, NULL), 0);
     exit_samples_init(&s, TOY_LAYERS, N_TEXT, &memory);
     MUST(exit_gather, &g, &prompts[0], 0, N_TEXT);

@@ -121,8 +121,8 @@ static void measure(drey_routes *routes)
 static double hits_of_a_run(int32_t n_slots)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
-    const engine_tuning tuning = {.set_share = true, .share = (n_slots + 0.1) / EXPERTS};
-    drey_session *s = open_alone(&o, &tuning);
+    const engine_hooks hooks = {.set_share = true, .share = (n_slots + 0.1) / EXPERTS};
+    drey_session *s = open_alone(&o, &hooks);
     uint64_t used = 0, read = 0;
     for (int32_t i = 0; i < 3; i++) {
         static writing w;

@@ -30,9 +30,9 @@ static int make_models(void **state)
 
 static void write_text(writing *w, const drey_engine_options *o, double share)
 {
-    engine_tuning tuning = {.set_share = share >= 0, .share = share};
+    engine_hooks hooks = {.set_share = share >= 0, .share = share};
     *w = (writing){0};
-    writing_run_tuned(w, o, &tuning, prompt, N_PROMPT, N_TEXT, NULL);
+    writing_run_tuned(w, o, &hooks, prompt, N_PROMPT, N_TEXT, NULL);
     must(w->status, &w->error);
     assert_int_equal(w->n_ids, N_TEXT);
 }
@@ -71,12 +71,12 @@ TEST(guesses_about_the_next_layer)
         drey_engine_options with = toys_options(i ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, 128, 2);
         with.policy = i ? DREY_POLICY_SPECINFER : with.policy;
         for (int32_t n = USED; n <= EXPERTS / 2; n++) {
-            engine_tuning tuning = {.set_share = true,
-                                    .share = (double)n / EXPERTS,
-                                    .fault = disk_read,
-                                    .fault_user = &d};
+            engine_hooks hooks = {.set_share = true,
+                                  .share = (double)n / EXPERTS,
+                                  .fault = disk_read,
+                                  .fault_user = &d};
             got = (writing){0};
-            writing_run_tuned(&got, &with, &tuning, prompt, N_PROMPT, N_TEXT, NULL);
+            writing_run_tuned(&got, &with, &hooks, prompt, N_PROMPT, N_TEXT, NULL);
             must(got.status, &got.error);
             must_be_same(&want, &got, "guesses");
             assert_true(got.stats.guesses_used <= got.stats.experts_guessed);
@@ -144,9 +144,9 @@ static void read_failing(const drey_engine_options *o, int32_t matrix, int32_t e
 {
     static writing got;
     bad_sector bad = {.part = -1};
-    const engine_tuning tuning = {.fault = fail_there, .fault_user = &bad};
+    const engine_hooks hooks = {.fault = fail_there, .fault_user = &bad};
     char says[120];
-    engine_place at = place_open(o, &tuning);
+    engine_place at = place_open(o, &hooks);
     const weights *w = &at.engine->target.weights;
     const expert_matrix *m = &at.engine->target.layout.experts[1].matrix[matrix];
     int32_t group = expert * m->n_groups + m->n_groups / 2; /* far from what others read */
@@ -234,8 +234,8 @@ static void write_next_to_a_prompt(company *c, bool comes, writing *w)
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);
     o.n_sessions = 2;
     o.prompt_chunk = 16;
-    engine_tuning tuning = {.set_share = true, .share = 0.5};
-    engine_place p = place_open(&o, &tuning);
+    engine_hooks hooks = {.set_share = true, .share = 0.5};
+    engine_place p = place_open(&o, &hooks);
     const expert_set *set = p.engine->target.weights.experts;
     drey_generate_options mine = writing_into(w, N_TEXT), others = writing_into(&of_other, 1);
     *c = (company){0};

@@ -27,6 +27,8 @@
  * drafting must not depend on time either (drafting_may_be_timed). */
 #pragma once
 
+#include <assert.h>
+
 #include "drey/drey_engine.h"
 #include "exit/exit.h"
 #include "session/pass_observer.h"
@@ -54,14 +56,13 @@ typedef struct session_exits {
     int64_t n_layers_run; /* for its tokens */
     uint64_t vain_before; /* bytes, when the text began */
 } session_exits;
+static_assert(sizeof(session_exits) <= EXIT_SESSION_BYTES, "plans count a session's exits");
 
 static inline session_exits *exits_of(const drey_session *s)
 {
     return (session_exits *)s->observer;
 }
 
-/* Memory of a session without its deferred rows; 0 if exits are off. */
-size_t exits_bytes(const drey_engine *e);
 /* Makes exits the session's observer; does nothing if they are off. */
 void exits_init(drey_session *s);
 

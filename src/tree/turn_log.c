@@ -1,5 +1,5 @@
 /* Keeping turns: see turn_log.h. */
-#include "session/turn_log.h"
+#include "tree/turn_log.h"
 
 #include <assert.h>
 

@@ -1,4 +1,5 @@
 /* The version, from the build. */
+#include "drey/drey_error.h"
 #include "drey/drey_model.h"
 
 const char *drey_version(void)

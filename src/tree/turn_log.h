@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "drey/drey_session.h"
+#include "drey/traces.h"
+#include "tree/accept.h"
 
 typedef struct accepted accepted;
 typedef struct token_tree token_tree;

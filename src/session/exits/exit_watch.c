@@ -1,5 +1,5 @@
 /* Passes that stop when their tokens are decided: see exits.h. */
-#include "session/exits.h"
+#include "session/exits/exits.h"
 
 #include <math.h>
 
@@ -13,13 +13,13 @@ static const uint64_t random_seed = 1; /* for random scores */
 
 static bool has_part(const drey_session *s, drey_part part)
 {
-    return !(s->engine->config.without & DREY_WITHOUT(part));
+    return !(s->engine->config.research.without & DREY_WITHOUT(part));
 }
 
 /* Any token of the whole head may leave, and no candidates are needed. */
 static bool takes_any(const drey_engine *e)
 {
-    return e->tuning.exit_here;
+    return e->hooks.exit_here;
 }
 
 static int32_t n_layers(const drey_session *s)
@@ -28,11 +28,6 @@ static int32_t n_layers(const drey_session *s)
 }
 
 /* ---- A session's ---- */
-
-size_t exits_bytes(const drey_engine *e)
-{
-    return e->config.exit == DREY_EXIT_OFF ? 0 : arena_size(sizeof(session_exits));
-}
 
 static void begin_text(drey_session *s)
 {
@@ -43,7 +38,7 @@ static void begin_text(drey_session *s)
     w->vain_before = reads.vain_bytes;
     w->n_layers_run = 0;
     w->count = (drey_exits){.mode = e->config.exit, .n_layers = n_layers(s)};
-    if (!e->tuning.exit_here)
+    if (!e->hooks.exit_here)
         exit_schedule_init(&w->schedule, &e->predictors,
                            has_part(s, DREY_PART_SCHEDULE) ? EXIT_TWO_LEVELS : EXIT_EVERY_LAYER, 0);
 }
@@ -52,7 +47,7 @@ static void begin_text(drey_session *s)
 
 static bool is_active(const drey_session *s, int32_t layer)
 {
-    if (s->engine->tuning.exit_here)
+    if (s->engine->hooks.exit_here)
         return layer < n_layers(s);
     return exit_schedule_active(&exits_of(s)->schedule, layer);
 }
@@ -184,8 +179,8 @@ static void judge(drey_session *s, watched_row *r, int32_t layer, float score)
     float threshold = e->config.exit_threshold;
     if (threshold <= 0)
         threshold = e->predictors.threshold;
-    if (e->tuning.exit_here)
-        score = e->tuning.exit_here(e->tuning.exit_user, layer, position) ? 1 : -1;
+    if (e->hooks.exit_here)
+        score = e->hooks.exit_here(e->hooks.exit_user, layer, position) ? 1 : -1;
     else if (!has_part(s, DREY_PART_PREDICTORS))
         score = exit_random_score(random_seed, position, layer);
     exits_of(s)->count.looks++;
@@ -373,7 +368,7 @@ void exits_init(drey_session *s)
                                                     .hidden = hidden_of};
     if (s->engine->config.exit == DREY_EXIT_OFF)
         return;
-    session_exits *w = arena_take(&s->memory.arena, sizeof *w);
+    session_exits *w = arena_take(&s->memory.arena, EXIT_SESSION_BYTES);
     if (!w) /* the arena is checked later */
         return;
     w->base = (pass_observer){.class = &exits_class,

@@ -1,6 +1,6 @@
 /* Verifies and counts the tokens that left a pass early: see exits.h. */
 #include "common/num.h"
-#include "session/exits.h"
+#include "session/exits/exits.h"
 #include "session/logprobs.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
@@ -33,7 +33,7 @@ void exits_count(drey_session *s, int32_t n)
         c->left += n;
         c->skipped_bytes += bytes_from(s->engine, layer);
     }
-    for (int32_t i = 0; i < n && !s->engine->tuning.exit_here; i++)
+    for (int32_t i = 0; i < n && !s->engine->hooks.exit_here; i++)
         exit_schedule_note(&w->schedule, layer);
 }
 
