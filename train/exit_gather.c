@@ -19,6 +19,7 @@
 #include "session/session_probe.h"
 #include "state/cache.h"
 #include "train/exit_samples.h"
+#include "drey/train.h"
 
 enum { HEARD = TREE_MAX_GUESSES };
 

@@ -8,6 +8,7 @@
 
 #include "exit/exit.h"
 #include "tree/tree.h"
+#include "drey/train.h"
 
 typedef struct exit_look {
     int32_t head;                 /* the whole head's choice */

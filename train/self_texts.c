@@ -19,6 +19,7 @@
 #include "text/tokenizer.h"
 #include "train/token_slice.h"
 #include "weights/identity.h"
+#include "drey/train.h"
 
 enum {
     N_WRITERS = 16,   /* texts in a pass */

@@ -16,6 +16,7 @@
 #include "common/size_text.h"
 #include "engine/engine.h"
 #include "tune/measured.h"
+#include "drey/tune.h"
 
 enum { MOST_OPENED = 4, MOST_WAYS = 16 + MOST_OPENED };
 

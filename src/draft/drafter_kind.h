@@ -15,8 +15,6 @@
 #include "draft/drafter.h"
 #include "drey/choices.h"
 #include "drey/profile.h"
-#include "drey/train.h"
-#include "drey/tune.h"
 #include "tree/tree.h"
 
 typedef struct drafter drafter;

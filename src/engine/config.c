@@ -8,7 +8,6 @@
 
 #include "common/error.h"
 #include "draft/drafter_kind.h"
-#include "state/cache.h"
 #include "text/tokenizer.h"
 
 void drey_engine_options_init(drey_engine_options *options)
@@ -152,12 +151,6 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* Whether layers of the model have a state that runs through the text. */
-static bool has_states(const drey_model *m)
-{
-    return model_cache_spec(&m->shape, KV_F16).in_blocks;
-}
-
 /* A view of the target has rows of its own, but no states of its own. */
 static drey_status check_states(const choice *c, const drey_model *target, drey_error *err)
 {
@@ -166,7 +159,7 @@ static drey_status check_states(const choice *c, const drey_model *target, drey_
          "the drafter \"", c->drafter ? c->drafter->name : "",
          "\" and layers with a running state do not go together yet; choose another draft"},
     };
-    return has_states(target) ? REFUSE_FIRST(table, err) : DREY_OK;
+    return shape_has_states(&target->shape) ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
 /* What needs all layers of the target in one place. */
@@ -210,7 +203,7 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
          "them"},
         {o->ranks, "keys and values in a file and several ranks do not go together yet", NULL,
          "; leave one of them out"},
-        {o->target->shape.encoder.n_layers > 0 || has_states(o->target),
+        {o->target->shape.encoder.n_layers > 0 || shape_has_states(&o->target->shape),
          "a model with an encoder, or with a running state, needs its keys and values in memory",
          NULL, "; name no folder for them"},
     };

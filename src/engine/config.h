@@ -7,7 +7,6 @@
 #pragma once
 
 #include "drey/drey_engine.h"
-#include "drey/tune.h"
 #include "gguf/gguf.h"
 #include "grammar/grammar.h"
 #include "model/arch.h"

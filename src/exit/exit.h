@@ -18,7 +18,6 @@
 
 #include "base/arena.h"
 #include "drey/choices.h"
-#include "drey/train.h"
 #include "gguf/gguf.h"
 
 enum {

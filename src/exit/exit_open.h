@@ -2,7 +2,6 @@
 #pragma once
 
 #include "drey/choices.h"
-#include "drey/train.h"
 #include "exit/exit_file.h"
 
 typedef struct exit_predictors exit_predictors;

@@ -8,7 +8,6 @@
 
 #include "common/num.h"
 #include "gguf/gguf.h"
-#include "state/cache.h"
 #include "state/kv.h"
 
 /* llama's and granite's converters permute the rows of Q and K so that neighbours are rotated.

@@ -210,6 +210,11 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
+/* Layers have a state that runs through the text. */
+static inline bool shape_has_states(const model_shape *s)
+{
+    return s->arch->layers && s->arch->layers->store;
+}
 /* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 

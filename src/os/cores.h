@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "drey/choices.h"
-#include "drey/drey_engine.h"
 
 typedef struct core_set {
     uint64_t bits[DREY_MAX_THREADS / 64];

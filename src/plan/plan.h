@@ -4,7 +4,6 @@
 #pragma once
 
 #include "common/error.h"
-#include "drey/drey_engine.h"
 #include "drey/drey_plan.h"
 #include "drey/profile.h"
 #include "kernel/kernel.h"

@@ -17,7 +17,6 @@
 #pragma once
 
 #include "drey/profile.h"
-#include "drey/tune.h"
 
 enum { COST_RANGES = 12 };
 

@@ -9,7 +9,6 @@
  * milder. Cumulative is taken from the last right token on. */
 #pragma once
 
-#include "drey/drey_engine.h"
 #include "drey/research.h"
 #include "tree/tree.h"
 

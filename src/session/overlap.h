@@ -7,7 +7,7 @@
  * draft are ignored here; the next turn meets them again if they persist. */
 #pragma once
 
-#include "drey/drey_engine.h"
+#include "drey/drey_session.h"
 
 typedef struct drey_session drey_session;
 typedef struct model_pass model_pass;

@@ -1,7 +1,6 @@
 /* Reading a prompt: the target in chunks, and the draft while the target waits, or afterwards. */
 #pragma once
 
-#include "drey/drey_engine.h"
 #include "drey/drey_session.h"
 
 typedef struct drey_session drey_session;

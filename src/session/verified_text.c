@@ -4,7 +4,6 @@
 #include "os/clock.h"
 #include "session/logprobs.h"
 #include "session/session.h"
-#include "state/cache.h"
 #include "text/tokenizer.h"
 
 enum { BY_CALLBACK = -1, BY_ITSELF }; /* drey_statistics.stop_text */

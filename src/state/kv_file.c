@@ -7,7 +7,6 @@
 
 #include "common/num.h"
 #include "os/reader.h"
-#include "state/cache.h"
 #include "state/kv.h"
 
 enum {

@@ -15,7 +15,8 @@
  * block_recur (model/block/block.h) are its steps. */
 #pragma once
 
-#include "state/cache.h"
+#include "state/state_store.h"
+#include "state/text_cache.h"
 
 enum { RECURRENT_BLOCK = STORE_BLOCK };
 

@@ -6,6 +6,7 @@
 #include "common/hash.h"
 #include "common/num.h"
 #include "state/cache.h"
+#include "drey/drey_engine.h"
 
 enum {
     VERSION = 1,

@@ -19,7 +19,8 @@
 #include "drey/drey_session.h"
 #include "os/kept_files.h"
 #include "store/kv_origin.h"
-#include "drey/drey_engine.h"
+
+typedef struct drey_prefix_options drey_prefix_options; /* drey/drey_engine.h */
 
 typedef struct cache_spec cache_spec;
 typedef struct text_cache text_cache;

@@ -16,7 +16,6 @@
 #pragma once
 
 #include "drey/profile.h"
-#include "drey/tune.h"
 #include "tree/tree.h"
 
 enum {

@@ -17,7 +17,7 @@
  * is used. Norms, biases and the rows of an untied embedding stay in the GGUF file. */
 #pragma once
 
-#include "drey/drey_engine.h"
+#include "drey/choices.h"
 
 typedef struct file_stamp file_stamp;
 typedef struct gguf gguf;

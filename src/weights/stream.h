@@ -25,7 +25,6 @@
 
 #include "base/trace.h"
 #include "drey/choices.h"
-#include "drey/drey_engine.h"
 #include "os/file.h"
 
 typedef struct file_stamp file_stamp;

@@ -18,7 +18,6 @@
 
 #include "os/clock.h"
 #include "os/memory.h"
-#include "state/cache.h"
 #include "support/faults/company.h"
 #include "support/rng.h"
 #include "support/scene.h"

@@ -4,7 +4,6 @@
 #include "session/logprobs.h"
 #include "session/overlap.h"
 #include "session/verified_text.h"
-#include "state/cache.h"
 
 /* Streamed bytes from this layer on: what an exit skips. */
 static uint64_t bytes_from(const drey_engine *e, int32_t layer)

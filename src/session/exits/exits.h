@@ -29,7 +29,6 @@
 
 #include <assert.h>
 
-#include "drey/drey_engine.h"
 #include "exit/exit.h"
 #include "session/pass_observer.h"
 #include "session/session.h"

@@ -6,6 +6,7 @@
 #include "state/recurrent.h"
 #include "support/toys/sum_block.h"
 #include "support/writing.h"
+#include "state/cache.h"
 
 enum { N_PROMPT = 70, N_TEXT = 20 };
 
