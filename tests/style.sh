@@ -59,6 +59,16 @@ fail "structs of more than 25 fields (group those that are about one thing):" "$
     text ~ /; *$/ { while (gsub(/\([^()]*\)/, "", text)) {}; n += gsub(/[,;]/, "", text); text = "" }' \
     "${inner[@]}")"
 
+# Blocks ask for buffers of their own; what is of one architecture is not the workspace's.
+fail "a workspace of more than 20 fields, nested ones counted:" "$(awk '
+    /^typedef struct workspace \{/ { on = 1; next }
+    on && /^\}/ { if (n > 20) print "  " FILENAME ": " n
+                  exit }
+    !on { next }
+    comment { if (!sub(/.*\*\//, "")) next; comment = 0 }
+    { gsub(/\/\*([^*]|\*[^\/])*\*\//, ""); if (sub(/\/\*.*/, "")) comment = 1; n += gsub(/[,;]/, "") }' \
+    src/model/workspace.h)"
+
 # Options of the API have no dashes, and the command's flags are the command's business.
 fail "the library names a flag or a subcommand of the command (use FAIL_HINT):" \
     "$(grep -nE '"([^"]*[ (])?(--?[a-z]|drey (run|plan|prepare|inspect|bench|tokenize|perplexity)\b)[^"]*"' \

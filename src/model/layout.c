@@ -45,7 +45,7 @@ static drey_status bind_layer(binder *b)
 {
     layer_layout counted = {0}, *y = b->arena ? &b->layout->layer[b->layer] : &counted;
     y->first = b->arena ? &b->layout->matrix[b->layout->n_matrices] : NULL;
-    const block_class *const *blocks = layer_blocks(b->layout, b->layer);
+    const block_class *const *blocks = layer_blocks(&b->layout->shape, b->layer);
     for (; *blocks; blocks++)
         TRY((*blocks)->bind(b, y));
     return DREY_OK;
@@ -252,6 +252,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
     *l = (model_layout){.shape = *shape};
     const model_shape *s = &l->shape;
     const layout_counts n = count(s, g);
+    l->program.blocks = list_blocks(s);
     size_t n_readers = (size_t)s->encoder.n_readers;
     binder b = {.layout = l, .g = g, .kernels = kernels, .arena = a, .err = err};
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);

@@ -35,6 +35,7 @@ typedef struct plan_experts {
 
 typedef struct plan_model {
     const model_shape *shape;  /* borrowed; NULL: it has no passes */
+    const block_list *blocks;  /* of its layers, borrowed */
     const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
     int32_t n_matrices;
     bool is_view;              /* its weights and committed positions are the target's */

@@ -143,9 +143,9 @@ static void wide_norm(model_pass *p, const program_step *s, int32_t from, int32_
     (void)thread;
     const model_shape *shape = &p->r->layout->shape;
     const attention_tensors *y = &layer_of(p, s)->attention;
+    const workspace_buffer *b = &p->r->ws->buffer[BUFFER_WIDE];
     for (int32_t i = from; i < to; i++) {
-        float *x = p->r->ws->x + i * pass_embd_ld(p),
-              *wide = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        float *x = p->r->ws->x + i * pass_embd_ld(p), *wide = (float *)b->at + i * b->ld;
         pass_norm(p->r, wide, wide, y->token_norm, NULL);
         pass_norm(p->r, wide + shape->n_embd, x, y->norm, y->norm_bias);
         if (shape->taps.normed)
@@ -176,11 +176,11 @@ static void rotate(const model_pass *p, const attention_tensors *y, float *x, in
 }
 
 /* A row's keys and values to a slot of a layer, whose first head's are at *keys, *values. */
-void block_store_heads(const model_pass *p, const kv_store *kv, size_t at, int32_t i, int32_t slot,
-                       void *scratch)
+void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv, size_t at,
+                       int32_t i, int32_t slot, void *scratch)
 {
     const model_shape *s = &p->r->layout->shape;
-    const float *k = p->r->ws->k + i * pass_kv_ld(p), *v = p->r->ws->v + i * pass_kv_ld(p);
+    const float *k = block_row(p, step, ATTEND_K, i), *v = block_row(p, step, ATTEND_V, i);
     const kv_format format = kv->store.shape.format;
     for (int32_t h = 0; h < s->n_heads_kv; h++, at += kv->head_bytes) {
         kv_store_key(p->r->kernels, format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
@@ -199,8 +199,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     workspace *ws = p->r->ws;
     const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
     int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
-    float *q = ws->q + i * pass_q_ld(p), *k = ws->k + i * pass_kv_ld(p),
-          *v = ws->v + i * pass_kv_ld(p);
+    float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
+          *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
         kernels->add(q, y->q_bias, n_q);
     if (y->k_bias)
@@ -211,7 +211,7 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
     rotate(p, y, q, i, s->n_heads);
     rotate(p, y, k, i, s->n_heads_kv);
-    block_store_heads(p, kv, kv_at(kv, shape_encodes(s) ? 0 : at->layer, 0), i, ws->slot[i],
+    block_store_heads(p, at, kv, kv_at(kv, shape_encodes(s) ? 0 : at->layer, 0), i, ws->slot[i],
                       scratch);
 }
 
@@ -219,7 +219,7 @@ static void store_rows(model_pass *p, const program_step *s, int32_t from, int32
                        int32_t thread)
 {
     for (int32_t i = from; i < to; i++)
-        store_row(p, s, i, p->r->ws->attention.scratch[thread]);
+        store_row(p, s, i, attend_scratch(p, s, thread));
 }
 
 static drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
@@ -245,12 +245,12 @@ static void write(program_writer *w)
         write_rows(w, attn_norm);
         write_reads(w, BUFFER_Y, s->n_embd);
     }
-    write_product(w, (written_product[]){{y->q, BUFFER_Q}, {y->k, BUFFER_K}, {y->v, BUFFER_V}}, 3);
+    write_product(w, (written_product[]){{y->q, ATTEND_Q}, {y->k, ATTEND_K}, {y->v, ATTEND_V}}, 3);
     write_rows(w, store_rows);
     write_mix(w, attend_before);
-    write_reads(w, BUFFER_ATT, (int64_t)s->n_heads * s->head_dim);
+    write_reads(w, ATTEND_OUT, (int64_t)s->n_heads * s->head_dim);
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }
 
-const block_class attention_block = {"attention", bind, write};
+const block_class attention_block = {"attention", bind, write, attend_needs};
