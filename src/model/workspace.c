@@ -75,7 +75,7 @@ typedef struct walk {
 static void *walk_over(walk *w, size_t bytes)
 {
     w->total += arena_size(bytes);
-    return w->ws && bytes > 0 ? arena_take(w->a, bytes) : NULL;
+    return w->ws ? arena_take(w->a, bytes) : NULL;
 }
 
 #define TAKE(field, bytes)                                                                         \
@@ -132,7 +132,7 @@ static void walk_blocks(walk *w, const block_list *blocks)
     for (int kind = 0; kind < ACT_KINDS; kind++)
         TAKE(acts[kind], n.acts[kind]);
     for (int32_t i = 0; i < WORKSPACE_BUFFERS; i++)
-        if (buffer[i].lasts)
+        if (buffer[i].lasts && buffer[i].bytes > 0)
             buffer[i].at = walk_over(w, buffer[i].bytes);
     uint8_t *memory = walk_over(w, most);
     for (int32_t i = 0; i < blocks->n; i++)
