@@ -1,29 +1,40 @@
 #!/usr/bin/env bash
 # Runs every test: installs what is missing, builds, fetches the small real model (98 MB), and ends
 # with ctest's own summary.
-#   ./test.sh [--fast] [--optional] [--compiler gcc|clang-14] [--sanitize LIST] [--werror]
-#             [--only REGEX] [--label LABEL] [--build-dir DIR]
+#   ./test.sh [--fast] [--optional] [--changed [COMMIT]] [--compiler gcc|clang-14] [--sanitize LIST]
+#             [--werror] [--only REGEX] [--label LABEL] [--build-dir DIR]
 #     --fast       the tests that carry the label fast: unit tests and checks of the sources. They
 #                  end within a minute on two cores, need no model and download nothing
 #     --optional   the tests with parts that run only where shells, a browser, an OpenCL device and
 #                  the like are installed (CONTRIBUTING.md lists it): installs all of it (800 MB),
 #                  and what still does not run has to be due to the processor or its devices.
 #                  ./test.sh alone runs all tests, but for those parts of them
+#     --changed    the tests that what changed since COMMIT (default HEAD) can touch
 #     --sanitize   as -fsanitize= takes it: address,undefined or thread
 #     --werror     warnings of the compiler are errors
 #     --only       the tests whose names match; default all
-#     --label      the tests that carry it: threads, those that start threads
+#     --label      the tests that carry it: a folder of the library (tree) or of tests (cli), or
+#                  threads for those that start threads
 #     --build-dir  default build, or build-COMPILER-SANITIZERS when one of the two is given
 # Models: $DREY_MODELS, else the user's cache directory; tests that want the large pair use it when
 # it is there. A test, or a part of one, that cannot run here says why; the last line counts them.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-compiler='' sanitize='' only='' label='' build='' werror=OFF
+compiler='' sanitize='' only='' label='' build='' changed='' werror=OFF
 while [ $# -gt 0 ]; do
     case $1 in
     --fast | --optional)
         label=${1#--}
+        shift
+        continue
+        ;;
+    --changed)
+        changed=HEAD
+        if [[ ${2-} =~ ^[^-] ]]; then
+            changed=$2
+            shift
+        fi
         shift
         continue
         ;;
@@ -38,7 +49,7 @@ while [ $# -gt 0 ]; do
     --label) label=${2:?} ;;
     --build-dir) build=${2:?} ;;
     *)
-        sed -n '2,18s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,20s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
     esac
@@ -68,6 +79,17 @@ fi
 if [ -n "$optional" ]; then # for this run alone
     PATH=$("$here/tests/python/packages.sh" "$build/python"):$PATH
     export PATH
+fi
+
+if [ -n "$changed" ]; then
+    touched=$("$here/tests/build_graph.py" "$build" changed "$changed")
+    if [ "$touched" != all ]; then
+        touched=$(grep -E -- "$only" <<<"$touched") || {
+            echo "test: nothing has changed since $changed that a test reads"
+            exit 0
+        }
+        only="^($(paste -sd '|' <<<"$touched"))\$"
+    fi
 fi
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}

@@ -155,11 +155,11 @@ static drey_status time_prompt(bench *b, int32_t n, double *seconds, drey_error 
     runner *target = b->target;
     for (int32_t i = 0; i < n; i++)
         b->prompt[i] = some_token(b, i);
-    cache_cut(target->cache, 0);
+    cache_clear(target->cache);
     double start = clock_s();
     TRY(pass_prompt(target, b->prompt, n, b->engine->plan.chunk, HEAD_NONE, NULL, NULL, err));
     *seconds = clock_s() - start;
-    cache_cut(target->cache, 0);
+    cache_clear(target->cache);
     return DREY_OK;
 }
 
@@ -173,7 +173,7 @@ static drey_status time_decode(bench *b, int32_t n, double *seconds, drey_error 
         cache_commit(target->cache, NULL, 1);
     }
     *seconds = clock_s() - start;
-    cache_cut(target->cache, 0);
+    cache_clear(target->cache);
     return DREY_OK;
 }
 

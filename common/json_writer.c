@@ -70,6 +70,23 @@ void json_after_key(json_writer *w)
 
 /* ---- Strings ---- */
 
+/* Most texts are plain: eight bytes at a time are so if none is below a blank, a quote, a backslash
+ * or above ASCII. */
+size_t json_plain(const char *text, size_t n)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    size_t at = 0;
+    for (uint64_t x; at + sizeof x <= n; at += sizeof x) {
+        memcpy(&x, text + at, sizeof x);
+        const uint64_t quote = x ^ ones * '"', backslash = x ^ ones * '\\';
+        if (((x - ones * ' ') | (quote - ones) | (backslash - ones) | x) & high)
+            break;
+    }
+    while (at < n && text[at] >= ' ' && text[at] < 0x7F && text[at] != '"' && text[at] != '\\')
+        at++;
+    return at;
+}
+
 /* The escape for a character; 0: it is written as it is. */
 static int escape(char out[16], uint32_t c, bool ascii)
 {
@@ -108,6 +125,9 @@ void json_raw_escaped(json_writer *w, const char *text, size_t n)
     size_t done = 0;
     for (size_t at = 0; at < n;) {
         char out[16];
+        at += json_plain(text + at, n - at);
+        if (at == n)
+            break;
         int n_out;
         size_t length = next_character(w, text + at, n - at, out, &n_out);
         if (n_out > 0) {
@@ -131,8 +151,7 @@ void json_raw_string(json_writer *w, const char *text, size_t n)
 
 /* ---- Numbers ---- */
 
-/* Formats a number as JSON, with a NUL; returns how many bytes. */
-static size_t json_format(char out[32], double number, int digits)
+size_t json_format(char out[static 32], double number, int digits)
 {
     int n;
     if (!isfinite(number))

@@ -42,6 +42,10 @@ void json_after_key(json_writer *w);
 /* Writes a number or word as it is. */
 void json_raw(json_writer *w, const char *text);
 void json_raw_number(json_writer *w, double number); /* null, where it is not finite */
+/* Formats a number, with a NUL; returns how many bytes. digits: as in json_writer. */
+size_t json_format(char out[static 32], double number, int digits);
+/* Returns how many characters at the beginning are written as they are, in any format. */
+size_t json_plain(const char *text, size_t n);
 void json_raw_string(json_writer *w, const char *text, size_t n);
 /* The same without quotes. */
 void json_raw_escaped(json_writer *w, const char *text, size_t n);

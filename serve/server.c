@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "serve/net/admission.h"
 #include "serve/net/network.h"
-#include "serve/net/places.h"
 #include "serve/worker.h"
 
 struct server {
@@ -42,24 +39,25 @@ static size_t record_bytes(const serve_options *o)
     return (64 << 10) + (size_t)o->n_context * 24;
 }
 
-static void place_jobs(server *s)
+static void place_requests(server *s)
 {
     const serve_options *o = &s->options;
     shared *sh = &s->shared;
-    sh->n_tasks = o->n_queue + 2 * o->n_sessions;
-    sh->n_jobs = sh->n_tasks;
-    sh->tasks = take(s, (size_t)sh->n_tasks * sizeof *sh->tasks);
-    sh->jobs = take(s, (size_t)sh->n_jobs * sizeof *sh->jobs);
-    sh->queue = take(s, (size_t)sh->n_jobs * sizeof *sh->queue);
-    for (int32_t i = 0; i < sh->n_tasks; i++) {
+    sh->n_requests = o->n_queue + 2 * o->n_sessions;
+    sh->n_sequences = sh->n_requests;
+    sh->requests = take(s, (size_t)sh->n_requests * sizeof *sh->requests);
+    sh->sequences = take(s, (size_t)sh->n_sequences * sizeof *sh->sequences);
+    sh->queue = take(s, (size_t)sh->n_sequences * sizeof *sh->queue);
+    for (int32_t i = 0; i < sh->n_requests; i++) {
         int32_t *ids = take(s, (size_t)o->n_context * sizeof *ids);
-        char *records = take(s, record_bytes(o)), *grammar = take(s, TASK_GRAMMAR_BYTES);
+        char *records = take(s, record_bytes(o)), *grammar = take(s, REQUEST_GRAMMAR_BYTES);
         if (!s->memory)
             continue;
-        sh->tasks[i].ids = ids;
-        sh->tasks[i].grammar.text = grammar;
-        sh->jobs[i].records = records;
-        sh->jobs[i].capacity = record_bytes(o);
+        sh->requests[i].shared = sh;
+        sh->requests[i].prompts.ids = ids;
+        sh->requests[i].grammar.text = grammar;
+        sh->sequences[i].records = records;
+        sh->sequences[i].capacity = record_bytes(o);
     }
 }
 
@@ -67,25 +65,32 @@ static void place_connections(server *s)
 {
     const serve_options *o = &s->options;
     network *n = &s->network;
-    n->n_large = (size_t)o->body_bytes;
-    n->n_values = 1024 + n->n_large / 16;
-    n->n_ids = n->n_large / 4;
-    n->n_connections = o->n_connections + PLACES_TURNED_AWAY;
-    n->connections = take(s, (size_t)n->n_connections * sizeof *n->connections);
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        char *in = take(s, CONNECTION_IN_BYTES), *out = take(s, CONNECTION_OUT_BYTES);
+    http_server *h = &n->http;
+    size_t n_large = (size_t)o->body_bytes;
+    n->n_values = 1024 + n_large / 16;
+    n->n_ids = n_large / 4;
+    h->rules = (access_rules){o->api_keys, o->origins, o->at.host, h->listening.is_unix};
+    h->timeout_s = o->timeout_s;
+    h->large_bytes = n_large;
+    h->n_admitted = o->n_connections;
+    h->n_clients = o->n_connections + ADMISSION_TURNED_AWAY;
+    h->client_bytes = sizeof(connection);
+    h->clients = take(s, (size_t)h->n_clients * h->client_bytes);
+    for (int32_t i = 0; i < h->n_clients; i++) {
+        char *in = take(s, HTTP_IN_BYTES), *out = take(s, HTTP_OUT_BYTES);
         if (s->memory) {
-            n->connections[i].in = in;
-            n->connections[i].out = out;
+            http_client_at(h, i)->in = in;
+            http_client_at(h, i)->out = out;
         }
     }
+    h->n_large = NETWORK_LARGE;
     for (int i = 0; i < NETWORK_LARGE; i++)
-        n->large[i] = take(s, n->n_large + 1);
+        h->large[i] = take(s, n_large + 1);
     n->values = take(s, n->n_values * sizeof *n->values);
     n->ids = take(s, n->n_ids * sizeof *n->ids);
-    n->scratch.capacity = n->n_large + NETWORK_PAGE_BYTES;
+    n->scratch.capacity = n_large + NETWORK_PAGE_BYTES;
     n->scratch.text = take(s, n->scratch.capacity);
-    n->rewritten.capacity = n->n_large + NETWORK_PAGE_BYTES;
+    n->rewritten.capacity = n_large + NETWORK_PAGE_BYTES;
     n->rewritten.text = take(s, n->rewritten.capacity);
     n->streams.n = o->n_sessions + 1;
     n->streams.n_ring = stream_ring_bytes(o->n_context);
@@ -95,9 +100,9 @@ static void place_connections(server *s)
         if (s->memory)
             n->streams.of[i].ring = ring;
     }
-    n->past.capacity = 2 * n->n_large;
-    n->past.memory = take(s, n->past.capacity);
-    s->shared.past = &n->past;
+    n->store.capacity = 2 * n_large;
+    n->store.memory = take(s, n->store.capacity);
+    s->shared.store = &n->store;
 }
 
 /* First counted, then taken. */
@@ -105,7 +110,7 @@ static drey_status take_memory(server *s, drey_error *err)
 {
     for (int round = 0; round < 2; round++) {
         s->n_used = 0;
-        place_jobs(s);
+        place_requests(s);
         place_connections(s);
         if (round > 0)
             break;
@@ -136,7 +141,7 @@ uint64_t server_bytes(const server *s)
 {
     /* A grammar for each session, and one that is tried out. */
     uint64_t grammars = drey_grammar_bytes(s->options.model, s->options.n_sessions + 1);
-    return s->n_memory + grammars + (uint64_t)s->network.n_connections * SOCKET_KERNEL_BYTES +
+    return s->n_memory + grammars + (uint64_t)s->network.http.n_clients * SOCKET_KERNEL_BYTES +
            reading_bytes(s->options.body_bytes) + sizeof *s;
 }
 
@@ -146,7 +151,8 @@ static drey_status init(server *s, drey_error *err)
 {
     shared *sh = &s->shared;
     network *n = &s->network;
-    n->place.fd = n->epoll = sh->wake = -1;
+    http_server *h = &n->http;
+    h->listening.fd = h->loop.epoll = h->loop.wake.fd = h->listener.fd = -1;
     sh->options = n->options = &s->options;
     n->shared = sh;
     sh->began = (int64_t)time(NULL);
@@ -154,17 +160,16 @@ static drey_status init(server *s, drey_error *err)
     pthread_cond_init(&sh->work, NULL);
     drey_status status = DREY_OK;
     if (s->options.lobby) {
-        n->place = *lobby_place(s->options.lobby);
-        n->place.fd = -1; /* as long as it is there */
+        h->listening = *lobby_socket(s->options.lobby);
+        h->listening.fd = -1; /* as long as it is there */
     } else {
-        status = listen_open(&n->place, &s->options.at, err);
+        status = listen_open(&h->listening, &s->options.at, err);
     }
     if (status == DREY_OK)
         status = take_memory(s, err);
-    sh->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    n->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (status == DREY_OK && (sh->wake < 0 || n->epoll < 0))
+    if (status == DREY_OK && !event_loop_open(&h->loop))
         status = error_set(err, DREY_ERR_IO, "the system has no more files: %s", strerror(errno));
+    sh->wake = h->loop.wake.fd;
     return status;
 }
 
@@ -184,7 +189,7 @@ drey_status server_open(server **out, const serve_options *options, drey_error *
 
 const char *server_address(const server *s)
 {
-    return s->network.place.address;
+    return s->network.http.listening.address;
 }
 
 drey_status server_run(server *s, drey_engine *engine, drey_error *err)
@@ -196,7 +201,7 @@ drey_status server_run(server *s, drey_engine *engine, drey_error *err)
         FAIL(err, DREY_ERR_MEMORY, "the system gives the server no thread");
     lobby_guests guests = {.n_clients = 0};
     if (s->options.lobby)
-        lobby_leave(s->options.lobby, &s->network.place, &guests);
+        lobby_leave(s->options.lobby, &s->network.http.listening, &guests);
     network_run(&s->network, &guests);
     worker_join(&s->worker);
     if (sh->failed.code != DREY_OK && err)
@@ -209,11 +214,8 @@ void server_close(server **closed)
     server *s = *closed;
     if (!s)
         return;
-    network_stop_listening(&s->network);
-    if (s->shared.wake >= 0)
-        close(s->shared.wake);
-    if (s->network.epoll >= 0)
-        close(s->network.epoll);
+    http_stop_listening(&s->network.http);
+    event_loop_close(&s->network.http.loop);
     if (s->memory)
         munmap(s->memory, s->n_memory);
     pthread_mutex_destroy(&s->shared.lock);

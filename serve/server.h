@@ -5,9 +5,9 @@
  *   sockets, HTTP, JSON, prompts    --- queue --->     the engine and its sessions: a step for all
  *   answers as JSON and events      <-- records ---    that write, then the next one
  *
- * The two share the jobs (jobs.h), under one lock that nobody holds while he waits or computes. All
- * memory is taken once, by server_open, and server_bytes says how much: the engine counts it in its
- * budget. */
+ * The two share the sequences (requests.h), under one lock that nobody holds while he waits or
+ * computes. All memory is taken once, by server_open, and server_bytes says how much: the engine
+ * counts it in its budget. */
 #pragma once
 
 #include "drey/drey.h"
@@ -40,8 +40,8 @@ typedef struct serve_options {
     int32_t n_predict;      /* tokens of a text, where a request does not say; 0: to the end */
     drey_sampling sampling; /* the same */
     drey_penalties penalties;
-    bool (*go_on)(void *user); /* asked several times per second: false stops the server */
-    serve_tell_fn *tell;       /* what happens, on the caller's thread; NULL: nobody hears */
+    bool (*keeps_running)(void *user); /* asked several times per second: false stops the server */
+    serve_event_fn *on_event; /* what happens, on the caller's thread; NULL: nobody hears */
     void *user;
 } serve_options;
 
@@ -56,7 +56,7 @@ typedef struct server server;
 
 /* Takes the address and all memory. DREY_ERR_IO: the address is taken, or cannot be had. */
 drey_status server_open(server **out, const serve_options *options, drey_error *err);
-/* Of its memory, all of it. */
+/* Returns the bytes of all its memory. */
 uint64_t server_bytes(const server *s);
 /* "http://127.0.0.1:8080", or "unix:/run/drey.sock"; borrowed. */
 const char *server_address(const server *s);

@@ -38,22 +38,52 @@ static void put(void *user, const char *bytes, size_t n, const char *from)
     out_bytes(user, bytes, n);
 }
 
-void out_escaped(text_out *o, const char *text, size_t n)
+static json_writer begin(text_out *o)
 {
-    json_raw_escaped(&(json_writer){.put = put, .user = o}, text, n);
+    return (json_writer){.put = put, .user = o, .digits = 9, .begun = o->begun};
 }
 
-void out_string(text_out *o, const char *text, size_t n)
+void out_json(text_out *o, const char *format, ...)
 {
-    json_raw_string(&(json_writer){.put = put, .user = o}, text, n);
-}
-
-void out_number(text_out *o, double value)
-{
-    json_raw_number(&(json_writer){.put = put, .user = o, .digits = 9}, value);
+    va_list values;
+    json_writer w = begin(o);
+    va_start(values, format);
+    json_put_all(&w, format, values);
+    va_end(values);
+    o->begun = w.begun;
 }
 
 void out_value(text_out *o, const json_value *v)
 {
-    json_raw_value(&(json_writer){.put = put, .user = o}, v);
+    json_writer w = begin(o);
+    w.digits = 0;
+    json_item(&w);
+    json_raw_value(&w, v);
+    o->begun = true;
+}
+
+void out_member(text_out *o, const json_value *v)
+{
+    out_json(o, "%.*s:", (int)v->n_key, v->key);
+    out_value(o, v);
+}
+
+void out_item(text_out *o, const char *json, size_t n)
+{
+    out_text(o, o->begun ? "," : "");
+    out_bytes(o, json, n);
+    o->begun = true;
+}
+
+void out_string(text_out *o, const char *text, size_t n)
+{
+    json_writer w = begin(o);
+    json_item(&w);
+    json_raw_string(&w, text, n);
+    o->begun = true;
+}
+
+void out_escaped(text_out *o, const char *text, size_t n)
+{
+    json_raw_escaped(&(json_writer){.put = put, .user = o}, text, n);
 }

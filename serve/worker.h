@@ -1,7 +1,7 @@
 /* The thread that owns the engine: see server.h. */
 #pragma once
 
-#include "serve/jobs.h"
+#include "serve/requests.h"
 
 typedef struct worker {
     shared *shared;
@@ -9,7 +9,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
-/* Starts the thread: it opens the sessions, reads the weights, and takes jobs until
+/* Starts the thread: it opens the sessions, reads the weights, and takes sequences until
  * shared->stopping and all are done, or the engine can no longer be used (drey_engine_check). What
  * fails at its beginning, and what ended it, is shared->failed. False: the system gives no
  * thread. */

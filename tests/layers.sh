@@ -2,8 +2,11 @@
 # Dependencies between folders go one way: a file may include headers of its own folder, and the
 # one header for others of each folder that is before it in this list. The server may use the
 # public headers and common/, the command those, the server, bench/bench.h and tune/measured.h;
-# examples use the public headers alone.
+# examples use the public headers alone. What is declared in one folder may be defined in another:
+# the same holds of the symbols that a folder's objects need of others.
+#   layers.sh LIBRARY: the static library with an object per file
 set -euo pipefail
+library=$(realpath "${1:?usage: layers.sh LIBRARY}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 order=(common base os gguf kernel quantise unit weights state text grammar template reply model convert sample tree exit draft policy plan store
@@ -12,10 +15,11 @@ order=(common base os gguf kernel quantise unit weights state text grammar templ
 # The one header of a folder that other folders include; common, base and os are sets of tools, each
 # of which is included alone, and kernels need no more of GGUF files than their types.
 doors=(gguf/types.h gguf/gguf.h kernel/kernel.h quantise/importance.h unit/units.h weights/weights.h text/text.h grammar/grammar.h template/conversation.h reply/reply_forms.h
-    state/cache.h state/kv.h state/kv_file.h model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
+    state/cache.h state/kv.h state/kv_file.h state/recurrent.h model/model.h sample/sampler.h tree/tree.h exit/exit.h draft/draft.h policy/policy.h
     plan/plan.h store/store.h ranks/ranks.h engine/engine.h session/session_probe.h tune/machine_limits.h)
 
-mapfile -t sources < <(find common src tune bench train -name '*.[ch]' | sort)
+# Programs that measure with toys are no part of it.
+mapfile -t sources < <(find common src tune bench train -name '*.[ch]' ! -path 'bench/programs/*' | sort)
 awk -v order="${order[*]}" -v doors="${doors[*]}" '
     BEGIN {
         n = split(order, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i
@@ -39,6 +43,36 @@ awk -v order="${order[*]}" -v doors="${doors[*]}" '
         if (n_files < 10) { print "only " n_files " files seen"; failed = 1 }
         exit failed
     }' "${sources[@]}"
+
+# "FILE SYMBOL" each, that are left to be removed.
+exceptions=("gather.c engine_kv_format" "engine_ranks.c engine_kv_format" "engine.c engine_kv_format"
+    "gather.c engine_session_state_bytes" "ranks_lead.c drey_version")
+nm -A -g "$library" | awk -v order="${order[*]}" -v paths="${sources[*]}" \
+    -v exceptions="$(printf '%s|' ${exceptions[@]+"${exceptions[@]}"})" '
+    BEGIN {
+        n = split(order, names, " "); for (i = 1; i <= n; i++) rank[names[i]] = i
+        n = split(paths, names, " ")
+        for (i = 1; i <= n; i++) { # a name is in the tree once
+            path = names[i]; sub(/^src\//, "", path); split(path, part, "/"); sub(/.*\//, "", path)
+            folder[path] = part[1]
+        }
+        n = split(exceptions, names, "|"); for (i = 1; i < n; i++) if (names[i]) left[names[i]]
+    }
+    { split($1, part, ":"); file = part[2]; sub(/\.o$/, "", file); symbol = $NF; kind = $(NF - 1) }
+    !(file in folder) { next } # generated: it holds texts
+    kind ~ /^[TDBRVWC]$/ { owner[symbol] = folder[file]; n_defined++ }
+    kind ~ /^[Uw]$/ || kind ~ /:$/ { needs[file, symbol] }
+    END {
+        for (need in needs) {
+            split(need, part, SUBSEP); file = part[1]; symbol = part[2]
+            if (!(symbol in owner) || rank[owner[symbol]] <= rank[folder[file]]) continue
+            if ((file " " symbol) in left) { delete left[file " " symbol]; continue }
+            print file ": " symbol " is defined in " owner[symbol] ", which is above " folder[file]; failed = 1
+        }
+        for (name in left) { print "take " name " out of the exceptions: it is gone"; failed = 1 }
+        if (n_defined < 100) { print "only " n_defined + 0 " symbols seen"; failed = 1 }
+        exit failed
+    }'
 
 mapfile -t users < <(find cli serve examples -name '*.[ch]' | sort)
 awk '

@@ -277,7 +277,9 @@ static drey_status look_at_text(exit_gatherer *g, const written *t, drey_error *
     if (d)
         TRY(d->class->begin(d, t->ids, t->first + 1, err));
     TRY(each_chunk(g, t, choose_chunk, err));
-    cache_cut(target->cache, t->first);
+    const int32_t known = cache_cut(target->cache, t->first);
+    TRY(pass_prompt(target, t->ids + known, t->first - known, probe_engine(g->session)->plan.chunk,
+                    HEAD_NONE, NULL, NULL, err));
     return each_chunk(g, t, look_at_chunk, err);
 }
 

@@ -349,7 +349,7 @@ static drey_status begin_text(writing_room *r, writer *w, drey_error *err)
     int32_t same = 0, most = min_i32((int32_t)min_u64(old.n_ids, new.n_ids - 1), cache_end(cache));
     while (same < most && old.ids[same] == new.ids[same])
         same++;
-    cache_cut(cache, same);
+    same = cache_cut(cache, same);
     feed(w, new.ids + same, (int32_t) new.n_ids - same);
     w->begun = new;
     w->state = r->n_suffix > 0 ? WRITER_ASKS : WRITER_ANSWERS;

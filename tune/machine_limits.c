@@ -66,8 +66,10 @@ static void read_thread(void *arg, int32_t thread, int32_t n_threads)
     atomic_fetch_add(&j->sum, sum);
 }
 
-double limits_read(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes,
-                   int rounds)
+/* Bytes per second of reading n_bytes at `from` in several ways in turn, `rounds` times: the median
+ * of the fastest way. n_bytes should be far more than the caches hold, and have been written to. */
+static double limits_read(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes,
+                          int rounds)
 {
     double rate[N_WAYS][MOST_ROUNDS], best = 0;
     rounds = min_i32(rounds, MOST_ROUNDS);

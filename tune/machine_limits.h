@@ -11,10 +11,6 @@
 
 enum { LIMITS_ROUNDS = 7 };
 
-/* Bytes per second of reading n_bytes at `from` in several ways in turn, `rounds` times: the median
- * of the fastest way. n_bytes should be far more than the caches hold, and have been written to. */
-double limits_read(pool *p, const kernel_table *kernels, const void *from, size_t n_bytes,
-                   int rounds);
 /* Operations per second of the tier's products on registers: medians of a few short runs. */
 double limits_int8(pool *p, const kernel_table *kernels);
 double limits_float(pool *p, const kernel_table *kernels);

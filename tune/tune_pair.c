@@ -154,7 +154,7 @@ static drey_status measure_passes(tuner *t, drey_error *err)
     TRY(measure_rounds(t, p->pass_s, &p->spread, err));
     if (p->spread > DREY_PROFILE_BUSY)
         TRY(measure_again(t, err));
-    cache_cut(probe_target(t->session)->cache, 0);
+    cache_clear(probe_target(t->session)->cache);
     take_back_hiccups(p->pass_s, WIDEST);
     return DREY_OK;
 }

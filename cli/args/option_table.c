@@ -3,7 +3,7 @@
 #include "cli/args/options.h"
 
 #include "drey/train.h"
-#include "serve/front/front.h"
+#include "serve/router/model_router.h"
 #include "serve/server.h"
 
 #include <string.h>
@@ -100,7 +100,7 @@ const cli_option cli_options[] = {
     FLAG("ids", 0, CLI_TOKENIZE, tokens.ids),
     FLAG("bos", 0, CLI_TOKENIZE, tokens.bos),
     TEXT("models", 0, CLI_SERVE, serve.models),
-    COUNT("models-max", 0, CLI_SERVE, serve.n_loaded, 0, FRONT_MAX_MODELS),
+    COUNT("models-max", 0, CLI_SERVE, serve.n_loaded, 0, ROUTER_MAX_MODELS),
     TEXT("slot-save-path", 0, CLI_SERVE, serve.slot_folder),
     TEXT("host", 0, CLI_SERVE, serve.host),
     COUNT("port", 0, CLI_SERVE, serve.port, 0, 65535),

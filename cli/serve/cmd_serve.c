@@ -16,7 +16,7 @@
 #include "cli/terminal/terminal.h"
 
 #include "common/path.h"
-#include "serve/front/front.h"
+#include "serve/router/model_router.h"
 #include "serve/net/access.h"
 #include "serve/server.h"
 #include "serve/slot_folder.h"
@@ -55,7 +55,7 @@ typedef struct serving {
     char *chat_template; /* owned; NULL: the model's */
     bool new_folder;     /* that of beginnings was not there before */
     char beginnings[SERVE_NOTE_BYTES]; /* where they are kept, for the owner; "": nowhere */
-    int report; /* a folder's model: its server's end of the pipe (children.h) */
+    int report; /* a folder's model: its server's end of the pipe (model_process.h) */
 } serving;
 
 /* The file's name without its end, unless --alias says another: its first one. */
@@ -137,7 +137,7 @@ static void hear(void *user, const serve_event *event)
 {
     serving *v = user;
     if (v->one_name)
-        child_tell(v->report, event);
+        process_report(v->report, event);
     else if (event->kind == SERVE_READY)
         say_ready(v);
     else
@@ -193,8 +193,8 @@ static drey_status open_server(serving *v, int32_t n_context, drey_error *err)
         .n_predict = given_or(s, "predict", s->text.n_predict, 0),
         .sampling = s->sampling,
         .penalties = s->penalties,
-        .go_on = signals_go_on,
-        .tell = hear,
+        .keeps_running = signals_go_on,
+        .on_event = hear,
         .user = v,
     };
     return server_open(&v->server, &options, err);
@@ -240,7 +240,7 @@ static void tell_verdict(const serving *v)
     const serve_event notes[] = {note_of(verdict), note_of(hint), note_of(v->beginnings)};
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         if (notes[i].of.note[0])
-            child_tell(v->report, &notes[i]);
+            process_report(v->report, &notes[i]);
 }
 
 /* Standard output has this line alone: whatever started the server reads the address there. */
@@ -300,7 +300,7 @@ static drey_status serve_all(serving *v, drey_error *err)
     describe_beginnings(v);
     if (v->one_name) {
         tell_verdict(v);
-        child_listens(v->report);
+        process_listens(v->report);
     } else {
         say_address(server_address(v->server), v->settings.serve.api_key);
     }
@@ -364,12 +364,12 @@ static void pass_warning(void *user, const char *message)
     const serving *v = user;
     serve_event e = note_of(message);
     e.kind = SERVE_WARNING;
-    child_tell(v->report, &e);
+    process_report(v->report, &e);
 }
 
 /* All of it in memory, and the least that it works with. */
 static drey_status measure_model(void *user, const char *path, const char *socket,
-                                 child_needs *needs, drey_error *err)
+                                 process_needs *needs, drey_error *err)
 {
     const cli_settings *settings = user;
     serving v = of_folder(settings, path, settings->common.memory_bytes, socket, NULL);
@@ -390,7 +390,7 @@ static drey_status measure_model(void *user, const char *path, const char *socke
     if (status == DREY_OK && drey_planner_make(planner, 1, NULL, &least, NULL) == DREY_ERR_MEMORY) {
         drey_plan now = {0}; /* of the options' budget, which "auto" has found out */
         drey_planner_make(planner, 0, NULL, &now, NULL);
-        *needs = (child_needs){now.budget_bytes, least.smallest_budget_bytes, model_bytes(&plan)};
+        *needs = (process_needs){now.budget_bytes, least.smallest_budget_bytes, model_bytes(&plan)};
     }
     drey_planner_close(&planner);
     close_all(&v);
@@ -408,7 +408,7 @@ static void choose_kept(serving *v, const char *name)
     v->settings.prefixes.folder = v->kept;
 }
 
-static int serve_model(void *user, const child *m, uint64_t memory_bytes, int report,
+static int serve_model(void *user, const model_process *m, uint64_t memory_bytes, int report,
                        drey_error *err)
 {
     serving v = of_folder(user, m->path, memory_bytes, m->socket, m->name);
@@ -467,7 +467,8 @@ static void say_models(serving *v, const char *address)
 }
 
 /* The address first: who asks while models are looked at waits for that moment. */
-static drey_status open_folder(serving *v, listen_place *place, listen_address *at, drey_error *err)
+static drey_status open_folder(serving *v, listen_socket *place, listen_address *at,
+                               drey_error *err)
 {
     const cli_settings *s = &v->settings;
     TRY(models_check_ranks(s, err));
@@ -479,20 +480,20 @@ static drey_status open_folder(serving *v, listen_place *place, listen_address *
     return status;
 }
 
-static drey_status serve_folder(serving *v, front **r, drey_error *err)
+static drey_status serve_folder(serving *v, router **r, drey_error *err)
 {
     const cli_settings *s = &v->settings;
     listen_address at;
-    listen_place place;
-    TRY(open_folder(v, &place, &at, err));
+    listen_socket listening;
+    TRY(open_folder(v, &listening, &at, err));
     v->lines.grace_s = given_or(s, "grace", s->serve.grace_s, USUAL_GRACE_S);
-    const front_options options = {
+    const router_options options = {
         .models = v->folder.models,
         .n_models = v->folder.n,
         .look = look_again,
         .mean = mean,
         .n_loaded = s->serve.n_loaded,
-        .place = place,
+        .listening = listening,
         .host = at.host,
         .api_keys = s->serve.api_key,
         .origins = s->serve.cors_origin,
@@ -503,15 +504,15 @@ static drey_status serve_folder(serving *v, front **r, drey_error *err)
         .grace_s = v->lines.grace_s,
         .folder = v->folder.sockets,
         .work = {measure_model, serve_model, &v->settings},
-        .go_on = signals_go_on,
-        .tell = hear,
+        .keeps_running = signals_go_on,
+        .on_event = hear,
         .user = v,
     };
-    TRY(front_open(r, &options, err));
+    TRY(router_open(r, &options, err));
     signals_note();
-    say_address(front_address(*r), s->serve.api_key);
-    say_models(v, front_address(*r));
-    front_run(*r);
+    say_address(router_address(*r), s->serve.api_key);
+    say_models(v, router_address(*r));
+    router_run(*r);
     serve_lines_stopped(&v->lines);
     return DREY_OK;
 }
@@ -520,10 +521,10 @@ static int serve_several(const cli_settings *settings)
 {
     serving v = {.settings = *settings};
     v.lines = lines_of(settings, NULL);
-    front *r = NULL;
+    router *r = NULL;
     drey_error err = {0};
     drey_status status = serve_folder(&v, &r, &err);
-    front_close(&r);
+    router_close(&r);
     model_folder_close(&v.folder);
     return exit_with(status, &err);
 }

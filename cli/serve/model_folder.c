@@ -16,7 +16,7 @@
 static bool is_listed(const model_folder *f, const char *path, const char *name, size_t n)
 {
     for (int32_t i = 0; i < f->n; i++) {
-        const front_model *m = &f->models[i];
+        const router_model *m = &f->models[i];
         if (strcmp(m->path, path) == 0 || (strncmp(m->name, name, n) == 0 && m->name[n] == '\0'))
             return true;
     }
@@ -27,11 +27,11 @@ static drey_status add(void *user, const char *path, const char *name, size_t n,
 {
     model_folder *f = user;
     char *own_path = NULL, *own_name = NULL;
-    if (n >= FRONT_NAME_BYTES || is_listed(f, path, name, n))
+    if (n >= ROUTER_NAME_BYTES || is_listed(f, path, name, n))
         return DREY_OK;
-    if (f->n == FRONT_MAX_MODELS)
+    if (f->n == ROUTER_MAX_MODELS)
         FAIL(err, DREY_ERR_USAGE, "the folder \"%.200s\" holds more models than the %d of a server",
-             f->path, FRONT_MAX_MODELS);
+             f->path, ROUTER_MAX_MODELS);
     own_path = strdup(path);
     own_name = strndup(name, n);
     if (!own_path || !own_name) {
@@ -39,7 +39,7 @@ static drey_status add(void *user, const char *path, const char *name, size_t n,
         free(own_name);
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for the names of models");
     }
-    f->models[f->n] = (front_model){own_name, own_path, f->checks[f->n].why, 0};
+    f->models[f->n] = (router_model){own_name, own_path, f->checks[f->n].why, 0};
     f->n++;
     return DREY_OK;
 }
@@ -51,7 +51,7 @@ static void note_missing(void *user, const char *what)
 {
     char *why = user;
     if (!why[0])
-        snprintf(why, CHILD_WHY_BYTES, "%s", what);
+        snprintf(why, PROCESS_WHY_BYTES, "%s", what);
 }
 
 static void note_side_file(void *user, const char *name, const char *type, const char *value)
@@ -62,7 +62,7 @@ static void note_side_file(void *user, const char *name, const char *type, const
 }
 
 /* By its header: what is missing or not supported is seen without loading it. */
-static void check(front_model *m, char *why)
+static void check(router_model *m, char *why)
 {
     drey_error err = {0};
     const drey_inspector inspector = {.key = note_side_file, .user = why};
@@ -100,7 +100,7 @@ void model_folder_look(model_folder *f)
 static bool is_near(const char *text, const char *name)
 {
     size_t n = strlen(text), n_name = strlen(name);
-    char begin[FRONT_NAME_BYTES];
+    char begin[ROUTER_NAME_BYTES];
     if (n < 3)
         return false;
     if (strcasestr(name, text) || words_are_near(text, name))
@@ -117,9 +117,9 @@ int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *foun
                           int32_t *near)
 {
     static const char usual_tag[] = ":latest";
-    stored_model models[FRONT_MAX_MODELS];
-    const stored_model *meant[FRONT_MAX_MODELS];
-    char word[FRONT_NAME_BYTES];
+    stored_model models[ROUTER_MAX_MODELS];
+    const stored_model *meant[ROUTER_MAX_MODELS];
+    char word[ROUTER_NAME_BYTES];
     size_t n = strlen(text), n_tag = sizeof usual_tag - 1;
     if (n > n_tag && strcmp(text + n - n_tag, usual_tag) == 0)
         n -= n_tag;
@@ -129,7 +129,7 @@ int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *foun
         snprintf(models[i].name, sizeof models[i].name, "%s", f->models[i].name);
     }
     const model_store store = {.models = models, .n = (size_t)f->n};
-    size_t n_meant = *word ? model_store_find(&store, word, meant, FRONT_MAX_MODELS) : 0;
+    size_t n_meant = *word ? model_store_find(&store, word, meant, ROUTER_MAX_MODELS) : 0;
     for (size_t i = 0; i < n_meant && i < (size_t)room; i++)
         found[i] = (int32_t)(meant[i] - models);
     *near = -1;

@@ -3,15 +3,15 @@
 
 #include <time.h>
 
-#include "serve/front/front.h"
+#include "serve/router/model_router.h"
 
 typedef struct model_folder {
-    front_model models[FRONT_MAX_MODELS]; /* [n], by name; then those that came later */
+    router_model models[ROUTER_MAX_MODELS]; /* [n], by name; then those that came later */
     struct {
-        char why[CHILD_WHY_BYTES]; /* of models[i] */
-        struct timespec changed;   /* its file, when it was looked at */
+        char why[PROCESS_WHY_BYTES]; /* of models[i] */
+        struct timespec changed;     /* its file, when it was looked at */
         int64_t n_bytes;
-    } checks[FRONT_MAX_MODELS];
+    } checks[ROUTER_MAX_MODELS];
     int32_t n;
     const char *path; /* borrowed */
     char sockets[64]; /* a folder for them, the user's own; "": not made */
@@ -23,7 +23,7 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
  * changed. Others keep their places. */
 void model_folder_look(model_folder *f);
 /* Which models a text means by which the command would name them (model_store_find), with ollama's
- * ":latest" after it or without; as front_options.mean has it. */
+ * ":latest" after it or without; as router_options.mean has it. */
 int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
                           int32_t *near);
 /* Removes the folder of sockets. */

@@ -2,9 +2,9 @@
 draft, with one, and after a long prompt.
 
 The model has experts that all compute the same function (its text is a dense model's), so that any
-routes may be replayed through it (build/tests/replay_routes, which says how). A trace is what
---routes names: CSV as BigMoeOnEdge writes it (turn,phase,step,layer,slot,expert,...) or JSON lines
-({"layers": [[expert, ...], ...]}), packed by gzip or not.
+routes may be replayed through it (build/bench/programs/replay_routes, which says how). A trace is
+what --routes names: CSV as BigMoeOnEdge writes it (turn,phase,step,layer,slot,expert,...) or JSON
+lines ({"layers": [[expert, ...], ...]}), packed by gzip or not.
 
 plain:  tokens/s by the share of experts that are kept, and by the share of a layer's experts that
         the layer before it guesses (--recall; 0: nothing is guessed). What the disk allows are the
@@ -45,7 +45,7 @@ def add_arguments(p):
                    help="traces, each after the number of its model's experts (128)")
     p.add_argument("--draft", metavar="FILE", help="a small model")
     p.add_argument("--sidecar", metavar="FILE", help="the mixture's; otherwise none is used")
-    p.add_argument("--program", default=os.path.join(HERE, "build/tests/replay_routes"))
+    p.add_argument("--program", default=os.path.join(HERE, "build/bench/programs/replay_routes"))
     p.add_argument("--parts", default=",".join(PARTS), help="some of: " + ",".join(PARTS))
     p.add_argument("--kept", type=numbers, default=[10, 20, 30, 40], help="percent of the experts")
     p.add_argument("--recall", type=numbers, default=[0, 85], help="percent, of what is guessed")

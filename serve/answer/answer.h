@@ -1,38 +1,38 @@
-/* What a task's jobs have written, as the client wants it: one JSON value at the end, or events as
+/* Texts of a request's sequences as the client wants them: one JSON value at the end, or events as
  * they come. An answer is put together piece by piece, each into memory that has room for it. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/net/events.h"
 #include "serve/text_out.h"
 
-enum { ANSWER_PIECE_BYTES = 40 << 10 }; /* room that the largest piece needs */
+enum {
+    ANSWER_PIECE_BYTES = 40 << 10, /* room that the largest piece needs */
+    ANSWER_OWN_NUMBERS = 8
+};
 
-typedef struct answer_form answer_form;
+typedef struct serializer serializer;
 
-/* The forms that answers have. */
-extern const answer_form answer_chat, answer_completion; /* OpenAI's */
-extern const answer_form answer_native;                  /* llama.cpp's /completion */
+/* Serializers of answers. */
+extern const serializer answer_chat, answer_completion; /* OpenAI's */
+extern const serializer answer_native;                  /* llama.cpp's /completion */
 
 /* How far an answer has been put together. */
 typedef struct answer {
-    task *task; /* NULL: there is none */
-    const answer_form *form;
+    request *request; /* NULL: there is none */
+    const serializer *serializer;
     int stage;
     int32_t choice;
-    int32_t pass;        /* over the records of this choice; see answer_form.h */
+    int32_t pass;        /* over the records of this choice; see serializer.h */
     size_t at;           /* in the records of this choice */
     size_t n_characters; /* characters of this choice's text, so far */
-    bool comma;          /* the list has an item already */
-    struct {
-        int32_t kind, n;          /* the one that is open, and how many there were: dialect.h */
-        int32_t n_calls, n_whole; /* of tools; those that were not broken off */
-        int32_t n_items, n_events, step; /* of /v1/responses */
-    } block;
-    serve_usage usage;                /* of the task that was given back */
-    size_t offset[TASK_MOST_CHOICES]; /* characters of each text that came, of a stream */
-    drey_reply_reader readers[TASK_MOST_CHOICES]; /* of each text; begun again for each pass */
-    bool began[TASK_MOST_CHOICES], ended[TASK_MOST_CHOICES]; /* of a stream */
+    bool begun;          /* text_out.begun, between two pieces */
+    bool open;           /* this pass has begun a text or a list; set by the serializer */
+    int32_t own[ANSWER_OWN_NUMBERS];     /* the serializer's */
+    serve_usage usage;                   /* of the request that was given back */
+    size_t offset[REQUEST_MOST_CHOICES]; /* characters of each text that came, of a stream */
+    drey_reply_reader readers[REQUEST_MOST_CHOICES]; /* of each text; begun again for each pass */
+    bool began[REQUEST_MOST_CHOICES], ended[REQUEST_MOST_CHOICES]; /* of a stream */
 } answer;
 
 typedef enum answer_state {
@@ -42,21 +42,21 @@ typedef enum answer_state {
 } answer_state;
 
 /* Puts out the next piece. With the lock held. */
-answer_state answer_next(answer *a, shared *s, text_out *out);
+answer_state answer_next(answer *a, text_out *out);
 /* An answer that holds the status line back: is there something to say? With the lock held. */
 bool answer_has_begun(const answer *a);
 /* False: it fails before anything is put out. With the lock held. */
 bool answer_check(const answer *a, refusal *r);
 
-/* {"error": {...}}, or as the form has it; form NULL: as OpenAI's. */
-void answer_refusal(const answer_form *form, const refusal *r, text_out *out);
+/* {"error": {...}}, or as the serializer has it; NULL: as OpenAI's. */
+void answer_refusal(const serializer *serializer, const refusal *r, text_out *out);
 /* Something that says nothing, so that a stream that waits is not given up. With the lock held. */
-void answer_ping(answer *a, const shared *s, text_out *out);
+void answer_ping(answer *a, text_out *out);
 /* "text/event-stream", or another type of a stream. */
 const char *answer_stream_type(const answer *a);
-/* What its task has read and written so far. With a task, and the lock held. */
+/* Returns what its request has read and written so far. With a request, and the lock held. */
 serve_usage answer_usage(const answer *a);
-/* Gives the task its name, as its form has them. */
+/* Gives the request its name, as its serializer has them. */
 void answer_name(const answer *a);
-/* Whether records are read more than once. */
+/* Returns whether records are read more than once. */
 bool answer_keeps(const answer *a);

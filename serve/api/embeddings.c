@@ -1,48 +1,49 @@
 /* Texts become vectors: see embeddings.h. */
 #include "serve/api/embeddings.h"
-#include "serve/answer/answer_form.h"
-#include "serve/ask/ask_fields.h"
-#include "serve/chores.h"
+#include "serve/answer/serializer.h"
+#include "serve/parse/parse_fields.h"
+#include "serve/admin.h"
 
 #include <string.h>
 
 /* ---- Requests ---- */
 
 /* Vectors of these texts and ids of so many tokens share the memory of an answer. */
-static bool check_room(const asking *a, const task *t, size_t n_texts, size_t n_ids)
+static bool check_room(const parsing *a, const request *t, size_t n_texts, size_t n_ids)
 {
     drey_model_info info;
     drey_model_describe(a->options->model, &info);
-    size_t n = chore_pooling(a->options) == DREY_POOLING_NONE ? n_ids : n_texts;
-    return chore_vector_bytes(n, (size_t)info.n_embd) + n_ids * sizeof *t->ids <=
-               t->jobs[0]->capacity ||
+    size_t n = admin_pooling(a->options) == DREY_POOLING_NONE ? n_ids : n_texts;
+    return admin_vector_bytes(n, (size_t)info.n_embd) + n_ids * sizeof *t->prompts.ids <=
+               t->sequences[0]->capacity ||
            BAD(a,
                "%zu vectors of %d numbers and %zu tokens are more than an answer keeps: send "
                "fewer or shorter texts at a time.",
                n, info.n_embd, n_ids);
 }
 
-/* Each text may be as long as the context: its ids are read alone, and then kept (chore_text). */
-static bool add_input(const asking *a, task *t, const json_value *v)
+/* Each text may be as long as the context: its ids are read alone, and then kept (admin_text). */
+static bool add_input(const parsing *a, request *t, const json_value *v)
 {
     const int32_t before = t->parts.n ? t->parts.end[t->parts.n - 1] : 0;
     size_t n;
-    if (t->parts.n == TASK_MOST_MESSAGES)
-        return BAD(a, "Field 'input' takes up to %d texts at a time.", TASK_MOST_MESSAGES);
-    t->n_ids = 0;
-    if (!ask_tokens(a, t, v))
+    if (t->parts.n == REQUEST_MOST_MESSAGES)
+        return BAD(a, "Field 'input' takes up to %d texts at a time.", REQUEST_MOST_MESSAGES);
+    t->prompts.n_ids = 0;
+    if (!parse_tokens(a, t, v))
         return false;
-    if (t->n_ids == 0)
+    if (t->prompts.n_ids == 0)
         return BAD(a, "Text %d of 'input' is empty: it has no token.", t->parts.n);
-    if (!check_room(a, t, (size_t)t->parts.n + 1, (size_t)before + t->n_ids))
+    if (!check_room(a, t, (size_t)t->parts.n + 1, (size_t)before + t->prompts.n_ids))
         return false;
-    t->parts.end[t->parts.n++] = before + (int32_t)t->n_ids;
-    memcpy(chore_text(t->jobs[0], t->parts.n - 1, &n), t->ids, t->n_ids * sizeof *t->ids);
+    t->parts.end[t->parts.n++] = before + (int32_t)t->prompts.n_ids;
+    memcpy(admin_text(t->sequences[0], t->parts.n - 1, &n), t->prompts.ids,
+           t->prompts.n_ids * sizeof *t->prompts.ids);
     return true;
 }
 
 /* Texts alone, or arrays, are an input each; anything with an id among texts is one input. */
-static bool get_inputs(const asking *a, task *t, const json_value *v)
+static bool get_inputs(const parsing *a, request *t, const json_value *v)
 {
     bool ids = false, lists = false, good = v->type == JSON_STRING || v->type == JSON_ARRAY;
     for (const json_value *one = v->type == JSON_ARRAY ? v->first : NULL; one; one = one->next) {
@@ -58,47 +59,48 @@ static bool get_inputs(const asking *a, task *t, const json_value *v)
     for (const json_value *one = t->parts.n ? NULL : v->first; one; one = one->next)
         if (!add_input(a, t, one))
             return false;
-    t->n_ids = (size_t)t->parts.end[t->parts.n - 1];
+    t->prompts.n_ids = (size_t)t->parts.end[t->parts.n - 1];
     return true;
 }
 
 /* A vector's length is the model's: a part of it would be another model's vector. */
-static bool check_dimensions(const asking *a)
+static bool check_dimensions(const parsing *a)
 {
     drey_model_info info;
     int32_t n;
     drey_model_describe(a->options->model, &info);
     n = info.n_embd;
-    if (!ask_count(a, "dimensions", 1, INT32_MAX, &n))
+    if (!parse_count(a, "dimensions", 1, INT32_MAX, &n))
         return false;
     return n == info.n_embd || BAD(a, "Field 'dimensions' takes %d, the model's own.", info.n_embd);
 }
 
-static bool get_format(const asking *a, task *t)
+static bool get_format(const parsing *a, request *t)
 {
     const json_value *v = json_member(a->body, "encoding_format");
-    t->chore.norm = 2;
-    t->chore.base64 = v && v->type == JSON_STRING && strcmp(v->text, "base64") == 0;
-    if (v && !t->chore.base64 && (v->type != JSON_STRING || strcmp(v->text, "float") != 0))
+    t->admin.norm = 2;
+    t->admin.base64 = v && v->type == JSON_STRING && strcmp(v->text, "base64") == 0;
+    if (v && !t->admin.base64 && (v->type != JSON_STRING || strcmp(v->text, "float") != 0))
         return BAD(a, "Field 'encoding_format' takes \"float\" or \"base64\".");
-    return check_dimensions(a) && ask_count(a, "embd_normalize", -1, 2, &t->chore.norm);
+    return check_dimensions(a) && parse_count(a, "embd_normalize", -1, 2, &t->admin.norm);
 }
 
-bool ask_embedding(task *t, const json_value *body, bool native, const serve_options *o, refusal *r)
+bool parse_embedding(request *t, const json_value *body, bool native, const serve_options *o,
+                     refusal *r)
 {
-    const asking a = {.body = body, .options = o, .refusal = r};
+    const parsing a = {.body = body, .options = o, .refusal = r};
     const json_value *input = json_member(body, "input"), *content = json_member(body, "content");
     r->status = 0;
-    t->kind = TASK_EMBED;
+    t->kind = REQUEST_EMBED;
     t->session.wanted = -1;
-    t->chore.native = native || !input;
-    if (chore_pooling(o) == DREY_POOLING_RANK)
+    t->admin.native = native || !input;
+    if (admin_pooling(o) == DREY_POOLING_RANK)
         return refuse_with(r, 501,
                            "The model compares texts, which this server does not compute: "
                            "start it with --pooling mean, cls or last.");
     if (!input && !content)
         return refuse_with(r, 400, "Field 'input' is missing: a text, or an array of texts.");
-    if (!t->chore.native && chore_pooling(o) == DREY_POOLING_NONE)
+    if (!t->admin.native && admin_pooling(o) == DREY_POOLING_NONE)
         return refuse_with(r, 400,
                            "This endpoint has one vector for a text, and the server was "
                            "started with --pooling none: ask /embeddings.");
@@ -107,22 +109,14 @@ bool ask_embedding(task *t, const json_value *body, bool native, const serve_opt
 
 /* ---- Answers ---- */
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
-    if (a->task->chore.native) {
-        out_text(out, "[");
-        return;
-    }
-    out_text(out, "{\"object\":\"list\",\"model\":");
-    out_string(out, s->options->name, strlen(s->options->name));
-    out_format(out, ",\"usage\":{\"prompt_tokens\":%zu,\"total_tokens\":%zu},\"data\":[",
-               a->task->n_ids, a->task->n_ids);
-}
-
-static bool open_pass(answer *a, text_out *out)
-{
-    (void)out;
-    return a->pass == 0;
+    if (a->request->admin.native)
+        out_json(out, "[");
+    else
+        out_json(out, "{object:'list',model:%s,usage:{prompt_tokens:%zu,total_tokens:%zu},data:[",
+                 a->request->shared->options->name, a->request->prompts.n_ids,
+                 a->request->prompts.n_ids);
 }
 
 static void put_base64(const record_vector *v, text_out *out)
@@ -139,39 +133,34 @@ static void put_base64(const record_vector *v, text_out *out)
     }
 }
 
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
-    const task *t = a->task;
-    const bool native = t->chore.native, all = chore_pooling(s->options) == DREY_POOLING_NONE;
+    const request *t = a->request;
+    const bool native = t->admin.native,
+               all = admin_pooling(a->request->shared->options) == DREY_POOLING_NONE;
     record_vector v;
     memcpy(&v, r->bytes, r->n);
     int32_t n_rows = all ? t->parts.end[v.input] - (v.input ? t->parts.end[v.input - 1] : 0) : 1;
     if (v.from == 0 && v.row == 0)
-        out_format(out, "%s{%s\"index\":%d,\"embedding\":%s", v.input ? "," : "",
-                   native ? "" : "\"object\":\"embedding\",", v.input, native ? "[" : "");
-    else if (v.from == 0)
-        out_text(out, ",");
+        out_json(out, native ? "{index:%d,embedding:[" : "{object:'embedding',index:%d,embedding:",
+                 v.input);
     if (v.from == 0)
-        out_text(out, t->chore.base64 ? "\"" : "[");
-    if (t->chore.base64)
+        out_json(out, t->admin.base64 ? "'" : "[");
+    if (t->admin.base64)
         put_base64(&v, out);
-    for (int32_t i = 0; i < v.n && !t->chore.base64; i++)
-        out_format(out, "%s%.9g", v.from + i ? "," : "", (double)v.numbers[i]);
+    for (int32_t i = 0; i < v.n && !t->admin.base64; i++)
+        out_json(out, "%g", (double)v.numbers[i]);
     if (v.from + v.n < v.n_all)
         return;
-    out_text(out, t->chore.base64 ? "\"" : "]");
+    out_json(out, t->admin.base64 ? "\"" : "]");
     if (v.row + 1 == n_rows)
-        out_text(out, native ? "]}" : "}");
+        out_json(out, native ? "]}" : "}");
 }
 
-static void put_close(answer *a, const shared *s, text_out *out)
+static void put_close(answer *a, text_out *out)
 {
-    (void)s;
-    out_text(out, a->task->chore.native ? "]" : "]}");
+    out_json(out, a->request->admin.native ? "]" : "]}");
 }
 
-const answer_form answer_embedding = {.id_prefix = "embd-",
-                                      .front = put_front,
-                                      .open = open_pass,
-                                      .record = put_record,
-                                      .close = put_close};
+const serializer answer_embedding = {
+    .id_prefix = "embd-", .front = put_front, .record = put_record, .close = put_close};

@@ -4,7 +4,7 @@
 
 #include "serve/answer/answer.h"
 
-/* Fills the task; native: in llama.cpp's form. */
-bool ask_embedding(task *t, const json_value *body, bool native, const serve_options *o,
-                   refusal *r);
-extern const answer_form answer_embedding;
+/* Fills the request; native: in llama.cpp's form. */
+bool parse_embedding(request *t, const json_value *body, bool native, const serve_options *o,
+                     refusal *r);
+extern const serializer answer_embedding;

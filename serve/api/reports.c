@@ -1,4 +1,4 @@
-/* What the server reports of itself: metrics for Prometheus (llama.cpp's names, and drey's own),
+/* Reports of the server about itself: metrics for Prometheus (llama.cpp's names, and drey's own),
  * slots, properties, models. */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,8 @@ static void metric(text_out *out, const char *name, const char *type, const char
                    double value)
 {
     out_format(out, "# HELP %s %s\n# TYPE %s %s\n%s ", name, help, name, type, name);
-    out_number(out, value);
+    out->begun = false;
+    out_json(out, "%g", value);
     out_text(out, "\n");
 }
 
@@ -46,7 +47,7 @@ static void llama_metrics(const shared *s, text_out *out)
     counter(out, "llamacpp:n_tokens_max", "Most tokens of a prompt and its text.",
             (double)t->most_tokens);
     gauge(out, "llamacpp:n_busy_slots_per_decode", "Sessions that took part in a step, mean.",
-          per((double)t->busy_seats, (double)t->steps));
+          per((double)t->busy_slots, (double)t->steps));
     gauge(out, "llamacpp:prompt_tokens_seconds", "Prompt tokens per second of a text, mean.",
           per(prompt, t->prompt_s));
     gauge(out, "llamacpp:predicted_tokens_seconds", "Tokens per second of a text, mean.",
@@ -170,32 +171,30 @@ void report_metrics(network *n, text_out *out)
 
 static void put_slot(const shared *s, int32_t i, text_out *out)
 {
-    const seat *place = &s->seats[i];
-    const job *j = place->job;
-    out_format(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":%s,\"is_processing\":%s",
-               i ? "," : "", i, s->options->n_context, s->plan.tree_rows > 1 ? "true" : "false",
-               j ? "true" : "false");
+    const server_slot *slot = &s->slots[i];
+    const sequence *j = slot->sequence;
+    out_json(out, "{id:%d,n_ctx:%d,speculative:%hhd,is_processing:%hhd", i, s->options->n_context,
+             (bool)(s->plan.tree_rows > 1), (bool)j);
     if (j) {
-        const job_counts *c = &j->counts;
-        out_format(out,
-                   ",\"id_task\":\"%s\",\"prompt_progress\":{\"total\":%lld,\"cache\":%lld,"
-                   "\"processed\":%lld},\"next_token\":[{\"has_next_token\":true,"
-                   "\"n_decoded\":%lld}]",
-                   j->task->id.text, (long long)(c->prompt_total + c->n_cached),
-                   (long long)c->n_cached, (long long)(c->prompt_done + c->n_cached),
-                   (long long)c->n_tokens);
+        const sequence_counts *c = &j->counts;
+        out_json(out,
+                 "id_task:%s,prompt_progress:{total:%lld,cache:%lld,processed:%lld},"
+                 "next_token:[{has_next_token:true,n_decoded:%lld}]",
+                 j->request->id.text, (long long)(c->prompt_total + c->n_cached),
+                 (long long)c->n_cached, (long long)(c->prompt_done + c->n_cached),
+                 (long long)c->n_tokens);
     }
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 void report_slots(network *n, text_out *out)
 {
-    out_text(out, "[");
+    out_json(out, "[");
     pthread_mutex_lock(&n->shared->lock);
     for (int32_t i = 0; i < n->options->n_sessions; i++)
         put_slot(n->shared, i, out);
     pthread_mutex_unlock(&n->shared->lock);
-    out_text(out, "]");
+    out_json(out, "]");
 }
 
 /* ---- Properties ---- */
@@ -206,13 +205,11 @@ static void put_template(const drey_model *m, text_out *out)
     const char *text;
     size_t n;
     drey_model_chat_template(m, &text, &n);
-    out_text(out, ",\"chat_template\":");
-    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+    out_json(out, "chat_template:%.*s", (int)(n < NETWORK_PAGE_BYTES / 8 ? n : 0), text);
     drey_model_named_template(m, "tool_use", &text, &n);
     if (n == 0)
         return;
-    out_text(out, ",\"chat_template_tool_use\":");
-    out_string(out, text, n < NETWORK_PAGE_BYTES / 8 ? n : 0);
+    out_json(out, "chat_template_tool_use:%.*s", (int)(n < NETWORK_PAGE_BYTES / 8 ? n : 0), text);
 }
 
 void report_props(network *n, text_out *out)
@@ -221,29 +218,23 @@ void report_props(network *n, text_out *out)
     const drey_plan *p = &n->shared->plan;
     drey_model_info info;
     drey_model_describe(o->model, &info);
-    out_format(out, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{", o->n_context);
+    out_json(out, "{default_generation_settings:{n_ctx:%d,params:{", o->n_context);
     part_settings(&o->sampling, &o->penalties, out);
-    out_format(out,
-               "\"n_predict\":%d}},\"modalities\":{\"vision\":false,\"audio\":false},"
-               "\"total_slots\":%d,\"model_path\":",
-               o->n_predict > 0 ? o->n_predict : -1, o->n_sessions);
-    out_string(out, info.path, strlen(info.path));
+    out_json(out,
+             "n_predict:%d}},modalities:{vision:false,audio:false},total_slots:%d,model_path:%s",
+             o->n_predict > 0 ? o->n_predict : -1, o->n_sessions, info.path);
     put_template(o->model, out);
-    out_text(out, ",\"model_alias\":");
-    out_string(out, o->name, strlen(o->name));
-    out_format(out,
-               ",\"build_info\":\"drey-%s\",\"drey\":{\"version\":\"%s\",\"sessions\":%d,"
-               "\"queue\":%d,\"connections\":%d,\"body_bytes\":%llu,",
-               drey_version(), drey_version(), o->n_sessions, o->n_queue, o->n_connections,
-               (unsigned long long)o->body_bytes);
-    out_format(out, "\"budget_bytes\":");
-    out_number(out, p->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : (double)p->budget_bytes);
-    out_format(out,
-               ",\"target_bytes\":%llu,\"pinned_bytes\":%llu,\"streamed_bytes_per_pass\":%llu,"
-               "\"session_bytes\":%llu,\"tree_rows\":%d,\"threads\":%d,\"sidecar\":%s}}",
-               (unsigned long long)p->target_bytes, (unsigned long long)p->pinned_bytes,
-               (unsigned long long)p->streamed_bytes_per_pass, (unsigned long long)p->session_bytes,
-               p->tree_rows, p->n_threads, p->sidecar ? "true" : "false");
+    out_json(
+        out,
+        "model_alias:%s,build_info:'drey-%s',drey:{version:%s,sessions:%d,queue:%d,"
+        "connections:%d,body_bytes:%llu,budget_bytes:%g,target_bytes:%llu,pinned_bytes:%llu,"
+        "streamed_bytes_per_pass:%llu,session_bytes:%llu,tree_rows:%d,threads:%d,sidecar:%hhd}}",
+        o->name, drey_version(), drey_version(), o->n_sessions, o->n_queue, o->n_connections,
+        (unsigned long long)o->body_bytes,
+        p->budget_bytes == DREY_MEMORY_UNLIMITED ? 0 : (double)p->budget_bytes,
+        (unsigned long long)p->target_bytes, (unsigned long long)p->pinned_bytes,
+        (unsigned long long)p->streamed_bytes_per_pass, (unsigned long long)p->session_bytes,
+        p->tree_rows, p->n_threads, (bool)p->sidecar);
 }
 
 void report_model(network *n, const char *name, text_out *out)
@@ -251,11 +242,9 @@ void report_model(network *n, const char *name, text_out *out)
     const serve_options *o = n->options;
     drey_model_info info;
     drey_model_describe(o->model, &info);
-    out_text(out, "{\"id\":");
-    out_string(out, name, strlen(name));
-    out_format(out,
-               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"drey\",\"meta\":{\"n_vocab\":"
-               "%d,\"n_ctx\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_params\":%lld,\"size\":%llu}}",
-               (long long)n->shared->began, info.n_vocab, o->n_context, info.n_context_train,
-               info.n_embd, (long long)info.n_parameters, (unsigned long long)info.weight_bytes);
+    out_json(out,
+             "{id:%s,object:'model',created:%lld,owned_by:'drey',meta:{n_vocab:%d,n_ctx:%d,"
+             "n_ctx_train:%d,n_embd:%d,n_params:%lld,size:%llu}}",
+             name, (long long)n->shared->began, info.n_vocab, o->n_context, info.n_context_train,
+             info.n_embd, (long long)info.n_parameters, (unsigned long long)info.weight_bytes);
 }

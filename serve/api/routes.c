@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "common/utf8.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 #include "serve/net/network.h"
 #include "serve/net/routes.h"
-#include "serve/page/page.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/slots.h"
 
@@ -17,16 +16,9 @@ typedef struct route {
     const char *path;
     bool get, post, open; /* open: without a key */
     handler *handle;
-    const answer_form *form; /* of its answers, and of its refusals; NULL: it has no tasks */
+    const serializer *form; /* of its answers, and of its refusals; NULL: it has no requests */
+    void (*report)(network *n, text_out *out); /* instead of `handle`: its answer */
 } route;
-
-static const char json_type_text[] = "application/json; charset=utf-8";
-
-static void begin_scratch(network *n)
-{
-    n->scratch.n = 0;
-    n->scratch.full = false;
-}
 
 static void refuse_now(network *n, connection *c, int status, const char *why)
 {
@@ -43,23 +35,26 @@ static void health(network *n, connection *c, json_value *body)
     pthread_mutex_lock(&n->shared->lock);
     bool ready = n->shared->ready;
     pthread_mutex_unlock(&n->shared->lock);
-    if (!ready || n->stopping) {
+    if (!ready || n->http.stopping) {
         refuse_now(n, c, 503, ready ? "The server is being stopped." : "Loading model");
         return;
     }
-    static const char good[] = "{\"status\":\"ok\"}";
-    respond(n, c, 200, json_type_text, "", good, sizeof good - 1, false);
+    http_respond_text(&n->http, &c->http, "{\"status\":\"ok\"}");
 }
 
 static void metrics(network *n, connection *c, json_value *body)
 {
     (void)body;
     char began[64];
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_metrics(n, &n->scratch);
     snprintf(began, sizeof began, "Process-Start-Time-Unix: %lld\r\n", (long long)n->shared->began);
-    respond(n, c, 200, "text/plain; version=0.0.4; charset=utf-8", began, n->scratch.text,
-            n->scratch.n, false);
+    http_respond(&n->http, &c->http,
+                 &(http_answer){.status = 200,
+                                .type = "text/plain; version=0.0.4; charset=utf-8",
+                                .headers = began,
+                                .body = n->scratch.text,
+                                .n = n->scratch.n});
 }
 
 static void slots(network *n, connection *c, json_value *body)
@@ -68,20 +63,12 @@ static void slots(network *n, connection *c, json_value *body)
     pthread_mutex_lock(&n->shared->lock);
     bool busy = n->shared->n_running == n->options->n_sessions;
     pthread_mutex_unlock(&n->shared->lock);
-    if (busy && http_query(c->head.query, "fail_on_no_slot").text) {
+    if (busy && http_query(c->http.head.query, "fail_on_no_slot").text) {
         refuse_now(n, c, 503, "No slot is idle.");
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_slots(n, &n->scratch);
-    respond_json(n, c);
-}
-
-static void props(network *n, connection *c, json_value *body)
-{
-    (void)body;
-    begin_scratch(n);
-    report_props(n, &n->scratch);
     respond_json(n, c);
 }
 
@@ -96,23 +83,18 @@ static bool next_alias(const char **names, char word[128])
     return true;
 }
 
-static void models(network *n, connection *c, json_value *body)
+static void report_models(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    out_text(&n->scratch, "{\"object\":\"list\",\"data\":[");
     char word[128];
     const char *names = n->options->aliases;
-    report_model(n, n->options->name, &n->scratch);
-    while (next_alias(&names, word)) {
-        out_text(&n->scratch, ",");
-        report_model(n, word, &n->scratch);
-    }
-    out_text(&n->scratch, "]}");
-    respond_json(n, c);
+    out_json(out, "{object:'list',data:[");
+    report_model(n, n->options->name, out);
+    while (next_alias(&names, word))
+        report_model(n, word, out);
+    out_json(out, "]}");
 }
 
-static void one_model(network *n, connection *c, http_part name)
+static void one_model(network *n, connection *c, http_span name)
 {
     char word[128];
     const char *names = n->options->aliases;
@@ -127,7 +109,7 @@ static void one_model(network *n, connection *c, http_part name)
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     report_model(n, word, &n->scratch);
     respond_json(n, c);
 }
@@ -135,14 +117,7 @@ static void one_model(network *n, connection *c, http_part name)
 static void page(network *n, connection *c, json_value *body)
 {
     (void)body;
-    char headers[2048];
-    text_out out = {.text = headers, .capacity = sizeof headers};
-    out_format(&out,
-               "Content-Security-Policy: %s\r\nX-Content-Type-Options: nosniff\r\n"
-               "Referrer-Policy: no-referrer\r\nCache-Control: no-cache\r\n",
-               page_policy);
-    respond(n, c, 200, "text/html; charset=utf-8", out.full ? "" : headers, (const char *)page_html,
-            n_page_html_bytes, true);
+    http_respond_page(&n->http, &c->http);
 }
 
 /* ---- Tokens and templates ---- */
@@ -155,15 +130,16 @@ static void put_token_piece(const drey_model *m, int32_t id, text_out *out)
     drey_detokenize(m, &id, 1, DREY_TOKENIZE_SPECIAL | DREY_TOKENIZE_INNER, bytes, sizeof bytes, &n,
                     NULL);
     n = n < sizeof bytes ? n : sizeof bytes;
-    out_format(out, "{\"id\":%d,\"piece\":", id);
+    out_json(out, "{id:%d,piece:", id);
     if (utf8_is_whole(bytes, n)) {
         out_string(out, bytes, n);
     } else {
+        out_json(out, "[");
         for (size_t i = 0; i < n; i++)
-            out_format(out, "%c%u", i ? ',' : '[', (unsigned char)bytes[i]);
-        out_text(out, "]");
+            out_json(out, "%d", (unsigned char)bytes[i]);
+        out_json(out, "]");
     }
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
 static void tokenize(network *n, connection *c, json_value *body)
@@ -177,8 +153,9 @@ static void tokenize(network *n, connection *c, json_value *body)
         refuse_now(n, c, 400, "Field 'content' takes a text.");
         return;
     }
-    if (!ask_flag(body, "add_special", &add, &r) || !ask_flag(body, "parse_special", &parse, &r) ||
-        !ask_flag(body, "with_pieces", &pieces, &r)) {
+    if (!parse_flag(body, "add_special", &add, &r) ||
+        !parse_flag(body, "parse_special", &parse, &r) ||
+        !parse_flag(body, "with_pieces", &pieces, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
@@ -197,17 +174,14 @@ static void tokenize(network *n, connection *c, json_value *body)
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
-    out_text(&n->scratch, "{\"tokens\":[");
-    for (size_t i = 0; i < n_ids; i++) {
-        out_text(&n->scratch, i ? "," : "");
-        if (!pieces) {
-            out_format(&n->scratch, "%d", n->ids[i]);
-            continue;
-        }
-        put_token_piece(o->model, n->ids[i], &n->scratch);
-    }
-    out_text(&n->scratch, "]}");
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "{tokens:[");
+    for (size_t i = 0; i < n_ids; i++)
+        if (pieces)
+            put_token_piece(o->model, n->ids[i], &n->scratch);
+        else
+            out_json(&n->scratch, "%d", n->ids[i]);
+    out_json(&n->scratch, "]}");
     respond_json(n, c);
 }
 
@@ -228,7 +202,7 @@ static void detokenize(network *n, connection *c, json_value *body)
         return;
     }
     drey_error err = {0};
-    begin_scratch(n);
+    out_begin(&n->scratch);
     drey_status status = drey_detokenize(n->options->model, n->ids, n_ids, DREY_TOKENIZE_SPECIAL,
                                          n->scratch.text + half, half, &n_bytes, &err);
     if (status != DREY_OK) {
@@ -238,9 +212,7 @@ static void detokenize(network *n, connection *c, json_value *body)
         return;
     }
     text_out out = {.text = n->scratch.text, .capacity = half};
-    out_text(&out, "{\"content\":");
-    out_string(&out, n->scratch.text + half, n_bytes);
-    out_text(&out, "}");
+    out_json(&out, "{content:%.*s}", (int)(n_bytes), n->scratch.text + half);
     n->scratch.n = out.n;
     n->scratch.full = out.full;
     respond_json(n, c);
@@ -251,14 +223,12 @@ static void apply_template(network *n, connection *c, json_value *body)
     refusal r;
     char *text = NULL;
     size_t n_text = 0;
-    if (!ask_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
+    if (!parse_template(body, n->options, &n->scratch, &text, &n_text, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
-    out_text(&n->scratch, "{\"prompt\":\"");
-    out_escaped(&n->scratch, text, n_text);
-    out_text(&n->scratch, "\"}");
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "{prompt:%.*s}", (int)(n_text), text);
     drey_free(text);
     respond_json(n, c);
 }
@@ -272,8 +242,8 @@ static void refuse_full(const network *n, int32_t n_choices, refusal *r)
     const shared *s = n->shared;
     const serve_options *o = n->options;
     const drey_plan *p = &s->plan;
-    double jobs_s = s->totals.job_s > 0 ? s->totals.job_s : 10;
-    double wait_s = jobs_s * (double)(s->n_queued + n_choices) / o->n_sessions;
+    double each_s = s->totals.sequence_s > 0 ? s->totals.sequence_s : 10;
+    double wait_s = each_s * (double)(s->n_queued + n_choices) / o->n_sessions;
     bool unlimited = p->budget_bytes == DREY_MEMORY_UNLIMITED;
     char left[64] = "memory is not limited";
     if (!unlimited)
@@ -292,77 +262,80 @@ static void refuse_full(const network *n, int32_t n_choices, refusal *r)
     r->retry_s = wait_s < 1 ? 1 : wait_s > 3600 ? 3600 : (int32_t)wait_s;
 }
 
-static bool take_task(network *n, connection *c, int32_t n_choices, refusal *r)
+static bool take_request(network *n, connection *c, int32_t n_choices, refusal *r)
 {
     shared *s = n->shared;
     pthread_mutex_lock(&s->lock);
     /* Among those in the queue are some that an idle session will take in a moment. */
     bool room =
         s->n_queued + s->n_running + n_choices <= n->options->n_queue + n->options->n_sessions;
-    task *t = room && !n->stopping ? task_take(s, n_choices) : NULL;
-    if (n->stopping)
+    request *t = room && !n->http.stopping ? request_take(s, n_choices) : NULL;
+    if (n->http.stopping)
         refuse_with(r, 503, "The server is being stopped: ask again in a moment.");
     else if (!t)
         refuse_full(n, n_choices, r);
     s->totals.refused += !t;
     pthread_mutex_unlock(&s->lock);
-    c->answer = (answer){.task = t, .form = c->answer.form};
+    c->answer = (answer){.request = t, .serializer = c->answer.serializer};
     return t != NULL;
 }
 
-/* The task was filled, or why it was not. */
-static void queue_task(network *n, connection *c, bool good, const refusal *r)
+/* The request was filled, or why it was not. */
+static void queue_request(network *n, connection *c, bool good, const refusal *r)
 {
     shared *s = n->shared;
-    task *t = c->answer.task;
+    request *t = c->answer.request;
     pthread_mutex_lock(&s->lock);
     s->totals.requests++;
     if (good)
-        task_queue(s, t, answer_keeps(&c->answer));
+        request_queue(s, t, answer_keeps(&c->answer));
     else
-        task_release(s, t);
+        request_release(s, t);
     pthread_mutex_unlock(&s->lock);
     if (good) {
         streams_begin(n, c);
         return;
     }
-    c->answer.task = NULL;
+    c->answer.request = NULL;
     respond_refusal(n, c, r);
 }
 
-static void begin_task(network *n, connection *c, json_value *body, task_kind kind)
+static void begin_request(network *n, connection *c, json_value *body, request_kind kind)
 {
     refusal r;
     int32_t n_choices;
-    if (!ask_choices(body, kind, n->options, &n_choices, &r) || !take_task(n, c, n_choices, &r)) {
+    if (!parse_choices(body, kind, n->options, &n_choices, &r) ||
+        !take_request(n, c, n_choices, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    bool good = ask_task(c->answer.task, kind, body, n->options, &n->scratch, &r);
-    queue_task(n, c, good, &r);
+    bool good = parse_request(c->answer.request, kind, body, n->options, &n->scratch, &r);
+    if (good && c->answer.serializer->take)
+        c->answer.serializer->take(c->answer.request, body);
+    queue_request(n, c, good, &r);
 }
 
 static void chat(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_CHAT);
+    begin_request(n, c, body, REQUEST_CHAT);
 }
 
 static void completion(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_COMPLETION);
+    begin_request(n, c, body, REQUEST_COMPLETION);
 }
 
 static void native(network *n, connection *c, json_value *body)
 {
-    begin_task(n, c, body, TASK_NATIVE);
+    begin_request(n, c, body, REQUEST_NATIVE);
 }
 
-/* Of an answer that outlives its connection. */
+/* Reads or deletes an answer that outlives its connection. */
 static void one_stream(network *n, connection *c, json_value *body)
 {
     (void)body;
-    if (c->head.method == HTTP_DELETE)
+    if (c->http.head.method == HTTP_DELETE)
         streams_delete(n, c);
     else
         streams_get(n, c);
@@ -376,14 +349,13 @@ static void lookup_streams(network *n, connection *c, json_value *body)
 /* ---- Other interfaces ---- */
 
 /* The body as a chat's; NULL: it is refused. What the body was read into is used again. */
-static json_value *rewrite(network *n, connection *c, const json_value *body, dialect_fn *request)
+static json_value *rewrite(network *n, connection *c, const json_value *body, adapter_fn *put_chat)
 {
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
     refusal r;
-    out->n = 0;
-    out->full = false;
-    if (!request(body, out, &r)) {
+    out_begin(out);
+    if (!put_chat(body, out, &r)) {
         respond_refusal(n, c, &r);
         return NULL;
     }
@@ -393,11 +365,11 @@ static json_value *rewrite(network *n, connection *c, const json_value *body, di
     return chat;
 }
 
-static void begin_dialect(network *n, connection *c, json_value *body, dialect_fn *request)
+static void begin_adapted(network *n, connection *c, json_value *body, adapter_fn *put_chat)
 {
-    json_value *chat_body = rewrite(n, c, body, request);
+    json_value *chat_body = rewrite(n, c, body, put_chat);
     if (chat_body)
-        begin_task(n, c, chat_body, TASK_CHAT);
+        begin_request(n, c, chat_body, REQUEST_CHAT);
 }
 
 static void count_tokens(network *n, connection *c, json_value *body, const char *object)
@@ -406,28 +378,31 @@ static void count_tokens(network *n, connection *c, json_value *body, const char
     size_t n_tokens;
     if (!body)
         return;
-    if (!ask_prompt_tokens(body, n->options, &n->scratch, n->ids, n->n_ids, &n_tokens, &r)) {
+    if (!parse_prompt_tokens(body, n->options, &n->scratch, n->ids, n->n_ids, &n_tokens, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
-    begin_scratch(n);
-    out_format(&n->scratch, "{%s\"input_tokens\":%zu}", object, n_tokens);
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "{");
+    if (object)
+        out_json(&n->scratch, "object:%s", object);
+    out_json(&n->scratch, "input_tokens:%zu}", n_tokens);
     respond_json(n, c);
 }
 
 static void chat_tokens(network *n, connection *c, json_value *body)
 {
-    count_tokens(n, c, body, "");
+    count_tokens(n, c, body, NULL);
 }
 
 static void anthropic(network *n, connection *c, json_value *body)
 {
-    begin_dialect(n, c, body, anthropic_request);
+    begin_adapted(n, c, body, anthropic_request);
 }
 
 static void anthropic_tokens(network *n, connection *c, json_value *body)
 {
-    count_tokens(n, c, rewrite(n, c, body, anthropic_request), "");
+    count_tokens(n, c, rewrite(n, c, body, anthropic_request), NULL);
 }
 
 /* Responses that are kept can be continued; what is kept of this one has no id yet. */
@@ -436,28 +411,28 @@ static json_value *rewrite_response(network *n, connection *c, const json_value 
     const json_value *id = json_member(body, "previous_response_id");
     text_out *out = &n->rewritten;
     json_values values = {.values = n->values, .capacity = n->n_values};
-    dialect_past before = {.n = 0};
+    previous_conversation before = {.n = 0};
     const json_value *store = json_member(body, "store");
     refusal r;
-    out->n = 0;
-    out->full = false;
+    out_begin(out);
     if (id) {
-        const past_entry *e = id->type == JSON_STRING ? past_find(&n->past, id->text, id->n) : NULL;
+        const stored_response *e =
+            id->type == JSON_STRING ? response_store_find(&n->store, id->text, id->n) : NULL;
         if (!e) {
             refuse_now(n, c, 404,
                        "Field 'previous_response_id': no such response is kept (any "
                        "more). Send the whole conversation in 'input'.");
             return NULL;
         }
-        before.messages = n->past.memory + e->at;
+        before.messages = n->store.memory + e->at;
         before.n = e->n_messages;
     }
     if (!responses_request(body, &before, out, &r)) {
         respond_refusal(n, c, &r);
         return NULL;
     }
-    *kept =
-        !(store && store->type == JSON_FALSE) && !out->full && dialect_keep(&n->past, &before, out);
+    *kept = !(store && store->type == JSON_FALSE) && !out->full &&
+            adapter_keep(&n->store, &before, out);
     json_value *asked = out->full ? NULL : json_parse(&values, out->text, out->n);
     if (!asked)
         refuse_now(n, c, 413, "The conversation is larger than this server takes.");
@@ -469,11 +444,11 @@ static void responses(network *n, connection *c, json_value *body)
     bool kept = false;
     json_value *asked = rewrite_response(n, c, body, &kept);
     if (asked)
-        begin_task(n, c, asked, TASK_CHAT);
-    if (kept && c->answer.task)
-        past_name(&n->past, c->answer.task->id.text);
+        begin_request(n, c, asked, REQUEST_CHAT);
+    if (kept && c->answer.request)
+        response_store_name(&n->store, c->answer.request->id.text);
     else if (kept)
-        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
+        response_store_forget(&n->store, &n->store.entries[n->store.n_entries - 1]);
 }
 
 static void response_tokens(network *n, connection *c, json_value *body)
@@ -481,8 +456,8 @@ static void response_tokens(network *n, connection *c, json_value *body)
     bool kept = false;
     json_value *asked = rewrite_response(n, c, body, &kept);
     if (kept)
-        past_forget(&n->past, &n->past.entries[n->past.n_entries - 1]);
-    count_tokens(n, c, asked, "\"object\":\"response.input_tokens\",");
+        response_store_forget(&n->store, &n->store.entries[n->store.n_entries - 1]);
+    count_tokens(n, c, asked, "response.input_tokens");
 }
 
 static const char response_path[] = "/v1/responses/";
@@ -490,19 +465,20 @@ static const char response_path[] = "/v1/responses/";
 static void one_response(network *n, connection *c, json_value *body)
 {
     (void)body;
-    http_part path = c->head.path;
+    http_span path = c->http.head.path;
     size_t n_front = http_path_front(path, response_path);
-    const past_entry *e = past_find(&n->past, path.text + n_front, path.n - n_front);
+    const stored_response *e =
+        response_store_find(&n->store, path.text + n_front, path.n - n_front);
     if (!e) {
         refuse_now(n, c, 404, "No such response is kept (any more).");
         return;
     }
-    begin_scratch(n);
-    if (c->head.method == HTTP_DELETE) {
-        out_format(&n->scratch, "{\"id\":\"%s\",\"object\":\"response\",\"deleted\":true}", e->id);
-        past_forget(&n->past, e);
+    out_begin(&n->scratch);
+    if (c->http.head.method == HTTP_DELETE) {
+        out_json(&n->scratch, "{id:%s,object:'response',deleted:true}", e->id);
+        response_store_forget(&n->store, e);
     } else {
-        out_bytes(&n->scratch, n->past.memory + e->at + e->n_messages, e->n_response);
+        out_bytes(&n->scratch, n->store.memory + e->at + e->n_messages, e->n_response);
     }
     respond_json(n, c);
 }
@@ -511,10 +487,10 @@ static void ollama_chat(network *n, connection *c, json_value *body)
 {
     const json_value *messages = json_member_array(body, "messages");
     if (messages && messages->n > 0) {
-        begin_dialect(n, c, body, ollama_chat_request);
+        begin_adapted(n, c, body, ollama_chat_request);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     ollama_loaded(n->shared, true, &n->scratch);
     respond_json(n, c);
 }
@@ -525,44 +501,33 @@ static void ollama_generate(network *n, connection *c, json_value *body)
     if (rewrite_asks(json_member(body, "prompt"))) {
         json_value *asked = rewrite(n, c, body, ollama_generate_request);
         if (asked)
-            begin_task(n, c, asked, text ? TASK_COMPLETION : TASK_CHAT);
+            begin_request(n, c, asked, text ? REQUEST_COMPLETION : REQUEST_CHAT);
         return;
     }
-    begin_scratch(n);
+    out_begin(&n->scratch);
     ollama_loaded(n->shared, false, &n->scratch);
     respond_json(n, c);
 }
 
-static void ollama_models(network *n, connection *c, json_value *body)
+static void report_tags(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_tags(n->shared, false, &n->scratch);
-    respond_json(n, c);
+    ollama_tags(n->shared, false, out);
 }
 
-static void ollama_running(network *n, connection *c, json_value *body)
+static void report_running(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_tags(n->shared, true, &n->scratch);
-    respond_json(n, c);
+    ollama_tags(n->shared, true, out);
 }
 
-static void ollama_model(network *n, connection *c, json_value *body)
+static void report_shown(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    ollama_show(n->shared, &n->scratch);
-    respond_json(n, c);
+    ollama_show(n->shared, out);
 }
 
-static void ollama_version(network *n, connection *c, json_value *body)
+static void report_version(network *n, text_out *out)
 {
-    (void)body;
-    begin_scratch(n);
-    out_format(&n->scratch, "{\"version\":\"%s\"}", drey_version());
-    respond_json(n, c);
+    (void)n;
+    out_json(out, "{version:%s}", drey_version());
 }
 
 /* ---- Sessions in files ---- */
@@ -572,21 +537,21 @@ static const char slot_path[] = "/slots/";
 static void slot_action(network *n, connection *c, json_value *body)
 {
     refusal r;
-    const http_head *h = &c->head;
+    const http_head *h = &c->http.head;
     size_t n_front = http_path_front(h->path, slot_path);
-    const http_part id = {h->path.text + n_front, h->path.n - n_front};
-    if (!take_task(n, c, 1, &r)) {
+    const http_span id = {h->path.text + n_front, h->path.n - n_front};
+    if (!take_request(n, c, 1, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    queue_task(n, c, ask_slot(c->answer.task, id, h->query, body, n->options, &r), &r);
+    queue_request(n, c, parse_slot(c->answer.request, id, h->query, body, n->options, &r), &r);
 }
 
 static void infill(network *n, connection *c, json_value *body)
 {
     if (json_member(body, "input_prefix") && json_member(body, "input_suffix"))
-        begin_task(n, c, body, TASK_NATIVE);
+        begin_request(n, c, body, REQUEST_NATIVE);
     else
         refuse_now(n, c, 400, "Fields 'input_prefix' and 'input_suffix' are missing.");
 }
@@ -596,12 +561,12 @@ static void infill(network *n, connection *c, json_value *body)
 static void begin_embedding(network *n, connection *c, const json_value *body, bool native)
 {
     refusal r;
-    if (!take_task(n, c, 1, &r)) {
+    if (!take_request(n, c, 1, &r)) {
         respond_refusal(n, c, &r);
         return;
     }
     answer_name(&c->answer);
-    queue_task(n, c, ask_embedding(c->answer.task, body, native, n->options, &r), &r);
+    queue_request(n, c, parse_embedding(c->answer.request, body, native, n->options, &r), &r);
 }
 
 static void embedding(network *n, connection *c, json_value *body)
@@ -645,65 +610,65 @@ static void rerank(network *n, connection *c, json_value *body)
 /* ---- The table ---- */
 
 static const route routes[] = {
-    {"/", true, false, true, page, NULL},
-    {"/index.html", true, false, true, page, NULL},
-    {"/health", true, false, true, health, NULL},
-    {"/v1/health", true, false, true, health, NULL},
-    {"/metrics", true, false, false, metrics, NULL},
-    {"/slots", true, false, false, slots, NULL},
-    {"/props", true, false, false, props, NULL},
-    {"/models", true, false, false, models, NULL},
-    {"/v1/models", true, false, false, models, NULL},
-    {"/tokenize", false, true, false, tokenize, NULL},
-    {"/detokenize", false, true, false, detokenize, NULL},
-    {"/apply-template", false, true, false, apply_template, NULL},
-    {"/completion", false, true, false, native, &answer_native},
-    {"/completions", false, true, false, native, &answer_native},
-    {"/infill", false, true, false, infill, &answer_native},
-    {"/v1/completions", false, true, false, completion, &answer_completion},
-    {"/chat/completions", false, true, false, chat, &answer_chat},
-    {"/v1/chat/completions", false, true, false, chat, &answer_chat},
-    {"/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
-    {"/v1/chat/completions/input_tokens", false, true, false, chat_tokens, NULL},
-    {"/embedding", false, true, false, native_embedding, &answer_embedding},
-    {"/embeddings", false, true, false, native_embedding, &answer_embedding},
-    {"/v1/embeddings", false, true, false, embedding, &answer_embedding},
-    {"/rerank", false, true, false, rerank, NULL},
-    {"/reranking", false, true, false, rerank, NULL},
-    {"/v1/rerank", false, true, false, rerank, NULL},
-    {"/v1/reranking", false, true, false, rerank, NULL},
-    {"/v1/messages", false, true, false, anthropic, &answer_anthropic},
-    {"/v1/messages/count_tokens", false, true, false, anthropic_tokens, &answer_anthropic},
-    {"/v1/stream", true, false, false, one_stream, NULL},
-    {"/v1/streams/lookup", false, true, false, lookup_streams, NULL},
-    {"/responses", false, true, false, responses, &answer_responses},
-    {"/v1/responses", false, true, false, responses, &answer_responses},
-    {"/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
-    {"/v1/responses/input_tokens", false, true, false, response_tokens, &answer_responses},
-    {"/api/chat", false, true, false, ollama_chat, &answer_ollama_chat},
-    {"/api/generate", false, true, false, ollama_generate, &answer_ollama_generate},
-    {"/api/embed", false, true, false, embedding, &answer_ollama_vectors},
-    {"/api/embeddings", false, true, false, ollama_vector, &answer_ollama_vector},
-    {"/api/tags", true, false, false, ollama_models, &answer_ollama_chat},
-    {"/api/ps", true, false, false, ollama_running, &answer_ollama_chat},
-    {"/api/show", false, true, false, ollama_model, &answer_ollama_chat},
-    {"/api/version", true, false, false, ollama_version, &answer_ollama_chat},
+    {"/", true, false, true, page, NULL, NULL},
+    {"/index.html", true, false, true, page, NULL, NULL},
+    {"/health", true, false, true, health, NULL, NULL},
+    {"/v1/health", true, false, true, health, NULL, NULL},
+    {"/metrics", true, false, false, metrics, NULL, NULL},
+    {"/slots", true, false, false, slots, NULL, NULL},
+    {"/props", true, false, false, NULL, NULL, report_props},
+    {"/models", true, false, false, NULL, NULL, report_models},
+    {"/v1/models", true, false, false, NULL, NULL, report_models},
+    {"/tokenize", false, true, false, tokenize, NULL, NULL},
+    {"/detokenize", false, true, false, detokenize, NULL, NULL},
+    {"/apply-template", false, true, false, apply_template, NULL, NULL},
+    {"/completion", false, true, false, native, &answer_native, NULL},
+    {"/completions", false, true, false, native, &answer_native, NULL},
+    {"/infill", false, true, false, infill, &answer_native, NULL},
+    {"/v1/completions", false, true, false, completion, &answer_completion, NULL},
+    {"/chat/completions", false, true, false, chat, &answer_chat, NULL},
+    {"/v1/chat/completions", false, true, false, chat, &answer_chat, NULL},
+    {"/chat/completions/input_tokens", false, true, false, chat_tokens, NULL, NULL},
+    {"/v1/chat/completions/input_tokens", false, true, false, chat_tokens, NULL, NULL},
+    {"/embedding", false, true, false, native_embedding, &answer_embedding, NULL},
+    {"/embeddings", false, true, false, native_embedding, &answer_embedding, NULL},
+    {"/v1/embeddings", false, true, false, embedding, &answer_embedding, NULL},
+    {"/rerank", false, true, false, rerank, NULL, NULL},
+    {"/reranking", false, true, false, rerank, NULL, NULL},
+    {"/v1/rerank", false, true, false, rerank, NULL, NULL},
+    {"/v1/reranking", false, true, false, rerank, NULL, NULL},
+    {"/v1/messages", false, true, false, anthropic, &answer_anthropic, NULL},
+    {"/v1/messages/count_tokens", false, true, false, anthropic_tokens, &answer_anthropic, NULL},
+    {"/v1/stream", true, false, false, one_stream, NULL, NULL},
+    {"/v1/streams/lookup", false, true, false, lookup_streams, NULL, NULL},
+    {"/responses", false, true, false, responses, &answer_responses, NULL},
+    {"/v1/responses", false, true, false, responses, &answer_responses, NULL},
+    {"/responses/input_tokens", false, true, false, response_tokens, &answer_responses, NULL},
+    {"/v1/responses/input_tokens", false, true, false, response_tokens, &answer_responses, NULL},
+    {"/api/chat", false, true, false, ollama_chat, &answer_ollama_chat, NULL},
+    {"/api/generate", false, true, false, ollama_generate, &answer_ollama_generate, NULL},
+    {"/api/embed", false, true, false, embedding, &answer_ollama_vectors, NULL},
+    {"/api/embeddings", false, true, false, ollama_vector, &answer_ollama_vector, NULL},
+    {"/api/tags", true, false, false, NULL, &answer_ollama_chat, report_tags},
+    {"/api/ps", true, false, false, NULL, &answer_ollama_chat, report_running},
+    {"/api/show", false, true, false, NULL, &answer_ollama_chat, report_shown},
+    {"/api/version", true, false, false, NULL, &answer_ollama_chat, report_version},
 };
 
 static const char model_path[] = "/v1/models/";
 
-/* What follows it: the name of a model. n 0: it is another path. */
-static http_part model_name(http_part path)
+/* Returns the name of a model that follows it; n 0: it is another path. */
+static http_span model_name(http_span path)
 {
     size_t n = http_path_front(path, model_path);
-    return n ? (http_part){path.text + n, path.n - n} : (http_part){"", 0};
+    return n ? (http_span){path.text + n, path.n - n} : (http_span){"", 0};
 }
 
-static const route *find_route(http_part path)
+static const route *find_route(http_span path)
 {
-    static const route response = {response_path, true,         false,
-                                   false,         one_response, &answer_responses};
-    static const route slot = {slot_path, false, true, false, slot_action, &answer_slot};
+    static const route response = {response_path,     true, false, false, one_response,
+                                   &answer_responses, NULL};
+    static const route slot = {slot_path, false, true, false, slot_action, &answer_slot, NULL};
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
         if (http_path_is(path, routes[i].path))
             return &routes[i];
@@ -729,19 +694,19 @@ static bool is_closed(const char *closed, const route *r)
     return word && access_lists(closed, word);
 }
 
-bool route_is_health(const connection *c)
+bool route_is_health(http_span path)
 {
-    const route *r = find_route(c->head.path);
+    const route *r = find_route(path);
     return r && r->handle == health;
 }
 
-const answer_form *route_form(http_part path)
+const serializer *route_serializer(http_span path)
 {
     const route *r = find_route(path);
     return r ? r->form : NULL;
 }
 
-bool route_is_open(http_part path)
+bool route_is_open(http_span path)
 {
     const route *r = find_route(path);
     return r && r->open;
@@ -770,16 +735,19 @@ bool route_exists(const http_head *h, const char *closed, refusal *why)
 
 bool route_head(network *n, connection *c)
 {
-    const http_head *h = &c->head;
+    const http_head *h = &c->http.head;
     refusal why;
-    c->answer.form = route_form(h->path);
-    if (!respond_allows(n, c, h->method != HTTP_OPTIONS && !route_is_open(h->path), &why)) {
+    c->answer.serializer = route_serializer(h->path);
+    bool needs_key = h->method != HTTP_OPTIONS && !route_is_open(h->path);
+    if (!access_allows(&n->http.rules, h, needs_key, &why)) {
         count_bad(n);
         respond_refusal(n, c, &why);
         return true;
     }
     if (h->method == HTTP_OPTIONS) {
-        respond(n, c, 204, NULL, "Allow: GET, POST, DELETE, OPTIONS\r\n", "", 0, false);
+        http_respond(
+            &n->http, &c->http,
+            &(http_answer){.status = 204, .headers = "Allow: GET, POST, DELETE, OPTIONS\r\n"});
         return true;
     }
     if (route_exists(h, n->options->closed, &why))
@@ -788,21 +756,36 @@ bool route_head(network *n, connection *c)
     return true;
 }
 
+static void report(network *n, connection *c, const route *r)
+{
+    out_begin(&n->scratch);
+    r->report(n, &n->scratch);
+    respond_json(n, c);
+}
+
 void route_request(network *n, connection *c)
 {
-    const route *r = find_route(c->head.path);
+    const route *r = find_route(c->http.head.path);
     if (!r) {
-        one_model(n, c, model_name(c->head.path));
+        one_model(n, c, model_name(c->http.head.path));
         return;
     }
-    if (!r->post || (c->n_body == 0 && r->handle == slot_action)) { /* it may need no body */
+    if (r->report && !r->post) {
+        report(n, c, r);
+        return;
+    }
+    if (!r->post || (c->http.n_body == 0 && r->handle == slot_action)) { /* it may need no body */
         r->handle(n, c, NULL);
         return;
     }
     static const char mark[] = "\xEF\xBB\xBF"; /* which some editors put in front of UTF-8 */
     json_values values = {.values = n->values, .capacity = n->n_values};
-    size_t n_mark = c->n_body >= 3 && memcmp(c->body, mark, 3) == 0 ? 3 : 0;
-    json_value *body = json_parse(&values, c->body + n_mark, c->n_body - n_mark);
+    size_t n_mark = c->http.n_body >= 3 && memcmp(c->http.body, mark, 3) == 0 ? 3 : 0;
+    json_value *body = json_parse(&values, c->http.body + n_mark, c->http.n_body - n_mark);
+    if (body && body->type == JSON_OBJECT && r->report) {
+        report(n, c, r);
+        return;
+    }
     if (body && body->type == JSON_OBJECT) {
         r->handle(n, c, body);
         return;

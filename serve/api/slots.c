@@ -1,6 +1,6 @@
 /* Sessions in files: see slots.h. */
 #include "serve/api/slots.h"
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 /* ---- Requests ---- */
 
 /* The number of a session; -1: there is none of that name. */
-static int32_t slot_of(http_part id, int32_t n_sessions)
+static int32_t slot_of(http_span id, int32_t n_sessions)
 {
     int32_t slot = 0;
     if (id.n < 1 || id.n > 4)
@@ -26,8 +26,8 @@ static int32_t slot_of(http_part id, int32_t n_sessions)
 /* A name in the folder, and nothing else, which no unfinished file may have. */
 static bool is_name(const json_value *v)
 {
-    if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= TASK_FILE_BYTES || v->text[0] == '.' ||
-        slot_folder_is_unfinished(v->text, v->n))
+    if (!v || v->type != JSON_STRING || v->n == 0 || v->n >= REQUEST_FILE_BYTES ||
+        v->text[0] == '.' || slot_folder_is_unfinished(v->text, v->n))
         return false;
     for (size_t i = 0; i < v->n;) {
         bool plain;
@@ -39,7 +39,7 @@ static bool is_name(const json_value *v)
     return true;
 }
 
-static bool get_file(task *t, const json_value *body, refusal *r)
+static bool get_file(request *t, const json_value *body, refusal *r)
 {
     const json_value *name = json_member(body, "filename");
     if (!is_name(name))
@@ -47,15 +47,15 @@ static bool get_file(task *t, const json_value *body, refusal *r)
                            "Field 'filename' takes the name of a file in the server's folder of "
                            "saved sessions: up to %d bytes without a slash, not hidden, and not "
                            "ending in .partial.",
-                           TASK_FILE_BYTES - 1);
-    memcpy(t->chore.file, name->text, name->n + 1);
+                           REQUEST_FILE_BYTES - 1);
+    memcpy(t->admin.file, name->text, name->n + 1);
     return true;
 }
 
-bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
-              const serve_options *o, refusal *r)
+bool parse_slot(request *t, http_span id, http_span query, const json_value *body,
+                const serve_options *o, refusal *r)
 {
-    http_part action = http_query(query, "action");
+    http_span action = http_query(query, "action");
     r->status = 0;
     t->session.wanted = slot_of(id, o->n_sessions);
     if (!o->slots.folder)
@@ -64,58 +64,44 @@ bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
     if (t->session.wanted < 0)
         return refuse_with(r, 400, "There is no such slot: this server has 0 to %d.",
                            o->n_sessions - 1);
-    if (http_part_is(action, "erase")) {
-        t->kind = TASK_ERASE;
+    if (http_span_is(action, "erase")) {
+        t->kind = REQUEST_ERASE;
         return true;
     }
-    if (!http_part_is(action, "save") && !http_part_is(action, "restore"))
+    if (!http_span_is(action, "save") && !http_span_is(action, "restore"))
         return refuse_with(r, 400, "The query takes action=save, action=restore or action=erase.");
-    t->kind = http_part_is(action, "save") ? TASK_SAVE : TASK_RESTORE;
+    t->kind = http_span_is(action, "save") ? REQUEST_SAVE : REQUEST_RESTORE;
     return get_file(t, body, r);
 }
 
 /* ---- Answers ---- */
 
-static void put_front(const answer *a, const shared *s, text_out *out)
+static void put_front(const answer *a, text_out *out)
 {
-    (void)s;
-    out_format(out, "{\"id_slot\":%d", a->task->jobs[0]->seat);
+    out_json(out, "{id_slot:%d", a->request->sequences[0]->slot);
 }
 
-static bool open_pass(answer *a, text_out *out)
+static void put_record(answer *a, const record *r, text_out *out)
 {
-    (void)out;
-    return a->pass == 0;
-}
-
-static void put_record(answer *a, const shared *s, const record *r, text_out *out)
-{
-    const task *t = a->task;
-    record_chore c;
-    (void)s;
+    const request *t = a->request;
+    record_admin c;
     memcpy(&c, r->bytes, sizeof c);
-    if (t->kind == TASK_ERASE) {
-        out_format(out, ",\"n_erased\":%lld", (long long)c.n_tokens);
+    if (t->kind == REQUEST_ERASE) {
+        out_json(out, "n_erased:%lld", (long long)c.n_tokens);
         return;
     }
-    bool saves = t->kind == TASK_SAVE;
-    out_text(out, ",\"filename\":");
-    out_string(out, t->chore.file, strlen(t->chore.file));
-    out_format(out, ",\"%s\":%lld,\"%s\":%lld,\"timings\":{\"%s\":%.3f}",
-               saves ? "n_saved" : "n_restored", (long long)c.n_tokens,
-               saves ? "n_written" : "n_read", (long long)c.n_bytes,
-               saves ? "save_ms" : "restore_ms", 1e3 * c.s);
+    bool saves = t->kind == REQUEST_SAVE;
+    out_json(out,
+             saves ? "filename:%s,n_saved:%lld,n_written:%lld,timings:{save_ms:%g}"
+                   : "filename:%s,n_restored:%lld,n_read:%lld,timings:{restore_ms:%g}",
+             t->admin.file, (long long)c.n_tokens, (long long)c.n_bytes, 1e3 * c.s);
 }
 
-static void put_close(answer *a, const shared *s, text_out *out)
+static void put_close(answer *a, text_out *out)
 {
     (void)a;
-    (void)s;
-    out_text(out, "}");
+    out_json(out, "}");
 }
 
-const answer_form answer_slot = {.id_prefix = "slot-",
-                                 .front = put_front,
-                                 .open = open_pass,
-                                 .record = put_record,
-                                 .close = put_close};
+const serializer answer_slot = {
+    .id_prefix = "slot-", .front = put_front, .record = put_record, .close = put_close};

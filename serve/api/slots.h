@@ -4,7 +4,7 @@
 #include "serve/answer/answer.h"
 #include "serve/net/http.h"
 
-/* Fills the task for the session `id`, the rest of the path. */
-bool ask_slot(task *t, http_part id, http_part query, const json_value *body,
-              const serve_options *o, refusal *r);
-extern const answer_form answer_slot;
+/* Fills the request for the session `id`, the rest of the path. */
+bool parse_slot(request *t, http_span id, http_span query, const json_value *body,
+                const serve_options *o, refusal *r);
+extern const serializer answer_slot;

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 /* In a time that does not depend on where they differ. */
-static bool same_key(const char *key, size_t n_key, http_part given)
+static bool same_key(const char *key, size_t n_key, http_span given)
 {
     unsigned char differs = n_key != given.n;
     for (size_t i = 0; i < given.n; i++)
@@ -15,7 +15,7 @@ static bool same_key(const char *key, size_t n_key, http_part given)
 }
 
 /* One of the words between commas. All are looked at. */
-static bool in_list(const char *list, http_part part, bool secret)
+static bool in_list(const char *list, http_span part, bool secret)
 {
     bool found = false;
     while (*list) {
@@ -30,16 +30,16 @@ static bool in_list(const char *list, http_part part, bool secret)
 
 bool access_lists(const char *list, const char *word)
 {
-    return list && in_list(list, (http_part){word, strlen(word)}, false);
+    return list && in_list(list, (http_span){word, strlen(word)}, false);
 }
 
 static bool has_key(const access_rules *rules, const http_head *h)
 {
     static const char bearer[] = "Bearer ";
-    http_part given = h->authorization;
+    http_span given = h->authorization;
     if (given.text && given.n >= sizeof bearer - 1 &&
         strncasecmp(given.text, bearer, sizeof bearer - 1) == 0)
-        given = (http_part){given.text + sizeof bearer - 1, given.n - (sizeof bearer - 1)};
+        given = (http_span){given.text + sizeof bearer - 1, given.n - (sizeof bearer - 1)};
     else
         given = h->api_key;
     return given.text && in_list(rules->api_keys, given, true);
@@ -51,7 +51,7 @@ bool access_shows_key(const access_rules *rules, const http_head *h)
 }
 
 /* Without the port. All of it if what follows the name is no port: then it is no name of ours. */
-static http_part host_name(http_part host)
+static http_span host_name(http_span host)
 {
     bool brackets = host.n && host.text[0] == '[';
     const char *end = host.n ? memchr(host.text, brackets ? ']' : ':', host.n) : NULL;
@@ -61,10 +61,10 @@ static http_part host_name(http_part host)
     for (size_t i = n; i < host.n; i++)
         if (i == n ? host.text[i] != ':' : host.text[i] < '0' || host.text[i] > '9')
             return host;
-    return (http_part){host.text, n};
+    return (http_span){host.text, n};
 }
 
-static bool is_local_name(http_part name)
+static bool is_local_name(http_span name)
 {
     static const char local[] = "localhost";
     size_t n = sizeof local - 1;
@@ -74,7 +74,7 @@ static bool is_local_name(http_part name)
 }
 
 /* Four numbers between dots; or, in brackets, an address of IPv6, with a zone after a "%". */
-static bool is_address(http_part name)
+static bool is_address(http_span name)
 {
     char text[64];
     struct in6_addr address;
@@ -91,27 +91,27 @@ static bool is_address(http_part name)
 
 /* A page from elsewhere can have its own name point to this machine; it cannot make its name
  * an address. */
-static bool is_our_name(const access_rules *rules, http_part host)
+static bool is_our_name(const access_rules *rules, http_span host)
 {
-    http_part name = host_name(host);
-    return name.n == 0 || is_local_name(name) || http_part_is(name, rules->host) ||
+    http_span name = host_name(host);
+    return name.n == 0 || is_local_name(name) || http_span_is(name, rules->host) ||
            is_address(name);
 }
 
 /* A page that this server itself has sent. */
 static bool is_own_page(const http_head *h)
 {
-    http_part origin = h->origin, host = h->host;
+    http_span origin = h->origin, host = h->host;
     size_t n = strlen("http://");
     return host.text && origin.n == n + host.n && strncasecmp(origin.text, "http://", n) == 0 &&
            strncasecmp(origin.text + n, host.text, host.n) == 0;
 }
 
 /* A page of this machine, by its name or by an address. */
-static bool is_local_page(http_part name)
+static bool is_local_page(http_span name)
 {
     static const char v4[] = "127.";
-    return is_local_name(name) || http_part_is(name, "[::1]") ||
+    return is_local_name(name) || http_span_is(name, "[::1]") ||
            (name.n >= sizeof v4 - 1 && memcmp(name.text, v4, sizeof v4 - 1) == 0 &&
             is_address(name));
 }
@@ -119,13 +119,13 @@ static bool is_local_page(http_part name)
 static bool is_foreign_page_allowed(const access_rules *rules, const http_head *h)
 {
     const char *list = rules->origins;
-    http_part origin = h->origin, star = {"*", 1}, local = {"localhost", 9};
+    http_span origin = h->origin, star = {"*", 1}, local = {"localhost", 9};
     if (!list)
         return false;
     const char *slashes = origin.n > 7 ? memmem(origin.text, origin.n, "://", 3) : NULL;
-    http_part host = slashes
-                         ? (http_part){slashes + 3, origin.n - (size_t)(slashes + 3 - origin.text)}
-                         : (http_part){"", 0};
+    http_span host = slashes
+                         ? (http_span){slashes + 3, origin.n - (size_t)(slashes + 3 - origin.text)}
+                         : (http_span){"", 0};
     return in_list(list, star, false) || in_list(list, origin, false) ||
            (in_list(list, local, false) && host.n && is_local_page(host_name(host)));
 }

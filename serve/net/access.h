@@ -1,7 +1,7 @@
 /* Who may ask: by key, by the name that the client has for this host, and by the page that asks. */
 #pragma once
 
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/net/http.h"
 
 /* All borrowed, as serve_options has them. */
@@ -14,7 +14,7 @@ typedef struct access_rules {
 bool access_allows(const access_rules *rules, const http_head *h, bool needs_key, refusal *r);
 /* Returns whether it has shown a key; true where none is needed. */
 bool access_shows_key(const access_rules *rules, const http_head *h);
-/* Whether a list, of words between commas, has the word; NULL: an empty one. */
+/* Returns whether a list, of words between commas, has the word; NULL: an empty one. */
 bool access_lists(const char *list, const char *word);
-/* What a browser has to hear before a page of another origin may read the answer. */
+/* Puts out the headers without which browsers keep the answer from pages of another origin. */
 void access_put_headers(const access_rules *rules, const http_head *h, text_out *out);

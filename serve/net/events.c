@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* Bytes of foreign programs, for a terminal. */
-static void put_path(http_part path, char *out, size_t n_out)
+static void put_path(http_span path, char *out, size_t n_out)
 {
     size_t n = 0;
     for (size_t i = 0; i < path.n && n + 4 < n_out; i++)

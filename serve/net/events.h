@@ -1,4 +1,4 @@
-/* What a server says while it works, for its owner's screen: that it is ready, one event for each
+/* Events of a server while it works, for its owner's screen: that it is ready, one for each
  * request, that it stops. Never a text, a key or a query. Plain data, so that a model's process can
  * send it through a pipe in one piece (PIPE_BUF). */
 #pragma once
@@ -8,7 +8,7 @@
 
 #include "serve/net/http.h"
 
-/* What a request's texts were made of. */
+/* Tokens and times of a request's texts. */
 typedef struct serve_usage {
     int64_t n_prompt, n_cached, n_written; /* tokens; n_cached: of the prompt, not computed */
     double tokens_per_s;                   /* of the text after its first token; 0: not known */
@@ -50,7 +50,7 @@ typedef struct serve_event {
     } of;
 } serve_event;
 
-typedef void serve_tell_fn(void *user, const serve_event *event);
+typedef void serve_event_fn(void *user, const serve_event *event);
 
 /* A request that was read up to its head, with its answer's status. */
 serve_event event_of_request(const http_head *h, int status, double seconds);

@@ -20,12 +20,12 @@ static bool is_text(char c)
     return c == '\t' || (u >= 0x20 && u != 0x7F);
 }
 
-bool http_part_is(http_part part, const char *text)
+bool http_span_is(http_span part, const char *text)
 {
     return part.text && part.n == strlen(text) && memcmp(part.text, text, part.n) == 0;
 }
 
-static bool is_word(http_part part, const char *word)
+static bool is_word(http_span part, const char *word)
 {
     return part.n == strlen(word) && strncasecmp(part.text, word, part.n) == 0;
 }
@@ -37,7 +37,7 @@ typedef struct reading {
     int *status;
     const char **why;
     bool has_length;
-    http_part connection, authority; /* authority: of the request line */
+    http_span connection, authority; /* authority: of the request line */
 } reading;
 
 static bool refuse(reading *r, int status, const char *why)
@@ -47,26 +47,26 @@ static bool refuse(reading *r, int status, const char *why)
     return false;
 }
 
-static http_part next_word(http_part *line)
+static http_span next_word(http_span *line)
 {
     const char *blank = memchr(line->text, ' ', line->n);
-    http_part word = {line->text, blank ? (size_t)(blank - line->text) : line->n};
+    http_span word = {line->text, blank ? (size_t)(blank - line->text) : line->n};
     size_t used = word.n + (blank != NULL);
-    *line = (http_part){line->text + used, line->n - used};
+    *line = (http_span){line->text + used, line->n - used};
     return word;
 }
 
-static http_method method_of(http_part word)
+static http_method method_of(http_span word)
 {
     static const char *const names[] = {"GET", "POST", "OPTIONS", "HEAD", "DELETE"};
     for (int i = 0; i < HTTP_OTHER; i++)
-        if (http_part_is(word, names[i]))
+        if (http_span_is(word, names[i]))
             return (http_method)i;
     return HTTP_OTHER;
 }
 
 /* "http://host/path": the target follows the host. */
-static bool read_authority(reading *r, http_part *target)
+static bool read_authority(reading *r, http_span *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
     size_t n = 0, end;
@@ -81,32 +81,32 @@ static bool read_authority(reading *r, http_part *target)
             return refuse(r, 400, "The request's target holds a user's name.");
     if (end == n)
         return refuse(r, 400, "The request's target names no host.");
-    r->authority = (http_part){target->text + n, end - n};
-    *target = (http_part){target->text + end, target->n - end};
+    r->authority = (http_span){target->text + n, end - n};
+    *target = (http_span){target->text + end, target->n - end};
     return true;
 }
 
-static bool read_target(reading *r, http_part target)
+static bool read_target(reading *r, http_span target)
 {
     http_head *h = r->head;
     for (size_t i = 0; i < target.n; i++)
         if ((unsigned char)target.text[i] <= 0x20 || target.text[i] == 0x7F)
             return refuse(r, 400, "The request's target holds a control character.");
-    bool everything = h->method == HTTP_OPTIONS && http_part_is(target, "*");
+    bool everything = h->method == HTTP_OPTIONS && http_span_is(target, "*");
     if (!everything && (target.n == 0 || target.text[0] != '/') && !read_authority(r, &target))
         return false;
     const char *mark = memchr(target.text, '?', target.n);
-    h->path = (http_part){target.text, mark ? (size_t)(mark - target.text) : target.n};
+    h->path = (http_span){target.text, mark ? (size_t)(mark - target.text) : target.n};
     if (h->path.n == 0) /* a host alone: the last "/" in front of it */
-        h->path = (http_part){r->authority.text - 1, 1};
+        h->path = (http_span){r->authority.text - 1, 1};
     if (mark)
-        h->query = (http_part){mark + 1, (size_t)(target.text + target.n - mark) - 1};
+        h->query = (http_span){mark + 1, (size_t)(target.text + target.n - mark) - 1};
     return true;
 }
 
-static bool read_request_line(reading *r, http_part line)
+static bool read_request_line(reading *r, http_span line)
 {
-    http_part method = next_word(&line), target = next_word(&line), version = line;
+    http_span method = next_word(&line), target = next_word(&line), version = line;
     if (method.n == 0)
         return refuse(r, 400, "The request line has no method.");
     for (size_t i = 0; i < method.n; i++)
@@ -115,8 +115,8 @@ static bool read_request_line(reading *r, http_part line)
     r->head->method = method_of(method);
     if (!read_target(r, target))
         return false;
-    r->head->http_1_0 = http_part_is(version, "HTTP/1.0");
-    if (r->head->http_1_0 || http_part_is(version, "HTTP/1.1"))
+    r->head->http_1_0 = http_span_is(version, "HTTP/1.0");
+    if (r->head->http_1_0 || http_span_is(version, "HTTP/1.1"))
         return true;
     if (version.n > 5 && memcmp(version.text, "HTTP/", 5) == 0)
         return refuse(r, 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here.");
@@ -125,7 +125,7 @@ static bool read_request_line(reading *r, http_part line)
 
 /* ---- Headers ---- */
 
-static bool read_length(reading *r, http_part value)
+static bool read_length(reading *r, http_span value)
 {
     uint64_t n = 0;
     if (value.n == 0 || value.n > 18)
@@ -142,7 +142,7 @@ static bool read_length(reading *r, http_part value)
     return true;
 }
 
-static bool take_once(reading *r, http_part *place, http_part value)
+static bool take_once(reading *r, http_span *place, http_span value)
 {
     if (place->text)
         return refuse(r, 400, "A header that is allowed once is given twice.");
@@ -150,7 +150,7 @@ static bool take_once(reading *r, http_part *place, http_part value)
     return true;
 }
 
-static bool take_header(reading *r, http_part name, http_part value)
+static bool take_header(reading *r, http_span name, http_span value)
 {
     http_head *h = r->head;
     if (is_word(name, "Content-Length"))
@@ -184,13 +184,13 @@ static bool take_header(reading *r, http_part name, http_part value)
     return true;
 }
 
-static bool read_header(reading *r, http_part line)
+static bool read_header(reading *r, http_span line)
 {
     const char *colon = memchr(line.text, ':', line.n);
     if (!colon || colon == line.text)
         return refuse(r, 400, "A header line has no name.");
-    http_part name = {line.text, (size_t)(colon - line.text)};
-    http_part value = {colon + 1, line.n - name.n - 1};
+    http_span name = {line.text, (size_t)(colon - line.text)};
+    http_span value = {colon + 1, line.n - name.n - 1};
     for (size_t i = 0; i < name.n; i++)
         if (!is_token(name.text[i]))
             return refuse(r, 400, "A header's name holds a character that names have not.");
@@ -198,14 +198,14 @@ static bool read_header(reading *r, http_part line)
         if (!is_text(value.text[i]))
             return refuse(r, 400, "A header's value holds a control character.");
     while (value.n && (*value.text == ' ' || *value.text == '\t'))
-        value = (http_part){value.text + 1, value.n - 1};
+        value = (http_span){value.text + 1, value.n - 1};
     while (value.n && (value.text[value.n - 1] == ' ' || value.text[value.n - 1] == '\t'))
         value.n--;
     return take_header(r, name, value);
 }
 
 /* "close" or "keep-alive" among the words between commas. */
-static bool names(http_part list, const char *word)
+static bool names(http_span list, const char *word)
 {
     size_t n_word = strlen(word);
     for (size_t i = 0; i + n_word <= list.n; i++) {
@@ -218,7 +218,7 @@ static bool names(http_part list, const char *word)
 }
 
 /* A line ends with CR LF; false: none does yet, or (with a status) a lone LF does. */
-static bool next_line(reading *r, http_part *rest, http_part *line)
+static bool next_line(reading *r, http_span *rest, http_span *line)
 {
     const char *end = memchr(rest->text, '\n', rest->n);
     if (!end)
@@ -226,8 +226,8 @@ static bool next_line(reading *r, http_part *rest, http_part *line)
     size_t n = (size_t)(end - rest->text);
     if (n == 0 || end[-1] != '\r')
         return refuse(r, 400, "A line of the request's head does not end with CR LF.");
-    *line = (http_part){rest->text, n - 1};
-    *rest = (http_part){end + 1, rest->n - n - 1};
+    *line = (http_span){rest->text, n - 1};
+    *rest = (http_span){end + 1, rest->n - n - 1};
     return true;
 }
 
@@ -250,7 +250,7 @@ static bool settle(reading *r)
 http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t *n_used,
                            int *status, const char **why)
 {
-    http_part rest = {bytes, n}, line;
+    http_span rest = {bytes, n}, line;
     reading r = {.head = head, .status = status, .why = why};
     int n_lines = 0;
     *head = (http_head){.method = HTTP_OTHER};
@@ -261,7 +261,7 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
     }
     /* Some clients send an empty line after a body; one is passed over. */
     if (rest.n >= 2 && memcmp(rest.text, "\r\n", 2) == 0)
-        rest = (http_part){bytes + 2, n - 2};
+        rest = (http_span){bytes + 2, n - 2};
     while (next_line(&r, &rest, &line)) {
         if (line.n == 0) {
             if (n_lines == 0 && !refuse(&r, 400, "The request line is empty."))
@@ -374,7 +374,7 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
 
 /* ---- The rest ---- */
 
-size_t http_path_front(http_part path, const char *front)
+size_t http_path_front(http_span path, const char *front)
 {
     size_t i = 0;
     for (; *front; front++) {
@@ -389,12 +389,12 @@ size_t http_path_front(http_part path, const char *front)
     return i;
 }
 
-bool http_path_is(http_part path, const char *text)
+bool http_path_is(http_span path, const char *text)
 {
     return http_path_front(path, text) == path.n;
 }
 
-bool http_decode(http_part part, char *out, size_t room)
+bool http_decode(http_span part, char *out, size_t room)
 {
     size_t n = 0;
     for (size_t i = 0; i < part.n; n++) {
@@ -408,17 +408,17 @@ bool http_decode(http_part part, char *out, size_t room)
     return true;
 }
 
-http_part http_query(http_part query, const char *key)
+http_span http_query(http_span query, const char *key)
 {
     size_t n_key = strlen(key);
     for (size_t i = 0; i < query.n;) {
         const char *end = memchr(query.text + i, '&', query.n - i);
         size_t n = end ? (size_t)(end - query.text) - i : query.n - i;
         if (n > n_key && query.text[i + n_key] == '=' && memcmp(query.text + i, key, n_key) == 0)
-            return (http_part){query.text + i + n_key + 1, n - n_key - 1};
+            return (http_span){query.text + i + n_key + 1, n - n_key - 1};
         i += n + 1;
     }
-    return (http_part){NULL, 0};
+    return (http_span){NULL, 0};
 }
 
 const char *http_status_text(int status)

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /* A part of the bytes that were given, borrowed from them. text NULL: it is not there. */
-typedef struct http_part {
+typedef struct http_span {
     const char *text;
     size_t n;
-} http_part;
+} http_span;
 
 typedef enum http_method {
     HTTP_GET,
@@ -25,16 +25,16 @@ typedef enum http_method {
 
 typedef struct http_head {
     http_method method;
-    http_part path, query; /* as written; "*" of OPTIONS alone. query: after the "?" */
+    http_span path, query; /* as written; "*" of OPTIONS alone. query: after the "?" */
     bool keep_alive;       /* the client wants the connection to stay */
     bool http_1_0;         /* it knows no chunks */
     bool chunked;          /* of the body; otherwise it has */
     uint64_t n_body;       /* bytes */
     bool expects;          /* an answer "continue" before it sends the body */
-    http_part host; /* the target's, where that names one ("http://host/path"), or the header's */
-    http_part origin, authorization, api_key;
-    http_part conversation;  /* X-Conversation-Id */
-    http_part asked_headers; /* of a preflight: Access-Control-Request-Headers */
+    http_span host; /* the target's, where that names one ("http://host/path"), or the header's */
+    http_span origin, authorization, api_key;
+    http_span conversation;  /* X-Conversation-Id */
+    http_span asked_headers; /* of a preflight: Access-Control-Request-Headers */
 } http_head;
 
 enum { HTTP_MAX_HEADERS = 64 };
@@ -50,7 +50,7 @@ typedef enum http_result {
 http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t *n_used,
                            int *status, const char **why);
 
-/* Where a chunked body has been read up to. All zero at its beginning. */
+/* Position in a chunked body. All zero at its beginning. */
 typedef struct http_chunks {
     int state;
     uint64_t left; /* of the chunk */
@@ -65,15 +65,15 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
                              size_t capacity, size_t *n_out, int *status);
 
 /* The value of a key in a query, as written; text NULL: it is not there. */
-http_part http_query(http_part query, const char *key);
-bool http_part_is(http_part part, const char *text);
+http_span http_query(http_span query, const char *key);
+bool http_span_is(http_span part, const char *text);
 /* How many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins
  * otherwise. */
-size_t http_path_front(http_part path, const char *front);
-bool http_path_is(http_part path, const char *text);
+size_t http_path_front(http_span path, const char *front);
+bool http_path_is(http_span path, const char *text);
 /* Writes a part of a path or query with a byte for each "%XX", and a NUL. False: it does not fit,
  * or holds a NUL. */
-bool http_decode(http_part part, char *out, size_t room);
+bool http_decode(http_span part, char *out, size_t room);
 
 /* "Not Found" */
 const char *http_status_text(int status);

@@ -33,7 +33,7 @@ static bool is_left_over(const struct sockaddr_un *name)
 }
 
 /* The user's own: a socket in a folder that others may read is not theirs to ask. */
-static drey_status listen_unix(listen_place *p, const char *path, drey_error *err)
+static drey_status listen_unix(listen_socket *p, const char *path, drey_error *err)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof name.sun_path)
@@ -57,7 +57,7 @@ static drey_status listen_unix(listen_place *p, const char *path, drey_error *er
     return DREY_OK;
 }
 
-static void note_address(listen_place *p)
+static void note_address(listen_socket *p)
 {
     struct sockaddr_storage name;
     socklen_t n = sizeof name;
@@ -85,7 +85,7 @@ static int listen_at(const struct addrinfo *at)
     return -1;
 }
 
-static drey_status listen_tcp(listen_place *p, const char *host_name, int32_t number,
+static drey_status listen_tcp(listen_socket *p, const char *host_name, int32_t number,
                               drey_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -112,7 +112,7 @@ static drey_status listen_tcp(listen_place *p, const char *host_name, int32_t nu
     return DREY_OK;
 }
 
-static drey_status listen_passed(listen_place *p, int fd, drey_error *err)
+static drey_status listen_passed(listen_socket *p, int fd, drey_error *err)
 {
     struct sockaddr_storage name = {0};
     int type = 0, listens = 0;
@@ -135,9 +135,9 @@ static drey_status listen_passed(listen_place *p, int fd, drey_error *err)
     return DREY_OK;
 }
 
-drey_status listen_open(listen_place *p, const listen_address *at, drey_error *err)
+drey_status listen_open(listen_socket *p, const listen_address *at, drey_error *err)
 {
-    *p = (listen_place){.fd = -1};
+    *p = (listen_socket){.fd = -1};
     if (at->passed)
         return listen_passed(p, at->passed, err);
     if (ends_with(at->host, ".sock"))
@@ -145,7 +145,7 @@ drey_status listen_open(listen_place *p, const listen_address *at, drey_error *e
     return listen_tcp(p, at->host, at->port, err);
 }
 
-void listen_close(listen_place *p, const char *host)
+void listen_close(listen_socket *p, const char *host)
 {
     if (p->fd < 0)
         return;
@@ -165,7 +165,7 @@ static void set_up_socket(int fd)
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &out, sizeof out);
 }
 
-int listen_accept(const listen_place *p, bool *exhausted)
+int listen_accept(const listen_socket *p, bool *exhausted)
 {
     int fd = accept4(p->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     *exhausted = fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
@@ -174,7 +174,7 @@ int listen_accept(const listen_place *p, bool *exhausted)
     return fd;
 }
 
-void listen_peer(const listen_place *p, int fd, char *out, size_t room)
+void listen_peer(const listen_socket *p, int fd, char *out, size_t room)
 {
     struct sockaddr_storage name;
     socklen_t n = sizeof name;

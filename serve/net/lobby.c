@@ -9,246 +9,126 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "serve/answer/answer.h"
-#include "serve/net/access.h"
-#include "serve/net/connection.h"
-#include "serve/net/http.h"
+#include "serve/net/admission.h"
+#include "serve/net/http_answer.h"
 #include "serve/net/routes.h"
+#include "serve/requests.h"
 
-enum { TICK_MS = 500, STACK_BYTES = 256 << 10 };
-/* What epoll's data says; clients are their numbers. */
-enum { OF_LISTENER = -1, OF_END = -2 };
-static const double drain_s = 2, idle_s = 10;
-
-typedef struct guest {
-    int fd; /* -1: none */
-    bool answered;
-    double since_s; /* when it came, or was answered */
-} guest;
+enum {
+    STACK_BYTES = 256 << 10,
+    N_CLIENTS = LOBBY_CLIENTS + ADMISSION_TURNED_AWAY,
+    CLIENT_BYTES = HTTP_IN_BYTES + HTTP_OUT_BYTES
+};
 
 struct lobby {
     lobby_options options;
-    listen_place place;
-    int epoll, end;
+    http_server http;
+    http_client clients[N_CLIENTS];
     pthread_t thread;
-    bool runs, listening;
-    guest guests[LOBBY_CLIENTS];
+    bool runs;
     lobby_guests left; /* its events, as they come */
-    char in[CONNECTION_IN_BYTES];
+    char memory[N_CLIENTS * CLIENT_BYTES];
 };
-
-/* ---- Answers ---- */
-
-/* Returns the answer's status: of a refusal, which is *r, or 204 of a preflight. */
-static int decide(const lobby *l, const http_head *h, refusal *r)
-{
-    const lobby_options *o = &l->options;
-    const access_rules rules = {o->api_keys, o->origins, o->at.host, l->place.is_unix};
-    bool preflight = h->method == HTTP_OPTIONS;
-    if (!access_allows(&rules, h, !preflight && !route_is_open(h->path), r))
-        return r->status;
-    if (preflight)
-        return 204;
-    if (route_exists(h, o->closed, r))
-        refuse_fixed(r, 503, "Loading model");
-    return r->status;
-}
 
 static const char page[] =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
     "content=\"1\"><title>drey</title><p>The model is being loaded: this page will be here in a "
     "moment.</html>\n";
 
-static void put_answer(const lobby *l, const http_head *h, int status, const refusal *r,
-                       text_out *out)
+/* ---- Answers ---- */
+
+static bool answer_head(void *user, http_client *c)
 {
-    const access_rules rules = {l->options.api_keys, l->options.origins, l->options.at.host,
-                                l->place.is_unix};
-    char text[4096];
-    text_out body = {.text = text, .capacity = sizeof text};
-    bool asks_page = http_path_is(h->path, "/") || http_path_is(h->path, "/index.html");
-    bool is_page = status == 503 && asks_page;
-    if (is_page)
-        out_text(&body, page);
-    else if (status != 204)
-        answer_refusal(route_form(h->path), r, &body);
-    out_format(out, "HTTP/1.1 %d %s\r\nServer: drey\r\nConnection: close\r\n", status,
-               http_status_text(status));
-    access_put_headers(&rules, h, out);
-    if (status == 503)
-        out_text(out, "Retry-After: 1\r\nCache-Control: no-store\r\n");
-    if (status != 204)
-        out_format(out, "Content-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n",
-                   is_page ? "text/html" : "application/json", body.n);
-    out_text(out, "\r\n");
-    if (h->method != HTTP_HEAD)
-        out_bytes(out, body.text, body.n);
+    lobby *l = user;
+    const http_head *h = &c->head;
+    bool preflight = h->method == HTTP_OPTIONS;
+    refusal r;
+    c->keeps = false;
+    if (!access_allows(&l->http.rules, h, !preflight && !route_is_open(h->path), &r) ||
+        (!preflight && !route_exists(h, l->options.closed, &r))) {
+        http_refuse(&l->http, c, &r);
+    } else if (preflight) {
+        http_respond(&l->http, c, &(http_answer){.status = 204});
+    } else if (http_path_is(h->path, "/") || http_path_is(h->path, "/index.html")) {
+        http_respond(&l->http, c,
+                     &(http_answer){.status = 503,
+                                    .type = "text/html; charset=utf-8",
+                                    .headers = "Retry-After: 1\r\nCache-Control: no-store\r\n",
+                                    .body = page,
+                                    .n = sizeof page - 1});
+    } else {
+        refuse_fixed(&r, 503, "Loading model");
+        r.retry_s = 1;
+        http_refuse(&l->http, c, &r);
+    }
+    return true;
 }
 
-/* For the owner, when the server begins. */
-static void note(lobby *l, const http_head *h, int status, const refusal *r, const guest *g)
+/* Keeps the event for the owner, until the server begins, and sends. */
+static void answered(void *user, http_client *c, int status, const char *why)
 {
+    lobby *l = user;
     lobby_guests *left = &l->left;
-    serve_event e = event_of_request(h, status, serve_clock_s() - g->since_s);
-    if (left->n_events == LOBBY_EVENTS || e.of.request.repeats)
-        return;
-    if (status >= 400) {
-        snprintf(e.of.request.why, sizeof e.of.request.why, "%s", r->fixed);
-        listen_peer(&l->place, g->fd, e.of.request.peer, sizeof e.of.request.peer);
+    serve_event e = event_of_request(&c->head, status, serve_clock_s() - c->clock.began_s);
+    if (left->n_events < LOBBY_EVENTS && !e.of.request.repeats) {
+        snprintf(e.of.request.why, sizeof e.of.request.why, "%s", why);
+        if (status >= 400)
+            listen_peer(&l->http.listening, c->socket.fd, e.of.request.peer,
+                        sizeof e.of.request.peer);
+        left->events[left->n_events++] = e;
     }
-    left->events[left->n_events++] = e;
+    if (http_flush(&l->http, c))
+        http_end(&l->http, c);
 }
 
-/* ---- Clients ---- */
-
-static void drop(guest *g)
+static bool is_open(http_span path)
 {
-    close(g->fd); /* and so out of epoll */
-    g->fd = -1;
+    (void)path;
+    return true;
 }
 
-/* What the client still sends is thrown away, so that it reads the answer rather than a reset. */
-static void drain(guest *g)
+static void proceed(void *user, http_client *c)
 {
-    char nothing[4096];
-    ssize_t got;
-    while ((got = recv(g->fd, nothing, sizeof nothing, MSG_DONTWAIT)) > 0)
-        ;
-    if (got == 0 || (errno != EAGAIN && errno != EINTR))
-        drop(g);
+    lobby *l = user;
+    if (c->phase == CLIENT_ANSWER && http_flush(&l->http, c))
+        http_end(&l->http, c);
 }
 
-static void refuse_guest(lobby *l, guest *g, const http_head *h, refusal *r)
+static bool tick(void *user, double now)
 {
-    char bytes[6144];
-    text_out out = {.text = bytes, .capacity = sizeof bytes};
-    int status = r->status ? r->status : decide(l, h, r);
-    put_answer(l, h, status, r, &out);
-    note(l, h, status, r, g);
-    bool sent = send(g->fd, out.text, out.n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)out.n;
-    shutdown(g->fd, SHUT_WR);
-    g->answered = true;
-    g->since_s = serve_clock_s();
-    if (sent)
-        drain(g);
-    else
-        drop(g);
+    (void)user, (void)now;
+    return false;
 }
 
-/* A head that is not whole stays in the socket. */
-static void hear(lobby *l, guest *g)
+static void end_loop(void *user)
 {
-    http_head head = {.method = HTTP_OTHER};
-    refusal r = {.status = 0};
-    size_t n_head;
-    const char *why;
-    if (g->answered) {
-        drain(g);
-        return;
-    }
-    ssize_t n = recv(g->fd, l->in, sizeof l->in, MSG_PEEK | MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        drop(g);
-        return;
-    }
-    int status;
-    http_result result =
-        n < 0 ? HTTP_UNFINISHED : http_read_head(l->in, (size_t)n, &head, &n_head, &status, &why);
-    if (result == HTTP_BAD) {
-        head = (http_head){.method = HTTP_OTHER};
-        refuse_fixed(&r, status, why);
-    }
-    if (result != HTTP_UNFINISHED)
-        refuse_guest(l, g, &head, &r);
+    ((lobby *)user)->http.loop.over = true;
 }
 
-static guest *free_place(lobby *l)
-{
-    for (int i = 0; i < LOBBY_CLIENTS; i++)
-        if (l->guests[i].fd < 0)
-            return &l->guests[i];
-    return NULL;
-}
-
-static void listen_on(lobby *l, bool wanted)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = OF_LISTENER};
-    if (l->listening != wanted)
-        epoll_ctl(l->epoll, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->place.fd, &event);
-    l->listening = wanted;
-}
-
-/* Those that find no place wait outside, until one is free or the server takes over. */
-static void accept_all(lobby *l)
-{
-    for (guest *g = free_place(l); g; g = free_place(l)) {
-        bool exhausted;
-        int fd = listen_accept(&l->place, &exhausted);
-        if (exhausted)
-            listen_on(l, false); /* until the next tick */
-        if (fd < 0)
-            return;
-        *g = (guest){.fd = fd, .since_s = serve_clock_s()};
-        struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET,
-                                    .data.fd = (int)(g - l->guests)};
-        epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event);
-    }
-    listen_on(l, false);
-}
-
-static void tick(lobby *l)
-{
-    double now = serve_clock_s();
-    for (int i = 0; i < LOBBY_CLIENTS; i++) {
-        guest *g = &l->guests[i];
-        if (g->fd >= 0 && now - g->since_s > (g->answered ? drain_s : idle_s))
-            drop(g);
-    }
-    listen_on(l, free_place(l) != NULL);
-}
+static const http_handler handler = {.head = answer_head,
+                                     .is_open = is_open,
+                                     .answered = answered,
+                                     .proceed = proceed,
+                                     .silent = proceed,
+                                     .tick = tick,
+                                     .woken = end_loop};
 
 static void *run(void *user)
 {
-    lobby *l = user;
-    struct epoll_event events[LOBBY_CLIENTS];
-    for (double next_tick = 0;;) {
-        int n = epoll_wait(l->epoll, events, LOBBY_CLIENTS, TICK_MS);
-        bool accepts = false; /* last: an event of one that has gone is not its successor's */
-        for (int i = 0; i < n; i++) {
-            int of = events[i].data.fd;
-            if (of == OF_END)
-                return NULL;
-            if (of == OF_LISTENER)
-                accepts = true;
-            else if (l->guests[of].fd >= 0)
-                hear(l, &l->guests[of]);
-        }
-        if (accepts)
-            accept_all(l);
-        if (serve_clock_s() >= next_tick) {
-            next_tick = serve_clock_s() + 0.001 * TICK_MS;
-            tick(l);
-        }
-    }
+    http_run(&((lobby *)user)->http);
+    return NULL;
 }
 
 /* ---- Opening, leaving ---- */
 
 static bool start(lobby *l)
 {
-    struct epoll_event end = {.events = EPOLLIN, .data.fd = OF_END};
     sigset_t all, before; /* signals are the caller's thread's */
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->end, &end);
-    listen_on(l, true);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     l->runs = pthread_create(&l->thread, &attributes, run, l) == 0;
@@ -264,12 +144,24 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
     if (!l)
         FAIL(err, DREY_ERR_MEMORY, "not enough memory for a server");
     l->options = *options;
-    for (int i = 0; i < LOBBY_CLIENTS; i++)
-        l->guests[i].fd = -1;
-    l->end = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    drey_status status = listen_open(&l->place, &options->at, err);
-    if (status == DREY_OK && (l->end < 0 || l->epoll < 0 || !start(l)))
+    l->http = (http_server){.loop = {.epoll = -1, .wake.fd = -1},
+                            .listener.fd = -1,
+                            .clients = (char *)l->clients,
+                            .client_bytes = sizeof *l->clients,
+                            .n_clients = N_CLIENTS,
+                            .n_admitted = LOBBY_CLIENTS,
+                            .large_bytes = SIZE_MAX, /* bodies are not read */
+                            .timeout_s = 10,
+                            .handler = &handler,
+                            .user = l};
+    for (int i = 0; i < N_CLIENTS; i++) {
+        l->clients[i].in = l->memory + i * CLIENT_BYTES;
+        l->clients[i].out = l->clients[i].in + HTTP_IN_BYTES;
+    }
+    drey_status status = listen_open(&l->http.listening, &options->at, err);
+    l->http.rules = (access_rules){options->api_keys, options->origins, options->at.host,
+                                   l->http.listening.is_unix};
+    if (status == DREY_OK && (!event_loop_open(&l->http.loop) || !start(l)))
         status = error_set(err, DREY_ERR_IO, "the system has no more files or threads: %s",
                            strerror(errno));
     if (status != DREY_OK)
@@ -277,33 +169,33 @@ drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *er
     return status;
 }
 
-const listen_place *lobby_place(const lobby *l)
+const listen_socket *lobby_socket(const lobby *l)
 {
-    return &l->place;
+    return &l->http.listening;
 }
 
 static void stop(lobby *l)
 {
     if (!l->runs)
         return;
-    eventfd_write(l->end, 1);
+    event_loop_wake(l->http.loop.wake.fd);
     pthread_join(l->thread, NULL);
     l->runs = false;
 }
 
-void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests)
+void lobby_leave(lobby *l, listen_socket *listening, lobby_guests *guests)
 {
     stop(l);
-    listen_on(l, false);
-    *place = l->place;
-    l->place.fd = -1;
-    for (int i = 0; i < LOBBY_CLIENTS; i++) {
-        guest *g = &l->guests[i];
-        if (g->fd < 0 || g->answered)
+    event_loop_watch(&l->http.loop, &l->http.listener, 0);
+    *listening = l->http.listening;
+    l->http.listening.fd = l->http.listener.fd = -1;
+    for (int i = 0; i < N_CLIENTS; i++) {
+        http_client *c = &l->clients[i];
+        if (c->phase != CLIENT_HEAD || !c->standing.admitted)
             continue;
-        epoll_ctl(l->epoll, EPOLL_CTL_DEL, g->fd, NULL);
-        l->left.clients[l->left.n_clients++] = g->fd;
-        g->fd = -1;
+        event_loop_watch(&l->http.loop, &c->socket, 0);
+        l->left.clients[l->left.n_clients++] = c;
+        c->phase = CLIENT_FREE;
     }
     *guests = l->left;
 }
@@ -314,14 +206,9 @@ void lobby_close(lobby **closed)
     if (!l)
         return;
     stop(l);
-    listen_close(&l->place, l->options.at.host);
-    for (int i = 0; i < LOBBY_CLIENTS; i++)
-        if (l->guests[i].fd >= 0)
-            drop(&l->guests[i]);
-    if (l->end >= 0)
-        close(l->end);
-    if (l->epoll >= 0)
-        close(l->epoll);
+    http_close_all(&l->http);
+    http_stop_listening(&l->http);
+    event_loop_close(&l->http.loop);
     free(l);
     *closed = NULL;
 }

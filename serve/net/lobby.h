@@ -1,11 +1,10 @@
-/* Where clients wait for a server whose model is still being opened: its address is taken before
+/* Clients wait here for a server whose model is still being opened: its address is taken before
  * that, so that a port in use is found at once, and a thread answers there.
  *
  *   lobby_open                    lobby_leave                    network_run
  *   ----------> "Loading model" -------------> the listener, clients that have sent no whole
  *                 to all requests              request yet, and events
- *
- * A request is looked at in its socket, and taken out of it only if it is answered here. */
+ */
 #pragma once
 
 #include "serve/net/events.h"
@@ -21,20 +20,21 @@ typedef struct lobby_options {
     const char *api_keys, *origins, *closed;
 } lobby_options;
 
-/* What a server takes over. */
+/* Clients and events that a server takes over. */
 typedef struct lobby_guests {
-    int clients[LOBBY_CLIENTS]; /* [n_clients]: sockets */
+    const struct http_client
+        *clients[LOBBY_CLIENTS]; /* [n_clients]: with what they have sent; borrowed
+                                                  until lobby_close */
     int32_t n_clients;
-    serve_event
-        events[LOBBY_EVENTS]; /* [n_events]: of requests that were answered, the first ones */
+    serve_event events[LOBBY_EVENTS]; /* [n_events]: of the first requests that were answered */
     int32_t n_events;
 } lobby_guests;
 
 /* DREY_ERR_IO: the address is taken, or cannot be had. */
 drey_status lobby_open(lobby **out, const lobby_options *options, drey_error *err);
-/* Where it listens; borrowed. */
-const listen_place *lobby_place(const lobby *l);
+/* Returns the address at which it listens; borrowed. */
+const listen_socket *lobby_socket(const lobby *l);
 /* Ends the thread: the listener and the guests are the caller's. */
-void lobby_leave(lobby *l, listen_place *place, lobby_guests *guests);
+void lobby_leave(lobby *l, listen_socket *listening, lobby_guests *guests);
 /* Accepts NULL; nulls the pointer. Closes what nobody has taken over. */
 void lobby_close(lobby **l);

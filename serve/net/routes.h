@@ -5,9 +5,11 @@
 #include "serve/net/http.h"
 
 /* The form of an endpoint's answers and refusals; NULL: OpenAI's, or no such endpoint. */
-const answer_form *route_form(http_part path);
-/* Whether anybody may ask, without a key. */
-bool route_is_open(http_part path);
+const serializer *route_serializer(http_span path);
+/* Returns whether anybody may ask, without a key. */
+bool route_is_open(http_span path);
+/* Does it ask whether the server is well? */
+bool route_is_health(http_span path);
 /* False: there is no such endpoint, it is one of `closed` (serve_options), or it takes another
  * method. */
 bool route_exists(const http_head *h, const char *closed, refusal *r);

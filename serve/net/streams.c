@@ -1,5 +1,5 @@
 /* Answers that outlive their connections: see streams.h. */
-#include "serve/answer/answer_form.h"
+#include "serve/answer/serializer.h"
 #include "serve/net/network.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What is over is kept for so long, and what nobody reads is written for so long: a page is loaded
+/* Seconds that an ended answer is kept, and that one without a reader is written: a page is loaded
  * again, a telephone wakes up. If another text waits for its session, it is written for less. */
 static const double stream_kept_s = 600, stream_unread_s = 600, stream_in_way_s = 10;
 static const double stream_ping_s = 0.7;
@@ -21,27 +21,21 @@ size_t stream_ring_bytes(int32_t n_context)
 
 /* ---- Which there are ---- */
 
-/* name: as written in a query, or as it is. */
-static kept_stream *find(const network *n, http_part name)
+/* written: the name is one of a query. */
+static kept_stream *find(const network *n, http_span name, bool written)
 {
-    for (int32_t i = 0; i < n->streams.n; i++)
-        if (n->streams.of[i].name[0] && http_path_is(name, n->streams.of[i].name))
-            return &n->streams.of[i];
-    return NULL;
-}
-
-static kept_stream *find_exactly(const network *n, http_part name)
-{
-    for (int32_t i = 0; i < n->streams.n; i++)
-        if (n->streams.of[i].name[0] && http_part_is(name, n->streams.of[i].name))
-            return &n->streams.of[i];
+    for (int32_t i = 0; i < n->streams.n; i++) {
+        kept_stream *k = &n->streams.of[i];
+        if (k->name[0] && (written ? http_path_is(name, k->name) : http_span_is(name, k->name)))
+            return k;
+    }
     return NULL;
 }
 
 static bool has_reader(const network *n, const kept_stream *k)
 {
-    for (int32_t i = 0; i < n->n_connections; i++)
-        if (n->connections[i].stream.of == k)
+    for (int32_t i = 0; i < n->http.n_clients; i++)
+        if (network_connection(n, i)->stream.of == k)
             return true;
     return false;
 }
@@ -66,7 +60,7 @@ static kept_stream *make_place(network *n)
 static void cut_off(connection *c)
 {
     c->all_out = true;
-    c->framed = c->keeps = false;
+    c->framed = c->http.keeps = false;
 }
 
 void stream_leave(connection *c)
@@ -78,9 +72,9 @@ void stream_leave(connection *c)
 
 void stream_drop(network *n, kept_stream *k, const connection *stays)
 {
-    network_drop_task(n, &k->answer);
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        connection *c = &n->connections[i];
+    network_drop_request(n, &k->answer);
+    for (int32_t i = 0; i < n->http.n_clients; i++) {
+        connection *c = network_connection(n, i);
         if (c->stream.of != k)
             continue;
         c->stream.of = NULL;
@@ -95,11 +89,11 @@ void stream_drop(network *n, kept_stream *k, const connection *stays)
 
 void streams_begin(network *n, connection *c)
 {
-    http_part name = c->head.conversation;
-    const task *t = c->answer.task;
-    if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.form->lines)
+    http_span name = c->http.head.conversation;
+    const request *t = c->answer.request;
+    if (name.n == 0 || name.n >= STREAM_NAME_BYTES || !t->stream || c->answer.serializer->lines)
         return;
-    kept_stream *k = find_exactly(n, name);
+    kept_stream *k = find(n, name, false);
     if (k)
         stream_drop(n, k, NULL);
     k = make_place(n);
@@ -107,10 +101,10 @@ void streams_begin(network *n, connection *c)
         return;
     memcpy(k->name, name.text, name.n);
     k->answer = c->answer;
-    memcpy(k->task_name, t->id.text, sizeof k->task_name);
+    memcpy(k->request_name, t->id.text, sizeof k->request_name);
     k->created = (int64_t)time(NULL);
     k->read_s = k->put_s = serve_clock_s();
-    c->answer.task = NULL;
+    c->answer.request = NULL;
     c->stream.of = k;
     c->stream.at = 0;
 }
@@ -137,19 +131,20 @@ static uint64_t first_kept(const network *n, const kept_stream *k)
     return k->n_put > n->streams.n_ring ? k->n_put - n->streams.n_ring : 0;
 }
 
-/* What is drafted changes all the time: it is of no use to those who come later. With the lock. */
-static void forget_shown(const task *t)
+/* Drops drafted text, which changes all the time, as later readers have no use for it. With the
+ * lock. */
+static void forget_shown(const request *t)
 {
     for (int32_t i = 0; i < t->n_choices; i++)
-        t->jobs[i]->shown_changed = false;
+        t->sequences[i]->shown_changed = false;
 }
 
 /* Bytes that may be put before the slowest reader would lose one. */
 static size_t room(const network *n, const kept_stream *k)
 {
     uint64_t behind = 0;
-    for (int32_t i = 0; i < n->n_connections; i++) {
-        const connection *c = &n->connections[i];
+    for (int32_t i = 0; i < n->http.n_clients; i++) {
+        const connection *c = network_connection(n, i);
         if (c->stream.of == k && k->n_put - c->stream.at > behind)
             behind = k->n_put - c->stream.at;
     }
@@ -161,7 +156,7 @@ static answer_state put_pieces(network *n, kept_stream *k, text_out *out)
 {
     answer_state state = ANSWER_PIECE;
     while (state == ANSWER_PIECE && room(n, k) >= ANSWER_PIECE_BYTES) {
-        state = answer_next(&k->answer, n->shared, out);
+        state = answer_next(&k->answer, out);
         put(n, k, out->text, out->n);
         out->n = 0;
     }
@@ -174,7 +169,7 @@ void stream_pump(network *n, kept_stream *k, bool ping)
     refusal r;
     answer_state state = ANSWER_WAITS;
     text_out out = {.text = n->scratch.text, .capacity = n->scratch.capacity};
-    if (!k->answer.task)
+    if (!k->answer.request)
         return;
     bool read = has_reader(n, k);
     pthread_mutex_lock(&s->lock);
@@ -182,15 +177,15 @@ void stream_pump(network *n, kept_stream *k, bool ping)
         k->begun = (ping || answer_has_begun(&k->answer)) && answer_check(&k->answer, &r);
     if (k->begun) {
         if (ping)
-            answer_ping(&k->answer, s, &out);
+            answer_ping(&k->answer, &out);
         if (!read)
-            forget_shown(k->answer.task);
+            forget_shown(k->answer.request);
         state = put_pieces(n, k, &out);
     }
     pthread_mutex_unlock(&s->lock);
     if (state != ANSWER_ENDS)
         return;
-    network_drop_task(n, &k->answer);
+    network_drop_request(n, &k->answer);
     k->ended = (int64_t)time(NULL);
 }
 
@@ -219,7 +214,7 @@ void stream_read(const network *n, connection *c, text_out *out)
 
 /* ---- Time ---- */
 
-/* Of one that is LIVE and that nobody reads. */
+/* Returns whether one that is LIVE and that nobody reads is given up. */
 static bool is_given_up(network *n, const kept_stream *k, double unread_s)
 {
     refusal r;
@@ -227,7 +222,7 @@ static bool is_given_up(network *n, const kept_stream *k, double unread_s)
     bool in_way = n->shared->n_queued > 0;
     bool failed = !k->begun && !answer_check(&k->answer, &r);
     pthread_mutex_unlock(&n->shared->lock);
-    return failed || n->stopping || unread_s > (in_way ? stream_in_way_s : stream_unread_s);
+    return failed || n->http.stopping || unread_s > (in_way ? stream_in_way_s : stream_unread_s);
 }
 
 void streams_tick(network *n, double now)
@@ -252,7 +247,7 @@ void streams_tick(network *n, double now)
 /* The one that conv_id names; NULL: it was refused. */
 static kept_stream *asked_stream(network *n, connection *c, bool *named)
 {
-    http_part name = http_query(c->head.query, "conv_id");
+    http_span name = http_query(c->http.head.query, "conv_id");
     refusal r;
     *named = name.n > 0;
     if (!*named) {
@@ -260,11 +255,11 @@ static kept_stream *asked_stream(network *n, connection *c, bool *named)
         respond_refusal(n, c, &r);
         return NULL;
     }
-    return find(n, name);
+    return find(n, name, true);
 }
 
 /* A number of bytes; false: it is none. */
-static bool read_offset(http_part text, uint64_t *out)
+static bool read_offset(http_span text, uint64_t *out)
 {
     *out = 0;
     if (text.n > 18)
@@ -287,14 +282,15 @@ void streams_get(network *n, connection *c)
         return;
     if (!k)
         refuse_with(&r, 404, "No stream of this conversation is kept here (any more).");
-    else if (!read_offset(http_query(c->head.query, "from"), &from) || from > k->n_put)
+    else if (!read_offset(http_query(c->http.head.query, "from"), &from) || from > k->n_put)
         refuse_with(&r, 400, "'from' has to be a number of bytes, at most the %llu that there are.",
                     (unsigned long long)k->n_put);
     else if (from < first_kept(n, k))
         refuse_with(&r, 400, "The stream is kept from byte %llu on.",
                     (unsigned long long)first_kept(n, k));
-    else if (c->head.method == HTTP_HEAD) {
-        respond(n, c, 200, "text/event-stream", "", "", 0, false);
+    else if (c->http.head.method == HTTP_HEAD) {
+        http_respond(&n->http, &c->http,
+                     &(http_answer){.status = 200, .type = "text/event-stream"});
         return;
     } else {
         c->stream.of = k;
@@ -313,34 +309,24 @@ void streams_delete(network *n, connection *c)
         return;
     if (k)
         stream_drop(n, k, NULL);
-    respond(n, c, 204, NULL, "", "", 0, false);
-}
-
-static void put_state(const kept_stream *k, bool comma, text_out *out)
-{
-    out_text(out, comma ? ",{\"conversation_id\":" : "{\"conversation_id\":");
-    out_string(out, k->name, strlen(k->name));
-    out_format(out,
-               ",\"is_done\":%s,\"total_bytes\":%llu,\"started_at\":%lld,\"completed_at\":%lld}",
-               k->ended ? "true" : "false", (unsigned long long)k->n_put, (long long)k->created,
-               (long long)k->ended);
+    http_respond(&n->http, &c->http, &(http_answer){.status = 204});
 }
 
 void streams_lookup(network *n, connection *c, const json_value *body)
 {
     const json_value *names = json_member_array(body, "conversation_ids");
-    bool comma = false;
-    n->scratch.n = 0;
-    n->scratch.full = false;
-    out_text(&n->scratch, "[");
+    out_begin(&n->scratch);
+    out_json(&n->scratch, "[");
     for (const json_value *v = names ? names->first : NULL; v; v = v->next) {
         const kept_stream *k =
-            v->type == JSON_STRING ? find_exactly(n, (http_part){v->text, v->n}) : NULL;
-        if (!k)
-            continue;
-        put_state(k, comma, &n->scratch);
-        comma = true;
+            v->type == JSON_STRING ? find(n, (http_span){v->text, v->n}, false) : NULL;
+        if (k)
+            out_json(&n->scratch,
+                     "{conversation_id:%s,is_done:%hhd,total_bytes:%llu,started_at:%lld,"
+                     "completed_at:%lld}",
+                     k->name, (bool)k->ended, (unsigned long long)k->n_put, (long long)k->created,
+                     (long long)k->ended);
     }
-    out_text(&n->scratch, "]");
+    out_json(&n->scratch, "]");
     respond_json(n, c);
 }

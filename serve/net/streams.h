@@ -17,8 +17,8 @@ enum { STREAM_NAME_BYTES = 256, STREAM_MOST_BYTES = 4 << 20 };
 
 typedef struct kept_stream {
     char name[STREAM_NAME_BYTES]; /* "": FREE */
-    answer answer;                /* its task is NULL: OVER */
-    char task_name[sizeof((task *)0)->id.text];
+    answer answer;                /* its request is NULL: OVER */
+    char request_name[sizeof((request *)0)->id.text];
     char *ring;             /* [n_ring]: byte `at` is ring[at % n_ring] */
     uint64_t n_put;         /* bytes so far; the last n_ring of them are kept */
     bool begun;             /* it has a status line: it did not fail before its first event */
@@ -37,16 +37,16 @@ typedef struct connection connection;
 
 /* Bytes of a ring, for contexts of so many tokens. */
 size_t stream_ring_bytes(int32_t n_context);
-/* Puts the connection's task, which was queued, into a stream that it reads, if its request names
- * one and there is room for it; otherwise the task stays the connection's. */
+/* Puts the connection's request, which was queued, into a stream that it reads, if its request
+ * names one and there is room for it; otherwise the request stays the connection's. */
 void streams_begin(network *n, connection *c);
-/* Puts what its jobs have written into the ring, as far as no reader loses anything: for one that
- * does not read, the jobs' own records wait. ping: or something that says nothing. */
+/* Puts what its sequences have written into the ring, as far as no reader loses anything: for
+ * one that does not read, the sequences' own records wait. ping: or something that says nothing. */
 void stream_pump(network *n, kept_stream *k, bool ping);
 void streams_pump(network *n);
 /* Puts the next bytes for this reader into `out`. */
 void stream_read(const network *n, connection *c, text_out *out);
-/* Ends it, and cancels its task; readers but `stays`, which may be NULL, are cut off. */
+/* Ends it, and cancels its request; readers but `stays`, which may be NULL, are cut off. */
 void stream_drop(network *n, kept_stream *k, const connection *stays);
 /* A connection does not read it any more. */
 void stream_leave(connection *c);

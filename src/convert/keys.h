@@ -11,7 +11,6 @@ typedef struct keys {
 
 void keys_u32(const keys *k, const char *suffix, uint32_t value);
 void keys_f32(const keys *k, const char *suffix, double value);
-void keys_text(const keys *k, const char *suffix, const char *value);
 void keys_bool(const keys *k, const char *suffix, bool value);
 
 /* All keys of a model with an encoder: encoder_keys.c. */

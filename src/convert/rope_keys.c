@@ -29,7 +29,7 @@ void keys_f32(const keys *k, const char *suffix, double value)
     new_gguf_f32(k->file, key_of(k, suffix, (char[96]){0}), (float)value);
 }
 
-void keys_text(const keys *k, const char *suffix, const char *value)
+static void keys_text(const keys *k, const char *suffix, const char *value)
 {
     new_gguf_text(k->file, key_of(k, suffix, (char[96]){0}), value);
 }

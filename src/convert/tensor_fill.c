@@ -59,7 +59,9 @@ static bool all_within(const float *x, int64_t n, float most)
     return good;
 }
 
-bool numbers_encode(uint32_t type, uint8_t *out, const float *x, int64_t n)
+/* Writes n numbers in a type: F32, F16, BF16, or Q8_0, whose blocks divide n. False: one of them is
+ * none, or too large for the type. */
+static bool numbers_encode(uint32_t type, uint8_t *out, const float *x, int64_t n)
 {
     const float most_f16 = 65519, most_f32 = 3.3e38f, most_q8_0 = 127 * most_f16;
     if (!all_within(x, n, type == TYPE_F16 ? most_f16 : type == TYPE_Q8_0 ? most_q8_0 : most_f32))

@@ -21,7 +21,3 @@ typedef struct tensor_filler {
  * zero. DREY_ERR_UNSUPPORTED: a number that the type cannot hold; DREY_ERR_CANCELLED. */
 drey_status tensor_fill(void *user, uint64_t i, gguf_sink *sink, drey_error *err);
 void tensor_filler_free(tensor_filler *f);
-
-/* Writes n numbers in a type: F32, F16, BF16, or Q8_0, whose blocks divide n. False: one of them is
- * none, or too large for the type. */
-bool numbers_encode(uint32_t type, uint8_t *out, const float *x, int64_t n);

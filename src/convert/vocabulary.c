@@ -15,7 +15,8 @@ struct kept_text {
     char text[];
 };
 
-char *tokens_keep(token_list *t, size_t n)
+/* A text of n bytes that lives as long as the list. NULL: no memory. */
+static char *tokens_keep(token_list *t, size_t n)
 {
     struct kept_text *kept = malloc(sizeof *kept + n + 1);
     if (!kept)

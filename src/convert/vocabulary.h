@@ -28,8 +28,6 @@ typedef struct token_list {
     struct kept_text *kept; /* texts that were made here */
 } token_list;
 
-/* A text of n bytes that lives as long as the list. NULL: no memory. */
-char *tokens_keep(token_list *t, size_t n);
 /* Fails for ids that are none. */
 drey_status tokens_set(token_list *t, int64_t id, gguf_string text, int32_t type, float score,
                        drey_error *err);

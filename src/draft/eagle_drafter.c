@@ -65,7 +65,10 @@ static void cut(eagle_drafter *d, int32_t position)
     int32_t n = max_i32(position - d->first, 0);
     forget_tree(d);
     d->n_tapped = max_i32(min_i32(d->n_tapped, n - cache_end(cache)), 0);
-    cache_cut(cache, min_i32(n, cache_end(cache)));
+    n = min_i32(n, cache_end(cache));
+    int32_t stay = cache_cut(cache, n);
+    assert(stay == n); /* its layer has attention alone, and the target's states are gone */
+    (void)stay;
 }
 
 static void start_at(eagle_drafter *d, int32_t position)

@@ -59,7 +59,7 @@ static drey_status model_begin(drafter *base, const int32_t *tokens, int32_t n, 
     }
     while (same < cache_end(cache) && same < n - 1 && d->timeline[same] == known(d, tokens[same]))
         same++;
-    cache_cut(cache, same);
+    same = cache_cut(cache, same);
     for (int32_t i = same; i < n; i++)
         d->timeline[i] = known(d, tokens[i]);
     d->n_timeline = n;

@@ -149,6 +149,23 @@ static drey_status check_experts(const choice *c, const drey_model *target, drey
     return target->shape.experts.router.n_experts ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
+/* Whether layers of the model have a state that runs through the text. */
+static bool has_states(const drey_model *m)
+{
+    return model_cache_spec(&m->shape, KV_F16).in_blocks;
+}
+
+/* A view of the target has rows of its own, but no states of its own. */
+static drey_status check_states(const choice *c, const drey_model *target, drey_error *err)
+{
+    const contradiction table[] = {
+        {c->drafter && c->drafter->side == DRAFT_SIDE_VIEW && !is_plain(c->policy),
+         "the drafter \"", c->drafter ? c->drafter->name : "",
+         "\" and layers with a running state do not go together yet; choose another draft"},
+    };
+    return has_states(target) ? REFUSE_FIRST(table, err) : DREY_OK;
+}
+
 /* What needs all layers of the target in one place. */
 static drey_status check_ranks(const choice *c, drey_error *err)
 {
@@ -190,9 +207,9 @@ static drey_status check_kv_file(const choice *c, drey_error *err)
          "them"},
         {o->ranks, "keys and values in a file and several ranks do not go together yet", NULL,
          "; leave one of them out"},
-        {o->target->shape.encoder.n_layers > 0,
-         "a model with an encoder needs its keys and values in memory", NULL,
-         "; name no folder for them"},
+        {o->target->shape.encoder.n_layers > 0 || has_states(o->target),
+         "a model with an encoder, or with a running state, needs its keys and values in memory",
+         NULL, "; name no folder for them"},
     };
     return o->more && o->more->kv_folder ? REFUSE_FIRST(table, err) : DREY_OK;
 }
@@ -456,6 +473,7 @@ drey_status config_settle(const drey_engine_options *o, const engine_tuning *tun
              "only one of target and draft has an encoder; use a draft of the target's own family");
     TRY(check_experts(&chosen, o->target, err));
     TRY(check_ranks(&chosen, err));
+    TRY(check_states(&chosen, o->target, err));
     TRY(check_kv_file(&chosen, err));
     take_numbers(c, o);
     TRY(take_division(&c->division, o->more, err));

@@ -138,10 +138,10 @@ drey_status encoder_read(engine_encoder *c, pool *threads, const int32_t *ids, i
     for (int32_t i = 0; i < n; i++)
         c->ws.rows[i] = (pass_row){.token = ids[i], .parent = i - 1};
     pass_group group = {.cache = &c->rows, .rows = c->ws.rows, .n = n, .head = HEAD_NONE};
-    cache_cut(cross, 0);
+    cache_clear(cross);
     pass_hold_from(&r, 0);
     drey_status status = run_pass(&r, &group, err);
-    cache_cut(&c->rows, 0);
+    cache_clear(&c->rows);
     if (status == DREY_OK)
         cache_restore(cross, n);
     return status;

@@ -81,10 +81,12 @@ static uint64_t measure(const drey_engine *e, uint64_t *layer_bytes)
     model_shape one = e->config.target->shape;
     int32_t n = one.n_layers;
     one.n_layers = 1;
-    const cache_spec spec = model_cache_spec(&one, engine_kv_format(e));
-    for (int32_t i = 0; i < n; i++)
+    for (int32_t i = 0; i < n; i++) {
+        one.first_layer = i;
+        const cache_spec spec = model_cache_spec(&one, engine_kv_format(e));
         layer_bytes[i] =
             (uint64_t)e->config.n_sessions * cache_bytes(&spec, e->config.n_context, 0);
+    }
     for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
         const gguf_tensor *t = gguf_tensor_at(g, i);
         int32_t layer = layer_of(t);

@@ -528,13 +528,6 @@ drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out)
     return set_expr(r, set, false, out);
 }
 
-drey_status schema_expr(schema_reader *r, const json_value *schema, expr *out)
-{
-    schema_set set = {.n = 0, .of_one = true};
-    TRY(schema_set_add(r, &set, schema));
-    return set_expr(r, &set, false, out);
-}
-
 /* ---- The whole document ---- */
 
 /* A rule's name is the place that it is for. */

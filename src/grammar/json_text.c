@@ -26,7 +26,9 @@ static expr of_regex(grammar_rules *g, int32_t *rule, const char *name, const ch
     return expr_rule(g, *rule);
 }
 
-expr written_space(grammar_rules *g, json_rules *j)
+/* Blanks between the parts of an object or array: none, one, or a line break with an indentation.
+ */
+static expr written_space(grammar_rules *g, json_rules *j)
 {
     return of_regex(g, &j->space, "blanks", "(?: |\\n[ \\t]{0,40})?");
 }
@@ -164,7 +166,7 @@ expr written_object(grammar_rules *g, json_rules *j)
     return expr_rule(g, j->object);
 }
 
-expr written_array(grammar_rules *g, json_rules *j)
+static expr written_array(grammar_rules *g, json_rules *j)
 {
     if (is_new(g, &j->array, "array")) {
         expr items = list_of(g, j, written_value(g, j));

@@ -10,16 +10,12 @@ typedef struct json_rules {
 } json_rules;
 void json_rules_init(json_rules *j);
 
-/* Blanks between the parts of an object or array: none, one, or a line break with an indentation.
- */
-expr written_space(grammar_rules *g, json_rules *j);
 /* A character of a string as it is written there. */
 expr written_character(grammar_rules *g, json_rules *j);
 expr written_string(grammar_rules *g, json_rules *j);
 expr written_number(grammar_rules *g, json_rules *j);
 expr written_integer(grammar_rules *g, json_rules *j);
 expr written_object(grammar_rules *g, json_rules *j);
-expr written_array(grammar_rules *g, json_rules *j);
 expr written_value(grammar_rules *g, json_rules *j);
 
 /* begin, then what is between, then end, with blanks inside. */

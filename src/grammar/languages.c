@@ -136,6 +136,16 @@ static int32_t divide(merger *m, const language *l)
     return n;
 }
 
+static bool language_is_empty(const language *l)
+{
+    if (l->ends[1])
+        return false;
+    for (int32_t k = 0; k < l->n_classes; k++)
+        if (row_of(l, 1)[k])
+            return false; /* it was trimmed: an end can be reached */
+    return true;
+}
+
 /* States after which the same texts follow become one. Large languages stay as they are. */
 static void merge(language *l)
 {
@@ -762,16 +772,6 @@ bool language_has(const language *l, const char *text, size_t n)
         s = row_of(l, s)[class_of(l, utf8_code_point(p, length))];
     }
     return l->ends[s];
-}
-
-bool language_is_empty(const language *l)
-{
-    if (l->ends[1])
-        return false;
-    for (int32_t k = 0; k < l->n_classes; k++)
-        if (row_of(l, 1)[k])
-            return false; /* it was trimmed: an end can be reached */
-    return true;
 }
 
 /* ---- As an expression ---- */

@@ -48,7 +48,6 @@ bool language_of_length(language *out, int32_t least, int32_t most);
  * [-]whole[.fraction]. */
 bool language_of_multiples(language *out, int32_t step, int32_t digits);
 bool language_has(const language *l, const char *text, size_t n);
-bool language_is_empty(const language *l);
 /* The texts are all of the same characters, and of any number of them or of all but the empty one:
  * one such character, as language_written has it; *least is 0 or 1. EXPR_NEVER: they are not. */
 expr language_repeated(grammar_rules *g, const language *l, bool in_json, int32_t *least);

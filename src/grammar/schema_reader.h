@@ -146,7 +146,6 @@ drey_status schema_set_add(schema_reader *r, schema_set *set, const json_value *
 /* What a value of the schemas is written as. Where nothing satisfies several of them together, that
  * is EXPR_NEVER. */
 drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out);
-drey_status schema_expr(schema_reader *r, const json_value *schema, expr *out);
 /* The schema that "$ref" names; *out is NULL where it is in another document. */
 drey_status schema_target(schema_reader *r, const char *reference, const json_value **out);
 /* The values that satisfy the schemas, each once, as they are written: texts[*n]. *n is -1 where

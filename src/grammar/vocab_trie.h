@@ -47,10 +47,6 @@ typedef struct vocab_trie {
     size_t size_bytes;
 } vocab_trie;
 
-/* Whether a character of that code counts as plain: JSON's strings have it as it is, and no mark
- * begins with it, nor code in a line. */
-bool vocab_is_plain(uint32_t code);
-
 /* The tokenizer is borrowed. DREY_ERR_MEMORY. */
 drey_status vocab_trie_open(vocab_trie **out, const tokenizer *t, drey_error *err);
 void vocab_trie_close(vocab_trie **t);

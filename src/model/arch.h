@@ -35,6 +35,16 @@ enum {
     KEYS_EXPERTS = 64  /* expert_..., leading_dense_block_count */
 };
 
+typedef struct block_class block_class; /* model/block/block.h */
+typedef struct model_shape model_shape;
+
+/* Layers of other blocks than attention and a feed-forward part. */
+typedef struct arch_layers {
+    /* The blocks of a layer, in their order, and then NULL. */
+    const block_class *const *(*blocks)(const model_shape *s, int32_t layer);
+    const store_class *store; /* of some of them, besides keys and values; NULL: there is none */
+} arch_layers;
+
 /* Most layers of a target whose states a model of this kind sees. */
 enum { MODEL_MAX_TAPS = 3 };
 
@@ -42,30 +52,36 @@ typedef struct arch {
     const char *name; /* general.architecture, and the prefix of its keys */
     rope_kind rope;
     ffn_kind ffn;
-    uint32_t keys;                  /* KEYS_... */
-    bool encoder;                   /* there is one, and each layer reads its output */
-    bool layer_norm;                /* norms take the mean off, and have a bias; else RMS */
-    bool head_norms;                /* each head of Q and K is normed before it is rotated */
-    bool wide_norms;                /* the same of all heads of a row together */
-    bool post_norms;                /* what attention and feed-forward add is normed as well */
-    bool sinks;                     /* attention may look at nothing: each head has a sink */
-    bool expert_biases;             /* routers and experts have biases */
-    bool post_is_ffn_norm;          /* the file calls ffn_norm post_attention_norm */
-    bool norms_sums;                /* norms are of embeddings and of each sum with what is added:
+    uint32_t keys;         /* KEYS_... */
+    bool encoder;          /* there is one, and each layer reads its output */
+    bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
+    bool head_norms;       /* each head of Q and K is normed before it is rotated */
+    bool wide_norms;       /* the same of all heads of a row together */
+    bool post_norms;       /* what attention and feed-forward add is normed as well */
+    bool sinks;            /* attention may look at nothing: each head has a sink */
+    bool expert_biases;    /* routers and experts have biases */
+    bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
+    bool norms_sums;       /* norms are of embeddings and of each sum with what is added:
                                        nothing is normed before a product, nor after the layers */
-    bool gate_in_up;                /* ffn_up has the gate's rows in front of its own */
-    bool longrope;                  /* may have RoPE factors for short and for long contexts */
-    bool sqrt_embedding;            /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;                 /* of local layers, where the file does not say; 0: none */
-    int32_t window_period;          /* every so many layers the last one sees all; 0: none does */
-    double local_base;              /* of local layers' rotation, unscaled; 0: as in the others */
-    float attention_cap, logit_cap; /* where the file does not say; 0: none */
-    router_gate gate;               /* of experts, where the file does not say */
-    bool weights_normed;            /* the same */
-    bool yarn_exact;                /* the ends of YaRN's blend are no whole pairs */
-    int32_t wide_layers; /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
+    bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
+    bool longrope;         /* may have RoPE factors for short and for long contexts */
+    bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
+    int32_t window;        /* of local layers, where the file does not say; 0: none */
+    int32_t window_period; /* every so many layers the last one sees all; 0: none does */
+    double local_base;     /* of local layers' rotation, unscaled; 0: as in the others */
+    struct {
+        float attention, logit;
+    } cap;                     /* where the file does not say; 0: none */
+    router_gate gate;          /* of experts, where the file does not say */
+    bool weights_normed;       /* the same */
+    bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
+    const arch_layers *layers; /* NULL: the usual ones */
+    int32_t wide_layers;       /* a model of so many layers divides scores by sqrt(n_embd / n_heads)
                               instead of sqrt(head_dim); 0: none */
 } arch;
+
+/* A further architecture, for tests that add one; NULL: there is none. */
+extern const arch *arch_of_test;
 
 /* "ARCH.suffix" in out, which is returned. */
 const char *arch_key(const arch *a, const char *suffix, char out[96]);
@@ -111,8 +127,9 @@ typedef struct expert_shape {
 } expert_shape;
 
 /* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
-typedef struct model_shape {
+struct model_shape {
     const arch *arch;
+    int32_t first_layer; /* before it come layers that others compute (layout.h) */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
     int32_t n_rot; /* rotated numbers of a head, even; 0: none */
     int32_t n_context_train;
@@ -120,8 +137,9 @@ typedef struct model_shape {
     bool longrope;                 /* frequencies are divided by rope_factors_short */
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
-    float embedding_scale, residual_scale, attention_scale;
-    float logit_scale; /* logits are multiplied with it */
+    struct {
+        float embedding, residual, attention, logit;
+    } scale; /* what they are multiplied with */
     struct {
         float attention, logit; /* x becomes cap * tanh(x / cap); 0: it stays */
     } cap;
@@ -130,7 +148,7 @@ typedef struct model_shape {
     tap_shape taps;
     encoder_shape encoder;
     expert_shape experts;
-} model_shape;
+};
 
 /* Numbers of a row of the widest feed-forward part. */
 static inline int32_t shape_widest_ff(const model_shape *s)
@@ -164,7 +182,7 @@ static inline bool shape_reads(const model_shape *s)
 /* The shape of the encoder of a model, whose shape is its decoder's. */
 model_shape shape_of_encoder(const model_shape *decoder);
 
-/* The stores that its layers need for each text. */
+/* The stores that its layers need for each text (block/block.c). */
 cache_spec model_cache_spec(const model_shape *s, kv_format format);
 
 /* Reads and checks the shape keys; n_vocab comes from the embedding tensor. Errors name

@@ -1,6 +1,7 @@
 /* Finding tensors: see binder.h. Tensor names: ggml docs/gguf.md, "Standardized tensor names". */
 #include "model/binder.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -100,6 +101,14 @@ void bind_room(binder *b, int64_t n, float **out)
     static float nothing;
     b->n_bytes += arena_size((size_t)n * sizeof(float));
     *out = b->arena ? arena_take(b->arena, (size_t)n * sizeof(float)) : &nothing;
+}
+
+void *bind_own(binder *b, layer_layout *y, size_t n_bytes)
+{
+    assert(n_bytes <= sizeof b->own);
+    b->n_bytes += arena_size(n_bytes);
+    y->own = b->arena ? arena_take(b->arena, n_bytes) : b->own;
+    return y->own;
 }
 
 drey_status bind_whole_vectors(binder *b, const char *name, int64_t n, int64_t rows, float **out)

@@ -6,6 +6,8 @@
  * DREY_ERR_UNSUPPORTED name the tensor. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/arena.h"
 #include "model/layout.h"
 
@@ -16,7 +18,8 @@ typedef struct binder {
     arena *arena; /* NULL: counts */
     bool *bound;  /* [gguf_n_tensors]: it has a role */
     int32_t layer;
-    size_t n_bytes; /* of vectors and parts of tensors, counted */
+    size_t n_bytes;      /* of vectors, parts of tensors and blocks' own, counted */
+    max_align_t own[32]; /* of a block, while it counts */
     drey_error *err;
 } binder;
 
@@ -43,6 +46,8 @@ drey_status bind_vector(binder *b, const char *role, int64_t n, float **out);
 drey_status bind_vector_if(binder *b, const char *role, int64_t n, float **out);
 /* Room for n numbers that come from elsewhere. */
 void bind_room(binder *b, int64_t n, float **out);
+/* Memory of a block's own tensors: layer_layout.own. */
+void *bind_own(binder *b, layer_layout *y, size_t n_bytes);
 /* n neighbouring matrices [rows][k] of each of the layer's experts, which one tensor has. */
 drey_status bind_experts_of(binder *b, expert_layer *of, int32_t matrix, int32_t n,
                             const char *role, int64_t k, int64_t rows);

@@ -45,9 +45,9 @@ static drey_status bind_layer(binder *b)
 {
     layer_layout counted = {0}, *y = b->arena ? &b->layout->layer[b->layer] : &counted;
     y->first = b->arena ? &b->layout->matrix[b->layout->n_matrices] : NULL;
-    const block_class *const *blocks = layer_blocks(&b->layout->shape, b->layer);
-    for (; *blocks; blocks++)
-        TRY((*blocks)->bind(b, y));
+    y->blocks = layer_blocks(&b->layout->shape, b->layer);
+    for (int32_t i = 0; y->blocks[i]; i++)
+        TRY(y->blocks[i]->bind(b, y));
     return DREY_OK;
 }
 
@@ -246,6 +246,15 @@ size_t model_layout_bytes(const model_shape *s, const gguf *g)
            program_bytes(s->n_layers, s->encoder.n_readers);
 }
 
+static void number_states(model_layout *l)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < l->shape.n_layers; i++) {
+        l->layer[i].state = n;
+        n += layer_has_state(&l->shape, i);
+    }
+}
+
 static drey_status layout_init(model_layout *l, const model_shape *shape, const gguf *g,
                                const kernel_table *kernels, arena *a, drey_error *err)
 {
@@ -266,6 +275,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
         l->angles.frequency[i] = arena_take(a, (size_t)s->n_rot / 2 * sizeof(double));
     program_init(&l->program, s->n_layers, s->encoder.n_readers, a);
     TRY(error_in_file(err, gguf_part_path(g, 0), bind_all(&b)));
+    number_states(l);
     program_write(&l->program, l);
     return DREY_OK;
 }
@@ -366,6 +376,8 @@ void model_layout_keep(model_layout *l, int32_t first, int32_t n, bool inner)
     keep_experts(l, first, n);
     l->layer += first;
     l->shape.n_layers = n;
+    l->shape.first_layer += first;
+    number_states(l);
     program_write(&l->program, l);
 }
 

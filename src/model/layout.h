@@ -64,7 +64,10 @@ typedef struct expert_tensors {
 /* A layer: its blocks read it, and nothing else. Weights are those of the layout that was
  * bound: layout_matrix has a view's. */
 typedef struct layer_layout {
+    const block_class *const *blocks;
+    int32_t state; /* its number among the layers that have a state */
     weight *first; /* of the layer's matrices in the order of a pass */
+    void *own;     /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;
     cross_tensors cross;
     feed_forward_tensors ffn;

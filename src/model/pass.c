@@ -341,8 +341,10 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
     *p = (model_pass){.r = r, .groups = groups, .n_groups = n_groups};
     if (atomic_load_explicit(r->cancel, memory_order_relaxed))
         FAIL(err, DREY_ERR_CANCELLED, "cancelled");
-    for (int32_t g = 0; g < n_groups; g++)
+    for (int32_t g = 0; g < n_groups; g++) {
         TRY(cache_make_room(groups[g].cache, groups[g].n, err));
+        cache_pass_begins(groups[g].cache, groups[g].deferred ? groups[g].deferred->n : 0);
+    }
     count_rows(p);
     pass_place_rows(p);
     TRY(weights_pass_begin(r->weights, r->layout->experts || needs_head(p), err));

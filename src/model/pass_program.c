@@ -89,7 +89,7 @@ void write_product(program_writer *w, const written_product *products, int32_t n
 
 static void write_layer(program_writer *w)
 {
-    const block_class *const *blocks = layer_blocks(&w->layout->shape, w->layer);
+    const block_class *const *blocks = w->layout->layer[w->layer].blocks;
     w->program->begin[w->layer] = w->program->n;
     add(w, STEP_BEGIN_LAYER);
     for (; *blocks; blocks++) {

@@ -323,7 +323,7 @@ static void step_embed(model_pass *p, int32_t from, int32_t to, int32_t thread)
         float *x = p->r->ws->x + i * pass_embd_ld(p);
         look_up(p, i, x, thread);
         const model_shape *s = &p->r->layout->shape;
-        pass_scale(x, s->embedding_scale, s->n_embd);
+        pass_scale(x, s->scale.embedding, s->n_embd);
         if (p->r->layout->positions) { /* what is drafted after the last one will not count */
             int64_t position = min_i32(p->r->ws->position[i], s->n_context_train - 1);
             p->r->kernels->add(x, p->r->layout->positions + position * s->n_embd, s->n_embd);
@@ -455,7 +455,7 @@ static void add_head_bias(const model_layout *l, const int64_t *ids, float *logi
 void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n)
 {
     const model_shape *s = &r->layout->shape;
-    pass_scale(logits, s->logit_scale, n);
+    pass_scale(logits, s->scale.logit, n);
     if (r->layout->head_bias)
         add_head_bias(r->layout, ids, logits, n);
     if (s->cap.logit > 0)
@@ -473,6 +473,6 @@ static void step_finish(model_pass *p, int32_t from, int32_t to, int32_t thread)
 void pass_finish_logits(model_pass *p)
 {
     const model_shape *s = &p->r->layout->shape;
-    if (s->logit_scale != 1.0f || s->cap.logit > 0 || p->r->layout->head_bias)
+    if (s->scale.logit != 1.0f || s->cap.logit > 0 || p->r->layout->head_bias)
         pass_each_row(p, step_finish);
 }

@@ -84,7 +84,8 @@ static uint64_t model_cache_bytes(const plan_inputs *in, int model, kv_format fo
     const plan_model *m = &in->model[model];
     if (!has_passes(m))
         return 0;
-    const cache_spec spec = model_cache_spec(m->shape, format);
+    cache_spec spec = model_cache_spec(m->shape, format);
+    spec.max_deferred = model == PLAN_TARGET ? in->deferred_rows : 0;
     if (m->is_view)
         return cache_view_bytes(&spec, r->draft_pending);
     return model == PLAN_DRAFT ? cache_bytes(&spec, r->draft_slots, r->draft_pending)

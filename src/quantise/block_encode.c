@@ -162,11 +162,6 @@ static bool is_float(tensor_type type)
     return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16;
 }
 
-bool block_can_encode(tensor_type type)
-{
-    return type < TYPE_LIMIT && (is_float(type) || encoders[type]);
-}
-
 /* An error of a large number counts more than one of a small number: sqrt(mean x^2 + x^2). Where no
  * column is of any importance, all are of the same. */
 static void weigh(float *w, const float *x, const float *importance, int32_t n)

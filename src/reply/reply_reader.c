@@ -89,7 +89,8 @@ static void begin_call(reading *x, bool first)
     x->r->n_held = n;
 }
 
-void reading_follow_line(reading *x, char c)
+/* Where the text is in its line. */
+static void reading_follow_line(reading *x, char c)
 {
     drey_reply_reader *r = x->r;
     if (c == '\n')

@@ -56,8 +56,6 @@ void reading_give_call(reading *x, const char *name, size_t n);
 void reading_enter(reading *x, int32_t state);
 /* After a mark: blanks in front of what follows are left out. */
 void reading_enter_fresh(reading *x, int32_t state);
-/* Where the text is in its line. */
-void reading_follow_line(reading *x, char c);
 /* A text byte of the present state. */
 void reading_put_plain(reading *x, char c);
 /* Holds the byte, or lets the first that is held be text. */

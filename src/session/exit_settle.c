@@ -44,7 +44,7 @@ static void go_back(drey_session *s, int32_t position, const float *hidden)
         s->drafter->class->take_hidden(s->drafter, position - 1, hidden);
     s->n_timeline = position + 1;
     turn_log_cut(&s->turns, s->n_timeline, s->timeline[position]);
-    cache_cut(&s->target_cache, position);
+    session_forget(s, position);
     if (!s->text.done) /* nothing of the prompt is left to read: the draft gets the timeline */
         s->state = SESSION_PROMPT;
 }

@@ -38,8 +38,9 @@ void drey_session_prompt(const drey_session *s, int64_t *done, int64_t *total)
 bool prompt_left(const drey_session *s)
 {
     const generation *g = &s->text;
-    return cache_end(&s->target_cache) < g->prompt_end &&
-           (g->prompt_end - g->prompt_from > 1 || !weights_loaded(&s->engine->target.weights));
+    return prompt_rows_left(s) > 1 ||
+           (cache_end(&s->target_cache) < g->prompt_end &&
+            (g->prompt_end - g->prompt_from > 1 || !weights_loaded(&s->engine->target.weights)));
 }
 
 void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group *group)
@@ -146,16 +147,17 @@ static int32_t n_complete(const drey_session *s)
 
 /* The session from which most can be copied; *n_rows: so many are then committed, *n_same: so many
  * tokens any session has. NULL: none has more. */
-static const drey_session *find_source(const drey_session *s, int32_t *n_rows, int32_t *n_same)
+static drey_session *find_source(const drey_session *s, int32_t *n_rows, int32_t *n_same)
 {
     const drey_engine *e = s->engine;
-    const drey_session *best = NULL;
+    drey_session *best = NULL;
     for (int32_t i = 0; i < e->n_sessions; i++) {
-        const drey_session *other = e->sessions[i];
+        drey_session *other = e->sessions[i];
         if (other == s)
             continue;
         int32_t same = n_same_of(s, other);
         int32_t n = min_i32(min_i32(same, n_complete(other)), s->n_timeline - 1);
+        n = cache_whole(&other->target_cache, n);
         *n_same = max_i32(*n_same, same);
         if (n > *n_rows) {
             *n_rows = n;
@@ -166,7 +168,7 @@ static const drey_session *find_source(const drey_session *s, int32_t *n_rows, i
 }
 
 /* Of several ranks each has a part of the rows. */
-static void copy_rows(const drey_engine *e, text_cache *to, const text_cache *from, int32_t n)
+static void copy_rows(const drey_engine *e, text_cache *to, text_cache *from, int32_t n)
 {
     drey_ranks *r = e->tuning.part.ranks;
     if (!r || ranks_copy_cache(r, to, from, n))
@@ -182,7 +184,7 @@ void prompt_take_known(drey_session *s)
     bool whole = !cache_is_in_file(cache) &&
                  !session_reads_input(s); /* its cache is that of the text alone */
     if (!s->text.options.no_known && s->n_timeline > 0 && whole) {
-        const drey_session *source = find_source(s, &n_rows, &n_same);
+        drey_session *source = find_source(s, &n_rows, &n_same);
         if (source)
             copy_rows(s->engine, cache, &source->target_cache, n_rows);
         stats->copied_tokens = cache_end(cache) - own;
@@ -198,6 +200,8 @@ void prompt_take_known(drey_session *s)
 
 void prompt_keep(drey_session *s, bool is_end)
 {
-    if (!cache_is_in_file(&s->target_cache))
-        prefix_keep(&s->engine->prefixes, s->timeline, &s->target_cache, is_end);
+    if (cache_is_in_file(&s->target_cache))
+        return;
+    cache_settle(&s->target_cache, s->deferred.n);
+    prefix_keep(&s->engine->prefixes, s->timeline, &s->target_cache, is_end);
 }

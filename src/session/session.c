@@ -121,9 +121,9 @@ static runner *make_side(drey_session *s)
     drey_engine *e = s->engine;
     const plan_result *p = &e->plan;
     draft_side side = engine_draft_side(e);
-    const cache_spec spec = model_cache_spec(&e->draft.layout.shape, engine_kv_format(e));
     if (side == DRAFT_SIDE_NONE)
         return NULL;
+    const cache_spec spec = model_cache_spec(&e->draft.layout.shape, engine_kv_format(e));
     if (side == DRAFT_SIDE_VIEW)
         cache_view_init(&s->draft_cache, &s->target_cache, p->draft_slots, p->draft_pending,
                         &s->memory.arena);
@@ -196,7 +196,8 @@ static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err
     const plan_result *p = &e->plan;
     tree_reset(&s->tree, 0);
     TRY(arena_init(&s->memory.arena, p->session_bytes, false, err));
-    const cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
+    cache_spec spec = model_cache_spec(&e->target.layout.shape, engine_kv_format(e));
+    spec.max_deferred = e->inputs.deferred_rows;
     cache_init(&s->target_cache, &spec, p->n_slots, p->max_pending, &s->memory.arena);
     if (p->window)
         kv_file_lend(&e->target.kv_file, &s->target_cache);
@@ -349,13 +350,21 @@ static drey_status check_room(const drey_session *s, int32_t from, size_t n, dre
     return DREY_OK;
 }
 
-/* Keeps the first `n` tokens, and at most `known` positions of the cache. The draft finds what it
- * can keep when it gets the timeline. */
-static void cut(drey_session *s, int32_t n, int32_t known)
+/* Keeps the first `n` tokens, and at most `known` positions of the cache. Returns how many of
+ * those: the next text reads what is missing. The draft finds what it can keep when it gets the
+ * timeline. */
+static int32_t cut(drey_session *s, int32_t n, int32_t known)
 {
     s->n_timeline = s->text.n_kept = n;
-    if (cache_end(&s->target_cache) > known)
-        cache_cut(&s->target_cache, known);
+    known = min_i32(known, cache_end(&s->target_cache));
+    return known < cache_end(&s->target_cache) ? cache_cut(&s->target_cache, known) : known;
+}
+
+void session_forget(drey_session *s, int32_t n)
+{
+    int32_t stay = cache_cut(&s->target_cache, n);
+    assert(stay == n);
+    (void)stay;
 }
 
 static void append(drey_session *s, const int32_t *ids, size_t n)
@@ -413,7 +422,7 @@ static bool set_input(drey_session *s, const int32_t *ids, size_t n)
             memcpy(in->ids, ids, n * sizeof *ids);
         in->n = (int32_t)n;
         in->unread = true;
-        cache_cut(&s->draft_cache, 0);
+        cache_clear(&s->draft_cache);
     }
     cut(s, 0, 0);
     if (n)
@@ -464,10 +473,10 @@ drey_status drey_session_sync(drey_session *s, const int32_t *ids, size_t n, siz
     int32_t same = 0, most = min_i32(s->n_timeline, (int32_t)n);
     while (same < most && s->timeline[same] == ids[same])
         same++;
-    cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
+    int32_t known = cut(s, same, min_i32(same, max_i32((int32_t)n - 1, 0)));
     append(s, ids + same, n - (size_t)same);
     if (n_kept)
-        *n_kept = (size_t)cache_end(&s->target_cache);
+        *n_kept = (size_t)known;
     assert(session_is_valid(s));
     return DREY_OK;
 }
@@ -883,7 +892,7 @@ static drey_status take_file(drey_session *s, session_file *f, drey_saved_sessio
     s->input.n = (int32_t)f->header.n_input;
     s->input.unread = s->input.n > 0; /* its output is computed again, with the same bits */
     if (s->input.unread)
-        cache_cut(&s->draft_cache, 0);
+        cache_clear(&s->draft_cache);
     s->text.options.sampling = taken.sampling;
     if (saved)
         *saved = taken;

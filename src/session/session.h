@@ -142,4 +142,7 @@ void session_take_timeline(drey_session *s, const int32_t *ids, int32_t n);
 void session_end(drey_session *s, drey_finish why);
 /* A pass for it failed: forgets what was offered; the next step offers it again. */
 void session_retry(drey_session *s);
+/* Forgets what the target knows of positions from n on, which some layer may still have to compute:
+ * nothing before them is lost. */
+void session_forget(drey_session *s, int32_t n);
 bool session_is_valid(const drey_session *s);

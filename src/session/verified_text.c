@@ -109,5 +109,5 @@ void verified_text_drop(drey_session *s)
         turn_log_cut(&s->turns, s->n_timeline, s->timeline[s->n_timeline - 1]);
     s->n_unverified = 0;
     deferred_cut(&s->deferred, n);
-    cache_cut(&s->target_cache, cache_end(&s->target_cache) - n);
+    session_forget(s, cache_end(&s->target_cache) - n);
 }

@@ -13,12 +13,21 @@ static size_t tree_bytes(int32_t max_pending)
     return 2 * arena_size((size_t)max_pending * sizeof(int32_t));
 }
 
+/* After a pass that went to its end a layer lacks the states of what that pass has carried on and
+ * of what it has added, then of what has been deferred since; and the next rows are pending. */
+static store_size size_of(const cache_spec *spec, int32_t n_slots, int32_t max_pending)
+{
+    return (store_size){n_slots, STORE_BLOCK - 1 + 2 * (spec->max_deferred + max_pending)};
+}
+
 size_t cache_bytes(const cache_spec *spec, int32_t n_slots, int32_t max_pending)
 {
+    const store_size size = size_of(spec, n_slots, max_pending);
     size_t total = tree_bytes(max_pending);
     for (int32_t i = 0; i < spec->n_stores; i++) {
         const store_class *class = spec->store[i].class;
-        total += arena_size(class->struct_bytes) + class->bytes(&spec->store[i].shape, n_slots);
+        total +=
+            arena_size(class->struct_bytes) + class->bytes(class, &spec->store[i].shape, &size);
     }
     return total;
 }
@@ -33,7 +42,7 @@ static void take_tree(text_cache *c, int32_t max_pending, arena *a)
 void cache_init(text_cache *c, const cache_spec *spec, int32_t n_slots, int32_t max_pending,
                 arena *a)
 {
-    *c = (text_cache){.n_stores = spec->n_stores};
+    *c = (text_cache){.n_stores = spec->n_stores, .in_blocks = spec->in_blocks};
     take_tree(c, max_pending, a);
     for (int32_t i = 0; i < spec->n_stores; i++) {
         const store_class *class = spec->store[i].class;
@@ -41,7 +50,9 @@ void cache_init(text_cache *c, const cache_spec *spec, int32_t n_slots, int32_t 
         if (!s)
             return;
         memset(s, 0, class->struct_bytes);
-        *s = (state_store){.class = class, .shape = spec->store[i].shape, .n_slots = n_slots};
+        *s = (state_store){.class = class,
+                           .shape = spec->store[i].shape,
+                           .size = size_of(spec, n_slots, max_pending)};
         class->init(s, a);
     }
 }
@@ -92,7 +103,8 @@ bool cache_is_in_file(const text_cache *c)
 
 bool cache_is_valid(const text_cache *c)
 {
-    bool valid = c->n_committed >= 0 && c->n_pending >= 0 && c->n_pending <= c->max_pending;
+    bool valid = c->n_committed >= 0 && c->n_pending >= 0 && c->n_pending <= c->max_pending &&
+                 (c->is_view || c->n_certain <= c->n_committed);
     for (int32_t i = 0; valid && i < c->n_pending; i++) {
         int32_t parent = c->parent[i];
         valid =
@@ -104,6 +116,16 @@ bool cache_is_valid(const text_cache *c)
 }
 
 /* ---- Rows of a pass ---- */
+
+static int32_t whole_blocks(int32_t n)
+{
+    return n / STORE_BLOCK * STORE_BLOCK;
+}
+
+void cache_pass_begins(text_cache *c, int32_t n_deferred)
+{
+    c->n_certain = max_i32(c->n_certain, whole_blocks(c->n_committed - n_deferred));
+}
 
 bool cache_has_room(const text_cache *c, int32_t n)
 {
@@ -215,14 +237,24 @@ void cache_drop(text_cache *c)
     c->n_pending = 0;
 }
 
-void cache_cut(text_cache *c, int32_t n)
+int32_t cache_cut(text_cache *c, int32_t n)
 {
     assert(n >= 0 && n <= c->n_committed);
+    if (n < c->n_certain)
+        n = cache_whole(c, n);
     for (int32_t i = 0; i < c->n_stores; i++)
         if (c->store[i]->class->cut)
             c->store[i]->class->cut(c->store[i], c, n);
     c->n_committed = n;
+    c->n_certain = min_i32(c->n_certain, whole_blocks(n));
     c->n_pending = 0;
+    return n;
+}
+
+void cache_clear(text_cache *c)
+{
+    int32_t none = cache_cut(c, 0);
+    (void)none;
 }
 
 void cache_view_keep(text_cache *view, int32_t end, const int32_t *keep, int32_t n_keep)
@@ -252,7 +284,7 @@ void cache_view_sync(text_cache *view, int32_t end)
 
 drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err)
 {
-    cache_cut(c, 0);
+    cache_clear(c);
     while (c->n_committed < n) {
         int32_t more = n - c->n_committed;
         if (cache_is_in_file(c))
@@ -261,23 +293,43 @@ drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err)
         for (int32_t i = 0; i < c->n_stores; i++)
             c->store[i]->class->make_up(c->store[i], c, c->n_committed, c->n_committed + more);
         c->n_committed += more;
+        c->n_certain = whole_blocks(c->n_committed);
     }
     return DREY_OK;
+}
+
+int32_t cache_whole(const text_cache *c, int32_t n)
+{
+    return c->in_blocks ? whole_blocks(n) : n;
+}
+
+void cache_settle(text_cache *c, int32_t n_deferred)
+{
+    cache_pass_begins(c, n_deferred);
+    for (int32_t i = 0; i < c->n_stores; i++)
+        if (c->store[i]->class->settle)
+            c->store[i]->class->settle(c->store[i], c, c->n_certain);
 }
 
 void cache_restore(text_cache *c, int32_t n)
 {
     assert(n >= 0 && !c->is_view && !cache_is_in_file(c));
-    c->n_committed = n;
+    c->n_committed = cache_whole(c, n);
+    c->n_certain = whole_blocks(n);
     c->n_pending = 0;
+    for (int32_t i = 0; i < c->n_stores; i++)
+        if (c->store[i]->class->restored)
+            c->store[i]->class->restored(c->store[i], c, c->n_committed);
     assert(cache_is_valid(c));
 }
 
-/* From the first group that is not whole up to n. */
-void cache_copy(text_cache *to, const text_cache *from, int32_t n)
+/* From the first block that is not whole up to n. */
+void cache_copy(text_cache *to, text_cache *from, int32_t n)
 {
-    int32_t first = to->n_committed / KV_GROUP * KV_GROUP;
-    assert(n >= to->n_committed && n <= from->n_committed);
+    int32_t first = whole_blocks(to->n_committed);
+    assert(n == cache_whole(to, n) && n >= to->n_committed && n <= from->n_committed);
+    cache_settle(to, 0);
+    cache_settle(from, from->n_committed - n);
     for (int32_t i = 0; i < cache_n_pieces(to); i++)
         memcpy(cache_piece(to, i, first), cache_piece(from, i, first),
                cache_piece_bytes(to, i, n - first));
@@ -310,7 +362,7 @@ size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions
 uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position)
 {
     const state_store *s = store_of(c, &piece);
-    return s->class->piece(s, piece, position / KV_GROUP);
+    return s->class->piece(s, piece, position / STORE_BLOCK);
 }
 
 size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions)

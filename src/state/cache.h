@@ -19,7 +19,8 @@
  * Invariants, which cache_is_valid checks:
  *   (1) no more than max_pending rows are pending, and stores have places for all rows;
  *   (2) a pending row's parent is -1 (the last committed position) or a pending row before it;
- *   (3) its depth is 0 below the committed part, else its parent's and one. */
+ *   (3) its depth is 0 below the committed part, else its parent's and one;
+ *   (4) what is certain is committed. */
 #pragma once
 
 #include "state/state_store.h"
@@ -33,6 +34,8 @@ typedef struct cache_spec {
         store_shape shape;
     } store[CACHE_STORES];
     int32_t n_stores;
+    bool in_blocks;       /* one of the model's stores is; on all ranks alike */
+    int32_t max_deferred; /* committed rows that may lack layers (model/deferred.h) */
 } cache_spec;
 
 /* What a cache committed last, for others that have the same rows in other layers, and forget it
@@ -44,6 +47,8 @@ typedef struct cache_trail {
 
 struct text_cache {
     int32_t n_committed, n_pending, max_pending;
+    int32_t n_certain; /* multiple of STORE_BLOCK: states may have come to it, and not further */
+    bool in_blocks;
     int32_t *parent, *depth; /* [max_pending] */
     bool is_view;
     const text_cache *cross;
@@ -84,11 +89,42 @@ static inline const text_cache *cache_cross(const text_cache *c)
 {
     return c->cross;
 }
+/* The stores, in the order of the spec, for those who know a class of them. */
+static inline int32_t cache_n_stores(const text_cache *c)
+{
+    return c->n_stores;
+}
+static inline state_store *cache_store(const text_cache *c, int32_t i)
+{
+    return c->store[i];
+}
+/* Of a pending row. */
+static inline int32_t cache_parent(const text_cache *c, int32_t row)
+{
+    return c->parent[row];
+}
+static inline int32_t cache_depth(const text_cache *c, int32_t row)
+{
+    return c->depth[row];
+}
 /* Some positions may be in a file, and the cache can be neither copied nor saved. */
 bool cache_is_in_file(const text_cache *c);
 bool cache_is_valid(const text_cache *c);
 
-/* ---- Rows of a pass ---- */
+/* ---- Rows of a pass ----
+ *
+ * Some layers have a state that runs through the text and cannot go back (state_store.h:
+ * in_blocks). How far it may go is for the cache to say, by numbers of positions alone, so that all
+ * ranks of a model say the same: in a pass, up to the last multiple of STORE_BLOCK in front of the
+ * first position that a layer may still have to compute. */
+
+/* A pass begins; the last n_deferred committed positions lack layers. */
+void cache_pass_begins(text_cache *c, int32_t n_deferred);
+/* Positions that no layer computes again: a multiple of STORE_BLOCK. */
+static inline int32_t cache_certain(const text_cache *c)
+{
+    return c->n_certain;
+}
 
 /* Room for n more pending rows? */
 bool cache_has_room(const text_cache *c, int32_t n);
@@ -119,8 +155,12 @@ void cache_reroot(text_cache *c, const int32_t *path, int32_t n_path, const int3
                   int32_t n_keep);
 /* Forgets what is pending. */
 void cache_drop(text_cache *c);
-/* Forgets committed positions from n on, and everything pending. */
-void cache_cut(text_cache *c, int32_t n);
+/* Forgets committed positions from n on, and everything pending. Returns how many stay: n, or the
+ * multiple of STORE_BLOCK before it where a state has gone further. What is missing has to be
+ * computed again. */
+__attribute__((warn_unused_result)) int32_t cache_cut(text_cache *c, int32_t n);
+/* The same for all of them. */
+void cache_clear(text_cache *c);
 
 /* The owner of a view has committed up to `end` positions. Of the view's pending rows
  * keep[0..n_keep) stay (ascending, each with its parent unless that was committed): keep[i] becomes
@@ -134,9 +174,16 @@ void cache_view_sync(text_cache *view, int32_t end);
 /* Commits n positions that nothing computed: whatever was there, now small numbers. For measuring
  * a pass after a long context, whose time does not depend on them. DREY_ERR_IO: of a file. */
 drey_status cache_make_up(text_cache *c, int32_t n, drey_error *err);
-/* Makes positions [end, n) of `to` those of `from`, a cache of the same spec that has committed n;
- * nothing is pending in `to`, and neither is in a file. */
-void cache_copy(text_cache *to, const text_cache *from, int32_t n);
+/* How many of n committed positions can be copied or saved: n, or the multiple of STORE_BLOCK
+ * before it. */
+int32_t cache_whole(const text_cache *c, int32_t n);
+/* Computes what states lack before positions are copied or saved; the last n_deferred positions
+ * lack layers. Takes time for each position since the last passes. */
+void cache_settle(text_cache *c, int32_t n_deferred);
+/* Makes positions [end, n) of `to` those of `from`, a cache of the same spec in which n are
+ * committed and lack no layer; n is cache_whole, and nothing is pending in `to`. Neither is in a
+ * file. */
+void cache_copy(text_cache *to, text_cache *from, int32_t n);
 /* Committed positions as bytes, to be kept elsewhere: n_pieces rows of them, of which each has
  * piece_bytes for n positions (whole groups of KV_GROUP), the first at a position that is a
  * multiple of KV_GROUP. The same on every machine. */
@@ -145,6 +192,6 @@ size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions
 uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position);
 /* Bytes of n positions, all pieces together. */
 size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions);
-/* The pieces of the first n positions have been filled: they are committed, and nothing is
- * pending. */
+/* The pieces of the first n positions have been filled: they are committed, as far as they are
+ * cache_whole, and nothing is pending. */
 void cache_restore(text_cache *c, int32_t n);

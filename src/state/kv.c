@@ -22,28 +22,29 @@ static size_t side_bytes(const store_shape *s, int32_t n_slots)
            kv_head_bytes(s->format, n_slots, s->head_dim);
 }
 
-static size_t bytes(const store_shape *s, int32_t n_slots)
+static size_t bytes(const store_class *class, const store_shape *s, const store_size *size)
 {
-    return 2 * arena_size(side_bytes(s, n_slots));
+    (void)class;
+    return 2 * arena_size(side_bytes(s, size->n_slots));
 }
 
 static void init(state_store *s, arena *a)
 {
     kv_store *kv = self_of(s);
-    kv->head_bytes = kv_head_bytes(s->shape.format, s->n_slots, s->shape.head_dim);
-    kv->keys = arena_take(a, side_bytes(&s->shape, s->n_slots));
-    kv->values = arena_take(a, side_bytes(&s->shape, s->n_slots));
+    kv->head_bytes = kv_head_bytes(s->shape.format, s->size.n_slots, s->shape.head_dim);
+    kv->keys = arena_take(a, side_bytes(&s->shape, s->size.n_slots));
+    kv->values = arena_take(a, side_bytes(&s->shape, s->size.n_slots));
 }
 
 static void view(state_store *s, state_store *of, int32_t n_slots)
 {
-    of->n_slots -= n_slots;
-    self_of(s)->view_slot = of->n_slots;
+    of->size.n_slots -= n_slots;
+    self_of(s)->view_slot = of->size.n_slots;
 }
 
 static bool has_room(const state_store *s, const text_cache *c, int32_t n)
 {
-    return kv_pending_slot(const_self(s), c) + cache_pending(c) + n <= s->n_slots;
+    return kv_pending_slot(const_self(s), c) + cache_pending(c) + n <= s->size.n_slots;
 }
 
 static drey_status make_room(state_store *s, const text_cache *c, int32_t n, drey_error *err)
@@ -114,7 +115,7 @@ static uint8_t *piece(const state_store *s, int32_t piece, int32_t group)
 static bool is_valid(const state_store *s, const text_cache *c)
 {
     const kv_store *kv = const_self(s);
-    bool valid = kv_pending_slot(kv, c) + cache_pending(c) <= s->n_slots && kv->n_away >= 0 &&
+    bool valid = kv_pending_slot(kv, c) + cache_pending(c) <= s->size.n_slots && kv->n_away >= 0 &&
                  kv->n_away <= cache_end(c) &&
                  (kv->view_slot == 0 || cache_end(c) <= kv->view_slot);
     return valid && (kv->file ? kv->n_away % kv->chunk == 0 : kv->n_away == 0);

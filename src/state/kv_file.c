@@ -272,7 +272,7 @@ static void move_down(kv_store *kv, const text_cache *c, int32_t from)
 /* Half of what memory has room for, besides pending rows: so many positions stay in it. */
 static int32_t kept_positions(const kv_store *kv, const text_cache *c)
 {
-    return (kv->store.n_slots - c->max_pending) / 2;
+    return (kv->store.size.n_slots - c->max_pending) / 2;
 }
 
 static drey_status spill(kv_store *kv, const text_cache *c, drey_error *err)
@@ -318,7 +318,7 @@ drey_status kv_file_make_room(kv_store *kv, const text_cache *c, int32_t n, drey
 {
     if (kv->n_back > kv->n_away)
         TRY(read_back(kv, err));
-    if (kv_pending_slot(kv, c) + cache_pending(c) + n > kv->store.n_slots)
+    if (kv_pending_slot(kv, c) + cache_pending(c) + n > kv->store.size.n_slots)
         TRY(spill(kv, c, err));
     return DREY_OK;
 }

@@ -15,6 +15,15 @@ typedef struct store_shape {
     kv_format format;
 } store_shape;
 
+/* Positions that states are kept for, and that are saved together. */
+enum { STORE_BLOCK = KV_GROUP };
+
+/* The rows of a store. */
+typedef struct store_size {
+    int32_t n_slots;  /* that it has memory for, committed and pending */
+    int32_t n_recent; /* of them those after the last STORE_BLOCK that all layers are certain of */
+} store_size;
+
 typedef struct text_cache text_cache;
 typedef struct store_class store_class;
 
@@ -22,18 +31,21 @@ typedef struct store_class store_class;
 typedef struct state_store {
     const store_class *class;
     store_shape shape;
-    int32_t n_slots; /* rows that it has memory for, committed and pending */
-    bool in_file;    /* committed positions may be in a file, which cannot be copied or kept */
+    store_size size;
+    bool in_file; /* committed positions may be in a file, which cannot be copied or kept */
 } state_store;
 
 struct store_class {
     const char *name;
     size_t struct_bytes; /* of a struct that begins with a state_store */
-    /* Memory of n_slots rows, besides the struct. */
-    size_t (*bytes)(const store_shape *shape, int32_t n_slots);
-    /* Takes that memory from `a`, whose owner checks it; class, shape and n_slots are set. */
+    bool in_blocks;      /* it knows positions that are multiples of STORE_BLOCK, and what came
+                            after the last of them: it can be cut, copied and saved there alone */
+    /* Memory of these rows, besides the struct. */
+    size_t (*bytes)(const store_class *class, const store_shape *shape, const store_size *size);
+    /* Takes that memory from `a`, whose owner checks it; class, shape and size are set. */
     void (*init)(state_store *s, arena *a);
-    /* Makes a copy of `of` a view of it: its pending rows have the last n_slots slots of `of`. */
+    /* Makes a copy of `of` a view of it: its pending rows have the last n_slots slots of `of`.
+     * NULL: it has no views. */
     void (*view)(state_store *s, state_store *of, int32_t n_slots);
     bool (*has_room)(const state_store *s, const text_cache *c, int32_t n);
     /* Makes room for n more pending rows. NULL: there is room or there is none. DREY_ERR_IO: the
@@ -44,10 +56,14 @@ struct store_class {
     void (*move)(state_store *s, const text_cache *c, int32_t to, const int32_t *from, int32_t n);
     /* The positions from n on are forgotten, and all pending rows. NULL: nothing has to be done. */
     void (*cut)(state_store *s, const text_cache *c, int32_t n);
+    /* Computes the states up to `end`, a certain multiple of STORE_BLOCK. NULL: as above. */
+    void (*settle)(state_store *s, const text_cache *c, int32_t end);
+    /* The pieces of n positions were filled. NULL: as above. */
+    void (*restored)(state_store *s, const text_cache *c, int32_t n);
     /* Fills the slots of positions [from, to) with small numbers. */
     void (*make_up)(state_store *s, const text_cache *c, int32_t from, int32_t to);
     /* Committed positions as bytes, the same on every machine: n_pieces rows of them, each of which
-     * has those of KV_GROUP positions one after the other. */
+     * has those of STORE_BLOCK positions one after the other. */
     int32_t (*n_pieces)(const state_store *s);
     size_t (*piece_bytes)(const state_store *s, int32_t n_positions);
     uint8_t *(*piece)(const state_store *s, int32_t piece, int32_t group);

@@ -313,7 +313,7 @@ static int32_t restore_part(prefix_store *p, uint64_t group, const int32_t *ids,
             continue;
         }
         take(p, s, best.n_same, cache);
-        return best.slot ? 0 : best.n_same - from;
+        return best.slot ? 0 : cache_end(cache) - from;
     }
 }
 
@@ -333,6 +333,7 @@ int32_t prefix_restore(prefix_store *p, const int32_t *ids, int32_t n, text_cach
     int32_t begun = cache_end(cache), n_read = 0;
     if (p->n_slots == 0)
         return 0;
+    cache_settle(cache, 0);
     names k = names_begin(p, ids), ahead = k;
     while (k.n + PREFIX_POSITIONS <= n) {
         names here = k;

@@ -83,7 +83,7 @@ static session_header make_header(const session_contents *s, const void *note, s
                         .n_bytes = sizeof h,
                         .origin = s->origin,
                         .n_tokens = s->n_timeline,
-                        .n_committed = cache_end(s->cache),
+                        .n_committed = cache_whole(s->cache, cache_end(s->cache)),
                         .temperature = s->sampling.temperature,
                         .top_p = s->sampling.top_p,
                         .min_p = s->sampling.min_p,
@@ -104,7 +104,7 @@ static session_header make_header(const session_contents *s, const void *note, s
 uint64_t session_file_bytes(const session_contents *s)
 {
     const session_header h = {.n_tokens = s->n_timeline,
-                              .n_committed = cache_end(s->cache),
+                              .n_committed = cache_whole(s->cache, cache_end(s->cache)),
                               .n_input = (uint64_t)s->n_input};
     return file_bytes(&h, s->cache);
 }
@@ -295,7 +295,7 @@ drey_status session_file_take(session_file *f, text_cache *cache, int32_t *timel
                               drey_saved_session *saved, drey_error *err)
 {
     const session_header *h = &f->header;
-    cache_cut(cache, 0);
+    cache_clear(cache);
     TRY(read_pieces(f, cache, true, err));
     cache_restore(cache, h->n_committed);
     memcpy(timeline, f->ids, timeline_bytes(h));

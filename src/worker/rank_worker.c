@@ -75,9 +75,9 @@ static bool copy_all(worker *w, const ranks_pass *m)
         const ranks_copy c = m->copies[i];
         text_cache *to = cache_of(w, c.to), *from = cache_of(w, c.from);
         if (!to || !from || to == from || c.n_kept < 0 || c.n_kept > cache_end(to) ||
-            c.n < c.n_kept || c.n > cache_end(from))
+            c.n < c.n_kept || c.n > cache_end(from) || c.n != cache_whole(from, c.n) ||
+            cache_cut(to, c.n_kept) != c.n_kept)
             return false;
-        cache_cut(to, c.n_kept);
         cache_copy(to, from, c.n);
     }
     return true;
@@ -88,9 +88,8 @@ static bool truncate_all(worker *w, const ranks_pass *m)
     for (int32_t i = 0; i < m->head.n_caches; i++) {
         const ranks_cache *c = &m->caches[i];
         text_cache *cache = cache_of(w, c->slot);
-        if (c->n_committed > cache_end(cache))
+        if (c->n_committed > cache_end(cache) || cache_cut(cache, c->n_committed) != c->n_committed)
             return false;
-        cache_cut(cache, c->n_committed);
     }
     return true;
 }

@@ -15,26 +15,17 @@ variant() { # NAME SED_SCRIPT: a toy with other bytes, of the same length
     fi
 }
 
-# The command line.
+# The command line (tests/data/refused_lines.txt has what else is refused of it).
 says 2 "unknown command \"fly\"; see drey --help" fly
-says 2 "error: unknown command \"rum\"; did you mean drey run\?" rum
-says 2 "did you mean drey list" ls
 says 2 "did you mean: drey run -m .* --memory 2G" run -m "$toy" --memroy 2G
-says 2 "-md is -d \(--draft\) in drey: drey run -m .* -d y" run -m "$toy" -md y
 says 2 "no options \"nothing\": name all, or one of model" help run nothing
 says 2 "name a command first" --memory 2G
 says 2 "bench what.* machine, disk, kernels, model" bench
-says 2 "unknown option --fast; see drey run --help" run -m "$toy" --fast
-says 2 "-m MODEL.gguf" run -p hello
-says 2 "-p and -f contradict" run -m "$toy" -p hello -f "$toy"
-says 2 "--memory takes a size" run -m "$toy" -p hello --memory 2GX
 says 2 "--cpu takes .*ref.* not \"abacus\"" run -m "$toy" -p hello --cpu abacus
 says 2 "\"gpu\" is no unit; there are cpu" run -m "$toy" -p hello --units gpu
 says 2 "have 2 threads together, not 1; .* \\(-t\\)" run -m "$toy" -p hello --units cpu+cpu -t 1
 says 2 "the prompt is empty" run -m "$toy" -p ""
 says 2 "standard output is for the text" run -m "$toy" -p hello --stats -
-says 2 "drey inspect takes no -m" inspect -m "$toy"
-says 2 "name a model to prepare" prepare
 
 # Nothing is written over what is read, over a model, or twice.
 cp "$toy" "$tmp/kept.gguf"

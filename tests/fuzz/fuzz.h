@@ -10,7 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef FUZZ_REPLAY /* one program has all targets, each under its file's name */
+#include "fuzz/replay.h"
+
+static int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+__attribute__((constructor)) static void add_target(void)
+{
+    register_target(__BASE_FILE__, LLVMFuzzerTestOneInput);
+}
+#else
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
+#endif
 
 #define FUZZ_CHECK(condition)                                                                      \
     do {                                                                                           \

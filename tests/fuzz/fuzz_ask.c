@@ -1,8 +1,8 @@
 /* Property: any JSON that asks for a chat, a text, vectors, a session's file, or a prompt as text
- * or as a number of tokens is refused with a status and a sentence, or makes a task whose parts
+ * or as a number of tokens is refused with a status and a sentence, or makes a request whose parts
  * have room: tokens of the model, ends that rise, a file's name without a folder. */
 #include "fuzz/fuzz.h"
-#include "serve/ask/ask.h"
+#include "serve/parse/parse_request.h"
 #include "serve/api/embeddings.h"
 #include "serve/api/slots.h"
 #include "support/temp_dir.h"
@@ -15,10 +15,11 @@ enum { MOST_VALUES = 4096, N_CONTEXT = 512, N_JOBS = 8, RECORDS = 64 << 10, SCRA
 static json_value values[MOST_VALUES];
 static char scratch_text[SCRATCH];
 static int32_t ids[N_CONTEXT], more_ids[2 * N_CONTEXT];
-static char grammar[TASK_GRAMMAR_BYTES];
-static task one_task;
-static job jobs[N_JOBS];
-static shared all = {.tasks = &one_task, .n_tasks = 1, .jobs = jobs, .n_jobs = N_JOBS};
+static char grammar[REQUEST_GRAMMAR_BYTES];
+static request one_request;
+static sequence sequences[N_JOBS];
+static shared all = {
+    .requests = &one_request, .n_requests = 1, .sequences = sequences, .n_sequences = N_JOBS};
 static serve_options options = {.name = "toy",
                                 .slots.folder = "slots",
                                 .n_sessions = N_JOBS,
@@ -38,11 +39,11 @@ static void open_model(void)
     n_vocab = info.n_vocab;
     options.sampling.top_p = 1;
     drey_penalties_init(&options.penalties);
-    one_task.ids = ids;
-    one_task.grammar.text = grammar;
+    one_request.prompts.ids = ids;
+    one_request.grammar.text = grammar;
     for (int i = 0; i < N_JOBS; i++) {
-        jobs[i].records = malloc(RECORDS);
-        jobs[i].capacity = RECORDS;
+        sequences[i].records = malloc(RECORDS);
+        sequences[i].capacity = RECORDS;
     }
 }
 
@@ -58,69 +59,69 @@ static void check_texts(const char *memory, size_t n_memory, const char *const *
         FUZZ_CHECK(of[i] >= memory && of[i] + strlen(of[i]) < memory + n_memory);
 }
 
-static void check_task(const task *t)
+static void check_task(const request *t)
 {
     size_t end = 0;
-    FUZZ_CHECK(t->n_ids <= N_CONTEXT && t->grammar.n <= TASK_GRAMMAR_BYTES);
-    for (size_t i = 0; i < t->n_ids + t->prompts.n_predicted; i++)
-        FUZZ_CHECK(i < N_CONTEXT && t->ids[i] >= 0 && t->ids[i] < n_vocab);
-    FUZZ_CHECK(t->prompts.n >= 0 && t->prompts.n <= TASK_MOST_CHOICES);
+    FUZZ_CHECK(t->prompts.n_ids <= N_CONTEXT && t->grammar.n <= REQUEST_GRAMMAR_BYTES);
+    for (size_t i = 0; i < t->prompts.n_ids + t->prompts.n_predicted; i++)
+        FUZZ_CHECK(i < N_CONTEXT && t->prompts.ids[i] >= 0 && t->prompts.ids[i] < n_vocab);
+    FUZZ_CHECK(t->prompts.n >= 0 && t->prompts.n <= REQUEST_MOST_CHOICES);
     for (int32_t i = 0; i < t->prompts.n; i++) {
-        FUZZ_CHECK(t->prompts.end[i] > end && t->prompts.end[i] <= t->n_ids);
+        FUZZ_CHECK(t->prompts.end[i] > end && t->prompts.end[i] <= t->prompts.n_ids);
         end = t->prompts.end[i];
     }
-    FUZZ_CHECK(t->kind > TASK_NATIVE || (end == t->n_ids && t->n_ids > 0));
-    FUZZ_CHECK(t->parts.n >= 0 && t->parts.n <= TASK_MOST_MESSAGES);
+    FUZZ_CHECK(t->kind > REQUEST_NATIVE || (end == t->prompts.n_ids && t->prompts.n_ids > 0));
+    FUZZ_CHECK(t->parts.n >= 0 && t->parts.n <= REQUEST_MOST_MESSAGES);
     for (int32_t i = 0; i < t->parts.n; i++)
-        FUZZ_CHECK(t->parts.end[i] >= -1 && t->parts.end[i] <= (int32_t)t->n_ids);
+        FUZZ_CHECK(t->parts.end[i] >= -1 && t->parts.end[i] <= (int32_t)t->prompts.n_ids);
     check_texts(t->stops.text, sizeof t->stops.text, t->stops.of, t->stops.n);
     check_texts(t->fields.text, sizeof t->fields.text, t->fields.of, t->fields.n);
-    FUZZ_CHECK(t->sampling.n_biases >= 0 && t->sampling.n_biases <= TASK_MOST_BIASES);
+    FUZZ_CHECK(t->sampling.n_biases >= 0 && t->sampling.n_biases <= REQUEST_MOST_BIASES);
     FUZZ_CHECK(t->session.wanted >= -1 && t->session.wanted < N_JOBS);
-    FUZZ_CHECK(t->n_predict >= 0 && t->n_top >= 0);
-    if (t->kind == TASK_SAVE || t->kind == TASK_RESTORE)
-        FUZZ_CHECK(t->chore.file[0] && t->chore.file[0] != '.' && !strchr(t->chore.file, '/') &&
-                   strlen(t->chore.file) < sizeof t->chore.file);
+    FUZZ_CHECK(t->length.n_predict >= 0 && t->tokens.n_top >= 0);
+    if (t->kind == REQUEST_SAVE || t->kind == REQUEST_RESTORE)
+        FUZZ_CHECK(t->admin.file[0] && t->admin.file[0] != '.' && !strchr(t->admin.file, '/') &&
+                   strlen(t->admin.file) < sizeof t->admin.file);
 }
 
-static bool ask(task *t, int kind, json_value *body, http_part query, refusal *r)
+static bool ask(request *t, int kind, json_value *body, http_span query, refusal *r)
 {
     text_out scratch = {.text = scratch_text, .capacity = SCRATCH};
     switch (kind) {
     case 0:
     case 1:
     case 2:
-        return ask_task(t,
-                        kind == 0   ? TASK_CHAT
-                        : kind == 1 ? TASK_COMPLETION
-                                    : TASK_NATIVE,
-                        body, &options, &scratch, r);
+        return parse_request(t,
+                             kind == 0   ? REQUEST_CHAT
+                             : kind == 1 ? REQUEST_COMPLETION
+                                         : REQUEST_NATIVE,
+                             body, &options, &scratch, r);
     case 3:
     case 4:
-        return ask_embedding(t, body, kind == 3, &options, r);
+        return parse_embedding(t, body, kind == 3, &options, r);
     default:
-        return ask_slot(t, (http_part){"1", 1}, query, body, &options, r);
+        return parse_slot(t, (http_span){"1", 1}, query, body, &options, r);
     }
 }
 
 /* kinds 0 to 5 */
-static void check_kind(int kind, json_value *body, http_part query)
+static void check_kind(int kind, json_value *body, http_span query)
 {
-    static const task_kind kinds[] = {TASK_CHAT, TASK_COMPLETION, TASK_NATIVE};
+    static const request_kind kinds[] = {REQUEST_CHAT, REQUEST_COMPLETION, REQUEST_NATIVE};
     refusal r = {.status = 0};
     int32_t n = 1;
-    if (kind < 3 && !ask_choices(body, kinds[kind], &options, &n, &r)) {
+    if (kind < 3 && !parse_choices(body, kinds[kind], &options, &n, &r)) {
         check_refusal(&r);
         return;
     }
-    FUZZ_CHECK(n >= 1 && n <= TASK_MOST_CHOICES);
-    task *t = task_take(&all, n);
+    FUZZ_CHECK(n >= 1 && n <= REQUEST_MOST_CHOICES);
+    request *t = request_take(&all, n);
     FUZZ_CHECK(t);
     if (ask(t, kind, body, query, &r))
         check_task(t);
     else
         check_refusal(&r);
-    FUZZ_CHECK(task_release(&all, t));
+    FUZZ_CHECK(request_release(&all, t));
 }
 
 static void check_template(json_value *body)
@@ -129,7 +130,7 @@ static void check_template(json_value *body)
     refusal r;
     char *text = NULL;
     size_t n = 0;
-    if (ask_template(body, &options, &scratch, &text, &n, &r))
+    if (parse_template(body, &options, &scratch, &text, &n, &r))
         FUZZ_CHECK(text && memchr(text, 0, n + 1) != NULL);
     else
         check_refusal(&r);
@@ -141,7 +142,7 @@ static void check_tokens(json_value *body)
     text_out scratch = {.text = scratch_text, .capacity = SCRATCH};
     refusal r;
     size_t n;
-    if (!ask_prompt_tokens(body, &options, &scratch, more_ids, 2 * N_CONTEXT, &n, &r))
+    if (!parse_prompt_tokens(body, &options, &scratch, more_ids, 2 * N_CONTEXT, &n, &r))
         check_refusal(&r);
 }
 
@@ -159,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const char *query = queries[bytes[1] % 4];
     if (body && body->type == JSON_OBJECT) {
         if (kind < 6)
-            check_kind(kind, body, (http_part){query, strlen(query)});
+            check_kind(kind, body, (http_span){query, strlen(query)});
         else if (kind == 6)
             check_template(body);
         else

@@ -3,7 +3,7 @@
  * written after it, and what does not fit is said. A conversation that was kept continues as JSON,
  * until it is forgotten. */
 #include "fuzz/fuzz.h"
-#include "serve/dialects/dialect.h"
+#include "serve/adapters/adapter.h"
 
 #include <string.h>
 
@@ -11,15 +11,15 @@ enum { MOST_VALUES = 4096, ROOM = 1 << 18, PAST_BYTES = 1 << 15 };
 
 static json_value values[MOST_VALUES], again[MOST_VALUES];
 static char written[ROOM], past_memory[PAST_BYTES];
-static past kept;
-static dialect_past before;
+static response_store kept;
+static previous_conversation before;
 
 static bool responses(const json_value *body, text_out *out, refusal *r)
 {
     return responses_request(body, &before, out, r);
 }
 
-static dialect_fn *const dialects[] = {anthropic_request, ollama_chat_request,
+static adapter_fn *const dialects[] = {anthropic_request, ollama_chat_request,
                                        ollama_generate_request, responses};
 enum { N_DIALECTS = sizeof dialects / sizeof *dialects };
 
@@ -45,7 +45,7 @@ static void check_json(const char *text, size_t n)
     free(copy);
 }
 
-static bool rewrite(dialect_fn *dialect, const json_value *body, char *room, size_t n_room,
+static bool rewrite(adapter_fn *dialect, const json_value *body, char *room, size_t n_room,
                     text_out *out)
 {
     refusal r = {.status = 0};
@@ -59,13 +59,13 @@ static bool rewrite(dialect_fn *dialect, const json_value *body, char *room, siz
 }
 
 /* What the request asks for is written whole, and into less room. */
-static bool check_request(dialect_fn *dialect, const json_value *body, size_t less, text_out *out)
+static bool check_request(adapter_fn *dialect, const json_value *body, size_t less, text_out *out)
 {
     text_out small;
     char *room = malloc(less ? less : 1);
     FUZZ_CHECK(room);
     bool fits = rewrite(dialect, body, room, less, &small);
-    before = (dialect_past){.n = 0};
+    before = (previous_conversation){.n = 0};
     bool good = rewrite(dialect, body, written, sizeof written, out);
     FUZZ_CHECK(good == fits && !out->full);
     FUZZ_CHECK(!good || small.full == (less < out->n));
@@ -79,12 +79,12 @@ static bool check_request(dialect_fn *dialect, const json_value *body, size_t le
 static void check_past(const json_value *body, const text_out *first)
 {
     text_out out;
-    kept = (past){.memory = past_memory, .capacity = sizeof past_memory};
-    if (!dialect_keep(&kept, &before, first))
+    kept = (response_store){.memory = past_memory, .capacity = sizeof past_memory};
+    if (!adapter_keep(&kept, &before, first))
         return;
-    past_name(&kept, "resp-1");
+    response_store_name(&kept, "resp-1");
     text_out room;
-    if (!past_open(&kept, "resp-1", &room))
+    if (!response_store_open(&kept, "resp-1", &room))
         return;
     static const char message[] = ",{\"role\":\"assistant\",\"content\":\"a\"}";
     out_text(&room, message);
@@ -93,14 +93,14 @@ static void check_past(const json_value *body, const text_out *first)
     FUZZ_CHECK(room.n <= room.capacity);
     if (room.full)
         return;
-    past_close(&kept, &room, n_messages);
-    const past_entry *e = past_find(&kept, "resp-1", 6);
+    response_store_close(&kept, &room, n_messages);
+    const stored_response *e = response_store_find(&kept, "resp-1", 6);
     FUZZ_CHECK(e && e->at + e->n_messages + e->n_response <= kept.n);
-    before = (dialect_past){.messages = kept.memory + e->at, .n = e->n_messages};
+    before = (previous_conversation){.messages = kept.memory + e->at, .n = e->n_messages};
     if (rewrite(responses, body, written, sizeof written, &out) && !out.full)
         check_json(out.text, out.n);
-    past_forget(&kept, e);
-    FUZZ_CHECK(!past_find(&kept, "resp-1", 6) && kept.n == 0);
+    response_store_forget(&kept, e);
+    FUZZ_CHECK(!response_store_find(&kept, "resp-1", 6) && kept.n == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
@@ -110,8 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     char *text = fuzz_copy(bytes + 2, n_bytes - 2);
     const json_value *body = parse(values, text, n_bytes - 2);
     text_out out;
-    dialect_fn *dialect = dialects[bytes[0] % N_DIALECTS];
-    before = (dialect_past){.n = 0};
+    adapter_fn *dialect = dialects[bytes[0] % N_DIALECTS];
+    before = (previous_conversation){.n = 0};
     if (body && body->type == JSON_OBJECT &&
         check_request(dialect, body, (size_t)bytes[1] * 8, &out) && dialect == responses)
         check_past(body, &out);

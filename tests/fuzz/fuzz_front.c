@@ -2,7 +2,7 @@
  * request, and nothing comes after it; and the model that any body names is the one that the
  * process would read there, or the body is refused as the process refuses it. */
 #include "fuzz/fuzz.h"
-#include "serve/front/forwarded.h"
+#include "serve/router/forwarded.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { MOST_VALUES = 4096, ROOM = 32 << 10, NAME_BYTES = 128 };
 
 static json_value values[MOST_VALUES];
 
-static bool same(http_part a, http_part b)
+static bool same(http_span a, http_span b)
 {
     return (a.text != NULL) == (b.text != NULL) && a.n == b.n &&
            (a.n == 0 || memcmp(a.text, b.text, a.n) == 0);

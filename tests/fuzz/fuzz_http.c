@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static void check_part(http_part p, const uint8_t *bytes, size_t n)
+static void check_part(http_span p, const uint8_t *bytes, size_t n)
 {
     const char *from = (const char *)bytes;
     FUZZ_CHECK(!p.text || (p.text >= from && p.text + p.n <= from + n));
@@ -23,10 +23,10 @@ static void check_head(const uint8_t *bytes, size_t n, const http_head *h)
     check_part(h->api_key, bytes, n);
     check_part(h->conversation, bytes, n);
     check_part(h->asked_headers, bytes, n);
-    FUZZ_CHECK(h->path.n >= 1 && (h->path.text[0] == '/' || http_part_is(h->path, "*")));
+    FUZZ_CHECK(h->path.n >= 1 && (h->path.text[0] == '/' || http_span_is(h->path, "*")));
     FUZZ_CHECK(http_path_front(h->path, "/a/") <= h->path.n);
     FUZZ_CHECK(!h->chunked || h->n_body == 0);
-    http_part value = http_query(h->query, "a");
+    http_span value = http_query(h->query, "a");
     check_part(value, bytes, n);
 }
 

@@ -86,7 +86,7 @@ static void try_file(const uint8_t *kept, size_t n)
     arena memory;
     size_t n_bytes = prefix_memory(&options, block_bytes, N_CONTEXT);
     FUZZ_CHECK(arena_init(&memory, n_bytes, false, &err) == DREY_OK);
-    cache_cut(&cache, 0);
+    cache_clear(&cache);
     bytes_file_write(path, kept, n);
     FUZZ_CHECK(prefix_open(&store, &options, &origin, block_bytes, N_CONTEXT, &memory, &err) ==
                DREY_OK);

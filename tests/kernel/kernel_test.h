@@ -1,9 +1,6 @@
 /* What the kernel tests share: seeded numbers, memory as kernels want it, the walk over tiers. */
 #pragma once
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "kernel/emulated/emulated_tiers.h"
 #include "support/faults/guard.h"
 #include "support/rng.h"

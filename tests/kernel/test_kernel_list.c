@@ -1,8 +1,5 @@
 /* The table of docs/reference/kernels.md says which tier's kernel each type runs: every type and
  * tier of this build is in it, and what it says of the tiers that run here is so. */
-#include <stdio.h>
-#include <string.h>
-
 #include "kernel/packing.h"
 #include "support/test.h"
 

@@ -3,191 +3,18 @@
 out the same page and answers when the test says so, so that nothing depends on the clock.
 Screenshots go to PICTURES where that is named.
     page.py DREY MAKE_TOY [PICTURES]"""
-import http.server
 import json
 import os
-import queue
-import select
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.dont_write_bytecode = True  # the tree is not the test's to write to
 import chromium
+from driven_page import (Stub, answered, ask, click, finish, fresh, is_provisional, is_solid, load, messages, text_of, type_text)
+from page_keeping import test_full_storage, test_keeping, test_no_storage, test_two_pages
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../serve"))
 import serve_client
-
-
-def text_of(name):
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as f:
-        return f.read()
-
-
-METRICS = text_of("page_metrics.txt")
-
-
-# ---- A server that does what the test says ----
-
-class Turn:
-    """One request for an answer, and what is to be sent for it."""
-
-    def __init__(self, request, headers, path="/"):
-        self.request, self.headers, self.path = request, headers, path
-        self.n_sent = 0  # bytes of its body
-        self.out = queue.Queue()
-        self.gone = threading.Event()
-
-    def begin(self):
-        self.out.put("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n:\n\n")
-        self.event(choices=[{"index": 0, "delta": {"role": "assistant", "content": None}}])
-        return self
-
-    def begin_rest(self):
-        self.out.put("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\n")
-        return self
-
-    def event(self, **keys):
-        self.out.put(f"data: {json.dumps(keys)}\n\n")
-
-    def say(self, text=None, provisional=None, finish=None, delta=None, **keys):
-        delta = delta or ({} if text is None else {"content": text})
-        drey = {} if provisional is None else {"drey": {"provisional": provisional}}
-        self.event(choices=[{"index": 0, "delta": delta, "finish_reason": finish}], **drey, **keys)
-
-    def end(self, tokens=7, finish="stop"):
-        self.say(finish=finish)
-        self.event(choices=[], usage={"prompt_tokens": 40, "completion_tokens": tokens,
-                                      "prompt_tokens_details": {"cached_tokens": 30}},
-                   timings={"predicted_n": tokens, "predicted_per_second": 0.52, "predicted_ms": 10000},
-                   drey={"ceiling_tokens_per_s": 0.61, "disk_bytes_per_s": 1.2e9, "read_bytes": 1.02e10,
-                         "stall_share": 0.71, "drafted": 40, "accepted": 30})
-        self.out.put("data: [DONE]\n\n")
-        self.out.put(None)
-
-    def refuse(self, status, message, *headers):
-        """message: a sentence, or the whole error."""
-        error = message if isinstance(message, dict) else {"code": status, "message": message, "type": "x"}
-        body = json.dumps({"error": error})
-        self.out.put("\r\n".join([f"HTTP/1.1 {status} x", *headers, "Content-Type: application/json",
-                                  f"Content-Length: {len(body)}", "Connection: close", "", body]))
-        self.out.put(None)
-
-
-class Stub(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, page, policy):
-        self.page, self.policy = page, policy
-        self.turns = queue.Queue()
-        self.counted = 0
-        self.looks = 1  # at the metrics, until a pass ends
-        self.keeps_streams = False  # a page may read on
-        self.deleted = []  # streams
-        self.models = [{"id": "toy-14B", "object": "model", "meta": {"n_params": 14200000000}}]
-        self.asked = []  # paths
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}/"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def turn(self):
-        return self.turns.get(timeout=chromium.PATIENCE_S)
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def give(self, body, kind, status=200, **headers):
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": len(body), **headers}.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except OSError:
-            pass  # a page that is left asks no more
-
-    def do_GET(self):
-        self.server.asked.append(self.path)
-        if self.path.startswith("/v1/stream?") and self.server.keeps_streams:
-            self.answer(Turn(None, self.headers, self.path))
-        elif self.path == "/":
-            self.give(self.server.page, "text/html; charset=utf-8",
-                      **{"Content-Security-Policy": self.server.policy})
-        elif self.path.split("?")[0] == "/metrics":
-            self.server.counted += 1
-            n = self.server.counted // self.server.looks * self.server.looks
-            self.give(METRICS.format(tokens=n, read=2_040_000_000 * n, seconds=2 * n, stall=1.42 * n).encode(), "text/plain")
-        elif self.path.split("?")[0] == "/props":
-            self.give(b'{"default_generation_settings": {"n_ctx": 4096, "params": {"temperature": 0}}}', "application/json")
-        elif self.path == "/v1/models":
-            self.give(json.dumps({"object": "list", "data": self.server.models}).encode(), "application/json")
-        else:
-            self.give(b"{}", "application/json", 404)
-
-    def do_DELETE(self):
-        self.server.deleted.append(self.path)
-        self.give(b"", "text/plain", 204)
-
-    def do_POST(self):
-        self.answer(Turn(json.loads(self.rfile.read(int(self.headers["Content-Length"]))), self.headers))
-
-    def answer(self, turn):
-        self.server.turns.put(turn)
-        while True:
-            try:
-                data = turn.out.get(timeout=0.05)
-            except queue.Empty:  # has the page hung up?
-                if not select.select([self.connection], [], [], 0)[0]:
-                    continue
-                turn.gone.set()
-                break
-            if data is None:
-                break
-            try:
-                self.wfile.write(data.encode())
-                turn.n_sent += len(data.encode().split(b"\r\n\r\n")[-1])
-            except OSError:
-                turn.gone.set()
-                break
-        self.close_connection = True
-
-
-# ---- What is looked at ----
-
-WATCH = text_of("page_watch.js")
-
-
-def load(browser, url):
-    browser.open(url)
-    browser.js(WATCH)
-
-
-def fresh(browser, url):
-    """The page with nothing kept."""
-    browser.open(url)
-    browser.js("localStorage.clear()")
-    load(browser, url)
-
-
-def ask(browser, stub, text):
-    browser.js("document.getElementById('text').focus()")
-    browser.write(text)
-    browser.press("Enter")
-    return stub.turn()
-
-
-def is_solid(browser, text):
-    browser.wait(f"solid_now() === {json.dumps(text)}", f"solid: {text!r}")
-
-
-def is_provisional(browser, text):
-    browser.wait(f"provisional_now() === {json.dumps(text)}", f"provisional: {text!r}")
-
-
-def messages(turn):
-    return [(m["role"], m["content"]) for m in turn.request["messages"]]
 
 
 def test_provisional(browser, stub):
@@ -227,8 +54,7 @@ def test_provisional(browser, stub):
     turn.say("```c\nint z;\n```\n", "")
     browser.wait("document.querySelectorAll('.fence').length === 2 && !document.querySelector('.provisional')")
     assert abs(browser.js(place) - before) < 1, (browser.js(place), before)
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     seen = browser.js("solid")
     assert all(after.startswith(before) for before, after in zip(seen, seen[1:])), seen
     said = browser.js("said.join(' ')")
@@ -237,7 +63,7 @@ def test_provisional(browser, stub):
     assert "7 tokens · 0.52 tokens/s · 75 % of drafts accepted · reused 30 of 40" in figures, figures
     for part in "0.52 of 0.61 tokens/s", "973M of 1.12G/s", "71 %", "2.36G of 2.50G":
         browser.wait(f"document.getElementById('strip').innerText.replaceAll('\\n', ' ').includes('{part}')")
-    browser.js("document.getElementById('memory').click()")
+    click(browser, '#memory')
     assert "weights kept in memory" in browser.js("document.getElementById('parts').innerText")
     browser.press("Escape")
     assert browser.js("document.getElementById('parts').hidden")
@@ -251,8 +77,7 @@ def test_markdown(browser, stub):
     turn = ask(browser, stub, "Show *all*.").begin()
     for at in range(0, len(MARKDOWN), 7):  # cut anywhere
         turn.say(MARKDOWN[at:at + 7])
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     count = lambda selector: browser.js(f"document.querySelectorAll('.assistant .body {selector}').length")
     text = lambda selector: browser.js(f"document.querySelector('.assistant .body {selector}').textContent")
     assert text("h1") == "Title & more" and text("strong") == "two three" and text("strong em") == "three"
@@ -276,74 +101,18 @@ safe, [not](javascript:alert(1)), https://example.org/, https://example.org/x.
         draw_markdown(box, %s);
         return box.innerHTML === [...document.querySelectorAll(".assistant .body")].at(-1).innerHTML;
     })()""" % json.dumps(MARKDOWN))
-    shown = lambda text, what: browser.js("(() => { const box = document.createElement('div'); draw_markdown(box, %s);"
-                                          "return %s; })()" % (json.dumps(text), what))
-    for text, wanted in (("**a *b* c**", "<strong>a <em>b</em> c</strong>"), ("***x***", "<em><strong>x</strong></em>"),
-                         ("*a **b***", "<em>a <strong>b</strong></em>"), ("2 * 3*4 _a_b_", "2 * 3*4 <em>a_b</em>"),
-                         ("**(**a) **b**", "**(**a) <strong>b</strong>"), ("a  \nb\\\nc", "a<br>b<br>c"),
-                         ("&copy; &#65;&#x42; &amp;lt; &nosuch;", "© AB &amp;lt; &amp;nosuch;"), ("~~a *b*~~", "<del>a <em>b</em></del>")):
-        assert shown(text, "box.firstChild.innerHTML") == wanted, (text, shown(text, "box.innerHTML"))
-    assert shown("Title\n=====\nand\n---\n\n    code\n\n      more\n\ntext", "[...box.children].map((x) => x.localName + ' ' + "
-                 "(x.querySelector('code') || x).textContent).join('|')") == "h1 Title|h2 and|div code\n\n  more|p text"
-    assert shown("- [x] done\n- [ ] not", "[...box.querySelectorAll('li.task')].map((li) => [li.textContent, li.firstChild.checked])") == \
-        [["done", True], ["not", False]]
-    assert shown("H<sub>2</sub>O<br>x<sup>*2*</sup> <sub>", "box.innerHTML") == \
-        '<p dir="auto">H<sub>2</sub>O<br>x<sup><em>2</em></sup> &lt;sub&gt;</p>'
-    for text, wanted in BLOCKS:
-        got = shown(text.replace("\\n", "\n").replace("\\t", "\t"), """(function short(node) {
-            if (node.nodeType === Node.TEXT_NODE) return node.data.replaceAll("\\n", " ").replaceAll("\\t", "\\\\t")
-                .replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-            if (node.matches(".bar")) return "";
-            const inside = node.matches("math") ? "" : [...node.childNodes].map(short).join("");
-            const number = node.getAttribute("start") || node.getAttribute("value");
-            const tag = node.localName.replace("code", node.closest("pre") ? "span" : "code");
-            return ["div", "span", "thead", "tbody"].includes(tag) ? inside : `<${tag}${number ? " " + number : ""}>${inside}</${tag}>`;
-        })(box)""")
-        assert got == wanted, (text, got, wanted)
-    for hostile in "[a][" * 9000, "[x]: " * 9000, "[" * 3000 + "](https://e.org)", "- > " * 9000, "> a\nb\n" * 9000, "[a\n" * 9000 + "]: https://e.org", \
-            "<details>" * 9000, "<details>\n" * 9000, "</details>" * 9000, "<details>\n" * 3000 + "</details>\n" * 3000, \
-            "\\begin{a}" * 9000, "\\begin{align}\n" * 9000, "\\begin{align}\n" * 2000 + "\\end{align}\n" * 2000, \
-            "$$\n" * 9000, "\t- " * 9000, "<a@" * 9000, "[^a]: b\n" * 5000 + "[^a]" * 5000, "[x]: https://e.org\n" * 3000 + "[" * 3000, "1. " * 9000:
-        assert browser.js("(draw_markdown(document.createElement('div'), %s), true)" % json.dumps(hostile + "\nx"))
-    for hostile in "*" * 20000, "\\(" * 20000, "$$" * 20000, "<sub>" * 9000, "[" * 20000, "`" * 20000 + " x", "> " * 20000, "- " * 20000, "a_" * 20000, \
-            "# " + " " * 20000 + "x", "|-" * 20000, "`a" * 20000, "**a *b " * 5000, "[a](" * 9000, "http://" * 9000, "$a" * 20000, "$" * 20001, \
-            "$" + "{" * 9000 + "$", "\\(" + "\\frac" * 900 + "\\)", "```c\n" + "/*" * 20000, "```py\n" + "'" * 40000, "```c\n" + "a1" * 20000:
-        assert browser.js("(draw_markdown(document.createElement('div'), %s), true)" % json.dumps(hostile + "\nx"))
-
-
-BLOCKS = [line.split("\t") for line in text_of("page_markdown.txt").splitlines() if line and line[0] != "#"]
-FORMULAS = [line.split("\t") for line in text_of("page_formulas.txt").splitlines() if line and line[0] != "#"]
 
 
 def test_formulas(browser, stub):
-    """TeX becomes MathML; what is no formula, or cannot be read, stays as it is written."""
+    """TeX is drawn as formulas: a fraction is higher than a letter; page_readers.js has others."""
     fresh(browser, stub.url)
-    browser.js("""window.drawn = (text) => {
-        const short = (node) => node.nodeType === Node.TEXT_NODE ? node.data : node.localName +
-            (node.children.length ? `(${[...node.children].map(short).join(" ")})` : `:${node.textContent}`);
-        const box = document.createElement("div");
-        draw_markdown(box, text);
-        const found = [...box.querySelectorAll("math")];
-        return found.length ? found.map((math) => short(math.firstChild)).join(" ; ") : "-";
-    };""")
-    for text, wanted in FORMULAS:
-        got = browser.js(f"drawn({json.dumps(text)}).normalize().replaceAll('\\u00A0', ' ')")
-        assert got == wanted, (text, got, wanted)
-        if wanted == "-" and text.endswith("\\)"):  # whole, with its marks
-            shown = browser.js("(() => { const box = document.createElement('div'); draw_markdown(box, %s); return box.textContent; })()"
-                               % json.dumps(text))
-            assert shown == text, (text, shown)
-    assert browser.js("drawn('$$\\na_1\\n+ b\\n$$')") == "mrow(msub(mi:a mn:1) mo:+ mi:b)"
-    # It is drawn as one: a fraction is higher than a letter.
     turn = ask(browser, stub, "A formula?").begin()
     turn.say("So \\(\\frac{a}{b}\\) and \\(a\\), $5 and $6.\n\n$$\\sum_{i=1}^n i$$")
-    turn.end()
-    browser.wait("idle() && document.querySelectorAll('math').length === 3")
+    finish(browser, turn, and_="document.querySelectorAll('math').length === 3")
     # Columns of equations meet at their signs.
     turn = ask(browser, stub, "Lines?").begin()
     turn.say("\\begin{align}\nx &= 1 \\\\\nx + y + z &= 2\n\\end{align}")
-    turn.end()
-    browser.wait("idle() && document.querySelectorAll('math').length === 4")
+    finish(browser, turn, and_="document.querySelectorAll('math').length === 4")
     ends = browser.js("[...document.querySelectorAll('mtr')].map((row) => row.firstChild.lastChild.getBoundingClientRect().right)")
     assert abs(ends[0] - ends[1]) < 1, ends
     heights = browser.js("[...document.querySelectorAll('math')].map((x) => x.getBoundingClientRect().height)")
@@ -360,8 +129,7 @@ def test_colours(browser, stub):
               "sql": ["SELECT|keyword", "1|number", "FROM|keyword", "WHERE|keyword", "'it'|string", "-- x|comment"], "none": []}
     turn = ask(browser, stub, "Code?").begin()
     turn.say("\n".join(f"```{name}\n{text}\n```" for name, text in code.items()))
-    turn.end()
-    browser.wait("idle() && document.querySelectorAll('.fence').length === 4")
+    finish(browser, turn, and_="document.querySelectorAll('.fence').length === 4")
     for i, (name, text) in enumerate(code.items()):
         at = f"document.querySelectorAll('.fence code')[{i}]"
         assert browser.js(at + ".textContent") == text, name
@@ -393,8 +161,7 @@ def test_reasoning(browser, stub):
     turn.say("Two.", " Or")
     is_solid(browser, "Two.")
     is_provisional(browser, " Or")
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     assert browser.js(details + ".querySelector('summary').textContent") == "Reasoning · 5 words"
     # It is no part of the conversation that the model gets back.
     turn = ask(browser, stub, "Sure?").begin()
@@ -407,8 +174,7 @@ def test_reasoning(browser, stub):
     call(id="a", type="function", function={"name": "look_up", "arguments": ""})
     call(function={"arguments": '{"word":'})
     call(function={"arguments": '"<b>"}'})
-    turn.end(finish="tool_calls")
-    browser.wait("idle()")
+    finish(browser, turn, finish="tool_calls")
     load(browser, stub.url)
     shown = browser.js("document.querySelector('.call').textContent")
     assert shown == 'Calls look_up{\n "word": "<b>"\n}', shown
@@ -419,7 +185,7 @@ def test_reasoning(browser, stub):
 
 def test_stop(browser, stub):
     fresh(browser, stub.url)
-    for press in (lambda: browser.press("Escape"), lambda: browser.js("document.getElementById('send').click()")):
+    for press in (lambda: browser.press("Escape"), lambda: click(browser, '#send')):
         turn = ask(browser, stub, "Count.").begin()
         turn.say("One, two, ", "three")
         is_provisional(browser, " three")
@@ -434,13 +200,11 @@ def test_stop(browser, stub):
     turn = stub.turn().begin()
     assert messages(turn)[-1] == ("assistant", "One, two, ") and turn.request["continue_final_message"]
     turn.say("three.")
-    turn.end()
-    browser.wait("idle() && solid_now() === 'One, two, three.' && !tool('Continue', 'assistant')")
+    finish(browser, turn, and_="solid_now() === 'One, two, three.' && !tool('Continue', 'assistant')")
     turn = ask(browser, stub, "And then?").begin()
     assert messages(turn)[-2:] == [("assistant", "One, two, three."), ("user", "And then?")]
     assert "continue_final_message" not in turn.request
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
 
 
 def test_resume(browser, stub):
@@ -466,8 +230,7 @@ def test_resume(browser, stub):
     third = stub.turn()
     assert third.path.startswith(wanted) and int(third.path[len(wanted):]) > start, third.path
     third.begin_rest().say("vier.")
-    third.end()
-    browser.wait("idle() && solid_now() === 'Ein, zw\u00e4\u00e4, drei, vier.'")
+    finish(browser, third, and_="solid_now() === 'Ein, zw\u00e4\u00e4, drei, vier.'")
     assert browser.js("document.querySelectorAll('.problem:not([hidden])').length") == 0
     assert not stub.deleted and browser.js("Object.values(current.nodes).every(({ stream }) => !stream)")
     # Stopping ends it at the server as well, also after it was read on.
@@ -517,13 +280,12 @@ def test_models(browser, stub):
     assert browser.js(f"{box}.options[0].textContent") == "a model (not loaded)"
     browser.wait("usual.temperature === 0")
     assert "/props?model=b" in stub.asked and not [path for path in stub.asked if "model=a" in path], stub.asked
-    browser.js("document.getElementById('new').click()")
+    click(browser, '#new')
     assert browser.js(f"{box}.value") == "b"  # the last one that was chosen
     browser.js(f"{box}.value = 'a model'; {box}.dispatchEvent(new Event('change'))")
     turn = ask(browser, stub, "And you?").begin()
     assert turn.request["model"] == "a model"
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     load(browser, stub.url)
     browser.wait(f"{box}.value === 'a model'")
     browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'Who?').click()")
@@ -544,47 +306,41 @@ def test_queue(browser, stub):
     browser.write("B?")
     browser.press("Enter")
     assert browser.js(waits) and browser.js(typed) == "B?" and not unnamed(browser)
-    browser.js("document.querySelector('#queued button').click()")
+    click(browser, '#queued button')
     assert not browser.js(waits) and browser.js("document.activeElement.id") == "text"
     browser.press("Enter")
-    browser.js("document.getElementById('new').click()")
+    click(browser, '#new')
     assert not browser.js(waits) and browser.js(typed) == ""
     turn.say(".")
     turn.end()
     turn = stub.turn().begin()  # it goes also where its conversation is not shown
     assert messages(turn) == [("user", "A?"), ("assistant", "a."), ("user", "B?")], messages(turn)
     assert browser.js("current") is None
-    browser.js("document.querySelector('#chats .name').click()")
+    click(browser, '#chats .name')
     assert browser.js(typed) == ""
     turn.say("b")
     is_solid(browser, "b")
-    browser.js("document.getElementById('text').focus()")
-    browser.write("C?")
+    type_text(browser, "C?")
     browser.press("Enter")
-    browser.js("document.getElementById('send').click()")  # which stops
+    click(browser, '#send')  # which stops
     assert turn.gone.wait(chromium.PATIENCE_S)
     browser.wait("idle() && /your message was not sent/.test(document.getElementById('notice').textContent)")
     assert browser.js(typed) == "C?" and browser.js("path_of(current).length") == 4
     browser.press("Enter")
     turn = stub.turn().begin()
     assert messages(turn)[-1] == ("user", "C?")
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
 
 
 def test_edit_and_retry(browser, stub):
     fresh(browser, stub.url)
     for question, answer in ("A?", "a."), ("B?", "b."):
-        turn = ask(browser, stub, question).begin()
-        turn.say(answer)
-        turn.end()
-        browser.wait("idle()")
+        answered(browser, stub, question, answer)
     browser.js("tool('Retry', 'assistant').click()")
     turn = stub.turn().begin()
     assert messages(turn) == [("user", "A?"), ("assistant", "a."), ("user", "B?")]
     turn.say("second b.")
-    turn.end()
-    browser.wait("idle() && solid_now() === 'second b.'")
+    finish(browser, turn, and_="solid_now() === 'second b.'")
     browser.js("tool('Earlier version', 'assistant').click()")
     is_solid(browser, "b.")
     browser.js("tool('Edit', 'user').click()")
@@ -603,8 +359,7 @@ def test_edit_and_retry(browser, stub):
     again.say("c, again.")
     is_solid(browser, "c, again.")
     assert browser.js("!idle()")
-    again.end()
-    browser.wait("idle()")
+    finish(browser, again)
     browser.js("tool('Earlier version', 'user').click()")
     browser.wait("document.querySelectorAll('article').length === 4 && solid_now().endsWith('b.')")
     # An answer that was edited is what the model sees as its own.
@@ -616,8 +371,7 @@ def test_edit_and_retry(browser, stub):
     is_solid(browser, "bee.")
     turn = ask(browser, stub, "D?").begin()
     assert messages(turn)[-3:] == [("user", "B?"), ("assistant", "bee."), ("user", "D?")]
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
 
 
 def test_errors(browser, stub):
@@ -648,8 +402,7 @@ def test_errors(browser, stub):
         assert turn.headers["Authorization"] == f"Bearer {key}"
         assert messages(turn) == [("user", "Is there room?\n\nAnything?\n\nAnd now?")]
     turn.begin()
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     browser.js("open_settings()")
     assert browser.js("document.getElementById('key-says').hidden")
     browser.js("document.getElementById('settings-dialog').close('')")
@@ -669,10 +422,7 @@ def test_errors(browser, stub):
 def test_same_answer(browser, stub):
     """Where nothing is left to chance, asking again says so, and offers another way."""
     fresh(browser, stub.url)
-    turn = ask(browser, stub, "A?").begin()
-    turn.say("a.")
-    turn.end(tokens=1)
-    browser.wait("idle()")
+    answered(browser, stub, "A?", "a.", tokens=1)
     assert browser.js("document.querySelector('.figures').textContent").startswith("1 token ·")
     notice = "document.getElementById('notice')"
     for setting, sentence, sent in (("{}", "At temperature 0", {"temperature": 0.8, "seed": -1}),
@@ -690,8 +440,7 @@ def test_same_answer(browser, stub):
         browser.wait(f"idle() && solid_now() === 'another a.' && !{notice}.textContent")
     browser.js("settings = { temperature: 1 }; tool('Retry', 'assistant').click()")
     turn = stub.turn().begin()
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     assert browser.js(f"{notice}.textContent") == ""
     browser.js("settings = {}")
 
@@ -706,18 +455,14 @@ def test_slow_passes(browser, stub):
         turn.say("x")
         seen.add(browser.js("document.querySelector('#disk .value').textContent"))
     assert seen in ({"–/s", "973M/s"}, {"973M/s"}), seen
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     stub.looks = 1
 
 
 def test_directions(browser, stub):
     """Text that is written from right to left stands so, block by block; code does not."""
     fresh(browser, stub.url)
-    turn = ask(browser, stub, "\u05e9\u05dc\u05d5\u05dd, drey!").begin()
-    turn.say("\u0645\u0631\u062d\u0628\u0627 drey.\n\nLatin.\n\n- \u0623\u0644\u0641\n- \u0628\u0627\u0621\n\n```\nx = 1\n```\n\n| \u0623 | b |\n|--|--|\n| 1 | 2 |\n")
-    turn.end()
-    browser.wait("idle()")
+    answered(browser, stub, "\u05e9\u05dc\u05d5\u05dd, drey!", "\u0645\u0631\u062d\u0628\u0627 drey.\n\nLatin.\n\n- \u0623\u0644\u0641\n- \u0628\u0627\u0621\n\n```\nx = 1\n```\n\n| \u0623 | b |\n|--|--|\n| 1 | 2 |\n")
     direction = lambda selector: browser.js(f"getComputedStyle(document.querySelector('{selector}')).direction")
     for selector, wanted in ((".user .body", "rtl"), (".assistant p", "rtl"), (".assistant p + p", "ltr"), (".assistant ul", "rtl"),
                              (".fence code", "ltr"), (".assistant table", "rtl"), ("#title", "rtl"), ("#chats .name", "rtl")):
@@ -734,256 +479,18 @@ def test_directions(browser, stub):
     browser.js("keep_unsent(document.getElementById('text').value = '')")
 
 
-def test_two_pages(browser, stub):
-    """Two pages with one conversation both add to it; one that is deleted stays deleted."""
-    fresh(browser, stub.url)
-    first = browser.session
-    one = ask(browser, stub, "First?").begin()
-    one.say("One, ")
-    is_solid(browser, "One,")
-    browser.js("save_answers()")
-    second = browser.new_page()
-    load(browser, stub.url)
-    browser.wait("solid_now() === 'One,'")
-    # It is said that the other page writes, for as long as that is so.
-    ends = "[...document.querySelectorAll('.problem:not([hidden])')].map((p) => p.textContent)[0]"
-    assert browser.js(ends) == "Being written in another page."
-    assert browser.js("!tool('Continue', 'assistant') && !tool('Retry', 'assistant')")
-    browser.js("Date.now = ((now) => () => now() + 1e6)(Date.now)")
-    browser.wait(f"{ends} === 'The answer was cut short.' && tool('Continue', 'assistant').isConnected")
-    load(browser, stub.url)
-    browser.wait("!idle() && tool('Copy', 'assistant') === undefined")
-    # A message waits there until the answer is whole; what is typed takes it back.
-    browser.js("document.getElementById('text').focus()")
-    browser.write("Second")
-    waits = "!document.getElementById('queued').hidden"
-    browser.press("Enter")
-    assert browser.js(waits) and "sent when the answer has ended" in browser.js("document.getElementById('queued').textContent")
-    browser.write("?")
-    assert not browser.js(waits)
-    browser.press("Enter")
-    assert browser.js(waits) and browser.js("document.getElementById('text').value") == "Second?"
-    for text, session in ("two, ", first), ("three.", second):
-        one.say(text)
-        browser.session = first
-        browser.wait(f"solid_now().endsWith({json.dumps(text.strip())})")
-        browser.js("answers.get(current.id).saved = -1e9")
-        browser.session = session
-        browser.wait("!idle() && solid_now().startsWith('One, two,')")
-    assert browser.js(waits) and stub.turns.empty()
-    one.say(" Four.")
-    one.end()
-    two = stub.turn().begin()
-    assert messages(two) == [("user", "First?"), ("assistant", "One, two, three. Four."), ("user", "Second?")], messages(two)
-    assert not browser.js(waits) and browser.js("document.getElementById('text').value") == ""
-    browser.session = first  # where nothing was typed, the message appears
-    browser.wait("path_of(current).length === 4 && !idle()")
-    browser.session = second
-    two.say("Its answer.")
-    two.end()
-    browser.wait("idle() && path_of(current).length === 4")
-    texts = "Object.values(current.nodes).map(({ text }) => text)"
-    wanted = ["First?", "One, two, three. Four.", "Second?", "Its answer."]
-    for session in first, second:
-        browser.session = session
-        browser.wait(f"JSON.stringify({texts}) === {json.dumps(json.dumps(wanted, separators=(',', ':')))}", texts)
-    for session in first, second:
-        browser.session = session
-        load(browser, stub.url)
-        assert browser.js(texts) == wanted, browser.js(texts)
-        assert browser.js("path_of(current).length") == 4
-    # The other page can stop it, and then nothing that waits is sent.
-    browser.session = first
-    turn = ask(browser, stub, "Stop?").begin()
-    turn.say("On and ")
-    is_solid(browser, "On and")
-    browser.js("save_answers()")
-    browser.session = second
-    browser.wait("!idle() && solid_now() === 'On and'")
-    browser.js("document.getElementById('text').focus()")
-    browser.write("Not sent.")
-    browser.press("Enter")
-    assert browser.js(waits)
-    browser.press("Escape")
-    assert turn.gone.wait(chromium.PATIENCE_S), "the other page did not stop"
-    browser.wait("idle() && /your message was not sent/.test(document.getElementById('notice').textContent)")
-    assert browser.js("document.getElementById('text').value") == "Not sent." and not browser.js(waits)
-    browser.js("keep_unsent(document.getElementById('text').value = '')")
-    # A page that is left in the middle hands its answer over: it comes whole into what waits.
-    stub.keeps_streams = True
-    browser.session = first
-    turn = ask(browser, stub, "Third?").begin()
-    turn.say("Half ")
-    is_solid(browser, "Half")
-    browser.js("save_answers()")
-    browser.session = second
-    browser.wait("!idle() && solid_now() === 'Half'")
-    browser.js("document.getElementById('text').focus()")
-    browser.write("Fourth?")
-    browser.press("Enter")
-    assert browser.js(waits)
-    browser.session = first
-    browser.call("Page.navigate", url="about:blank")
-    again = stub.turn().begin_rest()
-    again.say("and half.")
-    again.end()
-    fourth = stub.turn().begin()
-    assert messages(fourth)[-2:] == [("assistant", "Half and half."), ("user", "Fourth?")], messages(fourth)
-    fourth.end()
-    stub.keeps_streams = False
-    browser.session = second
-    browser.wait("idle()")
-    browser.session = first
-    load(browser, stub.url)
-    turn = ask(browser, stub, "Fifth?").begin()
-    turn.say("Never ")
-    is_solid(browser, "Never")
-    browser.session = second
-    browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
-    browser.js("document.querySelector('#delete-dialog button.main').click()")
-    assert turn.gone.wait(chromium.PATIENCE_S), "a page writes on in a conversation that was deleted"
-    browser.session = first
-    browser.wait("current === null && chats.size === 0 && /deleted/.test(document.getElementById('notice').textContent)")
-    # What a page writes that has not heard of it is deleted as well.
-    browser.js("localStorage.setItem(Object.keys(localStorage).find((key) => key.startsWith('drey.gone.'))"
-               ".replace('gone', 'chat'), '{\"title\":\"back\"}')")
-    load(browser, stub.url)
-    assert browser.js("[chats.size, Object.keys(localStorage).filter((key) => /chat|node/.test(key)).length]") == [0, 0]
-    browser.session = second
-    browser.call("Page.close")
-    browser.session = first
-
-
-def test_no_storage(browser, stub):
-    """A page that may keep nothing works, and says so."""
-    denied = """for (const name of ["localStorage", "sessionStorage"])
-        Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });"""
-    script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=denied)["identifier"]
-    load(browser, stub.url)
-    unsaved = "document.getElementById('unsaved')"
-    assert "lets this page keep" in browser.js(f"{unsaved}.textContent").replace("let this", "lets this") and not browser.js(f"{unsaved}.hidden")
-    turn = ask(browser, stub, "Who is there?").begin()
-    turn.say("Me.")
-    turn.end()
-    browser.wait("idle() && solid_now() === 'Me.'")
-    browser.js("document.getElementById('theme').click(); document.getElementById('new').click()")
-    browser.js("[...document.querySelectorAll('#chats .name')][0].click()")
-    is_solid(browser, "Me.")
-    browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
-    browser.js("document.querySelector('#delete-dialog button.main').click()")
-    browser.wait("chats.size === 0 && unsaved.size === 0")
-    browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
-
-
-def test_full_storage(browser, stub):
-    """Where there is no room that is said for as long as it is so; once there is, all is kept."""
-    fresh(browser, stub.url)
-    turn = ask(browser, stub, "Old?").begin()
-    turn.end()
-    browser.wait("idle()")
-    browser.js("document.getElementById('new').click()")
-    browser.js("""for (let n = 1 << 22, filler = ""; n >= 1; n >>= 1)
-        try { localStorage.setItem("filler", filler + "x".repeat(n)); filler += "x".repeat(n); } catch {}""")
-    unsaved = "document.getElementById('unsaved')"
-    turn = ask(browser, stub, "Is there room?").begin()
-    turn.say("No.")
-    turn.end()
-    browser.wait("idle()")
-    assert not browser.js(f"{unsaved}.hidden") and "no more room" in browser.js(f"{unsaved}.textContent")
-    browser.js("""addEventListener("beforeunload", (event) => (window.held = event.defaultPrevented));
-        dispatchEvent(new Event("beforeunload", { cancelable: true }))""")
-    assert browser.js("held")
-    browser.js("localStorage.removeItem('filler')")
-    browser.js("document.querySelector('#chats .tool[aria-label=\"Delete Old?\"]').click()")
-    browser.js("document.querySelector('#delete-dialog button.main').click()")
-    browser.wait(f"{unsaved}.hidden")
-    load(browser, stub.url)
-    assert browser.js("[...chats.values()].map((chat) => path_of(chat).map(({ text }) => text))") == [["Is there room?", "No."]]
-
-
-def test_keeping(browser, stub):
-    fresh(browser, stub.url)
-    titles = "[...document.querySelectorAll('#chats .name')].map((b) => b.textContent)"
-    turn = ask(browser, stub, "First").begin()
-    turn.say("one.")
-    turn.end()
-    browser.wait("idle()")
-    browser.js("document.getElementById('new').click()")
-    assert browser.js("document.querySelector('#welcome') !== null")
-    turn = ask(browser, stub, "Second").begin()
-    turn.say("An answer that")
-    browser.wait(f"JSON.parse(localStorage.getItem('drey.chat.' + current.id)).leaf === current.leaf && "
-                 "solid_now() === 'An answer that'")
-    # Two answers at once, each in its conversation.
-    browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'First').click()")
-    other = ask(browser, stub, "First, on").begin()
-    other.say("two.")
-    other.end()
-    browser.wait("idle()")
-    assert browser.js("document.querySelectorAll('#chats .busy').length") == 1
-    browser.js("[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === 'Second').click()")
-    is_solid(browser, "An answer that")
-    turn.say(" goes on")  # an answer is kept up to where the page was left
-    is_solid(browser, "An answer that goes on")
-    browser.write("not yet sent")
-    load(browser, stub.url)
-    assert turn.gone.wait(chromium.PATIENCE_S)
-    is_solid(browser, "An answer that goes on")
-    cut = browser.js("document.querySelector('.assistant .problem').textContent")
-    assert cut == "The answer was cut short.", cut
-    # What is typed stays, with its conversation.
-    typed = "document.getElementById('text').value"
-    assert browser.js(typed) == "not yet sent"
-    for name, text in ("First", ""), ("Second", "not yet sent"):
-        browser.js(f"[...document.querySelectorAll('#chats .name')].find((b) => b.textContent === '{name}').click()")
-        assert browser.js(typed) == text, (name, browser.js(typed))
-    assert sorted(browser.js(titles)) == ["First", "Second"]
-    browser.js("[...document.querySelectorAll('#chats .tool')].find((b) => b.ariaLabel === 'Rename Second').click()")
-    browser.wait("document.activeElement.ariaLabel === 'Name of the conversation'")
-    browser.js("document.activeElement.select()")
-    browser.write("Renamed")
-    browser.press("Enter")
-    assert "Renamed" in browser.js(titles)
-    # Exported, deleted, imported: as it was.
-    browser.js("""(() => {
-        const create = URL.createObjectURL;
-        URL.createObjectURL = (blob) => (window.exported = blob.text(), create(blob));
-        document.getElementById("export").click();
-    })()""")
-    exported = json.loads(browser.js("exported"))
-    assert exported["format"] == "drey-conversations" and len(exported["conversations"]) == 2
-    assert "secret" not in json.dumps(exported)
-    for left in 1, 0:
-        browser.js("document.querySelector('#chats .tool[aria-label^=Delete]').click()")
-        browser.js("document.querySelector('#delete-dialog button.main').click()")
-        browser.wait(f"{titles}.length === {left}")
-    load(browser, stub.url)
-    assert browser.js(titles) == []
-    exported["conversations"].append({"id": "x", "nodes": {"a": {"id": "a", "parent": "nowhere"}}})
-    put = lambda text: browser.js("import_chats(new File([%s], 'f.json'))" % json.dumps(text))
-    put(json.dumps(exported))
-    assert browser.js("document.getElementById('notice').textContent") == \
-        "Imported 2 conversations; 1 could not be read."
-    assert sorted(browser.js(titles)) == ["First", "Renamed"]
-    put("[1, 2")
-    assert "f.json holds no conversations" in browser.js("document.getElementById('notice').textContent")
-
-
 def test_start(browser, stub):
     """An empty page says what the model is; conversations are found by their words."""
     fresh(browser, stub.url)
     facts = browser.wait("document.getElementById('facts')?.children.length >= 10 && document.getElementById('facts').innerText")
     assert facts.split("\n") == ["Model", "toy-14B", "Parameters", "14.2 billion", "Context", "4096 tokens",
                                  "Memory budget", "2.50G", "At most", "0.61 tokens/s"], facts
-    browser.js("document.querySelector('.examples button').click()")
+    click(browser, '.examples button')
     assert browser.js("document.activeElement.id === 'text' && document.getElementById('text').value").startswith("Explain")
     browser.js("keep_unsent(document.getElementById('text').value = '')")
     for question, answer in ("Apples?", "Red ones."), ("Pears?", "Green ones."):
-        turn = ask(browser, stub, question).begin()
-        turn.say(answer)
-        turn.end()
-        browser.wait("idle()")
-        browser.js("document.getElementById('new').click()")
+        answered(browser, stub, question, answer)
+        click(browser, '#new')
     titles = "[...document.querySelectorAll('#chats .name')].map((b) => b.textContent).join()"
     press = lambda key, modifiers: browser.call("Input.dispatchKeyEvent", type="keyDown", key=key, modifiers=modifiers)
     press("k", 2)
@@ -1016,12 +523,11 @@ def test_context(browser, stub):
     browser.wait(f"idle() && {used} === '47 of 4096' && document.getElementById('full').hidden")
     load(browser, stub.url)
     browser.wait(f"{used} === '47 of 4096'")
-    browser.js("document.getElementById('new').click()")
+    click(browser, '#new')
     browser.wait(f"{used} === '– of 4096'")
     # Before it is refused that is said: of what the server has not counted, and of what is typed.
     full = "document.getElementById('full')"
-    browser.js("document.getElementById('text').focus()")
-    browser.write("word " * 3000)
+    type_text(browser, "word " * 3000)
     browser.wait(f"{used} === '≈3750 of 4096' && /^The context is nearly full: about 3750 of 4096/.test({full}.textContent)")
     browser.write("word " * 1000)
     browser.wait(f"{used} === '≈5000 of 4096' && !{full}.hidden")
@@ -1037,8 +543,7 @@ def test_context(browser, stub):
     assert browser.js(f"{full}.hidden") and browser.js(used) == "5123 of 4096"
     load(browser, stub.url)
     browser.wait(f"{used} === '5123 of 4096'")
-    browser.js("document.getElementById('text').focus()")
-    browser.write("word")
+    type_text(browser, "word")
     browser.wait(f"{used} === '≈5124 of 4096'")
     browser.js("keep_unsent(document.getElementById('text').value = '')")
     put = {"format": "drey-conversations", "conversations": [{"id": "long", "nodes": {
@@ -1081,27 +586,25 @@ def test_files(browser, stub):
     assert "long is too long: it has 16.6K, and the context has room for about 15.9K." in browser.js(notice)
     browser.js("attach([new File([new Uint8Array([255, 254, 65])], 'd')])")
     browser.wait(f"/^d is no text file/.test({notice})")
-    browser.js("document.querySelector('[aria-label=\"Remove b.txt\"]').click()")
+    click(browser, '[aria-label=\"Remove b.txt\"]')
     browser.wait(f"{chips} === 'a.py13 B'")
     turn = ask(browser, stub, "What is it?").begin()
     wanted = [("user", "File a.py:\n````\nprint(1)\n```\n````\n\nWhat is it?")]
     assert messages(turn) == wanted, messages(turn)
     turn.say("Code.")
-    turn.end()
-    browser.wait("idle() && document.getElementById('files').hidden")
+    finish(browser, turn, and_="document.getElementById('files').hidden")
     load(browser, stub.url)
     assert browser.js("document.querySelector('.user summary').textContent") == "a.py 13 B"
     assert browser.js("document.querySelector('.user .body').textContent") == "What is it?"
     browser.js("tool('Retry', 'assistant').click()")
     turn = stub.turn().begin()
     assert messages(turn) == wanted
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
 
 
 def test_settings(browser, stub):
     fresh(browser, stub.url)
-    browser.js("document.getElementById('settings').click()")
+    click(browser, '#settings')
     sampling = {"temperature": 0.7, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "repeat_penalty": 1.1, "presence_penalty": 0.5,
                 "frequency_penalty": -0.5, "max_tokens": 64, "seed": 7}
     browser.js("document.querySelector('#settings-form details').open = true")
@@ -1111,36 +614,33 @@ def test_settings(browser, stub):
     browser.press("Enter")
     browser.wait("settings.seed === 7")
     load(browser, stub.url)
-    browser.js("document.getElementById('text').focus()")
-    browser.write("Line one")
+    type_text(browser, "Line one")
     browser.press("Enter", shift=True)
     turn = ask(browser, stub, "line two").begin()
     assert messages(turn) == [("system", "Be brief."), ("user", "Line one\nline two")], messages(turn)
     assert {key: turn.request.get(key) for key in sampling} == sampling, turn.request
     assert turn.request["stop"] == ["END", "###"]
-    turn.end(finish="length")
-    browser.wait("idle() && /^Cut here/.test(document.querySelector('.assistant .problem').textContent)")
-    browser.js("document.getElementById('theme').click()")
+    finish(browser, turn, finish="length", and_="/^Cut here/.test(document.querySelector('.assistant .problem').textContent)")
+    click(browser, '#theme')
     assert browser.js("document.documentElement.dataset.theme") == "light"  # the system's is dark
     load(browser, stub.url)
     assert browser.js("document.documentElement.dataset.theme") == "light"
     # A system prompt belongs to its conversation; what is as the server has it is not sent.
     browser.wait("usual.temperature === 0")
-    browser.js("document.getElementById('settings').click()")
+    click(browser, '#settings')
     assert browser.js("document.activeElement.name") == "chat_system"
     browser.js("document.activeElement.select()")
     browser.write("Rhyme.")
     browser.js("document.getElementById('settings-form').elements.temperature.value = '0'")
-    browser.js("document.querySelector('#settings-form button.main').click()")
+    click(browser, '#settings-form button.main')
     browser.wait("settings.temperature === 0")
     for wanted in "Rhyme.", "Be brief.":
         browser.wait("usual.temperature === 0")
         turn = ask(browser, stub, "Now?").begin()
         assert messages(turn)[0] == ("system", wanted) and "temperature" not in turn.request, turn.request
-        turn.end()
-        browser.wait("idle()")
+        finish(browser, turn)
         load(browser, stub.url)
-        browser.js("document.getElementById('new').click()")
+        click(browser, '#new')
 
 
 def test_likely(browser, stub):
@@ -1149,12 +649,11 @@ def test_likely(browser, stub):
     turn = ask(browser, stub, "A?")
     assert "logprobs" not in turn.request
     turn.begin().say("a.")
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     assert browser.js("tool('Probabilities of the tokens', 'assistant') === undefined")
-    browser.js("document.getElementById('settings').click()")
+    click(browser, '#settings')
     browser.js("document.getElementById('settings-form').elements.likely.value = 'yes'")
-    browser.js("document.querySelector('#settings-form button.main').click()")
+    click(browser, '#settings-form button.main')
     browser.wait("settings.likely === 'yes'")
     turn = ask(browser, stub, "B?").begin()
     assert turn.request["logprobs"] is True and turn.request["top_logprobs"] == 5, turn.request
@@ -1162,8 +661,7 @@ def test_likely(browser, stub):
         {"token": other, "logprob": share} for other, share in ((text, logprob), *others)]}
     for content in [token("The", -0.01)], [token(" <b>", -0.6, (" *", -0.9)), token(" \n", -4, ("x", -0.02))]:
         turn.event(choices=[{"index": 0, "delta": {"content": "".join(one["token"] for one in content)}, "logprobs": {"content": content}}])
-    turn.end()
-    browser.wait("idle() && tool('Probabilities of the tokens', 'assistant')?.isConnected")
+    finish(browser, turn, and_="tool('Probabilities of the tokens', 'assistant')?.isConnected")
     browser.js("tool('Probabilities of the tokens', 'assistant').click()")
     assert browser.js("[...document.querySelectorAll('.tokens span')].map((x) => [x.textContent, x.className])") == \
         [["The", ""], [" <b>", "unsure-1"], [" \n", "unsure-3"]]
@@ -1191,10 +689,7 @@ def test_looks(browser, stub, pictures):
     """No scrolling sideways, names for all controls, colours that can be read; pictures for
     people."""
     fresh(browser, stub.url)
-    turn = ask(browser, stub, "How does a model that is larger than memory write text?").begin()
-    turn.say(MARKDOWN.replace("never closed", "never` closed, " + "x" * 200))
-    turn.end()
-    browser.wait("idle()")
+    answered(browser, stub, "How does a model that is larger than memory write text?", MARKDOWN.replace("never closed", "never` closed, " + "x" * 200))
     turn = ask(browser, stub, "And is it the same text? " + "y" * 300).begin()
     turn.say("Yes: what is fainter has been **drafted**. A pass of the target ", "reads all its weights, and verifies")
     is_provisional(browser, " reads all its weights, and verifies")
@@ -1217,33 +712,31 @@ def test_looks(browser, stub, pictures):
         if pictures:
             browser.picture(f"{pictures}/{scheme}-{width}.png")
     assert not unnamed(browser), unnamed(browser)
-    browser.js("document.getElementById('menu').click()")
+    click(browser, '#menu')
     browser.wait("getComputedStyle(document.getElementById('side')).visibility === 'visible'")
     if pictures:
         browser.picture(f"{pictures}/menu.png")
     browser.press("Escape")
     assert browser.js("!document.getElementById('side').classList.contains('open') && !idle()")
-    browser.js("document.getElementById('settings').click()")
+    click(browser, '#settings')
     assert not unnamed(browser), unnamed(browser)
     if pictures:
         browser.picture(f"{pictures}/settings.png")
     browser.press("Escape")
-    turn.end()
-    browser.wait("idle()")
+    finish(browser, turn)
     turn = ask(browser, stub, "Sums, and how to compute one?").begin()
     turn.say(delta={"reasoning_content": "A geometric series, then a loop."})
     turn.say("A sum\n\n$$\\sum_{k=0}^{n} q^k = \\frac{1-q^{n+1}}{1-q}$$\n\nwith \\(q \\ne 1\\), and "
              "\\[A = \\begin{pmatrix} a & b \\\\ \\sqrt{c} & \\hat{d} \\end{pmatrix}\\]\n\n```c\n"
              "/* The same, term by term. */\nfor (int k = 0; k <= n; k++)\n    sum += pow(q, k);\nprintf(\"%g\\n\", sum);\n```\n")
-    turn.end()
-    browser.wait("idle() && document.querySelectorAll('math').length === 3")
+    finish(browser, turn, and_="document.querySelectorAll('math').length === 3")
     for width, height, scheme in (1100, 800, "light"), (390, 844, "dark"):
         browser.screen(width, height, scheme, mobile=width < 500)
         browser.wait(f"innerWidth === {width} && document.documentElement.dataset.theme === '{scheme}'")
         assert browser.js("document.getElementById('log').scrollWidth - document.getElementById('log').clientWidth") <= 0
         if pictures:
             browser.picture(f"{pictures}/formulas-{width}.png")
-    browser.js("document.getElementById('new').click()")
+    click(browser, '#new')
     for width, height, scheme in (390, 844, "dark"), (1100, 800, "light"):
         browser.screen(width, height, scheme, mobile=width < 500)
         browser.wait(f"innerWidth === {width} && document.documentElement.dataset.theme === '{scheme}'")
@@ -1251,7 +744,7 @@ def test_looks(browser, stub, pictures):
             assert browser.js(f"contrast('{selector}')") >= 4.5, (scheme, selector)
         if pictures:
             browser.picture(f"{pictures}/start-{width}.png")
-    browser.js("document.querySelector('#chats .name').click()")
+    click(browser, '#chats .name')
 
 
 def test_focus(browser, stub):
@@ -1277,14 +770,14 @@ def test_server(browser, server):
     status, whole = server.post("/v1/chat/completions", question)
     assert status == 200, whole
     for _ in range(2):
-        browser.js("document.getElementById('new').click()")
+        click(browser, '#new')
         browser.write("once upon a time")
         browser.press("Enter")
         browser.wait("current && path_of(current).length === 2 && idle()")
         assert browser.js("path_of(current).at(-1).text") == whole["choices"][0]["message"]["content"]
     figures = browser.js("document.querySelector('.figures').textContent")
     assert f"{whole['usage']['completion_tokens']} tokens" in figures, figures
-    browser.js("document.getElementById('memory').click()")
+    click(browser, '#memory')
     browser.wait("/context of the/.test(document.getElementById('parts').innerText)")
     browser.press("Escape")
     # An answer that reached its most tokens continues as if there had been no end.
@@ -1316,7 +809,7 @@ def test_server(browser, server):
     browser.wait("idle()")
     assert server.idle(), "the page's request continues"
     assert server.post("/v1/chat/completions", question)[1]["choices"] == whole["choices"]
-    browser.js("document.getElementById('new').click()")
+    click(browser, '#new')
     browser.write("x" * 5000)
     browser.press("Enter")
     browser.wait("idle() && /context/.test([...document.querySelectorAll('.problem')].at(-1).textContent)")

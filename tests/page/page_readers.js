@@ -129,7 +129,24 @@ function check(text, got, wanted) {
 
 for (const [text, wanted] of rows("page_markdown.txt"))
     check(text, tags(world.draw(text.replaceAll("\\n", "\n").replaceAll("\\t", "\t"))).slice(0), wanted);
-for (const [text, wanted] of rows("page_formulas.txt")) check(text, formulas(world.draw(text)), wanted);
+for (const [text, wanted] of rows("page_formulas.txt")) {
+    check(text, formulas(world.draw(text)), wanted);
+    if (wanted === "-" && text.endsWith("\\)")) // whole, with its marks
+        check(text, world.draw(text).textContent, text);
+}
+check("$$", formulas(world.draw("$$\na_1\n+ b\n$$")), "mrow(msub(mi:a mn:1) mo:+ mi:b)");
+check("tasks", JSON.stringify(world.draw("- [x] done\n- [ ] not").querySelectorAll("input").map((box) => "checked" in box.attributes)), "[true,false]");
+// Hostile texts are drawn, whatever of them.
+for (const [part, n, end = ""] of [["[a][", 9000], ["[x]: ", 9000], ["[", 3000, "](https://e.org)"], ["- > ", 9000], ["> a\nb\n", 9000],
+    ["[a\n", 9000, "]: https://e.org"], ["<details>", 9000], ["<details>\n", 9000], ["</details>", 9000],
+    ["<details>\n", 3000, "</details>\n".repeat(3000)], ["\\begin{a}", 9000], ["\\begin{align}\n", 9000],
+    ["\\begin{align}\n", 2000, "\\end{align}\n".repeat(2000)], ["$$\n", 9000], ["\t- ", 9000], ["<a@", 9000],
+    ["[^a]: b\n", 5000, "[^a]".repeat(5000)], ["[x]: https://e.org\n", 3000, "[".repeat(3000)], ["1. ", 9000], ["*", 20000],
+    ["\\(", 20000], ["$$", 20000], ["<sub>", 9000], ["[", 20000], ["`", 20000, " x"], ["> ", 20000], ["- ", 20000], ["a_", 20000],
+    ["# ", 1, " ".repeat(20000) + "x"], ["|-", 20000], ["`a", 20000], ["**a *b ", 5000], ["[a](", 9000], ["http://", 9000],
+    ["$a", 20000], ["$", 20001], ["$", 1, "{".repeat(9000) + "$"], ["\\(", 1, "\\frac".repeat(900) + "\\)"],
+    ["```c\n", 1, "/*".repeat(20000)], ["```py\n", 1, "'".repeat(40000)], ["```c\n", 1, "a1".repeat(20000)]])
+    check(part, world.draw(part.repeat(n) + end + "\nx") instanceof Element, true);
 // However a text is cut, no reader fails, and nothing of it becomes an element that could run.
 const sample = fs.readFileSync(path.join(__dirname, "page_sample.md"), "utf8");
 for (let n = 0; n <= sample.length; n++)

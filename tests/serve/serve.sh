@@ -2,36 +2,43 @@
 # drey serve on toys: endpoints, streams, tools, bad input, limits, hang-ups, its end; a mixture of
 # experts; several models; the examples of docs/reference/server.md, a short soak, and the official
 # openai client where it is installed.
-#   serve.sh DREY MAKE_TOY
+#   serve.sh DREY MAKE_TOY [PART]
+# PART: bad or front, which are tests of their own and mostly wait; without it, all others.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-drey=${1:?usage: serve.sh DREY MAKE_TOY} make_toy=${2:?usage: serve.sh DREY MAKE_TOY}
+drey=${1:?usage: serve.sh DREY MAKE_TOY} make_toy=${2:?usage: serve.sh DREY MAKE_TOY} part=${3-}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$make_toy" "$tmp/toy.gguf" 3
 "$make_toy" "$tmp/draft.gguf" 2
 "$make_toy" --sentencepiece "$tmp/words.gguf" 2
-python3 -B tests/serve/serve_api.py "$drey" "$tmp"
-python3 -B tests/serve/serve_bad.py "$drey" "$tmp"
-python3 -B tests/serve/serve_crowd.py "$drey" "$tmp"
-python3 -B tests/serve/serve_sampling.py "$drey" "$tmp"
-python3 -B tests/serve/serve_anthropic.py "$drey" "$tmp"
-python3 -B tests/serve/serve_tools.py "$drey" "$tmp/toy.gguf"
-python3 -B tests/serve/serve_ollama.py "$drey" "$tmp"
-python3 -B tests/serve/serve_responses.py "$drey" "$tmp"
-python3 -B tests/serve/serve_prompts.py "$drey" "$tmp"
-python3 -B tests/serve/serve_native.py "$drey" "$tmp"
-python3 -B tests/serve/serve_shapes.py "$drey" "$tmp"
-python3 -B tests/serve/serve_experts.py "$drey" "$make_toy" "$tmp"
-python3 -B tests/serve/serve_models.py "$drey" "$make_toy" "$tmp"
-python3 -B tests/serve/serve_streams.py "$drey" "$tmp"
-python3 -B tests/serve/serve_front.py "$drey" "$make_toy" "$tmp"
-python3 -B tests/serve/serve_slots.py "$drey" "$tmp"
-python3 -B tests/serve/serve_begun.py "$drey" "$tmp"
-python3 -B tests/serve/serve_templates.py "$drey" "$tmp"
-python3 -B tests/serve/serve_passed.py "$drey" "$make_toy" "$tmp"
-python3 -B tests/serve/serve_agent.py "$drey" "$tmp"
-python3 -B tests/serve/serve_embed.py "$drey" "$tmp"
-python3 -B tests/serve/serve_docs.py "$drey" "$tmp"
-python3 -B tests/serve/serve_soak.py "$drey" "$tmp"
-python3 -B tests/serve/serve_openai.py "$drey" "$tmp/toy.gguf"
+run() { # PART ARGUMENT...
+    if [ -z "$part" ] && [[ $1 =~ ^(bad|front)$ ]] || [ "${part:-$1}" != "$1" ]; then
+        return 0
+    fi
+    python3 -B "tests/serve/serve_$1.py" "$drey" "${@:2}"
+}
+run api "$tmp"
+run bad "$tmp"
+run crowd "$tmp"
+run sampling "$tmp"
+run anthropic "$tmp"
+run tools "$tmp/toy.gguf"
+run ollama "$tmp"
+run responses "$tmp"
+run prompts "$tmp"
+run native "$tmp"
+run shapes "$tmp"
+run experts "$make_toy" "$tmp"
+run models "$make_toy" "$tmp"
+run streams "$tmp"
+run front "$make_toy" "$tmp"
+run slots "$tmp"
+run begun "$tmp"
+run templates "$tmp"
+run passed "$make_toy" "$tmp"
+run agent "$tmp"
+run embed "$tmp"
+run docs "$tmp"
+run soak "$tmp"
+run openai "$tmp/toy.gguf"

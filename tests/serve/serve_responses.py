@@ -102,6 +102,8 @@ def tools(s):
           not of(found, "content_part.done"), f"events of a call: {found}")
     named = ask(s, {"input": "Hello", **TOOLS, "tool_choice": {"type": "function", "name": "see"}}, max_output_tokens=150)
     check(named["output"][0]["name"] == "see", f"a call by its name: {named}")
+    repeats = lambda answer, choice: answer["tools"] == TOOLS["tools"] and answer["tool_choice"] == choice
+    check(repeats(named, {"type": "function", "name": "see"}) and all(repeats(found[i]["response"], "required") for i in (0, 1, -1)), f"tools as asked: {named}")
     # It is continued with its output, as the same chat would be.
     more = [{"type": "function_call_output", "call_id": item["call_id"], "output": "sun"}]
     r = ask(s, {"previous_response_id": found[-1]["response"]["id"], "input": more})

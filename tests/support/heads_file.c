@@ -40,7 +40,8 @@ static void put_weights(gguf_writer *w, const heads_file *h, int64_t n, uint64_t
     }
 }
 
-void heads_file_build(gguf_writer *w, const heads_file *h)
+/* As bytes in memory; the caller frees the writer. */
+static void heads_file_build(gguf_writer *w, const heads_file *h)
 {
     const medusa_shape *s = &h->shape;
     int64_t d = s->n_embd, rows = s->n_heads * d, dims[] = {2 * d, d};

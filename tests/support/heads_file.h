@@ -17,7 +17,5 @@ typedef struct heads_file {
 
 /* Two heads with F32 blocks and the whole vocabulary, for this model. */
 void heads_file_init(heads_file *h, const gguf *target, const model_shape *shape);
-/* As bytes in memory; the caller frees the writer. */
-void heads_file_build(gguf_writer *w, const heads_file *h);
 /* Aborts where it cannot. */
 void heads_file_write(const char *path, const heads_file *h);

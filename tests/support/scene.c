@@ -1,11 +1,7 @@
 /* See scene.h. */
 #include "support/scene.h"
 
-#include <string.h>
-
 #include "session/session.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 void must(drey_status status, const drey_error *err)
 {

@@ -1,8 +1,11 @@
 /* What a test begins with: toys as models, the options that most engines of tests have, an engine
- * with its sessions, and what an error says. */
+ * with its sessions, and what an error says; a folder and random numbers. */
 #pragma once
 
 #include "drey/drey.h"
+#include "support/rng.h"
+#include "support/temp_dir.h"
+#include "support/test.h"
 #include "support/toy.h"
 
 struct engine_tuning; /* engine/config.h */

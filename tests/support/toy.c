@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/toys/sum_block.h"
+
 enum { max_plans = 4096, alignment = 32, longest_path = 4096 };
 
 /* A tensor to be written: matrices are noisy blocks, the others F32 around `centre`. */
@@ -50,7 +52,16 @@ toy_options toy_asked(void)
     toy_options o = toy_usual();
     if (getenv("DREY_TEST_EXPERTS"))
         o.experts = (toy_experts){.n = 8, .n_used = 2, .n_ff = 64};
+    if (getenv("DREY_TEST_STATES")) {
+        o.architecture = sum_arch.name;
+        arch_of_test = &sum_arch;
+    }
     return o;
+}
+
+int32_t toy_kept(int32_t n)
+{
+    return getenv("DREY_TEST_STATES") ? n / STORE_BLOCK * STORE_BLOCK : n;
 }
 
 /* ---- Plan ---- */

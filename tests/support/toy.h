@@ -76,8 +76,12 @@ typedef struct toy_options {
 /* llama, 3 layers of width 64 with 4 heads (2 for keys), n_ff 128, Q8_0, an output matrix,
  * vocabulary "qwen2", ChatML, one part. */
 toy_options toy_usual(void);
-/* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS. */
+/* The same; a mixture of experts where the environment has DREY_TEST_EXPERTS, with running states
+ * (sum_block.h) where it has DREY_TEST_STATES. */
 toy_options toy_asked(void);
+/* Of n positions that a text of such a model has in common with another: what can be copied, saved
+ * and kept. */
+int32_t toy_kept(int32_t n);
 
 /* Writes the model. With n_parts > 1, path is the first part's and ends in -00001-of-0000N.gguf,
  * and the others are next to it. Aborts when the options contradict each other (a width that is

@@ -1,9 +1,6 @@
 /* Toys for groups of tests: see toy_models.h. */
 #include "support/toy_models.h"
 
-#include "support/temp_dir.h"
-#include "support/test.h"
-
 drey_model *target, *draft, *other;
 
 void toys_open_pair(const toy_options *toy)

@@ -1,11 +1,7 @@
 /* Tokenizers for tests: see vocab.h. */
 #include "support/vocab_file.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "support/gguf_writer.h"
-#include "support/test.h"
+#include "support/scene.h"
 
 test_vocab vocab_open(const char *name)
 {
@@ -88,4 +84,13 @@ drey_status vocab_make(test_vocab *v, const vocab_keys *k, drey_error *err)
     if (status != DREY_OK)
         gguf_close(&v->file);
     return status;
+}
+
+void vocab_ids_are(const tokenizer *t, const char *text, int flags, const int32_t *want, size_t n)
+{
+    int32_t ids[16];
+    size_t n_ids;
+    MUST(tokenizer_encode, t, text, strlen(text), flags, ids, 16, &n_ids);
+    assert_int_equal(n_ids, n);
+    assert_memory_equal(ids, want, n * sizeof *ids);
 }

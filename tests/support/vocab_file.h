@@ -29,3 +29,6 @@ typedef struct vocab_keys {
 
 /* Opens it; *v holds both parts only on DREY_OK. */
 drey_status vocab_make(test_vocab *v, const vocab_keys *keys, drey_error *err);
+
+/* Fails the test where a text, of few tokens, has other ids. */
+void vocab_ids_are(const tokenizer *t, const char *text, int flags, const int32_t *want, size_t n);

@@ -2,11 +2,8 @@
 #include "support/writing.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "engine/engine.h"
-#include "support/scene.h"
-#include "support/test.h"
 
 bool writing_keep_id(void *user, int32_t id)
 {
@@ -106,9 +103,16 @@ void writing_run_tuned(writing *out, const drey_engine_options *options,
     drey_engine_close(&e);
 }
 
-void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
+void writing_try(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
                  size_t n, int32_t n_predict, const drey_sampling *sampling)
 {
     engine_tuning tuning = {.set_share = share >= 0, .share = share, .untimed = true};
     writing_run_tuned(out, options, &tuning, ids, n, n_predict, sampling);
+}
+
+void writing_run(writing *out, const drey_engine_options *options, double share, const int32_t *ids,
+                 size_t n, int32_t n_predict, const drey_sampling *sampling)
+{
+    writing_try(out, options, share, ids, n, n_predict, sampling);
+    must(out->status, &out->error);
 }

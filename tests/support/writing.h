@@ -1,7 +1,7 @@
 /* Texts, for tests that compare them. */
 #pragma once
 
-#include "drey/drey.h"
+#include "support/scene.h"
 
 struct engine_tuning; /* engine/engine.h */
 
@@ -46,10 +46,13 @@ void seen_text_take(seen_text *t, const drey_event *e);
 
 /* share: of every matrix that is pinned, the rest streamed; negative: as the budget says.
  * Opens engine and session, writes on from ids[0..n), closes both. `generate` may be NULL: greedy,
- * n_predict tokens, end-of-text ignored. Failures are left in out->status and out->error. */
+ * n_predict tokens, end-of-text ignored. It has to succeed, */
 void writing_run(writing *out, const drey_engine_options *engine, double share, const int32_t *ids,
                  size_t n, int32_t n_predict, const drey_sampling *sampling);
-/* The same with settings that the public interface has not got. */
+/* or a failure is left in out->status and out->error, */
+void writing_try(writing *out, const drey_engine_options *engine, double share, const int32_t *ids,
+                 size_t n, int32_t n_predict, const drey_sampling *sampling);
+/* as it is with settings that the public interface has not got. */
 void writing_run_tuned(writing *out, const drey_engine_options *engine,
                        const struct engine_tuning *tuning, const int32_t *ids, size_t n,
                        int32_t n_predict, const drey_sampling *sampling);

@@ -1,24 +1,20 @@
 /* See matrix.h. */
 #include "text/matrix.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/faults/disk.h"
 #include "support/drafts/eagle_file.h"
 #include "support/faults/fake_device.h"
 #include "support/heads_file.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
+#include "support/toys/sum_block.h"
 #include "support/writing.h"
 
 enum {
-    FIRST_ENCODER = 2 + FIRST_T5_TOY,
-    FIRST_MIXTURE = 2 + N_ARCH_TOYS,
+    SUM_MODEL = 2,
+    FIRST_ARCH,
+    FIRST_ENCODER = FIRST_ARCH + FIRST_T5_TOY,
+    FIRST_MIXTURE = FIRST_ARCH + N_ARCH_TOYS,
     N_MODELS = FIRST_MIXTURE + N_EXPERT_TOYS,
     SLICE_IDS = 256,
     SLICE_ROOM = 64,
@@ -142,47 +138,8 @@ static const char *tier_of(const int32_t *at)
 
 const char *matrix_count_name(matrix_count which)
 {
-    static const char *const names[N_COUNTS] = {"cases",
-                                                "accepted",
-                                                "refused",
-                                                "of a model",
-                                                "of lookup",
-                                                "of heads",
-                                                "of planes",
-                                                "of a layer",
-                                                "greedy",
-                                                "filtered",
-                                                "hot",
-                                                "kept",
-                                                "lost",
-                                                "outside the slice",
-                                                "blended",
-                                                "under a grammar",
-                                                "penalised",
-                                                "with exits",
-                                                "left early",
-                                                "agreed",
-                                                "taken back",
-                                                "dense blocks",
-                                                "tails",
-                                                "parts",
-                                                "failed devices",
-                                                "streamed",
-                                                "packed",
-                                                "shared passes",
-                                                "failed steps",
-                                                "pauses",
-                                                "unverified",
-                                                "on the best tier",
-                                                "of mixtures",
-                                                "experts in memory",
-                                                "experts read",
-                                                "waves",
-                                                "refused by mixtures",
-                                                "sampled of mixtures",
-                                                "shared passes of mixtures",
-                                                "parts of mixtures",
-                                                "packed mixtures"};
+#define NAME(id, name) name,
+    static const char *const names[N_COUNTS] = {MATRIX_COUNTS(NAME)};
     return names[which];
 }
 
@@ -194,13 +151,18 @@ void matrix_case_random(matrix_case *c, rng *r)
         c->at[AXIS_GRAMMAR] = 0;
     if (rng_below(r, 4)) /* they leave out exits */
         c->at[AXIS_PENALTIES] = 0;
-    if (rng_below(r, 2)) /* one of those two that have most types */
-        c->at[AXIS_MODEL] %= 2;
+    if (rng_below(r, 2)) /* one of those that have most types, or the running sum */
+        c->at[AXIS_MODEL] %= FIRST_ARCH;
 }
 
 bool matrix_is_mixture(int32_t model)
 {
     return model >= FIRST_MIXTURE;
+}
+
+bool matrix_has_states(int32_t model)
+{
+    return model == SUM_MODEL;
 }
 
 static bool has_encoder(int model)
@@ -213,9 +175,10 @@ void matrix_case_settle(matrix_case *c)
     int32_t *at = c->at;
     drey_drafter who = drafters[at[AXIS_DRAFTER]];
     if (who == DREY_DRAFTER_EAGLE && has_encoder(at[AXIS_MODEL]))
-        at[AXIS_MODEL] = 2; /* there are no such layers for models with an encoder */
-    if (who == DREY_DRAFTER_SELF && matrix_is_mixture(at[AXIS_MODEL]))
-        at[AXIS_MODEL] = 2; /* a mixture has no planes of its experts */
+        at[AXIS_MODEL] = FIRST_ARCH; /* there are no such layers for models with an encoder */
+    if (who == DREY_DRAFTER_SELF &&
+        (matrix_is_mixture(at[AXIS_MODEL]) || matrix_has_states(at[AXIS_MODEL])))
+        at[AXIS_MODEL] = FIRST_ARCH; /* a mixture has no planes of its experts, states no views */
     if (matrix_is_mixture(at[AXIS_MODEL]))
         at[AXIS_EXIT] = 0;
     if (has_encoder(at[AXIS_MODEL]))
@@ -241,7 +204,7 @@ void matrix_case_settle(matrix_case *c)
     if (at[AXIS_UNITS] > 0)
         at[AXIS_THREADS] = 0; /* units say it */
     /* Long texts, and many of them to compare with, take long. */
-    if (at[AXIS_MODEL] > 1 && (!matrix_is_mixture(at[AXIS_MODEL]) || at[AXIS_PROMPT]))
+    if (at[AXIS_MODEL] >= FIRST_ARCH && (!matrix_is_mixture(at[AXIS_MODEL]) || at[AXIS_PROMPT]))
         at[AXIS_SAMPLING] = at[AXIS_KV] = at[AXIS_SESSIONS] = 0;
     if (at[AXIS_SESSIONS] && (at[AXIS_UNITS] < 2 || at[AXIS_MODEL] != 1))
         at[AXIS_PROMPT] = 0;
@@ -251,7 +214,8 @@ void matrix_case_settle(matrix_case *c)
         at[AXIS_TIER]++; /* the best */
 }
 
-const char *matrix_case_text(const matrix_case *c)
+/* "drafter model, policy optimal, ..." in a buffer that the next call uses again. */
+static const char *matrix_case_text(const matrix_case *c)
 {
     static char text[1000];
     const int32_t *at = c->at;
@@ -356,6 +320,12 @@ void matrix_open(void)
     toy.tied = toy.rope_freqs = true;
     toy.n_parts = 2;
     open_model(1, &toy);
+    arch_of_test = &sum_arch;
+    toy.architecture = sum_arch.name;
+    toy.n_layers = 4;
+    toy.tied = toy.rope_freqs = false;
+    toy.n_parts = 1;
+    open_model(SUM_MODEL, &toy);
     for (int i = 0; i < N_ARCH_TOYS + N_EXPERT_TOYS; i++) {
         if (i < N_ARCH_TOYS)
             arch_toy(i, &toy);
@@ -369,7 +339,7 @@ void matrix_open(void)
             toy.n_heads = 8;
             toy.head_dim = 64;
         }
-        open_model(2 + i, &toy);
+        open_model(FIRST_ARCH + i, &toy);
     }
     for (int32_t i = 0; i < N_LONG + MOST_SESSIONS; i++)
         prompt[i] = i < 8 ? 60 + i : prompt[i - 8 + rng_below(&r, 8)];
@@ -583,6 +553,8 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     total->n[N_PENALISED] += at[AXIS_PENALTIES] ? col->got.stats.accepted : 0;
     total->n[N_EXIT_CASES] += o->exit != DREY_EXIT_OFF;
     total->n[N_LEFT] += x.left;
+    total->n[N_STATES_LEFT] += matrix_has_states(at[AXIS_MODEL]) ? x.left : 0;
+    total->n[N_STATES_ACCEPTED] += matrix_has_states(at[AXIS_MODEL]) ? col->got.stats.accepted : 0;
     total->n[N_AGREED] += x.agreed;
     total->n[N_TAKEN_BACK] += x.taken_back;
 }
@@ -620,6 +592,7 @@ static void add_engine(const drey_engine *e, const int32_t *at, matrix_totals *t
     }
     total->n[N_PACKED] += at[AXIS_SIDECAR] && e->sidecar.path != NULL;
     total->n[N_BEST_TIER] += strcmp(e->kernels->tier, kernel_select(NULL)->tier) == 0;
+    total->n[N_STATES] += matrix_has_states(at[AXIS_MODEL]);
     total->n[N_CASES]++;
 }
 
@@ -634,6 +607,7 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
     drey_status status = alone ? drey_session_step(columns[rng_below(r, n)].session, &done, &err)
                                : drey_engine_step(e, &n_writing, &err);
     total->n[N_SHARED_PASSES] += n_writing > 1;
+    total->n[N_STATES_SHARED] += n_writing > 1 && matrix_has_states(c->at[AXIS_MODEL]);
     total->n[N_MIXTURE_SHARED] += n_writing > 1 && matrix_is_mixture(c->at[AXIS_MODEL]);
     total->n[N_FAILED_STEPS] += status != DREY_OK;
     if (status != DREY_OK && (status != DREY_ERR_IO || c->at[AXIS_READS] != 2))

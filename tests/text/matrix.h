@@ -4,13 +4,12 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; the toy of each
-                    * architecture, mixtures of experts last */
+    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
+                     * (support/toys/sum_block.h); the toy of each architecture, mixtures last */
     AXIS_PROMPT,    /* short; long enough that attention is divided between units */
     AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
     AXIS_KV,        /* format of keys and values */
@@ -41,51 +40,57 @@ typedef struct matrix_case {
     int32_t at[N_AXES]; /* a value's number, from 0 */
 } matrix_case;
 
-/* Over cases: what the matrix is about has to happen in it. */
-typedef enum matrix_count {
-    N_CASES,
-    N_ACCEPTED,
-    N_REFUSED,
-    N_OF_MODEL, /* accepted, by drafter, */
-    N_OF_LOOKUP,
-    N_OF_MEDUSA,
-    N_OF_SELF,
-    N_OF_EAGLE,
-    N_GREEDY, /* and by sampling */
-    N_FILTERED,
-    N_HOT,
-    N_KEPT, /* drafted ahead, */
-    N_LOST,
-    N_OUTSIDE_SLICE,
-    N_BLENDED,
-    N_UNDER_GRAMMAR, /* accepted, */
-    N_PENALISED,     /* with penalties as well */
-    N_EXIT_CASES,
-    N_LEFT,       /* by early exits, */
-    N_AGREED,     /* as the whole model has them, */
-    N_TAKEN_BACK, /* or not */
-    N_DENSE_BLOCKS,
-    N_TAILS,
-    N_UNIT_PARTS,
-    N_FAILED_DEVICES,
-    N_STREAMED,
-    N_PACKED,
-    N_SHARED_PASSES,
-    N_FAILED_STEPS,
-    N_PAUSES,
-    N_UNVERIFIED, /* tokens that a pause has dropped */
-    N_BEST_TIER,  /* cases on the processor's best, or the one of DREY_TEST_CPU */
-    N_MIXTURES,   /* cases with a mixture; of experts, */
-    N_EXPERTS_HIT,
-    N_EXPERTS_READ,
-    N_WAVES, /* that had another after them; and as above, of mixtures alone */
-    N_MIXTURE_REFUSED,
-    N_MIXTURE_SAMPLED,
-    N_MIXTURE_SHARED,
-    N_MIXTURE_PARTS,
-    N_MIXTURE_PACKED,
-    N_COUNTS
-} matrix_count;
+/* Over cases: what the matrix is about has to happen in it; and its name, for people. Those of
+ * mixtures are of mixtures of experts alone, waves are those that had another after them, and the
+ * best tier is the processor's, or the one of DREY_TEST_CPU. */
+#define MATRIX_COUNTS(X)                                                                           \
+    X(N_CASES, "cases")                                                                            \
+    X(N_ACCEPTED, "accepted")                                                                      \
+    X(N_REFUSED, "refused")                                                                        \
+    X(N_OF_MODEL, "of a model")                                                                    \
+    X(N_OF_LOOKUP, "of lookup")                                                                    \
+    X(N_OF_MEDUSA, "of heads")                                                                     \
+    X(N_OF_SELF, "of planes")                                                                      \
+    X(N_OF_EAGLE, "of a layer")                                                                    \
+    X(N_GREEDY, "greedy")                                                                          \
+    X(N_FILTERED, "filtered")                                                                      \
+    X(N_HOT, "hot")                                                                                \
+    X(N_KEPT, "kept")                                                                              \
+    X(N_LOST, "lost")                                                                              \
+    X(N_OUTSIDE_SLICE, "outside the slice")                                                        \
+    X(N_BLENDED, "blended")                                                                        \
+    X(N_UNDER_GRAMMAR, "under a grammar")                                                          \
+    X(N_PENALISED, "penalised")                                                                    \
+    X(N_EXIT_CASES, "with exits")                                                                  \
+    X(N_LEFT, "left early")                                                                        \
+    X(N_AGREED, "agreed")                                                                          \
+    X(N_TAKEN_BACK, "taken back")                                                                  \
+    X(N_DENSE_BLOCKS, "dense blocks")                                                              \
+    X(N_TAILS, "tails")                                                                            \
+    X(N_UNIT_PARTS, "parts")                                                                       \
+    X(N_FAILED_DEVICES, "failed devices")                                                          \
+    X(N_STREAMED, "streamed")                                                                      \
+    X(N_PACKED, "packed")                                                                          \
+    X(N_SHARED_PASSES, "shared passes")                                                            \
+    X(N_FAILED_STEPS, "failed steps")                                                              \
+    X(N_PAUSES, "pauses")                                                                          \
+    X(N_UNVERIFIED, "unverified")                                                                  \
+    X(N_BEST_TIER, "on the best tier")                                                             \
+    X(N_STATES, "of states")                                                                       \
+    X(N_STATES_LEFT, "left early with states")                                                     \
+    X(N_STATES_ACCEPTED, "accepted with states")                                                   \
+    X(N_STATES_SHARED, "shared passes with states")                                                \
+    X(N_MIXTURES, "of mixtures")                                                                   \
+    X(N_EXPERTS_HIT, "experts in memory")                                                          \
+    X(N_EXPERTS_READ, "experts read")                                                              \
+    X(N_WAVES, "waves")                                                                            \
+    X(N_MIXTURE_REFUSED, "refused by mixtures")                                                    \
+    X(N_MIXTURE_SAMPLED, "sampled of mixtures")                                                    \
+    X(N_MIXTURE_SHARED, "shared passes of mixtures")                                               \
+    X(N_MIXTURE_PARTS, "parts of mixtures")                                                        \
+    X(N_MIXTURE_PACKED, "packed mixtures")
+#define MATRIX_COUNT(id, name) id,
+typedef enum matrix_count { MATRIX_COUNTS(MATRIX_COUNT) N_COUNTS } matrix_count;
 
 typedef struct matrix_totals {
     int64_t n[N_COUNTS];
@@ -100,6 +105,8 @@ void matrix_close(void);
 
 /* Whether a model, a value of its axis, is a mixture of experts. */
 bool matrix_is_mixture(int32_t model);
+/* Whether every other layer has a state in place of attention. */
+bool matrix_has_states(int32_t model);
 /* How many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */
@@ -108,7 +115,5 @@ void matrix_case_random(matrix_case *c, rng *r);
  * drafts without a policy, some drafters have no exits, a boundary wants units; and what would take
  * long. */
 void matrix_case_settle(matrix_case *c);
-/* "drafter model, policy optimal, ..." in a buffer that the next call uses again. */
-const char *matrix_case_text(const matrix_case *c);
 /* Writes the case's texts, fails the test where one differs, and adds what happened. */
 void matrix_case_run(const matrix_case *c, matrix_totals *total);

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The promise on real models: drey verify, in memory and in small budgets, with lookup, models and
-# the heads of heads/, whose guesses are partly right with a policy that looks at no clock. The
-# small model always, the pair where it is.
+# The promise on real models: drey verify, in memory and in small budgets, with lookup and models,
+# and with heads that were trained for them where they are. Guesses are partly right, with policies
+# that look at no clock. The small model always, the pair where it is.
 #   same_text_models.sh DREY
 set -euo pipefail
 drey=${1:?usage: same_text_models.sh DREY}
-heads=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../heads" && pwd)
 
 models=${DREY_MODELS:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/drey/models}
 smol=$models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -41,13 +40,22 @@ print(sum(w["texts"] for w in ways), "texts compared")
 PYTHON
 }
 
+# with_heads MODEL OPTION...: the heads that drey train medusa has left next to the model
+with_heads() {
+    if [ -f "$1.drey-medusa" ]; then
+        same "medusa" -m "$1" -d "$1.drey-medusa" "${@:2}"
+    else
+        echo "not run: heads: $1.drey-medusa is not there (drey train medusa makes it)"
+    fi
+}
+
 same "lookup, policy sequence" -m "$smol" -n 24 -d lookup
 same "lookup, policy edgellm" -m "$smol" -n 24 -d lookup --memory 64M --io buffered --top-p 0.95 --seed 11
 same "model, policy sequence" -m "$smol" -n 24 -d "$smol" --memory 180M --policy sequence
-same "medusa" -m "$smol" -n 24 -d "$heads/${smol##*/}.drey-medusa" --policy specinfer --memory 96M
+with_heads "$smol" -n 24 --policy specinfer --memory 96M
 if [ -f "$target" ] && [ -f "$draft" ]; then
     same "model, policy sequence" -m "$target" -n 16 -d "$draft" --memory 762M --temp 0.7 --top-k 40
-    same "medusa" -m "$target" -n 16 -d "$heads/${target##*/}.drey-medusa" --policy sequence --memory 800M
+    with_heads "$target" -n 16 --policy sequence --memory 800M
     same "lookup" -m "$target" -n 16 -d lookup --policy sequence --memory 400M --io pread
 else
     echo "not run: the pair of models is not in $models (scripts/get-models.sh)"

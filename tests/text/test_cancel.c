@@ -1,22 +1,11 @@
-/* Sessions cancelled by another thread in the middle of a pass: the others write the same text as
- * without that, and the cancelled one is free for a new text at the end of the layer. */
-#include <pthread.h>
-#include <string.h>
-
+/* Sessions cancelled in the middle of a pass, at a chosen product or callback: the others write the
+ * same text as without that, and the cancelled one is free for a new text at the end of the layer.
+ * Cancelled by another thread, at random: test_sessions.c. */
 #include "session/session.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
 enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };
-#ifdef TESTS_SANITIZED
-enum { N_ROUNDS = 8 };
-#else
-enum { N_ROUNDS = 24 };
-#endif
 
 typedef struct scene scene;
 typedef struct writer { /* what callbacks get */
@@ -35,36 +24,7 @@ struct scene {
     /* In the pass that loads: products so far, the one after which session cancel_who is cancelled,
      * and the one after which the first text ended. */
     int32_t n_products, cancel_after, cancel_who, end_after;
-    /* Who is cancelled at which read, by the thread that reads; under the lock. */
-    pthread_mutex_t lock;
-    int64_t n_reads, cancel_at; /* cancel_at -1: nobody is */
-    uint32_t who;               /* a bit each */
 };
-
-static int count_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes)
-{
-    scene *p = user;
-    pthread_mutex_lock(&p->lock);
-    if (p->n_reads++ == p->cancel_at)
-        for (int i = 0; i < N_SESSIONS; i++)
-            if (p->who >> i & 1)
-                drey_session_cancel(p->at.session[i]);
-    pthread_mutex_unlock(&p->lock);
-    return 0;
-}
-
-/* Counts reads from now on, and cancels only the sessions of this call. Returns how many reads
- * there were since the last one. */
-static int64_t cancel_at(scene *p, uint32_t who, int64_t read)
-{
-    pthread_mutex_lock(&p->lock);
-    int64_t n_reads = p->n_reads;
-    p->who = who;
-    p->n_reads = 0;
-    p->cancel_at = read;
-    pthread_mutex_unlock(&p->lock);
-    return n_reads;
-}
 
 /* Called after each product of the pass that loads, in the thread that takes the steps. */
 static void count_product(void *user, drey_progress what, uint64_t done, uint64_t total)
@@ -78,21 +38,14 @@ static void open_scene(scene *p, double share, bool drafts)
 {
     drey_engine_options o =
         toys_options(drafts ? DREY_DRAFTER_MODEL : DREY_DRAFTER_NONE, N_CONTEXT, 1);
-    *p = (scene){.lock = PTHREAD_MUTEX_INITIALIZER, .cancel_at = -1};
+    *p = (scene){0};
     o.n_sessions = N_SESSIONS;
     o.prompt_chunk = 16;
     o.read_bytes = 64 << 10;
     o.progress = count_product;
     o.progress_user = p;
-    const engine_tuning tuning = {
-        .set_share = share <= 1, .share = share, .fault = count_read, .fault_user = p};
+    const engine_tuning tuning = {.set_share = share <= 1, .share = share};
     p->at = place_open(&o, &tuning);
-}
-
-static void close_scene(scene *p)
-{
-    cancel_at(p, 0, -1); /* the stream reads on */
-    place_close(&p->at);
 }
 
 static void begin(scene *p, int i);
@@ -134,10 +87,9 @@ static void write_all(scene *p)
     while (n_writing);
 }
 
-/* From the beginning, and nobody is cancelled yet. */
+/* From the beginning. */
 static void begin_all(scene *p)
 {
-    cancel_at(p, 0, -1);
     for (int i = 0; i < N_SESSIONS; i++)
         drey_session_reset(p->at.session[i]);
     for (int i = 0; i < N_SESSIONS; i++)
@@ -154,49 +106,12 @@ static void make_right(writing right[N_SESSIONS])
         right[i] = p.writer[i].text;
         assert_int_equal(right[i].n_ids, N_TEXT);
     }
-    close_scene(&p);
+    place_close(&p.at);
 }
 
 static void check_beginning(const writing *got, const writing *right)
 {
     assert_memory_equal(got->ids, right->ids, (size_t)got->n_ids * sizeof *got->ids);
-}
-
-TEST(test_others_are_not_disturbed)
-{
-    rng r = rng_from(4);
-    static writing right[N_SESSIONS];
-    static scene p;
-    int n_interrupted = 0, n_again = 0;
-    make_right(right);
-    open_scene(&p, 0.3, true);
-    begin_all(&p);
-    write_all(&p); /* the first pass loads */
-    int64_t n_reads = cancel_at(&p, 0, -1);
-    /* A read may be past before there is a text, or never come: some rounds cut nothing. */
-    for (int round = 0;
-         round < N_ROUNDS || ((n_interrupted == 0 || n_again == 0) && round < 50 * N_ROUNDS);
-         round++) {
-        begin_all(&p);
-        uint32_t who = (uint32_t)rng_below(&r, (1 << N_SESSIONS) - 1);
-        p.begins_again = round % 2;
-        cancel_at(&p, who, rng_below(&r, (int32_t)n_reads));
-        write_all(&p);
-        for (int i = 0; i < N_SESSIONS; i++) {
-            bool cut = p.writer[i].text.stats.finish == DREY_FINISH_INTERRUPTED;
-            check_beginning(&p.writer[i].text, &right[i]);
-            assert_true(cut ? who >> i & 1 : p.writer[i].text.n_ids == N_TEXT);
-            assert_true(session_is_valid(p.at.session[i]));
-            n_interrupted += cut;
-            if (!p.writer[i].cut)
-                continue;
-            check_beginning(p.writer[i].cut, &right[i]);
-            assert_true(!cut && who >> i & 1);
-            n_again++;
-        }
-    }
-    assert_true(n_interrupted > 0 && n_again > 0);
-    close_scene(&p);
 }
 
 /* After each product of the pass that loads, which reads three prompts; a layer has four products,
@@ -223,7 +138,7 @@ TEST(test_within_a_layer)
         for (int k = 0; k < N_SESSIONS; k++)
             must_be_same(&right[k], &p.writer[k].text, "not cancelled");
         n_products = p.n_products;
-        close_scene(&p);
+        place_close(&p.at);
     }
 }
 
@@ -251,53 +166,8 @@ TEST(test_the_last_leave_together)
         write_all(&p);
         for (int k = 0; k < N_SESSIONS; k++)
             must_be_same(&right[k], &p.writer[k].text, "not cancelled");
-        close_scene(&p);
+        place_close(&p.at);
     }
-}
-
-static int64_t n_passes(const drey_engine *e)
-{
-    drey_counts c;
-    drey_engine_count(e, &c);
-    return c.passes + c.prompt_passes;
-}
-
-/* A pass that nobody wants any more ends, and the next text is right. */
-TEST(test_all_leave)
-{
-    static writing right[N_SESSIONS];
-    static scene p;
-    int32_t n_writing;
-    int n_left = 0;
-    make_right(right);
-    open_scene(&p, 0, false);
-    begin_all(&p);
-    write_all(&p);
-    /* The read may come so late that another pass has been computed. */
-    for (int round = 0; round < N_ROUNDS || (n_left == 0 && round < 50 * N_ROUNDS); round++) {
-        begin_all(&p);
-        for (int k = 0; k < round % 4; k++)
-            MUST(drey_engine_step, p.at.engine, &n_writing);
-        int64_t n_before = n_passes(p.at.engine);
-        cancel_at(&p, (1 << N_SESSIONS) - 1, 2); /* of the ring's, ahead of this pass or in it */
-        MUST(drey_engine_step, p.at.engine, &n_writing);
-        bool left = n_writing == 0 && n_passes(p.at.engine) == n_before;
-        n_left += left;
-        if (n_writing)
-            write_all(&p);
-        for (int i = 0; i < N_SESSIONS; i++) {
-            assert_int_equal(p.writer[i].text.stats.finish, DREY_FINISH_INTERRUPTED);
-            check_beginning(&p.writer[i].text, &right[i]);
-            assert_true(session_is_valid(p.at.session[i]));
-        }
-        cancel_at(&p, 0, -1);
-        begin(&p, round % N_SESSIONS);
-        write_all(&p);
-        check_beginning(&p.writer[round % N_SESSIONS].text, &right[round % N_SESSIONS]);
-        assert_int_equal(p.writer[round % N_SESSIONS].text.n_ids, N_TEXT);
-    }
-    assert_true(n_left > 0);
-    close_scene(&p);
 }
 
 /* From a callback of another one's text. */
@@ -335,7 +205,7 @@ TEST(test_from_a_callback)
     assert_true(p.writer[0].text.n_ids == N_TEXT && p.writer[1].text.n_ids == N_TEXT);
     assert_int_equal(p.writer[2].text.stats.finish, DREY_FINISH_INTERRUPTED);
     assert_true(p.writer[2].text.n_ids < N_TEXT);
-    close_scene(&p);
+    place_close(&p.at);
 }
 
 /* ---- */
@@ -380,12 +250,12 @@ TEST(test_nobody_wants_the_head)
         MUST(pass_end, &pass);
         assert_int_equal(cache_pending(&p.at.session[0]->target_cache), 0);
         assert_int_equal(cache_pending(&p.at.session[1]->target_cache), 1);
-        cache_cut(&p.at.session[1]->target_cache, 0);
+        cache_clear(&p.at.session[1]->target_cache);
     }
     begin(&p, 1);
     write_all(&p);
     check_beginning(&p.writer[1].text, &right[1]);
-    close_scene(&p);
+    place_close(&p.at);
 }
 
 TEST_GROUP(make_models, toys_close)

@@ -1,15 +1,8 @@
 /* An EAGLE layer as a drafter: its logits against an independent implementation; a layer that knows
  * what its target says is believed; a file that does not belong to the model is refused in a
  * sentence. Its texts with all policies are in test_matrix.c. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/drafts/eagle_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_CONTEXT = 128, MOST_IDS = 64, N_TEXT = 60 };
@@ -154,11 +147,9 @@ static void check_worth(const drey_model *target, const drey_model *layer, drey_
     const drey_sampling *how = n_sampled ? &sampled : NULL;
     drey_engine_options o = plain_options(target, N_CONTEXT, 2);
     writing_run(&want, &o, -1, prompt, N_PROMPT, N_TEXT, how);
-    must(want.status, &want.error);
     o = options_of(target, layer);
     o.policy = policy;
     writing_run(&got, &o, -1, prompt, N_PROMPT, N_TEXT, how);
-    must(got.status, &got.error);
     must_be_same(&want, &got, drey_policy_name(policy));
     double per_pass = (double)N_TEXT / (double)got.stats.n_passes;
     print_message("%s: %.2f tokens per pass, %d of %d accepted in %d\n", drey_policy_name(policy),

@@ -1,11 +1,6 @@
 /* Vectors of texts: the same bits whatever the chunks, threads and sessions; poolings agree with
  * the vectors of single tokens; what cannot be is refused. */
-#include <math.h>
-#include <string.h>
-
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 enum { N_CONTEXT = 160, N_IDS = 100, MOST_EMBD = 512 };

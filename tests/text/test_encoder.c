@@ -1,17 +1,10 @@
 /* Models with an encoder: what an input is to a session, what is said of files that lack something,
  * and that the memory plan has a line for it. That the text is the same with all drafts, policies,
  * budgets and units is test_matrix.c's, the numbers are test_logits.c's. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/lookup_drafter.h"
 #include "session/session.h"
 #include "support/bytes_file.h"
 #include "support/logit_toys.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
@@ -51,10 +44,10 @@ static int open_bart(void **state)
     static void name(void **state);                                                                \
     __attribute__((constructor)) static void add_##name(void)                                      \
     {                                                                                              \
-        register_test((struct CMUnitTest){#name "_t5", name, open_t5, toys_close, NULL},           \
+        register_test((struct CMUnitTest){#name "_t5", name, open_t5, toys_close, NULL}, __FILE__, \
                       __LINE__);                                                                   \
         register_test((struct CMUnitTest){#name "_bart", name, open_bart, toys_close, NULL},       \
-                      __LINE__);                                                                   \
+                      __FILE__, __LINE__);                                                         \
     }                                                                                              \
     static void name(void **state)
 

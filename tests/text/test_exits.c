@@ -2,9 +2,6 @@
  * and what left is right or wrong, or comes from a file. Fast exits write one text for any budget,
  * tier, number of threads and disk; texts end as they would without exits. test_matrix.c has exact
  * exits with everything else. */
-#include <stdio.h>
-#include <string.h>
-
 #include "session/logprobs.h"
 #include "session/session.h"
 #include "exit/exit_file.h"
@@ -12,10 +9,6 @@
 #include "support/faults/disk.h"
 #include "support/heads_file.h"
 #include "support/predictors.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 #include "weights/identity.h"
@@ -533,30 +526,10 @@ TEST(texts_end_as_they_would)
     }
 }
 
-/* ---- What does not go together ---- */
+/* ---- Names, and what is refused (test_config.c has what does not go together) ---- */
 
-static void refuses(drey_engine_options o, const char *why)
+TEST(exits_have_names)
 {
-    const engine_tuning tuning = {.exit_here = exit_here, .exit_user = &oracles[0]};
-    must_refuse_engine(&o, &tuning, DREY_ERR_USAGE, why);
-}
-
-TEST(some_things_do_not_go_together)
-{
-    drey_engine_options o = with_exits(&guessers[2], DREY_EXIT_FAST);
-    o.exit_threshold = 1.5f;
-    refuses(o, "a threshold of 1.5 is not possible");
-    o = with_exits(&guessers[2], DREY_EXIT_FAST);
-    o.policy = DREY_POLICY_BLD;
-    refuses(o, "the policy \"bld\" do not go together");
-    o = with_exits(&guessers[0], DREY_EXIT_EXACT);
-    o.policy = DREY_POLICY_STD;
-    refuses(o, "the policy \"std\" do not go together");
-    o = with_exits(&(guesser){DREY_DRAFTER_SELF, DREY_POLICY_OPTIMAL}, DREY_EXIT_EXACT);
-    refuses(o, "the drafter \"self\" do not go together");
-    o = plain();
-    o.exit = (drey_exit)3;
-    refuses(o, "exit, fallback, fetch or tile is not one of those");
     for (int i = 0; i <= DREY_EXIT_EXACT; i++) {
         drey_exit found = DREY_EXIT_OFF;
         assert_true(drey_exit_parse(drey_exit_name((drey_exit)i), &found) && (int)found == i);

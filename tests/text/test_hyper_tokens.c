@@ -1,13 +1,7 @@
 /* Paths of two and more tokens leave a pass early by trained predictors, whatever names the
  * candidates; in `exact` the text is the target's. */
-#include <stdio.h>
-#include <string.h>
-
 #include "session/session.h"
 #include "support/heads_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

@@ -6,17 +6,11 @@
  * 0.3 % (of a small model with wide numbers 2 %).
  *
  * Toys are written here; real models are taken from $DREY_MODELS, or skipped. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "session/session.h"
 #include "support/logit_toys.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 enum { MAX_IDS = 1024 };
 

@@ -5,9 +5,6 @@
  * experts as well, and every pair of values of those axes that have to do with each other; and a
  * part drawn by a seed, which is printed. DREY_TEST_SEED=N draws it again; DREY_TEST_EVERY=N takes
  * one case of N of the fixed part, another one for another seed. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "support/test.h"
@@ -41,15 +38,24 @@ static const matrix_axis pairs[][2] = {
 enum { N_PAIRS = sizeof pairs / sizeof *pairs, MOST_VALUES = 32 };
 
 static bool covered[N_PAIRS][MOST_VALUES][MOST_VALUES];
-static bool with_mixture[N_AXES][MOST_VALUES];
+/* Of models of which every value of every axis occurs. */
+enum { A_MIXTURE, WITH_STATES, N_KINDS };
+static bool with_kind[N_KINDS][N_AXES][MOST_VALUES];
 static matrix_case cases[MOST_CASES];
+
+static bool is_of(int kind, const matrix_case *c)
+{
+    int32_t model = c->at[AXIS_MODEL];
+    return kind == A_MIXTURE ? matrix_is_mixture(model) : matrix_has_states(model);
+}
 
 static void cover(const matrix_case *c)
 {
     for (int p = 0; p < N_PAIRS; p++)
         covered[p][c->at[pairs[p][0]]][c->at[pairs[p][1]]] = true;
-    for (int i = 0; i < N_AXES && matrix_is_mixture(c->at[AXIS_MODEL]); i++)
-        with_mixture[i][c->at[i]] = true;
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (int i = 0; i < N_AXES && is_of(kind, c); i++)
+            with_kind[kind][i][c->at[i]] = true;
 }
 
 static int32_t n_new(const matrix_case *c)
@@ -57,8 +63,9 @@ static int32_t n_new(const matrix_case *c)
     int32_t n = 0;
     for (int p = 0; p < N_PAIRS; p++)
         n += !covered[p][c->at[pairs[p][0]]][c->at[pairs[p][1]]];
-    for (int i = 0; i < N_AXES && matrix_is_mixture(c->at[AXIS_MODEL]); i++)
-        n += !with_mixture[i][c->at[i]];
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (int i = 0; i < N_AXES && is_of(kind, c); i++)
+            n += !with_kind[kind][i][c->at[i]];
     return n;
 }
 
@@ -92,21 +99,31 @@ static int32_t keep(int32_t n)
     return n + 1;
 }
 
+/* Mixtures are the last models, and at least four. */
+static int32_t model_of(int kind, int32_t value)
+{
+    int32_t model = matrix_values(AXIS_MODEL) - 1 - value % 4;
+    while (kind == WITH_STATES && !matrix_has_states(model))
+        model--;
+    return model;
+}
+
 /* The same list on every run with these axes. */
 static int32_t fixed_cases(void)
 {
     rng r = rng_from(1);
-    int32_t n = 0, last = matrix_values(AXIS_MODEL) - 1;
+    int32_t n = 0;
     for (int p = 0; p < N_PAIRS; p++)
         for (int32_t a = 0; a < matrix_values(pairs[p][0]); a++)
             for (int32_t b = 0; b < matrix_values(pairs[p][1]); b++)
                 if (!covered[p][a][b] && draw(&cases[n], pairs[p][0], a, pairs[p][1], b, &r))
                     n = keep(n);
-    for (int i = 0; i < N_AXES; i++) /* with a mixture, of which there are at least four */
-        for (int32_t value = 0; value < matrix_values((matrix_axis)i); value++)
-            if (!with_mixture[i][value] &&
-                draw(&cases[n], AXIS_MODEL, last - value % 4, (matrix_axis)i, value, &r))
-                n = keep(n);
+    for (int kind = 0; kind < N_KINDS; kind++)
+        for (int i = 0; i < N_AXES; i++)
+            for (int32_t value = 0; value < matrix_values((matrix_axis)i); value++)
+                if (!with_kind[kind][i][value] &&
+                    draw(&cases[n], AXIS_MODEL, model_of(kind, value), (matrix_axis)i, value, &r))
+                    n = keep(n);
     return n;
 }
 
@@ -140,6 +157,8 @@ static void what_it_is_about_happened(const matrix_totals *t, uint64_t every)
     assert_true(n[N_AGREED] > n[N_EXIT_CASES] && n[N_TAKEN_BACK] > n[N_EXIT_CASES]);
     assert_true(n[N_DENSE_BLOCKS] > n[N_CASES] && n[N_TAILS] > n[N_CASES]);
     assert_true(n[N_SHARED_PASSES] > n[N_CASES]);
+    assert_true(n[N_STATES_LEFT] > n[N_STATES] && n[N_STATES_ACCEPTED] > n[N_STATES]);
+    assert_true(n[N_STATES_SHARED] > n[N_STATES]);
     assert_true(n[N_EXPERTS_HIT] > n[N_MIXTURES] && n[N_EXPERTS_READ] > n[N_MIXTURES]);
     assert_true(n[N_WAVES] > n[N_MIXTURES] && n[N_MIXTURE_SHARED] > n[N_MIXTURES] / 4);
 }

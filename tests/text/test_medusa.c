@@ -1,19 +1,13 @@
 /* Medusa heads as a drafter: what they say against sums written out here, the same on every tier; a
  * file that does not belong to the model is refused in a sentence. Their texts are in
  * test_matrix.c. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/fmath.h"
 #include "session/session.h"
 #include "support/faults/damage.h"
 #include "support/heads_file.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 enum { N_CONTEXT = 128, SLICE = 250, ABSENT = 5 };
 

@@ -1,15 +1,9 @@
 /* Drafting while a verification waits for weights: every step leaves tree and caches in order, also
  * one that fails, and what was drafted ahead is kept where the text goes there.
  * test_matrix.c has texts with slow reads under each policy. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/faults/disk.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

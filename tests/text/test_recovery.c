@@ -1,15 +1,10 @@
 /* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
  * no verified token is lost, and the next text continues as if nothing had happened. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "session/session.h"
 #include "support/faults/disk.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum {

@@ -1,16 +1,9 @@
 /* One tree across turns: what stays of it, in the tree, in the caches and in the draft, has
  * the very bits of what is built and computed from scratch below the new root. Texts are in
  * test_matrix.c. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "os/clock.h"
-#include "support/rng.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 #include "support/writing.h"
 
@@ -84,7 +77,7 @@ static void start_cache(bench *b)
     for (int32_t i = 0; i < N_PROMPT; i++)
         tokens[i] = prompt_token(i);
     text_cache *cache = &b->session->target_cache;
-    cache_cut(cache, 0);
+    cache_clear(cache);
     const kv_store *kv = kv_of(cache);
     memset(kv->keys, 0, side_bytes(kv));
     memset(kv->values, 0, side_bytes(kv));
@@ -96,7 +89,7 @@ static void clear_unused(text_cache *cache)
 {
     const kv_store *kv = kv_of(cache);
     const store_shape *s = &kv->store.shape;
-    const int32_t used = cache_end(cache) + cache_pending(cache), last = kv->store.n_slots - 1;
+    const int32_t used = cache_end(cache) + cache_pending(cache), last = kv->store.size.n_slots - 1;
     for (int32_t head = 0; head < s->n_layers * s->n_heads; head++) {
         size_t at = kv_at(kv, 0, head);
         for (int32_t slot = used; slot < last; slot++) {
@@ -339,7 +332,7 @@ static void compare_with_a_fresh_draft(bench *b, const token_tree *tree, const t
     drafter *d = b->session->drafter;
     drey_error err = {0};
     static token_tree fresh;
-    cache_cut(&b->session->draft_cache, 0);
+    cache_clear(&b->session->draft_cache);
     begin(d, &fresh, t);
     for (int32_t i = 0; i < tree->n_nodes; i++) {
         const tree_node *want = &tree->nodes[i];
@@ -452,7 +445,7 @@ TEST(a_prompt_in_parts)
     for (int32_t n_parts = 0; n_parts < 12; n_parts++) {
         static token_tree tree;
         text t = prompt();
-        cache_cut(&b.session->draft_cache, 0);
+        cache_clear(&b.session->draft_cache);
         must(d->class->begin(d, t.token, t.n - 5, &err), &err);
         draft_reading how;
         for (int32_t i = 0; i < n_parts && d->class->unread(d); i++)

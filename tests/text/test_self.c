@@ -1,14 +1,9 @@
 /* A target that drafts for itself with the bits of its weights that are in memory: logits have the
  * same bits wherever planes lie, and where all bits are there every guess is right. Its texts are
  * in test_matrix.c. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "session/session.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { N_TEXT = 24, N_CONTEXT = 128, MAX_VOCAB = 2048 };
@@ -84,7 +79,7 @@ static bool logits_of(const drey_engine_options *o, const engine_tuning *tuning,
     MUST(drey_session_open, &s, e);
     float *const to[] = {first, later};
     for (int i = 0; i < 2; i++) {
-        cache_cut(&s->target_cache, 0);
+        cache_clear(&s->target_cache);
         MUST(pass_prompt, &s->target, prompt, N_PROMPT, 8, HEAD_LAST, NULL, NULL);
         memcpy(to[i], e->target.ws.logits, sizeof(float) * (size_t)e->target.layout.n_logits);
     }
@@ -146,7 +141,6 @@ TEST(logits_do_not_depend_on_planes)
 static void write_text(writing *w, const drey_engine_options *o)
 {
     writing_run(w, o, -1, prompt, N_PROMPT, N_TEXT, NULL);
-    must(w->status, &w->error);
 }
 
 /* With all bits in memory a draft is the target over the target's own keys and values. */

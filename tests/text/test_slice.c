@@ -1,15 +1,10 @@
 /* The draft's head over a slice of its vocabulary: the same bits as the whole head for all it
  * holds, tokens of the text can be guessed, and the plan counts it. Texts are in test_matrix.c. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "draft/model_drafter.h"
 #include "session/session.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "weights/gather_rows.h"
 
 enum { N_VOCAB = 1000, N_IDS = 256, ROOM = 96, N_PROMPT = 24 };

@@ -1,12 +1,7 @@
 /* What a new drafter takes: this file, whose kind an engine is given as a row of the table is. The
  * toy remembers which token last came after each one. Texts are those of plain decoding under every
  * policy; with lookup next to it; for several sessions; sampled; and the plan counts its memory. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "engine/engine.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 

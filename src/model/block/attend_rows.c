@@ -164,7 +164,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .head_dim = s->head_dim,
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
-                          .scale = s->attention_scale,
+                          .scale = s->scale.attention,
                           .cap = s->cap.attention,
                           .window = present_layer(p)->positions.window,
                           .sinks = present_layer(p)->positions.sinks,

@@ -253,4 +253,5 @@ static void write(program_writer *w)
     write_rows(w, add);
 }
 
-const block_class attention_block = {"attention", bind, write, attend_needs};
+const block_class attention_block = {
+    .name = "attention", .bind = bind, .write = write, .needs = attend_needs};

@@ -6,6 +6,7 @@
 
 #include "model/binder.h"
 #include "model/pass_steps.h"
+#include "state/kv.h"
 
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer)
 {
@@ -13,6 +14,8 @@ const block_class *const *layer_blocks(const model_shape *s, int32_t layer)
     static const block_class *const mixture[] = {&attention_block, &experts_block, NULL};
     static const block_class *const reading[] = {&attention_block, &cross_block,
                                                  &feed_forward_block, NULL};
+    if (s->arch->layers)
+        return s->arch->layers->blocks(s, s->first_layer + layer);
     if (shape_reads(s))
         return reading;
     return layer_has_experts(s, layer) ? mixture : dense;
@@ -36,6 +39,35 @@ block_list list_blocks(const model_shape *s)
     return list;
 }
 
+bool layer_has_state(const model_shape *s, int32_t layer)
+{
+    bool has = false;
+    for (const block_class *const *b = layer_blocks(s, layer); *b; b++)
+        has = has || (*b)->store;
+    return has;
+}
+
+cache_spec model_cache_spec(const model_shape *s, kv_format format)
+{
+    const arch_layers *layers = s->arch ? s->arch->layers : NULL; /* a shape may be sizes alone */
+    const store_class *store = layers ? layers->store : NULL;
+    store_shape shape = {.n_layers = s->n_layers,
+                         .n_heads = s->n_heads_kv,
+                         .head_dim = s->head_dim,
+                         .format = format};
+    cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
+    if (!store)
+        return spec;
+    spec.in_blocks = store->in_blocks;
+    shape.n_layers = 0;
+    for (int32_t i = 0; i < s->n_layers; i++)
+        shape.n_layers += layer_has_state(s, i);
+    spec.store[1].class = store;
+    spec.store[1].shape = shape;
+    spec.n_stores += shape.n_layers > 0;
+    return spec;
+}
+
 void block_norm(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to)
 {
     workspace *ws = p->r->ws;
@@ -54,7 +86,7 @@ void block_add(const model_pass *p, const added_tensors *t, int32_t from, int32_
             kernels->add(y, t->bias, n);
         if (t->norm)
             kernels->rmsnorm(y, y, t->norm, n, s->norm_eps);
-        pass_scale(y, s->residual_scale, n);
+        pass_scale(y, s->scale.residual, n);
         kernels->add(x, y, n);
         if (t->of_both)
             pass_norm(p->r, x, x, t->of_both, t->of_both_bias);

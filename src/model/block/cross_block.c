@@ -64,4 +64,4 @@ static void write(program_writer *w)
     write_rows(w, add);
 }
 
-const block_class cross_block = {"cross", bind, write, NULL};
+const block_class cross_block = {.name = "cross", .bind = bind, .write = write};

@@ -20,7 +20,7 @@ static void needs(buffer_needs *n)
     need_acts(n, n->n_rows, max_i64(s->n_embd, wide), 1);
 }
 
-const block_class ends_block = {"ends", NULL, NULL, needs};
+const block_class ends_block = {.name = "ends", .needs = needs};
 
 /* ---- In front of the layers ---- */
 

@@ -602,4 +602,4 @@ static void write(program_writer *w)
     write_rows(w, block_add_ffn);
 }
 
-const block_class experts_block = {"experts", bind, write, needs};
+const block_class experts_block = {.name = "experts", .bind = bind, .write = write, .needs = needs};

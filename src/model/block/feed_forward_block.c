@@ -71,4 +71,5 @@ static void needs(buffer_needs *n)
     need_acts(n, n->n_rows, max_i64(s->n_ff, s->n_embd), 1);
 }
 
-const block_class feed_forward_block = {"feed-forward", bind, write, needs};
+const block_class feed_forward_block = {
+    .name = "feed-forward", .bind = bind, .write = write, .needs = needs};

@@ -36,7 +36,7 @@ drey_status check_numbers(const float out[CHECK_NUMBERS], const char *device, dr
 
 enum { GROUPS = 2, ROWS = GROUPS * GROUP_ROWS, MOST_ROWS = 11, K = 512 };
 
-uint32_t check_bits(uint64_t *seed)
+static uint32_t check_bits(uint64_t *seed)
 {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;

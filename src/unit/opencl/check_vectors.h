@@ -26,9 +26,8 @@ typedef drey_status check_run_fn(void *user, const check_product *p, drey_error 
 drey_status check_vectors(tensor_type type, check_run_fn *run, void *user, const char *device,
                           drey_error *err);
 
-/* What the tests of attention use as well: seeded numbers, the second from -1 to 1, and memory that
+/* For tests of attention as well: seeded numbers from -1 to 1, and memory that
  * is 64-byte aligned (free it; NULL when there is none). */
-uint32_t check_bits(uint64_t *seed);
 float check_float(uint64_t *seed);
 void *check_take(size_t bytes);
 

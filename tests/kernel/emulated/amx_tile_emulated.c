@@ -2,7 +2,6 @@
 #include "kernel/emulated/amx_tile_emulated.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "support/test.h"
 enum { N_TILES = 8, MAX_ROWS = 16, MAX_ROW_BYTES = 64 };

@@ -1,6 +1,5 @@
 #include "support/drafts/eagle_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +77,8 @@ void eagle_toy_layer(int i, eagle_file *e, const toy_options *toy, const gguf *t
     e->n_heads_kv = 4;
 }
 
-int32_t eagle_file_id(const eagle_file *e, int32_t row)
+/* The token of a row of its head: a fifth of those below are left out, if n_ids is below V. */
+static int32_t eagle_file_id(const eagle_file *e, int32_t row)
 {
     return e->first_id + row + row / 5;
 }

@@ -32,7 +32,5 @@ enum { N_EAGLE_TOYS = 2 };
 const char *eagle_toy(int i, toy_options *target);
 void eagle_toy_layer(int i, eagle_file *e, const toy_options *toy, const gguf *target,
                      const model_shape *shape);
-/* The token of a row of its head: a fifth of those below are left out, if n_ids is below V. */
-int32_t eagle_file_id(const eagle_file *e, int32_t row);
 /* Aborts where it cannot. */
 void eagle_file_write(const char *path, const eagle_file *e);

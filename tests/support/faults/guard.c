@@ -1,7 +1,6 @@
 /* Guarded buffers: see guard.h. */
 #include "support/faults/guard.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

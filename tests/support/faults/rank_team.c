@@ -1,12 +1,8 @@
 /* See rank_team.h. */
 #include "support/faults/rank_team.h"
 
-#include <stdio.h>
-
 #include "base/usual.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 
 rank_team team;
 team_settings next_team;
@@ -93,7 +89,7 @@ const char *team_target_path(void)
 
 toy_options team_toy(void)
 {
-    toy_options toy = toy_usual();
+    toy_options toy = toy_asked();
     toy.n_layers = 5;
     return toy;
 }

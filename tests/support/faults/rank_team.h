@@ -6,7 +6,6 @@
 
 #include "engine/engine.h"
 #include "support/faults/thread_ranks.h"
-#include "support/toy.h"
 #include "support/writing.h"
 
 enum { N_CONTEXT = 160, N_TEXT = 24, N_PROMPT = 9, MOST_RANKS = 3 };

@@ -19,9 +19,8 @@ size_t test_grammar_takes(test_grammar *g, const char *text, size_t n, bool *who
 /* Whether the text is one of the grammar. */
 bool test_grammar_matches(test_grammar *g, const char *text);
 
-/* accepted[] and refused[] end with NULL. Fails the test with the text that is not as it should
- * be. */
-void test_grammar_cases(drey_grammar_kind kind, const char *grammar, const char *const *accepted,
-                        const char *const *refused);
 /* The reading must be refused with a sentence that has these words. */
 void test_grammar_refused(drey_grammar_kind kind, const char *grammar, const char *words);
+/* Checks the cases of a file, which has at least so many lines; its first ones say how they are
+ * written. */
+void test_grammar_file(const char *path, int least);

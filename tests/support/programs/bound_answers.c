@@ -7,18 +7,11 @@
  * which has to write the same: the exit status is 1 if one does not. Without models they are toys
  * that have everything. HEADS and SIDECAR may be "-". tests/text/grammar/bound_answers.py
  * makes schemas, runs this program, and has the answers checked by another validator. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/json_writer.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
 #include "support/drafts/eagle_file.h"
 #include "support/heads_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/writing.h"
 
 enum { AT_ONCE = 4, MOST_TOKENS = 300, MOST_PROMPT = 64, MOST_SCHEMAS = 4096 };

@@ -1,10 +1,7 @@
 /* Arenas: alignment, zeros, marks; and what a plan forgot gets separate memory and is
  * reported. */
-#include <string.h>
-
 #include "base/arena.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 TEST(takes_from_the_front)
 {

@@ -1,7 +1,4 @@
 /* Our own exp, log, sin, cos, pow and half precision against the C library's long double. */
-#include <math.h>
-#include <string.h>
-
 #include "base/fmath.h"
 #include "support/rng.h"
 #include "support/test.h"

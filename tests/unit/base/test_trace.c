@@ -1,12 +1,9 @@
 /* Traces: rings keep the latest spans, sums count them all, and threads do not disturb
  * each other. */
 #include <pthread.h>
-#include <string.h>
 
 #include "base/trace.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 
 typedef struct traced {
     arena memory;

@@ -1,6 +1,4 @@
 /* What drey chat shows of the sampling that a model's file recommends. */
-#include <string.h>
-
 #include "cli/chat/chat_set.h"
 #include "support/gguf_writer.h"
 #include "support/temp_dir.h"

@@ -1,7 +1,5 @@
 /* What the command says: the plan in a line, whose parts make up the whole; progress where there
  * is no terminal. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/terminal/progress.h"

@@ -7,10 +7,6 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static model_facts facts(const char *architecture, const char *pre, const char *name,
                          int64_t n_vocab, double billions, int64_t n_context)
 {

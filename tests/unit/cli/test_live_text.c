@@ -2,9 +2,6 @@
  * text as if it had been written once, and after it, dim, what is provisional; at the end nothing
  * else is left. Wide characters, wrapped lines, tabs, a screen of few rows, changing widths. */
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <wchar.h>
 
 #include "cli/terminal/live_text.h"
@@ -511,6 +508,23 @@ static void is_set(void)
     same_screen(&w->shown, &w->want);
 }
 
+/* Of text alone: nothing is provisional yet. */
+static void put_provisional(const char *text)
+{
+    w->n_provisional = strlen(text);
+    memcpy(w->provisional, text, w->n_provisional);
+    send(DREY_EVENT_PROVISIONAL, text, w->n_provisional);
+}
+
+/* The screen is one on which this was written at once, and then, dim, what is provisional. */
+static void shows(int32_t columns, int32_t height, const char *text, const char *dim)
+{
+    screen_init(&w->want, columns, height);
+    write_plain(&w->want, text, strlen(text), false);
+    write_plain(&w->want, dim, strlen(dim), true);
+    same_screen(&w->shown, &w->want);
+}
+
 static void send_verified(const char *text, size_t n)
 {
     size_t stood = n < w->n_provisional ? n : w->n_provisional;
@@ -518,6 +532,17 @@ static void send_verified(const char *text, size_t n)
     w->n_provisional -= stood;
     memmove(w->provisional, w->provisional + stood, w->n_provisional);
     send(DREY_EVENT_VERIFIED, text, n);
+}
+
+/* Guesses a piece, right or wrong, or does not. */
+static void guess_before(const char *piece, const char *wrong)
+{
+    if (rng_below(&w->r, 2))
+        return;
+    const char *guess = rng_below(&w->r, 2) ? piece : wrong;
+    put_provisional(guess);
+    if (guess != piece || rng_below(&w->r, 3) == 0)
+        taken_back(w->n_provisional);
 }
 
 /* However a text comes, in pieces and with guesses before it, its words are set as they would be at
@@ -534,15 +559,8 @@ TEST(words)
             bool doubled = w->n_verified == 0 || w->verified[w->n_verified - 1] == ' ' ||
                            w->verified[w->n_verified - 1] == '\n';
             if (doubled && piece[0] == ' ')
-                continue;              /* one blank between words */
-            if (rng_below(&w->r, 2)) { /* guessed right, or wrong */
-                const char *guess = rng_below(&w->r, 2) ? piece : "oak and ash ";
-                memcpy(w->provisional, guess, strlen(guess));
-                w->n_provisional = strlen(guess);
-                send(DREY_EVENT_PROVISIONAL, guess, strlen(guess));
-                if (guess != piece || rng_below(&w->r, 3) == 0)
-                    taken_back(w->n_provisional);
-            }
+                continue; /* one blank between words */
+            guess_before(piece, "oak and ash ");
             int32_t row = w->shown.row;
             size_t held = w->live.n_held;
             send_verified(piece, strlen(piece));
@@ -611,32 +629,19 @@ TEST(words_of_other_kinds)
     begin_wrapped(10, 8, 1);
     send_verified("ab 漢字漢字漢字 x\n", strlen("ab 漢字漢字漢字 x\n"));
     live_text_end(&w->live);
-    screen_init(&w->want, 10, 8);
-    write_plain(&w->want, "ab 漢字漢\n字漢字 x\n", strlen("ab 漢字漢\n字漢字 x\n"), false);
-    same_screen(&w->shown, &w->want);
+    shows(10, 8, "ab 漢字漢\n字漢字 x\n", "");
     static const char code[] = "```c d e f g h\nint x = 1; /* a b */\n```\nand then words\n";
     begin_wrapped(10, 12, 1);
     for (size_t at = 0; code[at]; at++)
         send_verified(code + at, 1);
-    screen_init(&w->want, 10, 12);
-    static const char set[] = "```c d e f g h\nint x = 1; /* a b */\n```\nand then\nwords\n";
-    write_plain(&w->want, set, sizeof set - 1, false);
-    same_screen(&w->shown, &w->want);
+    shows(10, 12, "```c d e f g h\nint x = 1; /* a b */\n```\nand then\nwords\n", "");
     begin_wrapped(10, 8, 1);
     send_verified("the tr", 6);
-    memcpy(w->provisional, "ees grow", 8);
-    w->n_provisional = 8;
-    send(DREY_EVENT_PROVISIONAL, "ees grow", 8);
-    screen_init(&w->want, 10, 8);
-    write_plain(&w->want, "the tr", 6, false);
-    write_plain(&w->want, "ees\ngrow", 8, true);
-    same_screen(&w->shown, &w->want);
+    put_provisional("ees grow");
+    shows(10, 8, "the tr", "ees\ngrow");
     taken_back(8);
-    send(DREY_EVENT_PROVISIONAL, "ansport", 7); /* moves what is verified of the word */
-    screen_init(&w->want, 10, 8);
-    write_plain(&w->want, "the\ntr", 6, false);
-    write_plain(&w->want, "ansport", 7, true);
-    same_screen(&w->shown, &w->want);
+    put_provisional("ansport"); /* moves what is verified of the word */
+    shows(10, 8, "the\ntr", "ansport");
 }
 
 /* ---- Markdown ---- */
@@ -676,14 +681,7 @@ TEST(markdown)
         w->live.styled = true;
         for (int i = 0; i < 100; i++) {
             const char *piece = pieces[rng_below(&w->r, 14)];
-            if (rng_below(&w->r, 2)) { /* guessed right, or wrong */
-                const char *guess = rng_below(&w->r, 2) ? piece : "**oak` and ash ";
-                memcpy(w->provisional, guess, strlen(guess));
-                w->n_provisional = strlen(guess);
-                send(DREY_EVENT_PROVISIONAL, guess, strlen(guess));
-                if (guess != piece || rng_below(&w->r, 3) == 0)
-                    taken_back(w->n_provisional);
-            }
+            guess_before(piece, "**oak` and ash ");
             send_verified(piece, strlen(piece));
         }
         taken_back(w->n_provisional);
@@ -758,16 +756,13 @@ TEST(a_width_that_changes)
 /* Words are set for the new width; what stands is the terminal's to flow. */
 TEST(words_and_another_width)
 {
-    static const char set[] = "the quick brown fox\njumps over\nthe lazy dog";
     begin_wrapped(24, 8, 1);
     send_verified("the quick brown fox ", 20);
     resize(&w->shown, 12);
     live_text_size(&w->live, 12, 8);
     send_verified("jumps over ", 11);
     send_verified("the lazy dog", 12);
-    screen_init(&w->want, 12, 8);
-    write_plain(&w->want, set, sizeof set - 1, false);
-    same_screen(&w->shown, &w->want);
+    shows(12, 8, "the quick brown fox\njumps over\nthe lazy dog", "");
 }
 
 static int make_world(void **state)

@@ -4,8 +4,6 @@
 #include "support/temp_dir.h"
 #include "support/test.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 static void check_name(const char *file, const char *name)
@@ -51,7 +49,7 @@ TEST(names_of_a_folder_differ)
     char long_name[300];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         make_file(files[i]);
-    snprintf(long_name, sizeof long_name, "%0*d.gguf", FRONT_NAME_BYTES, 7);
+    snprintf(long_name, sizeof long_name, "%0*d.gguf", ROUTER_NAME_BYTES, 7);
     make_file(long_name);
     assert_int_equal(mkdir(temp_path("d.gguf"), 0700), 0);
     assert_int_equal(model_folder_open(&f, folder, NULL), DREY_OK);

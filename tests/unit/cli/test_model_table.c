@@ -3,9 +3,6 @@
 #include "cli/terminal/terminal_page.h"
 #include "support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static void set(model_row *row, model_column column, const char *text)
 {
     snprintf(row->cell[column], sizeof row->cell[column], "%s", text);

@@ -1,7 +1,4 @@
 /* Texts from pipes, byte by byte, are those that text_to_utf8 makes of the whole. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/typing/piped_text.h"
 #include "support/test.h"
 

@@ -1,9 +1,6 @@
 /* Names of files on a hub: which are refused, and how they are written in a URL. */
 #include "cli/pull/remote_name.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "support/test.h"
 
 TEST(usual_names_are_accepted)

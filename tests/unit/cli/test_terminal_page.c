@@ -2,8 +2,6 @@
  * nothing stays, also where the terminal becomes narrower meanwhile. */
 #include <poll.h>
 #include <pty.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

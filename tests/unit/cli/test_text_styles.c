@@ -1,6 +1,4 @@
 /* What of a Markdown text is bold, code or a heading, character by character. */
-#include <string.h>
-
 #include "cli/terminal/text_styles.h"
 #include "support/test.h"
 

@@ -1,13 +1,9 @@
 /* Guesses of two sources for one tree: what a mixture gives by hand, what is learnt of it, and a
  * drafter of which each half knows what the other does not. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/blend.h"
 #include "policy/policy.h"
 #include "support/policy_memory.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { CAPACITY = 200 };

@@ -1,13 +1,7 @@
 /* The lookup drafter: its automaton against a search of the whole text, what it recycles, and what
  * its guesses are worth. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "draft/lookup_drafter.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/tree_path.h"
 
 enum { CAPACITY = 300 };

@@ -1,11 +1,6 @@
 /* From public options to a configuration: each contradiction with its sentence, what is taken where
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
-#include <math.h>
-#include <string.h>
-
 #include "engine/config.h"
-#include "support/scene.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 typedef struct row { /* options, and what is said of them */

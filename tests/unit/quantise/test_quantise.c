@@ -5,17 +5,9 @@
 #include "quantise/block_encode.h"
 #include "quantise/importance.h"
 #include "support/bytes_file.h"
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "support/test.h"
 
 enum { K = 1024 };
 

@@ -1,8 +1,6 @@
 /* Names that a server answers to. */
 #include "serve/net/access.h"
 
-#include <string.h>
-
 #include "support/test.h"
 
 static bool allowed(const char *host, const char *origin)
@@ -11,7 +9,7 @@ static bool allowed(const char *host, const char *origin)
     http_head h = {.host = {host, strlen(host)}};
     refusal r;
     if (origin)
-        h.origin = (http_part){origin, strlen(origin)};
+        h.origin = (http_span){origin, strlen(origin)};
     return access_allows(&rules, &h, false, &r);
 }
 

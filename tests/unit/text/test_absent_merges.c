@@ -1,9 +1,6 @@
 /* Vocabularies that were cut down: merges whose texts are no tokens are merged all the same, as in
  * llama.cpp, and what is left of them is bytes. */
-#include <string.h>
-
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 
 enum { A, B, C, D, BC, ABC, BLANK };

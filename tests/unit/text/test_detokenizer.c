@@ -1,12 +1,6 @@
 /* Streaming text: nothing lost, never half a character, nothing of a stop text, and nothing held
  * back without a reason. The oracle looks at all bytes so far, from the beginning, every time. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/detokenizer.h"
 

@@ -1,14 +1,8 @@
 /* Pre-tokenizers against the reference's words (tests/data/splits.txt), and their names against
  * llama.cpp's and against the architectures that drey runs (tests/data/pretokenizers.tsv). The
  * scripts that made both are in scripts/pretokenizers. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "model/arch.h"
-#include "support/gguf_writer.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/pretokenizer.h"
 

@@ -1,13 +1,8 @@
 /* Tokens that are marks and not text, in files that give them the wrong type or none, and all that
  * ends a text. The right values are those of llama.cpp's loader, but for </s>, which stays text
  * where no key names it. */
-#include <stdio.h>
-#include <string.h>
-
 #include "engine/engine.h"
 #include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 
 enum { END, THINK, TAG, HOLE, A, B, AB, LESS, N_MARKS = 16 };
@@ -25,15 +20,6 @@ static test_vocab marks_with(vocab_keys keys)
     keys.merges = mark_merges;
     MUST(vocab_make, &v, &keys);
     return v;
-}
-
-static void ids_are(const tokenizer *t, const char *text, int flags, const int32_t *want, size_t n)
-{
-    int32_t ids[16];
-    size_t n_ids;
-    MUST(tokenizer_encode, t, text, strlen(text), flags, ids, 16, &n_ids);
-    assert_int_equal(n_ids, n);
-    assert_memory_equal(ids, want, n * sizeof *ids);
 }
 
 static void is_hidden(const tokenizer *t, int32_t id, bool hidden)
@@ -54,13 +40,13 @@ TEST(marks_of_the_wrong_type)
     for (int i = 0; i < 4; i++) {
         test_vocab v = marks_with((vocab_keys){.types = types[i]});
         const tokenizer *t = v.tokenizer;
-        ids_are(t, "ab<|im_end|>a", DREY_TOKENIZE_SPECIAL, (int32_t[]){AB, END, A}, 3);
-        ids_are(t, "<fim_middle>", DREY_TOKENIZE_SPECIAL, (int32_t[]){HOLE}, 1);
-        ids_are(t, "a<think>b", 0, (int32_t[]){A, THINK, B}, 3);
-        ids_are(t, "a</s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, TAG}, 2);
-        ids_are(t, "a<s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, LESS, LESS + 5}, 3);
+        vocab_ids_are(t, "ab<|im_end|>a", DREY_TOKENIZE_SPECIAL, (int32_t[]){AB, END, A}, 3);
+        vocab_ids_are(t, "<fim_middle>", DREY_TOKENIZE_SPECIAL, (int32_t[]){HOLE}, 1);
+        vocab_ids_are(t, "a<think>b", 0, (int32_t[]){A, THINK, B}, 3);
+        vocab_ids_are(t, "a</s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, TAG}, 2);
+        vocab_ids_are(t, "a<s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, LESS, LESS + 5}, 3);
         /* What a user writes never ends a turn: its letters, of which three are tokens here. */
-        ids_are(t, "ab<|im_end|>a", 0, (int32_t[]){AB, LESS, LESS + 3, A}, 4);
+        vocab_ids_are(t, "ab<|im_end|>a", 0, (int32_t[]){AB, LESS, LESS + 3, A}, 4);
         is_hidden(t, END, true);
         is_hidden(t, HOLE, true);
         is_hidden(t, THINK, false);
@@ -78,7 +64,7 @@ TEST(ends_that_keys_name)
 {
     static const int32_t both[] = {TAG, THINK}, one_too_many[] = {TAG, N_MARKS};
     test_vocab v = marks_with((vocab_keys){.eos_plus_1 = TAG + 1});
-    ids_are(v.tokenizer, "a</s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, TAG}, 2);
+    vocab_ids_are(v.tokenizer, "a</s>", DREY_TOKENIZE_SPECIAL, (int32_t[]){A, TAG}, 2);
     is_hidden(v.tokenizer, TAG, true);
     assert_true(tokenizer_is_end(v.tokenizer, TAG) && tokenizer_is_end(v.tokenizer, END));
     assert_int_equal(tokenizer_eos(v.tokenizer), TAG);
@@ -121,7 +107,7 @@ TEST(pieces_without_types)
     const vocab_keys keys = {.model = "llama", .tokens = tokens, .scores = scores};
     test_vocab v;
     MUST(vocab_make, &v, &keys);
-    ids_are(v.tokenizer, "aA<|eot_id|>", DREY_TOKENIZE_SPECIAL, (int32_t[]){6, 4, 3, 5}, 4);
+    vocab_ids_are(v.tokenizer, "aA<|eot_id|>", DREY_TOKENIZE_SPECIAL, (int32_t[]){6, 4, 3, 5}, 4);
     assert_int_equal(tokenizer_bos(v.tokenizer), 1);
     assert_int_equal(tokenizer_eos(v.tokenizer), 2);
     assert_true(tokenizer_is_end(v.tokenizer, 2) && tokenizer_is_end(v.tokenizer, 5));

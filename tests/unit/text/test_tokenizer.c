@@ -2,14 +2,9 @@
  * scripts/make-token-goldens.py), merging against a brute-force oracle, and files that are broken.
  * The golden files of real vocabularies run where the models are: $DREY_MODELS, or drey/models in
  * the user's cache directory. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "support/rng.h"
 #include "support/scene.h"
-#include "support/test.h"
 #include "support/vocab_file.h"
 #include "text/merge.h"
 #include "text/pretokenizer.h"
@@ -288,15 +283,6 @@ static const char *const tiny_merges[] = {"a b", NULL};
 static const vocab_keys tiny_keys = {
     .model = "gpt2", .pre = "gpt-2", .tokens = tiny, .types = tiny_types, .merges = tiny_merges};
 
-static void ids_are(const tokenizer *t, const char *text, int flags, const int32_t *want, size_t n)
-{
-    int32_t ids[8];
-    size_t n_ids;
-    MUST(tokenizer_encode, t, text, strlen(text), flags, ids, 8, &n_ids);
-    assert_int_equal(n_ids, n);
-    assert_memory_equal(ids, want, n * sizeof *ids);
-}
-
 TEST(special_tokens_and_ends)
 {
     vocab_keys keys = tiny_keys;
@@ -314,8 +300,8 @@ TEST(special_tokens_and_ends)
     int32_t ids[8];
     size_t n;
     /* User-defined tokens always; control tokens only if asked for; the longest of two. */
-    ids_are(t, "a<|end|><x>yab", 0, (int32_t[]){0, 6, 2}, 3); /* others have no token */
-    ids_are(t, "a<|end|><x>ab", DREY_TOKENIZE_SPECIAL, (int32_t[]){0, 3, 5, 2}, 4);
+    vocab_ids_are(t, "a<|end|><x>yab", 0, (int32_t[]){0, 6, 2}, 3); /* others have no token */
+    vocab_ids_are(t, "a<|end|><x>ab", DREY_TOKENIZE_SPECIAL, (int32_t[]){0, 3, 5, 2}, 4);
     /* Around a text that is nothing but text, and none that begins before it and ends inside. */
     const text_range plain[] = {{7, 15}, {16, 20}};
     const parted_text parted = {"<|end|>a<|end|>b<|end|><|end|><x>y", 34, plain, 2};
@@ -357,7 +343,7 @@ TEST(blanks_after_special_tokens)
         test_vocab v;
         keys.architecture = cases[i].architecture;
         MUST(vocab_make, &v, &keys);
-        ids_are(v.tokenizer, cases[i].text, DREY_TOKENIZE_SPECIAL, cases[i].ids, cases[i].n);
+        vocab_ids_are(v.tokenizer, cases[i].text, DREY_TOKENIZE_SPECIAL, cases[i].ids, cases[i].n);
         assert_int_equal(tokenizer_bos(v.tokenizer), 1);
         assert_int_equal(tokenizer_eos(v.tokenizer), -1); /* </s> is a tag here */
         assert_false(tokenizer_is_end(v.tokenizer, 2));
@@ -408,12 +394,12 @@ TEST(begin_of_text)
 {
     test_vocab v = vocab_open("llama-bpe"); /* the file does not say; the family wants one */
     assert_true(tokenizer_wants_bos(v.tokenizer));
-    ids_are(v.tokenizer, "", DREY_TOKENIZE_BOS, (int32_t[]){tokenizer_bos(v.tokenizer)}, 1);
+    vocab_ids_are(v.tokenizer, "", DREY_TOKENIZE_BOS, (int32_t[]){tokenizer_bos(v.tokenizer)}, 1);
     assert_true(tokenizer_is_end(v.tokenizer, tokenizer_eos(v.tokenizer)));
     vocab_close(&v);
     v = vocab_open("qwen2");
     assert_false(tokenizer_wants_bos(v.tokenizer));
-    ids_are(v.tokenizer, "", DREY_TOKENIZE_BOS, (int32_t[]){0}, 0);
+    vocab_ids_are(v.tokenizer, "", DREY_TOKENIZE_BOS, (int32_t[]){0}, 0);
     vocab_close(&v);
     v = vocab_open("sentencepiece");
     assert_true(tokenizer_wants_bos(v.tokenizer));

@@ -1,14 +1,8 @@
 /* One planner plans one drafter after another as a planner of each would; a choice takes what
  * promises most; and what was measured comes back from a folder as it was stored, or not at all. */
-#include <stdio.h>
-#include <string.h>
-
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 
 static int open_toys(void **state)

@@ -1,7 +1,5 @@
 /* What a person reads about a budget: shares, bytes and speeds are the plan's own, numbers that are
  * not known are left out; and speeds that were measured are kept for a day. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/size_text.h"
@@ -9,9 +7,6 @@
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "support/bytes_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "tune/kept_speeds.h"
 

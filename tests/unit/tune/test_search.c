@@ -1,7 +1,5 @@
 /* Dividing work by measuring: formulas in the place of clocks, and every ratio tried as the other
  * side. */
-#include <math.h>
-
 #include "tune/search.h"
 #include "support/rng.h"
 #include "support/test.h"

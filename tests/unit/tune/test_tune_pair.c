@@ -1,15 +1,9 @@
 /* A pair of toys is measured, and a session that begins with what was found writes the
  * same text. */
-#include <math.h>
-#include <string.h>
-
 #include "drey/tune.h"
 #include "engine/engine.h"
 #include "tune/heads_truth.h"
 #include "support/heads_file.h"
-#include "support/scene.h"
-#include "support/temp_dir.h"
-#include "support/test.h"
 #include "support/toy_models.h"
 #include "support/writing.h"
 
@@ -86,7 +80,6 @@ static void writes_the_same(const drey_engine_options *with, const drey_profile 
     o = *with;
     o.profile = profile;
     writing_run(&known, &o, -1, prompt, N_PROMPT, 60, NULL);
-    must(known.status, &known.error);
     assert_int_equal(plain.n_ids, known.n_ids);
     assert_memory_equal(plain.ids, known.ids, (size_t)plain.n_ids * sizeof *plain.ids);
 }

@@ -1,0 +1,129 @@
+/* What new kinds of models take. An architecture of known parts is a row of a table; a kind of
+ * layer with a state is a file (support/toys/sum_block.c), whose texts test_matrix.c compares, and
+ * test_sessions.c, test_prefix_store.c, test_session_file.c, test_ranks.c where the environment has
+ * DREY_TEST_STATES. Here is how far such a state goes, and how far back. */
+#include "session/session.h"
+#include "state/recurrent.h"
+#include "support/toys/sum_block.h"
+#include "support/writing.h"
+
+enum { N_PROMPT = 70, N_TEXT = 20 };
+
+static int32_t prompt[N_PROMPT];
+
+static int set_up(void **state)
+{
+    (void)state;
+    temp_dir();
+    for (int32_t i = 0; i < N_PROMPT; i++)
+        prompt[i] = 40 + i * 7 % 90;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    temp_dir_remove();
+    return 0;
+}
+
+static void write_with(writing *out, const char *architecture, const char *name)
+{
+    toy_options toy = toy_usual();
+    toy.architecture = architecture;
+    drey_model *m = toy_open(name, &toy);
+    drey_engine_options o = plain_options(m, N_PROMPT + N_TEXT + 4, 1);
+    writing_run(out, &o, -1, prompt, N_PROMPT, N_TEXT, NULL);
+    must(out->status, &out->error);
+    drey_model_close(&m);
+}
+
+/* Toys of different names have the same tensors. */
+TEST(an_architecture_is_a_row)
+{
+    static const arch rowan = {.name = "rowan"};
+    static const arch turned = {.name = "rowan", .rope = ROPE_HALVES};
+    static writing known, added, other;
+    write_with(&known, "granite", "known.gguf");
+    arch_of_test = &turned;
+    write_with(&other, "rowan", "other.gguf");
+    arch_of_test = &rowan;
+    write_with(&added, "rowan", "added.gguf");
+    arch_of_test = NULL;
+    must_be_same_ids(&known, &added, "the row");
+    assert_memory_not_equal(known.ids, other.ids, N_TEXT * sizeof *known.ids);
+    drey_model *m = NULL;
+    REFUSED(DREY_ERR_UNSUPPORTED, "\"rowan\" is not supported", drey_model_open, &m,
+            temp_path("added.gguf"));
+}
+
+static drey_session *open_sum(drey_model **m)
+{
+    toy_options toy = toy_usual();
+    arch_of_test = &sum_arch;
+    toy.architecture = sum_arch.name;
+    *m = toy_open("sum.gguf", &toy);
+    drey_engine_options o = plain_options(*m, N_PROMPT + N_TEXT + 4, 1);
+    return open_alone(&o, NULL);
+}
+
+static void close_sum(drey_session *s, drey_model *m)
+{
+    close_alone(&s);
+    drey_model_close(&m);
+    arch_of_test = NULL;
+}
+
+/* A pass advances what was certain when it began; the rest is for those after it, or for who
+ * settles. A cut goes anywhere after that, and to multiples of a block before it. */
+TEST(a_state_goes_back_to_blocks)
+{
+    drey_model *m;
+    drey_session *s = open_sum(&m);
+    text_cache *cache = &s->target_cache;
+    recurrent_store *r = recurrent_of(cache);
+    assert_int_equal(r->store.shape.n_layers, 1); /* of three, every other one */
+    MUST(pass_prompt, &s->target, prompt, 37, 37, HEAD_NONE, NULL, NULL);
+    assert_true(r->base[0] == 0 && cache_certain(cache) == 0);
+    assert_int_equal(cache_cut(cache, 35), 35);
+    MUST(pass_prompt, &s->target, prompt + 35, 15, 5, HEAD_NONE, NULL, NULL);
+    assert_true(r->base[0] == 32 && cache_certain(cache) == 32 && cache_end(cache) == 50);
+    cache_settle(cache, 3);
+    assert_int_equal(r->base[0], 32);
+    cache_settle(cache, 2);
+    assert_int_equal(r->base[0], 48);
+    assert_int_equal(cache_cut(cache, 49), 49);
+    assert_int_equal(cache_cut(cache, 40), 32);
+    assert_true(r->base[0] == 32 && cache_end(cache) == 32);
+    assert_int_equal(cache_cut(cache, 5), 0);
+    close_sum(s, m);
+}
+
+/* The states of a text do not depend on how it was read, nor on what was read before. */
+TEST(a_state_has_one_history)
+{
+    drey_model *m;
+    drey_session *s = open_sum(&m);
+    text_cache *cache = &s->target_cache;
+    static uint8_t want[1 << 16], other[1 << 16];
+    for (int32_t chunk = 1; chunk <= N_PROMPT; chunk += 23) {
+        cache_clear(cache);
+        MUST(pass_prompt, &s->target, prompt + 3, 60, 9, HEAD_NONE, NULL, NULL);
+        const int32_t known = cache_cut(cache, 0);
+        MUST(pass_prompt, &s->target, prompt + known, N_PROMPT, chunk, HEAD_NONE, NULL, NULL);
+        cache_settle(cache, 0);
+        size_t at = 0;
+        for (int32_t i = 0; i < cache_n_pieces(cache); i++) {
+            size_t n = cache_piece_bytes(cache, i, cache_whole(cache, N_PROMPT));
+            assert_true(at + n <= sizeof want);
+            memcpy((chunk == 1 ? want : other) + at, cache_piece(cache, i, 0), n);
+            at += n;
+        }
+        assert_true(at > 0);
+        if (chunk > 1)
+            assert_memory_equal(want, other, at);
+    }
+    close_sum(s, m);
+}
+
+TEST_GROUP(set_up, tear_down)
