@@ -43,7 +43,7 @@ static drey_status take_operands(bench *b, arena *a, int32_t n_threads, int32_t 
 {
     size_t rows = sizeof(float) * MOST_ROWS * HEADS * SHARED * HEAD_DIM;
     size_t n_partials = attend_partials_wanted(SHARED, HEAD_DIM, longest, n_threads);
-    size_t scratch = arena_size(attend_scratch_bytes(HEAD_DIM));
+    size_t scratch = arena_size(attend_scratch_bytes(HEAD_DIM, HEAD_DIM, false));
     TRY(arena_init(a,
                    2 * arena_size(rows) + arena_size(n_partials * sizeof(float)) +
                        (size_t)n_threads * scratch + ARENA_ALIGN,
@@ -56,7 +56,7 @@ static drey_status take_operands(bench *b, arena *a, int32_t n_threads, int32_t 
     b->layer.partials = arena_take(a, n_partials * sizeof(float));
     b->layer.n_partials = n_partials;
     for (int32_t i = 0; i < n_threads; i++)
-        b->scratch[i] = arena_take(a, attend_scratch_bytes(HEAD_DIM));
+        b->scratch[i] = arena_take(a, attend_scratch_bytes(HEAD_DIM, HEAD_DIM, false));
     return DREY_OK;
 }
 
@@ -80,19 +80,19 @@ drey_status bench_attention(pool *p, const kernel_table *kernels, uint8_t *block
         for (int32_t r = 0; r < n_rows; r++)
             n_prefix[r] = n - n_rows + 1 + r;
         attend_layer *l = &b.layer;
-        l->head_bytes = kv_head_bytes(kernels->kv_plain, n, HEAD_DIM);
+        l->key_bytes = l->value_bytes = kv_head_bytes(kernels->kv_plain, n, HEAD_DIM);
         l->n_heads = HEADS;
         l->n_threads = n_threads;
         l->head.kernels = kernels;
         l->head.format = kernels->kv_plain;
-        l->head.head_dim = HEAD_DIM;
+        l->head.k_dim = l->head.v_dim = HEAD_DIM;
         l->head.n_q = SHARED;
         l->head.n_rows = n_rows;
         l->head.scale = 0.1f;
         l->head.n_prefix = n_prefix;
         l->head.n_path = n_path;
-        l->head.ld = SHARED * HEADS * HEAD_DIM;
-        b.layer_bytes = l->head_bytes * HEADS;
+        l->head.q_ld = l->head.out_ld = SHARED * HEADS * HEAD_DIM;
+        b.layer_bytes = l->key_bytes * HEADS;
         b.n_layers = (int32_t)(block_bytes / 2 / b.layer_bytes);
         drey_kernel_report r = {
             .kernel = "attend", .what = DREY_KERNEL_ROW, .shape = shapes[i].name};

@@ -144,7 +144,7 @@ static double compute_seconds(const bench *b, double n, double context, bool wit
         *(b->engine->target.layout.head->form.kernel->act == ACT_F32 ? &floats : &int8) -=
             b->head_weights;
     double positions = context + (n + 1) / 2;
-    floats += 2 * positions * s->n_layers * s->n_heads * s->head_dim;
+    floats += positions * s->n_layers * (double)(shape_queries(s) + shape_attended(s));
     return 2 * n * (int8 / limits->int8_ops_per_s + floats / limits->float_ops_per_s);
 }
 

@@ -132,7 +132,7 @@ static drey_status take_all(bench *b, arena *a, drey_error *err)
                    2 * arena_size((size_t)n_q * sizeof(float)) +
                        2 * arena_size((size_t)n_kv * sizeof(float)) + 2 * arena_size(cache) +
                        arena_size(sizeof(float) * SHARED * TREE_NODES) +
-                       arena_size(attend_scratch_bytes(MOST_DIM)) + ARENA_ALIGN,
+                       arena_size(attend_scratch_bytes(MOST_DIM, MOST_DIM, false)) + ARENA_ALIGN,
                    false, err));
     b->plain.q = take_numbers(a, n_q);
     b->plain.keys = take_numbers(a, n_kv);
@@ -142,7 +142,7 @@ static drey_status take_all(bench *b, arena *a, drey_error *err)
     b->scores = arena_take(a, sizeof(float) * SHARED * TREE_NODES);
     b->sparse.keys = arena_take(a, cache);
     b->sparse.values = arena_take(a, cache);
-    b->scratch = arena_take(a, attend_scratch_bytes(MOST_DIM));
+    b->scratch = arena_take(a, attend_scratch_bytes(MOST_DIM, MOST_DIM, false));
     return arena_check(a, err);
 }
 
@@ -159,7 +159,8 @@ static void set_cache(bench *b, const kernel_table *kernels, kv_format format, i
     }
     b->sparse = (attention){.kernels = kernels,
                             .format = format,
-                            .head_dim = dim,
+                            .k_dim = dim,
+                            .v_dim = dim,
                             .n_q = SHARED,
                             .n_rows = b->tree.n_nodes,
                             .scale = b->plain.scale,
@@ -171,7 +172,8 @@ static void set_cache(bench *b, const kernel_table *kernels, kv_format format, i
                             .path_ld = TREE_NODES,
                             .q = b->plain.q,
                             .out = b->plain.out,
-                            .ld = SHARED * dim};
+                            .q_ld = SHARED * dim,
+                            .out_ld = SHARED * dim};
     /* Heads of one row, so that as many as there is room for use a block together. */
     b->dense = b->sparse;
     b->dense.n_rows = 1;
@@ -187,17 +189,17 @@ static void bench_tree(bench *b, kv_format format, drey_kernel_fn *visit, void *
     int32_t n_pairs = 0;
     for (int32_t i = 0; i < b->tree.n_nodes; i++)
         n_pairs += b->tree.n_path[i];
-    snprintf(shape, sizeof shape, "%d of %d, %s", b->tree.n_nodes, b->sparse.head_dim,
+    snprintf(shape, sizeof shape, "%d of %d, %s", b->tree.n_nodes, b->sparse.k_dim,
              formats[format]);
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
         drey_kernel_report r = {.kernel = ways[way].name,
                                 .what = DREY_KERNEL_ROW,
                                 .shape = shape,
                                 .rows = b->tree.n_nodes};
-        double row_bytes = (double)kv_head_bytes(format, KV_GROUP, b->sparse.head_dim) / KV_GROUP;
+        double row_bytes = (double)kv_head_bytes(format, KV_GROUP, b->sparse.k_dim) / KV_GROUP;
         r.seconds = repeat_seconds(ways[way].run, b, 8, round_s);
         r.bytes_per_s = 2 * b->tree.n_nodes * row_bytes / r.seconds;
-        r.ops_per_s = 4.0 * n_pairs * SHARED * b->sparse.head_dim / r.seconds;
+        r.ops_per_s = 4.0 * n_pairs * SHARED * b->sparse.k_dim / r.seconds;
         visit(user, &r);
     }
 }

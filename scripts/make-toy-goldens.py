@@ -71,6 +71,7 @@ class Model:
         self.n_heads = self.get("attention.head_count")
         self.n_heads_kv = self.get("attention.head_count_kv", self.n_heads)
         self.head_dim = self.get("attention.key_length", self.get("embedding_length") // self.n_heads)
+        self.v_dim = self.get("attention.value_length", self.head_dim)
         self.n_rot = self.get("rope.dimension_count", self.head_dim)
         self.eps = self.get("attention.layer_norm_rms_epsilon",
                             self.get("attention.layer_norm_epsilon"))
@@ -162,16 +163,18 @@ class Model:
         return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
 
     def heads(self, x, name, n_heads):
+        """[T][n_heads][width]: of Q and K the width of keys, of V that of values."""
         whole = name[:-1] + "qkv"  # Q, K and V one below the other
         if whole + ".weight" in self.t:
-            sizes = np.array([self.n_heads, self.n_heads_kv, self.n_heads_kv]) * self.head_dim
+            sizes = [self.n_heads * self.head_dim, self.n_heads_kv * self.head_dim,
+                     self.n_heads_kv * self.v_dim]
             y = np.split(self.product(x, whole), np.cumsum(sizes)[:2], axis=1)["qkv".index(name[-1])]
         else:
             y = self.product(x, name)
         norm = name + "_norm.weight"
         wide = self.arch == "olmoe" and norm in self.t  # one norm for all heads together
         y = self.norm(y, norm) if wide else y
-        y = y.reshape(x.shape[0], n_heads, self.head_dim)
+        y = y.reshape(x.shape[0], n_heads, self.v_dim if name.endswith("_v") else self.head_dim)
         return self.norm(y, norm) if norm in self.t and not wide else y
 
     def post(self, y, name):
@@ -179,13 +182,13 @@ class Model:
 
     def attend(self, x, number):
         layer = f"blk.{number}."
-        n, shape = x.shape[0], lambda heads: (x.shape[0], heads, self.head_dim)
+        n = x.shape[0]
         q = self.rotate(self.heads(x, layer + "attn_q", self.n_heads), number)
         k = self.rotate(self.heads(x, layer + "attn_k", self.n_heads_kv), number)
         seen = np.arange(n)[:, None] - np.arange(n)  # how far back
         hidden = (seen < 0) | (seen >= (self.window(number) or n))
         v = self.heads(x, layer + "attn_v", self.n_heads_kv)
-        out = np.zeros(shape(self.n_heads))
+        out = np.zeros((n, self.n_heads, self.v_dim))
         for head in range(self.n_heads):
             shared = head * self.n_heads_kv // self.n_heads
             scores = self.cap(q[:, head] @ k[:, shared].T * self.scale,

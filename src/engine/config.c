@@ -121,14 +121,14 @@ static drey_status check_model(const drey_engine_options *o, const drey_model *m
              "%s is a layer after another model and cannot write alone: use it as that model's "
              "draft",
              SHOWN_PATH(gguf_part_path(m->file, 0)));
-    if (s->context_ends && o->n_context > s->n_context_train)
+    if (s->context.ends && o->n_context > s->n_context_train)
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "%s has positions for %d tokens only, not for a context of %d: ask for a shorter one",
              SHOWN_PATH(gguf_part_path(m->file, 0)), s->n_context_train, o->n_context);
-    if (o->kv == DREY_KV_Q8_0 && s->head_dim % 32 != 0)
+    if (o->kv == DREY_KV_Q8_0 && (s->head_dim % 32 || s->v_dim % 32))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "a q8_0 cache needs heads of a multiple of 32 numbers; the %s's have %d; use f16", who,
-             s->head_dim);
+             s->head_dim % 32 ? s->head_dim : s->v_dim);
     return DREY_OK;
 }
 

@@ -18,6 +18,9 @@ drey_status engine_take_units(drey_engine *e, drey_error *err)
         return DREY_OK;
     TRY(units_open(&e->units, &c->words, e->kernels, c->has_shares ? &c->shares : NULL, err));
     e->units->whole = e->tuning.whole_devices;
+    const model_shape *s = &e->config.target->shape;
+    if (s->head_dim != s->v_dim)
+        units_leave_attention(e->units, "it attends to keys and values of the same width alone");
     return DREY_OK;
 }
 

@@ -7,7 +7,7 @@
 
 /* A group's numbers of 16 dimensions in order. start: where each partial sum's begin. */
 INLINE void load_dimensions(v16 *x, const uint8_t *group, const int32_t *start, int32_t i,
-                            int32_t head_dim, kv_format format, const uint8_t *scales)
+                            int32_t k_dim, kv_format format, const uint8_t *scales)
 {
     const size_t row = KV_GROUP * kv_number_bytes(format);
     v16 d = v16_zero();
@@ -15,7 +15,7 @@ INLINE void load_dimensions(v16 *x, const uint8_t *group, const int32_t *start, 
         d = v16_f16((const uint16_t *)(const void *)scales + i / KV_Q8_BLOCK * KV_GROUP);
     ROLLED
     for (int32_t lane = 0; lane < SUM_LANES; lane++) {
-        if (i + lane >= head_dim) {
+        if (i + lane >= k_dim) {
             x[lane] = v16_zero();
             continue;
         }
@@ -25,34 +25,34 @@ INLINE void load_dimensions(v16 *x, const uint8_t *group, const int32_t *start, 
     }
 }
 
-INLINE void turn_of(float *rows, const uint8_t *group, int32_t head_dim, kv_format format)
+INLINE void turn_of(float *rows, const uint8_t *group, int32_t k_dim, kv_format format)
 {
-    const int32_t ld = attend_row_floats(head_dim);
-    const uint8_t *scales = group + kv_group_numbers(format, head_dim);
+    const int32_t ld = attend_row_floats(k_dim);
+    const uint8_t *scales = group + kv_group_numbers(format, k_dim);
     int32_t start[SUM_LANES], at = 0;
     for (int32_t k = 0; k < SUM_LANES; k++) {
         start[attend_lane_order[k]] = at;
-        at += attend_lane_steps(attend_lane_order[k], head_dim);
+        at += attend_lane_steps(attend_lane_order[k], k_dim);
     }
-    for (int32_t i = 0; i < head_dim; i += SUM_LANES) {
+    for (int32_t i = 0; i < k_dim; i += SUM_LANES) {
         v16 x[SUM_LANES];
-        load_dimensions(x, group, start, i, head_dim, format, scales);
+        load_dimensions(x, group, start, i, k_dim, format, scales);
         v16_turn(rows + i, ld, x);
     }
 }
 
-static void turn_group(float *rows, const uint8_t *group, kv_format format, int32_t head_dim)
+static void turn_group(float *rows, const uint8_t *group, kv_format format, int32_t k_dim)
 {
     if (format == KV_F16)
-        turn_of(rows, group, head_dim, KV_F16);
+        turn_of(rows, group, k_dim, KV_F16);
     else if (format == KV_Q8_0)
-        turn_of(rows, group, head_dim, KV_Q8_0);
+        turn_of(rows, group, k_dim, KV_Q8_0);
     else
-        turn_of(rows, group, head_dim, KV_F32);
+        turn_of(rows, group, k_dim, KV_F32);
 }
 
 /* p[r][0 .. span) of n pairs (constants). */
-INLINE void row_products(float *p, const float *q, const float *const *key, int32_t head_dim,
+INLINE void row_products(float *p, const float *q, const float *const *key, int32_t k_dim,
                          float scale, int32_t n, int32_t span)
 {
     enum { MOST = (ROW_TILE * ROW_SPAN + 3) / 4 * 4 };
@@ -62,23 +62,23 @@ INLINE void row_products(float *p, const float *q, const float *const *key, int3
         sums[k] = v16_zero();
     int32_t i = 0;
     ROLLED
-    for (; i + SUM_LANES <= head_dim; i += SUM_LANES) {
+    for (; i + SUM_LANES <= k_dim; i += SUM_LANES) {
         v16 k[ROW_SPAN];
         UNROLL
         for (int32_t c = 0; c < span; c++)
             k[c] = v16_load(key[c] + i);
         UNROLL
         for (int32_t r = 0; r < n; r++) {
-            v16 x = v16_load(q + r * head_dim + i);
+            v16 x = v16_load(q + r * k_dim + i);
             UNROLL
             for (int32_t c = 0; c < span; c++)
                 sums[r * span + c] = v16_fma(x, k[c], sums[r * span + c]);
         }
     }
-    if (i < head_dim) {
+    if (i < k_dim) {
         UNROLL
         for (int32_t r = 0; r < n; r++) {
-            v16 x = v16_load_first(q + r * head_dim + i, head_dim - i);
+            v16 x = v16_load_first(q + r * k_dim + i, k_dim - i);
             UNROLL
             for (int32_t c = 0; c < span; c++)
                 sums[r * span + c] = v16_fma(x, v16_load(key[c] + i), sums[r * span + c]);
@@ -93,8 +93,7 @@ INLINE void row_products(float *p, const float *q, const float *const *key, int3
         memcpy(p + r * ATTEND_BLOCK, s + r * span, (size_t)span * sizeof *p);
 }
 
-typedef void row_fn(float *p, const float *q, const float *const *key, int32_t head_dim,
-                    float scale);
+typedef void row_fn(float *p, const float *q, const float *const *key, int32_t k_dim, float scale);
 
 #define EACH_ROW_TILE(X)                                                                           \
     EACH_ROW_SPAN(X, 1)                                                                            \
@@ -107,10 +106,10 @@ typedef void row_fn(float *p, const float *q, const float *const *key, int32_t h
 
 #define DEFINE_ROW_TILE(N, SPAN)                                                                   \
     static void row_products_##N##_##SPAN(float *p, const float *q, const float *const *key,       \
-                                          int32_t head_dim, float scale)                           \
+                                          int32_t k_dim, float scale)                              \
     {                                                                                              \
         if ((N) <= ROW_TILE && (SPAN) <= ROW_SPAN)                                                 \
-            row_products(p, q, key, head_dim, scale, (N) <= ROW_TILE ? (N) : 1,                    \
+            row_products(p, q, key, k_dim, scale, (N) <= ROW_TILE ? (N) : 1,                       \
                          (SPAN) <= ROW_SPAN ? (SPAN) : 1);                                         \
     }
 EACH_ROW_TILE(DEFINE_ROW_TILE)
@@ -135,7 +134,7 @@ static void row_scores(const attend_pairs *g, const attend_block *b)
             int32_t tiles = (g->n - t + ROW_TILE - 1) / ROW_TILE;
             n = (g->n - t + tiles - 1) / tiles;
             row_products_of[n][span](g->p + (int64_t)t * ATTEND_BLOCK + j,
-                                     g->q_rows + (int64_t)t * g->head_dim, b->key + j, g->head_dim,
+                                     g->q_rows + (int64_t)t * g->k_dim, b->key + j, g->k_dim,
                                      g->scale);
         }
     }

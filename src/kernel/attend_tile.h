@@ -26,22 +26,22 @@ static int32_t tile_size(int32_t n, int32_t done)
 /* A tile's q is stored as its scores read it: lane order, the pairs' numbers side by side. Sixteen
  * dimensions at a time are turned; what a whole vector holds beyond the tile's pairs is written
  * over by the next one. */
-static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t head_dim,
+static void pack_queries(float *packed, const float *const *q, int32_t n, int32_t k_dim,
                          float *turned)
 {
-    const int32_t whole = head_dim / SUM_LANES * SUM_LANES;
+    const int32_t whole = k_dim / SUM_LANES * SUM_LANES;
     for (int32_t first = 0, m; first < n; first += m) {
         m = tile_size(n, first);
-        for (int32_t i = 0; i < head_dim; i += SUM_LANES) {
+        for (int32_t i = 0; i < k_dim; i += SUM_LANES) {
             v16 x[SUM_LANES];
             for (int32_t r = 0; r < SUM_LANES; r++)
                 x[r] = r >= m      ? v16_zero()
                        : i < whole ? v16_load(q[first + r] + i)
-                                   : v16_load_first(q[first + r] + i, head_dim - i);
+                                   : v16_load_first(q[first + r] + i, k_dim - i);
             v16_turn(turned + i * SUM_LANES, SUM_LANES, x);
         }
         for (int32_t lane = 0; lane < SUM_LANES; lane++)
-            for (int32_t i = attend_lane_order[lane]; i < head_dim; i += SUM_LANES, packed += m)
+            for (int32_t i = attend_lane_order[lane]; i < k_dim; i += SUM_LANES, packed += m)
                 v16_store(packed, v16_load(turned + i * SUM_LANES));
     }
 }
@@ -76,7 +76,7 @@ INLINE v16 numbers(const uint8_t *at, kv_format format)
 #include "kernel/attend_row_tile.h"
 
 /* sums += the products of one partial sum of n pairs and `span` groups of keys (constants). d: the
- * keys' scales, [span][head_dim / 32][16]. */
+ * keys' scales, [span][k_dim / 32][16]. */
 INLINE void lane_products(v16 *sums, const float **q, const uint8_t **keys, int32_t steps,
                           const float *d, int32_t n_d, int32_t n, int32_t span, kv_format format,
                           ahead *next)
@@ -119,7 +119,7 @@ typedef struct lanes {
     const float *q;
     const uint8_t *keys[MOST_SPAN];
     const float *d; /* scales, of all lanes */
-    int32_t head_dim;
+    int32_t k_dim;
     ahead next;
 } lanes;
 
@@ -129,8 +129,8 @@ INLINE void one_lane(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span,
     UNROLL
     for (int32_t i = 0; i < n * span; i++)
         sums[i] = v16_zero();
-    lane_products(sums, &x->q, x->keys, attend_lane_steps(attend_lane_order[lane], x->head_dim),
-                  x->d, x->head_dim / KV_Q8_BLOCK, n, span, format, &x->next);
+    lane_products(sums, &x->q, x->keys, attend_lane_steps(attend_lane_order[lane], x->k_dim), x->d,
+                  x->k_dim / KV_Q8_BLOCK, n, span, format, &x->next);
 }
 
 /* Those of two and of four lanes, added as the tree does; in registers as far as they go. */
@@ -182,13 +182,13 @@ INLINE void scores_tile(const attend_pairs *g, const attend_block *b, int32_t fi
                         kv_format format, const float *d, ahead *next)
 {
     const int32_t span = key_span(n);
-    lanes x = {.head_dim = g->head_dim, .next = *next};
+    lanes x = {.k_dim = g->k_dim, .next = *next};
     for (int32_t j = 0; j < b->dense; j += 16 * span) {
         UNROLL
         for (int32_t c = 0; c < span; c++)
             x.keys[c] = b->keys[j + 16 * c < b->dense ? j / 16 + c : j / 16];
-        x.q = g->q + (int64_t)first * g->head_dim;
-        x.d = d + (int64_t)(j / 16) * (g->head_dim / KV_Q8_BLOCK) * KV_GROUP;
+        x.q = g->q + (int64_t)first * g->k_dim;
+        x.d = d + (int64_t)(j / 16) * (g->k_dim / KV_Q8_BLOCK) * KV_GROUP;
         scores_groups(g->p + (int64_t)first * ATTEND_BLOCK + j, &x, g->scale, n, span, format);
     }
     *next = x.next;
@@ -249,7 +249,7 @@ INLINE void values_tile(const attend_pairs *g, const attend_block *b, int32_t fi
 {
     const int32_t count = b->count;
     const size_t at = (size_t)i * kv_number_bytes(format);
-    const int32_t n_d = g->head_dim / KV_Q8_BLOCK;
+    const int32_t n_d = g->v_dim / KV_Q8_BLOCK;
     const float *p = g->p + (int64_t)first * ATTEND_BLOCK;
     ahead lines = *next; /* in registers */
     v16 sums[SUMS];
@@ -315,7 +315,7 @@ INLINE void sums_of(const attend_pairs *g, int32_t first, int32_t n, int32_t cou
 INLINE void values_tiles(const attend_pairs *g, const attend_block *b, int32_t first, int32_t n,
                          kv_format format, const float *d, bool fold, ahead *next)
 {
-    const int32_t span = value_span(n), dim = g->head_dim;
+    const int32_t span = value_span(n), dim = g->v_dim;
     int32_t i = 0;
     if (SUMS_WITH_VALUES && dim >= 16 * span) {
         values_tile(g, b, first, n, 0, span, 16, format, d, fold, true, next);
@@ -373,21 +373,21 @@ enum { MOST_TILE = 12, KV_FORMATS = 3 };
 static scores_fn *const scores_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(SCORES_ENTRY)};
 static values_fn *const values_of[MOST_TILE + 1][KV_FORMATS] = {EACH_TILE(VALUES_ENTRY)};
 
-/* Scales of a block's keys as floats, [group][head_dim / 32][16]. */
-static void widen_key_scales(const attend_block *b, int32_t head_dim, float *to)
+/* Scales of a block's keys as floats, [group][k_dim / 32][16]. */
+static void widen_key_scales(const attend_block *b, int32_t k_dim, float *to)
 {
-    int32_t n_d = head_dim / KV_Q8_BLOCK;
+    int32_t n_d = k_dim / KV_Q8_BLOCK;
     for (int32_t j = 0; j < b->dense; j += KV_GROUP) {
-        const uint8_t *d = b->keys[j / KV_GROUP] + kv_group_numbers(KV_Q8_0, head_dim);
+        const uint8_t *d = b->keys[j / KV_GROUP] + kv_group_numbers(KV_Q8_0, k_dim);
         for (int32_t i = 0; i < n_d; i++, to += KV_GROUP)
             v16_store(to, v16_f16((const uint16_t *)(const void *)d + i * KV_GROUP));
     }
 }
 
-/* And of its values, [position][head_dim / 32]. */
-static void widen_value_scales(const attend_block *b, int32_t head_dim, float *to)
+/* And of its values, [position][v_dim / 32]. */
+static void widen_value_scales(const attend_block *b, int32_t v_dim, float *to)
 {
-    int32_t n_d = head_dim / KV_Q8_BLOCK;
+    int32_t n_d = v_dim / KV_Q8_BLOCK;
     for (int32_t j = 0; j < b->count; j++) {
         const uint16_t *d = (const uint16_t *)(const void *)b->value_d[j];
         for (int32_t i = 0; i < n_d; i += 15, d += 15) {
@@ -399,53 +399,53 @@ static void widen_value_scales(const attend_block *b, int32_t head_dim, float *t
 }
 
 /* A block's keys as floats, for many tiles of pairs. */
-static void widen_keys(attend_block *wide, const attend_block *b, int32_t head_dim, const float *d,
+static void widen_keys(attend_block *wide, const attend_block *b, int32_t k_dim, const float *d,
                        float *to)
 {
-    const int32_t n_d = head_dim / KV_Q8_BLOCK;
+    const int32_t n_d = k_dim / KV_Q8_BLOCK;
     *wide = *b;
     wide->format = KV_F32;
     for (int32_t j = 0; j < b->dense; j += KV_GROUP, d += n_d * KV_GROUP) {
         const int8_t *q = (const int8_t *)b->keys[j / KV_GROUP];
         wide->keys[j / KV_GROUP] = (const uint8_t *)to;
         for (int32_t lane = 0; lane < SUM_LANES; lane++)
-            for (int32_t s = 0; s < head_dim / SUM_LANES; s++, q += KV_GROUP, to += KV_GROUP)
+            for (int32_t s = 0; s < k_dim / SUM_LANES; s++, q += KV_GROUP, to += KV_GROUP)
                 v16_store(to, v16_mul(v16_load(d + s / 2 * KV_GROUP), v16_q8(q)));
     }
 }
 
 /* And its values. */
-static void widen_values(attend_block *wide, const attend_block *b, int32_t head_dim,
-                         const float *d, float *to)
+static void widen_values(attend_block *wide, const attend_block *b, int32_t v_dim, const float *d,
+                         float *to)
 {
-    const int32_t n_d = head_dim / KV_Q8_BLOCK;
+    const int32_t n_d = v_dim / KV_Q8_BLOCK;
     *wide = *b;
-    wide->format = KV_F32;
+    wide->value_format = KV_F32;
     for (int32_t j = 0; j < b->count; j++) {
         const int8_t *q = (const int8_t *)b->value[j];
         wide->value[j] = (const uint8_t *)to;
-        for (int32_t i = 0; i < head_dim; i += 16, to += 16)
+        for (int32_t i = 0; i < v_dim; i += 16, to += 16)
             v16_store(to, v16_mul(v16_set1(d[j * n_d + i / KV_Q8_BLOCK]), v16_q8(q + i)));
     }
 }
 
-/* Where floats of a q8_0 block go after its scales. */
-static float *wide_numbers(const attend_pairs *g)
+/* Where floats of a q8_0 block of `dim` go after its scales. */
+static float *wide_numbers(const attend_pairs *g, int32_t dim)
 {
-    return g->wide + g->head_dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16;
+    return g->wide + dim / KV_Q8_BLOCK * ATTEND_BLOCK + 16;
 }
 
 static void dense_scores(const attend_pairs *g, const attend_block *b)
 {
     attend_block wide;
     if (b->format == KV_Q8_0)
-        widen_key_scales(b, g->head_dim, g->wide);
+        widen_key_scales(b, g->k_dim, g->wide);
     const int32_t n_first = tile_size(g->n, 0); /* this tile asks for what comes next */
     const int32_t span = key_span(n_first);
-    int32_t steps = g->head_dim * ((b->dense + 16 * span - 1) / (16 * span));
-    ahead next = ahead_of(b->ahead_values, b->ahead_bytes, steps, g->p);
+    int32_t steps = g->k_dim * ((b->dense + 16 * span - 1) / (16 * span));
+    ahead next = ahead_of(b->ahead_values, b->value_bytes, steps, g->p);
     if (b->format == KV_Q8_0 && g->n > TILE) {
-        widen_keys(&wide, b, g->head_dim, g->wide, wide_numbers(g));
+        widen_keys(&wide, b, g->k_dim, g->wide, wide_numbers(g, g->k_dim));
         b = &wide;
     }
     for (int32_t t = 0, n; t < g->n; t += n) {
@@ -463,19 +463,19 @@ static void rest_of_block(const attend_pairs *g, const attend_block *b, bool fir
         fold_maxima(g, g->c);
     for (int32_t r = 0; first && r < g->n; r++)
         g->m[r] = g->c[r];
-    if (b->format == KV_Q8_0)
-        widen_value_scales(b, g->head_dim, g->wide);
+    if (b->value_format == KV_Q8_0)
+        widen_value_scales(b, g->v_dim, g->wide);
     const int32_t n_first = tile_size(g->n, 0);
     const int32_t span = value_span(n_first);
-    int32_t steps = (g->head_dim + 16 * span - 1) / (16 * span) * b->count;
-    ahead next = ahead_of(b->ahead_keys, b->ahead_bytes, steps, g->p);
-    if (b->format == KV_Q8_0 && g->n > TILE) {
-        widen_values(&wide, b, g->head_dim, g->wide, wide_numbers(g));
+    int32_t steps = (g->v_dim + 16 * span - 1) / (16 * span) * b->count;
+    ahead next = ahead_of(b->ahead_keys, b->key_bytes, steps, g->p);
+    if (b->value_format == KV_Q8_0 && g->n > TILE) {
+        widen_values(&wide, b, g->v_dim, g->wide, wide_numbers(g, g->v_dim));
         b = &wide;
     }
     for (int32_t t = 0, n; t < g->n; t += n) {
         n = tile_size(g->n, t);
-        values_of[n][b->format](g, b, t, g->wide, !first, &next);
+        values_of[n][b->value_format](g, b, t, g->wide, !first, &next);
         next = (ahead){(const uint8_t *)g->p, 0};
     }
     const float *l_b = g->c + 2 * ATTEND_PAIRS;
@@ -489,10 +489,10 @@ static void block_fold(const attend_pairs *g, const float *m, const float *l, co
 {
     fold_maxima(g, m);
     fold_sums(g, l);
-    for (int32_t r = 0; r < g->n; r++, a += g->head_dim) {
+    for (int32_t r = 0; r < g->n; r++, a += g->v_dim) {
         v16 c = v16_set1(g->c[r]), c_block = v16_set1(g->c[ATTEND_PAIRS + r]);
-        for (int32_t i = 0; i < g->head_dim; i += 16) {
-            int32_t n = g->head_dim - i < 16 ? g->head_dim - i : 16;
+        for (int32_t i = 0; i < g->v_dim; i += 16) {
+            int32_t n = g->v_dim - i < 16 ? g->v_dim - i : 16;
             v16 sum = v16_mul(load_some(a + i, n), c_block);
             store_some(g->a[r] + i, v16_fma(load_some(g->a[r] + i, n), c, sum), n);
         }
@@ -505,11 +505,11 @@ static void sums_divide(const attend_pairs *g)
         v16 inverse = v16_set1(1.0f / g->l[r]);
         float *a = g->a[r];
         int32_t i = 0;
-        for (; i + 16 <= g->head_dim; i += 16)
+        for (; i + 16 <= g->v_dim; i += 16)
             v16_store(a + i, v16_mul(v16_load(a + i), inverse));
-        if (i < g->head_dim)
-            v16_store_first(a + i, v16_mul(v16_load_first(a + i, g->head_dim - i), inverse),
-                            g->head_dim - i);
+        if (i < g->v_dim)
+            v16_store_first(a + i, v16_mul(v16_load_first(a + i, g->v_dim - i), inverse),
+                            g->v_dim - i);
     }
 }
 

@@ -129,7 +129,7 @@ typedef struct plane_blocks plane_blocks;
 
 /* Numbers of the KV cache.
  *  KV_F16   rounded to nearest even.
- *  KV_Q8_0  as GGUF's type of that name: blocks of 32 along head_dim (which must be a multiple),
+ *  KV_Q8_0  as GGUF's type of that name: blocks of 32 along a row (which must be a multiple),
  *           d = amax / 127, q = rint(x / d) computed as x * (127 / amax), in -127..127, d then
  *           rounded to f16 (at most 65504). Zeros, NaN and blocks too small for a finite inverse as
  *           in ACT_Q8_32. A number is (float)d * (float)q, rounded once.
@@ -294,9 +294,9 @@ typedef struct attend_bias {
  * all seen by every row: what an encoder's rows see of each other, and a decoder's rows of an
  * encoder's output. */
 typedef struct attend_fixed {
-    const uint8_t *keys, *values; /* of key head 0: kv_head_bytes each */
-    size_t head_bytes;            /* from one head's to the next one's */
-    int32_t n;                    /* positions; 0: there is no such cache */
+    const uint8_t *keys, *values;  /* of key head 0: kv_head_bytes each */
+    size_t key_bytes, value_bytes; /* from one head's to the next one's */
+    int32_t n;                     /* positions; 0: there is no such cache */
     const int32_t *at; /* [n_rows]: where a row is among these positions, for the bias; NULL:
                           they have none */
 } attend_fixed;
@@ -306,19 +306,20 @@ typedef struct attend_more {
     attend_fixed fixed;
 } attend_more;
 
-/* What the rows of a pass ask of one key head and the n_q query heads that share it. Pair i is row
- * i / n_q and query head i % n_q. */
+/* What the rows of a pass ask of one key head and a group of n_q query heads that share it. Pair i
+ * is row i / n_q and query head i % n_q. */
 typedef struct attention {
     const kernel_table *kernels;
     kv_format format;
-    int32_t head_dim, n_q;
-    int32_t n_rows;
+    int32_t k_dim, v_dim; /* numbers of a query and of a key; of a value and of a result */
+    int32_t n_q, n_rows;
     float scale;
     float cap;                    /* scores are softcapped; 0: they stay */
     int32_t window;               /* a row sees the last so many of its positions; 0: all */
-    int32_t key_head;             /* its number, for `sinks` and what is in `more` */
+    int32_t group;                /* its number, for `sinks` and what is in `more` */
     const float *sinks;           /* [query heads of the layer]; NULL: there are none */
-    const uint8_t *keys, *values; /* this head's slots: kv_head_bytes each */
+    const uint8_t *keys, *values; /* the head's slots: kv_head_bytes each. values NULL: a latent
+                                     cache, whose values are the first v_dim numbers of its keys */
     /* Row r sees positions 0 .. n_prefix[r] + n_path[r] - 1: position p is in slot p for p <
      * n_prefix[r] and in slot path[r * path_ld + p - n_prefix[r]] after. The paths of a tree's rows
      * are its pairs (node, ancestor), made once per pass for all heads and layers. Positions that
@@ -326,9 +327,9 @@ typedef struct attention {
      * dimensions of a key and of the queries side by side. */
     const int32_t *n_prefix, *n_path, *path;
     int64_t path_ld;
-    const float *q; /* row r's heads: q + r * ld, [n_q][head_dim]; out alike */
-    float *out;
-    int64_t ld;
+    const float *q; /* row r's heads: q + r * q_ld, [n_q][k_dim] */
+    float *out;     /* out + r * out_ld, [n_q][v_dim] */
+    int64_t q_ld, out_ld;
     const attend_more *more; /* borrowed; NULL, most often: neither bias nor second cache */
     /* Of positions in several places, one call of attend after the other: this one folds those of
      * [base, end), whole blocks that every n_prefix has; the last one, of end 0, all from base on,
@@ -343,7 +344,7 @@ typedef struct attention {
  * 64-byte aligned. */
 void attend(const attention *a, int32_t first, int32_t last, void *scratch);
 void attend_reference(const attention *a, int32_t first, int32_t last, void *scratch);
-size_t attend_scratch_bytes(int32_t head_dim);
+size_t attend_scratch_bytes(int32_t k_dim, int32_t v_dim, bool latent);
 
 /* The same in partials that different threads may compute, where attend_can_split, for at most
  * ATTEND_SPLIT_PAIRS pairs. What is in a dense prefix of all the pairs' rows is n whole blocks,
@@ -355,12 +356,12 @@ size_t attend_scratch_bytes(int32_t head_dim);
  * Blocks [0, n), at least one, are cut into ranges, each given to attend_range once: the first one
  * folds as it goes, the others leave their blocks' results. So does attend_tail, if it is called.
  * When all have returned, attend_finish folds in order what they left in `partials`, and does
- * without has_tail the tail itself. partials: attend_partials_floats(last - first, head_dim, blocks
+ * without has_tail the tail itself. partials: attend_partials_floats(last - first, v_dim, blocks
  * that are not in the first range, the tail's among them if it is called). */
 enum { ATTEND_SPLIT_PAIRS = 96 };
 int32_t attend_dense_blocks(const attention *a, int32_t first, int32_t last);
 int32_t attend_tail_blocks(const attention *a, int32_t first, int32_t last);
-size_t attend_partials_floats(int32_t n_pairs, int32_t head_dim, int32_t n_blocks);
+size_t attend_partials_floats(int32_t n_pairs, int32_t v_dim, int32_t n_blocks);
 void attend_range(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
                   int32_t from_block, int32_t to_block, float *partials, void *scratch);
 void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
@@ -375,37 +376,39 @@ bool attend_can_split(const attention *a);
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
  * then attend_work on every thread. */
 typedef struct attend_layer {
-    attention head;    /* key head 0; the next head's q and out are n_q * head_dim further */
-    size_t head_bytes; /* from one head's keys (values) to the next one's */
-    int32_t n_heads;   /* key heads */
-    int32_t n_threads; /* that will come */
-    float *partials;   /* [n_partials], for heads that several threads share; may be NULL */
+    attention head; /* key head 0 and all that share it; the next one's q (out) is n_q heads on */
+    size_t key_bytes, value_bytes; /* from one key head's keys (values) to the next one's */
+    int32_t n_heads;               /* key heads */
+    int32_t n_threads;             /* that will come */
+    float *partials; /* [n_partials], for heads that several threads share; may be NULL */
     size_t n_partials;
-    /* Of attend_cut: ranges of rows times heads are tasks; those that do not come out even among
-     * the threads are cut into ranges of blocks. */
-    int32_t task_rows, n_tasks, n_whole, n_cut, n_ranges;
+    /* Of attend_cut: query heads of a key head are in n_groups groups of group_q. Ranges of rows
+     * times groups are tasks; those that do not come out even among the threads are cut into ranges
+     * of blocks. */
+    int32_t n_groups, group_q, task_rows, n_tasks, n_whole, n_cut, n_ranges;
     _Atomic int32_t next, left[64];
 } attend_layer;
 void attend_cut(attend_layer *l);
 void attend_work(attend_layer *l, void *scratch);
 /* A thread's next part of it, with any tier's kernels of the same bits. False: there is none. */
 bool attend_next(attend_layer *l, const kernel_table *kernels, void *scratch);
-/* One of n_tasks after attend_cut: its head, whose pairs are [*first, *last). */
+/* One of n_tasks after attend_cut: its group, whose pairs are [*first, *last). */
 attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32_t *last);
 /* What attend_layer.partials should have: for one row in n_positions. */
-size_t attend_partials_wanted(int32_t n_q, int32_t head_dim, int32_t n_positions,
-                              int32_t n_threads);
+size_t attend_partials_wanted(int32_t n_q, int32_t v_dim, int32_t n_positions, int32_t n_threads);
+/* How many groups the n_q query heads of a key head are cut into. */
+int32_t attend_groups(int32_t n_q);
 
-/* Bytes of the keys (or of the values) of one head in n_slots slots. */
-size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t head_dim);
-/* Writes a key (a value) x[head_dim] into a slot of a head. scratch as for attend. */
+/* Bytes of the keys (or of the values) of one head in n_slots slots; dim: k_dim (or v_dim). */
+size_t kv_head_bytes(kv_format format, int32_t n_slots, int32_t dim);
+/* Writes a key (a value) x[dim] into a slot of a head. scratch as for attend. */
 void kv_store_key(const kernel_table *kernels, kv_format format, uint8_t *keys, int32_t slot,
-                  const float *x, int32_t head_dim, void *scratch);
+                  const float *x, int32_t dim, void *scratch);
 void kv_store_value(const kernel_table *kernels, kv_format format, uint8_t *values, int32_t slot,
-                    const float *x, int32_t head_dim, void *scratch);
+                    const float *x, int32_t dim, void *scratch);
 /* Copies a slot, bit by bit. */
-void kv_move_key(kv_format format, uint8_t *keys, int32_t to, int32_t from, int32_t head_dim);
-void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, int32_t head_dim);
+void kv_move_key(kv_format format, uint8_t *keys, int32_t to, int32_t from, int32_t dim);
+void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, int32_t dim);
 
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);

@@ -159,6 +159,18 @@ static drey_status read_layers(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
+/* Numbers of a head. */
+static drey_status read_width(const gguf *g, const arch *a, const char *suffix, int32_t usual,
+                              int32_t *out, drey_error *err)
+{
+    char key[96];
+    int64_t dim = gguf_int(g, arch_key(a, suffix, key), usual);
+    if (dim < 2 || dim > 1024 || dim % 2)
+        FAIL(err, DREY_ERR_FORMAT, "the heads have size %lld; the file is broken", (long long)dim);
+    *out = (int32_t)dim;
+    return DREY_OK;
+}
+
 static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
 {
     const arch *a = s->arch;
@@ -173,12 +185,8 @@ static drey_status read_sizes(model_shape *s, const gguf *g, drey_error *err)
         FAIL(err, DREY_ERR_FORMAT, "%s is %lld, which does not divide %d heads; the file is broken",
              key, (long long)n_kv, s->n_heads);
     s->n_heads_kv = (int32_t)n_kv;
-    int64_t dim = gguf_int(g, arch_key(a, "attention.key_length", key), s->n_embd / s->n_heads);
-    if (dim < 2 || dim > 1024 || dim % 2)
-        FAIL(err, DREY_ERR_FORMAT, "the heads have size %lld; the file is broken", (long long)dim);
-    s->head_dim = (int32_t)dim;
-    if (gguf_int(g, arch_key(a, "attention.value_length", key), s->head_dim) != s->head_dim)
-        FAIL(err, DREY_ERR_UNSUPPORTED, "keys and values of different sizes are not supported");
+    TRY(read_width(g, a, "attention.key_length", s->n_embd / s->n_heads, &s->head_dim, err));
+    TRY(read_width(g, a, "attention.value_length", s->head_dim, &s->v_dim, err));
     const char *eps =
         a->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     s->norm_eps = (float)gguf_number(g, arch_key(a, eps, key), 1e-5);

@@ -126,15 +126,19 @@ typedef struct expert_shape {
     int32_t n_ff_shared; /* 0: none is shared */
 } expert_shape;
 
-/* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim, F n_ff, V n_vocab. */
+/* Letters used for shapes: D n_embd, H n_heads, K n_heads_kv, S head_dim (of queries and keys), F
+ * n_ff, V n_vocab. */
 struct model_shape {
     const arch *arch;
     int32_t first_layer; /* before it come layers that others compute (layout.h) */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, head_dim, n_ff, n_vocab;
+    int32_t v_dim; /* numbers of a head's values, head_dim in most models */
     int32_t n_rot; /* rotated numbers of a head, even; 0: none */
     int32_t n_context_train;
-    bool context_ends;             /* the file has no numbers for positions after n_context_train */
-    bool longrope;                 /* frequencies are divided by rope_factors_short */
+    struct {
+        bool ends;     /* the file has no numbers for positions after n_context_train */
+        bool longrope; /* frequencies are divided by rope_factors_short */
+    } context;
     int32_t window, window_period; /* 0: no layer is local; as in arch */
     float norm_eps;
     struct {
@@ -149,6 +153,24 @@ struct model_shape {
     encoder_shape encoder;
     expert_shape experts;
 };
+
+/* Numbers of a row: queries, keys, values, and what attention makes of them. */
+static inline int64_t shape_queries(const model_shape *s)
+{
+    return (int64_t)s->n_heads * s->head_dim;
+}
+static inline int64_t shape_keys(const model_shape *s)
+{
+    return (int64_t)s->n_heads_kv * s->head_dim;
+}
+static inline int64_t shape_values(const model_shape *s)
+{
+    return (int64_t)s->n_heads_kv * s->v_dim;
+}
+static inline int64_t shape_attended(const model_shape *s)
+{
+    return (int64_t)s->n_heads * s->v_dim;
+}
 
 /* Numbers of a row of the widest feed-forward part. */
 static inline int32_t shape_widest_ff(const model_shape *s)

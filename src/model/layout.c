@@ -151,7 +151,7 @@ static drey_status bind_rope_factors(const binder *b)
     const gguf_tensor *t;
     if (s->n_rot > 0 && gguf_find_tensor(b->g, "rope_freqs.weight"))
         TRY(find(b, "rope_freqs.weight", s->n_rot / 2, &t));
-    if (!s->longrope)
+    if (!s->context.longrope)
         return DREY_OK;
     TRY(find(b, "rope_factors_short.weight", s->n_rot / 2, &t));
     return find(b, "rope_factors_long.weight", s->n_rot / 2, &t);
@@ -183,16 +183,16 @@ static drey_status bind_model(binder *b)
 static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     weight **const of[] = {&reader->k, &reader->v};
     float **const bias[] = {&reader->k_bias, &reader->v_bias};
     char name[64];
     for (int32_t i = 0; i < 2; i++) {
+        const int64_t n = i ? shape_values(s) : shape_keys(s);
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.weight", layer, i ? 'v' : 'k');
-        TRY(bind_whole(b, name, s->n_embd, n_kv, of[i]));
+        TRY(bind_whole(b, name, s->n_embd, n, of[i]));
         snprintf(name, sizeof name, "dec.blk.%d.cross_attn_%c.bias", layer, i ? 'v' : 'k');
         if (gguf_find_tensor(b->g, name))
-            TRY(bind_whole_vectors(b, name, n_kv, 1, bias[i]));
+            TRY(bind_whole_vectors(b, name, n, 1, bias[i]));
     }
     return DREY_OK;
 }
@@ -435,7 +435,8 @@ drey_status model_layout_read(model_layout *l, const gguf *g, weights *w, drey_e
         if (l->layer[i].attention.positions.buckets)
             fill_bias(&l->shape, &l->layer[i].attention);
     float factors[512];
-    const char *name = l->shape.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
+    const char *name =
+        l->shape.context.longrope ? "rope_factors_short.weight" : "rope_freqs.weight";
     const gguf_tensor *t = l->shape.n_rot > 0 ? gguf_find_tensor(g, name) : NULL;
     if (t)
         TRY(weights_read_vector(w, t, factors, err));

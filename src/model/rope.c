@@ -30,7 +30,8 @@ static drey_status read_factor(const model_shape *s, rope_shape *rope, const ggu
 {
     char key[96];
     gguf_string type = gguf_text(g, arch_key(s->arch, "rope.scaling.type", key));
-    bool yarn = gguf_is_text(type, "yarn"), none = gguf_is_text(type, "none") || s->longrope;
+    bool yarn = gguf_is_text(type, "yarn"),
+         none = gguf_is_text(type, "none") || s->context.longrope;
     if (type.text && !yarn && !none && !gguf_is_text(type, "linear"))
         FAIL(err, DREY_ERR_UNSUPPORTED,
              "RoPE scaling \"%s\" is not supported (none, linear and yarn are)",
@@ -84,15 +85,15 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
 static void read_longrope(model_shape *s, const gguf *g)
 {
     char key[96];
-    s->longrope = s->arch->longrope && (gguf_find_tensor(g, "rope_factors_short.weight") ||
-                                        gguf_find_tensor(g, "rope_factors_long.weight"));
-    if (!s->longrope)
+    s->context.longrope = s->arch->longrope && (gguf_find_tensor(g, "rope_factors_short.weight") ||
+                                                gguf_find_tensor(g, "rope_factors_long.weight"));
+    if (!s->context.longrope)
         return;
     int64_t original = gguf_int(g, arch_key(s->arch, "rope.scaling.original_context_length", key),
                                 s->n_context_train);
     if (original >= 1 && original < s->n_context_train)
         s->n_context_train = (int32_t)original;
-    s->context_ends = true;
+    s->context.ends = true;
 }
 
 drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
@@ -100,7 +101,7 @@ drey_status rope_read(model_shape *s, const gguf *g, drey_error *err)
     rope_shape *rope = &s->rope[ROPE_OF_ALL];
     char key[96];
     if (s->arch->rope == ROPE_NONE || s->arch->rope == ROPE_BUCKETS) {
-        s->context_ends = s->arch->rope == ROPE_NONE;
+        s->context.ends = s->arch->rope == ROPE_NONE;
         return DREY_OK;
     }
     read_longrope(s, g);

@@ -124,9 +124,10 @@ static void walk_blocks(walk *w, const block_list *blocks)
     buffer_needs n = {.shape = w->s, .limits = w->l, .n_rows = w->rows, .buffer = buffer};
     size_t most = 0;
     for (int32_t i = 0; i < blocks->n; i++) {
+        const block_class *class = blocks->class[i];
         n.first = i * BLOCK_BUFFERS;
-        if (blocks->class[i] -> needs)
-            blocks->class[i]->needs(&n);
+        if (class->needs)
+            class->needs(&n);
         most = max_size(most, lay_over(own + n.first, BLOCK_BUFFERS, NULL));
     }
     for (int kind = 0; kind < ACT_KINDS; kind++)

@@ -174,21 +174,17 @@ kv_format engine_kv_format(const drey_engine *e)
 /* Devices that compute attention read the target's keys and values in place. */
 static void lend_cache(drey_session *s)
 {
-    const kv_sides kv = kv_sides_of(&s->target_cache);
+    const kv_store *kv = kv_of(&s->target_cache);
     unit_set *us = s->engine->units;
-    if (!us)
-        return;
-    units_lend(us, kv.keys, kv.layer_bytes, kv.n_layers);
-    units_lend(us, kv.values, kv.layer_bytes, kv.n_layers);
+    for (int32_t side = 0; us && side < kv_n_sides(&kv->store.shape); side++)
+        units_lend(us, kv->side[side].numbers, kv_layer_bytes(kv, side), kv->store.shape.n_layers);
 }
 
 static void take_cache_back(drey_session *s)
 {
-    if (!s->engine->units)
-        return;
-    const kv_sides kv = kv_sides_of(&s->target_cache);
-    units_take_back(s->engine->units, kv.keys);
-    units_take_back(s->engine->units, kv.values);
+    const kv_store *kv = kv_of(&s->target_cache);
+    for (int32_t side = 0; s->engine->units && side < kv_n_sides(&kv->store.shape); side++)
+        units_take_back(s->engine->units, kv->side[side].numbers);
 }
 
 static drey_status session_init(drey_session *s, drey_engine *e, drey_error *err)
@@ -398,7 +394,7 @@ static drey_status check_input(const drey_session *s, size_t n, drey_error *err)
                   "the model's texts begin with %d tokens, which is more than the context has; "
                   "take a larger one",
                   n_given(s));
-    if (n > (size_t)room && shape->context_ends && room == shape->n_context_train)
+    if (n > (size_t)room && shape->context.ends && room == shape->n_context_train)
         FAIL(
             err, DREY_ERR_CONTEXT,
             "the input has %zu tokens, but the model has positions for %d only; shorten the prompt",

@@ -356,7 +356,7 @@ static const state_store *store_of(const text_cache *c, int32_t *piece)
 size_t cache_piece_bytes(const text_cache *c, int32_t piece, int32_t n_positions)
 {
     const state_store *s = store_of(c, &piece);
-    return s->class->piece_bytes(s, n_positions);
+    return s->class->piece_bytes(s, piece, n_positions);
 }
 
 uint8_t *cache_piece(const text_cache *c, int32_t piece, int32_t position)
@@ -370,7 +370,8 @@ size_t cache_positions_bytes(const cache_spec *spec, int32_t n_positions)
     size_t total = 0;
     for (int32_t i = 0; i < spec->n_stores; i++) {
         const state_store s = {.class = spec->store[i].class, .shape = spec->store[i].shape};
-        total += (size_t)s.class->n_pieces(&s) * s.class->piece_bytes(&s, n_positions);
+        for (int32_t piece = 0; piece < s.class->n_pieces(&s); piece++)
+            total += s.class->piece_bytes(&s, piece, n_positions);
     }
     return total;
 }

@@ -16,24 +16,28 @@ static const kv_store *const_self(const state_store *s)
     return (const kv_store *)(const void *)s;
 }
 
-static size_t side_bytes(const store_shape *s, int32_t n_slots)
+/* Of all layers. */
+static size_t side_bytes(const store_shape *s, int32_t side, int32_t n_slots)
 {
-    return (size_t)s->n_layers * (size_t)s->n_heads *
-           kv_head_bytes(s->format, n_slots, s->head_dim);
+    return (size_t)s->n_layers * (size_t)s->n_heads * kv_bytes(s, side, n_slots);
 }
 
 static size_t bytes(const store_class *class, const store_shape *s, const store_size *size)
 {
+    size_t total = 0;
     (void)class;
-    return 2 * arena_size(side_bytes(s, size->n_slots));
+    for (int32_t side = 0; side < kv_n_sides(s); side++)
+        total += arena_size(side_bytes(s, side, size->n_slots));
+    return total;
 }
 
 static void init(state_store *s, arena *a)
 {
-    kv_store *kv = self_of(s);
-    kv->head_bytes = kv_head_bytes(s->shape.format, s->size.n_slots, s->shape.head_dim);
-    kv->keys = arena_take(a, side_bytes(&s->shape, s->size.n_slots));
-    kv->values = arena_take(a, side_bytes(&s->shape, s->size.n_slots));
+    const store_shape *shape = &s->shape;
+    for (int32_t side = 0; side < kv_n_sides(shape); side++)
+        self_of(s)->side[side] =
+            (kv_side){.numbers = arena_take(a, side_bytes(shape, side, s->size.n_slots)),
+                      .head_bytes = kv_bytes(shape, side, s->size.n_slots)};
 }
 
 static void view(state_store *s, state_store *of, int32_t n_slots)
@@ -56,9 +60,9 @@ static drey_status make_room(state_store *s, const text_cache *c, int32_t n, dre
 static void move_row(kv_store *kv, int32_t layer, int32_t head, int32_t to, int32_t from)
 {
     const store_shape *s = &kv->store.shape;
-    size_t at = kv_at(kv, layer, head);
-    kv_move_key(s->format, kv->keys + at, to, from, s->head_dim);
-    kv_move_value(s->format, kv->values + at, to, from, s->head_dim);
+    kv_move_key(s->format, kv_at(kv, KV_KEYS, layer, head), to, from, s->k_dim);
+    if (!s->latent)
+        kv_move_value(s->format, kv_at(kv, KV_VALUES, layer, head), to, from, s->v_dim);
 }
 
 static void move(state_store *s, const text_cache *c, int32_t to, const int32_t *from, int32_t n)
@@ -83,33 +87,38 @@ static void make_up(state_store *s, const text_cache *c, int32_t from, int32_t t
     enum { SMALL = 0x2c }; /* as every byte: 0.065 as f16, 2.9 as q8_0, 2.4e-12 as float */
     const kv_store *kv = self_of(s);
     const store_shape *shape = &s->shape;
-    size_t at = (size_t)((from - kv->n_away) / KV_GROUP) * kv_store_group(kv);
-    size_t n = kv_head_bytes(shape->format, to - kv->n_away, shape->head_dim) - at;
+    const int32_t first = (from - kv->n_away) / KV_GROUP * KV_GROUP, last = to - kv->n_away;
     (void)c;
-    for (int32_t layer = 0; layer < shape->n_layers; layer++)
-        for (int32_t head = 0; head < shape->n_heads; head++) {
-            memset(kv->keys + kv_at(kv, layer, head) + at, SMALL, n);
-            memset(kv->values + kv_at(kv, layer, head) + at, SMALL, n);
-        }
+    for (int32_t side = 0; side < kv_n_sides(shape); side++) {
+        size_t at = kv_bytes(shape, side, first), n = kv_bytes(shape, side, last) - at;
+        for (int32_t layer = 0; layer < shape->n_layers; layer++)
+            for (int32_t head = 0; head < shape->n_heads; head++)
+                memset(kv_at(kv, side, layer, head) + at, SMALL, n);
+    }
 }
 
 /* Of each layer the keys of all heads, then the values. */
 static int32_t n_pieces(const state_store *s)
 {
-    return 2 * s->shape.n_layers * s->shape.n_heads;
+    return kv_n_sides(&s->shape) * s->shape.n_layers * s->shape.n_heads;
 }
 
-static size_t piece_bytes(const state_store *s, int32_t n_positions)
+static int32_t side_of(const state_store *s, int32_t piece)
 {
-    return kv_head_bytes(s->shape.format, n_positions, s->shape.head_dim);
+    return piece / s->shape.n_heads % kv_n_sides(&s->shape);
+}
+
+static size_t piece_bytes(const state_store *s, int32_t piece, int32_t n_positions)
+{
+    return kv_bytes(&s->shape, side_of(s, piece), n_positions);
 }
 
 static uint8_t *piece(const state_store *s, int32_t piece, int32_t group)
 {
-    const kv_store *kv = const_self(s);
-    int32_t side = piece / s->shape.n_heads, head = piece % s->shape.n_heads;
-    uint8_t *base = side % 2 ? kv->values : kv->keys;
-    return base + kv_at(kv, side / 2, head) + (size_t)group * kv_store_group(kv);
+    const int32_t side = side_of(s, piece), n_heads = s->shape.n_heads;
+    uint8_t *head =
+        kv_at(const_self(s), side, piece / n_heads / kv_n_sides(&s->shape), piece % n_heads);
+    return head + kv_bytes(&s->shape, side, group * KV_GROUP);
 }
 
 static bool is_valid(const state_store *s, const text_cache *c)

@@ -1,4 +1,5 @@
-/* Keys and values of attention layers: a store (state_store.h) with a slot for each row.
+/* Keys and values of attention layers: a store (state_store.h) with a slot for each row. It has two
+ * sides; a latent one (store_shape.latent) has keys alone.
  *
  *   slots | 0 .. n_committed - 1     | pending rows in the order  | free |
  *         | position p is in slot p  | in which they were computed |      |
@@ -23,11 +24,19 @@ typedef struct kv_file kv_file; /* kv_file.h */
 
 extern const store_class kv_class;
 
+enum { KV_KEYS, KV_VALUES, KV_SIDES };
+
+/* Keys or values of all layers. */
+typedef struct kv_side {
+    uint8_t *numbers; /* [n_layers][n_heads], head_bytes each: kernel/attend.h; NULL: a latent
+                       * store's values */
+    size_t head_bytes;
+} kv_side;
+
 typedef struct kv_store {
     state_store store;
     int32_t view_slot; /* of a view: of its first pending row; 0: the store is of none */
-    size_t head_bytes;
-    uint8_t *keys, *values; /* [n_layers][n_heads], head_bytes each: kernel/attend.h */
+    kv_side side[KV_SIDES];
     /* Where the first n_away positions are, whole chunks of it; borrowed; NULL: there is none. Of
      * positions n_away .. n_back - 1 only the file has the numbers: make_room reads them. */
     kv_file *file;
@@ -47,31 +56,27 @@ static inline int32_t kv_pending_slot(const kv_store *kv, const text_cache *c)
     return kv->view_slot ? kv->view_slot : cache_end(c) - kv->n_away;
 }
 
-/* Where a head's keys (or values) begin, in bytes from kv->keys (or values). */
-static inline size_t kv_at(const kv_store *kv, int32_t layer, int32_t head)
+static inline int32_t kv_n_sides(const store_shape *s)
 {
-    return ((size_t)layer * (size_t)kv->store.shape.n_heads + (size_t)head) * kv->head_bytes;
+    return s->latent ? 1 : KV_SIDES;
 }
 
-static inline size_t kv_layer_bytes(const kv_store *kv)
+/* Bytes of n positions of one head on a side. */
+static inline size_t kv_bytes(const store_shape *s, int32_t side, int32_t n)
 {
-    return (size_t)kv->store.shape.n_heads * kv->head_bytes;
+    return kv_head_bytes(s->format, n, side == KV_KEYS ? s->k_dim : s->v_dim);
 }
 
-/* Where all keys and all values are, for devices that read them in place. */
-typedef struct kv_sides {
-    uint8_t *keys, *values;
-    size_t layer_bytes; /* of one of the two */
-    int32_t n_layers;
-} kv_sides;
-static inline kv_sides kv_sides_of(const text_cache *c)
+/* Where a head's keys (or values) begin; NULL: a latent store's values. */
+static inline uint8_t *kv_at(const kv_store *kv, int32_t side, int32_t layer, int32_t head)
 {
-    const kv_store *kv = kv_of(c);
-    return (kv_sides){kv->keys, kv->values, kv_layer_bytes(kv), kv->store.shape.n_layers};
+    const kv_side *of = &kv->side[side];
+    size_t before = (size_t)layer * (size_t)kv->store.shape.n_heads + (size_t)head;
+    return of->numbers ? of->numbers + before * of->head_bytes : NULL;
 }
 
-/* Bytes of a group of KV_GROUP positions of one head, its keys or its values. */
-static inline size_t kv_store_group(const kv_store *kv)
+/* Bytes of a layer's keys (or values). */
+static inline size_t kv_layer_bytes(const kv_store *kv, int32_t side)
 {
-    return kv_head_bytes(kv->store.shape.format, KV_GROUP, kv->store.shape.head_dim);
+    return (size_t)kv->store.shape.n_heads * kv->side[side].head_bytes;
 }

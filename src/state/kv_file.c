@@ -20,7 +20,10 @@ enum {
 /* Of one layer, keys and values. */
 static size_t bytes_of(const store_shape *s, int32_t n)
 {
-    return 2 * (size_t)s->n_heads * kv_head_bytes(s->format, n, s->head_dim);
+    size_t head = 0;
+    for (int32_t side = 0; side < kv_n_sides(s); side++)
+        head += kv_bytes(s, side, n);
+    return (size_t)s->n_heads * head;
 }
 
 static size_t whole_pages(size_t n)
@@ -214,25 +217,24 @@ void kv_file_count(const kv_file *f, stream_counters *out)
 
 /* ---- Moving positions between memory and file ---- */
 
-/* The keys of a layer's first head from a position on, that is in memory; the next head's, and the
- * values, are as far away as memory has them. */
-static uint8_t *slots_at(const kv_store *kv, uint8_t *side, int32_t layer, int32_t head,
+/* A head's keys (values) from a position on, which is in memory and begins a group. */
+static uint8_t *slots_at(const kv_store *kv, int32_t side, int32_t layer, int32_t head,
                          int32_t position)
 {
-    size_t group = (size_t)(position - kv->n_away) / KV_GROUP;
-    return side + kv_at(kv, layer, head) + group * kv_store_group(kv);
+    return kv_at(kv, side, layer, head) + kv_bytes(&kv->store.shape, side, position - kv->n_away);
 }
 
 /* A chunk's heads between memory and bytes as the file has them. */
 static void copy_chunk(const kv_store *kv, int32_t layer, int32_t position, uint8_t *bytes,
                        bool to_cache)
 {
-    const size_t n = kv_file_head_bytes(kv->file);
-    for (int side = 0; side < 2; side++)
+    for (int32_t side = 0; side < kv_n_sides(&kv->store.shape); side++) {
+        const size_t n = kv_file_head_bytes(kv->file, side);
         for (int32_t head = 0; head < kv->store.shape.n_heads; head++, bytes += n) {
-            uint8_t *slots = slots_at(kv, side ? kv->values : kv->keys, layer, head, position);
+            uint8_t *slots = slots_at(kv, side, layer, head, position);
             memcpy(to_cache ? slots : bytes, to_cache ? bytes : slots, n);
         }
+    }
 }
 
 /* The chunk that begins at a position. */
@@ -258,14 +260,12 @@ static void move_down(kv_store *kv, const text_cache *c, int32_t from)
 {
     const store_shape *shape = &kv->store.shape;
     int32_t end = kv_pending_slot(kv, c) + cache_pending(c), gone = from - kv->n_away;
-    size_t n = kv_head_bytes(shape->format, end - gone, shape->head_dim);
-    for (int32_t layer = 0; layer < shape->n_layers && gone > 0; layer++)
-        for (int32_t head = 0; head < shape->n_heads; head++) {
-            uint8_t *keys = kv->keys + kv_at(kv, layer, head);
-            uint8_t *values = kv->values + kv_at(kv, layer, head);
-            memmove(keys, slots_at(kv, kv->keys, layer, head, from), n);
-            memmove(values, slots_at(kv, kv->values, layer, head, from), n);
-        }
+    for (int32_t side = 0; side < kv_n_sides(shape) && gone > 0; side++) {
+        const size_t n = kv_bytes(shape, side, end - gone);
+        for (int32_t layer = 0; layer < shape->n_layers; layer++)
+            for (int32_t head = 0; head < shape->n_heads; head++)
+                memmove(kv_at(kv, side, layer, head), slots_at(kv, side, layer, head, from), n);
+    }
     kv->n_away = from;
 }
 

@@ -13,6 +13,8 @@
  *
  *   [caches][layers][chunks] x { [n_heads_kv] keys | [n_heads_kv] values }, in whole pages
  *
+ * (of a latent store keys alone).
+ *
  * One file, one ring and one stream serve all caches of an engine, whose passes take turns. The
  * file has no name and is gone with the engine. A write that fails loses nothing: the positions
  * stay in memory. After a read that failed, the next pass reads again. */
@@ -89,7 +91,7 @@ void kv_file_skip(kv_file *f);
 void kv_file_count(const kv_file *f, stream_counters *out);
 
 /* Bytes of one head's keys (values) in a chunk. */
-static inline size_t kv_file_head_bytes(const kv_file *f)
+static inline size_t kv_file_head_bytes(const kv_file *f, int32_t side)
 {
-    return kv_head_bytes(f->options.shape.format, f->options.chunk, f->options.shape.head_dim);
+    return kv_bytes(&f->options.shape, side, f->options.chunk);
 }

@@ -257,8 +257,9 @@ int32_t recurrent_n_pieces(const state_store *s)
     return s->shape.n_layers;
 }
 
-size_t recurrent_piece_bytes(const state_store *s, int32_t n_positions)
+size_t recurrent_piece_bytes(const state_store *s, int32_t piece, int32_t n_positions)
 {
+    (void)piece;
     const size_t n_state = (size_t)class_of(s->class)->state_numbers(&s->shape);
     return (size_t)(n_positions / RECURRENT_BLOCK) * n_state * sizeof(float);
 }

@@ -63,7 +63,7 @@ void recurrent_settle(state_store *s, const text_cache *c, int32_t end);
 void recurrent_make_up(state_store *s, const text_cache *c, int32_t from, int32_t to);
 void recurrent_restored(state_store *s, const text_cache *c, int32_t n);
 int32_t recurrent_n_pieces(const state_store *s);
-size_t recurrent_piece_bytes(const state_store *s, int32_t n_positions);
+size_t recurrent_piece_bytes(const state_store *s, int32_t piece, int32_t n_positions);
 uint8_t *recurrent_piece(const state_store *s, int32_t piece, int32_t group);
 bool recurrent_is_valid(const state_store *s, const text_cache *c);
 

@@ -11,8 +11,10 @@
 
 /* The numbers of a layer's rows, the same in all layers of the store. */
 typedef struct store_shape {
-    int32_t n_layers, n_heads, head_dim;
+    int32_t n_layers, n_heads;
+    int32_t k_dim, v_dim; /* numbers of a head's key and value */
     kv_format format;
+    bool latent; /* keys alone are kept: the values are their first v_dim numbers */
 } store_shape;
 
 /* Positions that states are kept for, and that are saved together. */
@@ -65,7 +67,7 @@ struct store_class {
     /* Committed positions as bytes, the same on every machine: n_pieces rows of them, each of which
      * has those of STORE_BLOCK positions one after the other. */
     int32_t (*n_pieces)(const state_store *s);
-    size_t (*piece_bytes)(const state_store *s, int32_t n_positions);
+    size_t (*piece_bytes)(const state_store *s, int32_t piece, int32_t n_positions);
     uint8_t *(*piece)(const state_store *s, int32_t piece, int32_t group);
     bool (*is_valid)(const state_store *s, const text_cache *c);
 };

@@ -10,6 +10,7 @@ drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_sh
                         .format = format,
                         .n_layers = shape->n_layers,
                         .n_heads_kv = shape->n_heads_kv,
-                        .head_dim = shape->head_dim};
+                        .head_dim = shape->head_dim,
+                        .v_dim = shape->v_dim == shape->head_dim ? 0 : shape->v_dim};
     return model_identity(model, &o->model, err);
 }

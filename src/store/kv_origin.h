@@ -11,7 +11,7 @@ typedef struct saved_origin {
     uint32_t arithmetic; /* SAVED_ARITHMETIC, or that of the tier "float" */
     uint32_t format;     /* kv_format */
     int32_t n_layers, n_heads_kv, head_dim;
-    uint32_t zero;
+    int32_t v_dim; /* 0: as wide as keys */
 } saved_origin;
 
 /* Raised whenever the numbers in a model's keys and values change (kernel/kernel.h). */

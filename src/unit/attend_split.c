@@ -18,15 +18,16 @@ size_t attend_split_bytes(int32_t n_slots)
     return sizeof(attend_split) + (size_t)n_slots * sizeof(split_queue);
 }
 
-size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t head_dim, int32_t rows,
+size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t v_dim, int32_t rows,
                              int32_t n_positions)
 {
     const size_t most = 1 << 20; /* 4 MiB */
-    const int32_t tail_blocks = 2;
+    const int32_t tail_blocks = 2, n_groups = attend_groups(n_q);
+    n_q /= n_groups;
     int32_t pairs = min_i32(min_i32(rows, MOST_ROWS) * n_q, ATTEND_SPLIT_PAIRS);
-    int32_t tasks = ceil_div_i32(min_i32(rows, MOST_ROWS) * n_q, pairs) * n_heads;
-    size_t tails = (size_t)tasks * attend_partials_floats(pairs, head_dim, tail_blocks);
-    size_t dense = attend_partials_floats(pairs, head_dim, n_positions / ATTEND_BLOCK);
+    int32_t tasks = ceil_div_i32(min_i32(rows, MOST_ROWS) * n_q, pairs) * n_heads * n_groups;
+    size_t tails = (size_t)tasks * attend_partials_floats(pairs, v_dim, tail_blocks);
+    size_t dense = attend_partials_floats(pairs, v_dim, n_positions / ATTEND_BLOCK);
     return tails + min_size(dense, most);
 }
 
@@ -76,7 +77,7 @@ static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
  * others have room; above n: there is no room even for the tail only. */
 static int32_t least_first(const cutter *c, int32_t n_pairs, int32_t n, int32_t n_tail)
 {
-    int32_t dim = c->l->head.head_dim;
+    int32_t dim = c->l->head.v_dim;
     size_t fixed = attend_partials_floats(n_pairs, dim, 0);
     size_t each = attend_partials_floats(n_pairs, dim, 1) - fixed;
     if (c->room < fixed + (size_t)n_tail * each)
@@ -104,7 +105,7 @@ static void cut_task(cutter *c, int32_t task, int64_t first_block)
     }
     t->first_range = end;
     t->partials = c->partials;
-    size_t floats = attend_partials_floats(last - first, a.head_dim, n - end + n_tail);
+    size_t floats = attend_partials_floats(last - first, a.v_dim, n - end + n_tail);
     c->partials += floats;
     c->room -= floats;
     for (int32_t from = 0; from < n; part++) {
@@ -153,7 +154,7 @@ bool attend_split_cut(attend_split *s, unit_set *us, const attend_layer *l, bool
     s->layer = l;
     s->devices = devices && device_can_attend(&l->head) && units_n_attending(us) > 0;
     if ((us->n_clusters < 2 && !s->devices) || l->n_tasks > SPLIT_TASKS ||
-        l->head.n_q > ATTEND_SPLIT_PAIRS || !attend_can_split(&l->head) || !count_blocks(&c))
+        l->group_q > ATTEND_SPLIT_PAIRS || !attend_can_split(&l->head) || !count_blocks(&c))
         return false;
     set_parts(&c, us);
     int64_t first_block = 0;
@@ -238,7 +239,7 @@ static void round_fill(attend_split *s, split_queue *q, split_round *r)
     for (r->n = 0; r->n < most;) {
         int32_t first, last;
         attention a = attend_task(s->layer, 0, &first, &last); /* the largest of all */
-        floats += (int64_t)(last - first) * a.head_dim;
+        floats += (int64_t)(last - first) * a.k_dim;
         if (floats > DEVICE_PIECE_FLOATS)
             return;
         int32_t at = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);

@@ -1,6 +1,7 @@
 /* Divides a layer's attention between units by what each does well (Ghidorah III-B2).
  *
- * A task is a key head and some rows that are computed together. The positions that its rows see
+ * A task is a group of query heads and some rows that are computed together. The positions that its
+ * rows see
  * are first dense (whole blocks of the cache), then sparse (a tree's nodes and their ancestors: the
  * tail of kernel/kernel.h). The wide units (the devices and all clusters but the last) compute the
  * dense part, the narrow one (the last cluster) the tails. Both fold their blocks separately, and
@@ -56,7 +57,7 @@ typedef struct attend_split {
 
 size_t attend_split_bytes(int32_t n_slots);
 /* The size of attend_layer.partials for passes of up to this many rows over this many positions. */
-size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t head_dim, int32_t rows,
+size_t attend_split_partials(int32_t n_heads, int32_t n_q, int32_t v_dim, int32_t rows,
                              int32_t n_positions);
 
 /* Divides a layer, after attend_cut. devices: keys and values are lent to them. Returns false and

@@ -12,6 +12,6 @@ const device_class *const *device_all(void)
 
 bool device_can_attend(const attention *a)
 {
-    return a->head_dim % SUM_LANES == 0 && a->cap == 0 &&
-           (int64_t)a->head_dim * ATTEND_SPLIT_PAIRS <= DEVICE_PIECE_FLOATS;
+    return a->k_dim == a->v_dim && a->values && a->k_dim % SUM_LANES == 0 && a->cap == 0 &&
+           (int64_t)a->k_dim * ATTEND_SPLIT_PAIRS <= DEVICE_PIECE_FLOATS;
 }

@@ -92,7 +92,7 @@ struct device_class {
                         drey_error *err);
     void (*take_back)(device *d, const void *memory);
     /* Computes, and returns when it is done; called on the same thread as submit. All pieces are of
-     * one layer, with dimensions in whole vectors (device_can_attend). After an error as with
+     * one layer, keys and values alike in whole vectors (device_can_attend). After an error as with
      * submit. */
     drey_status (*attend)(device *d, const device_piece *piece, int32_t n, drey_error *err);
 };

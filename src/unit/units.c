@@ -300,6 +300,13 @@ int32_t units_n_attending(const unit_set *us)
     return n;
 }
 
+void units_leave_attention(unit_set *us, const char *why)
+{
+    for (int32_t i = us->n_clusters; i < us->n; i++)
+        if (attends(us, i, true))
+            snprintf(us->unit[i].no_attention, sizeof us->unit[i].no_attention, "%s", why);
+}
+
 void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts)
 {
     for (int32_t i = us->n_clusters; i < us->n; i++) {

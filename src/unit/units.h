@@ -100,6 +100,8 @@ void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double bou
                       double *dense, double *tail);
 /* The number of devices that may take part in attention. */
 int32_t units_n_attending(const unit_set *us);
+/* No device takes part in attention, because of the model. Before anything is lent. */
+void units_leave_attention(unit_set *us, const char *why);
 /* Lends them the keys (values) of a cache, n_parts layers, until they are taken back. A device that
  * cannot use them takes no part in attention. Not while a pass is computed. */
 void units_lend(unit_set *us, const void *memory, size_t part_bytes, int32_t n_parts);

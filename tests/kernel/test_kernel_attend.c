@@ -37,39 +37,48 @@ enum { MAX_ROWS = 70, MAX_HEADS = 130 };
 
 typedef struct problem {
     kv_format format;
-    int32_t n_rows, n_q, dim, n_positions, n_slots, window;
+    int32_t n_rows, n_q, k_dim, v_dim, n_positions, n_slots, window;
+    bool latent;
     float scale, cap;
     bool has_sinks;
     float sinks[MAX_HEADS];
-    int64_t ld;
-    float *keys, *values; /* [n_slots][dim], as the cache rounds them */
-    float *want;          /* [n_rows][n_q * dim] */
+    int64_t q_ld, out_ld;
+    float *keys, *values; /* [n_slots][k_dim], [n_slots][v_dim], as the cache rounds them */
+    float *want;          /* [n_rows][n_q * v_dim] */
     int32_t n_seen[MAX_ROWS], n_prefix[MAX_ROWS], n_path[MAX_ROWS], *path;
     guarded q, out, cache_keys, cache_values, scratch;
 } problem;
 
-/* Where a position of a row is in keys and values. */
-static int64_t number_at(const problem *p, int32_t row, int32_t position)
+static int32_t slot_at(const problem *p, int32_t row, int32_t position)
 {
     int32_t on_path = position - p->n_prefix[row];
-    int32_t slot = on_path < 0 ? position : p->path[(int64_t)row * p->n_positions + on_path];
-    return (int64_t)slot * p->dim;
+    return on_path < 0 ? position : p->path[(int64_t)row * p->n_positions + on_path];
+}
+
+static float *key_at(const problem *p, int32_t row, int32_t position)
+{
+    return p->keys + (int64_t)slot_at(p, row, position) * p->k_dim;
+}
+
+static float *value_at(const problem *p, int32_t row, int32_t position)
+{
+    return p->values + (int64_t)slot_at(p, row, position) * p->v_dim;
 }
 
 /* One row and head, exactly as kernel.h says. */
 static void expected(const problem *p, int32_t row, int32_t head, float *a)
 {
-    const float *q = (const float *)p->q.data + row * p->ld + (int64_t)head * p->dim;
-    float m = 0, l = 0, *a_b = must_alloc((size_t)p->dim * sizeof *a_b);
+    const float *q = (const float *)p->q.data + row * p->q_ld + (int64_t)head * p->k_dim;
+    float m = 0, l = 0, *a_b = must_alloc((size_t)p->v_dim * sizeof *a_b);
     int32_t first = p->window && p->n_seen[row] > p->window ? p->n_seen[row] - p->window : 0;
     int32_t begin = first / 64 * 64;
     for (int32_t start = begin; start < p->n_seen[row]; start += 64) {
         int32_t count = p->n_seen[row] - start < 64 ? p->n_seen[row] - start : 64;
         float s[64], m_b = -INFINITY, l_b = 0;
         for (int32_t j = 0; j < count; j++) {
-            const float *key = p->keys + number_at(p, row, start + j);
+            const float *key = key_at(p, row, start + j);
             float lane[SUM_LANES] = {0};
-            for (int32_t i = 0; i < p->dim; i++)
+            for (int32_t i = 0; i < p->k_dim; i++)
                 lane[i % 16] = fmaf(q[i], key[i], lane[i % 16]);
             s[j] = p->scale * sum16(lane);
             if (p->cap > 0)
@@ -77,17 +86,17 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
             s[j] = start + j < first ? -INFINITY : s[j];
             m_b = s[j] > m_b ? s[j] : m_b;
         }
-        memset(a_b, 0, (size_t)p->dim * sizeof *a_b);
+        memset(a_b, 0, (size_t)p->v_dim * sizeof *a_b);
         for (int32_t j = 0; j < count; j++) {
-            const float *value = p->values + number_at(p, row, start + j);
+            const float *value = value_at(p, row, start + j);
             float w = exp_f32(s[j] - m_b);
             l_b += w;
-            for (int32_t i = 0; i < p->dim; i++)
+            for (int32_t i = 0; i < p->v_dim; i++)
                 a_b[i] = fmaf(w, value[i], a_b[i]);
         }
         float max = start == begin || m_b > m ? m_b : m;
         float c = start == begin ? 0 : exp_f32(m - max), c_b = exp_f32(m_b - max);
-        for (int32_t i = 0; i < p->dim; i++)
+        for (int32_t i = 0; i < p->v_dim; i++)
             a[i] = start == begin ? a_b[i] : fmaf(a[i], c, a_b[i] * c_b);
         l = start == begin ? l_b : fmaf(l, c, l_b * c_b);
         m = max;
@@ -95,11 +104,11 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
     if (p->has_sinks) {
         float sink = p->sinks[head], max = sink > m ? sink : m;
         float c = exp_f32(m - max), c_b = exp_f32(sink - max);
-        for (int32_t i = 0; i < p->dim; i++)
+        for (int32_t i = 0; i < p->v_dim; i++)
             a[i] = fmaf(a[i], c, 0 * c_b);
         l = fmaf(l, c, c_b);
     }
-    for (int32_t i = 0; i < p->dim; i++)
+    for (int32_t i = 0; i < p->v_dim; i++)
         a[i] *= 1.0f / l;
     free(a_b);
 }
@@ -110,18 +119,20 @@ static void expected(const problem *p, int32_t row, int32_t head, float *a)
  * drawn among the last `reach` of them. */
 typedef struct shape {
     int32_t n_rows, n_q, dim, n_positions, n_prefix, reach, stride;
+    int32_t v_dim; /* 0: dim */
+    bool latent;
 } shape;
 #define CHAIN(n_rows, n_q, dim, n_positions)                                                       \
     {                                                                                              \
-        n_rows, n_q, dim, n_positions, -1, 0, 0                                                    \
+        n_rows, n_q, dim, n_positions, -1, 0, 0, 0, false                                          \
     }
 #define PATHS(n_rows, n_q, dim, n_positions, n_prefix)                                             \
     {                                                                                              \
-        n_rows, n_q, dim, n_positions, n_prefix, 0, 0                                              \
+        n_rows, n_q, dim, n_positions, n_prefix, 0, 0, 0, false                                    \
     }
 #define TREE(n_rows, n_q, dim, n_prefix, reach, stride)                                            \
     {                                                                                              \
-        n_rows, n_q, dim, n_prefix + n_rows, n_prefix, reach, stride                               \
+        n_rows, n_q, dim, n_prefix + n_rows, n_prefix, reach, stride, 0, false                     \
     }
 
 static void place(problem *p, const shape *s)
@@ -164,7 +175,7 @@ static void expect(problem *p)
 {
     for (int32_t r = 0; r < p->n_rows; r++)
         for (int32_t h = 0; h < p->n_q; h++)
-            expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->dim);
+            expected(p, r, h, p->want + (int64_t)(r * p->n_q + h) * p->v_dim);
 }
 
 /* Gives every head a sink, below and above what scores are. */
@@ -177,6 +188,23 @@ static void add_sinks(problem *p)
     expect(p);
 }
 
+static void fill_slot(problem *p, int32_t slot, float *k, float *v)
+{
+    const kernel_table *ref = kernel_select("ref");
+    for (int32_t j = 0; j < p->k_dim; j++)
+        k[j] = uniform(-2, 2);
+    kv_store_key(ref, p->format, p->cache_keys.data, slot, k, p->k_dim, p->scratch.data);
+    rounded(k, k, p->k_dim, p->format);
+    if (p->latent) {
+        memcpy(v, k, (size_t)p->v_dim * sizeof *v);
+        return;
+    }
+    for (int32_t j = 0; j < p->v_dim; j++)
+        v[j] = random_bits() % 64 ? uniform(-3, 3) : 1e-6f;
+    kv_store_value(ref, p->format, p->cache_values.data, slot, v, p->v_dim, p->scratch.data);
+    rounded(v, v, p->v_dim, p->format);
+}
+
 /* The numbers of a problem whose rows have their places. The cache begins as NaN everywhere, so
  * that a slot that nobody sees would show. */
 static void fill(problem *p, float spread)
@@ -186,23 +214,12 @@ static void fill(problem *p, float spread)
     for (size_t i = 0; i < p->q.size_bytes / sizeof(float); i++)
         ((float *)p->q.data)[i] = uniform(-spread, spread);
     bool *stored = must_alloc((size_t)p->n_slots);
-    const kernel_table *ref = kernel_select("ref");
     for (int32_t r = 0; r < p->n_rows; r++)
         for (int32_t i = 0; i < p->n_seen[r]; i++) {
-            int64_t at = number_at(p, r, i);
-            int32_t slot = (int32_t)(at / p->dim);
-            if (stored[slot])
-                continue;
+            int32_t slot = slot_at(p, r, i);
+            if (!stored[slot])
+                fill_slot(p, slot, key_at(p, r, i), value_at(p, r, i));
             stored[slot] = true;
-            float *k = p->keys + at, *v = p->values + at;
-            for (int32_t j = 0; j < p->dim; j++) {
-                k[j] = uniform(-2, 2);
-                v[j] = random_bits() % 64 ? uniform(-3, 3) : 1e-6f;
-            }
-            kv_store_key(ref, p->format, p->cache_keys.data, slot, k, p->dim, p->scratch.data);
-            kv_store_value(ref, p->format, p->cache_values.data, slot, v, p->dim, p->scratch.data);
-            rounded(k, k, p->dim, p->format);
-            rounded(v, v, p->dim, p->format);
         }
     free(stored);
     expect(p);
@@ -211,21 +228,24 @@ static void fill(problem *p, float spread)
 static problem problem_make(const shape *s, kv_format format, float spread)
 {
     assert_true(s->n_rows <= MAX_ROWS);
-    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .dim = s->dim};
+    problem p = {.format = format, .n_rows = s->n_rows, .n_q = s->n_q, .k_dim = s->dim};
+    p.v_dim = s->v_dim ? s->v_dim : s->dim;
+    p.latent = s->latent;
     p.n_positions = s->n_positions;
     p.n_slots = s->reach ? s->n_prefix + s->n_rows * s->stride : s->n_positions + 13;
     p.scale = 1.0f / sqrtf((float)s->dim);
-    p.ld = s->n_q * s->dim + 5;
-    size_t n_numbers = (size_t)(p.n_slots * s->dim), rows = (size_t)((s->n_rows - 1) * p.ld);
-    p.keys = must_alloc(n_numbers * sizeof(float));
-    p.values = must_alloc(n_numbers * sizeof(float));
-    p.want = must_alloc((size_t)(s->n_rows * s->n_q * s->dim) * sizeof(float));
+    p.q_ld = s->n_q * p.k_dim + 5;
+    p.out_ld = s->n_q * p.v_dim + (p.v_dim == p.k_dim ? 5 : 2);
+    p.keys = must_alloc((size_t)(p.n_slots * p.k_dim) * sizeof(float));
+    p.values = must_alloc((size_t)(p.n_slots * p.v_dim) * sizeof(float));
+    p.want = must_alloc((size_t)(s->n_rows * s->n_q * p.v_dim) * sizeof(float));
     p.path = must_alloc((size_t)(s->n_rows * s->n_positions) * sizeof(int32_t));
-    p.q = guard_alloc((rows + (size_t)(s->n_q * s->dim)) * sizeof(float));
-    p.out = guard_alloc(p.q.size_bytes);
-    p.scratch = guard_alloc(attend_scratch_bytes(s->dim));
-    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
-    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, s->dim));
+    const size_t before = (size_t)s->n_rows - 1, n_q = (size_t)s->n_q;
+    p.q = guard_alloc((before * (size_t)p.q_ld + n_q * (size_t)p.k_dim) * sizeof(float));
+    p.out = guard_alloc((before * (size_t)p.out_ld + n_q * (size_t)p.v_dim) * sizeof(float));
+    p.scratch = guard_alloc(attend_scratch_bytes(p.k_dim, p.v_dim, p.latent));
+    p.cache_keys = guard_alloc(kv_head_bytes(format, p.n_slots, p.k_dim));
+    p.cache_values = guard_alloc(kv_head_bytes(format, p.n_slots, p.v_dim));
     (s->reach ? place_tree : place)(&p, s);
     fill(&p, spread);
     return p;
@@ -244,7 +264,8 @@ static attention attention_of(problem *p, const kernel_table *t)
     memset(p->scratch.data, 0xff, p->scratch.size_bytes);
     return (attention){.kernels = t,
                        .format = p->format,
-                       .head_dim = p->dim,
+                       .k_dim = p->k_dim,
+                       .v_dim = p->v_dim,
                        .n_q = p->n_q,
                        .n_rows = p->n_rows,
                        .scale = p->scale,
@@ -252,14 +273,15 @@ static attention attention_of(problem *p, const kernel_table *t)
                        .window = p->window,
                        .sinks = p->has_sinks ? p->sinks : NULL,
                        .keys = p->cache_keys.data,
-                       .values = p->cache_values.data,
+                       .values = p->latent ? NULL : p->cache_values.data,
                        .n_prefix = p->n_prefix,
                        .n_path = p->n_path,
                        .path = p->path,
                        .path_ld = p->n_positions,
                        .q = p->q.data,
                        .out = p->out.data,
-                       .ld = p->ld};
+                       .q_ld = p->q_ld,
+                       .out_ld = p->out_ld};
 }
 
 /* Pairs first .. last - 1 have the wanted bits. */
@@ -267,11 +289,12 @@ static void check(const problem *p, const char *tier, const char *what, int32_t 
 {
     for (int32_t i = first; i < last; i++) {
         const float *got =
-            (const float *)p->out.data + i / p->n_q * p->ld + (int64_t)(i % p->n_q) * p->dim;
-        if (memcmp(got, p->want + (int64_t)i * p->dim, (size_t)p->dim * sizeof *got) != 0)
-            fail_msg("%s on %s, format %d: row %d of %d, head %d of %d, %d positions of %d: wrong",
+            (const float *)p->out.data + i / p->n_q * p->out_ld + (int64_t)(i % p->n_q) * p->v_dim;
+        if (memcmp(got, p->want + (int64_t)i * p->v_dim, (size_t)p->v_dim * sizeof *got) != 0)
+            fail_msg("%s on %s, format %d: row %d of %d, head %d of %d, %d positions of %d and "
+                     "%d%s: wrong",
                      what, tier, (int)p->format, i / p->n_q, p->n_rows, i % p->n_q, p->n_q,
-                     p->n_positions, p->dim);
+                     p->n_positions, p->k_dim, p->v_dim, p->latent ? ", latent" : "");
     }
     assert_true(guard_intact(&p->scratch) && guard_intact(&p->out));
 }
@@ -313,13 +336,25 @@ enum { IN_ONE_FORMAT = false };
 typedef struct each {
     bool sparse; /* each shape in one format only */
     bool chains; /* without the trees */
+    enum { ALIKE, NARROW, WIDE, LATENT } values;
     int n;
     problem p;
 } each;
 
+/* The shape with values of another width, which is a multiple of 32 where the keys' is. */
+static shape unlike(const shape *of, int values)
+{
+    shape s = *of;
+    const bool q8 = s.dim % KV_Q8_BLOCK == 0;
+    const int32_t narrow = q8 ? s.dim / 64 * 32 : (s.dim + 4) / 6 * 4 - 2;
+    s.latent = values == LATENT;
+    s.v_dim = values == WIDE ? s.dim + (q8 ? 32 : 10) : narrow > 0 ? narrow : s.dim;
+    return s;
+}
+
 static bool next(each *e)
 {
-    const shape *s;
+    shape s;
     bool q8;
     int i, format;
     if (e->p.keys)
@@ -329,10 +364,11 @@ static bool next(each *e)
             return false;
         i = e->n / 3;
         format = e->n++ % 3;
-        s = &shapes[i];
-        q8 = s->dim % KV_Q8_BLOCK == 0;
-    } while ((format == KV_Q8_0 && !q8) || (e->sparse && format != (q8 ? i % 3 : KV_F16)));
-    e->p = problem_make(s, (kv_format)format, i % 4 == 2 ? 40.0f : 2.0f);
+        s = e->values ? unlike(&shapes[i], e->values) : shapes[i];
+        q8 = s.dim % KV_Q8_BLOCK == 0;
+    } while ((IN_ONE_FORMAT && e->values && i % 3 + 1 != (int)e->values) ||
+             (format == KV_Q8_0 && !q8) || (e->sparse && format != (q8 ? i % 3 : KV_F16)));
+    e->p = problem_make(&s, (kv_format)format, i % 4 == 2 ? 40.0f : 2.0f);
     if ((i + format) % 3 == 0)
         add_sinks(&e->p);
     return true;
@@ -403,10 +439,11 @@ TEST(test_windows)
 
 /* The slots from `slot` on, alone, between pages that nobody may touch: as a cache has them whose
  * positions are in several places. */
-static guarded slots_from(const problem *p, const guarded *of, int32_t slot, int32_t end)
+static guarded slots_from(const problem *p, const guarded *of, int32_t dim, int32_t slot,
+                          int32_t end)
 {
-    size_t at = kv_head_bytes(p->format, slot, p->dim);
-    guarded part = guard_alloc(kv_head_bytes(p->format, end, p->dim) - at);
+    size_t at = kv_head_bytes(p->format, slot, dim);
+    guarded part = guard_alloc(kv_head_bytes(p->format, end, dim) - at);
     memcpy(part.data, (const uint8_t *)of->data + at, part.size_bytes);
     return part;
 }
@@ -416,10 +453,10 @@ static void fold_part(problem *p, const attention *whole, int32_t base, int32_t 
 {
     attention a = *whole;
     int32_t slots_end = end ? end : p->n_slots;
-    guarded keys = slots_from(p, &p->cache_keys, base, slots_end);
-    guarded values = slots_from(p, &p->cache_values, base, slots_end);
+    guarded keys = slots_from(p, &p->cache_keys, p->k_dim, base, slots_end);
+    guarded values = slots_from(p, &p->cache_values, p->v_dim, base, slots_end);
     a.keys = keys.data;
-    a.values = values.data;
+    a.values = p->latent ? NULL : values.data;
     a.base = base;
     a.end = end;
     memset(p->scratch.data, 0xff, p->scratch.size_bytes);
@@ -524,7 +561,8 @@ static void check_parts(problem *p, const kernel_table *t, const kernel_table *o
     int32_t cut = 1 + (int32_t)(random_bits() % (uint32_t)blocks);
     int32_t middle = cut + (blocks - cut) / 2, kept = blocks - cut;
     kept += has_tail ? attend_tail_blocks(&a, first, last) : 0;
-    guarded parts = guard_alloc(attend_partials_floats(last - first, p->dim, kept) * sizeof(float));
+    guarded parts =
+        guard_alloc(attend_partials_floats(last - first, p->v_dim, kept) * sizeof(float));
     if (has_tail)
         attend_tail(&b, first, last, cut, parts.data, p->scratch.data);
     if (middle > cut)
@@ -569,7 +607,7 @@ static void check_row(const kernel_table *t, kv_format format, const float *x, i
 {
     guarded keys = guard_alloc(kv_head_bytes(format, 37, dim));
     guarded values = guard_alloc(kv_head_bytes(format, 37, dim));
-    guarded scratch = guard_alloc(attend_scratch_bytes(dim));
+    guarded scratch = guard_alloc(attend_scratch_bytes(dim, dim, false));
     memset(keys.data, 0x7e, keys.size_bytes);
     memset(values.data, 0x7e, values.size_bytes);
     float *want = must_alloc((size_t)dim * sizeof *want), *q = must_alloc((size_t)dim * sizeof *q);
@@ -583,7 +621,8 @@ static void check_row(const kernel_table *t, kv_format format, const float *x, i
     kv_move_key(format, keys.data, 3, 36, dim);
     attention a = {.kernels = t,
                    .format = format,
-                   .head_dim = dim,
+                   .k_dim = dim,
+                   .v_dim = dim,
                    .n_q = 1,
                    .n_rows = 1,
                    .scale = 1,
@@ -645,14 +684,15 @@ TEST(test_q8_of_no_numbers)
     FOR_EACH_TIER(t)
     {
         uint8_t values[68 * KV_GROUP];
-        guarded scratch = guard_alloc(attend_scratch_bytes(64));
+        guarded scratch = guard_alloc(attend_scratch_bytes(64, 64, false));
         float out[64], q[64] = {0}, want[64];
         kv_store_value(t, KV_Q8_0, values, 0, x, 64, scratch.data);
         kv_store_key(t, KV_Q8_0, values, 0, x, 64, scratch.data);
         kv_store_value(t, KV_Q8_0, values, 0, x, 64, scratch.data);
         attend(&(attention){.kernels = t,
                             .format = KV_Q8_0,
-                            .head_dim = 64,
+                            .k_dim = 64,
+                            .v_dim = 64,
                             .n_q = 1,
                             .n_rows = 1,
                             .scale = 1,
@@ -677,29 +717,29 @@ TEST(test_q8_of_no_numbers)
  * the folds add 64 u + 2 u a fold. Numerator and denominator carry that once each. */
 static void oracle(const problem *p, int32_t row, int32_t head, double *value, double *bound)
 {
-    const float *q = (const float *)p->q.data + row * p->ld + (int64_t)head * p->dim;
+    const float *q = (const float *)p->q.data + row * p->q_ld + (int64_t)head * p->k_dim;
     int32_t n = p->n_seen[row];
     double *s = must_alloc((size_t)n * sizeof *s), score_error = 0, high = -INFINITY,
            low = INFINITY;
     const double u = 0x1p-24;
     for (int32_t j = 0; j < n; j++) {
         double absolute = 0;
-        for (int32_t i = 0; i < p->dim; i++) {
-            double product = (double)q[i] * (double)p->keys[number_at(p, row, j) + i];
+        for (int32_t i = 0; i < p->k_dim; i++) {
+            double product = (double)q[i] * (double)key_at(p, row, j)[i];
             s[j] += product * (double)p->scale;
             absolute += fabs(product) * (double)p->scale;
         }
-        score_error = fmax(score_error, u * (p->dim / 16.0 + 6) * absolute);
+        score_error = fmax(score_error, u * (p->k_dim / 16.0 + 6) * absolute);
         high = fmax(high, s[j]), low = fmin(low, s[j]);
     }
     double sink = p->has_sinks ? (double)p->sinks[head] : -INFINITY;
     high = fmax(high, sink), low = p->has_sinks ? fmin(low, sink) : low;
     double folds = n / 64.0 + 1;
     double relative = 2 * score_error + u * (2 * (high - low) + 70 + 10 * folds);
-    for (int32_t i = 0; i < p->dim; i++) {
+    for (int32_t i = 0; i < p->v_dim; i++) {
         double sum = 0, absolute = 0, weights = exp(sink - high);
         for (int32_t j = 0; j < n; j++) {
-            double w = exp(s[j] - high), v = (double)p->values[number_at(p, row, j) + i];
+            double w = exp(s[j] - high), v = (double)value_at(p, row, j)[i];
             sum += w * v, absolute += w * fabs(v), weights += w;
         }
         value[i] = sum / weights;
@@ -708,27 +748,83 @@ static void oracle(const problem *p, int32_t row, int32_t head, double *value, d
     free(s);
 }
 
+/* Every row and head, on the best tier. */
+static void check_against_double(problem *p)
+{
+    double value[288], bound[288];
+    attention a = attention_of(p, kernel_select(NULL));
+    attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
+    for (int32_t h = 0; h < p->n_rows * p->n_q; h++) {
+        oracle(p, h / p->n_q, h % p->n_q, value, bound);
+        const float *got =
+            (const float *)p->out.data + h / p->n_q * p->out_ld + (int64_t)(h % p->n_q) * p->v_dim;
+        for (int32_t d = 0; d < p->v_dim; d++) {
+            assert_true(bound[d] < 1e-2); /* values are near 1: a bound that could fail */
+            if (!(fabs((double)got[d] - value[d]) <= bound[d]))
+                fail_msg("pair %d of %d and %d: %g, not %g +- %g", h, p->k_dim, p->v_dim,
+                         (double)got[d], value[d], bound[d]);
+        }
+    }
+}
+
 TEST(test_against_double)
 {
-    const kernel_table *best = kernel_select(NULL);
-    for (int i = 0; i < N_CHAINS; i++) {
-        double value[256], bound[256];
-        problem p = problem_make(&shapes[i], KV_F16, i % 3 == 2 ? 20.0f : 2.0f);
-        if (i % 2)
-            add_sinks(&p);
-        attention a = attention_of(&p, best);
-        attend(&a, 0, p.n_rows * p.n_q, p.scratch.data);
-        for (int32_t h = 0; h < p.n_rows * p.n_q; h++) {
-            oracle(&p, h / p.n_q, h % p.n_q, value, bound);
-            const float *got =
-                (const float *)p.out.data + h / p.n_q * p.ld + (int64_t)(h % p.n_q) * p.dim;
-            for (int32_t d = 0; d < p.dim; d++) {
-                assert_true(bound[d] < 1e-2); /* values are near 1: a bound that could fail */
-                if (!(fabs((double)got[d] - value[d]) <= bound[d]))
-                    fail_msg("attention %d pair %d: %g, not %g +- %g", i, h, (double)got[d],
-                             value[d], bound[d]);
-            }
+    for (int values = ALIKE; values <= LATENT; values++)
+        for (int i = values; i < N_CHAINS; i += values ? 4 : 1) {
+            const shape s = values ? unlike(&shapes[i], values) : shapes[i];
+            problem p = problem_make(&s, KV_F16, i % 3 == 2 ? 20.0f : 2.0f);
+            if (i % 2)
+                add_sinks(&p);
+            check_against_double(&p);
+            problem_free(&p);
         }
+}
+
+/* Values of another width than keys, and values that are the fronts of keys, have their bits on
+ * every tier, in parts, in runs, in several places, and as a layer whose query heads are cut into
+ * groups. */
+static void check_layer(problem *p, const kernel_table *t)
+{
+    enum { PARTIALS = 1 << 15 };
+    float *partials = must_alloc(PARTIALS * sizeof *partials);
+    attend_layer l = {.head = attention_of(p, t),
+                      .n_heads = 1,
+                      .n_threads = 3,
+                      .partials = partials,
+                      .n_partials = PARTIALS};
+    attend_cut(&l);
+    assert_int_equal(l.n_groups * l.group_q, p->n_q);
+    attend_work(&l, p->scratch.data);
+    check(p, t->tier, "a layer", 0, p->n_rows * p->n_q);
+    free(partials);
+}
+
+TEST(test_unlike_widths)
+{
+    for (int values = NARROW; values <= LATENT; values++)
+        for (each e = {.sparse = true, .values = values}; next(&e);) {
+            check_tiers(&e.p, "attention");
+            check_all_parts(&e.p);
+            FOR_EACH_TIER(t) check_layer(&e.p, t);
+            if (e.n % 4 == 0 && e.p.n_rows * e.p.n_positions <= 16000)
+                check_places(&e.p, 2);
+        }
+}
+
+/* Heads of many groups, whose sinks are their own. */
+TEST(test_groups)
+{
+    static const shape own[] = {CHAIN(1, 128, 32, 700), CHAIN(2, 40, 64, 300),
+                                TREE(9, 64, 32, 194, 3, 1)};
+    assert_int_equal(attend_groups(128), 8);
+    assert_int_equal(attend_groups(40), 4);
+    assert_int_equal(attend_groups(16), 1);
+    assert_int_equal(attend_groups(17), 1);
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        problem p = problem_make(&own[i], KV_F16, 2);
+        add_sinks(&p);
+        FOR_EACH_TIER(t) check_layer(&p, t);
+        check_places(&p, 2);
         problem_free(&p);
     }
 }
@@ -762,10 +858,10 @@ TEST(test_bias_of_nothing)
 }
 
 /* A second cache of whole blocks is the front of a timeline. */
-TEST(test_second_cache)
+static int check_second_cache(int values)
 {
     int n_cut = 0;
-    for (each e = {.chains = true}; next(&e);) {
+    for (each e = {.chains = true, .sparse = values != ALIKE, .values = values}; next(&e);) {
         problem *p = &e.p;
         int32_t n_prefix[MAX_ROWS], least = p->n_positions;
         for (int32_t r = 0; r < p->n_rows; r++)
@@ -781,14 +877,22 @@ TEST(test_second_cache)
             attention a = attention_of(p, t);
             attend_more more = {.fixed = {.keys = a.keys, .values = a.values, .n = cut}};
             a.more = &more;
-            a.keys += kv_head_bytes(p->format, cut, p->dim);
-            a.values += kv_head_bytes(p->format, cut, p->dim);
+            a.keys += kv_head_bytes(p->format, cut, p->k_dim);
+            if (a.values)
+                a.values += kv_head_bytes(p->format, cut, p->v_dim);
             a.n_prefix = n_prefix;
             attend(&a, 0, p->n_rows * p->n_q, p->scratch.data);
             check(p, t->tier, "a second cache", 0, p->n_rows * p->n_q);
         }
     }
-    assert_true(n_cut > 20);
+    return n_cut;
+}
+
+TEST(test_second_cache)
+{
+    assert_true(check_second_cache(ALIKE) > 20);
+    for (int values = NARROW; values <= LATENT; values++)
+        assert_true(check_second_cache(values) > 6);
 }
 
 /* By hand: queries of zeros, so that scores are the bias alone, and a weight is 1 or nothing. Two
@@ -811,7 +915,7 @@ TEST(test_bias_by_hand)
 {
     size_t head_bytes = kv_head_bytes(KV_F32, N_OWN, DIM);
     uint8_t *own[2], *fixed[2];
-    void *scratch = must_alloc(attend_scratch_bytes(DIM));
+    void *scratch = must_alloc(attend_scratch_bytes(DIM, DIM, false));
     for (int i = 0; i < 2; i++) {
         own[i] = must_alloc(N_HEADS * head_bytes);
         fixed[i] = must_alloc(N_HEADS * head_bytes);
@@ -830,10 +934,11 @@ TEST(test_bias_by_hand)
     const int32_t n_prefix[2] = {1, 2}, n_path[2] = {0, 0}, at[2] = {1, 2}, none[2] = {0, 0};
     float out[2][4 * DIM];
     attend_more more = {.bias = {.of = bias[0], .ld = 3, .n_after = 1, .n_before = 1},
-                        .fixed = {fixed[0], fixed[1], head_bytes, N_FIXED, at}};
+                        .fixed = {fixed[0], fixed[1], head_bytes, head_bytes, N_FIXED, at}};
     attend_layer l = {.head = {.kernels = kernel_select(NULL),
                                .format = KV_F32,
-                               .head_dim = DIM,
+                               .k_dim = DIM,
+                               .v_dim = DIM,
                                .n_q = 2,
                                .n_rows = 2,
                                .scale = 1,
@@ -843,9 +948,11 @@ TEST(test_bias_by_hand)
                                .n_path = n_path,
                                .q = q[0],
                                .out = out[0],
-                               .ld = 4 * DIM,
+                               .q_ld = 4 * DIM,
+                               .out_ld = 4 * DIM,
                                .more = &more},
-                      .head_bytes = head_bytes,
+                      .key_bytes = head_bytes,
+                      .value_bytes = head_bytes,
                       .n_heads = N_HEADS,
                       .n_threads = 1};
     /* Row 0 is at 1 of the fixed positions, row 1 at 2; the rows also have one and two others. */

@@ -173,7 +173,7 @@ static float f16_round(float x)
 static void attention_run(const kernel_table *t, kv_format format, float *out, const float *q,
                           const float *keys, const float *values)
 {
-    void *scratch = must_alloc(attend_scratch_bytes(DIM));
+    void *scratch = must_alloc(attend_scratch_bytes(DIM, DIM, false));
     uint8_t *k = must_alloc(kv_head_bytes(format, POSITIONS, DIM));
     uint8_t *v = must_alloc(kv_head_bytes(format, POSITIONS, DIM));
     for (int32_t i = 0; i < POSITIONS; i++) {
@@ -182,7 +182,8 @@ static void attention_run(const kernel_table *t, kv_format format, float *out, c
     }
     attend(&(attention){.kernels = t,
                         .format = format,
-                        .head_dim = DIM,
+                        .k_dim = DIM,
+                        .v_dim = DIM,
                         .n_q = HEADS,
                         .n_rows = 1,
                         .scale = 0.125f,

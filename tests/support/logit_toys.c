@@ -98,30 +98,33 @@ const char *arch_toy(int i, toy_options *o)
     static const struct {
         const char *name, *architecture;
         const toy_key *keys;
-        int32_t head_dim, n_layers;
+        int32_t head_dim, v_dim, n_layers, seed;
     } toys[] = {
-        {"toy-qwen3", "qwen3", NULL, 32, 3}, /* heads wider than width / heads */
-        {"toy-granite", "granite", scales, 0, 3},
-        {"toy-mistral", "llama", window, 0, 3},
-        {"toy-pattern", "llama", pattern, 0, 3},
-        {"toy-gemma2", "gemma2", gemma2, 0, 3},
-        {"toy-gemma3", "gemma3", gemma3, 32, 7}, /* the sixth layer sees all */
-        {"toy-gemma3-local", "gemma3", local, 0, 3},
-        {"toy-phi3", "phi3", phi3, 0, 3},
-        {"toy-phi3-long", "phi3", longrope, 0, 3}, /* a part of each head is rotated */
-        {"toy-gpt2", "gpt2", NULL, 0, 3},
-        {"toy-t5", "t5", NULL, 0, 3},        /* with gates, and as many layers in the decoder */
-        {"toy-t5-tied", "t5", NULL, 24, 3},  /* the first kind; heads narrower in all */
-        {"toy-t5-deeper", "t5", NULL, 0, 2}, /* a decoder of more layers than the encoder */
-        {"toy-bart", "bart", forced, 0, 3},  /* tied, with a second token that is given */
-        {"toy-bart-deeper", "bart", scaled, 0, 2}, /* embeddings are scaled */
+        {"toy-qwen3", "qwen3", NULL, 32, 0, 3, 114}, /* heads wider than width / heads */
+        {"toy-granite", "granite", scales, 0, 0, 3, 115},
+        {"toy-mistral", "llama", window, 0, 0, 3, 116},
+        {"toy-pattern", "llama", pattern, 0, 0, 3, 117},
+        {"toy-gemma2", "gemma2", gemma2, 0, 0, 3, 118},
+        {"toy-gemma3", "gemma3", gemma3, 32, 0, 7, 119}, /* the sixth layer sees all */
+        {"toy-gemma3-local", "gemma3", local, 0, 0, 3, 120},
+        {"toy-phi3", "phi3", phi3, 0, 0, 3, 121},
+        {"toy-phi3-long", "phi3", longrope, 0, 0, 3, 122}, /* a part of each head is rotated */
+        {"toy-gpt2", "gpt2", NULL, 0, 0, 3, 123},
+        {"toy-narrow", "qwen3", NULL, 32, 16, 3, 129}, /* values narrower than keys */
+        {"toy-wide", "phi3", NULL, 16, 48, 3, 130},    /* and wider */
+        {"toy-t5", "t5", NULL, 0, 0, 3, 124},          /* gates; as many layers in the decoder */
+        {"toy-t5-tied", "t5", NULL, 24, 0, 3, 125},    /* the first kind; heads narrower in all */
+        {"toy-t5-deeper", "t5", NULL, 0, 0, 2, 126},   /* a decoder of more layers */
+        {"toy-bart", "bart", forced, 0, 0, 3, 127},    /* tied, with a second token that is given */
+        {"toy-bart-deeper", "bart", scaled, 0, 0, 2, 128}, /* embeddings are scaled */
     };
     *o = toy_usual();
-    o->seed = 114 + (uint64_t)i;
-    o->type = i % 2 ? TYPE_F32 : TYPE_F16;
+    o->seed = (uint64_t)toys[i].seed;
+    o->type = toys[i].seed % 2 ? TYPE_F32 : TYPE_F16;
     o->architecture = toys[i].architecture;
     o->keys = toys[i].keys;
     o->head_dim = toys[i].head_dim;
+    o->v_dim = toys[i].v_dim;
     o->n_layers = toys[i].n_layers;
     o->tied = strcmp(toys[i].architecture, "gemma2") == 0;
     o->longrope = toys[i].keys == longrope;

@@ -5,9 +5,9 @@
 #include "support/toy.h"
 
 enum {
-    FIRST_T5_TOY = 10, /* the first with an encoder, and all after it */
-    FIRST_BART_TOY = 13,
-    N_ARCH_TOYS = 15,
+    FIRST_T5_TOY = 12, /* the first with an encoder, and all after it */
+    FIRST_BART_TOY = 15,
+    N_ARCH_TOYS = 17,
     N_EXPERT_TOYS = 14,
     N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS
 };
@@ -18,7 +18,8 @@ enum { N_INPUT_IDS = 150 };
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output
  * means making the goldens again with scripts/make-logit-goldens.py or make-toy-goldens.py. */
 const char *logit_toy(int i, toy_options *options);
-/* Those of them that have another architecture than llama and qwen2, or a sliding window. */
+/* Those of them that have another architecture than llama and qwen2, a sliding window, or values of
+ * another width than keys. */
 const char *arch_toy(int i, toy_options *options);
 /* Mixtures of experts. */
 const char *expert_toy(int i, toy_options *options);

@@ -151,6 +151,11 @@ static int64_t head_dim_of(const toy_options *o)
     return o->head_dim ? o->head_dim : o->n_embd / o->n_heads;
 }
 
+static int64_t v_dim_of(const toy_options *o)
+{
+    return o->v_dim ? o->v_dim : head_dim_of(o);
+}
+
 /* A table of floats with a row for each of n things. */
 static void add_table(model_plan *m, const char *name, int64_t n_columns, int64_t n,
                       float deviation)
@@ -287,7 +292,8 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
 {
     const toy_options *o = m->options;
     char name[64];
-    int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, kv = o->n_heads_kv * head_dim;
+    int64_t d = o->n_embd, ff = o->n_ff, q = o->n_heads * head_dim, k = o->n_heads_kv * head_dim,
+            v = o->n_heads_kv * v_dim_of(o);
     float weight = layer_weight(o, layer);
     bool oss = is_arch(o, "gpt-oss");
     bool biased = o->biases || is_arch(o, "qwen2") || is_arch(o, "qwen2moe") || oss;
@@ -297,27 +303,28 @@ static void plan_layer(model_plan *m, int32_t layer, int64_t head_dim)
     if (gpt2)
         add_vector(m, layer_name(name, layer, "attn_norm.bias"), d, 0.0f, 0.3f);
     if (gpt2 || phi3) {
-        add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + 2 * kv, 1.3f);
+        add_matrix(m, layer_name(name, layer, "attn_qkv.weight"), d, q + k + v, 1.3f);
         if (gpt2)
-            add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + 2 * kv, 0.0f, 0.3f);
+            add_vector(m, layer_name(name, layer, "attn_qkv.bias"), q + k + v, 0.0f, 0.3f);
     } else {
         add_matrix(m, layer_name(name, layer, "attn_q.weight"), d, q, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, kv, 1.5f);
-        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, kv, 1.0f);
+        add_matrix(m, layer_name(name, layer, "attn_k.weight"), d, k, 1.5f);
+        add_matrix(m, layer_name(name, layer, "attn_v.weight"), d, v, 1.0f);
     }
     if (biased) {
         add_vector(m, layer_name(name, layer, "attn_q.bias"), q, 0.0f, 0.3f);
-        add_vector(m, layer_name(name, layer, "attn_k.bias"), kv, 0.0f, 0.3f);
-        add_vector(m, layer_name(name, layer, "attn_v.bias"), kv, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "attn_k.bias"), k, 0.0f, 0.3f);
+        add_vector(m, layer_name(name, layer, "attn_v.bias"), v, 0.0f, 0.3f);
     }
     bool wide = is_arch(o, "olmoe"); /* norms of all heads together */
     if (is_arch(o, "qwen3") || is_arch(o, "gemma3") || is_arch(o, "qwen3moe") || wide) {
         add_vector(m, layer_name(name, layer, "attn_q_norm.weight"), wide ? q : head_dim, 1.0f,
                    0.2f);
-        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), wide ? kv : head_dim, 1.0f,
+        add_vector(m, layer_name(name, layer, "attn_k_norm.weight"), wide ? k : head_dim, 1.0f,
                    0.2f);
     }
-    add_matrix(m, layer_name(name, layer, "attn_output.weight"), q, d, weight);
+    add_matrix(m, layer_name(name, layer, "attn_output.weight"), o->n_heads * v_dim_of(o), d,
+               weight);
     if (oss)
         add_vector(m, layer_name(name, layer, "attn_sinks.weight"), o->n_heads, 1.0f, 1.0f);
     if (o->biases || gpt2 || oss)
@@ -539,7 +546,7 @@ static uint64_t put_shape_keys(gguf_writer *w, const toy_options *o)
     }
     if (o->head_dim) {
         writer_key_u32(w, key_name(name, o, "attention.key_length"), (uint32_t)o->head_dim);
-        writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)o->head_dim);
+        writer_key_u32(w, key_name(name, o, "attention.value_length"), (uint32_t)v_dim_of(o));
         n_keys += 2;
     }
     return n_keys + put_rope_scaling(w, o) + put_expert_keys(w, o) + put_more_keys(w, o);

@@ -41,6 +41,7 @@ typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
     int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
+    int32_t v_dim;            /* of values, where head_dim is given; 0: that */
     int32_t n_rot;            /* rotated numbers of a head; 0: all */
     bool longrope;            /* with rope_factors tensors, n_rot / 2 each */
     int32_t n_context;        /* as the file says */

@@ -337,6 +337,7 @@ void matrix_open(void)
         toy.experts.n_shared = toy.experts.n_shared ? 512 : 0;
         if (toy.head_dim > 0) { /* wider than width / heads */
             toy.n_heads = 8;
+            toy.v_dim = toy.v_dim > toy.head_dim ? 96 : toy.v_dim ? 32 : 0;
             toy.head_dim = 64;
         }
         open_model(FIRST_ARCH + i, &toy);

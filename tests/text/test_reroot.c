@@ -67,7 +67,7 @@ static void compute(bench *b, const pass_row *rows, int32_t n, pass_head head)
 
 static size_t side_bytes(const kv_store *kv)
 {
-    return kv_at(kv, kv->store.shape.n_layers, 0);
+    return kv_layer_bytes(kv, KV_KEYS) * (size_t)kv->store.shape.n_layers;
 }
 
 /* The prompt in a cache that holds zeros otherwise. */
@@ -79,8 +79,8 @@ static void start_cache(bench *b)
     text_cache *cache = &b->session->target_cache;
     cache_clear(cache);
     const kv_store *kv = kv_of(cache);
-    memset(kv->keys, 0, side_bytes(kv));
-    memset(kv->values, 0, side_bytes(kv));
+    memset(kv->side[KV_KEYS].numbers, 0, side_bytes(kv));
+    memset(kv->side[KV_VALUES].numbers, 0, side_bytes(kv));
     MUST(pass_prompt, &b->session->target, tokens, N_PROMPT, N_PROMPT, HEAD_NONE, NULL, NULL);
 }
 
@@ -91,10 +91,10 @@ static void clear_unused(text_cache *cache)
     const store_shape *s = &kv->store.shape;
     const int32_t used = cache_end(cache) + cache_pending(cache), last = kv->store.size.n_slots - 1;
     for (int32_t head = 0; head < s->n_layers * s->n_heads; head++) {
-        size_t at = kv_at(kv, 0, head);
+        uint8_t *k = kv_at(kv, KV_KEYS, 0, head), *v = kv_at(kv, KV_VALUES, 0, head);
         for (int32_t slot = used; slot < last; slot++) {
-            kv_move_key(s->format, kv->keys + at, slot, last, s->head_dim);
-            kv_move_value(s->format, kv->values + at, slot, last, s->head_dim);
+            kv_move_key(s->format, k, slot, last, s->k_dim);
+            kv_move_value(s->format, v, slot, last, s->v_dim);
         }
     }
 }
@@ -164,8 +164,8 @@ static void take_snapshot(bench *b, snapshot *s)
     clear_unused(cache);
     *s = (snapshot){.keys = malloc(bytes), .values = malloc(bytes), .logits = malloc(row)};
     assert_true(s->keys && s->values && s->logits);
-    memcpy(s->keys, kv->keys, bytes);
-    memcpy(s->values, kv->values, bytes);
+    memcpy(s->keys, kv->side[KV_KEYS].numbers, bytes);
+    memcpy(s->values, kv->side[KV_VALUES].numbers, bytes);
     s->n_committed = cache_end(cache);
     s->n_pending = cache_pending(cache);
     memcpy(s->parent, cache->parent, (size_t)cache_pending(cache) * sizeof(int32_t));

@@ -256,6 +256,7 @@ static int make_models(void **state)
     for (int i = 0; i < N_PROMPT; i++)
         prompt[i] = 1 + rng_below(&r, 250);
     toy.head_dim = 32;
+    toy.v_dim = 64;
     toys_open_pair(&toy);
     toy.seed++;
     other = toy_open("other.gguf", &toy);

@@ -13,7 +13,7 @@ typedef struct lone_pair {
     int32_t row, head;
     attend_pairs pairs;
     const attend_kernel *block;
-    float *out, *keys, *turned; /* [head_dim]; rows of keys: [ATTEND_BLOCK], [KV_GROUP] */
+    float *out, *keys, *turned; /* [v_dim]; rows of keys: [ATTEND_BLOCK], [KV_GROUP] */
     bool begun;                 /* a block has been folded */
 } lone_pair;
 
@@ -32,41 +32,48 @@ static lone_pair pair_make(const attention *a, int32_t pair, void *scratch)
 {
     lone_pair p = {
         .a = a, .row = pair / a->n_q, .head = pair % a->n_q, .block = a->kernels->attend};
-    int64_t at = p.row * a->ld + (int64_t)p.head * a->head_dim;
     float *buffer = scratch;
-    p.out = a->out + at;
-    p.pairs = (attend_pairs){
-        .n = 1, .head_dim = a->head_dim, .scale = a->scale, .q_rows = a->q + at, .p = buffer};
+    p.out = a->out + p.row * a->out_ld + (int64_t)p.head * a->v_dim;
+    p.pairs = (attend_pairs){.n = 1,
+                             .k_dim = a->k_dim,
+                             .v_dim = a->v_dim,
+                             .scale = a->scale,
+                             .q_rows = a->q + p.row * a->q_ld + (int64_t)p.head * a->k_dim,
+                             .p = buffer};
     p.pairs.m = p.pairs.p + ATTEND_BLOCK;
     p.pairs.l = p.pairs.m + 16;
     p.pairs.c = p.pairs.l + 16;
     p.pairs.wide = p.pairs.c + 3 * (size_t)ATTEND_PAIRS;
-    p.keys = p.pairs.wide + ATTEND_WIDE_FLOATS(a->head_dim);
-    p.turned = p.keys + ATTEND_BLOCK * (size_t)attend_row_floats(a->head_dim);
+    p.keys = p.pairs.wide + ATTEND_WIDE_FLOATS(max_i32(a->k_dim, a->v_dim));
+    p.turned = p.keys + ATTEND_BLOCK * (size_t)attend_row_floats(a->k_dim);
     return p;
 }
 
 static void take_positions(const lone_pair *p, const positions *of, attend_block *b, int32_t start)
 {
     const attention *a = p->a;
-    size_t row = (size_t)attend_row_floats(a->head_dim);
+    size_t row = (size_t)attend_row_floats(a->k_dim);
     b->format = a->format;
+    b->value_format = a->values ? a->format : KV_F32;
     b->dense = 0;
     b->count = min_i32(of->n - start, ATTEND_BLOCK);
     b->ahead_keys = b->ahead_values = NULL;
-    b->ahead_bytes = 0;
+    b->key_bytes = b->value_bytes = 0;
     int32_t turned = -1; /* the group whose rows are at hand: neighbours share one */
     for (int32_t j = 0; j < b->count; j++) {
         int32_t position = start + j, on_path = position - of->n_prefix;
         int32_t slot = on_path < 0 ? position : of->path[on_path];
-        size_t group = (size_t)(slot / KV_GROUP) * kv_group_bytes(a->format, a->head_dim);
+        size_t group = (size_t)(slot / KV_GROUP) * kv_group_bytes(a->format, a->k_dim);
         if (slot / KV_GROUP != turned)
-            p->block->turn(p->turned, of->keys + group, a->format, a->head_dim);
+            p->block->turn(p->turned, of->keys + group, a->format, a->k_dim);
         turned = slot / KV_GROUP;
         b->key[j] = memcpy(p->keys + (size_t)j * row, p->turned + (size_t)(slot % KV_GROUP) * row,
                            row * sizeof(float));
-        b->value[j] = of->values + kv_value_at(a->format, slot, a->head_dim);
-        b->value_d[j] = of->values + kv_value_d_at(a->format, slot, a->head_dim);
+        b->value[j] = (const uint8_t *)b->key[j];
+        if (!a->values)
+            continue;
+        b->value[j] = of->values + kv_value_at(a->format, slot, a->v_dim);
+        b->value_d[j] = of->values + kv_value_d_at(a->format, slot, a->v_dim);
     }
 }
 
@@ -88,7 +95,7 @@ static void fold_positions(lone_pair *p, const positions *of)
         if (a->cap > 0)
             a->kernels->softcap(s, b.count, a->cap);
         for (int32_t j = 0; of->has_bias && j < b.count; j++)
-            s[j] += bias_of(&a->more->bias, a->key_head * a->n_q + p->head, of->at - (start + j));
+            s[j] += bias_of(&a->more->bias, a->group * a->n_q + p->head, of->at - (start + j));
         for (int32_t j = 0; j < of->first - start && j < b.count; j++)
             s[j] = -INFINITY;
         p->block->rest(&p->pairs, &b, !p->begun);
@@ -104,8 +111,8 @@ void attend_reference(const attention *a, int32_t first, int32_t last, void *scr
         int32_t n = a->n_prefix[p.row] + a->n_path[p.row];
         positions fixed = {.n = f->n, .n_prefix = f->n};
         if (f->n > 0) {
-            fixed.keys = f->keys + (size_t)a->key_head * f->head_bytes;
-            fixed.values = f->values + (size_t)a->key_head * f->head_bytes;
+            fixed.keys = f->keys + (size_t)a->group * f->key_bytes;
+            fixed.values = a->values ? f->values + (size_t)a->group * f->value_bytes : NULL;
             fixed.has_bias = a->more->bias.of != NULL && f->at != NULL;
             fixed.at = f->at ? f->at[p.row] : 0;
         }

@@ -7,25 +7,28 @@
 #include "state/kv.h"
 #include "state/kv_file.h"
 
+static size_t scratch_bytes(const model_shape *s)
+{
+    return attend_scratch_bytes(s->head_dim, s->v_dim, false);
+}
+
 void attend_needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
     const workspace_limits *l = n->limits;
-    const int64_t n_q = (int64_t)s->n_heads * s->head_dim,
-                  n_kv = (int64_t)s->n_heads_kv * s->head_dim;
     const size_t ints = (size_t)n->n_rows * sizeof(int32_t);
     const size_t n_runs = (size_t)(l->max_groups + l->max_deferred);
     const int32_t n_slots = l->n_threads + l->n_devices, n_shared = s->n_heads / s->n_heads_kv;
     const bool divided = l->n_attending > 1, has_encoder = s->encoder.n_layers > 0;
-    size_t partials = attend_partials_wanted(n_shared, s->head_dim, l->n_slots, l->n_threads);
+    size_t partials = attend_partials_wanted(n_shared, s->v_dim, l->n_slots, l->n_threads);
     if (divided)
-        partials = max_size(partials, attend_split_partials(s->n_heads_kv, n_shared, s->head_dim,
+        partials = max_size(partials, attend_split_partials(s->n_heads_kv, n_shared, s->v_dim,
                                                             n->n_rows, l->n_slots));
-    need_rows(n, ATTEND_Q, n->n_rows, n_q);
-    need_rows(n, ATTEND_K, n->n_rows, n_kv);
-    need_rows(n, ATTEND_V, n->n_rows, n_kv);
-    need_rows(n, ATTEND_OUT, n->n_rows, n_q);
-    need_lasting(n, ATTEND_SCRATCH, (size_t)n_slots * attend_scratch_bytes(s->head_dim));
+    need_rows(n, ATTEND_Q, n->n_rows, shape_queries(s));
+    need_rows(n, ATTEND_K, n->n_rows, shape_keys(s));
+    need_rows(n, ATTEND_V, n->n_rows, shape_values(s));
+    need_rows(n, ATTEND_OUT, n->n_rows, shape_attended(s));
+    need_lasting(n, ATTEND_SCRATCH, (size_t)n_slots * scratch_bytes(s));
     need_bytes(n, ATTEND_RUNS, n_runs * sizeof(attend_layer));
     need_bytes(n, ATTEND_MORE, has_encoder ? n_runs * sizeof(attend_more) : 0);
     need_bytes(n, ATTEND_NOTHING, has_encoder ? ints : 0);
@@ -33,14 +36,13 @@ void attend_needs(buffer_needs *n)
     need_bytes(n, ATTEND_PARTIALS, partials * sizeof(float));
     need_bytes(n, ATTEND_KEPT, l->away ? ints * 2 * (size_t)s->n_heads : 0);
     need_bytes(n, ATTEND_SPLIT, divided ? attend_split_bytes(n_slots) : 0);
-    need_acts(n, n->n_rows, max_i64(n_q, s->n_embd), 1);
+    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
 }
 
 void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot)
 {
-    const int32_t head_dim = p->r->layout->shape.head_dim;
     return (uint8_t *)block_buffer(p, s, ATTEND_SCRATCH)->at +
-           (size_t)slot * attend_scratch_bytes(head_dim);
+           (size_t)slot * scratch_bytes(&p->r->layout->shape);
 }
 
 static void *scratch_of(const model_pass *p, int32_t slot)
@@ -53,10 +55,14 @@ static const attention_tensors *present_layer(const model_pass *p)
     return &p->r->layout->layer[p->layer].attention;
 }
 
-/* An encoder's keys and values serve the layer that is under way alone. */
-static size_t heads_at(const model_pass *p, const kv_store *kv)
+/* Turns to the layer's slots of a store; an encoder's serve the layer that is under way alone. */
+static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
 {
-    return kv_at(kv, shape_encodes(&p->r->layout->shape) ? 0 : p->layer, 0);
+    const int32_t layer = shape_encodes(&p->r->layout->shape) ? 0 : p->layer;
+    a->head.keys = kv_at(kv, KV_KEYS, layer, 0);
+    a->head.values = kv_at(kv, KV_VALUES, layer, 0);
+    a->key_bytes = kv->side[KV_KEYS].head_bytes;
+    a->value_bytes = kv->side[KV_VALUES].head_bytes;
 }
 
 /* With a cluster's own kernels, and as slow as it was made. */
@@ -116,17 +122,13 @@ static void attend_divided(model_pass *p)
  * see each other; a decoder's rows see the encoder's output, and then nothing else. */
 static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
-    const kv_store *kv = kv_of(cache);
-    size_t at = heads_at(p, kv);
     int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
     int32_t *seen = mix_buffer(p, ATTEND_SEEN), *nothing = mix_buffer(p, ATTEND_NOTHING);
     for (int32_t i = first; i < first + a->head.n_rows; i++) {
         seen[i] = n;
         nothing[i] = 0;
     }
-    a->head.keys = kv->keys + at;
-    a->head.values = kv->values + at;
-    a->head_bytes = kv->head_bytes;
+    set_slots(p, a, kv_of(cache));
     a->head.n_prefix = seen + first;
     a->head.n_path = nothing + first;
 }
@@ -143,7 +145,8 @@ static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
         return;
     more->fixed = (attend_fixed){.keys = head->keys,
                                  .values = head->values,
-                                 .head_bytes = a->head_bytes,
+                                 .key_bytes = a->key_bytes,
+                                 .value_bytes = a->value_bytes,
                                  .n = p->n_rows,
                                  .at = p->r->ws->position + first};
     head->n_prefix = head->n_path;
@@ -157,30 +160,29 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     workspace *ws = p->r->ws;
     const text_cache *cache = p->groups[ws->group[first]].cache;
     const kv_store *kv = kv_of(cache);
-    size_t at = heads_at(p, kv);
     const workspace_buffer *partials = block_buffer(p, p->walk.step, ATTEND_PARTIALS);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->store.shape.format,
-                          .head_dim = s->head_dim,
+                          .k_dim = s->head_dim,
+                          .v_dim = s->v_dim,
                           .n_q = s->n_heads / s->n_heads_kv,
                           .n_rows = end - first,
                           .scale = s->scale.attention,
                           .cap = s->cap.attention,
                           .window = present_layer(p)->positions.window,
                           .sinks = present_layer(p)->positions.sinks,
-                          .keys = kv->keys + at,
-                          .values = kv->values + at,
                           .n_prefix = ws->n_prefix + first,
                           .n_path = ws->n_path + first,
                           .path = ws->path + (int64_t)first * ws->limits.max_pending,
                           .path_ld = ws->limits.max_pending,
                           .q = block_row(p, p->walk.step, ATTEND_Q, first),
                           .out = block_row(p, p->walk.step, ATTEND_OUT, first),
-                          .ld = block_buffer(p, p->walk.step, ATTEND_Q)->ld};
+                          .q_ld = block_buffer(p, p->walk.step, ATTEND_Q)->ld,
+                          .out_ld = block_buffer(p, p->walk.step, ATTEND_OUT)->ld};
+    set_slots(p, a, kv);
     a->head.base = p->attends_cross ? 0 : kv->n_away;
     if (a->head.base)
         a->head.kept = (float *)mix_buffer(p, ATTEND_KEPT) + 2 * (int64_t)first * s->n_heads;
-    a->head_bytes = kv->head_bytes;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
     /* Threads go from one run to the next; only after the last could one be left alone. */
@@ -226,7 +228,7 @@ static int64_t attend_size(const model_pass *p)
         int32_t seen = attended(p, i);
         positions += window ? min_i32(seen, window) : seen;
     }
-    return positions * s->n_heads * s->head_dim;
+    return positions * (shape_queries(s) + shape_attended(s)) / 2;
 }
 
 /* The rows [first, end) with what is away of their cache: each chunk is read by all of them. */
@@ -245,9 +247,11 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
         if (p->r->trace)
             trace_add(p->r->trace, 0, TRACE_STALL, start, clock_ns(), 0);
         set_attention(p, l, first, end, n_threads);
-        l->head_bytes = kv_file_head_bytes(kv->file);
+        l->key_bytes = kv_file_head_bytes(kv->file, KV_KEYS);
+        l->value_bytes = kv_file_head_bytes(kv->file, KV_VALUES);
         l->head.keys = keys;
-        l->head.values = keys + (size_t)kv->store.shape.n_heads * l->head_bytes;
+        if (l->head.values)
+            l->head.values = keys + (size_t)kv->store.shape.n_heads * l->key_bytes;
         l->head.base = chunk * kv->chunk;
         l->head.end = l->head.base + kv->chunk;
         attend_cut(l);

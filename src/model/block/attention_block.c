@@ -8,39 +8,34 @@
 
 /* ---- Tensors ---- */
 
-static int64_t numbers_of(const model_shape *s, int32_t n_heads)
-{
-    return (int64_t)n_heads * s->head_dim;
-}
-
 static drey_status bind_qkv(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    int64_t n_q = numbers_of(s, s->n_heads), n_kv = numbers_of(s, s->n_heads_kv);
-    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd, all = n_q + 2 * n_kv;
+    int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
+    int64_t k = s->taps.n ? 2 * s->n_embd : s->n_embd, all = n_q + n_k + n_v;
     static const char whole[] = "attn_qkv.weight";
     if (!binder_has(b, whole)) {
         TRY(bind_matrix(b, "attn_q.weight", n_q, k, &t->q));
-        TRY(bind_matrix(b, "attn_k.weight", n_kv, k, &t->k));
-        return bind_matrix(b, "attn_v.weight", n_kv, k, &t->v);
+        TRY(bind_matrix(b, "attn_k.weight", n_k, k, &t->k));
+        return bind_matrix(b, "attn_v.weight", n_v, k, &t->v);
     }
     TRY(bind_rows(b, whole, all, 0, n_q, k, "attn_q.weight", &t->q));
-    TRY(bind_rows(b, whole, all, n_q, n_kv, k, "attn_k.weight", &t->k));
-    return bind_rows(b, whole, all, n_q + n_kv, n_kv, k, "attn_v.weight", &t->v);
+    TRY(bind_rows(b, whole, all, n_q, n_k, k, "attn_k.weight", &t->k));
+    return bind_rows(b, whole, all, n_q + n_k, n_v, k, "attn_v.weight", &t->v);
 }
 
 static drey_status bind_qkv_bias(binder *b, attention_tensors *t)
 {
     const model_shape *s = &b->layout->shape;
-    int64_t n_q = numbers_of(s, s->n_heads), n_kv = numbers_of(s, s->n_heads_kv);
+    int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
     if (!binder_has(b, "attn_qkv.weight")) {
         TRY(bind_vector_if(b, "attn_q.bias", n_q, &t->q_bias));
-        TRY(bind_vector_if(b, "attn_k.bias", n_kv, &t->k_bias));
-        return bind_vector_if(b, "attn_v.bias", n_kv, &t->v_bias);
+        TRY(bind_vector_if(b, "attn_k.bias", n_k, &t->k_bias));
+        return bind_vector_if(b, "attn_v.bias", n_v, &t->v_bias);
     }
-    TRY(bind_vector_if(b, "attn_qkv.bias", n_q + 2 * n_kv, &t->q_bias));
+    TRY(bind_vector_if(b, "attn_qkv.bias", n_q + n_k + n_v, &t->q_bias));
     t->k_bias = t->q_bias && b->arena ? t->q_bias + n_q : NULL;
-    t->v_bias = t->q_bias && b->arena ? t->k_bias + n_kv : NULL;
+    t->v_bias = t->q_bias && b->arena ? t->k_bias + n_k : NULL;
     return DREY_OK;
 }
 
@@ -68,9 +63,9 @@ static drey_status bind_head_norms(binder *b, attention_tensors *t)
     const bool wide = s->arch->wide_norms;
     if (!wide && !s->arch->head_norms)
         return DREY_OK;
-    TRY(bind_vector(b, "attn_q_norm.weight", numbers_of(s, wide ? s->n_heads : 1),
+    TRY(bind_vector(b, "attn_q_norm.weight", wide ? shape_queries(s) : s->head_dim,
                     &t->head_norm.q));
-    return bind_vector(b, "attn_k_norm.weight", numbers_of(s, wide ? s->n_heads_kv : 1),
+    return bind_vector(b, "attn_k_norm.weight", wide ? shape_keys(s) : s->head_dim,
                        &t->head_norm.k);
 }
 
@@ -112,7 +107,7 @@ static drey_status bind(binder *b, layer_layout *y)
     t->positions.rope = local && s->n_ropes > 1 ? ROPE_OF_LOCAL : ROPE_OF_ALL;
     TRY(bind_qkv(b, t));
     TRY(bind_matrix(b, halves ? "attn_o.weight" : "attn_output.weight", s->n_embd,
-                    numbers_of(s, s->n_heads), &t->o));
+                    shape_attended(s), &t->o));
     TRY(bind_qkv_bias(b, t));
     TRY(bind_norm(b, t));
     TRY(bind_head_norms(b, t));
@@ -175,18 +170,17 @@ static void rotate(const model_pass *p, const attention_tensors *y, float *x, in
                         s->arch->rope == ROPE_HALVES);
 }
 
-/* A row's keys and values to a slot of a layer, whose first head's are at *keys, *values. */
-void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv, size_t at,
-                       int32_t i, int32_t slot, void *scratch)
+void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv,
+                       int32_t layer, int32_t i, int32_t slot, void *scratch)
 {
     const model_shape *s = &p->r->layout->shape;
     const float *k = block_row(p, step, ATTEND_K, i), *v = block_row(p, step, ATTEND_V, i);
     const kv_format format = kv->store.shape.format;
-    for (int32_t h = 0; h < s->n_heads_kv; h++, at += kv->head_bytes) {
-        kv_store_key(p->r->kernels, format, kv->keys + at, slot, k + h * s->head_dim, s->head_dim,
+    for (int32_t h = 0; h < s->n_heads_kv; h++, k += s->head_dim, v += s->v_dim) {
+        kv_store_key(p->r->kernels, format, kv_at(kv, KV_KEYS, layer, h), slot, k, s->head_dim,
                      scratch);
-        kv_store_value(p->r->kernels, format, kv->values + at, slot, v + h * s->head_dim,
-                       s->head_dim, scratch);
+        kv_store_value(p->r->kernels, format, kv_at(kv, KV_VALUES, layer, h), slot, v, s->v_dim,
+                       scratch);
     }
 }
 
@@ -198,21 +192,19 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     const attention_tensors *y = &layer_of(p, at)->attention;
     workspace *ws = p->r->ws;
     const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
-    int32_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
     float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
           *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
-        kernels->add(q, y->q_bias, n_q);
+        kernels->add(q, y->q_bias, shape_queries(s));
     if (y->k_bias)
-        kernels->add(k, y->k_bias, n_kv);
+        kernels->add(k, y->k_bias, shape_keys(s));
     if (y->v_bias)
-        kernels->add(v, y->v_bias, n_kv);
+        kernels->add(v, y->v_bias, shape_values(s));
     norm_heads(p, q, y->head_norm.q, s->n_heads);
     norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
     rotate(p, y, q, i, s->n_heads);
     rotate(p, y, k, i, s->n_heads_kv);
-    block_store_heads(p, at, kv, kv_at(kv, shape_encodes(s) ? 0 : at->layer, 0), i, ws->slot[i],
-                      scratch);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
@@ -248,7 +240,7 @@ static void write(program_writer *w)
     write_product(w, (written_product[]){{y->q, ATTEND_Q}, {y->k, ATTEND_K}, {y->v, ATTEND_V}}, 3);
     write_rows(w, store_rows);
     write_mix(w, attend_before);
-    write_reads(w, ATTEND_OUT, (int64_t)s->n_heads * s->head_dim);
+    write_reads(w, ATTEND_OUT, shape_attended(s));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }

@@ -53,7 +53,8 @@ cache_spec model_cache_spec(const model_shape *s, kv_format format)
     const store_class *store = layers ? layers->store : NULL;
     store_shape shape = {.n_layers = s->n_layers,
                          .n_heads = s->n_heads_kv,
-                         .head_dim = s->head_dim,
+                         .k_dim = s->head_dim,
+                         .v_dim = s->v_dim,
                          .format = format};
     cache_spec spec = {.store = {{&kv_class, shape}}, .n_stores = 1};
     if (!store)

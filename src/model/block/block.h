@@ -123,7 +123,6 @@ void block_recur(model_pass *p, const program_step *s, int32_t to);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);
-/* Row i's keys and values to a slot of a layer, whose first head's are at `at`. The step's buffers
- * are attention's. */
-void block_store_heads(const model_pass *p, const program_step *s, const kv_store *kv, size_t at,
-                       int32_t i, int32_t slot, void *scratch);
+/* Row i's keys and values to a slot of a layer. The step's buffers are attention's. */
+void block_store_heads(const model_pass *p, const program_step *s, const kv_store *kv,
+                       int32_t layer, int32_t i, int32_t slot, void *scratch);

@@ -9,12 +9,11 @@ static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
     cross_tensors *t = &y->cross;
-    const int64_t n_q = (int64_t)s->n_heads * s->head_dim;
-    TRY(bind_matrix(b, "cross_attn_q.weight", n_q, s->n_embd, &t->q));
-    TRY(bind_matrix(b, "cross_attn_o.weight", s->n_embd, n_q, &t->o));
+    TRY(bind_matrix(b, "cross_attn_q.weight", shape_queries(s), s->n_embd, &t->q));
+    TRY(bind_matrix(b, "cross_attn_o.weight", s->n_embd, shape_attended(s), &t->o));
     if (!s->arch->norms_sums)
         TRY(bind_vector(b, "cross_attn_norm.weight", s->n_embd, &t->norm));
-    TRY(bind_vector_if(b, "cross_attn_q.bias", n_q, &t->q_bias));
+    TRY(bind_vector_if(b, "cross_attn_q.bias", shape_queries(s), &t->q_bias));
     TRY(bind_vector_if(b, "cross_attn_o.bias", s->n_embd, &t->added.bias));
     return block_bind_sums(b, "cross_attn_norm", &t->added);
 }
@@ -33,7 +32,7 @@ static void add_query_bias(model_pass *p, const program_step *s, int32_t from, i
     const model_shape *shape = &p->r->layout->shape;
     for (int32_t i = from; i < to; i++)
         p->r->kernels->add(block_row(p, s, ATTEND_Q, i), layer_of(p, s)->cross.q_bias,
-                           (int64_t)shape->n_heads * shape->head_dim);
+                           shape_queries(shape));
 }
 
 static drey_status attend_output(model_pass *p, const program_step *s, drey_error *err)
@@ -59,7 +58,7 @@ static void write(program_writer *w)
     if (y->q_bias)
         write_rows(w, add_query_bias);
     write_mix(w, attend_output);
-    write_reads(w, ATTEND_OUT, (int64_t)s->n_heads * s->head_dim);
+    write_reads(w, ATTEND_OUT, shape_attended(s));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }

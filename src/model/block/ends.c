@@ -69,13 +69,12 @@ static void store_output(model_pass *p, const program_step *at, int32_t from, in
     const kv_store *kv = kv_of(p->r->cross);
     const reader_layout *reader = &p->r->layout->readers[at->layer];
     const model_shape *s = &p->r->layout->shape;
-    int64_t n = (int64_t)s->n_heads_kv * s->head_dim;
     for (int32_t i = from; i < to; i++) {
         if (reader->k_bias)
-            p->r->kernels->add(block_row(p, at, ATTEND_K, i), reader->k_bias, n);
+            p->r->kernels->add(block_row(p, at, ATTEND_K, i), reader->k_bias, shape_keys(s));
         if (reader->v_bias)
-            p->r->kernels->add(block_row(p, at, ATTEND_V, i), reader->v_bias, n);
-        block_store_heads(p, at, kv, kv_at(kv, at->layer, 0), i, i, attend_scratch(p, at, thread));
+            p->r->kernels->add(block_row(p, at, ATTEND_V, i), reader->v_bias, shape_values(s));
+        block_store_heads(p, at, kv, at->layer, i, i, attend_scratch(p, at, thread));
     }
 }
 

@@ -37,7 +37,7 @@ static bool vectors_make(vectors *v, const attention_shape *s)
     v->keys = check_take(HEADS * v->head_bytes);
     v->values = check_take(HEADS * v->head_bytes);
     v->q = check_take(v->out_floats * sizeof(float));
-    v->scratch = check_take(attend_scratch_bytes(s->head_dim));
+    v->scratch = check_take(attend_scratch_bytes(s->head_dim, s->head_dim, false));
     bool good = v->keys && v->values && v->q && v->scratch;
     for (int i = 0; i < 2; i++) {
         v->out[i] = check_take(v->out_floats * sizeof(float));
@@ -100,7 +100,8 @@ static void pieces_make(const vectors *v, int side, device_piece piece[N_PIECES]
         piece[i] =
             (device_piece){.a = {.kernels = kernel_select_shape("ref", 0),
                                  .format = s->format,
-                                 .head_dim = s->head_dim,
+                                 .k_dim = s->head_dim,
+                                 .v_dim = s->head_dim,
                                  .n_q = s->n_q,
                                  .n_rows = s->n_rows,
                                  .scale = 0.125f,
@@ -110,7 +111,8 @@ static void pieces_make(const vectors *v, int side, device_piece piece[N_PIECES]
                                  .n_path = v->n_path,
                                  .q = v->q + width,
                                  .out = v->out[side] + width,
-                                 .ld = v->ld},
+                                 .q_ld = v->ld,
+                                 .out_ld = v->ld},
                            .last = v->pairs,
                            .n_first_range = head[i] ? s->n_blocks : s->cut,
                            .from = from[i],

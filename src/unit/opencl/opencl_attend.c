@@ -33,17 +33,17 @@ enum {
 /* Of m and l, for pieces that fold: twice, as one is read while the other is written. */
 static size_t header_floats(const device_piece *p)
 {
-    return attend_partials_floats(p->last - p->first, p->a.head_dim, 0);
+    return attend_partials_floats(p->last - p->first, p->a.k_dim, 0);
 }
 
 static size_t part_floats(const device_piece *p)
 {
-    return attend_partials_floats(p->last - p->first, p->a.head_dim, 1) - header_floats(p);
+    return attend_partials_floats(p->last - p->first, p->a.k_dim, 1) - header_floats(p);
 }
 
 static size_t sums_floats(const device_piece *p)
 {
-    return (size_t)(p->last - p->first) * (size_t)p->a.head_dim;
+    return (size_t)(p->last - p->first) * (size_t)p->a.k_dim;
 }
 
 /* What a piece that folds has at the beginning of y: at most m and l of 96 pairs twice, and its
@@ -183,10 +183,10 @@ static size_t q_pack(attending *x)
         x->q[i] = WORDS_BYTES / sizeof(float) + (size_t)(to - q);
         x->front[i] = x->front_floats;
         x->front_floats += front_floats(p);
-        for (int32_t pair = p->first; pair < p->last; pair++, to += p->a.head_dim)
+        for (int32_t pair = p->first; pair < p->last; pair++, to += p->a.k_dim)
             memcpy(to,
-                   p->a.q + pair / p->a.n_q * p->a.ld + (int64_t)(pair % p->a.n_q) * p->a.head_dim,
-                   (size_t)p->a.head_dim * sizeof *to);
+                   p->a.q + pair / p->a.n_q * p->a.q_ld + (int64_t)(pair % p->a.n_q) * p->a.k_dim,
+                   (size_t)p->a.k_dim * sizeof *to);
     }
     assert(to - q <= DEVICE_PIECE_FLOATS && x->front_floats <= FRONT_FLOATS);
     return (size_t)(to - q) * sizeof *q;
@@ -198,7 +198,7 @@ static void words_add(attending *x, int32_t from, int32_t n, size_t at)
 {
     const int32_t i = x->at, n_pairs = x->piece[i].last - x->piece[i].first;
     const device_piece *p = &x->piece[i];
-    const size_t block_bytes = kv_head_bytes(p->a.format, ATTEND_BLOCK, p->a.head_dim),
+    const size_t block_bytes = kv_head_bytes(p->a.format, ATTEND_BLOCK, p->a.k_dim),
                  header = header_floats(p);
     words_of(x)[x->n_words] = (piece_words){
         .keys = x->keys->at + (size_t)(p->a.keys - x->keys->memory) + (size_t)from * block_bytes,
@@ -269,19 +269,19 @@ static drey_status step_launch(opencl_unit *u, cl_kernel kernel, const step_argu
 }
 
 /* Items of a group that go over a head's dimensions, a power of two. */
-static size_t items_of(const opencl_unit *u, uint32_t head_dim)
+static size_t items_of(const opencl_unit *u, uint32_t dim)
 {
-    return min_size(head_dim & (~head_dim + 1), LOCAL_ITEMS) / u->items.lanes;
+    return min_size(dim & (~dim + 1), LOCAL_ITEMS) / u->items.lanes;
 }
 
 static drey_status steps_launch(attending *x, drey_error *err)
 {
     opencl_unit *u = x->u;
     const attention *a = &x->piece[0].a;
-    const uint32_t dim = (uint32_t)a->head_dim, blocks = (uint32_t)x->most_blocks,
+    const uint32_t dim = (uint32_t)a->k_dim, blocks = (uint32_t)x->most_blocks,
                    pairs = (uint32_t)x->most_pairs,
                    tiles = (pairs + PAIRS_OF_ITEM - 1) / PAIRS_OF_ITEM,
-                   group_bytes = (uint32_t)kv_head_bytes(a->format, KV_GROUP, a->head_dim);
+                   group_bytes = (uint32_t)kv_head_bytes(a->format, KV_GROUP, a->k_dim);
     const step_argument words = {sizeof u->io.acts, &u->io.acts}, y = {sizeof u->io.y, &u->io.y},
                         n_dim = {sizeof dim, &dim}, n_tiles = {sizeof tiles, &tiles},
                         group = {sizeof group_bytes, &group_bytes};
@@ -349,10 +349,10 @@ static void fronts_unpack(const attending *x)
             continue;
         memcpy(p->partials, front + (x->flip[i] ? header_floats(p) : 0),
                header_floats(p) * sizeof *front);
-        for (int32_t pair = p->first; pair < p->last; pair++, sums += p->a.head_dim)
-            memcpy(p->a.out + pair / p->a.n_q * p->a.ld +
-                       (int64_t)(pair % p->a.n_q) * p->a.head_dim,
-                   sums, (size_t)p->a.head_dim * sizeof *sums);
+        for (int32_t pair = p->first; pair < p->last; pair++, sums += p->a.k_dim)
+            memcpy(p->a.out + pair / p->a.n_q * p->a.out_ld +
+                       (int64_t)(pair % p->a.n_q) * p->a.k_dim,
+                   sums, (size_t)p->a.k_dim * sizeof *sums);
     }
 }
 

@@ -214,8 +214,8 @@ static void spoil_piece(const device_piece *p)
 {
     const attention *a = &p->a;
     for (int32_t pair = p->first; pair < p->last && p->from == 0; pair++)
-        for (int32_t i = 0; i < a->head_dim; i++)
-            a->out[pair / a->n_q * a->ld + (int64_t)(pair % a->n_q) * a->head_dim + i] = 12345;
+        for (int32_t i = 0; i < a->v_dim; i++)
+            a->out[pair / a->n_q * a->out_ld + (int64_t)(pair % a->n_q) * a->v_dim + i] = 12345;
     p->partials[0] = 12345;
 }
 
@@ -226,11 +226,12 @@ static drey_status fake_attend(device *d, const device_piece *piece, int32_t n, 
     must(!f->over && n > 0 && n <= DEVICE_PIECES);
     if (f->slow)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    void *scratch = aligned_alloc(64, attend_scratch_bytes(piece[0].a.head_dim));
+    void *scratch =
+        aligned_alloc(64, attend_scratch_bytes(piece[0].a.k_dim, piece[0].a.v_dim, false));
     must(scratch);
     for (int32_t i = 0; i < n; i++) {
         attention a = piece[i].a;
-        size_t bytes = kv_head_bytes(a.format, piece[i].to * ATTEND_BLOCK, a.head_dim);
+        size_t bytes = kv_head_bytes(a.format, piece[i].to * ATTEND_BLOCK, a.k_dim);
         must(device_can_attend(&a) && is_lent(f, a.keys, bytes) && is_lent(f, a.values, bytes));
         must(piece[i].from < piece[i].to &&
              piece[i].to <= attend_dense_blocks(&a, piece[i].first, piece[i].last));

@@ -13,7 +13,7 @@
 
 static int64_t state_numbers(const store_shape *s)
 {
-    return (int64_t)s->n_heads * s->head_dim;
+    return (int64_t)s->n_heads * s->v_dim;
 }
 
 static int64_t record_numbers(const store_shape *s) /* decays, then values */
@@ -53,12 +53,11 @@ enum { SUM_Q = BUFFER_OWN, SUM_K, SUM_V, SUM_OUT };
 static void needs(buffer_needs *n)
 {
     const model_shape *s = n->shape;
-    const int64_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
-    need_rows(n, SUM_Q, n->n_rows, n_q);
-    need_rows(n, SUM_K, n->n_rows, n_kv);
-    need_rows(n, SUM_V, n->n_rows, n_kv);
-    need_rows(n, SUM_OUT, n->n_rows, n_q);
-    need_acts(n, n->n_rows, max_i64(n_q, s->n_embd), 1);
+    need_rows(n, SUM_Q, n->n_rows, shape_queries(s));
+    need_rows(n, SUM_K, n->n_rows, shape_keys(s));
+    need_rows(n, SUM_V, n->n_rows, shape_values(s));
+    need_rows(n, SUM_OUT, n->n_rows, shape_attended(s));
+    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
 }
 
 typedef struct sum_tensors {
@@ -75,12 +74,12 @@ static const sum_tensors *tensors_of(const model_pass *p, const program_step *s)
 static drey_status bind(binder *b, layer_layout *y)
 {
     const model_shape *s = &b->layout->shape;
-    const int64_t n_q = s->n_heads * s->head_dim, n_kv = s->n_heads_kv * s->head_dim;
+    const int64_t n_q = shape_queries(s), n_k = shape_keys(s), n_v = shape_values(s);
     sum_tensors *t = bind_own(b, y, sizeof *t);
     TRY(bind_matrix(b, "attn_q.weight", n_q, s->n_embd, &t->q));
-    TRY(bind_matrix(b, "attn_k.weight", n_kv, s->n_embd, &t->k));
-    TRY(bind_matrix(b, "attn_v.weight", n_kv, s->n_embd, &t->v));
-    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, n_q, &t->o));
+    TRY(bind_matrix(b, "attn_k.weight", n_k, s->n_embd, &t->k));
+    TRY(bind_matrix(b, "attn_v.weight", n_v, s->n_embd, &t->v));
+    TRY(bind_matrix(b, "attn_output.weight", s->n_embd, shape_attended(s), &t->o));
     return bind_vector(b, "attn_norm.weight", s->n_embd, &t->norm);
 }
 
@@ -93,13 +92,14 @@ static void norm(model_pass *p, const program_step *s, int32_t from, int32_t to,
 static void store(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     const model_shape *shape = &p->r->layout->shape;
-    const int32_t n = shape->n_heads_kv * shape->head_dim;
+    const int64_t n = shape_values(shape), v_dim = shape->v_dim, k_dim = shape->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
         const float *k = block_row(p, s, SUM_K, i), *v = block_row(p, s, SUM_V, i);
         float *record = block_record(p, s, i);
-        for (int32_t j = 0; j < n; j++) {
-            record[j] = 0.5f + 0.45f * k[j] / (1 + fabsf(k[j]));
+        for (int64_t j = 0; j < n; j++) {
+            const float x = k[j / v_dim * k_dim + j % v_dim % k_dim];
+            record[j] = 0.5f + 0.45f * x / (1 + fabsf(x));
             record[n + j] = v[j];
         }
     }
@@ -108,20 +108,22 @@ static void store(model_pass *p, const program_step *s, int32_t from, int32_t to
 static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)err;
-    block_recur(p, s, SUM_K);
+    block_recur(p, s, SUM_V);
     return DREY_OK;
 }
 
 static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to, int32_t thread)
 {
     const model_shape *shape = &p->r->layout->shape;
-    const int32_t n_q = shape->n_heads / shape->n_heads_kv, dim = shape->head_dim;
+    const int64_t n_q = shape->n_heads / shape->n_heads_kv, v_dim = shape->v_dim;
+    const int64_t k_dim = shape->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
-        const float *q = block_row(p, s, SUM_Q, i), *sum = block_row(p, s, SUM_K, i);
+        const float *q = block_row(p, s, SUM_Q, i), *sum = block_row(p, s, SUM_V, i);
         float *out = block_row(p, s, SUM_OUT, i);
-        for (int32_t j = 0; j < shape->n_heads * dim; j++)
-            out[j] = q[j] * sum[j / dim / n_q * dim + j % dim];
+        for (int64_t j = 0; j < shape_attended(shape); j++)
+            out[j] =
+                q[j / v_dim * k_dim + j % v_dim % k_dim] * sum[j / v_dim / n_q * v_dim + j % v_dim];
     }
 }
 
@@ -141,7 +143,7 @@ static void write(program_writer *w)
     write_rows(w, store);
     write_mix(w, recur);
     write_rows(w, gate);
-    write_reads(w, SUM_OUT, (int64_t)s->n_heads * s->head_dim);
+    write_reads(w, SUM_OUT, shape_attended(s));
     write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
     write_rows(w, add_up);
 }

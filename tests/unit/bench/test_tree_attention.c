@@ -47,7 +47,7 @@ TEST(test_naive_is_the_same)
         keys[i] = number(3 * i + 1);
         values[i] = number(5 * i + 2);
     }
-    assert_true(attend_scratch_bytes(DIM) <= sizeof scratch);
+    assert_true(attend_scratch_bytes(DIM, DIM, false) <= sizeof scratch);
     assert_true(kv_head_bytes(KV_F32, NODES, DIM) <= sizeof cache[0]);
     for (int32_t i = 0; i < NODES; i++) {
         kv_store_key(t, KV_F32, cache[0], i, keys + i * DIM, DIM, scratch);
@@ -64,7 +64,8 @@ TEST(test_naive_is_the_same)
                       scores);
     attend(&(attention){.kernels = t,
                         .format = KV_F32,
-                        .head_dim = DIM,
+                        .k_dim = DIM,
+                        .v_dim = DIM,
                         .n_q = N_Q,
                         .n_rows = NODES,
                         .scale = 0.1f,
@@ -76,7 +77,8 @@ TEST(test_naive_is_the_same)
                         .path_ld = TREE_NODES,
                         .q = q,
                         .out = ours,
-                        .ld = N_Q * DIM},
+                        .q_ld = N_Q * DIM,
+                        .out_ld = N_Q * DIM},
            0, NODES * N_Q, scratch);
     for (int32_t i = 0; i < NODES * N_Q * DIM; i++)
         if (!(fabsf(ours[i] - naive[i]) <= 1e-3f))

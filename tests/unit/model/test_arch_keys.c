@@ -134,8 +134,8 @@ TEST(takes_arrays_of_one_number)
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         MUST(open_with, "llama", keys[i]);
-    REFUSED(DREY_ERR_UNSUPPORTED, "keys and values of different sizes", open_with, "llama",
-            ((toy_key){"attention.value_length", GGUF_ARRAY, 8, NULL}));
+    REFUSED(DREY_ERR_FORMAT, "blk.0.attn_v.weight has shape [64, 32] instead of [64, 16]",
+            open_with, "llama", ((toy_key){"attention.value_length", GGUF_ARRAY, 8, NULL}));
     MUST(open_with, "gemma3",
          ((toy_key){"attention.sliding_window_pattern", GGUF_ARRAY, 1, NULL})); /* one layer */
     REFUSED(DREY_ERR_UNSUPPORTED, "expert_weights_norm is 1", open_with, "qwen3moe",

@@ -27,6 +27,7 @@ static const model_shape shape = {.n_layers = 1,
                                   .n_heads = 2,
                                   .n_heads_kv = 1,
                                   .head_dim = 32,
+                                  .v_dim = 32,
                                   .n_ff = 128,
                                   .n_vocab = 100};
 static const workspace_limits limits = {.max_rows = N_ROWS - 2,

@@ -117,9 +117,9 @@ typedef struct answer {
     kv_store kv; /* its numbers are copies */
 } answer;
 
-static size_t side_bytes(const kv_store *kv)
+static size_t side_bytes(const kv_store *kv, int32_t side)
 {
-    return kv_at(kv, kv->store.shape.n_layers, 0);
+    return kv_layer_bytes(kv, side) * (size_t)kv->store.shape.n_layers;
 }
 
 static void make_answer(bench *b, answer *a)
@@ -134,28 +134,30 @@ static void make_answer(bench *b, answer *a)
     }
     const kv_store *kv = kv_of(&s->target_cache);
     a->kv = *kv;
-    a->kv.keys = malloc(side_bytes(kv));
-    a->kv.values = malloc(side_bytes(kv));
-    memcpy(a->kv.keys, kv->keys, side_bytes(kv));
-    memcpy(a->kv.values, kv->values, side_bytes(kv));
+    for (int32_t side = 0; side < KV_SIDES; side++) {
+        a->kv.side[side].numbers = malloc(side_bytes(kv, side));
+        memcpy(a->kv.side[side].numbers, kv->side[side].numbers, side_bytes(kv, side));
+    }
 }
 
 static void free_answer(answer *a)
 {
-    free(a->kv.keys);
-    free(a->kv.values);
+    for (int32_t side = 0; side < KV_SIDES; side++)
+        free(a->kv.side[side].numbers);
 }
 
-typedef void move_slot(kv_format format, uint8_t *side, int32_t to, int32_t from, int32_t head_dim);
+typedef void move_slot(kv_format format, uint8_t *side, int32_t to, int32_t from, int32_t dim);
 
 /* A slot's numbers, alone in a group of zeros: slots of a group are interleaved. */
-static const uint8_t *slot_alone(const store_shape *shape, const uint8_t *head, int32_t slot,
-                                 move_slot *move, uint8_t *groups)
+static const uint8_t *slot_alone(const store_shape *shape, int32_t side, const uint8_t *head,
+                                 int32_t slot, uint8_t *groups)
 {
-    size_t bytes = kv_head_bytes(shape->format, KV_GROUP, shape->head_dim);
+    move_slot *move = side == KV_KEYS ? kv_move_key : kv_move_value;
+    size_t bytes = kv_bytes(shape, side, KV_GROUP);
     memcpy(groups, head + (size_t)(slot / KV_GROUP) * bytes, bytes);
     memset(groups + bytes, 0, bytes);
-    move(shape->format, groups, KV_GROUP, slot % KV_GROUP, shape->head_dim);
+    move(shape->format, groups, KV_GROUP, slot % KV_GROUP,
+         side == KV_KEYS ? shape->k_dim : shape->v_dim);
     return groups + bytes;
 }
 
@@ -164,19 +166,16 @@ static void assert_same_cache(const text_cache *cache, const answer *a, int32_t 
 {
     const kv_store *kv = kv_of(cache);
     const store_shape *shape = &kv->store.shape;
-    size_t bytes = kv_store_group(kv);
-    uint8_t *one = malloc(2 * bytes), *other = malloc(2 * bytes);
-    assert_true(cache_is_valid(cache) && kv->head_bytes == a->kv.head_bytes &&
-                cache_end(cache) == n);
-    for (int32_t head = 0; head < shape->n_layers * shape->n_heads; head++)
-        for (int32_t i = 0; i < n; i++) {
-            size_t at = kv_at(kv, 0, head);
-            assert_memory_equal(slot_alone(shape, kv->keys + at, i, kv_move_key, one),
-                                slot_alone(shape, a->kv.keys + at, i, kv_move_key, other), bytes);
-            assert_memory_equal(slot_alone(shape, kv->values + at, i, kv_move_value, one),
-                                slot_alone(shape, a->kv.values + at, i, kv_move_value, other),
-                                bytes);
-        }
+    size_t most =
+        max_size(kv_bytes(shape, KV_KEYS, KV_GROUP), kv_bytes(shape, KV_VALUES, KV_GROUP));
+    uint8_t *one = malloc(2 * most), *other = malloc(2 * most);
+    assert_true(cache_is_valid(cache) && cache_end(cache) == n);
+    for (int32_t side = 0; side < KV_SIDES; side++)
+        for (int32_t head = 0; head < shape->n_layers * shape->n_heads; head++)
+            for (int32_t i = 0; i < n; i++)
+                assert_memory_equal(slot_alone(shape, side, kv_at(kv, side, 0, head), i, one),
+                                    slot_alone(shape, side, kv_at(&a->kv, side, 0, head), i, other),
+                                    kv_bytes(shape, side, KV_GROUP));
     free(one);
     free(other);
 }

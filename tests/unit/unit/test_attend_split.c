@@ -136,6 +136,13 @@ TEST(parts_of_devices)
     units_lend(us, slot, sizeof slot, 1);
     assert_int_equal(units_n_attending(us), 0);
     assert_non_null(strstr(us->unit[1].no_attention, "takes no loans"));
+    units_leave_attention(us, "the model is another"); /* the device's own reason stays */
+    assert_non_null(strstr(us->unit[1].no_attention, "takes no loans"));
+    units_close(&us);
+    us = open_set("cpu=1/threads=1+fake=1", NULL);
+    units_leave_attention(us, "the model is another");
+    assert_int_equal(units_n_attending(us), 0);
+    assert_string_equal(us->unit[1].no_attention, "the model is another");
     units_close(&us);
 }
 
@@ -196,7 +203,8 @@ static attend_layer layer_of(scene *s, float *out, int32_t n_threads)
 {
     return (attend_layer){.head = {.kernels = kernel_select("ref"),
                                    .format = s->format,
-                                   .head_dim = DIM,
+                                   .k_dim = DIM,
+                                   .v_dim = DIM,
                                    .n_q = N_Q,
                                    .n_rows = ROWS,
                                    .scale = 0.2f,
@@ -208,8 +216,10 @@ static attend_layer layer_of(scene *s, float *out, int32_t n_threads)
                                    .path_ld = ROWS,
                                    .q = s->q,
                                    .out = out,
-                                   .ld = WIDTH},
-                          .head_bytes = s->head_bytes,
+                                   .q_ld = WIDTH,
+                                   .out_ld = WIDTH},
+                          .key_bytes = s->head_bytes,
+                          .value_bytes = s->head_bytes,
                           .n_heads = HEADS,
                           .n_threads = n_threads,
                           .partials = s->partials,
@@ -226,7 +236,7 @@ static void scene_make(scene *s, kv_format format, int32_t n_prefix, bool chain,
     s->want = must_alloc(ROWS * WIDTH * sizeof(float));
     s->out = must_alloc(ROWS * WIDTH * sizeof(float));
     s->partials = must_alloc(PARTIALS * sizeof(float));
-    s->scratch = must_alloc(attend_scratch_bytes(DIM));
+    s->scratch = must_alloc(attend_scratch_bytes(DIM, DIM, false));
     place(s, &r, n_prefix, chain);
     fill(s, &r);
     attend_layer l = layer_of(s, s->want, 1);
