@@ -85,16 +85,15 @@ static double look(void *user, int32_t n_positions, double boundary)
 static drey_status take_turns(bounder *b, drey_boundary_context *c)
 {
     double seconds[DREY_BOUNDARY_SIDES][ROUNDS];
-    workspace *ws = probe_target(b->session)->ws;
-    attend_split *split = ws->attention.split;
+    runner *target = probe_target(b->session);
     set_context(b, c->n_positions);
     for (int round = 0; round < ROUNDS; round++)
         for (int side = 0; side < DREY_BOUNDARY_SIDES; side++) {
             bool searched = side == DREY_BOUNDARY_STATIC || side == DREY_BOUNDARY_DYNAMIC;
             place(b, searched ? (double)c->boundary : 0, side == DREY_BOUNDARY_DYNAMIC);
-            ws->attention.split = side == DREY_BOUNDARY_HEADS ? NULL : split;
+            target->whole_heads = side == DREY_BOUNDARY_HEADS;
             drey_status status = time_attention(b, &seconds[side][round]);
-            ws->attention.split = split;
+            target->whole_heads = false;
             TRY(status);
         }
     for (int side = 0; side < DREY_BOUNDARY_SIDES; side++)

@@ -65,7 +65,8 @@ static size_t memory_bytes(const engine_encoder *c, const drey_model *m, const e
         ring_of(c) + 4096;
     for (int32_t i = 0; i < l->n_matrices; i++)
         total += residency_arena_bytes(&l->matrix[i].stays);
-    return total + workspace_bytes(&l->shape, &limits) + cache_bytes(&spec, n, n);
+    return total + workspace_bytes(&l->shape, &l->program.blocks, &limits) +
+           cache_bytes(&spec, n, n);
 }
 
 uint64_t encoder_bytes(const engine_encoder *c, const drey_model *m, const encoder_needs *needs)
@@ -99,7 +100,7 @@ drey_status encoder_open(engine_encoder *c, const drey_model *m, const encoder_n
     TRY(arena_check(&c->layout_memory, err));
     const workspace_limits limits = limits_of(needs);
     const cache_spec spec = rows_spec(c, needs);
-    workspace_init(&c->ws, &l->shape, &limits, &c->memory);
+    workspace_init(&c->ws, &l->shape, &l->program.blocks, &limits, &c->memory);
     cache_init(&c->rows, &spec, n, n, &c->memory);
     return arena_check(&c->memory, err);
 }

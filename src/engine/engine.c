@@ -236,10 +236,12 @@ static drey_status open_workspace(drey_engine *e, drey_error *err)
     e->target.weights.reading.trace_lane = e->config.n_threads;
     e->draft.weights.reading.trace_lane = e->config.n_threads + 1;
     workspace_limits limits = plan_workspace(&e->inputs, p, PLAN_TARGET);
-    workspace_init(&e->target.ws, &e->target.layout.shape, &limits, &e->memory.work);
+    const model_layout *l = &e->target.layout;
+    workspace_init(&e->target.ws, &l->shape, &l->program.blocks, &limits, &e->memory.work);
+    l = &e->draft.layout;
     limits = plan_workspace(&e->inputs, p, PLAN_DRAFT);
     if (engine_draft_side(e) != DRAFT_SIDE_NONE)
-        workspace_init(&e->draft.ws, &e->draft.layout.shape, &limits, &e->memory.work);
+        workspace_init(&e->draft.ws, &l->shape, &l->program.blocks, &limits, &e->memory.work);
     units_lend_work(e->units, e->memory.work.base, e->memory.work.size_bytes);
     return arena_check(&e->memory.work, err);
 }

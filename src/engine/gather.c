@@ -180,6 +180,7 @@ static void gather_model(drey_engine *e, int model, const engine_side *side, con
     e->plan.stays[model] = arena_take(&e->memory.plan, (size_t)n * sizeof(residency));
     e->inputs.model[model] = (plan_model){
         .shape = &l->shape,
+        .blocks = &l->program.blocks,
         .matrix = matrix,
         .n_matrices = n,
         .overhead_bytes = weights_overhead_bytes(l->matrix, n, l->embedding, n_parts,
@@ -230,6 +231,7 @@ static void gather_source(drey_engine *e)
     plan_model *side = &in->model[PLAN_DRAFT];
     if (views_target(e))
         *side = (plan_model){.shape = &e->target.layout.shape,
+                             .blocks = &e->target.layout.program.blocks,
                              .is_view = true,
                              .overhead_bytes = engine_view_bytes(e)};
     in->tapped_layers = src->out.taps ? src->out.taps->n : 0;

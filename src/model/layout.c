@@ -262,6 +262,7 @@ static drey_status layout_init(model_layout *l, const model_shape *shape, const 
     *l = (model_layout){.shape = *shape};
     const model_shape *s = &l->shape;
     const layout_counts n = count(s, g);
+    l->program.blocks = list_blocks(s);
     size_t n_readers = (size_t)s->encoder.n_readers;
     binder b = {.layout = l, .g = g, .kernels = kernels, .arena = a, .err = err};
     b.bound = arena_take(a, gguf_n_tensors(g) * sizeof *b.bound);

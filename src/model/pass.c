@@ -71,9 +71,9 @@ static const program_step *next_step(const model_pass *p)
 static void set_reads(model_pass *p, const program_step *s)
 {
     const program *steps = &p->r->layout->program;
-    const pass_rows_of from = pass_buffer_of(p, s->reads.from);
+    const workspace_buffer *from = &p->r->ws->buffer[s->reads.from];
     weight *matrix[PRODUCTS_MAX];
-    pass_set_source(p, from.at, from.ld, s->reads.k, NULL, 0);
+    pass_set_source(p, from->at, from->ld, s->reads.k, NULL, 0);
     for (int32_t i = (int32_t)(s - steps->step) + 1; i <= s->reads.last; i++) {
         const program_step *reader = &steps->step[i];
         for (int32_t j = 0; reader->kind == STEP_PRODUCT && j < reader->product.n; j++)
@@ -149,7 +149,7 @@ static void quantise_tile(model_pass *p, int32_t from, int32_t to, int32_t threa
 
 static drey_status run_mix(model_pass *p, drey_error *err)
 {
-    const program_step *s = next_step(p);
+    const program_step *s = p->walk.step = next_step(p);
     p->at++;
     TRY(s->mix(p, s, err));
     if (s->reads.k == 0)
@@ -164,9 +164,9 @@ static void run_product(model_pass *p)
     const program_step *s = next_step(p);
     product products[PRODUCTS_MAX];
     for (int32_t i = 0; i < s->product.n; i++) {
-        const pass_rows_of to = pass_buffer_of(p, s->product.of[i].to);
+        const workspace_buffer *to = &p->r->ws->buffer[s->product.of[i].to];
         weight *matrix = &p->r->layout->matrix[s->product.of[i].matrix];
-        products[i] = (product){matrix, to.at, to.ld};
+        products[i] = (product){matrix, to->at, to->ld};
     }
     p->at++;
     pass_open_product(p, products, s->product.n);

@@ -140,6 +140,7 @@ typedef struct runner {
     const pass_route *route;   /* of the routers' choice; may be NULL */
     const pass_inputs *inputs; /* of the products; may be NULL */
     const pass_beyond *beyond; /* NULL: all layers are here */
+    bool whole_heads;          /* for measurements: attention is not divided between units */
 } runner;
 
 /* True if rows of which n_logits need logits are read as a prompt: most of them need none. */
@@ -185,7 +186,7 @@ struct model_pass {
     /* What is under way between products: rows are handed out in tiles. */
     struct {
         pass_rows_fn *tile;
-        const program_step *step; /* [n]: they share a walk over the rows */
+        const program_step *step; /* [n]: they share a walk over the rows; or a mix */
         int32_t n;
         _Atomic int32_t next_row;
     } walk;

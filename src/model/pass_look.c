@@ -42,7 +42,7 @@ static void take_look(const model_pass *p, const pass_look *look, int32_t i, int
 {
     const runner *r = p->r;
     const weight *head = r->layout->head;
-    void *act = r->ws->head.look[thread];
+    void *act = r->ws->look + (size_t)thread * look_bytes(r->layout->shape.n_embd);
     assert(look->row >= 0 && look->row < p->n_rows);
     r->kernels->quantise[head->form.kernel->act](act, norm_row(p, look->row, i), pass_embd_ld(p), 0,
                                                  1, 1, head->form.k);

@@ -35,8 +35,21 @@ static program_step *add(program_writer *w, step_kind kind)
 {
     assert(w->program->n < w->program->most);
     program_step *s = &w->program->step[w->program->n++];
-    *s = (program_step){.kind = kind, .layer = w->layer};
+    *s = (program_step){.kind = kind, .layer = w->layer, .first_buffer = w->first_buffer};
     return s;
+}
+
+void write_as(program_writer *w, const block_class *block)
+{
+    int32_t i = 0;
+    while (w->layout->program.blocks.class[i] != block)
+        i++;
+    w->first_buffer = i * BLOCK_BUFFERS;
+}
+
+static int32_t buffer_of(const program_writer *w, int32_t buffer)
+{
+    return buffer < BUFFER_OWN ? buffer : w->first_buffer + buffer;
 }
 
 void write_rows(program_writer *w, step_rows_fn *rows)
@@ -54,10 +67,10 @@ void write_mix(program_writer *w, step_mix_fn *mix)
     add(w, STEP_MIX)->mix = mix;
 }
 
-void write_reads(program_writer *w, pass_buffer from, int64_t k)
+void write_reads(program_writer *w, int32_t from, int64_t k)
 {
     w->reading = &w->program->step[w->program->n - 1];
-    w->reading->reads.from = from;
+    w->reading->reads.from = buffer_of(w, from);
     w->reading->reads.k = k;
 }
 
@@ -69,7 +82,7 @@ void write_product(program_writer *w, const written_product *products, int32_t n
         if (!products[i].matrix)
             continue;
         s->product.of[s->product.n].matrix = (int32_t)(products[i].matrix - w->layout->matrix);
-        s->product.of[s->product.n++].to = products[i].to;
+        s->product.of[s->product.n++].to = buffer_of(w, products[i].to);
     }
     assert(s->product.n > 0);
 }
@@ -79,8 +92,10 @@ static void write_layer(program_writer *w)
     const block_class *const *blocks = w->layout->layer[w->layer].blocks;
     w->program->begin[w->layer] = w->program->n;
     add(w, STEP_BEGIN_LAYER);
-    for (; *blocks; blocks++)
+    for (; *blocks; blocks++) {
+        write_as(w, *blocks);
         (*blocks)->write(w);
+    }
     add(w, STEP_END_LAYER);
 }
 

@@ -13,26 +13,12 @@
 
 #include "base/arena.h"
 #include "common/error.h"
+#include "model/workspace.h"
 #include "weights/weights.h"
 
 typedef struct model_pass model_pass;
 typedef struct model_layout model_layout;
 typedef struct program_step program_step;
-
-/* Numbers of the pass's rows, one row after the other (workspace.h). */
-typedef enum pass_buffer {
-    BUFFER_X,      /* [D]: the residual stream */
-    BUFFER_Y,      /* [D]: what is added to it */
-    BUFFER_Q,      /* [H*S] */
-    BUFFER_K,      /* [K*S] */
-    BUFFER_V,      /* [K*S] */
-    BUFFER_ATT,    /* [H*S] */
-    BUFFER_GATE,   /* [F] */
-    BUFFER_UP,     /* [F] */
-    BUFFER_WIDE,   /* [2 D or the target's states] */
-    BUFFER_ROUTER, /* [n_experts] */
-    BUFFER_SHARED  /* [D]: of the shared expert */
-} pass_buffer;
 
 typedef enum step_kind {
     STEP_ROWS,        /* rows one by one, in tiles; steps that follow each other share a walk */
@@ -53,6 +39,7 @@ typedef drey_status step_mix_fn(model_pass *p, const program_step *s, drey_error
 struct program_step {
     step_kind kind;
     int32_t layer;
+    int32_t first_buffer; /* added to the numbers of the block's own buffers (workspace.h) */
     union {
         step_rows_fn *rows;
         step_columns_fn *columns;
@@ -60,14 +47,14 @@ struct program_step {
         struct {
             struct {
                 int32_t matrix; /* of model_layout.matrix */
-                pass_buffer to;
+                int32_t to;     /* a buffer of the workspace, as `from` is */
             } of[PRODUCTS_MAX];
             int32_t n;
         } product;
     };
     /* Set in the last step before products: they read k numbers of `from`. 0: there are none. */
     struct {
-        pass_buffer from;
+        int32_t from;
         int64_t k;
         int32_t last; /* the step with the last of these products */
     } reads;
@@ -76,7 +63,8 @@ struct program_step {
 typedef struct program {
     program_step *step; /* [n], the last one being STEP_END */
     int32_t n, most;
-    int32_t *begin; /* [n_layers + 1]: where layers begin, and what follows them */
+    int32_t *begin;    /* [n_layers + 1]: where layers begin, and what follows them */
+    block_list blocks; /* of all layers that the model has had */
 } program;
 
 /* Memory of a program of so many layers, and as many readers of an encoder's output. */
@@ -85,23 +73,26 @@ void program_init(program *p, int32_t n_layers, int32_t n_readers, arena *a);
 /* Writes the steps of a layout whose tensors are bound. */
 void program_write(program *p, const model_layout *l);
 
-/* ---- For blocks: each adds a step ---- */
+/* ---- For blocks: each adds a step. Buffers have their numbers of workspace.h ---- */
 
 typedef struct program_writer {
     program *program;
     const model_layout *layout;
     int32_t layer;
+    int32_t first_buffer;
     program_step *reading; /* whose `reads` the next products are added to */
 } program_writer;
 
+/* The steps that follow use the buffers of that block, which the layout has. */
+void write_as(program_writer *w, const block_class *block);
 void write_rows(program_writer *w, step_rows_fn *rows);
 void write_columns(program_writer *w, step_columns_fn *columns);
 void write_mix(program_writer *w, step_mix_fn *mix);
 /* The step that was written last prepares k numbers of a buffer for the products that follow. */
-void write_reads(program_writer *w, pass_buffer from, int64_t k);
+void write_reads(program_writer *w, int32_t from, int64_t k);
 /* A product of one to PRODUCTS_MAX matrices; those that are NULL are left out. */
 typedef struct written_product {
     const weight *matrix;
-    pass_buffer to;
+    int32_t to;
 } written_product;
 void write_product(program_writer *w, const written_product *products, int32_t n);

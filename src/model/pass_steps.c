@@ -21,65 +21,10 @@ int64_t pass_embd_ld(const model_pass *p)
     return row_stride(p->r->layout->shape.n_embd);
 }
 
-int64_t pass_q_ld(const model_pass *p)
+static float *wide_row(const model_pass *p, int32_t row)
 {
-    return row_stride(shape_queries(&p->r->layout->shape));
-}
-
-int64_t pass_k_ld(const model_pass *p)
-{
-    return row_stride(shape_keys(&p->r->layout->shape));
-}
-
-int64_t pass_v_ld(const model_pass *p)
-{
-    return row_stride(shape_values(&p->r->layout->shape));
-}
-
-int64_t pass_att_ld(const model_pass *p)
-{
-    return row_stride(shape_attended(&p->r->layout->shape));
-}
-
-int64_t pass_ff_ld(const model_pass *p)
-{
-    return row_stride(shape_widest_ff(&p->r->layout->shape));
-}
-
-int64_t pass_wide_ld(const model_pass *p)
-{
-    return row_stride(workspace_wide(&p->r->layout->shape));
-}
-
-pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer)
-{
-    const workspace *ws = p->r->ws;
-    switch (buffer) {
-    case BUFFER_X:
-        return (pass_rows_of){ws->x, pass_embd_ld(p)};
-    case BUFFER_Y:
-        return (pass_rows_of){ws->y, pass_embd_ld(p)};
-    case BUFFER_Q:
-        return (pass_rows_of){ws->q, pass_q_ld(p)};
-    case BUFFER_K:
-        return (pass_rows_of){ws->k, pass_k_ld(p)};
-    case BUFFER_V:
-        return (pass_rows_of){ws->v, pass_v_ld(p)};
-    case BUFFER_ATT:
-        return (pass_rows_of){ws->att, pass_att_ld(p)};
-    case BUFFER_GATE:
-        return (pass_rows_of){ws->gate, pass_ff_ld(p)};
-    case BUFFER_UP:
-        return (pass_rows_of){ws->up, pass_ff_ld(p)};
-    case BUFFER_WIDE:
-        return (pass_rows_of){ws->taps.wide, pass_wide_ld(p)};
-    case BUFFER_ROUTER:
-        return (pass_rows_of){ws->mixture.logits,
-                              row_stride(p->r->layout->shape.experts.router.n_experts)};
-    case BUFFER_SHARED:
-        return (pass_rows_of){ws->mixture.shared, pass_embd_ld(p)};
-    }
-    return (pass_rows_of){0};
+    const workspace_buffer *wide = &p->r->ws->buffer[BUFFER_WIDE];
+    return (float *)wide->at + row * wide->ld;
 }
 
 /* ---- Sharing rows among threads ---- */
@@ -331,7 +276,7 @@ static void step_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
     size_t n = (size_t)tapped_numbers(&p->r->layout->shape);
     for (int32_t i = from; i < to; i++) {
         const pass_group *group = group_of(p, i);
-        float *out = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        float *out = wide_row(p, i);
         if (group->tapped)
             memcpy(out, group->tapped + place_of(p, i) * row_stride((int64_t)n), n * sizeof *out);
         else
@@ -348,7 +293,7 @@ bool pass_take_tapped(model_pass *p)
         any = any || p->groups[g].tapped;
     if (!any)
         return false;
-    pass_set_source(p, p->r->ws->taps.wide, pass_wide_ld(p), tapped_numbers(&l->shape),
+    pass_set_source(p, wide_row(p, 0), p->r->ws->buffer[BUFFER_WIDE].ld, tapped_numbers(&l->shape),
                     &(weight *){l->fuse}, 1);
     pass_each_row(p, step_tapped);
     return true;
@@ -361,7 +306,7 @@ static void step_embed_tapped(model_pass *p, int32_t from, int32_t to, int32_t t
     for (int32_t i = from; i < to; i++) {
         const pass_group *group = group_of(p, i);
         float *x = p->r->ws->x + i * pass_embd_ld(p);
-        look_up(p, i, p->r->ws->taps.wide + i * pass_wide_ld(p), thread);
+        look_up(p, i, wide_row(p, i), thread);
         if (group->states)
             memcpy(x, group->states + place_of(p, i) * pass_embd_ld(p), (size_t)x_bytes(p));
         else if (!group->tapped)
@@ -410,7 +355,7 @@ drey_status pass_embed(model_pass *p, drey_error *err)
 static void take_tap(model_pass *p, const pass_group *group, pass_tap *tap)
 {
     workspace *ws = p->r->ws;
-    float *out = ws->taps.rows + p->n_tapped * pass_embd_ld(p);
+    float *out = ws->tap_rows + p->n_tapped * pass_embd_ld(p);
     tap->out = out;
     for (int32_t i = 0; i < tap->n; i++, p->n_tapped++, out += pass_embd_ld(p)) {
         int32_t row = tap->rows ? tap->rows[i] : i;
@@ -447,7 +392,7 @@ static void step_final_norm(model_pass *p, int32_t from, int32_t to, int32_t thr
     const model_layout *l = p->r->layout;
     const workspace *ws = p->r->ws;
     for (int32_t i = from; i < to; i++)
-        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head.row[i] * pass_embd_ld(p),
+        pass_norm(p->r, ws->y + i * pass_embd_ld(p), ws->x + ws->head_row[i] * pass_embd_ld(p),
                   l->final_norm, l->final_norm_bias);
     pass_quantise_rows(p, from, to);
 }
@@ -460,12 +405,12 @@ static int32_t list_head_rows(const model_pass *p)
     for (int32_t g = 0; g < p->n_groups; g++) {
         const pass_group *group = &p->groups[g];
         for (int32_t i = group->n - group->n_logits; i < group->n; i++)
-            ws->head.row[n++] = group->first_row + i;
+            ws->head_row[n++] = group->first_row + i;
         first_deferred[g] = n;
         n += group->n_deferred;
     }
     for (int32_t row = p->n_own; row < p->n_rows; row++)
-        ws->head.row[first_deferred[ws->group[row]] + ws->pending[row]] = row;
+        ws->head_row[first_deferred[ws->group[row]] + ws->pending[row]] = row;
     return n;
 }
 
@@ -476,7 +421,7 @@ static drey_status check_finite(const model_pass *p, drey_error *err)
     const runner *r = p->r;
     uint32_t most = 0;
     for (int32_t i = 0; i < p->n_rows; i++) {
-        const float *x = r->ws->x + r->ws->head.row[i] * pass_embd_ld(p);
+        const float *x = r->ws->x + r->ws->head_row[i] * pass_embd_ld(p);
         for (int64_t j = 0; j < r->layout->shape.n_embd; j++) {
             uint32_t bits;
             memcpy(&bits, &x[j], sizeof bits);

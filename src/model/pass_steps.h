@@ -54,12 +54,6 @@ void pass_open_product(model_pass *p, const product *products, int32_t n);
 void pass_open_loading(model_pass *p, weight *m);
 /* Gives the rows to those who compute the layers after the own ones, if there are some. */
 drey_status pass_send_beyond(model_pass *p, drey_error *err);
-/* A buffer of the workspace, with the numbers from one row to the next. */
-typedef struct pass_rows_of {
-    float *at;
-    int64_t ld;
-} pass_rows_of;
-pass_rows_of pass_buffer_of(const model_pass *p, pass_buffer buffer);
 
 /* Runs a step over the pass's rows, in tiles of TOKEN_TILE that threads take. */
 void pass_each_row(model_pass *p, pass_rows_fn *step);
@@ -79,11 +73,5 @@ void pass_activate(const runner *r, float *gate, float *up, int64_t n);
 /* x *= factor, unless that is 1. */
 void pass_scale(float *x, float factor, int64_t n);
 
-/* Strides of the workspace's arrays: [D], [H*S], [K*S], [F], wide. */
+/* From one row of x or y to the next. */
 int64_t pass_embd_ld(const model_pass *p);
-int64_t pass_q_ld(const model_pass *p);
-int64_t pass_k_ld(const model_pass *p);
-int64_t pass_v_ld(const model_pass *p);
-int64_t pass_att_ld(const model_pass *p);
-int64_t pass_ff_ld(const model_pass *p);
-int64_t pass_wide_ld(const model_pass *p);

@@ -1,12 +1,19 @@
-/* Buffers of a pass. Two passes that are under way at the same time need one each. */
+/* Buffers of a pass. Two passes that are under way at the same time need one each.
+ *
+ * The workspace itself has what every pass has: rows, their places, activations, logits. Each kind
+ * of block (block/block.h) asks for its own buffers, by the shape and the limits, and the workspace
+ * is the sum. One block is under way at a time, so that those of unlike blocks lie over each other
+ * and hold nothing once the block has ended, unless it asked for one that lasts.
+ *
+ *   |x|y|logits|rows ...|acts|lasting| attention's q, k, v, out ...         |
+ *                                    | feed-forward's gate, up              |
+ *                                    | experts' gate, up, rows, choices ... | */
 #pragma once
 
 #include "base/arena.h"
 #include "kernel/kernel.h"
 
-typedef struct attend_split attend_split;
-typedef struct expert_product expert_product;
-typedef struct expert_run expert_run;
+typedef struct block_class block_class; /* model/block/block.h */
 typedef struct model_shape model_shape;
 
 typedef struct pass_row {
@@ -29,72 +36,88 @@ typedef struct workspace_limits {
     bool away;           /* caches may have a file: attention is left and continued */
 } workspace_limits;
 
+/* Numbers of buffers. A block numbers its own from BUFFER_OWN on; those before are all blocks'. */
+enum {
+    BUFFER_X,    /* [B][D]: the residual stream */
+    BUFFER_Y,    /* [B][D]: what is added to it */
+    BUFFER_WIDE, /* [B][2 D or tapped_numbers]: of a layer after a target the target's states, then
+                    [e; x]; of other models none */
+    BUFFER_OWN
+};
+
+/* Kinds of blocks that a model may have, and buffers that each may ask for. */
+enum {
+    BLOCK_CLASSES = 6,
+    BLOCK_BUFFERS = 20,
+    WORKSPACE_BUFFERS = BUFFER_OWN + BLOCK_CLASSES * BLOCK_BUFFERS
+};
+
+/* The kinds of blocks of a model, each once, after what is around the layers. */
+typedef struct block_list {
+    const block_class *class[BLOCK_CLASSES];
+    int32_t n;
+} block_list;
+
+typedef struct workspace_buffer {
+    void *at;   /* NULL: nobody asked for it, or for nothing */
+    int64_t ld; /* of rows of floats: numbers from one to the next */
+    size_t bytes;
+    bool lasts;
+} workspace_buffer;
+
 /* B: max_rows + max_deferred. Rows of numbers are padded (row_stride). */
 typedef struct workspace {
     workspace_limits limits;
-    float *x, *y;           /* [B][D]: the residual stream, and what is added to it */
-    float *q, *k, *v, *att; /* [B][H*S], [B][K*S] twice, [B][H*S] */
-    float *gate, *up;       /* [B][F], B being n_used at least; without gates gate holds Up's
-                               product */
-    float *rope;            /* [B][n_ropes][n_rot]: cosine and sine of each pair */
-    float *logits;          /* [max_logit_rows + max_deferred][n_logits] */
-    struct {
-        float *rows; /* [max_tap_rows][D]; NULL: there are none */
-        float *wide; /* [B][2 D or tapped_numbers]: of a layer after a target the target's states,
-                        then [e; x]; NULL: rows are tokens */
-    } taps;
-    pass_row *rows;       /* [B]: for a chain of tokens, and for callers without a better place */
-    int32_t *group;       /* [B]: a row's */
-    int32_t *pending;     /* [B]: a row's pending index in its group's cache; of a deferred row
-                               its index among those */
-    int32_t *slot;        /* [B]: where its keys and values go */
-    int32_t *position;    /* [B] */
-    int32_t *path;        /* [B][max_pending]: slots of a row's pending ancestors and itself */
-    int32_t *n_path;      /* [B] */
-    int32_t *n_prefix;    /* [B]: positions that are in the slots of their numbers */
-    attend_layer *attend; /* [max_groups + max_deferred]: runs of rows of one cache */
-    struct {
-        /* Of models with an encoder: */
-        attend_more *more; /* [max_groups + max_deferred]: biases, and a second cache */
-        int32_t *nothing;  /* [B] of 0: positions of rows that have none */
-        int32_t *seen;     /* [B]: positions that all rows of a run see */
-        /* Of all: */
-        void **scratch;  /* [n_threads + n_devices] */
-        float *partials; /* [n_partials]: of heads that several threads share */
-        size_t n_partials;
-        float *kept;         /* [B][2 H]: of attention that is left and continued; NULL: none is */
-        attend_split *split; /* NULL: one unit */
-    } attention;
-    /* Of a mixture; V is B n_used, a row for each expert that a row takes, sorted by expert: */
-    struct {
-        float *logits;           /* [B][n_experts], and then the weights of all */
-        int32_t *chosen;         /* [B][n_used] */
-        float *weight;           /* [B][n_used] */
-        int32_t *place;          /* [B][n_used]: which of V it is */
-        float *shared;           /* [B][D]: of the shared expert, */
-        float *shared_weight;    /* [B]: and what it counts */
-        float *rows;             /* [V][D]: normed rows, and then what their experts make of them */
-        expert_run *run;         /* [n_experts] */
-        int32_t n_runs, n_run;   /* of the layer; of them those that are in waves so far */
-        int32_t *at;             /* [n_experts]: of a run of a batch, in gate and up */
-        void **acts;             /* [n_experts][ACT_KINDS] of a batch: in `acts` */
-        expert_product *product; /* [2 n_experts] */
-        float *worth;            /* [n_experts]: of guesses about the next layer */
-    } mixture;
+    float *x, *y;      /* [B][D]: BUFFER_X, BUFFER_Y */
+    float *rope;       /* [B][n_ropes][n_rot]: cosine and sine of each pair */
+    float *logits;     /* [max_logit_rows + max_deferred][n_logits] */
+    float *tap_rows;   /* [max_tap_rows][D] */
+    pass_row *rows;    /* [B]: for a chain of tokens, and for callers without a better place */
+    int32_t *group;    /* [B]: a row's */
+    int32_t *pending;  /* [B]: a row's pending index in its group's cache; of a deferred row
+                           its index among those */
+    int32_t *slot;     /* [B]: where its keys and values go */
+    int32_t *position; /* [B] */
+    int32_t *path;     /* [B][max_pending]: slots of a row's pending ancestors and itself */
+    int32_t *n_path;   /* [B] */
+    int32_t *n_prefix; /* [B]: positions that are in the slots of their numbers */
+    int32_t *head_row; /* [B]: the row that has the i-th logits */
+    uint8_t *look;     /* [n_threads][look_bytes]: the quantised form of one row of D */
     void *acts[ACT_KINDS];
-    struct {
-        int32_t *row; /* [B]: the row that has the i-th logits */
-        void **look;  /* [n_threads]: the quantised form of one row of D */
-    } head;
+    workspace_buffer buffer[WORKSPACE_BUFFERS]; /* of blocks (block.h: block_buffer) */
 } workspace;
 
-size_t workspace_bytes(const model_shape *s, const workspace_limits *limits);
+size_t workspace_bytes(const model_shape *s, const block_list *blocks,
+                       const workspace_limits *limits);
 /* Takes everything from `a`, whose owner checks it. */
-void workspace_init(workspace *ws, const model_shape *s, const workspace_limits *limits, arena *a);
+void workspace_init(workspace *ws, const model_shape *s, const block_list *blocks,
+                    const workspace_limits *limits, arena *a);
 
-/* Rows of gate and up, and of activations. */
-int32_t workspace_batch(const model_shape *s, const workspace_limits *limits);
-/* Numbers of a row of `wide`. */
-int64_t workspace_wide(const model_shape *s);
 /* Numbers from one row to the next of an array of rows of n. */
 int64_t row_stride(int64_t n);
+/* Bytes of a row of D numbers in whatever kind the head needs it. */
+size_t look_bytes(int32_t n_embd);
+
+/* ---- For blocks ---- */
+
+/* What a block asks for, and by what. */
+typedef struct buffer_needs {
+    const model_shape *shape;
+    const workspace_limits *limits;
+    int32_t n_rows; /* B */
+    /* Private: */
+    workspace_buffer *buffer; /* [WORKSPACE_BUFFERS] */
+    int32_t first;            /* added to the numbers of the block's own */
+    size_t acts[ACT_KINDS];
+} buffer_needs;
+
+/* Asks for rows of n floats, padded. */
+void need_rows(buffer_needs *n, int32_t buffer, int32_t rows, int64_t numbers);
+/* Asks for bytes. */
+void need_bytes(buffer_needs *n, int32_t buffer, size_t bytes);
+/* The same, which are zero at first and keep what is in them from layer to layer and from pass to
+ * pass. */
+void need_lasting(buffer_needs *n, int32_t buffer, size_t bytes);
+/* Asks for room for what products read: rows of up to k numbers, in up to n_parts pieces that each
+ * begin at a multiple of 64 bytes. */
+void need_acts(buffer_needs *n, int32_t rows, int64_t k, int32_t n_parts);

@@ -154,9 +154,10 @@ static size_t work_bytes(const plan_inputs *in, const plan_result *r)
 {
     size_t total = 0;
     for (int i = 0; i < PLAN_MODELS; i++) {
+        const plan_model *m = &in->model[i];
         workspace_limits limits = plan_workspace(in, r, i);
-        if (has_passes(&in->model[i]))
-            total += workspace_bytes(in->model[i].shape, &limits);
+        if (has_passes(m))
+            total += workspace_bytes(m->shape, m->blocks, &limits);
     }
     return total;
 }

@@ -11,6 +11,7 @@
 #include "weights/residency.h"
 #include "weights/weights.h"
 
+typedef struct block_list block_list;
 typedef struct drafter_kind drafter_kind;
 typedef struct drey_static_trees drey_static_trees;
 typedef struct kv_file_options kv_file_options;
@@ -43,6 +44,7 @@ typedef struct plan_experts {
 
 typedef struct plan_model {
     const model_shape *shape;  /* borrowed; NULL: it has no passes */
+    const block_list *blocks;  /* of its layers, borrowed */
     const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
     int32_t n_matrices;
     bool is_view;              /* its weights and committed positions are the target's */

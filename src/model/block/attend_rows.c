@@ -11,6 +11,49 @@
 #include "unit/attend_split.h"
 #include "unit/units.h"
 
+static size_t scratch_bytes(const model_shape *s)
+{
+    return attend_scratch_bytes(s->head_dim, s->v_dim, false);
+}
+
+void attend_needs(buffer_needs *n)
+{
+    const model_shape *s = n->shape;
+    const workspace_limits *l = n->limits;
+    const size_t ints = (size_t)n->n_rows * sizeof(int32_t);
+    const size_t n_runs = (size_t)(l->max_groups + l->max_deferred);
+    const int32_t n_slots = l->n_threads + l->n_devices, n_shared = s->n_heads / s->n_heads_kv;
+    const bool divided = l->n_attending > 1, has_encoder = s->encoder.n_layers > 0;
+    size_t partials = attend_partials_wanted(n_shared, s->v_dim, l->n_slots, l->n_threads);
+    if (divided)
+        partials = max_size(partials, attend_split_partials(s->n_heads_kv, n_shared, s->v_dim,
+                                                            n->n_rows, l->n_slots));
+    need_rows(n, ATTEND_Q, n->n_rows, shape_queries(s));
+    need_rows(n, ATTEND_K, n->n_rows, shape_keys(s));
+    need_rows(n, ATTEND_V, n->n_rows, shape_values(s));
+    need_rows(n, ATTEND_OUT, n->n_rows, shape_attended(s));
+    need_lasting(n, ATTEND_SCRATCH, (size_t)n_slots * scratch_bytes(s));
+    need_bytes(n, ATTEND_RUNS, n_runs * sizeof(attend_layer));
+    need_bytes(n, ATTEND_MORE, has_encoder ? n_runs * sizeof(attend_more) : 0);
+    need_bytes(n, ATTEND_NOTHING, has_encoder ? ints : 0);
+    need_bytes(n, ATTEND_SEEN, has_encoder ? ints : 0);
+    need_bytes(n, ATTEND_PARTIALS, partials * sizeof(float));
+    need_bytes(n, ATTEND_KEPT, l->away ? ints * 2 * (size_t)s->n_heads : 0);
+    need_bytes(n, ATTEND_SPLIT, divided ? attend_split_bytes(n_slots) : 0);
+    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
+}
+
+void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot)
+{
+    return (uint8_t *)block_buffer(p, s, ATTEND_SCRATCH)->at +
+           (size_t)slot * scratch_bytes(&p->r->layout->shape);
+}
+
+static void *scratch_of(const model_pass *p, int32_t slot)
+{
+    return attend_scratch(p, p->walk.step, slot);
+}
+
 static const attention_tensors *present_layer(const model_pass *p)
 {
     return &p->r->layout->layer[p->layer].attention;
@@ -42,12 +85,13 @@ static void attend_thread(void *arg, int32_t thread, int32_t n_threads)
     (void)n_threads;
     const model_pass *p = arg;
     const unit_set *units = p->r->weights->units;
+    attend_layer *runs = mix_buffer(p, ATTEND_RUNS);
+    void *scratch = scratch_of(p, thread);
     for (int32_t i = 0; i < p->n_runs; i++) {
-        attend_layer *l = &p->r->ws->attend[i];
         if (units)
-            attend_on_unit(l, &units->slot[thread], p->r->ws->attention.scratch[thread]);
+            attend_on_unit(&runs[i], &units->slot[thread], scratch);
         else
-            attend_work(l, p->r->ws->attention.scratch[thread]);
+            attend_work(&runs[i], scratch);
     }
 }
 
@@ -55,19 +99,19 @@ static void split_thread(void *arg, int32_t thread, int32_t n_threads)
 {
     (void)n_threads;
     const model_pass *p = arg;
-    attend_split_work(p->r->ws->attention.split, thread, p->r->ws->attention.scratch[thread]);
+    attend_split_work(mix_buffer(p, ATTEND_SPLIT), thread, scratch_of(p, thread));
 }
 
 static void split_driver(void *arg, int32_t slot)
 {
     const model_pass *p = arg;
-    attend_split_drive(p->r->ws->attention.split, slot, p->r->ws->attention.scratch[slot]);
+    attend_split_drive(mix_buffer(p, ATTEND_SPLIT), slot, scratch_of(p, slot));
 }
 
 /* Attention that is divided. When a device fails after the threads have left, they come back. */
 static void attend_divided(model_pass *p)
 {
-    attend_split *split = p->r->ws->attention.split;
+    attend_split *split = mix_buffer(p, ATTEND_SPLIT);
     if (split->devices)
         units_start(split->units, split_driver, p);
     pool_run(p->r->pool, split_thread, p);
@@ -82,21 +126,23 @@ static void attend_divided(model_pass *p)
  * see each other; a decoder's rows see the encoder's output, and then nothing else. */
 static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
-    const workspace *ws = p->r->ws;
     int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
-    for (int32_t i = first; i < first + a->head.n_rows; i++)
-        ws->attention.seen[i] = n;
+    int32_t *seen = mix_buffer(p, ATTEND_SEEN), *nothing = mix_buffer(p, ATTEND_NOTHING);
+    for (int32_t i = first; i < first + a->head.n_rows; i++) {
+        seen[i] = n;
+        nothing[i] = 0;
+    }
     set_slots(p, a, kv_of(cache));
-    a->head.n_prefix = ws->attention.seen + first;
-    a->head.n_path = ws->attention.nothing;
+    a->head.n_prefix = seen + first;
+    a->head.n_path = nothing + first;
 }
 
 /* Biases by distance; positions that all rows see are then a second cache. */
 static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
 {
-    const workspace *ws = p->r->ws;
+    const attend_layer *runs = mix_buffer(p, ATTEND_RUNS);
     attention *head = &a->head;
-    attend_more *more = &ws->attention.more[a - ws->attend];
+    attend_more *more = (attend_more *)mix_buffer(p, ATTEND_MORE) + (a - runs);
     *more = (attend_more){.bias = present_layer(p)->positions.bias};
     head->more = more;
     if (!shape_encodes(&p->r->layout->shape))
@@ -106,8 +152,8 @@ static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
                                  .key_bytes = a->key_bytes,
                                  .value_bytes = a->value_bytes,
                                  .n = p->n_rows,
-                                 .at = ws->position + first};
-    head->n_prefix = ws->attention.nothing;
+                                 .at = p->r->ws->position + first};
+    head->n_prefix = head->n_path;
 }
 
 /* What a run of rows, [first, end), asks of their cache. */
@@ -118,6 +164,7 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
     workspace *ws = p->r->ws;
     const text_cache *cache = p->groups[ws->group[first]].cache;
     const kv_store *kv = kv_of(cache);
+    const workspace_buffer *partials = block_buffer(p, p->walk.step, ATTEND_PARTIALS);
     a->head = (attention){.kernels = p->r->kernels,
                           .format = kv->store.shape.format,
                           .k_dim = s->head_dim,
@@ -132,19 +179,19 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
                           .n_path = ws->n_path + first,
                           .path = ws->path + (int64_t)first * ws->limits.max_pending,
                           .path_ld = ws->limits.max_pending,
-                          .q = ws->q + first * pass_q_ld(p),
-                          .out = ws->att + first * pass_att_ld(p),
-                          .q_ld = pass_q_ld(p),
-                          .out_ld = pass_att_ld(p)};
+                          .q = block_row(p, p->walk.step, ATTEND_Q, first),
+                          .out = block_row(p, p->walk.step, ATTEND_OUT, first),
+                          .q_ld = block_buffer(p, p->walk.step, ATTEND_Q)->ld,
+                          .out_ld = block_buffer(p, p->walk.step, ATTEND_OUT)->ld};
     set_slots(p, a, kv);
     a->head.base = p->attends_cross ? 0 : kv->n_away;
     if (a->head.base)
-        a->head.kept = ws->attention.kept + 2 * (int64_t)first * s->n_heads;
+        a->head.kept = (float *)mix_buffer(p, ATTEND_KEPT) + 2 * (int64_t)first * s->n_heads;
     a->n_heads = s->n_heads_kv;
     a->n_threads = n_threads;
     /* Threads go from one run to the next; only after the last could one be left alone. */
-    a->partials = ws->attention.partials;
-    a->n_partials = end == p->n_rows ? ws->attention.n_partials : 0;
+    a->partials = partials->at;
+    a->n_partials = end == p->n_rows ? partials->bytes / sizeof(float) : 0;
     if (shape_encodes(s) || p->attends_cross)
         see_all(p, a, p->attends_cross ? cache_cross(cache) : cache, first);
     if (present_layer(p)->positions.bias.of && !p->attends_cross)
@@ -156,11 +203,12 @@ static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t
 static void set_runs(model_pass *p, int32_t n_threads)
 {
     const int32_t *group = p->r->ws->group;
+    attend_layer *runs = mix_buffer(p, ATTEND_RUNS);
     p->n_runs = 0;
     for (int32_t first = 0, end; first < p->n_rows; first = end) {
         for (end = first + 1; end < p->n_rows && group[end] == group[first];)
             end++;
-        set_attention(p, &p->r->ws->attend[p->n_runs++], first, end, n_threads);
+        set_attention(p, &runs[p->n_runs++], first, end, n_threads);
     }
 }
 
@@ -193,7 +241,7 @@ static drey_status attend_away(model_pass *p, int32_t first, int32_t end, int32_
 {
     const int32_t group = p->r->ws->group[first];
     const kv_store *kv = kv_of(p->groups[group].cache);
-    attend_layer *l = &p->r->ws->attend[0];
+    attend_layer *l = mix_buffer(p, ATTEND_RUNS);
     int32_t n, chunk = pass_away_chunks(p, group, p->layer, &n);
     p->n_runs = 1;
     for (; chunk < n; chunk++) {
@@ -240,12 +288,12 @@ static drey_status attend_rows(model_pass *p, drey_error *err)
     if (!p->attends_cross)
         TRY(attend_all_away(p, n_threads, err));
     set_runs(p, n_threads);
-    workspace *ws = p->r->ws;
     const weights *w = p->r->weights;
+    attend_split *split = p->r->whole_heads ? NULL : mix_buffer(p, ATTEND_SPLIT);
     if (alone)
         attend_thread(p, 0, 1);
-    else if (ws->attention.split && p->n_runs == 1 && !p->attends_cross &&
-             attend_split_cut(ws->attention.split, w->units, ws->attend, w->attached))
+    else if (split && p->n_runs == 1 && !p->attends_cross &&
+             attend_split_cut(split, w->units, mix_buffer(p, ATTEND_RUNS), w->attached))
         attend_divided(p);
     else
         pool_run(p->r->pool, attend_thread, p);

@@ -139,9 +139,9 @@ static void wide_norm(model_pass *p, const program_step *s, int32_t from, int32_
     (void)thread;
     const model_shape *shape = &p->r->layout->shape;
     const attention_tensors *y = &layer_of(p, s)->attention;
+    const workspace_buffer *b = &p->r->ws->buffer[BUFFER_WIDE];
     for (int32_t i = from; i < to; i++) {
-        float *x = p->r->ws->x + i * pass_embd_ld(p),
-              *wide = p->r->ws->taps.wide + i * pass_wide_ld(p);
+        float *x = p->r->ws->x + i * pass_embd_ld(p), *wide = (float *)b->at + i * b->ld;
         pass_norm(p->r, wide, wide, y->token_norm, NULL);
         pass_norm(p->r, wide + shape->n_embd, x, y->norm, y->norm_bias);
         if (shape->taps.normed)
@@ -171,11 +171,11 @@ static void rotate(const model_pass *p, const attention_tensors *y, float *x, in
                         s->arch->rope == ROPE_HALVES);
 }
 
-void block_store_heads(const model_pass *p, const kv_store *kv, int32_t layer, int32_t i,
-                       int32_t slot, void *scratch)
+void block_store_heads(const model_pass *p, const program_step *step, const kv_store *kv,
+                       int32_t layer, int32_t i, int32_t slot, void *scratch)
 {
     const model_shape *s = &p->r->layout->shape;
-    const float *k = p->r->ws->k + i * pass_k_ld(p), *v = p->r->ws->v + i * pass_v_ld(p);
+    const float *k = block_row(p, step, ATTEND_K, i), *v = block_row(p, step, ATTEND_V, i);
     const kv_format format = kv->store.shape.format;
     for (int32_t h = 0; h < s->n_heads_kv; h++, k += s->head_dim, v += s->v_dim) {
         kv_store_key(p->r->kernels, format, kv_at(kv, KV_KEYS, layer, h), slot, k, s->head_dim,
@@ -193,8 +193,8 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     const attention_tensors *y = &layer_of(p, at)->attention;
     workspace *ws = p->r->ws;
     const kv_store *kv = kv_of(p->groups[ws->group[i]].cache);
-    float *q = ws->q + i * pass_q_ld(p), *k = ws->k + i * pass_k_ld(p),
-          *v = ws->v + i * pass_v_ld(p);
+    float *q = block_row(p, at, ATTEND_Q, i), *k = block_row(p, at, ATTEND_K, i),
+          *v = block_row(p, at, ATTEND_V, i);
     if (y->q_bias)
         kernels->add(q, y->q_bias, shape_queries(s));
     if (y->k_bias)
@@ -205,14 +205,14 @@ static void store_row(model_pass *p, const program_step *at, int32_t i, void *sc
     norm_heads(p, k, y->head_norm.k, s->n_heads_kv);
     rotate(p, y, q, i, s->n_heads);
     rotate(p, y, k, i, s->n_heads_kv);
-    block_store_heads(p, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
+    block_store_heads(p, at, kv, shape_encodes(s) ? 0 : at->layer, i, ws->slot[i], scratch);
 }
 
 static void store_rows(model_pass *p, const program_step *s, int32_t from, int32_t to,
                        int32_t thread)
 {
     for (int32_t i = from; i < to; i++)
-        store_row(p, s, i, p->r->ws->attention.scratch[thread]);
+        store_row(p, s, i, attend_scratch(p, s, thread));
 }
 
 static drey_status attend_before(model_pass *p, const program_step *s, drey_error *err)
@@ -238,12 +238,13 @@ static void write(program_writer *w)
         write_rows(w, attn_norm);
         write_reads(w, BUFFER_Y, s->n_embd);
     }
-    write_product(w, (written_product[]){{y->q, BUFFER_Q}, {y->k, BUFFER_K}, {y->v, BUFFER_V}}, 3);
+    write_product(w, (written_product[]){{y->q, ATTEND_Q}, {y->k, ATTEND_K}, {y->v, ATTEND_V}}, 3);
     write_rows(w, store_rows);
     write_mix(w, attend_before);
-    write_reads(w, BUFFER_ATT, shape_attended(s));
+    write_reads(w, ATTEND_OUT, shape_attended(s));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }
 
-const block_class attention_block = {.name = "attention", .bind = bind, .write = write};
+const block_class attention_block = {
+    .name = "attention", .bind = bind, .write = write, .needs = attend_needs};

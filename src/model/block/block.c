@@ -1,6 +1,7 @@
 /* What several blocks do: see block.h. */
 #include "model/block/block.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "model/binder.h"
@@ -20,6 +21,24 @@ const block_class *const *layer_blocks(const model_shape *s, int32_t layer)
     if (shape_reads(s))
         return reading;
     return layer_has_experts(s, layer) ? mixture : dense;
+}
+
+static void add_class(block_list *list, const block_class *class)
+{
+    for (int32_t i = 0; i < list->n; i++)
+        if (list->class[i] == class)
+            return;
+    assert(list->n < BLOCK_CLASSES);
+    list->class[list->n++] = class;
+}
+
+block_list list_blocks(const model_shape *s)
+{
+    block_list list = {.class = {&ends_block}, .n = 1};
+    for (int32_t layer = 0; layer < s->n_layers; layer++)
+        for (const block_class *const *blocks = layer_blocks(s, layer); *blocks; blocks++)
+            add_class(&list, *blocks);
+    return list;
 }
 
 bool layer_has_state(const model_shape *s, int32_t layer)

@@ -24,18 +24,25 @@ struct block_class {
     drey_status (*bind)(binder *b, layer_layout *y);
     /* Writes the steps of layer w->layer. */
     void (*write)(program_writer *w);
+    /* Asks for its own buffers, the same for all layers, which it numbers from BUFFER_OWN on
+     * (workspace.h). NULL: it has none. */
+    void (*needs)(buffer_needs *n);
     const store_class *store; /* of its state; NULL: keys and values, or none */
 };
 
-extern const block_class attention_block, cross_block, feed_forward_block, experts_block;
+extern const block_class ends_block, attention_block, cross_block, feed_forward_block,
+    experts_block;
 
 /* The blocks of a layer, in their order, and then NULL. */
 const block_class *const *layer_blocks(const model_shape *s, int32_t layer);
+/* The kinds of all layers' blocks. */
+block_list list_blocks(const model_shape *s);
 
 /* One of its blocks has a state. */
 bool layer_has_state(const model_shape *s, int32_t layer);
 
-/* What comes before the layers: rows become the residual stream; and what comes after them: logits,
+/* ends_block stands for what is around the layers: it has buffers, and binds and writes nothing.
+ * What comes before the layers: rows become the residual stream; and what comes after them: logits,
  * or the keys and values that the layers of a decoder read. */
 void write_beginning(program_writer *w);
 void write_ending(program_writer *w);
@@ -46,6 +53,52 @@ static inline const layer_layout *layer_of(const model_pass *p, const program_st
 {
     return &p->r->layout->layer[s->layer];
 }
+
+/* A buffer of the block whose step this is. */
+static inline const workspace_buffer *block_buffer(const model_pass *p, const program_step *s,
+                                                   int32_t buffer)
+{
+    return &p->r->ws->buffer[s->first_buffer + buffer];
+}
+/* Row i of one that has rows. */
+static inline float *block_row(const model_pass *p, const program_step *s, int32_t buffer,
+                               int32_t i)
+{
+    const workspace_buffer *b = block_buffer(p, s, buffer);
+    return (float *)b->at + i * b->ld;
+}
+/* The same of the mix that is under way. */
+static inline void *mix_buffer(const model_pass *p, int32_t buffer)
+{
+    return block_buffer(p, p->walk.step, buffer)->at;
+}
+
+/* Buffers of attention, which block_attend reads: rows of queries, keys, values and results, and
+ * the rest is its own. */
+enum {
+    ATTEND_Q = BUFFER_OWN, /* [B][H*S] */
+    ATTEND_K,              /* [B][K*S] */
+    ATTEND_V,              /* [B][K*S] */
+    ATTEND_OUT,            /* [B][H*S] */
+    ATTEND_SCRATCH,        /* [n_threads + n_devices][attend_scratch_bytes] */
+    ATTEND_RUNS,           /* attend_layer [max_groups + max_deferred]: runs of rows of one cache */
+    ATTEND_MORE,           /* attend_more, the same: of models with an encoder */
+    ATTEND_NOTHING,        /* [B] of 0: positions of rows that have none */
+    ATTEND_SEEN,           /* [B]: positions that all rows of a run see */
+    ATTEND_PARTIALS,       /* floats: of heads that several threads share */
+    ATTEND_KEPT,           /* [B][2 H]: of attention that is left and continued */
+    ATTEND_SPLIT           /* attend_split, where there are several units */
+};
+void attend_needs(buffer_needs *n);
+/* A thread's, or a device's. */
+void *attend_scratch(const model_pass *p, const program_step *s, int32_t slot);
+
+/* Buffers of two products with an activation between them. */
+enum {
+    FFN_GATE = BUFFER_OWN, /* [B][F]; without gates it holds Up's product */
+    FFN_UP,                /* [B][F] */
+    FFN_OTHERS
+};
 
 /* y = norm(x) of rows [from, to). */
 void block_norm(model_pass *p, const float *norm, const float *bias, int32_t from, int32_t to);
@@ -65,12 +118,12 @@ void block_norm_ffn(model_pass *p, const program_step *s, int32_t from, int32_t 
 void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t to, int64_t k_from,
                     int64_t k_to);
 /* Of a layer with a running state (state/recurrent.h): where row i's record goes, in a step of
- * rows; and the mix after that, which puts the rows' outputs into a buffer. */
+ * rows; and the mix after that, which puts the rows' outputs into a buffer of the block. */
 float *block_record(const model_pass *p, const program_step *s, int32_t i);
-void block_recur(model_pass *p, const program_step *s, pass_buffer to);
+void block_recur(model_pass *p, const program_step *s, int32_t to);
 /* Attention of the rows whose queries are in the workspace: to their own cache, or to what an
  * encoder has put out (cache_cross). DREY_ERR_IO: what is away. */
 drey_status block_attend(model_pass *p, bool cross, drey_error *err);
-/* Row i's keys and values to a slot of a layer. */
-void block_store_heads(const model_pass *p, const kv_store *kv, int32_t layer, int32_t i,
-                       int32_t slot, void *scratch);
+/* Row i's keys and values to a slot of a layer. The step's buffers are attention's. */
+void block_store_heads(const model_pass *p, const program_step *s, const kv_store *kv,
+                       int32_t layer, int32_t i, int32_t slot, void *scratch);

@@ -1,4 +1,5 @@
-/* Attention of a decoder's rows to an encoder's output, and what makes that output: see block.h. */
+/* Attention of a decoder's rows to an encoder's output: see block.h. It follows attention in its
+ * layer and uses its buffers. */
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -30,7 +31,7 @@ static void add_query_bias(model_pass *p, const program_step *s, int32_t from, i
     (void)thread;
     const model_shape *shape = &p->r->layout->shape;
     for (int32_t i = from; i < to; i++)
-        p->r->kernels->add(p->r->ws->q + i * pass_q_ld(p), layer_of(p, s)->cross.q_bias,
+        p->r->kernels->add(block_row(p, s, ATTEND_Q, i), layer_of(p, s)->cross.q_bias,
                            shape_queries(shape));
 }
 
@@ -50,13 +51,14 @@ static void write(program_writer *w)
 {
     const cross_tensors *y = &w->layout->layer[w->layer].cross;
     const model_shape *s = &w->layout->shape;
+    write_as(w, &attention_block);
     write_rows(w, cross_norm);
     write_reads(w, BUFFER_Y, s->n_embd);
-    write_product(w, &(written_product){y->q, BUFFER_Q}, 1);
+    write_product(w, &(written_product){y->q, ATTEND_Q}, 1);
     if (y->q_bias)
         write_rows(w, add_query_bias);
     write_mix(w, attend_output);
-    write_reads(w, BUFFER_ATT, shape_attended(s));
+    write_reads(w, ATTEND_OUT, shape_attended(s));
     write_product(w, &(written_product){y->o, BUFFER_Y}, 1);
     write_rows(w, add);
 }

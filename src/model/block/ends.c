@@ -1,9 +1,28 @@
 /* What comes before and after the layers: see block.h. */
+#include "common/num.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
 #include "model/workspace.h"
 #include "state/kv.h"
 #include "weights/row_table.h"
+
+/* Numbers of a row of BUFFER_WIDE. */
+static int64_t wide_numbers(const model_shape *s)
+{
+    return s->taps.n ? max_i64(2 * s->n_embd, tapped_numbers(s)) : 0;
+}
+
+static void needs(buffer_needs *n)
+{
+    const model_shape *s = n->shape;
+    const int64_t wide = wide_numbers(s);
+    need_rows(n, BUFFER_X, n->n_rows, s->n_embd);
+    need_rows(n, BUFFER_Y, n->n_rows, s->n_embd);
+    need_rows(n, BUFFER_WIDE, wide > 0 ? n->n_rows : 0, wide);
+    need_acts(n, n->n_rows, max_i64(s->n_embd, wide), 1);
+}
+
+const block_class ends_block = {.name = "ends", .needs = needs};
 
 /* ---- In front of the layers ---- */
 
@@ -54,21 +73,22 @@ static void store_output(model_pass *p, const program_step *at, int32_t from, in
     const model_shape *s = &p->r->layout->shape;
     for (int32_t i = from; i < to; i++) {
         if (reader->k_bias)
-            p->r->kernels->add(p->r->ws->k + i * pass_k_ld(p), reader->k_bias, shape_keys(s));
+            p->r->kernels->add(block_row(p, at, ATTEND_K, i), reader->k_bias, shape_keys(s));
         if (reader->v_bias)
-            p->r->kernels->add(p->r->ws->v + i * pass_v_ld(p), reader->v_bias, shape_values(s));
-        block_store_heads(p, kv, at->layer, i, i, p->r->ws->attention.scratch[thread]);
+            p->r->kernels->add(block_row(p, at, ATTEND_V, i), reader->v_bias, shape_values(s));
+        block_store_heads(p, at, kv, at->layer, i, i, attend_scratch(p, at, thread));
     }
 }
 
 static void write_readers(program_writer *w)
 {
     const model_layout *l = w->layout;
+    write_as(w, &attention_block); /* in its buffers */
     write_rows(w, output_norm);
     write_reads(w, BUFFER_Y, l->shape.n_embd);
     for (w->layer = 0; w->layer < l->shape.encoder.n_readers; w->layer++) {
         const reader_layout *y = &l->readers[w->layer];
-        write_product(w, (written_product[]){{y->k, BUFFER_K}, {y->v, BUFFER_V}}, 2);
+        write_product(w, (written_product[]){{y->k, ATTEND_K}, {y->v, ATTEND_V}}, 2);
         write_rows(w, store_output);
     }
 }
@@ -110,6 +130,7 @@ static drey_status finish(model_pass *p, const program_step *s, drey_error *err)
 
 void write_ending(program_writer *w)
 {
+    write_as(w, &ends_block);
     if (shape_encodes(&w->layout->shape)) {
         write_readers(w);
     } else if (!w->layout->inner) {

@@ -23,6 +23,7 @@
 #include "os/pool.h"
 #include "weights/expert_slots.h"
 #include "weights/experts.h"
+#include "common/num.h"
 
 static const expert_tensors *experts_of(const model_pass *p)
 {
@@ -32,6 +33,61 @@ static const expert_tensors *experts_of(const model_pass *p)
 static const router_shape *router_of(const model_pass *p)
 {
     return &p->r->layout->shape.experts.router;
+}
+
+/* ---- Buffers ---- */
+
+/* V is B n_used, a row for each expert that a row takes, sorted by expert. Gate and up have a batch
+ * of them, or a shared expert's rows. */
+enum {
+    EXPERTS_ROUTER = FFN_OTHERS, /* [B][n_experts]: logits, and then the weights of all */
+    EXPERTS_CHOSEN,              /* int32_t [B][n_used] */
+    EXPERTS_WEIGHT,              /* float [B][n_used] */
+    EXPERTS_PLACE,               /* int32_t [B][n_used]: which of V it is */
+    EXPERTS_SHARED,              /* [B][D]: of the shared expert, */
+    EXPERTS_SHARED_WEIGHT,       /* float [B]: and what it counts */
+    EXPERTS_ROWS,                /* [V][D]: normed rows, and then what their experts make of them */
+    EXPERTS_RUNS,                /* run_list */
+    EXPERTS_AT,                  /* int32_t [n_experts]: of a run of a batch, in gate and up */
+    EXPERTS_ACTS,                /* void * [n_experts][ACT_KINDS] of a batch: in the pass's acts */
+    EXPERTS_PRODUCTS,            /* expert_product [2 n_experts] */
+    EXPERTS_WORTH                /* float [n_experts]: of guesses about the next layer */
+};
+
+typedef struct run_list {
+    int32_t n, n_brought; /* of the layer; of them those that are in waves so far */
+    expert_run run[];     /* [n_experts] */
+} run_list;
+
+/* Rows of a batch: one row's experts always fit. */
+static int32_t batch_rows(const model_shape *s, int32_t n_rows)
+{
+    return max_i32(n_rows, s->experts.router.n_used);
+}
+
+static void needs(buffer_needs *n)
+{
+    const model_shape *s = n->shape;
+    const expert_shape *e = &s->experts;
+    const int32_t batch = batch_rows(s, n->n_rows), n_ff = max_i32(e->n_ff, e->n_ff_shared);
+    const bool shared = e->n_ff_shared > 0;
+    const size_t n_experts = (size_t)e->router.n_experts;
+    const size_t n_chosen = (size_t)n->n_rows * (size_t)e->router.n_used;
+    need_rows(n, FFN_GATE, batch, n_ff);
+    need_rows(n, FFN_UP, batch, n_ff);
+    need_rows(n, EXPERTS_ROUTER, n->n_rows, e->router.n_experts);
+    need_bytes(n, EXPERTS_CHOSEN, n_chosen * sizeof(int32_t));
+    need_bytes(n, EXPERTS_WEIGHT, n_chosen * sizeof(float));
+    need_bytes(n, EXPERTS_PLACE, n_chosen * sizeof(int32_t));
+    need_rows(n, EXPERTS_SHARED, shared ? n->n_rows : 0, s->n_embd);
+    need_bytes(n, EXPERTS_SHARED_WEIGHT, shared ? (size_t)n->n_rows * sizeof(float) : 0);
+    need_rows(n, EXPERTS_ROWS, (int32_t)n_chosen, s->n_embd);
+    need_bytes(n, EXPERTS_RUNS, sizeof(run_list) + n_experts * sizeof(expert_run));
+    need_bytes(n, EXPERTS_AT, n_experts * sizeof(int32_t));
+    need_bytes(n, EXPERTS_ACTS, n_experts * ACT_KINDS * sizeof(void *));
+    need_bytes(n, EXPERTS_PRODUCTS, 2 * n_experts * sizeof(expert_product));
+    need_bytes(n, EXPERTS_WORTH, n_experts * sizeof(float));
+    need_acts(n, batch, max_i64(n_ff, s->n_embd), min_i32(batch, e->router.n_experts));
 }
 
 /* ---- Tensors ---- */
@@ -106,31 +162,33 @@ static float sigmoid_of_product(const float *x, const float *y, int64_t n)
 static void step_choose(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    workspace *ws = p->r->ws;
+    const program_step *s = p->walk.step;
     const expert_tensors *e = experts_of(p);
     const router_shape *r = router_of(p);
+    int32_t *chosen = mix_buffer(p, EXPERTS_CHOSEN);
+    float *counts = mix_buffer(p, EXPERTS_WEIGHT);
+    float *shared_weight = mix_buffer(p, EXPERTS_SHARED_WEIGHT);
     for (int32_t i = from; i < to; i++) {
-        float *logits = ws->mixture.logits + i * row_stride(r->n_experts);
+        float *logits = block_row(p, s, EXPERTS_ROUTER, i);
         if (e->router_bias)
             p->r->kernels->add(logits, e->router_bias, r->n_experts);
-        if (!router_choose(r, logits, e->choice_bias, ws->mixture.chosen + (int64_t)i * r->n_used,
-                           ws->mixture.weight + (int64_t)i * r->n_used))
+        if (!router_choose(r, logits, e->choice_bias, chosen + (int64_t)i * r->n_used,
+                           counts + (int64_t)i * r->n_used))
             atomic_store(&p->failed, true);
         if (e->shared_gate)
-            ws->mixture.shared_weight[i] = sigmoid_of_product(
-                ws->y + i * pass_embd_ld(p), e->shared_gate, p->r->layout->shape.n_embd);
+            shared_weight[i] = sigmoid_of_product(p->r->ws->y + i * pass_embd_ld(p), e->shared_gate,
+                                                  p->r->layout->shape.n_embd);
     }
 }
 
 static void show_route(const model_pass *p)
 {
-    const workspace *ws = p->r->ws;
-    int32_t n_used = router_of(p)->n_used;
+    int32_t n_used = router_of(p)->n_used, *chosen = mix_buffer(p, EXPERTS_CHOSEN);
+    float *counts = mix_buffer(p, EXPERTS_WEIGHT);
     for (int32_t i = 0; i < p->n_rows; i++) {
-        bool replaced =
-            p->r->route->see(p->r->route->user, p, i, ws->mixture.chosen + (int64_t)i * n_used);
+        bool replaced = p->r->route->see(p->r->route->user, p, i, chosen + (int64_t)i * n_used);
         for (int32_t j = 0; j < n_used && replaced; j++)
-            ws->mixture.weight[(int64_t)i * n_used + j] = 1 / (float)n_used;
+            counts[(int64_t)i * n_used + j] = 1 / (float)n_used;
     }
 }
 
@@ -145,47 +203,50 @@ static bool is_of_prompt(const model_pass *p, int32_t row)
 /* Sorts the rows' choices by expert. */
 static void list_runs(model_pass *p)
 {
-    workspace *ws = p->r->ws;
     const router_shape *r = router_of(p);
-    expert_run *run = ws->mixture.run;
-    int32_t n_places = p->n_rows * r->n_used;
+    const int32_t *chosen = mix_buffer(p, EXPERTS_CHOSEN);
+    run_list *list = mix_buffer(p, EXPERTS_RUNS);
+    expert_run *run = list->run;
+    int32_t n_places = p->n_rows * r->n_used, *place = mix_buffer(p, EXPERTS_PLACE);
     for (int32_t e = 0; e < r->n_experts; e++)
         run[e] = (expert_run){.expert = e, .passing = true};
     for (int32_t i = 0; i < n_places; i++) {
-        expert_run *of = &run[ws->mixture.chosen[i]];
+        expert_run *of = &run[chosen[i]];
         of->n++;
         of->passing = of->passing && is_of_prompt(p, i / r->n_used);
     }
     for (int32_t e = 1; e < r->n_experts; e++)
         run[e].first = run[e - 1].first + run[e - 1].n;
     for (int32_t i = 0; i < n_places; i++)
-        ws->mixture.place[i] = run[ws->mixture.chosen[i]].first++;
-    ws->mixture.n_runs = ws->mixture.n_run = 0;
+        place[i] = run[chosen[i]].first++;
+    list->n = list->n_brought = 0;
     for (int32_t e = 0; e < r->n_experts; e++) {
         expert_run of = run[e];
         of.first -= of.n;
         if (of.n > 0)
-            run[ws->mixture.n_runs++] = of;
+            run[list->n++] = of;
     }
 }
 
 static void step_gather(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     (void)thread;
-    const workspace *ws = p->r->ws;
+    const int32_t *place = mix_buffer(p, EXPERTS_PLACE);
+    float *rows = mix_buffer(p, EXPERTS_ROWS);
     int64_t n_used = router_of(p)->n_used, ld = pass_embd_ld(p);
     for (int64_t i = from * n_used; i < to * n_used; i++)
-        memcpy(ws->mixture.rows + ws->mixture.place[i] * ld, ws->y + i / n_used * ld,
+        memcpy(rows + place[i] * ld, p->r->ws->y + i / n_used * ld,
                (size_t)p->r->layout->shape.n_embd * sizeof(float));
 }
 
 static void bring(model_pass *p)
 {
-    workspace *ws = p->r->ws;
-    int32_t done = ws->mixture.n_run;
-    ws->mixture.n_run += experts_bring(p->r->weights, experts_of(p)->of, ws->mixture.run + done,
-                                       ws->mixture.n_runs - done,
-                                       workspace_batch(&p->r->layout->shape, &ws->limits));
+    const workspace_limits *limits = &p->r->ws->limits;
+    const int32_t n_rows = limits->max_rows + limits->max_deferred;
+    run_list *list = mix_buffer(p, EXPERTS_RUNS);
+    list->n_brought +=
+        experts_bring(p->r->weights, experts_of(p)->of, list->run + list->n_brought,
+                      list->n - list->n_brought, batch_rows(&p->r->layout->shape, n_rows));
 }
 
 /* ---- What the next layer will choose ---- */
@@ -208,20 +269,19 @@ static void route_next(model_pass *p)
     workspace *ws = p->r->ws;
     const expert_tensors *next = &p->r->layout->layer[p->layer + 1].experts;
     weight *router = layout_matrix(p->r->layout, next->router);
-    int64_t ld = row_stride(router->form.n_rows);
+    const workspace_buffer *logits = block_buffer(p, p->walk.step, EXPERTS_ROUTER);
     pass_set_source(p, ws->y, pass_embd_ld(p), p->r->layout->shape.n_embd, &router, 1);
     pass_each_row(p, step_guess_norm);
-    product_run_aside(p->r->weights, p->r->pool, &(product){router, ws->mixture.logits, ld},
+    product_run_aside(p->r->weights, p->r->pool, &(product){router, logits->at, logits->ld},
                       ws->acts, p->n_rows);
 }
 
 /* Adds to each expert's worth what row i would make of it; false: it cannot be said. */
 static bool add_worth(const model_pass *p, int32_t i, float *worth)
 {
-    const workspace *ws = p->r->ws;
     const router_shape *r = router_of(p);
     const expert_tensors *next = &p->r->layout->layer[p->layer + 1].experts;
-    float *logits = ws->mixture.logits + i * row_stride(r->n_experts), counts[ROUTER_MOST];
+    float *logits = block_row(p, p->walk.step, EXPERTS_ROUTER, i), counts[ROUTER_MOST];
     int32_t expert[ROUTER_MOST];
     if (next->router_bias)
         p->r->kernels->add(logits, next->router_bias, r->n_experts);
@@ -236,7 +296,7 @@ static bool add_worth(const model_pass *p, int32_t i, float *worth)
 static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
 {
     const router_shape *r = router_of(p);
-    float *worth = p->r->ws->mixture.worth;
+    float *worth = mix_buffer(p, EXPERTS_WORTH);
     int32_t n = 0;
     memset(worth, 0, (size_t)r->n_experts * sizeof *worth);
     for (int32_t i = 0; i < p->n_rows; i++)
@@ -258,13 +318,13 @@ static int32_t list_guesses(model_pass *p, int32_t *expert, int32_t most)
 /* Has the disk read what the next layer will probably choose, once it has nothing else to do. */
 static void guess_next(model_pass *p)
 {
-    const workspace *ws = p->r->ws;
+    const run_list *list = mix_buffer(p, EXPERTS_RUNS);
     const model_layout *l = p->r->layout;
     int32_t expert[ROUTER_MOST];
     expert_layer *next =
         p->layer + 1 < l->shape.n_layers ? l->layer[p->layer + 1].experts.of : NULL;
     if (!next || next->slots.n_slots == next->n_experts || pass_is_prompt(p->n_rows, p->n_logits) ||
-        ws->mixture.n_run < ws->mixture.n_runs || !experts_trust_guesses(p->r->weights))
+        list->n_brought < list->n || !experts_trust_guesses(p->r->weights))
         return;
     const pass_route *route = p->r->route;
     int32_t n = route && route->guess ? route->guess(route->user, p, expert) : -1;
@@ -304,15 +364,16 @@ static expert_wave *wave_of(const model_pass *p)
 /* Makes the next batch ready for its products; false: there is none. */
 static bool next_batch(model_pass *p)
 {
-    workspace *ws = p->r->ws;
+    const run_list *list = mix_buffer(p, EXPERTS_RUNS);
+    int32_t *first = mix_buffer(p, EXPERTS_AT);
     while (!experts_next_batch(p->r->weights)) {
-        if (ws->mixture.n_run == ws->mixture.n_runs)
+        if (list->n_brought == list->n)
             return false;
         bring(p);
     }
     const expert_wave *v = wave_of(p);
     for (int32_t i = v->from, at = 0; i < v->to; at += v->run[i++].n)
-        ws->mixture.at[i] = at;
+        first[i] = at;
     return true;
 }
 
@@ -320,12 +381,12 @@ static bool next_batch(model_pass *p)
  * that p->kinds says. */
 static void place_acts(model_pass *p)
 {
-    workspace *ws = p->r->ws;
+    void **acts = mix_buffer(p, EXPERTS_ACTS);
     const expert_wave *v = wave_of(p);
     for (int kind = 0; kind < ACT_KINDS; kind++) {
         size_t at = 0, row = act_bytes((act_kind)kind, 1, p->source_k) / TOKEN_TILE;
         for (int32_t i = v->from; i < v->to; i++) {
-            ws->mixture.acts[i * ACT_KINDS + kind] = (uint8_t *)ws->acts[kind] + at;
+            acts[i * ACT_KINDS + kind] = (uint8_t *)p->r->ws->acts[kind] + at;
             at += ((size_t)v->run[i].n * row + 63) / 64 * 64;
         }
     }
@@ -333,12 +394,12 @@ static void place_acts(model_pass *p)
 
 static void quantise_run(const model_pass *p, int32_t i, const float *rows)
 {
-    const workspace *ws = p->r->ws;
+    void **acts = mix_buffer(p, EXPERTS_ACTS);
     int32_t n = wave_of(p)->run[i].n;
     for (int kind = 0; kind < ACT_KINDS; kind++)
         if (p->kinds[kind])
-            p->r->kernels->quantise[kind](ws->mixture.acts[i * ACT_KINDS + kind], rows,
-                                          p->source_ld, 0, n, n, p->source_k);
+            p->r->kernels->quantise[kind](acts[i * ACT_KINDS + kind], rows, p->source_ld, 0, n, n,
+                                          p->source_k);
 }
 
 static void quantise_in(const model_pass *p, int32_t i)
@@ -356,17 +417,17 @@ static void add_bias(const model_pass *p, float *x, const float *bias, int32_t e
 /* Biases and activation, quantised for Down. */
 static void activate(const model_pass *p, int32_t i)
 {
-    const workspace *ws = p->r->ws;
     const expert_tensors *e = experts_of(p);
-    int64_t at = ws->mixture.at[i] * p->source_ld;
+    const int32_t first = ((int32_t *)mix_buffer(p, EXPERTS_AT))[i];
     expert_run run = wave_of(p)->run[i];
-    for (int32_t row = 0; row < run.n; row++) {
-        float *gate = ws->gate + at + row * p->source_ld, *up = ws->up + at + row * p->source_ld;
+    for (int32_t row = first; row < first + run.n; row++) {
+        float *gate = block_row(p, p->walk.step, FFN_GATE, row);
+        float *up = block_row(p, p->walk.step, FFN_UP, row);
         add_bias(p, gate, e->gate_bias, run.expert, p->source_k);
         add_bias(p, up, e->up_bias, run.expert, p->source_k);
         pass_activate(p->r, gate, up, p->source_k);
     }
-    quantise_run(p, i, ws->gate + at);
+    quantise_run(p, i, block_row(p, p->walk.step, FFN_GATE, first));
 }
 
 typedef struct run_job {
@@ -389,7 +450,7 @@ static void each_run(model_pass *p, void (*step)(const model_pass *p, int32_t i)
 {
     const expert_wave *v = wave_of(p);
     const expert_run *last = &v->run[v->to - 1];
-    int64_t rows = p->r->ws->mixture.at[v->to - 1] + last->n;
+    int64_t rows = ((int32_t *)mix_buffer(p, EXPERTS_AT))[v->to - 1] + last->n;
     run_job job = {.p = p, .step = step, .next = v->from};
     if (rows * p->source_k < p->r->weights->tuning.shared_numbers)
         runs_thread(&job, 0, 1);
@@ -406,46 +467,56 @@ static void show_input(const model_pass *p, int32_t i, const weight *matrix, con
         inputs->see(inputs->user, matrix, run->expert, rows, p->source_ld, run->n);
 }
 
+/* Adds a product of run i of the batch, into a buffer from a row on. */
+static expert_product *add_product(const model_pass *p, expert_product *to, int32_t i,
+                                   int32_t matrix, int32_t buffer, int32_t row)
+{
+    void **acts = (void **)mix_buffer(p, EXPERTS_ACTS) + i * ACT_KINDS;
+    experts_product(to, p->r->weights, i, matrix, block_row(p, p->walk.step, buffer, row),
+                    block_buffer(p, p->walk.step, buffer)->ld, acts);
+    return to + 1;
+}
+
+static void begin_products(model_pass *p, const expert_product *end)
+{
+    expert_product *first = mix_buffer(p, EXPERTS_PRODUCTS);
+    product_begin_experts(p->r->weights, first, (int32_t)(end - first));
+    p->in_product = true;
+}
+
 static void begin_up(model_pass *p)
 {
-    workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
     const expert_matrix *of = v->layer->matrix;
-    int64_t ld = pass_ff_ld(p);
-    expert_product *to = ws->mixture.product;
-    pass_set_source(p, ws->mixture.rows, pass_embd_ld(p), of[EXPERT_UP].all->form.k,
+    const int32_t *first = mix_buffer(p, EXPERTS_AT);
+    expert_product *to = mix_buffer(p, EXPERTS_PRODUCTS);
+    pass_set_source(p, mix_buffer(p, EXPERTS_ROWS), pass_embd_ld(p), of[EXPERT_UP].all->form.k,
                     (weight *[]){of[EXPERT_GATE].all, of[EXPERT_UP].all}, 2);
     place_acts(p);
     each_run(p, quantise_in);
     for (int32_t i = v->from; i < v->to; i++) {
-        void **acts = ws->mixture.acts + i * ACT_KINDS;
-        int64_t at = ws->mixture.at[i] * ld;
         show_input(p, i, of[EXPERT_GATE].all, p->source + v->run[i].first * p->source_ld);
-        experts_product(to++, p->r->weights, i, EXPERT_GATE, ws->gate + at, ld, acts);
-        experts_product(to++, p->r->weights, i, EXPERT_UP, ws->up + at, ld, acts);
+        to = add_product(p, to, i, EXPERT_GATE, FFN_GATE, first[i]);
+        to = add_product(p, to, i, EXPERT_UP, FFN_UP, first[i]);
     }
-    product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
-    p->in_product = true;
+    begin_products(p, to);
 }
 
 static void begin_down(model_pass *p)
 {
-    workspace *ws = p->r->ws;
     const expert_wave *v = wave_of(p);
     weight *down = v->layer->matrix[EXPERT_DOWN].all;
-    int64_t ld = pass_embd_ld(p);
-    expert_product *to = ws->mixture.product;
-    pass_set_source(p, ws->gate, pass_ff_ld(p), down->form.k, &down, 1);
+    const workspace_buffer *gate = block_buffer(p, p->walk.step, FFN_GATE);
+    const int32_t *first = mix_buffer(p, EXPERTS_AT);
+    expert_product *to = mix_buffer(p, EXPERTS_PRODUCTS);
+    pass_set_source(p, gate->at, gate->ld, down->form.k, &down, 1);
     place_acts(p);
     each_run(p, activate);
     for (int32_t i = v->from; i < v->to; i++) {
-        show_input(p, i, down, p->source + ws->mixture.at[i] * p->source_ld);
-        experts_product(to++, p->r->weights, i, EXPERT_DOWN,
-                        ws->mixture.rows + v->run[i].first * ld, ld,
-                        ws->mixture.acts + i * ACT_KINDS);
+        show_input(p, i, down, p->source + first[i] * p->source_ld);
+        to = add_product(p, to, i, EXPERT_DOWN, EXPERTS_ROWS, v->run[i].first);
     }
-    product_begin_experts(p->r->weights, ws->mixture.product, (int32_t)(to - ws->mixture.product));
-    p->in_product = true;
+    begin_products(p, to);
 }
 
 /* ---- The sum ---- */
@@ -459,24 +530,26 @@ static void add_weighted(float *y, const float *x, float factor, int64_t n)
 static void step_sum(model_pass *p, const program_step *at, int32_t from, int32_t to,
                      int32_t thread)
 {
-    (void)at;
     (void)thread;
-    const workspace *ws = p->r->ws;
+    const int32_t *place = block_buffer(p, at, EXPERTS_PLACE)->at;
+    const int32_t *chosen = block_buffer(p, at, EXPERTS_CHOSEN)->at;
+    const float *counts = block_buffer(p, at, EXPERTS_WEIGHT)->at;
+    const float *shared_weight = block_buffer(p, at, EXPERTS_SHARED_WEIGHT)->at;
     int32_t n_used = router_of(p)->n_used;
     int64_t n = p->r->layout->shape.n_embd, ld = pass_embd_ld(p);
     const expert_tensors *e = experts_of(p);
     bool shared = p->r->layout->layer[p->layer].ffn.up;
     for (int32_t i = from; i < to; i++) {
-        float *y = ws->y + i * ld;
+        float *y = p->r->ws->y + i * ld;
         memset(y, 0, (size_t)n * sizeof *y);
         for (int64_t j = (int64_t)i * n_used; j < (int64_t)(i + 1) * n_used; j++) {
-            float *of = ws->mixture.rows + ws->mixture.place[j] * ld;
-            add_bias(p, of, e->down_bias, ws->mixture.chosen[j], n);
-            add_weighted(y, of, ws->mixture.weight[j], n);
+            float *of = block_row(p, at, EXPERTS_ROWS, place[j]);
+            add_bias(p, of, e->down_bias, chosen[j], n);
+            add_weighted(y, of, counts[j], n);
         }
         if (shared)
-            add_weighted(y, ws->mixture.shared + i * ld,
-                         e->shared_gate ? ws->mixture.shared_weight[i] : 1.0f, n);
+            add_weighted(y, block_row(p, at, EXPERTS_SHARED, i),
+                         e->shared_gate ? shared_weight[i] : 1.0f, n);
     }
 }
 
@@ -518,15 +591,14 @@ static void write(program_writer *w)
     write_rows(w, block_norm_ffn);
     write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
     write_product(w,
-                  (written_product[]){{y->router, BUFFER_ROUTER},
-                                      {shared->gate, BUFFER_GATE},
-                                      {shared->up, BUFFER_UP}},
+                  (written_product[]){
+                      {y->router, EXPERTS_ROUTER}, {shared->gate, FFN_GATE}, {shared->up, FFN_UP}},
                   3);
     write_mix(w, choose);
     if (shared->up) {
         write_columns(w, block_activate);
-        write_reads(w, BUFFER_GATE, shared->down->form.k);
-        write_product(w, &(written_product){shared->down, BUFFER_SHARED}, 1);
+        write_reads(w, FFN_GATE, shared->down->form.k);
+        write_product(w, &(written_product){shared->down, EXPERTS_SHARED}, 1);
     }
     write_mix(w, up);
     write_mix(w, down);
@@ -534,4 +606,4 @@ static void write(program_writer *w)
     write_rows(w, block_add_ffn);
 }
 
-const block_class experts_block = {.name = "experts", .bind = bind, .write = write};
+const block_class experts_block = {.name = "experts", .bind = bind, .write = write, .needs = needs};

@@ -1,4 +1,5 @@
 /* Two products with an activation between them: see block.h. */
+#include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -40,8 +41,8 @@ void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t 
     const float *gate_bias = y->gate ? y->gate_bias : y->up_bias;
     int64_t n = k_to - k_from;
     for (int32_t i = from; i < to; i++) {
-        float *gate = p->r->ws->gate + i * pass_ff_ld(p) + k_from;
-        float *up = y->gate ? p->r->ws->up + i * pass_ff_ld(p) + k_from : NULL;
+        float *gate = block_row(p, s, FFN_GATE, i) + k_from;
+        float *up = y->gate ? block_row(p, s, FFN_UP, i) + k_from : NULL;
         if (gate_bias)
             kernels->add(gate, gate_bias + k_from, n);
         if (up && y->up_bias)
@@ -53,14 +54,23 @@ void block_activate(model_pass *p, const program_step *s, int32_t from, int32_t 
 static void write(program_writer *w)
 {
     const feed_forward_tensors *y = &w->layout->layer[w->layer].ffn;
-    const written_product up = {y->up, y->gate ? BUFFER_UP : BUFFER_GATE};
+    const written_product up = {y->up, y->gate ? FFN_UP : FFN_GATE};
     write_rows(w, block_norm_ffn);
     write_reads(w, BUFFER_Y, w->layout->shape.n_embd);
-    write_product(w, (written_product[]){{y->gate, BUFFER_GATE}, up}, 2);
+    write_product(w, (written_product[]){{y->gate, FFN_GATE}, up}, 2);
     write_columns(w, block_activate);
-    write_reads(w, BUFFER_GATE, y->down->form.k);
+    write_reads(w, FFN_GATE, y->down->form.k);
     write_product(w, &(written_product){y->down, BUFFER_Y}, 1);
     write_rows(w, block_add_ffn);
 }
 
-const block_class feed_forward_block = {.name = "feed-forward", .bind = bind, .write = write};
+static void needs(buffer_needs *n)
+{
+    const model_shape *s = n->shape;
+    need_rows(n, FFN_GATE, n->n_rows, s->n_ff);
+    need_rows(n, FFN_UP, n->n_rows, s->n_ff);
+    need_acts(n, n->n_rows, max_i64(s->n_ff, s->n_embd), 1);
+}
+
+const block_class feed_forward_block = {
+    .name = "feed-forward", .bind = bind, .write = write, .needs = needs};

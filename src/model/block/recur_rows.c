@@ -23,9 +23,8 @@ float *block_record(const model_pass *p, const program_step *s, int32_t i)
 }
 
 /* Rows of one text stand together, but for deferred ones. */
-void block_recur(model_pass *p, const program_step *s, pass_buffer to)
+void block_recur(model_pass *p, const program_step *s, int32_t to)
 {
-    const pass_rows_of out = pass_buffer_of(p, to);
     const int32_t layer = layer_of(p, s)->state;
     const text_cache *cache = NULL;
     recurrent_branch branch = {-1, -1};
@@ -36,6 +35,6 @@ void block_recur(model_pass *p, const program_step *s, pass_buffer to)
             recurrent_advance(recurrent_of(cache), cache, layer);
         }
         recurrent_read(recurrent_of(cache), cache, layer, row_name(p, i), &branch,
-                       out.at + i * out.ld);
+                       block_row(p, s, to, i));
     }
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "common/num.h"
 #include "model/binder.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"
@@ -48,6 +49,18 @@ static const recurrent_class sum_class = {.store = RECURRENT_STORE("a running su
 
 /* ---- The block ---- */
 
+enum { SUM_Q = BUFFER_OWN, SUM_K, SUM_V, SUM_OUT };
+
+static void needs(buffer_needs *n)
+{
+    const model_shape *s = n->shape;
+    need_rows(n, SUM_Q, n->n_rows, shape_queries(s));
+    need_rows(n, SUM_K, n->n_rows, shape_keys(s));
+    need_rows(n, SUM_V, n->n_rows, shape_values(s));
+    need_rows(n, SUM_OUT, n->n_rows, shape_attended(s));
+    need_acts(n, n->n_rows, max_i64(shape_attended(s), s->n_embd), 1);
+}
+
 typedef struct sum_tensors {
     weight *q, *k, *v, *o;
     float *norm;
@@ -83,7 +96,7 @@ static void store(model_pass *p, const program_step *s, int32_t from, int32_t to
     const int64_t n = shape_values(shape), v_dim = shape->v_dim, k_dim = shape->head_dim;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
-        const float *k = p->r->ws->k + i * pass_k_ld(p), *v = p->r->ws->v + i * pass_v_ld(p);
+        const float *k = block_row(p, s, SUM_K, i), *v = block_row(p, s, SUM_V, i);
         float *record = block_record(p, s, i);
         for (int64_t j = 0; j < n; j++) {
             const float x = k[j / v_dim * k_dim + j % v_dim % k_dim];
@@ -96,7 +109,7 @@ static void store(model_pass *p, const program_step *s, int32_t from, int32_t to
 static drey_status recur(model_pass *p, const program_step *s, drey_error *err)
 {
     (void)err;
-    block_recur(p, s, BUFFER_V);
+    block_recur(p, s, SUM_V);
     return DREY_OK;
 }
 
@@ -105,11 +118,10 @@ static void gate(model_pass *p, const program_step *s, int32_t from, int32_t to,
     const model_shape *shape = &p->r->layout->shape;
     const int64_t n_q = shape->n_heads / shape->n_heads_kv, v_dim = shape->v_dim;
     const int64_t k_dim = shape->head_dim;
-    (void)s;
     (void)thread;
     for (int32_t i = from; i < to; i++) {
-        const float *q = p->r->ws->q + i * pass_q_ld(p), *sum = p->r->ws->v + i * pass_v_ld(p);
-        float *out = p->r->ws->att + i * pass_att_ld(p);
+        const float *q = block_row(p, s, SUM_Q, i), *sum = block_row(p, s, SUM_V, i);
+        float *out = block_row(p, s, SUM_OUT, i);
         for (int64_t j = 0; j < shape_attended(shape); j++)
             out[j] =
                 q[j / v_dim * k_dim + j % v_dim % k_dim] * sum[j / v_dim / n_q * v_dim + j % v_dim];
@@ -128,17 +140,17 @@ static void write(program_writer *w)
     const model_shape *s = &w->layout->shape;
     write_rows(w, norm);
     write_reads(w, BUFFER_Y, s->n_embd);
-    write_product(w, (written_product[]){{t->q, BUFFER_Q}, {t->k, BUFFER_K}, {t->v, BUFFER_V}}, 3);
+    write_product(w, (written_product[]){{t->q, SUM_Q}, {t->k, SUM_K}, {t->v, SUM_V}}, 3);
     write_rows(w, store);
     write_mix(w, recur);
     write_rows(w, gate);
-    write_reads(w, BUFFER_ATT, shape_attended(s));
+    write_reads(w, SUM_OUT, shape_attended(s));
     write_product(w, &(written_product){t->o, BUFFER_Y}, 1);
     write_rows(w, add_up);
 }
 
 static const block_class sum_block = {
-    .name = "sum", .bind = bind, .write = write, .store = &sum_class.store};
+    .name = "sum", .bind = bind, .write = write, .needs = needs, .store = &sum_class.store};
 
 /* ---- The architecture ---- */
 

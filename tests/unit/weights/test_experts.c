@@ -296,7 +296,8 @@ TEST(slots_of_a_plan)
     int32_t before = least.expert_slots;
     for (uint64_t more = 0; before < least.n_experts; more += 4 * slot) {
         MUST(drey_planner_make, planner, smallest + more, NULL, &plan);
-        assert_true(plan.expert_slots >= before && plan.expert_slots <= before + 8);
+        bool same = plan.ring_bytes == least.ring_bytes; /* else it took larger passes instead */
+        assert_true(!same || (plan.expert_slots >= before && plan.expert_slots <= before + 8));
         assert_true(plan.expert_slots == plan.n_experts || plan.spare_bytes < 4 * slot);
         before = plan.expert_slots;
         assert_true(more < 1 << 26);
