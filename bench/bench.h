@@ -17,7 +17,7 @@ typedef struct drey_machine_report {
     const char *cpu_tier;
     uint64_t memory_total_bytes, memory_available_bytes;
     drey_limits limits;
-    double kernel_ops_per_s; /* of the tier's matrix kernel of Q4_K, in the caches */
+    double kernel_ops_per_s; /* operations of the tier's matrix kernel of Q4_K, in the caches */
     int32_t n_tiers;         /* the tiers that run here, the best first */
     drey_tier_report tiers[DREY_BENCH_MAX_TIERS];
 } drey_machine_report;
@@ -41,9 +41,10 @@ const char *drey_kernel_figure_name(drey_kernel_figure what);
 typedef struct drey_kernel_report {
     const char *kernel; /* a tensor type, or a row operation */
     drey_kernel_figure what;
-    const char *shape; /* of a row operation: what it ran on; planes: "unsplit", then "joined";
-                           part: what it is called; else "" */
-    int32_t rows;      /* dot, planes, attention: rows of a pass; else 1 */
+    /* operand of a row operation: what it ran on; planes: "unsplit", then "joined"; part: what
+     * it is called; else "" */
+    const char *shape;
+    int32_t rows;   /* dot, planes, attention: rows of a pass; else 1 */
     double seconds; /* dot, planes: of a pass over all weights in memory, scaled to 1 GiB of them;
                            row: of a call; part: of 32 rows of weights and 16 of activations, 256 k
                            or 128; else 0 */
@@ -97,15 +98,17 @@ typedef struct drey_model_report {
     drey_limits limits; /* the mean of what was measured between the passes */
     double prefill_tokens_per_s;
     int32_t n_sessions;          /* as options.n_sessions */
-    double decode_tokens_per_s;  /* of all sessions together, */
+    double decode_tokens_per_s;  /* speed of all sessions together, */
     double session_tokens_per_s; /* and of one alone, in turns with them */
     double prefill_peak_share;   /* operations of the prompt, relative to the peak */
     double bandwidth_share;      /* bytes that the text's tokens need, relative to the bandwidth */
     uint64_t token_bytes;        /* weights that one token needs, without keys and values */
     uint64_t position_bytes;     /* keys and values of one position of context */
-    double overhead_share;       /* of a pass of one row: what is neither matrices nor attention */
+    /* share of a pass of one row: what is neither matrices nor attention */
+    double overhead_share;
     uint64_t streamed_bytes_per_pass; /* above 0: the disk is the limit, and shares mean little */
-    int32_t n_left_out;               /* of the longest contexts: no room, or not trained */
+    /* number of the longest contexts that were left out: no room, or not trained */
+    int32_t n_left_out;
     int32_t n_passes;
     drey_pass_report passes[DREY_BENCH_MAX_PASSES]; /* context by context */
 } drey_model_report;

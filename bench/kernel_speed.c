@@ -24,7 +24,7 @@
 enum {
     BENCH_K = 4096,
     MOST_ROWS = 512,
-    CLAIM_BYTES = 192 << 10, /* of packed weights, as a pass of one row takes at a time */
+    CLAIM_BYTES = 192 << 10, /* bytes of packed weights, as a pass of one row takes at a time */
     MOST_CLAIM = 8,          /* groups, */
     MOST_GROUPS = 16,        /* or as many as the kernel asks for */
     MOST_THREADS = 256,
@@ -32,7 +32,7 @@ enum {
     PART_ROUNDS = 4096,
     PART_ROWS = 16,
     ROUNDS = 5,
-    N_NUMBERS = 151936 /* of a row operation's operand: a large vocabulary */
+    N_NUMBERS = 151936 /* numbers in a row operation's operand: a large vocabulary */
 };
 static const size_t block_bytes = (size_t)192 << 20;
 static const double call_round_s = 2e-3;
@@ -78,7 +78,7 @@ typedef struct bench {
 
 enum {
     SUM_BYTES = MOST_ROWS * MOST_GROUPS * GROUP_ROWS * (int)sizeof(float),
-    GROUP_BYTES = BENCH_K * 4 * GROUP_ROWS, /* of F32, the largest */
+    GROUP_BYTES = BENCH_K * 4 * GROUP_ROWS, /* bytes of F32, the largest */
 };
 _Static_assert((SUM_BYTES + GROUP_BYTES) % ARENA_ALIGN == 0, "what threads have is aligned");
 
@@ -199,7 +199,7 @@ static void report_products(const bench *b, drey_kernel_report *r, double group_
     b->visit(b->user, r);
 }
 
-/* And claims of as many groups as a pass of so many rows takes. */
+/* Sets the rows, and claims of as many groups as a pass of so many rows takes. */
 static void take_rows(bench *b, int32_t n)
 {
     const matmul_kernel *m = &b->kernels->matmul[b->type->type];

@@ -22,12 +22,12 @@ static const size_t least_block = (size_t)256 << 20; /* for reading: beyond any 
 typedef struct bench {
     drey_engine *engine;
     drey_session *sessions[DREY_MAX_SESSIONS];
-    runner *target; /* of the first session, on which passes are timed */
+    runner *target; /* target of the first session, on which passes are timed */
     const drey_model_bench *what;
     drey_model_report *report;
-    const drey_engine_options *options; /* whose progress hears of: */
+    const drey_engine_options *options; /* options with the progress function: */
     struct {
-        double done, weight, all; /* of the work: what came before, of the part, of all */
+        double done, weight, all; /* amounts of work: what came before, of the part, of all */
     } work;
     trace trace;
     int32_t *prompt; /* [n_prompt] */
@@ -135,7 +135,7 @@ static double bytes_seconds(const bench *b, double context)
            r->limits.memory_bytes_per_s;
 }
 
-/* Of n rows after a context, the first of them at its end. */
+/* Returns the time of computing n rows after a context, the first of them at its end. */
 static double compute_seconds(const bench *b, double n, double context, bool with_head)
 {
     const drey_limits *limits = &b->report->limits;
@@ -380,7 +380,7 @@ static drey_engine_options options_for(const drey_engine_options *options,
     return o;
 }
 
-/* How many of the contexts are within the trained length and leave as much of the model in memory
+/* Counts the contexts that are within the trained length and leave as much of the model in memory
  * as the first one does, which is not checked. */
 static drey_status count_contexts(const drey_engine_options *options, const drey_model_bench *what,
                                   int32_t *n, drey_error *err)

@@ -24,7 +24,7 @@ static inline void hash64_add(hash64 *h, const void *bytes, size_t n)
         XXH64_update(&h->state, bytes, n);
 }
 
-/* Of all that was added; more may follow. */
+/* Returns the hash of all that was added; more may follow. */
 static inline uint64_t hash64_get(const hash64 *h)
 {
     return XXH64_digest(&h->state);

@@ -32,9 +32,9 @@ typedef struct json_reader {
     const char *text; /* [n] */
     size_t n, at;
     size_t begin, end; /* the last event's bytes; of a string or key: between the quotes */
-    const char *why;   /* of JSON_BROKEN: a sentence without its subject, and */
+    const char *why;   /* error of JSON_BROKEN: a sentence without its subject, and */
     size_t why_at;     /* the byte where it was seen, from 0 */
-    size_t part_at;    /* where json_next_part continues */
+    size_t part_at;    /* position where json_next_part continues */
     int n_levels, most_levels;
     bool broken_utf8; /* accept bytes that are no UTF-8; else they are an error */
     bool half_pairs;  /* "\ud800" without its other half becomes U+FFFD; else it is an error */
@@ -49,7 +49,7 @@ void json_reader_init(json_reader *r, const char *text, size_t n, int most_level
 json_event json_next(json_reader *r);
 /* Makes the reader fail at the last event, for a reason that the caller gives. */
 json_event json_refuse(json_reader *r, const char *why);
-/* Whether the number has neither a fraction nor an exponent. */
+/* Returns whether the number has neither a fraction nor an exponent. */
 bool json_is_whole(const json_reader *r);
 
 /* A part of a string: bytes of the text, or the character that an escape stands for. */

@@ -9,10 +9,10 @@ typedef struct json_writer json_writer;
 typedef struct json_value json_value;
 struct json_value {
     json_event type; /* JSON_NULL to JSON_OBJECT */
-    bool is_integer; /* of a number: integer holds it exactly */
+    bool is_integer; /* the number is whole: integer holds it exactly */
     uint32_t n;      /* elements, members, or bytes of text */
     uint32_t n_key;
-    const char *key;  /* of an object's member; NUL after it */
+    const char *key;  /* name of an object's member; NUL after it */
     json_value *next; /* the next in the same array or object; NULL: it is the last */
     union {
         const char *text;  /* [n], and a NUL; it may contain others */
@@ -27,8 +27,8 @@ enum { JSON_MOST_DEPTH = 64 };
 typedef struct json_values {
     json_value *values; /* [capacity], the caller's */
     size_t capacity, n;
-    const char *why; /* what was wrong, a sentence without its subject, and */
-    size_t at;       /* where: bytes from the beginning */
+    const char *why; /* error, a sentence without its subject, and */
+    size_t at;       /* its position: bytes from the beginning */
 } json_values;
 
 /* Reads text[0..n), which is modified. NULL: it is no JSON, nested deeper than JSON_MOST_DEPTH, or
@@ -41,7 +41,7 @@ json_value *json_parse(json_values *v, char *text, size_t n);
 typedef struct json_document {
     json_value *root, *values;
     char *text;
-    const char *why; /* of json_load that failed: what was wrong, as in json_values; NULL: memory */
+    const char *why; /* error of json_load: what was wrong, as in json_values; NULL: memory */
     size_t at;
 } json_document;
 json_value *json_load(json_document *d, const char *text, size_t n);
@@ -61,7 +61,7 @@ double json_member_number(const json_value *object, const char *key);
 bool json_member_bool(const json_value *object, const char *key, bool *out);
 /* Reads an array of at most `most` numbers; returns how many, -1 if it is none. */
 int json_member_numbers(const json_value *object, const char *key, double *out, int most);
-/* Whether it is this text. */
+/* Returns whether the member is this text. */
 bool json_member_is(const json_value *object, const char *key, const char *text);
 
 /* Returns whether both say the same: numbers by their values, members in any order. */

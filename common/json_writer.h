@@ -25,8 +25,8 @@ typedef struct json_writer {
     bool ascii;          /* write other characters as escapes */
     bool broken_utf8;    /* write bytes that are no UTF-8 as they are; else each part that might
                             have begun a character becomes U+FFFD, as Unicode recommends (3.9) */
-    int digits;          /* of numbers; 0: as many as are needed to read the same number back, at
-                            most 17 */
+    /* digits of numbers; 0: as many as are needed to read the same number back, at most 17 */
+    int digits;
     /* Private to the writer. */
     int n_levels;
     int on_line; /* the level from which on all is on one line; 0: none */

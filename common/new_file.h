@@ -29,7 +29,7 @@ drey_status new_file_open(new_file *f, const char *path, drey_error *err);
 drey_status new_file_resume(new_file *f, const char *path, const char *ending, drey_error *err);
 /* Free bytes of the file system for this user. */
 drey_status new_file_space(const new_file *f, uint64_t *free_bytes, drey_error *err);
-/* That n_bytes are no more than that; both in the message. DREY_ERR_IO. */
+/* Checks that n_bytes are no more than that; both in the message. DREY_ERR_IO. */
 drey_status new_file_check_room(const new_file *f, uint64_t n_bytes, uint64_t free_bytes,
                                 drey_error *err);
 /* Sets the file's full length, and reserves the disk space if the file system can. */
@@ -46,7 +46,7 @@ void new_file_discard(new_file *f);
 
 /* Commits, or discards if status is a failure; returns the first failure. */
 drey_status new_file_end(new_file *f, drey_status status, drey_error *err);
-/* Whether a file could be made there, before much work is done for its contents. */
+/* Checks that a file could be made there, before much work is done for its contents. */
 drey_status new_file_check(const char *path, drey_error *err);
 
 /* Makes the folders that a path names before its last part. One that cannot be made shows when the

@@ -37,7 +37,7 @@ static inline bool path_ends(const char *path, const char *ending)
     return n > n_ending && strcmp(path + n - n_ending, ending) == 0;
 }
 
-/* Whether both exist and are one file, under whatever names. */
+/* Returns whether both exist and are one file, under whatever names. */
 static inline bool path_same_file(const char *a, const char *b)
 {
     struct stat x, y;

@@ -17,7 +17,7 @@
 
 typedef struct serve_options {
     drey_model *model;         /* borrowed, as all that is borrowed until server_close */
-    const char *name;          /* of the model, as the server reports it; borrowed */
+    const char *name;          /* name of the model, as the server reports it; borrowed */
     const char *aliases;       /* further names of it, each after a comma; NULL: none. Borrowed */
     const char *chat_template; /* NULL: the model's own. Borrowed */
     bool no_reasoning;         /* templates get enable_thinking false, if a request says nothing */
@@ -25,23 +25,24 @@ typedef struct serve_options {
     lobby *lobby; /* has the address until server_run; NULL: server_open takes it. Borrowed */
     const char *api_keys; /* separated by commas; NULL: nobody needs one. Borrowed */
     struct {
-        const char *folder; /* where clients may save sessions; NULL: nowhere. Borrowed */
-        uint64_t bytes;     /* that they may take there */
+        const char *folder; /* folder where clients may save sessions; NULL: nowhere. Borrowed */
+        uint64_t bytes;     /* bytes that they may take there */
     } slots;
     const char *origins;  /* pages that may ask, by their origins, with commas; "*"; NULL: none */
     const char *closed;   /* "page", "metrics", "slots", with commas: not answered; NULL: none */
-    drey_pooling pooling; /* of vectors */
+    drey_pooling pooling; /* pooling of vectors */
     int32_t n_sessions, n_context; /* as the engine's */
     int32_t n_queue;               /* requests that wait for a session */
     int32_t n_connections;
-    uint64_t body_bytes;    /* of a request, at most */
+    uint64_t body_bytes;    /* the most bytes of a request */
     int32_t timeout_s;      /* for a request to arrive, and for a client that does not read */
     int32_t grace_s;        /* for texts that are being written when the server is asked to stop */
     int32_t n_predict;      /* tokens of a text, where a request does not say; 0: to the end */
     drey_sampling sampling; /* the same */
     drey_penalties penalties;
     bool (*keeps_running)(void *user); /* asked several times per second: false stops the server */
-    serve_event_fn *on_event; /* what happens, on the caller's thread; NULL: nobody hears */
+    /* receives what happens, on the caller's thread; NULL: nobody hears */
+    serve_event_fn *on_event;
     void *user;
 } serve_options;
 

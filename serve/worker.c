@@ -26,8 +26,8 @@ typedef struct listener {
     const drey_session *session;
 } listener;
 
-/* How many of the bytes come before a line with fewer blanks than are wanted; sets live.cut if that
- * is there. */
+/* Returns how many of the bytes come before a line with fewer blanks than are wanted; sets live.cut
+ * if that is there. */
 static size_t before_outdent(sequence *j, const char *bytes, size_t n)
 {
     sequence_counts *live = &j->live;
@@ -298,7 +298,7 @@ static drey_status begin(loop *l, server_slot *slot, drey_error *err)
     return status;
 }
 
-/* How many tokens of its n_ids the session would not compute again. */
+/* Returns how many tokens of its n_ids the session would not compute again. */
 static size_t common(const server_slot *slot, const sequence *j, size_t *n_ids)
 {
     const int32_t *ids;
@@ -558,7 +558,8 @@ static void warm_up(loop *l)
     event_loop_wake(s->wake);
 }
 
-/* While nobody asks, a kept beginning goes to its folder. Returns how many are left to write. */
+/* Writes a kept beginning to its folder while there are no requests. Returns how many are left to
+ * write. */
 static int64_t write_prefix(loop *l)
 {
     int64_t n_left;

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""What can be checked of comments and documents: tests/style.sh calls it.
+"""Checks comments and documents: tests/style.sh calls it.
 
     prose.py words PATH...    words that CONTRIBUTING.md (Words) replaces, in these files and
                               folders
     prose.py columns PATH...  comments wider than 100 columns, documents wider than 120
     prose.py names PATH...    files (*.c, *.h, *.sh, *.py, *.md) that are named and are in no folder
     prose.py links PATH...    links of documents to files or headings that are not there
+    prose.py starts PATH...   comments of C on functions and fields, docstrings of Python, that do
+                              not begin with a verb or the noun that names their result
+    prose.py identifiers PATH...   names in C that are gestures
 
 Looked at are documents outside of blocks of code, the manual page, and the comments of C, shell,
 CMake, JavaScript and Python. Prints FILE:LINE: and what is wrong, one line each."""
@@ -24,6 +27,13 @@ BANNED = re.compile(
     r"|token|line|weight|model)\b", re.I)
 NAMED = re.compile(r"(?<![\w*.<>{}$-])((?:[\w.-]+/)*[\w-]+\.(?:c|h|sh|py|md))\b(?![\w*(=/-]|\.\w)")
 ELSEWHERE = {"gguf.md"}  # in other projects
+FRAGMENT = re.compile(
+    r"(?i:of|that|those|these|what|whatever|whether|which|whichever|who|whose|whoever|how|why|where|wherever)\b"
+    r"|(?:So|And|But|Or|Nor|As|With|Without|From|By|On|In|While|When|Between|Before|To|It|They)\b")
+GESTURE = re.compile(
+    r"\b(?:\w+_)?(?:tell|told)(?:_\w+)?\b|\b[A-Z]\w*_A_[A-Z]\w*|\b\w+_go_on\b|\b(?i:go|goes)_on_\w+"
+    r"|(?<![.>*])\bgo_on\(|\b\w+_GOES_ON\b")
+C_PROSE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)
 
 
 def files_of(paths):
@@ -44,10 +54,33 @@ def prose_of_document(text):
 
 
 def prose_of_c(text):
-    for found in re.finditer(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", text, re.S):
+    for found in C_PROSE.finditer(text):
         if found[0].startswith("/"):
             first = text.count("\n", 0, found.start()) + 1
             yield from enumerate(found[0].split("\n"), first)
+
+
+def c_comments_outside(text):
+    """First lines of the comments that are in no function, whose braces are alone in column 0. One
+    on a TEST states a property in a sentence of any form."""
+    body = [(a.start(), a.end()) for a in re.finditer(r"^\{$.*?^\}", text, re.M | re.S)]
+    for found in C_PROSE.finditer(text):
+        is_on_test = text.startswith("\nTEST", found.end())
+        if found[0].startswith("/") and not is_on_test and not any(a <= found.start() < b for a, b in body):
+            shift = len(re.match(r"/[/*][\s*]*", found[0])[0])
+            yield text.count("\n", 0, found.start() + shift) + 1, found[0][shift:].split("\n")[0]
+
+
+def c_code(text):
+    """The lines of code, without comments and strings."""
+    blank = C_PROSE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    return enumerate(blank.split("\n"), 1)
+
+
+def docstrings(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node).split("\n")[0]
 
 
 def prose_of_python(text):
@@ -116,15 +149,39 @@ def check_links(path, number, line, _):
     return ", ".join(gone) or None
 
 
+def check_starts(_, number, line, lines):
+    found = FRAGMENT.match(line)
+    return f'begins with "{found[0]}"' if found else None
+
+
+def check_identifiers(_, number, line, lines):
+    found = GESTURE.search(line)
+    return f'"{found[0].rstrip("(")}"' if found else None
+
+
+def kind_for(check, path, text):
+    """The lines to look at: of starts and identifiers those of code that they are about."""
+    kind = kind_of(path, text)
+    if check in ("starts", "identifiers"):
+        if kind is prose_of_c and check == "identifiers":
+            return c_code
+        if kind is prose_of_c and not path.endswith(".js"):  # whose functions begin in any column
+            return c_comments_outside
+        return docstrings if check == "starts" and kind is prose_of_python else None
+    return kind
+
+
 def main():
-    check = {"words": check_words, "columns": check_columns, "names": check_names, "links": check_links}[sys.argv[1]]
+    checks = {"words": check_words, "columns": check_columns, "names": check_names, "links": check_links,
+              "starts": check_starts, "identifiers": check_identifiers}
+    check = checks[sys.argv[1]]
     for path in files_of(sys.argv[2:]):
         try:
             with open(path, encoding="utf-8") as f:
                 text = f.read()
         except UnicodeDecodeError:
             continue  # a picture, a model
-        kind = kind_of(path, text)
+        kind = kind_for(sys.argv[1], path, text)
         for number, line in kind(text) if kind else ():
             wrong = check(path, number, line, text.split("\n"))
             if wrong:

@@ -108,6 +108,10 @@ fail "comments of more than 100 columns, documents of more than 120:" \
     "$(python3 tests/prose.py columns "${documents[@]}" "${code[@]}")"
 fail "files that are named and are gone:" \
     "$(python3 tests/prose.py names "${documents[@]}" "${code[@]}")"
+fail "comments on functions and fields that do not begin with a verb or the noun that names their result:" \
+    "$(python3 tests/prose.py starts "${code[@]}" python)"
+fail "names that are gestures (go_on, tell, told, X_A_Y): continue, report, X_PER_Y:" \
+    "$(python3 tests/prose.py identifiers "${code[@]}")"
 fail "links to files or headings that are gone:" "$(python3 tests/prose.py links "${documents[@]}")"
 
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 
 typedef struct adam_options {
-    float rate;         /* of learning */
+    float rate;         /* learning rate */
     float beta1, beta2; /* decay of the two moments */
     float epsilon;
     float decay; /* per step rate * decay of each weight, without the gradient (AdamW) */
@@ -20,7 +20,7 @@ typedef struct adam {
     float step, scale2;    /* rate / (1 - beta1^t), 1 / (1 - beta2^t) */
 } adam;
 
-/* Of an arena, for n numbers. */
+/* Bytes of an arena for n numbers. */
 size_t adam_bytes(int64_t n);
 /* Takes adam_bytes from `a`, whose owner checks it. Moments begin at 0. */
 void adam_init(adam *o, int64_t n, const adam_options *options, arena *a);

@@ -4,7 +4,7 @@
 
 #include "train/adam.h"
 
-/* What has to be equal for a training to continue. */
+/* Facts that have to be equal for a training to continue. */
 typedef struct checkpoint_about {
     char magic[8];
     uint64_t identity, seed, texts; /* texts: a hash of how often they hold each token */

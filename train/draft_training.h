@@ -1,6 +1,6 @@
-/* What the trainers of drafters have in common: the target writes texts, the tokens that are
- * guessed are chosen from them, then steps are taken, with a checkpoint every minute, and the file
- * is written. A kind says what is trained.
+/* Common part of the trainers of drafters: the target writes texts, the tokens that are guessed are
+ * chosen from them, then steps are taken, with a checkpoint every minute, and the file is written.
+ * A kind says what is trained.
  *
  *     OUTPUT.texts -> slice of tokens, rows of the head -> steps <-> OUTPUT.checkpoint -> OUTPUT */
 #pragma once
@@ -17,29 +17,30 @@ enum { DRAFT_MOST_JUDGED = 8192 }; /* positions that the file's accuracies are o
 
 typedef struct draft_training draft_training;
 
-/* Of a kind's trainer, borrowed: what steps change and a checkpoint keeps. */
+/* State of one kind's trainer, borrowed: what steps change and a checkpoint keeps. */
 typedef struct trained_state {
     float *parameters; /* [n_parameters] */
     int64_t n_parameters;
     adam *adam;
     int64_t *step, n_steps;
-    const double *loss; /* of the last step, per position */
+    const double *loss; /* loss of the last step, per position */
     int64_t n_taught;   /* positions to train with */
 } trained_state;
 
 typedef struct draft_training_kind {
-    const char *ending;    /* of the file next to the model */
-    const char *what;      /* is trained, in messages: "training 4 heads" */
-    const char *lacks;     /* what a file of this name lacks that may not be replaced */
-    char magic[8];         /* of checkpoints; not a string */
-    float rate;            /* of learning, as is usual */
+    const char *ending; /* ending of the name of the file next to the model */
+    const char *what;   /* is trained, in messages: "training 4 heads" */
+    /* part that is missing in a file of this name that may not be replaced */
+    const char *lacks;
+    char magic[8];         /* magic of checkpoints; not a string */
+    float rate;            /* usual learning rate */
     int32_t steps_between; /* looks at the clock */
     bool (*may_replace)(const char *path);
     /* After the options, before texts are written: what the kind itself needs. */
     drey_status (*settle)(draft_training *t, drey_error *err);
-    /* Of the arena, besides texts and rows of the head: with n positions and so many rows. */
+    /* Bytes of the arena, besides texts and rows of the head: with n positions and so many rows. */
     size_t (*bytes)(const draft_training *t, int64_t n, int32_t n_rows);
-    /* Of memory while the file is written. */
+    /* Bytes of memory while the file is written. */
     uint64_t (*file_bytes)(const draft_training *t);
     /* Takes that from t->memory, with t->data and t->head_rows at hand, and sets t->state. */
     drey_status (*open)(draft_training *t, drey_error *err);

@@ -29,7 +29,7 @@ static int64_t n_rows(const eagle_training *t)
     return (int64_t)t->n_windows * t->n_window;
 }
 
-/* Of what a row attends to. */
+/* Returns how many rows a row attends to. */
 static int64_t n_seen(const eagle_training *t)
 {
     return t->n_window + t->n_passes;
@@ -154,7 +154,7 @@ static uint64_t draw(uint64_t seed, uint64_t step, uint64_t number)
     return z ^ (z >> 31);
 }
 
-/* Of mean 0 and deviation 1, from a sum of four even ones. */
+/* Returns a number of mean 0 and deviation 1, from a sum of four even ones. */
 static float around_zero(uint64_t seed, uint64_t number)
 {
     uint64_t r = draw(seed, 1, number);
@@ -336,7 +336,8 @@ static void load_row(eagle_trainer *m, int32_t pass, int64_t row)
         m->label[row] = t->texts->token[at + 1];
 }
 
-/* Of a pass after the first: the token, and what the pass before said of the row before. */
+/* Fills a row of a pass after the first: the token, and what the pass before said of the row
+ * before. */
 static void feed_row(eagle_trainer *m, int32_t pass, int64_t row)
 {
     int64_t d = m->about.n_embd;
@@ -693,7 +694,7 @@ void eagle_trainer_step(eagle_trainer *m)
 
 /* ---- Judgement ---- */
 
-/* Of the first n_windows. */
+/* Counts ranks in the first n_windows. */
 static void count_ranks(const eagle_trainer *m, int32_t pass, int32_t n_windows,
                         int64_t hits[EAGLE_RANKS], int64_t *seen)
 {

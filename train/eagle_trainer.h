@@ -40,7 +40,7 @@ typedef struct eagle_training {
     const self_texts *texts;
     const kernel_table *kernels;
     pool *pool;
-    int32_t n_windows, n_window; /* of a step; rows of each */
+    int32_t n_windows, n_window; /* windows of a step; rows of each */
     int32_t n_passes;
     int64_t n_steps;
     float rate; /* the highest, after a short rise; it falls to 0 along half a cosine */
@@ -54,7 +54,7 @@ typedef struct eagle_matrix {
 } eagle_matrix;
 void eagle_matrices(const eagle_training *t, eagle_matrix out[EAGLE_MATRICES]);
 
-/* Of a pass: [R][...], R = n_windows * n_window. */
+/* Rows of a pass: [R][...], R = n_windows * n_window. */
 typedef struct eagle_rows {
     float *y;                 /* [2 D] */
     float *q, *att;           /* [H*S] */
@@ -73,7 +73,7 @@ typedef struct eagle_trainer {
     adam adam;
     gemm gemm;
     int64_t step;
-    double loss; /* of the last step, per row */
+    double loss; /* loss of the last step, per row */
     struct {
         int64_t *position, n;
     } taught;
@@ -90,7 +90,7 @@ typedef struct eagle_trainer {
     bool keeps_fed;   /* for tests: x of the passes after the first stays as it is */
 } eagle_trainer;
 
-/* Of an arena. */
+/* Bytes of an arena. */
 size_t eagle_trainer_bytes(const eagle_training *t);
 /* Takes its memory from `a`, whose owner checks it. DREY_ERR_USAGE: there are no positions to train
  * with. */

@@ -21,7 +21,7 @@ enum { N_BATCH = 256, LEAST_STEPS = 2000, LEAST_EPOCHS = 10 };
 static const float learning_rate = 0.003f, weight_decay = 0.01f;
 static const double passes_of_a_mistake = 1; /* C, in passes through the whole model */
 
-/* Whether the predictors can learn from a position. */
+/* Returns whether the predictors can learn from a position. */
 static bool teaches(const exit_training *t, int32_t i)
 {
     exit_walk w;

@@ -45,7 +45,7 @@ void exit_samples_init(exit_samples *s, int32_t n_layers, int32_t room, arena *a
 typedef struct written {
     const int32_t *ids; /* [n]: of the session's timeline */
     int32_t first, n;
-    int32_t at; /* of the samples, the first row's position */
+    int32_t at; /* index of the first row's position among the samples */
 } written;
 
 static drey_status check_go_on(const exit_gatherer *g, drey_error *err)
@@ -94,11 +94,11 @@ static pass_group chunk_of(drey_session *s, const written *t, int32_t from, int3
     return (pass_group){.cache = target->cache, .rows = rows, .n = n, .head = head};
 }
 
-/* What the target computed of a row. */
+/* Results of the target for a row. */
 typedef struct computed_row {
     int32_t row, top[HEARD], n_top;
     const float *hidden;
-    const pass_group *group; /* whose row it is, */
+    const pass_group *group; /* group of the row, */
     int32_t place;           /* this one */
 } computed_row;
 

@@ -1,4 +1,4 @@
-/* What predictors would have done at the gathered positions: see exit_samples.h. */
+/* Judges what predictors would have done at the gathered positions: see exit_samples.h. */
 #include "train/exit_samples.h"
 
 void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors *p, int32_t i)

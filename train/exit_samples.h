@@ -13,14 +13,14 @@
 typedef struct exit_look {
     int32_t head;                 /* the whole head's choice */
     bool own_hit;                 /* the final token is among the head's four most likely */
-    float logit[EXIT_CANDIDATES]; /* of the drafter's candidates */
-    float own[EXIT_CANDIDATES];   /* of the target's own, from own_layer on */
+    float logit[EXIT_CANDIDATES]; /* logits of the drafter's candidates */
+    float own[EXIT_CANDIDATES];   /* logits of the target's own, from own_layer on */
 } exit_look;
 
 typedef struct exit_candidates {
     int32_t n;
     int32_t token[EXIT_CANDIDATES];
-    float logp[EXIT_CANDIDATES]; /* of the drafter's confidence */
+    float logp[EXIT_CANDIDATES]; /* logarithms of the drafter's confidence */
 } exit_candidates;
 
 typedef struct exit_position {
@@ -57,14 +57,14 @@ static inline bool exit_is_held_out(const exit_samples *s, int32_t i)
 enum { EXIT_LOOK_ROWS = 32 }; /* rows of a watched pass: engine_hooks.least_logit_rows */
 
 typedef struct exit_gatherer {
-    drey_session *session; /* of an engine whose head stays in memory */
+    drey_session *session; /* session of an engine whose head stays in memory */
     exit_samples *samples;
     bool (*go_on)(void *user); /* may be NULL */
     /* n_done more tokens have been written or looked at; may be NULL. */
     void (*progress)(void *user, int32_t n_done);
     void *user;
     int64_t write_ns, gather_ns;
-    token_tree tree; /* of the drafter's guesses */
+    token_tree tree; /* tree of the drafter's guesses */
 } exit_gatherer;
 
 /* Lets the model write up to n_predict tokens after a prompt and gathers their samples.
@@ -88,7 +88,8 @@ typedef struct exit_training {
     void *user;
 } exit_training;
 drey_status exit_fit(const exit_training *t, drey_error *err);
-/* What was subtracted from b2 for the layers that leaving after `layer` saves (exit_fit.c). */
+/* Number that was subtracted from b2 for the layers that leaving after `layer` saves
+ * (exit_fit.c). */
 float exit_price(const exit_predictors *p, int32_t layer);
 /* Finds where training tokens leave at p->threshold with all layers active. Sets p->expected, and
  * p->offline: the three quarters of the layers where most tokens leave. */
@@ -128,5 +129,5 @@ typedef struct exit_walk {
 void exit_walk_begin(exit_walk *w, const exit_samples *s, const exit_predictors *p, int32_t i);
 /* The features at the next layer that is looked at; x: [EXIT_FEATURES]. */
 void exit_walk_next(exit_walk *w, int32_t layer, float *x);
-/* Whether a token may leave with this choice of the head. */
+/* Returns whether a token may leave with this choice of the head. */
 bool exit_walk_takes(const exit_walk *w, int32_t token);

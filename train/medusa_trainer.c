@@ -28,7 +28,7 @@ static int64_t n_units(const medusa_training *t)
     return (int64_t)t->n_heads * t->n_embd;
 }
 
-/* Of a block: the hidden state, then the token. */
+/* Returns the inputs of a block: the hidden state, then the token. */
 static int64_t n_inputs(const medusa_training *t)
 {
     return 2 * (int64_t)t->n_embd;

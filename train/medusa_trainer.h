@@ -50,12 +50,12 @@ typedef struct medusa_trainer {
     adam adam;
     gemm gemm;
     int64_t step;
-    double loss; /* of the last step, per position */
+    double loss; /* loss of the last step, per position */
     struct {
         int64_t *position, n;
     } taught;          /* the positions for training */
     float *log_chance; /* [n_ids]: the logarithm of a token's probability to be included */
-    /* Of a step. */
+    /* Arrays of one step. */
     int64_t *batch;     /* [n_batch] */
     int32_t *candidate; /* [n_candidates] */
     int32_t *place;     /* [n_ids]: among the candidates, -1: none */
@@ -68,7 +68,7 @@ typedef struct medusa_trainer {
     double *row_loss;  /* [n_batch * n_heads] */
 } medusa_trainer;
 
-/* Of an arena. */
+/* Bytes of an arena. */
 size_t medusa_trainer_bytes(const medusa_training *t);
 /* Takes its memory from `a`, whose owner checks it; the parameters are 0. DREY_ERR_USAGE: there are
  * no positions to train with. */

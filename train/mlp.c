@@ -66,7 +66,7 @@ double mlp_loss(const mlp_samples *s, const float *parameters, int32_t n_hidden)
 
 /* ---- Standard features ---- */
 
-typedef struct standard { /* of a group: x' = (x - mean) * scale */
+typedef struct standard { /* mean and scale of a group: x' = (x - mean) * scale */
     float mean[EXIT_FEATURES], scale[EXIT_FEATURES];
 } standard;
 
@@ -92,7 +92,7 @@ static standard standard_of(const mlp_samples *s, int32_t group)
     return d;
 }
 
-/* What mlp_train takes of its arena. */
+/* Memory that mlp_train takes of its arena. */
 typedef struct trainer {
     const mlp_samples *s; /* as they are */
     mlp_samples standard; /* the same with standard features: x is our copy, [n][K] */

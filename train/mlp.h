@@ -40,7 +40,7 @@ static inline int64_t mlp_n_parameters(int32_t n_features, int32_t n_groups, int
     return ((int64_t)n_features + n_groups + 1) * n_hidden + 1;
 }
 
-/* Of an arena, for mlp_train. */
+/* Bytes of an arena, for mlp_train. */
 size_t mlp_train_bytes(const mlp_samples *s, const mlp_training *t);
 /* Trains from the seed: the same samples give the same bits. Takes memory from `a` and gives it
  * back. n >= 1. False: the callback stopped it. */

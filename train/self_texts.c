@@ -25,7 +25,7 @@ enum {
     N_WRITERS = 16,   /* texts in a pass */
     MOST_FEED = 256,  /* most tokens of a prefix or suffix */
     MOST_ASKED = 160, /* tokens of a user's turn */
-    MOST_SAID = 448,  /* of an answer */
+    MOST_SAID = 448,  /* the most tokens of an answer */
     HELD_EVERY = 16,
     DROP_BYTES = 2 << 20
 };
@@ -36,7 +36,7 @@ static const float again_temperature = 0.3f;
 
 typedef struct texts_head {
     char magic[8];
-    uint64_t identity; /* of the model */
+    uint64_t identity; /* identity of the model */
     int32_t n_embd;
     uint32_t prompts; /* a hash of those that are answered; 0: the model wrote them */
 } texts_head;
@@ -93,7 +93,7 @@ static bool get(int fd, void *bytes, size_t n, uint64_t offset)
     return true;
 }
 
-/* Where a run is in the file. */
+/* Position of a run in the file. */
 typedef struct run_place {
     uint64_t seed, at;
     int32_t n;
@@ -226,7 +226,7 @@ typedef struct writer {
     /* [n_feed]: what the model still has to read, except for the first `fed`. */
     const int32_t *feed;
     int32_t n_feed, fed;
-    drey_train_prompt begun; /* what its cache begins with */
+    drey_train_prompt begun; /* the beginning that its cache has */
     int32_t said;            /* fed next */
     int32_t n;               /* positions of the run so far */
     int32_t token[MOST_SAID];
@@ -240,7 +240,7 @@ typedef struct writing_room {
     uint16_t *hidden;
     int32_t prefix[MOST_FEED], n_prefix, suffix[MOST_FEED], n_suffix;
     int fd;
-    texts_index index; /* of the file before writing; its n_bytes: now */
+    texts_index index; /* index of the file before writing; its n_bytes: now */
     uint64_t next_seed;
     size_t n_passed;   /* runs of the index whose numbers are lower */
     int64_t n_written; /* positions of those, and of texts that were written now */

@@ -26,10 +26,11 @@ typedef struct token_slice token_slice;
 
 typedef struct self_texts_job {
     const drey_engine_options *engine; /* target, threads, memory, tier; the others are set here */
-    const char *path;                  /* of the file */
+    const char *path;                  /* path of the file */
     int64_t n_positions;               /* at least as many */
     uint64_t seed;
-    float temperature; /* of answers; 0: greedy, if a prompt is answered for the first time */
+    /* temperature of answers; 0: greedy, if a prompt is answered for the first time */
+    float temperature;
     const drey_train_prompt *prompts; /* [n_prompts], borrowed; none: the model writes them */
     int32_t n_prompts;
     drey_progress_fn *progress;

@@ -69,7 +69,7 @@ void token_slice_choose(token_slice *s, int32_t n_ids)
 
 /* ---- Rows ---- */
 
-/* Of places [from, to), rising by id. */
+/* Reads rows [from, to) of the slice, rising by id. */
 static drey_status read_places(const weight *matrix, const token_slice *s,
                                const kernel_table *kernels, const file *f, const char *path,
                                int32_t from, int32_t to, uint16_t *out, drey_error *err)

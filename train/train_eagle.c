@@ -18,7 +18,7 @@
 enum {
     N_WINDOWS = 8,
     N_WINDOW = 64,
-    WIDTHS_OF_FFN = 4 /* of the feed-forward part at most, in widths of the model */
+    WIDTHS_OF_FFN = 4 /* the most widths of the model in the feed-forward part */
 };
 static const float soft = 0.7f, pull = 4;
 static const float rope_base = 10000;
@@ -27,7 +27,7 @@ typedef struct eagle_run {
     draft_training base;
     eagle_training about; /* without texts and rows until they are there */
     eagle_trainer trainer;
-    uint16_t *embeddings; /* of the slice's places; base.head_rows where tied */
+    uint16_t *embeddings; /* embeddings of the slice's tokens; base.head_rows where tied */
     float *final_norm;
 } eagle_run;
 

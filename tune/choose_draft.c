@@ -1,4 +1,4 @@
-/* Which draft to take: see drey_choose_draft in drey/tune.h.
+/* Chooses a draft: see drey_choose_draft in drey/tune.h.
  *
  * Models in the target's folder with at most half of its bytes are possible drafts: a larger one
  * would take more time than its guesses save. The largest few of those are opened, because only
@@ -78,7 +78,7 @@ typedef struct way {
     bool measured;     /* by drey_tune_pair, */
     bool has_passes;   /* or at least the target's passes with another draft: */
     drey_pair_report known;
-    drey_status status; /* of its plan */
+    drey_status status; /* status of its plan */
     uint64_t least;     /* budget for it; 0: not known */
     double expected;    /* tokens per second; 0: it is not possible */
     bool streams;       /* its passes read */
@@ -202,7 +202,7 @@ static drey_status plan_way(const prospect *p, const way *w, drey_plan *plan, dr
     return status == DREY_OK ? drey_planner_make(p->planner, 0, p->speeds, plan, err) : status;
 }
 
-/* What its plan expects. A drafter's file that is not good gives a warning. */
+/* Takes the expectation of its plan. A drafter's file that is not good gives a warning. */
 static void expect_of(const prospect *p, way *w, drey_draft_choice *choice)
 {
     drey_plan plan = {0};
@@ -264,7 +264,7 @@ static unit_of_speed unit_of(const prospect *p, const ways *all, const way *take
     return (unit_of_speed){known ? 1 : none, taken->streams};
 }
 
-/* Those that compute, then those that look up, then none. */
+/* Lists drafters that compute, then those that look up, then none. */
 static void add_others(char *out, size_t capacity, const ways *all, const way *taken, double of)
 {
     drey_drafter_info info;
@@ -332,7 +332,8 @@ static uint64_t room_for_one(const ways *all)
     return least;
 }
 
-/* What is possible, the taken one first; nothing if no plan can be made: its error says more. */
+/* Lists what is possible, the taken one first; nothing if no plan can be made: its error says
+ * more. */
 static void say_why(drey_draft_choice *choice, const prospect *p, const ways *all, const way *taken)
 {
     char speeds[280];
@@ -374,7 +375,7 @@ static way *best_way(ways *all, const drey_engine_options *options)
     return best;
 }
 
-/* What is said are the speeds of the chosen way's own plan. */
+/* Chooses, and reports the speeds of the chosen way's own plan. */
 static void choose(ways *all, prospect *p, drey_engine_options *options, drey_draft_choice *choice)
 {
     list_ways(all, options);

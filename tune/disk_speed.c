@@ -1,6 +1,7 @@
-/* How fast the disk delivers a model's weights: the stream itself, reading the tensors in the order
- * of the file, or a sidecar's groups, with nothing to compute, for two seconds or until the end; or
- * as long as asked, from the beginning again and again: a throttled device grants a burst at first.
+/* Measures how fast the disk delivers a model's weights: the stream itself, reading the tensors in
+ * the order of the file, or a sidecar's groups, with nothing to compute, for two seconds or until
+ * the end; or as long as asked, from the beginning again and again: a throttled device grants a
+ * burst at first.
  *
  * Direct reads do not see the page cache. Buffered ones would measure it, so the weights are
  * dropped from it beforehand. */
@@ -17,15 +18,15 @@
 
 enum { RING_PIECES = 32, RING_BYTES = 64 << 20, LEAST_PIECES = 4, LEAST_READ = 64 << 10 };
 
-typedef struct span { /* of a file: from its first tensor to the end of its last */
+typedef struct span { /* part of a file: from its first tensor to the end of its last */
     uint64_t begin, end;
 } span;
 
-typedef struct subject { /* what is read: a model, or a sidecar */
+typedef struct subject { /* file that is read: a model, or a sidecar */
     const gguf *model;   /* NULL: a sidecar */
     const char *path;
-    uint64_t n_bytes;     /* of the sidecar */
-    uint32_t piece_bytes; /* of one read */
+    uint64_t n_bytes;     /* size of the sidecar */
+    uint32_t piece_bytes; /* bytes of one read */
 } subject;
 
 static int32_t n_parts_of(const subject *s)
@@ -90,7 +91,8 @@ static drey_status drop_cached(const char *path, drey_error *err)
     return DREY_OK;
 }
 
-/* Of the whole process: whatever reads, this program's threads or the kernel's for it. */
+/* Returns the processor time of the whole process: whatever reads, this program's threads or the
+ * kernel's for it. */
 static double cpu_seconds(void)
 {
     struct rusage used;

@@ -1,5 +1,5 @@
-/* How often heads are right about a text that was written: for each place where a turn began, which
- * guess of each head was the token that came.
+/* Counts how often heads are right about a text that was written: for each place where a turn
+ * began, which guess of each head was the token that came.
  *
  * A head guesses what follows a token, so it is asked after the tokens that came, not after the
  * guesses of the heads before it:
@@ -8,8 +8,7 @@
  *      place         ^ h
  *      asked after the:  "dog", "cat", ...    rank 1
  *                         cat: "sat", ...     rank 0
- *                               sat: "in", ...    none
- */
+ *                               sat: "in", ...    none */
 #pragma once
 
 #include "tree/static_tree.h"
@@ -27,7 +26,7 @@ typedef struct heads_places {
     int32_t n_text;
 } heads_places;
 
-/* Of an arena, for a text of at most n places. */
+/* Bytes of an arena, for a text of at most n positions. */
 size_t heads_places_bytes(int32_t n, int32_t n_embd);
 /* Takes its memory from `a`, whose owner checks it. */
 void heads_places_init(heads_places *p, int32_t n, int32_t n_embd, arena *a);

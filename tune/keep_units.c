@@ -1,5 +1,5 @@
-/* How passes are divided between units, in a cache folder: a file for each model, tier and text
- * about units. See drey/tune.h. */
+/* Keeps shares of units in a cache folder: a file for each model, tier and text about units. See
+ * drey/tune.h. */
 #include "drey/drey_engine.h"
 #include "drey/tune.h"
 #include "tune/measured.h"
@@ -177,7 +177,7 @@ static bool take_context(const json_value *from, int32_t n_positions, drey_bound
     return good;
 }
 
-/* Where there are boundaries, of the lengths of context that the library knows. */
+/* Reads boundaries, if there are any, for the lengths of context that the library knows. */
 static bool take_attention(const json_value *root, const division *m)
 {
     const json_value *list = json_member_array(root, "attention");

@@ -134,7 +134,8 @@ bool machine_is_busy(double *load)
     return running > 1 && *load > 0.5 * pool_default_threads() + 0.25;
 }
 
-/* What the file has and was not measured now stays in it, and counts no longer than before. */
+/* Keeps the speeds. Those of the file that were not measured now stay in it, and count no longer
+ * than before. */
 static void keep(const drey_engine *e, const char *folder, const char *name, drey_speeds measured)
 {
     json_buffer b;

@@ -30,7 +30,7 @@ double median(double *x, int n)
 /* ---- Reading ---- */
 
 typedef struct way {
-    int32_t claim_words; /* what a thread takes at a time; 0: its share at once */
+    int32_t claim_words; /* words that a thread takes at a time; 0: its share at once */
     int32_t n_streams, ahead;
 } way;
 
@@ -95,7 +95,7 @@ static double limits_read(pool *p, const kernel_table *kernels, const void *from
 /* First member of a job that threads repeat. */
 typedef struct steady {
     int64_t rounds;
-    _Atomic int64_t ops; /* of all threads */
+    _Atomic int64_t ops; /* operations of all threads */
 } steady;
 
 /* Operations per second: rounds double until a run takes run_s; then the median of some runs. */
@@ -198,7 +198,7 @@ double limits_dot(pool *p, const kernel_table *kernels, int type, int32_t n_rows
 typedef struct stream_job {
     const matmul_kernel *kernel;
     float *y;                    /* [n_threads][GROUP_ROWS] */
-    const uint8_t *acts, *group; /* of one row; [n_groups] */
+    const uint8_t *acts, *group; /* operands of one row; [n_groups] */
     uint8_t *scratch;            /* [n_threads] */
     int64_t n_groups;
 } stream_job;

@@ -1,6 +1,6 @@
-/* What this machine can do at most, as measured: every other figure is compared with it. Rates are
- * bytes or operations per second, of all threads of the pool; a multiply-add is two operations.
- * Nothing here fails but limits_disk. */
+/* Peaks of this machine, as measured: every other figure is compared with it. Rates are bytes or
+ * operations per second, of all threads of the pool; a multiply-add is two operations. Nothing here
+ * fails but limits_disk. */
 #pragma once
 
 #include "base/arena.h"
@@ -31,9 +31,9 @@ double limits_stream(pool *p, const kernel_table *kernels, int type, const void 
 
 typedef struct limits_reading {
     const char *path;  /* a model's first file, or a sidecar */
-    const gguf *model; /* that model if it is open already, borrowed; else NULL */
+    const gguf *model; /* the same model if it is open already, borrowed; else NULL */
     drey_io io;
-    uint64_t read_bytes; /* of one read; 0: the usual */
+    uint64_t read_bytes; /* bytes of one read; 0: the usual */
     size_t ring_bytes;   /* most memory for reads, which become smaller for it; 0: what a disk
                             needs to be kept busy */
     double seconds;

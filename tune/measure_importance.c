@@ -277,7 +277,7 @@ static drey_status measure(measuring *m, drey_error *err)
     return status;
 }
 
-/* Of each layer's experts the sums of the last matrix: the others have as many rows. */
+/* Sums over each layer's unused experts, for the last matrix: the others have as many rows. */
 static void count_unused(measuring *m)
 {
     for (int32_t i = 1; i < m->n; i++)

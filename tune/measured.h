@@ -1,4 +1,4 @@
-/* What was measured, as JSON: contents of the files that drey/tune.h keeps in a cache folder. */
+/* Measurements as JSON: contents of the files that drey/tune.h keeps in a cache folder. */
 #pragma once
 
 #include <limits.h>
@@ -13,7 +13,7 @@ typedef struct drey_units_report drey_units_report;
 typedef struct json_value json_value;
 typedef struct json_writer json_writer;
 
-/* Of the model's file: borrowed. */
+/* Path of the model's file: borrowed. */
 static inline const char *model_path(const drey_model *model)
 {
     drey_model_info info;
@@ -21,9 +21,9 @@ static inline const char *model_path(const drey_model *model)
     return info.path;
 }
 
-/* Whether other programs want to compute: one does now, and in the last minute more than half of
- * the cores were at work. What is measured then is theirs as well. *load: the mean of that minute;
- * 0: not known. */
+/* Returns whether other programs want to compute: one does now, and in the last minute more than
+ * half of the cores were at work. What is measured then is theirs as well. *load: the mean of that
+ * minute; 0: not known. */
 bool machine_is_busy(double *load);
 
 /* Members of an object. */
@@ -46,7 +46,7 @@ drey_status profile_find(const drey_engine_options *options, uint64_t target, co
 typedef void measured_file_fn(void *user, const char *path);
 drey_status measured_files(const drey_model *target, const char *folder, measured_file_fn *visit,
                            void *user, drey_error *err);
-/* Whether the folder has profiles. To know which model a file is takes some reading. */
+/* Returns whether the folder has profiles. To know which model a file is takes some reading. */
 bool profile_any(const char *folder);
 /* The usual path of a drafter's file, after the target's; false: it is too long. */
 bool draft_file_path(char out[PATH_MAX], const drey_model *target, const char *ending);

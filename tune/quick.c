@@ -32,7 +32,7 @@ static int usual_type(const model_layout *l)
     return most;
 }
 
-/* What the budget leaves besides the process itself. */
+/* Returns how much the budget leaves besides the process itself. */
 static uint64_t room_in(const drey_plan *t)
 {
     return t->budget_bytes - t->process_bytes;

@@ -1,5 +1,5 @@
-/* How many other experts a layer has used since it last used each one: the place of an expert in a
- * list of the layer's experts, the latest first. Pure. */
+/* Counts how many other experts a layer has used since it last used each one: the place of an
+ * expert in a list of the layer's experts, the latest first. Pure. */
 #pragma once
 
 #include "base/arena.h"

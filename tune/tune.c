@@ -17,7 +17,7 @@
 enum { TUNE_K = 4096, TUNE_ROUNDS = 21, MOST_ROWS = 16, MOST_THREADS = 256, CLAIM_GROUPS = 4 };
 static const size_t weight_bytes = (size_t)192 << 20;
 static const double round_s = 0.02;
-static const double worth = 1.02; /* what gains less than the family's choice is not chosen */
+static const double worth = 1.02; /* gain below which the family's choice stays */
 
 typedef struct tuner {
     pool *pool;
@@ -85,8 +85,8 @@ static const tune_choice tiles = {
 static const tune_choice amx = {
     "AMX", MOST_ROWS, 2, {{"from 25 rows", 0}, {"from 9 rows", SHAPE_EARLY}}};
 
-/* How much faster each way is than way `usual`: the median of the rounds, and what three of four
- * rounds are above. */
+/* Gains of each way over way `usual`: the median of the rounds, and what three of four rounds are
+ * above. */
 typedef struct tune_gain {
     double median, sure;
 } tune_gain;

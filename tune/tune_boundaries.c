@@ -1,4 +1,4 @@
-/* Where attention's boundary between units goes: see drey_tune_boundaries in drey/tune.h.
+/* Finds attention's boundary between units: see drey_tune_boundaries in drey/tune.h.
  *
  * Only the time of attention counts, in passes over a tree after made-up positions; the rest of a
  * pass is the same in any case. */

@@ -1,4 +1,4 @@
-/* What a session learns about its models and this machine, measured beforehand: see drey_tune_pair.
+/* Measures beforehand what a session learns about its models and this machine: see drey_tune_pair.
  *
  *      load   passes of 1 to 64 rows   a text   the draft's steps   more texts   trees
  *
@@ -41,16 +41,16 @@ typedef struct tuner {
     turn_watch watch;
     drey_session *session;
     const drey_tune_options *options;
-    const drey_engine_options *engine; /* whose progress hears of it */
+    const drey_engine_options *engine; /* options with the progress function */
     drey_pair_report *report;
     calibration counts;
-    token_tree tree; /* of the timed steps */
+    token_tree tree; /* tree of the timed steps */
     arena memory;
-    truth_log truth[3]; /* of every other text, of the others, of all */
+    truth_log truth[3]; /* truths of every other text, of the others, of all */
     int32_t n_texts;
     int8_t *rank; /* [n_ranks]: of the token at each place of the text that is being written */
     int32_t n_ranks, most;
-    heads_places places; /* of its turns, where heads draft */
+    heads_places places; /* positions of its turns, where heads draft */
     bool timed_steps;
 } tuner;
 
@@ -60,7 +60,7 @@ static void say(const tuner *t, const char *what)
         t->options->stage(t->options->user, what);
 }
 
-/* Of the stage that was said last. */
+/* Reports the part of the present stage. */
 static void report_part(const tuner *t, double part)
 {
     enum { STEPS = 1000 };
@@ -82,7 +82,7 @@ static void order_widths(int32_t order[WIDEST])
             order[n++] = rows;
 }
 
-/* What no round measured is interpolated between its neighbours. */
+/* Interpolates times that no round measured between their neighbours. */
 static void fill_gaps(double *pass_s)
 {
     for (int32_t i = 1, last = 0; i < WIDEST; i++) {
@@ -102,8 +102,8 @@ static void take_back_hiccups(double *seconds, int32_t n)
             seconds[i] = min_f64(seconds[i], seconds[i + 1]);
 }
 
-/* How many times as long the slower rounds of a width took as its faster ones: the median of those
- * with rounds enough; 0: none has. seconds: as median has sorted them. */
+/* Returns how many times as long the slower rounds of a width took as its faster ones: the median
+ * of those with rounds enough; 0: none has. seconds: as median has sorted them. */
 static double spread_of(double seconds[WIDEST][ROUNDS], const int32_t n[WIDEST])
 {
     double ratio[WIDEST];
@@ -168,8 +168,8 @@ static drey_status measure_passes(tuner *t, drey_error *err)
 
 /* ---- Steps of the draft ---- */
 
-/* What a step reads is in the caches after another step, but not after a pass. If passes wait for
- * a disk, neither matters. */
+/* Runs a pass, because a step finds its data in the caches after another step, but not after a
+ * pass. If passes wait for a disk, neither matters. */
 static drey_status leave_caches(tuner *t, drey_error *err)
 {
     double pass_s;
@@ -237,7 +237,7 @@ static void rank_path(tuner *t, const token_tree *tree, const accepted *a)
     }
 }
 
-/* Whether its guesses are measured separately from the text. */
+/* Returns whether its guesses are measured separately from the text. */
 static bool has_heads(const drey_session *s)
 {
     return probe_engine(s)->config.drafter == &drafter_medusa;
@@ -274,7 +274,7 @@ static drey_status note_heads(tuner *t, drey_error *err)
     return DREY_OK;
 }
 
-/* What came after each place of the text. */
+/* Notes what came after each position of the text. */
 static void note_path(tuner *t)
 {
     for (int32_t i = 0; i < t->n_ranks; i++) {

@@ -1,5 +1,5 @@
-/* Which experts the texts of a mixture use: see drey_tune_routes. The target writes alone, so that
- * each pass has one row, as the distances mean it; what prompts use is not counted. */
+/* Records which experts the texts of a mixture use: see drey_tune_routes. The target writes alone,
+ * so that each pass has one row, as the distances mean it; what prompts use is not counted. */
 #include <stdlib.h>
 
 #include "common/num.h"
@@ -17,7 +17,7 @@ typedef struct tuner {
     const drey_tune_options *tune;
     route_log log;
     arena memory;
-    int32_t n_prompt; /* of the present text */
+    int32_t n_prompt; /* prompt tokens of the present text */
     int64_t n_tokens; /* written ones that were counted */
 } tuner;
 

@@ -1,4 +1,4 @@
-/* How to divide passes between units: see drey_tune_units in drey/tune.h.
+/* Finds how to divide passes between units: see drey_tune_units in drey/tune.h.
  *
  *      load   for each width:  each unit alone   the search   all sides in turns
  *
@@ -30,8 +30,8 @@ typedef struct tuner {
     const drey_units_options *options;
     drey_units_report *report;
     int32_t n_looks;    /* ratios that were measured */
-    int32_t rows;       /* of the passes that are measured now */
-    drey_status status; /* of a pass that failed while the search was under way */
+    int32_t rows;       /* rows of the passes that are measured now */
+    drey_status status; /* status of a pass that failed while the search was under way */
     drey_error *err;
 } tuner;
 

@@ -1,4 +1,4 @@
-/* How long the masks of a grammar take along texts, each with a new grammar:
+/* Measures how long the masks of a grammar take along texts, each with a new grammar:
  *
  *     mask_speed VOCABULARY.gguf SCHEMA TEXT [SCHEMA TEXT]...       (files; a text may be cut off)
  *

@@ -32,7 +32,7 @@ enum { WIDEST_PASS = 128, MOST_ROWS = 4096, HOLD_ROUTES = ROUTER_MOST };
 typedef struct routes {
     int32_t n_tokens, n_layers, n_experts, n_used;
     int32_t *expert;          /* [n_tokens][n_layers][n_used], ascending */
-    int32_t other[MOST_ROWS]; /* of a pass's rows: how far from its own its token is */
+    int32_t other[MOST_ROWS]; /* tokens of a pass's rows: how far from its own its token is */
     scripted_text text;       /* n 0: not known */
     int32_t n_prompt;
     bool prompt_at_random, all_at_random;
@@ -53,7 +53,7 @@ typedef struct replay {
     stream_counters before; /* when decoding began */
     double began_s;
     int32_t n_written;
-    double half_hits[2]; /* of the text's first half and of its second */
+    double half_hits[2]; /* hits in the text's first half and in its second */
     turn_watch watch;
     int64_t passes_of[WIDEST_PASS + 1]; /* [rows] */
 } replay;
@@ -112,8 +112,8 @@ static void take_at_random(const routes *r, int32_t position, int32_t layer, int
             expert[n++] = e;
 }
 
-/* Whether the row's token is one that the trace's token at its position may stand for, its parent's
- * being. */
+/* Returns whether the row's token is one that the trace's token at its position may stand for, its
+ * parent's being. */
 static bool is_the_text(const routes *r, const model_pass *p, int32_t row)
 {
     const workspace *ws = p->r->ws;
@@ -157,7 +157,7 @@ static bool take_route(void *user, const model_pass *p, int32_t row, int32_t *ex
     return true;
 }
 
-/* What the layer before it says of a row's next layer: each of its experts with a chance of
+/* Guesses a row's next layer from the layer before it: each of its experts with a chance of
  * `recall`, otherwise one that it will not take; in any order. Rows beyond the first have none. */
 static int32_t guess_next(void *user, const model_pass *p, int32_t *expert)
 {
@@ -184,7 +184,7 @@ static int32_t guess_next(void *user, const model_pass *p, int32_t *expert)
 /* ---- Slots alone ---- */
 
 typedef struct lru {
-    int64_t used_at[1024]; /* of experts; 0: not there */
+    int64_t used_at[1024]; /* times of use of experts; 0: not there */
     int32_t n_there;
 } lru;
 
@@ -262,7 +262,7 @@ static void on_turn(turn_watch *w, const token_tree *tree, const accepted *a)
     r->passes_of[min_i32(n, WIDEST_PASS)]++;
 }
 
-/* As many tokens as were asked for, of the prompt again and again. */
+/* Makes a prompt of as many tokens as were asked for, of the prompt again and again. */
 static void make_prompt(replay *r, const drey_model *m)
 {
     drey_error err = {0};
@@ -300,7 +300,7 @@ static void read_ids(replay *r, int32_t n_vocab)
     r->trace.text.n_vocab = n_vocab;
 }
 
-/* Whether the text is the one of the first run, as far as that went. */
+/* Compares the text with that of the first run, as far as that went. */
 static void compare_ids(const replay *r)
 {
     for (int32_t i = 0; i < r->n_written; i++)

@@ -41,7 +41,7 @@ static value value_of(const cli_option *o)
     return v;
 }
 
-/* Of a command without -m: a model, a folder or another file. */
+/* Completes the operand of a command without -m: a model, a folder or another file. */
 static value value_of_operand(const cli_usage *u)
 {
     const bool folder = strncmp(u->operands, "FOLDER", 6) == 0;
@@ -96,7 +96,7 @@ static void write_types(FILE *out)
         fprintf(out, i ? " %s" : "%s", drey_quantize_type(i));
 }
 
-/* What is written in words once, and what each shell asks for the same: files of models. */
+/* Words and files that each shell completes in its own syntax: files of models. */
 #define MODELS "${DREY_MODELS:-${XDG_CACHE_HOME:-$HOME/.cache}/drey/models}"
 
 /* The first words that are followed by a second one, as a pattern: "train|bench". */

@@ -293,7 +293,7 @@ typedef struct text {
     size_t n;
 } text;
 
-/* What make_short writes without sequences; false: out of memory. */
+/* Measures the output of make_short without sequences; false: out of memory. */
 static bool measure(const cli_usage *usage, bool all, bool spaced, int *n_lines)
 {
     text t = {0};

@@ -9,8 +9,8 @@
 /* The command that argv[1] and perhaps argv[2] name; NULL: none. *n_words: how many of them. */
 const cli_usage *usage_find(int argc, char *const *argv, int *n_words);
 
-/* Of "bench": "machine|disk|kernels|model", with "|" between. "" for a command of one word. Returns
- * out. */
+/* Writes the kinds of a command, for "bench": "machine|disk|kernels|model", with "|" between. ""
+ * for a command of one word. Returns out. */
 const char *usage_kinds(const cli_usage *usage, const char *between, char out[80]);
 
 /* bold: headings and names of options are, by a terminal's sequences. usage NULL: of drey itself.

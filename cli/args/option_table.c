@@ -13,14 +13,14 @@ enum {
     TRAIN_HEADS = CLI_TRAIN_MEDUSA | CLI_TRAIN_EAGLE,
     ENGINE = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE | CLI_PERPLEXITY | CLI_VERIFY |
              CLI_BENCH_MODEL | CLI_IMATRIX | CLI_TRAIN,
-    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* that compute */
+    CORES = ENGINE | CLI_BENCH_MACHINE | CLI_BENCH_KERNELS | CLI_TUNE, /* commands that compute */
     TEXTS = CLI_RUN | CLI_CHAT | CLI_PLAN | CLI_SERVE,
-    EXITS = TEXTS | CLI_PERPLEXITY, /* that passes may end early for */
+    EXITS = TEXTS | CLI_PERPLEXITY, /* commands whose passes may end early */
     SAMPLED = CLI_RUN | CLI_CHAT | CLI_SERVE | CLI_VERIFY,
-    RANKS = CLI_RUN | CLI_CHAT | CLI_SERVE /* that work under mpirun */
+    RANKS = CLI_RUN | CLI_CHAT | CLI_SERVE /* commands that work under mpirun */
 };
 
-/* What the library calls the values of an enum, and what it takes for one. */
+/* Names of an enum's values in the library, and the value of a name. */
 #define NAMES(what)                                                                                \
     static const char *what##_name(int i)                                                          \
     {                                                                                              \
@@ -43,7 +43,7 @@ NAMES(pooling)
 NAMES(exit)
 #undef NAMES
 
-/* Of cli_features. */
+/* Names of cli_features. */
 static const char *features_name(int i)
 {
     static const char *const names[] = {"all", "plain"};
@@ -78,7 +78,8 @@ static bool features_parse(const char *name, int *i)
 #define SET(name, letter, commands, member, what)                                                  \
     ROW(name, letter, CLI_SET, commands, member, 0, 0, what##_name, what##_parse)
 
-/* What they mean, and the values that they take, is in docs/options: see option_texts.h. */
+/* Options. Their meaning, and the values that they take, are in docs/options: see
+ * option_texts.h. */
 const cli_option cli_options[] = {
     TEXT("model", 'm', ENGINE | CLI_TOKENIZE | CLI_BENCH_DISK | CLI_BENCH_MACHINE | CLI_TUNE,
          common.model),

@@ -1,4 +1,4 @@
-/* What is written about commands and options: the tables that the build makes of docs/options, by
+/* Texts about commands and options: the tables that the build makes of docs/options, by
  * cmake/options.awk. Help texts, completions and the manual page come from there. */
 #pragma once
 
@@ -25,7 +25,7 @@ typedef struct option_group {
 extern const option_group option_groups[];
 extern const size_t n_option_groups;
 
-/* What an option means to some commands, where that differs. */
+/* Meaning of an option to some commands, where that differs. */
 typedef struct option_meaning {
     unsigned commands; /* 0: the last one */
     const char *line;
@@ -37,7 +37,7 @@ typedef struct option_text {
     const char *argument; /* "FILE|none": a word in capitals stands for something, the others for
                              themselves. "": a flag */
     const char *line;     /* at its end in round brackets the default, or what must be known */
-    unsigned commands, first;       /* that take it; in whose short help it is */
+    unsigned commands, first;       /* commands that take it; in whose short help it is */
     const option_meaning *meanings; /* NULL: none */
     const char *text; /* paragraphs with an empty line between them. `words` of the command line
                          are between backquotes; four blanks begin an example */

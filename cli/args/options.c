@@ -44,7 +44,8 @@ typedef struct spelling {
     char text[48];
 } spelling;
 
-/* What getopt found in word, `code` or after '?' and ':' optopt; NULL: an unknown option. */
+/* Returns the option that getopt found in word, `code` or after '?' and ':' optopt; NULL: an
+ * unknown option. */
 static const cli_option *found(int code, const char *word, spelling *spelled)
 {
     if (strncmp(word, "--", 2) == 0) {
@@ -92,7 +93,7 @@ static drey_status take_operand(cli_settings *s, const char *word, drey_error *e
     return DREY_OK;
 }
 
-/* Where -m is missing, the operand is the model. */
+/* Takes the operand as the model if -m is missing. */
 static drey_status take_model(cli_settings *s, drey_error *err)
 {
     const char *word = s->operand;
@@ -107,7 +108,7 @@ static drey_status take_model(cli_settings *s, drey_error *err)
     return DREY_OK;
 }
 
-/* What --help is asked about: value, or the next word. */
+/* Takes the subject of --help: value, or the next word. */
 static drey_status take_help(cli_settings *s, const char *value, const char *next, drey_error *err)
 {
     char groups[200];

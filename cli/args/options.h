@@ -49,10 +49,10 @@ enum {
 
 enum { CLI_MAX_STOPS = 64, CLI_MAX_OPTIONS = 160, CLI_MAX_NAMES = 64 };
 
-/* What predictors look at: all there is; without the drafter's own. */
+/* Features that predictors use: all there is; without the drafter's own. */
 typedef enum cli_features { CLI_FEATURES_ALL, CLI_FEATURES_PLAIN } cli_features;
 
-/* What commands that compute with a model take, and some of it the others. */
+/* Options of commands that compute with a model, some of which the others take. */
 typedef struct cli_common {
     const char *model;
     uint64_t memory_bytes; /* or DREY_MEMORY_* */
@@ -68,7 +68,7 @@ typedef struct cli_common {
     const char *sidecar;   /* a file, "none", or NULL: the one next to the model */
     bool verbose;
     int32_t rank_wait_s;     /* 0: the usual time */
-    const char *rank_layers; /* of each rank; NULL: what fits best */
+    const char *rank_layers; /* layers of each rank; NULL: what fits best */
 } cli_common;
 
 typedef struct cli_drafting {
@@ -92,7 +92,7 @@ typedef struct cli_text {
     const char *grammar, *json_schema; /* files; at most one of them */
     int32_t n_predict;
     bool chat, special, ignore_eos, raw_ids, no_provisional_text;
-    bool strict;               /* what no grammar can hold of the schema is refused */
+    bool strict;               /* refuse a schema of which no grammar can hold some part */
     const char *stats, *trace; /* files to write */
 } cli_text;
 
@@ -143,10 +143,10 @@ typedef struct cli_bench {
 } cli_bench;
 
 typedef struct cli_tune {
-    bool show, forget; /* what was measured, instead of measuring */
+    bool show, forget; /* show or forget measurements, instead of measuring */
 } cli_tune;
 
-/* What was asked for. Texts are borrowed from argv. */
+/* Settings of the command line. Texts are borrowed from argv. */
 typedef struct cli_settings {
     cli_command command;
     const char *help; /* "all", a group of options, or "": those that come first; NULL: no help */
@@ -182,10 +182,10 @@ typedef struct cli_settings {
     struct {
         const char *type;       /* the third operand */
         const char *importance; /* NULL: none */
-        bool again;             /* what is quantised already */
+        bool again;             /* take a model that is quantised already */
     } quantize;
     struct {
-        int32_t turn;      /* whose tree is drawn */
+        int32_t turn;      /* turn whose tree is drawn */
         const char *turns; /* "3-7"; NULL: in the middle */
     } picture;
     struct {
@@ -218,7 +218,7 @@ typedef struct cli_option {
     char letter;      /* 0: none */
     cli_value value;
     unsigned commands; /* cli_command bits */
-    size_t offset;     /* of the value in cli_settings */
+    size_t offset;     /* offset of the value in cli_settings */
     double least, most;
     const char *(*choice)(int i); /* CLI_CHOICE, CLI_SET: the name of value i; NULL: none has it */
     bool (*parse)(const char *name, int *i); /* and what has a name, other names included */
@@ -227,7 +227,7 @@ typedef struct cli_option {
 extern const cli_option cli_options[];
 extern const size_t cli_n_options;
 
-/* Whether a value has to follow it: no flag, no --help, and no -d of drey pull. */
+/* Returns whether a value has to follow it: no flag, no --help, and no -d of drey pull. */
 bool option_takes_value(const cli_option *option, cli_command command);
 
 /* Reads argv[1..argc), the words after the command's name, and checks that they do not contradict
@@ -249,7 +249,8 @@ bool option_given(const cli_settings *settings, const char *name);
 drey_status option_store(cli_settings *settings, const cli_option *option, const char *text,
                          drey_error *err);
 
-/* That the options do not contradict each other, and that what the command needs is there. */
+/* Checks that the options do not contradict each other, and that the command has all that it
+ * needs. */
 drey_status options_check(const cli_settings *settings, drey_error *err);
 
 /* "800M", "2.5G", "1024K", "2gb", "2 GiB", "123": binary units, blanks before and "B" or "iB" after

@@ -82,7 +82,7 @@ static const other_name needless[] = {
      NULL, leave_out},
 };
 
-/* Those of them that a value may follow. */
+/* Names that a value may follow. */
 static const other_name with_value = {
     "-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft --num-gpu -dev "
     "--device -sm --split-mode -ts --tensor-split -mg --main-gpu -ot --override-tensor -ncmoe "
@@ -252,7 +252,7 @@ static void spell(const cli_option *option, char out[48])
         snprintf(out, 48, "--%s", option->name);
 }
 
-/* What was meant by a word of the command line; NULL: itself. */
+/* Returns the option meant by a word of the command line; NULL: itself. */
 static const cli_option *meant(cli_command command, const char *word)
 {
     const bool is_long = strncmp(word, "--", 2) == 0 && word[2];
@@ -275,7 +275,7 @@ static bool has_value_after(const char *word, const char *next)
            find_name(&with_value, 1, word);
 }
 
-/* As a shell takes it. False: it does not fit. */
+/* Adds a word in the shell's notation. False: it does not fit. */
 static bool add_word(char *out, size_t size, size_t *n, const char *word)
 {
     const char *quoted = QUOTED(word);

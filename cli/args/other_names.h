@@ -33,5 +33,6 @@ bool nearest_word(const char *word, const char *const *words, other_word *near);
 bool nearest_command(const char *word, other_word *near);
 /* Says what to write in place of the command, "drey WORD". */
 void other_command(const char *word, drey_error *err);
-/* Whether one may have been written for the other: a few letters differ, one for a short word. */
+/* Returns whether one may have been written for the other: a few letters differ, one for a short
+ * word. */
 bool words_are_near(const char *a, const char *b);

@@ -21,7 +21,7 @@ static const struct {
              {"n-predict", "predict"}};
 enum { N_NAMES = sizeof names / sizeof *names };
 
-/* Which of names; -1: none. */
+/* Returns the index in names; -1: none. */
 static int find(const char *name)
 {
     for (int i = 0; i < N_NAMES; i++)

@@ -18,5 +18,6 @@ const char *chat_setting(const cli_settings *settings, const char *name,
                          char value[static CHAT_VALUE_BYTES]);
 /* Writes all of them, a line each. */
 void chat_show_settings(FILE *out, const cli_settings *settings);
-/* What the model's file recommends for sampling: "temperature 0.7, top-k 20"; "" if nothing. */
+/* Reads the settings for sampling that the model's file recommends: "temperature 0.7, top-k 20"; ""
+ * if nothing. */
 void chat_read_recommended(const char *model_path, char *out, size_t capacity);

@@ -34,19 +34,20 @@ enum {
     USUAL_CONTEXT = 4096, /* positions, where the model was made for as many */
     USUAL_ANSWER = 512,   /* tokens: with room for fewer a context is nearly full */
     HELD_BYTES = 1 << 20,
-    HELD_BYTES_A_TOKEN = 128,     /* some four bytes of text; rendering touches 25 times as many */
-    HELD_BYTES_A_BYTE = 8,        /* of one long message: its copies and its ids, measured 7 */
+    HELD_BYTES_A_TOKEN = 128, /* some four bytes of text; rendering touches 25 times as many */
+    /* bytes for each byte of one long message: its copies and its ids, measured 7 */
+    HELD_BYTES_A_BYTE = 8,
     HELD_BYTES_A_TYPED_BYTE = 32, /* the line editor's 27 as well */
-    HELD_BYTES_A_NOTE_BYTE = 28   /* of a saved conversation that is parsed: measured 9 of messages
-                                     and 26 of a list of numbers, which a damaged one may be */
+    HELD_BYTES_A_NOTE_BYTE =
+        28 /* bytes for each byte of a saved conversation that is parsed: measured 9 of messages and 26 of a list of numbers, which a damaged one may be */
 };
 
 typedef struct chat {
     cli_settings settings; /* a copy: /budget changes the budget */
     models models;
     int32_t n_context;
-    uint64_t draft_bytes; /* that are loaded besides the target */
-    size_t most_bytes;    /* of a message, */
+    uint64_t draft_bytes; /* bytes of the draft that are loaded besides the target */
+    size_t most_bytes;    /* the most bytes of a message, */
     drey_error too_long;  /* and what is said of a longer one */
     progress progress;
     text_writer out;
@@ -55,14 +56,15 @@ typedef struct chat {
     warm_up warm;
     char *file; /* [n_file]: of /read, for the next message; NULL: none */
     size_t n_file;
-    uint64_t tries;        /* of this answer, by /retry: each has its own seed */
+    uint64_t tries;        /* attempts at this answer, by /retry: each has its own seed */
     bool cut;              /* the last answer ended before its end: talk.ids are all up to there */
     char recommended[160]; /* sampling, by the model's file; "": it says nothing */
     bool plain;            /* answers have no colours */
     drey_statistics statistics;
-    drey_speculation speculation; /* of the last answer, should its engine be closed since */
+    /* speculation of the last answer, should its engine be closed since */
+    drey_speculation speculation;
     drey_exits exits;
-    bool disk_failed;  /* that of the kept beginnings, which has been said */
+    bool disk_failed;  /* the disk of the kept beginnings failed, and that was reported */
     int64_t n_damaged; /* files of them that were damaged: the same */
     bool ended;        /* /quit */
     bool failed;       /* an answer could not be given, or written */
@@ -131,7 +133,7 @@ static void choose_limit(chat *c)
     c->most_bytes = (size_t)limit.n_bytes;
 }
 
-/* That there is a chat format is known before anybody types. */
+/* Checks that there is a chat format before anybody types. */
 static drey_status check_template(chat *c, drey_error *err)
 {
     drey_status status = talk_add(&c->talk, "user", "hello", 5, err);
@@ -166,7 +168,8 @@ static drey_status begin(chat *c, drey_error *err)
 
 /* ---- Answers ---- */
 
-/* How many tokens an answer may have; 0: the conversation does not fit, which has been said. */
+/* Returns how many tokens an answer may have; 0: the conversation does not fit, which has been
+ * said. */
 static int32_t room_left(const chat *c)
 {
     size_t n = c->talk.n_ids;
@@ -245,7 +248,7 @@ static void show_statistics(const chat *c)
     report_units(page_of(stderr), c->models.engine);
 }
 
-/* What is said under an answer, and how to have more of one that did not come to its end. */
+/* Prints the line under an answer, and how to have more of one that did not come to its end. */
 static void say_how(const chat *c, bool stopped)
 {
     const drey_statistics *s = &c->statistics;
@@ -748,7 +751,7 @@ static void list_commands(const char *usages[static N_COMMANDS + 1])
     usages[N_COMMANDS] = NULL;
 }
 
-/* What the person's typing was used for. */
+/* Loads weights while the person types. */
 static void wait_for_weights(chat *c)
 {
     if (warm_up_runs(&c->warm))

@@ -30,7 +30,7 @@ void talk_reset(talk *t);
 drey_status talk_set_system(talk *t, const char *text, drey_error *err);
 /* NULL: there is none. */
 const char *talk_system(const talk *t);
-/* Whether the last message is of this role. */
+/* Returns whether the last message is of this role. */
 bool talk_ends_with(const talk *t, const char *role);
 
 /* Fills t->ids. DREY_ERR_USAGE: the template refuses these messages. */

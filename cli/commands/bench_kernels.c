@@ -11,8 +11,9 @@ typedef struct listing {
     FILE *out;
     json_writer *root;
     const drey_limits *limits;
-    char type[16];  /* of the block of lines that was begun */
-    double first_s; /* of one row; of drey's own way with a tree; of blocks that are not split */
+    char type[16]; /* type of the block of lines that was begun */
+    /* seconds of one row; of drey's own way with a tree; of blocks that are not split */
+    double first_s;
     bool in_rows, begun;
 } listing;
 

@@ -40,7 +40,7 @@ static void show_passes(FILE *out, const drey_model_report *r)
     }
 }
 
-/* Of passes of the first context whose rows are a power of two. */
+/* Adds ratios of passes of the first context whose rows are a power of two. */
 static void add_ratios(json_writer *root, const drey_model_report *r)
 {
     json_put_array(root, "t_n");
@@ -95,7 +95,7 @@ static void show(FILE *out, json_writer *root, const drey_model_report *r)
     add_passes(root, r);
 }
 
-/* What the model was made for, and what of the contexts was left out. */
+/* Prints the context for which the model was made, and the contexts that were left out. */
 static void show_left_out(FILE *out, const drey_model_bench *bench, const drey_model_report *r)
 {
     for (int32_t i = bench->n_contexts - r->n_left_out; i < bench->n_contexts; i++)

@@ -21,7 +21,7 @@ typedef struct weight_type {
     bool runnable;
 } weight_type;
 
-/* What is shown first; types beyond the last slot are not counted. */
+/* Summary that is shown first; types beyond the last slot are not counted. */
 typedef struct inspection {
     weight_type types[MAX_TYPES];
     int n_types;
@@ -131,7 +131,7 @@ static void show_missing(void *user, const char *what)
     putchar('\n');
 }
 
-/* Of a file that drey can run. */
+/* Shows the experts of a file that drey can run. */
 static void show_experts(const char *path)
 {
     drey_model *model = NULL;

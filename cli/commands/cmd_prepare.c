@@ -59,7 +59,8 @@ static void show_report(const cli_settings *s, const drey_prepare_report *report
             terminal_model());
 }
 
-/* Where the sidecar is: named, or MODEL.drey. The caller frees; NULL when memory is short. */
+/* Returns the path of the sidecar: named, or MODEL.drey. The caller frees; NULL when memory is
+ * short. */
 static char *path_of(const cli_settings *s)
 {
     size_t n = strlen(s->operand) + sizeof ".drey";

@@ -16,8 +16,8 @@ enum { USUAL_TURNS = 4 };
 
 typedef struct report {
     trace_file trace;
-    int first, last; /* of the file's list of turns */
-    bool tree;       /* of the first one */
+    int first, last; /* range of the file's list of turns */
+    bool tree;       /* tree of the first one */
 } report;
 
 /* The place of turn `number` in the list, or -1. */

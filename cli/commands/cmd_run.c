@@ -31,7 +31,7 @@ typedef struct run {
     text_writer out;
 } run;
 
-/* So that what follows in the same place begins on its own line. */
+/* Ends the line, so that later output begins on its own line. */
 static void end_line(const run *r)
 {
     if (r->out.last_byte && r->out.last_byte != '\n' && terminal_shared())
@@ -130,7 +130,7 @@ static drey_status write_statistics(const run *r, const drey_statistics *statist
     return json_write(r->settings->text.stats, &b, err);
 }
 
-/* What ended the text as seen from here, on top of what the library says. */
+/* Adds what this side knows about the text's end to the library's status. */
 static drey_status settle(const run *r, drey_status status, drey_statistics *statistics,
                           drey_error *err)
 {

@@ -9,21 +9,21 @@
 
 #include <stdio.h>
 
-/* What every training starts from. */
+/* State from which every training starts. */
 typedef struct training {
     const cli_settings *settings;
     models models;
     prompt_list list;
     drey_train_prompt *prompts; /* [list.n] */
     progress progress;
-    char *output;   /* where the side file goes: named, or next to the model */
-    double seconds; /* that the training took */
+    char *output;   /* path of the side file: named, or next to the model */
+    double seconds; /* time that the training took */
 } training;
 
-/* What a kind of training has of its own. */
+/* Differences between the kinds of training. */
 typedef struct training_kind {
-    const char *suffix;  /* of the side file's usual name */
-    size_t report_bytes; /* of the library's report */
+    const char *suffix;  /* suffix of the side file's usual name */
+    size_t report_bytes; /* size of the library's report */
     bool keeps;          /* part of what was done when it is interrupted, and its error says so */
     drey_status (*train)(training *t, void *report, drey_error *err);
     void (*show)(const training *t, const void *report, FILE *out);

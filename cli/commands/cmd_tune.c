@@ -40,8 +40,8 @@ static void note_question(void *user, const drey_tune_report *r)
         counted_work_show(&m->work, "measuring kernels", (double)m->n / MOST_QUESTIONS);
 }
 
-/* How many times as fast way `best` of a choice was as way `usual`, over the kernels that were
- * measured; 1: neither was. */
+/* Returns how many times as fast way `best` of a choice was as way `usual`, over the kernels that
+ * were measured; 1: neither was. */
 static double gain_of(const machine *m, const char *choice, const char *usual, const char *best)
 {
     double product = 1;

@@ -15,7 +15,7 @@ drey_status tune_show_files(FILE *out, const drey_model *target, drey_error *err
 drey_status tune_forget(const drey_model *target, drey_error *err);
 /* Warns where the machine is too busy to be measured. */
 void tune_warn_of_load(void);
-/* What drafting gains, in one sentence. */
+/* Prints what drafting gains, in one sentence. */
 void tune_verdict(FILE *out, const drey_pair_report *report);
 
 /* The reports as tables; units' in Markdown. */

@@ -38,16 +38,16 @@ typedef struct outcome {
     int32_t n_texts[2], n_equal[2]; /* greedy, sampled */
     int64_t n_tokens, n_accepted;   /* accepted: tokens that were drafted */
     difference first;
-    char not_run[500]; /* why; "": it was */
+    char not_run[500]; /* reason; "": it was */
 } outcome;
 
 typedef struct verifier {
     const cli_settings *settings;
     models models;
     prompt_list prompts;
-    int32_t n_prompts; /* that are used: the first ones */
+    int32_t n_prompts; /* prompts that are used: the first ones */
     verified *texts;   /* [n_texts] */
-    int32_t *ids;      /* of all texts */
+    int32_t *ids;      /* ids of all texts */
     int32_t n_texts;
     verify_way ways[VERIFY_MOST_WAYS]; /* [n_ways]: the first is the reference */
     outcome outcomes[VERIFY_MOST_WAYS];

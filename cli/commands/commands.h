@@ -25,5 +25,5 @@ int report_main(const cli_settings *settings);
 int tune_main(const cli_settings *settings);
 int train_main(const cli_settings *settings);
 
-/* What drey plan shows, for other commands. */
+/* Prints the output of drey plan, for other commands. */
 drey_status plan_show(const cli_settings *settings, drey_error *err);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static const double line_interval_s = 5, bar_interval_s = 0.1;
-/* What is done has to be so much before it says how long the rest takes. */
+/* part and seconds of the work that must be done before it says how long the rest takes. */
 static const double least_part = 0.02, least_s = 2;
 
 enum { TIME_LEFT_BYTES = 48 };

@@ -91,7 +91,8 @@ static drey_prefix_options prefixes_of(const cli_settings *settings)
     return p;
 }
 
-/* What texts may be. It is read before weights are, so that nothing is computed for a wrong one. */
+/* Opens the grammar of the texts. It is read before weights are, so that nothing is computed for a
+ * wrong one. */
 static drey_status open_grammar(models *m, const cli_settings *s, drey_error *err)
 {
     const char *path = s->text.grammar ? s->text.grammar : s->text.json_schema;
@@ -185,7 +186,7 @@ void models_leave_ranks(models *m)
     drey_ranks_close(&m->ranks);
 }
 
-/* What the end of a session left to write. That the disk failed before has been said. */
+/* Writes the prefixes that the end of a session left. That the disk failed before has been said. */
 static void write_prefixes(drey_engine *engine)
 {
     drey_error err = {0};

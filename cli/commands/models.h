@@ -6,12 +6,13 @@
 #include "cli/terminal/progress.h"
 #include "drey/tune.h"
 
-/* What is known before anything is loaded. */
+/* Facts that are known before anything is loaded. */
 typedef struct models_ahead {
     drey_draft_reason
-        reason;           /* why no model next to the target drafts, where -d auto had to choose */
+        /* reason why no model next to the target drafts, where -d auto had to choose */
+        reason;
     uint64_t room_bytes;  /* a budget that would have room for one; 0: not known */
-    drey_speeds speeds;   /* of this machine; 0: not known */
+    drey_speeds speeds;   /* speeds of this machine; 0: not known */
     drey_outlook outlook; /* by models_look; verdict "": not made */
 } models_ahead;
 
@@ -20,7 +21,7 @@ typedef struct models {
     drey_model *draft; /* NULL without a drafting model */
     drey_drafter drafter;
     const char *heads; /* borrowed from the settings; NULL: those next to the target */
-    char why[512];     /* why -d auto took that; "" where it had not to choose */
+    char why[512];     /* reason why -d auto took that; "" where it had not to choose */
     models_ahead ahead;
     bool tuned; /* by drey tune, for this machine: */
     drey_tuning tuning;
@@ -29,11 +30,12 @@ typedef struct models {
     drey_boundaries_report attention;
     bool routed; /* the target, a mixture of experts, by drey tune -m: */
     drey_routes routes;
-    bool measured; /* these models, by drey tune -m: */
+    bool measured; /* measurements of these models, by drey tune -m: */
     drey_pair_report known;
-    drey_grammar *grammar;        /* of the texts; NULL: any */
-    uint64_t grammar_bytes;       /* its memory, and */
-    uint64_t held_bytes;          /* what the command itself keeps within the budget; 0 at first */
+    drey_grammar *grammar;  /* grammar of the texts; NULL: any */
+    uint64_t grammar_bytes; /* its memory, and */
+    /* bytes that the command itself keeps within the budget; 0 at first */
+    uint64_t held_bytes;
     drey_prefix_options prefixes; /* beginnings of texts to keep; memory_bytes 0: none */
     drey_ranks *ranks;            /* NULL: one machine does all */
     struct {
@@ -57,14 +59,15 @@ drey_status models_check_ranks(const cli_settings *settings, drey_error *err);
  * takes a half-opened pair as well; it closes session and engine first. */
 drey_status models_open(models *m, const cli_settings *settings, drey_error *err);
 void models_close(models *m);
-/* Whether this process is a rank that computes layers for rank 0, and nothing else; then that,
- * until rank 0 ends it. */
+/* Returns whether this process is a rank that computes layers for rank 0, and nothing else; then
+ * that, until rank 0 ends it. */
 bool models_serve_rank(const models *m);
 drey_status models_serve(const models *m, const cli_settings *settings, drey_error *err);
 /* After all is said: ends the run, of all ranks. */
 void models_leave_ranks(models *m);
 
-/* What to expect of options that models_choose made; how its verdict is shown: verdict.h. */
+/* Looks ahead to what options that models_choose made can do; how its verdict is shown:
+ * verdict.h. */
 drey_status models_look(models *m, const cli_settings *settings, const drey_engine_options *options,
                         drey_error *err);
 
@@ -90,8 +93,8 @@ int32_t models_context(const models *m, const cli_settings *settings, int32_t us
 /* Warns of a context that is longer than what the model was made for. */
 void models_warn_of_context(const models *m, int32_t n_context);
 
-/* What models_start opens: the engine, whose prompts are reported elsewhere; a session as well; and
- * signals cancel that from then on. */
+/* Objects that models_start opens: the engine, whose prompts are reported elsewhere; a session as
+ * well; and signals cancel that from then on. */
 typedef enum models_use { MODELS_ENGINE, MODELS_SESSION, MODELS_WATCHED } models_use;
 
 /* models_choose, for texts the verdict, then opens what `use` says. Signals wait until that is
@@ -116,8 +119,8 @@ enum { TUNE_LINE_BYTES = 1400 };
 const char *models_tune_line(const models *m, const cli_settings *settings,
                              char out[TUNE_LINE_BYTES]);
 
-/* Whether a file of the cache folder was loaded. One that is passed over is complained of; where
- * there is none nothing is said. again: the command that measures again. */
+/* Returns whether a file of the cache folder was loaded. One that is passed over is complained of;
+ * where there is none nothing is said. again: the command that measures again. */
 bool models_loaded(drey_status status, const drey_error *err, const char *again);
 
 /* Says why the sidecar next to the target is not used, if there is one and it is not, and that what

@@ -1,5 +1,5 @@
-/* What drey tune has kept: where it is, how old it is, and removing it. And whether the machine is
- * too busy to be measured. */
+/* Measurements that drey tune has kept: where it is, how old it is, and removing it. And whether
+ * the machine is too busy to be measured. */
 #include "cli/commands/cmd_tune.h"
 
 #include "cli/files/cache_folder.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTEXT = 1024 }; /* that -d auto is chosen for: a text of usual length */
+enum { CONTEXT = 1024 }; /* context that -d auto is chosen for: a text of usual length */
 
 typedef struct session {
     const cli_settings *settings;
@@ -49,7 +49,7 @@ static void show_progress(void *user, drey_progress what, uint64_t done, uint64_
     progress_report(&t->bar, what, done, total);
 }
 
-/* What a stage left on the terminal. */
+/* Clears the lines that a stage left on the terminal. */
 static void clear_lines(session *t)
 {
     progress_clear(&t->bar);
@@ -83,7 +83,7 @@ static drey_status take_prompts(session *t, drey_error *err)
 
 typedef struct stage_words {
     session *session;
-    const char *form; /* of a number, and of what makes a plural of it */
+    const char *form; /* format of a number, and the ending of its plural */
 } stage_words;
 
 static void tell_number(void *user, int32_t n)
@@ -102,7 +102,7 @@ static int32_t attending_of(const drey_units_report *r)
     return n;
 }
 
-/* That the model was made for, without the tree's rows. */
+/* Returns the positions that the model was made for, without the tree's rows. */
 static int32_t positions_of(const drey_model *target, int32_t most)
 {
     enum { USUAL = 4096, TREE = 65 };
@@ -221,7 +221,7 @@ static drey_status measure(session *t, drey_pair_report *report, drey_error *err
     return drey_profile_store(&options, folder, report, err);
 }
 
-/* What was measured before. */
+/* Loads the earlier measurements. */
 static drey_status load(session *t, drey_pair_report *report, drey_error *err)
 {
     char folder[PATH_MAX], line[TUNE_LINE_BYTES];

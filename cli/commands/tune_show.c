@@ -1,4 +1,4 @@
-/* What drey tune -m found, for people: tables. */
+/* Shows the findings of drey tune -m to people: tables. */
 #include "cli/commands/cmd_tune.h"
 
 #include "cli/terminal/format.h"
@@ -12,7 +12,7 @@ static void show_steps(FILE *out, const drey_profile *p)
                 format_seconds(b, p->step_s[DREY_PROFILE_NODES - 1]), DREY_PROFILE_NODES);
 }
 
-/* Of a depth that guesses were never right at there is nothing to say, nor of those below it. */
+/* Prints shares by depth, down to the first depth at which guesses were never right. */
 static void show_shares(FILE *out, const drey_pair_report *r)
 {
     fprintf(out, "guesses    right by depth and rank, where those above were, of %lld\n",

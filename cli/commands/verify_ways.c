@@ -47,7 +47,7 @@ static void add_tiers(way_list *list, const verify_way *plain, const drey_model 
     }
 }
 
-/* That the file is there says only that it is worth trying. */
+/* Returns whether the file is there, which says only that it is worth trying. */
 static bool has_file(drey_drafter drafter, const char *model)
 {
     char path[PATH_MAX];

@@ -7,7 +7,7 @@
 #include "cli/files/input.h"
 #include "common/error.h"
 
-/* What each message is, with `role` and `text` in front of and after its content. */
+/* Loop over the messages, with `role` and `text` in front of and after each one's content. */
 #define EACH(text)  "{% for message in messages %}" text "{% endfor %}"
 #define BEGIN(text) "{% if add_generation_prompt %}{{ '" text "' }}{% endif %}"
 #define ROLE        "' + message['role'] + '"

@@ -23,8 +23,8 @@ enum {
     INPUT_AS_JSON = 32 /* a parsed number for each "0,": measured 26, and 2 for its id */
 };
 
-/* What n_context tokens (-c; 0: as many as the model was made for) can stand for, if that is less.
- */
+/* Bounds the input by n_context tokens (-c; 0: as many as the model was made for) can stand for, if
+ * that is less. */
 void input_limit_context(input_limit *limit, const drey_model *model, int32_t n_context);
 
 /* DREY_ERR_CONTEXT, with the sentence for a text beyond the limit. what names it: "the prompt". */

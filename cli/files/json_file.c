@@ -28,8 +28,8 @@ static bool is_special(const char *path)
     return strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode));
 }
 
-/* Whether a file begins as models, side files or sidecars do: nobody means to replace one by some
- * numbers. */
+/* Returns whether a file begins as models, side files or sidecars do: nobody means to replace one
+ * by some numbers. */
 static bool is_model(const char *path)
 {
     char front[8] = "";
@@ -158,7 +158,7 @@ json_writer *json_report_begin(json_buffer *b)
     return w;
 }
 
-/* What the caches hold, and whether that is lossy. */
+/* Adds the format of the caches, and whether that is lossy. */
 static void add_kv(json_writer *w, drey_kv kv)
 {
     json_put_text(w, "kv", drey_kv_name(kv));

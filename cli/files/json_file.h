@@ -27,7 +27,7 @@ json_writer *json_report_begin(json_buffer *b);
 void json_plan(json_writer *w, const drey_plan *plan);
 /* the statistics of a run, keys as documented in drey(1); */
 void json_statistics(json_writer *w, const drey_statistics *s);
-/* what came of drafting, and of early exits. */
+/* writes results of drafting, and of early exits. */
 void json_speculation(json_writer *w, const drey_speculation *c);
 void json_exits(json_writer *w, const drey_exits *c);
 /* Items of an array: the engine's units. */

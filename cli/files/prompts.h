@@ -24,7 +24,7 @@ typedef struct prompt_list {
     char **texts; /* [n]: copies out of the file */
 } prompt_list;
 
-/* What is taken where no file is named: cli/prompts, which the build puts into the program. */
+/* Prompts to use where no file is named: cli/prompts, which the build puts into the program. */
 extern const char training_prompts[], tuning_prompts[];
 
 /* Reads the file, or `usual` where path is NULL. memory_bytes: the budget, which bounds the file,

@@ -11,7 +11,7 @@
 
 enum { WORDS = 3 };
 
-/* What is wrong with a line, to be shown with its number; NULL: nothing. */
+/* Returns the error of a line, to be shown with its number; NULL: nothing. */
 static const char *read_line(char *line, drey_rank_machine *m)
 {
     char *word[WORDS + 1] = {NULL}, *rest = NULL;

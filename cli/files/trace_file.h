@@ -16,11 +16,11 @@
 #include "common/json_value.h"
 #include "drey/drey_session.h"
 
-/* What drey run asks the engine to keep: 24 bytes for each span of three lanes, 16 for
- * each node. */
+/* number of spans that drey run asks the engine to keep: 24 bytes for each span of three lanes, 16
+ * for each node. */
 enum { TRACE_FILE_SPANS = 1 << 16 };
 
-typedef struct trace_about {    /* what the file says of the run */
+typedef struct trace_about {    /* facts about the run in the file */
     const char *target, *draft; /* paths; draft: NULL, "lookup" */
     const char *policy;
     const drey_statistics *statistics;
@@ -48,7 +48,7 @@ typedef enum trace_lane {
 typedef struct trace_bar {
     double t0, t1; /* seconds */
     double amount; /* rows, nodes, bytes, experts */
-    double part;   /* of the experts those that were read */
+    double part;   /* share of the experts that were read */
 } trace_bar;
 
 typedef enum trace_fate { FATE_WAITS, FATE_SUBMITTED, FATE_ACCEPTED } trace_fate;

@@ -1,11 +1,10 @@
-/* What ran when, as a picture: above, how the text grows (the draft runs ahead, the target keeps
- * what it agrees with); below, the lanes.
+/* Draws what ran when: above, how the text grows (the draft runs ahead, the target keeps what it
+ * agrees with); below, the lanes.
  *
  *      tokens |        __/ drafted
  *             |   ____/|__ verified            time runs to the right
  *      turn   | "the lazy dog" |  ...
- *      lanes  | ## draft   ## verify   ## provisional ...
- */
+ *      lanes  | ## draft   ## verify   ## provisional ... */
 #include "cli/files/trace_svg.h"
 
 #include "cli/files/drawing.h"
@@ -31,7 +30,7 @@ static const shown lanes[] = {{LANE_DRAFT, "G  draft", "draft"},
                               {LANE_RANKS, "ranks", "stall"}};
 enum { N_LANES = sizeof lanes / sizeof *lanes };
 
-/* These two are drawn where something is in them. */
+/* Returns whether a lane is drawn: these two only if something is in them. */
 static bool is_shown(const trace_file *t, trace_lane lane)
 {
     return (lane != LANE_EXPERTS && lane != LANE_RANKS) || t->n_bars[lane] > 0;
@@ -206,7 +205,7 @@ static void put_stairs(const picture *p)
     }
 }
 
-/* What the lines are, below the axis. */
+/* Draws the key of the lines, below the axis. */
 static void put_key(const picture *p, double y)
 {
     static const struct {
@@ -271,7 +270,8 @@ static void put_amount(const picture *p, const shown *lane, const trace_bar *bar
                 (x0 + x1) / 2, y + 15, bar->amount);
 }
 
-/* Of a layer's experts those that were read, as a share of the height: the rest was in memory. */
+/* Draws the share of a layer's experts that were read, as a share of the height: the rest was in
+ * memory. */
 static void put_missing(const picture *p, const shown *lane, const trace_bar *bar, double y)
 {
     double x0 = x_of(p, bar->t0), x1 = x_of(p, bar->t1), part = bar->part / bar->amount;

@@ -22,7 +22,7 @@ typedef struct place {
 typedef struct layout {
     const trace_turn *turn;
     place *at;            /* [n_nodes + 1]: the last one is the target's own token */
-    double *left, *width; /* of the columns */
+    double *left, *width; /* edges and widths of the columns */
     int n_rows, n_columns;
 } layout;
 

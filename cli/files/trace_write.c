@@ -7,19 +7,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a mixture: its lanes have names once something is in them. */
+/* lanes of a mixture: its lanes have names once something is in them. */
 enum { EXPERTS_TID = 9, FIRST_EXPERT_TID, EXPERT_LANES = 16 };
-/* And this one, with other ranks. */
+/* lane with other ranks. */
 enum { RANKS_TID = FIRST_EXPERT_TID + EXPERT_LANES };
 
 typedef struct writer {
     FILE *out;
-    json_writer json; /* of strings */
+    json_writer json; /* writer of strings */
     const drey_session *session;
     const drey_model *model;
     const trace_about *about;
     int64_t origin_ns;    /* the first span's beginning */
-    drey_trace_span read; /* what has been joined so far */
+    drey_trace_span read; /* read that was joined so far */
     int64_t n_reads;
     int64_t expert_read_ns[EXPERT_LANES]; /* the end of each lane's last one; 0: it has none */
     bool has_experts, has_ranks;
@@ -28,7 +28,7 @@ typedef struct writer {
 enum { READ_EVENT_BYTES = 32 << 20 };
 
 typedef struct lane {
-    const char *what, *amount; /* of a span; what its amount is called */
+    const char *what, *amount; /* name of a span; what its amount is called */
     int tid;
 } lane;
 

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What is known of a model. */
+/* Facts about a model. */
 typedef struct looked_at {
     model_facts facts;
     side_files with;

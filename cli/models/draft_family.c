@@ -1,4 +1,4 @@
-/* Which small model drafts for which large one: see draft_family.h.
+/* Finds the small model that drafts for a large one: see draft_family.h.
  *
  * A family is known by what its files say: architecture, pre-tokenizer, number of tokens, name, and
  * the number of weights, because a draft pays for much larger models only. The first row that fits
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What drafts for a dense model and for a mixture of experts without a small model. */
+/* Advice for a dense model and for a mixture of experts without a small model. */
 static const char dense[] =
     "drey prepare --planes MODEL and -d self, or drey train medusa -m MODEL";
 static const char mixture[] = "-d lookup, or drey train medusa -m MODEL";

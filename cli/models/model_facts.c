@@ -1,4 +1,4 @@
-/* What a person asks of a model first: see model_facts.h. */
+/* Facts about a model that a person asks for first: see model_facts.h. */
 #include "cli/models/model_facts.h"
 
 #include "cli/terminal/terminal.h"
@@ -131,7 +131,7 @@ static void take_tensor(void *user, const char *name, const char *type, const in
     count_type(r, type, bytes);
 }
 
-/* Of a model that runs: whether its template lists tools. */
+/* Looks at a model that runs: whether its template lists tools. */
 static void look_at_template(model_facts *f, const char *path)
 {
     drey_model *model = NULL;

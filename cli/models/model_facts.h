@@ -1,4 +1,4 @@
-/* What a person asks of a model first, from its file's header: of any architecture. */
+/* Facts about a model that a person asks for first, from its file's header: of any architecture. */
 #pragma once
 
 #include "drey/drey_error.h"

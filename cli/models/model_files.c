@@ -50,7 +50,7 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Whether a file of the folder has the name that a split model would have. */
+/* Returns whether a file of the folder has the name that a split model would have. */
 static bool is_taken(const char *folder, const char *name, size_t n)
 {
     char *path = NULL;

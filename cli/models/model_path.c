@@ -124,7 +124,7 @@ static bool find_near(const char *word, char out[PATH_MAX])
     return near != NULL;
 }
 
-/* What there is instead of a name that nothing has. */
+/* Suggests what there is instead of a name that nothing has. */
 static drey_status explain_name(const char *word, drey_status status, drey_error *err)
 {
     const stored_model *all[MOST_FOUND] = {NULL};

@@ -109,7 +109,7 @@ void model_store_close(model_store *s)
 
 /* ---- Names ---- */
 
-/* What a word says: how a name begins, and a word that comes later in it. */
+/* Meaning of a word: how a name begins, and a word that comes later in it. */
 typedef struct wanted {
     char name[NAME_MAX + 1], tag[64];
 } wanted;

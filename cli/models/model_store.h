@@ -9,8 +9,8 @@
 /* A model of the folder: its *.gguf file, of a split one the first part. */
 typedef struct stored_model {
     char *path;
-    char name[NAME_MAX + 1]; /* of the file, without .gguf and a part's number */
-    uint64_t n_bytes;        /* of all its parts */
+    char name[NAME_MAX + 1]; /* name of the file, without .gguf and a part's number */
+    uint64_t n_bytes;        /* bytes of all its parts */
     int32_t n_files;
 } stored_model;
 

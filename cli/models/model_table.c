@@ -32,7 +32,7 @@ static bool is_number(int column)
 
 /* ---- Widths ---- */
 
-/* Of all columns, the gaps between them included. */
+/* Returns the width of all columns, the gaps between them included. */
 static int total_of(const layout *l)
 {
     int total = -gap;

@@ -1,4 +1,4 @@
-/* What is next to a model: see side_files.h.
+/* Files next to a model: see side_files.h.
  *
  * When a model was used is the time of an empty file in the cache folder, used/HASH, whose name is
  * the hash of the model's path: the folder of models may be another user's, and file systems do not
@@ -33,7 +33,7 @@ static bool has(const char *path, const char *ending)
 
 /* ---- Profiles ---- */
 
-/* Whether drey tune -m has measured it: a file of the folder begins with its identity. */
+/* Returns whether drey tune -m has measured it: a file of the folder begins with its identity. */
 static bool has_profile(const char *path)
 {
     char folder[PATH_MAX], place[PATH_MAX], begin[24];

@@ -3,8 +3,8 @@
 
 #include "cli/models/model_store.h"
 
-/* Whether the model has packed weights, heads, predictors of early exits, an EAGLE layer next to
- * it; and when a command last worked with it, 0: not known. */
+/* Flags that say whether the model has packed weights, heads, predictors of early exits, an EAGLE
+ * layer next to it; and when a command last worked with it, 0: not known. */
 typedef struct side_files {
     bool sidecar, heads, exits, eagle, profile;
     int64_t used_s; /* seconds since 1970 */

@@ -7,7 +7,7 @@
 #include "common/path.h"
 #include "common/size_text.h"
 
-/* What makes room for the draft: more memory, or fewer and shorter texts at once. */
+/* Writes what would make room for the draft: more memory, or fewer and shorter texts at once. */
 static void room_hint(const models *m, const cli_settings *s, char *out, size_t room)
 {
     char size[16];

@@ -9,8 +9,8 @@
  * warning of a budget that is more than the machine has in any case. */
 void verdict_show(FILE *out, const models *m, const cli_settings *settings);
 
-/* Why no model drafts and which one would, where a person can change that: texts that wait for the
- * disk gain most. "": nothing to say. */
+/* Hint that says why no model drafts and which one would, where a person can change that: texts
+ * that wait for the disk gain most. "": nothing to say. */
 enum { VERDICT_HINT_BYTES = 500 };
 void verdict_draft_hint(const models *m, const cli_settings *settings, char *out, size_t room);
 

@@ -60,7 +60,7 @@ typedef struct pulling {
     bool is_draft;
     progress progress;
     download_line line;
-    uint64_t before, n_bytes; /* of files that are here, and of all */
+    uint64_t before, n_bytes; /* bytes of files that are here, and of all */
 } pulling;
 
 static drey_status join(char out[PATH_MAX], const char *folder, const char *name,
@@ -198,7 +198,7 @@ static drey_status find_header(pulling *p, bool *known, drey_error *err)
     return status;
 }
 
-/* What drey plan would show of it, with what is in the folder of headers besides. */
+/* Shows the plan of drey plan for it, with what is in the folder of headers besides. */
 static drey_status show_plan(const pulling *p, drey_error *err)
 {
     if (p->settings->quiet)
@@ -237,7 +237,7 @@ static bool link_neighbours(const pulling *p)
 
 /* ---- What is here already ---- */
 
-/* Of which file on the server a part is. */
+/* Writes the version of the server's file to which a part belongs. */
 static void version_of(const pulled *f, char out[256])
 {
     snprintf(out, 256, "%llu %s %s\n", (unsigned long long)f->about.n_bytes, f->about.version,
@@ -310,7 +310,7 @@ static drey_status check_free_name(const pulling *p, const pulled *f, drey_error
     return DREY_OK;
 }
 
-/* Which files are here, and whether there is room for the others. */
+/* Finds the files that are here, and whether there is room for the others. */
 static drey_status look_around(pulling *p, drey_error *err)
 {
     uint64_t missing = 0;
@@ -458,7 +458,7 @@ static drey_status fetch(pulling *p, drey_error *err)
 
 /* ---- The draft that goes with it ---- */
 
-/* What the header says of drafts for the model. */
+/* Drafts for the model, by its header. */
 typedef struct prospect {
     model_facts facts;
     const draft_family *family; /* NULL: not known, or it has no draft that pays */
@@ -621,7 +621,7 @@ static const char *size_text(char out[32], uint64_t bytes)
     return out;
 }
 
-/* What to type next, for a person. */
+/* Prints what a person may type next. */
 static void say_next(const pulling *p)
 {
     char folder[PATH_MAX], memory[48] = "", size[32];

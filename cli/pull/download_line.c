@@ -1,4 +1,4 @@
-/* How far a download is: see download_line.h. */
+/* Progress of a download: see download_line.h. */
 #include "cli/pull/download_line.h"
 
 #include "cli/terminal/format.h"

@@ -1,4 +1,4 @@
-/* How far a download is: one line that moves, with rate and time left. */
+/* Progress of a download: one line that moves, with rate and time left. */
 #pragma once
 
 #include "cli/terminal/progress.h"

@@ -1,4 +1,5 @@
-/* Which files a name means: on a hub of models, which answers as Hugging Face does, or at a URL. */
+/* Finds the files that a name means: on a hub of models, which answers as Hugging Face does, or at
+ * a URL. */
 #pragma once
 
 #include "cli/pull/transfer.h"
@@ -35,5 +36,5 @@ const char *hub_after_address(const char *word);
  * that show no file; others are copied. DREY_ERR_USAGE: it is too long. */
 drey_status hub_name_of(char out[HUB_WORD_BYTES], const char *hub, const char *word,
                         drey_error *err);
-/* Whether the name has the word, as a whole; large and small letters are the same. */
+/* Returns whether the name has the word, as a whole; large and small letters are the same. */
 bool hub_has_word(const char *name, const char *word);

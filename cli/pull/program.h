@@ -8,7 +8,7 @@
 
 typedef struct program {
     pid_t pid;
-    int input;     /* what it reads, to write to; -1: none */
+    int input;     /* its standard input, to write to; -1: none */
     int out, said; /* its standard output and its standard error, to read; -1: ended */
 } program;
 

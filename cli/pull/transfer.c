@@ -40,7 +40,7 @@ typedef struct request {
     const transfer *transfer;
     const char *url;
     new_file *to;
-    uint64_t first, end; /* of the bytes that are asked for; both 0: all, whatever their number */
+    uint64_t first, end; /* range of bytes to ask for; both 0: all, whatever their number */
     remote_file file;    /* as it is known, for ASK_REST */
     transfer_progress *show;
     void *user;
@@ -51,8 +51,9 @@ typedef struct request {
     char said[MOST_SAID]; /* heads and errors, NUL-terminated */
     size_t n_said;
     bool has_head, is_enough;
-    int code;                 /* curl's exit code */
-    uint64_t from, at, limit; /* where its body begins, the next byte belongs, and it has to end */
+    int code; /* curl's exit code */
+    /* positions where its body begins, the next byte belongs, and it has to end */
+    uint64_t from, at, limit;
 } request;
 
 static void add(request *r, const char *word)
@@ -310,7 +311,7 @@ static void find_sentence(const request *r, char *out, size_t room)
         snprintf(out, room, "curl ended with the code %d", r->code);
 }
 
-/* Why a request failed. */
+/* Reports why a request failed. */
 static drey_status failed(const request *r, drey_error *err)
 {
     char why[200];

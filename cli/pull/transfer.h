@@ -12,7 +12,7 @@ typedef struct transfer {
     int32_t timeout_s; /* without a byte */
 } transfer;
 
-/* What a server says about a file. */
+/* A server's answer about a file. */
 typedef struct remote_file {
     uint64_t n_bytes; /* 0: it does not say */
     bool in_parts;    /* it gives parts of the file */
@@ -26,7 +26,7 @@ drey_status transfer_text(const transfer *t, const char *url, char **text, drey_
 drey_status transfer_beginning(const transfer *t, const char *url, new_file *to, uint64_t n,
                                remote_file *about, drey_error *err);
 
-/* How many bytes are there. */
+/* Reports how many bytes are there. */
 typedef void transfer_progress(void *user, uint64_t n_bytes);
 /* The rest of the file after what is in `to`, of about->n_bytes in all, and not a byte more. What
  * breaks off is continued a few times. DREY_ERR_IO: what has come stays, but for an answer that is

@@ -42,18 +42,18 @@ enum {
 typedef struct serving {
     cli_settings settings;
     models models;
-    model_folder folder; /* of --models */
+    model_folder folder; /* folder of --models */
     lobby *lobby;        /* NULL: clients wait in the socket that systemd has, or outside */
     server *server;
     progress progress;
     serve_lines lines;
     char name[SERVE_MODEL_BYTES];
-    const char
-        *one_name;       /* what a folder's model is called, commas and all; NULL: see name_model */
-    char kept[4096];     /* where a folder's model keeps beginnings of texts; "": nowhere */
-    char *chat_template; /* owned; NULL: the model's */
-    bool new_folder;     /* that of beginnings was not there before */
-    char beginnings[SERVE_NOTE_BYTES]; /* where they are kept, for the owner; "": nowhere */
+    const char *one_name; /* name of a folder's model, commas and all; NULL: see name_model */
+    char kept[4096];      /* folder where a folder's model keeps beginnings of texts; "": nowhere */
+    char *chat_template;  /* owned; NULL: the model's */
+    bool new_folder;      /* the folder of beginnings was not there before */
+    /* folder where beginnings are kept, for the owner; "": nowhere */
+    char beginnings[SERVE_NOTE_BYTES];
     int report; /* a folder's model: its server's end of the pipe (model_process.h) */
 } serving;
 
@@ -131,7 +131,7 @@ static void say_ready(serving *v)
         serve_lines_tell(&v->lines, &beginnings);
 }
 
-/* What a folder's model has to say, its server says. */
+/* Takes events of a folder's model, which its server prints. */
 static void hear(void *user, const serve_event *event)
 {
     serving *v = user;
@@ -226,8 +226,7 @@ static drey_status prepare(serving *v, int32_t *n_context, drey_error *err)
     return DREY_OK;
 }
 
-/* What a folder's model is to be expected to do, without its name, which its server puts before
- * it. */
+/* Writes the verdict of a folder's model without its name, which its server puts before it. */
 static void tell_verdict(const serving *v)
 {
     char hint[VERDICT_HINT_BYTES];
@@ -351,7 +350,7 @@ static serving of_folder(const cli_settings *settings, const char *path, uint64_
     return v;
 }
 
-/* What is amiss is said once, when the model is loaded. */
+/* Ignores a warning: it was printed once, when the model was loaded. */
 static void hear_nothing(void *user, const char *message)
 {
     (void)user;

@@ -9,7 +9,7 @@
 typedef struct model_folder {
     router_model models[ROUTER_MAX_MODELS]; /* [n], by name; then those that came later */
     struct {
-        char why[PROCESS_WHY_BYTES]; /* of models[i] */
+        char why[PROCESS_WHY_BYTES]; /* error of models[i] */
         struct timespec changed;     /* its file, when it was looked at */
         int64_t n_bytes;
     } checks[ROUTER_MAX_MODELS];
@@ -23,12 +23,12 @@ drey_status model_folder_open(model_folder *f, const char *path, drey_error *err
 /* Adds the files that have come since, as far as there is room, and looks at those that have
  * changed. Others keep their places. */
 void model_folder_look(model_folder *f);
-/* Which models a text means by which the command would name them (model_store_find), with ollama's
- * ":latest" after it or without; as router_options.mean has it. */
+/* Finds the models that a text means, with the names of the command (model_store_find), with
+ * ollama's ":latest" after it or without; as router_options.mean has it. */
 int32_t model_folder_mean(const model_folder *f, const char *text, int32_t *found, int32_t room,
                           int32_t *near);
 /* Removes the folder of sockets. */
 void model_folder_close(model_folder *f);
 
-/* What a plan without a limit takes in all. */
+/* Returns the memory that a plan without a limit takes in all. */
 uint64_t model_bytes(const drey_plan *plan);

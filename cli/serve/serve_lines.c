@@ -95,7 +95,7 @@ static const char *stamp(char out[static STAMP_BYTES])
 
 /* ---- Events ---- */
 
-/* What a person sees happen needs no time. */
+/* Prints a line without a time, because a person sees it happen. */
 static void put_line(serve_lines *l, const char *line)
 {
     char at[STAMP_BYTES];
@@ -111,7 +111,7 @@ static void note(serve_lines *l, const serve_event *e)
     put(l, warns ? terminal_style_text(STYLE_WARN) : "", stamp(at), warns ? "warning" : "", line);
 }
 
-/* What its texts were made of; "" where it wrote and read none. */
+/* Describes the parts of its texts; "" where it wrote and read none. */
 static void describe_usage(const serve_usage *u, char *out, size_t n_out)
 {
     char part[64] = "", first[16];
@@ -182,7 +182,7 @@ void serve_lines_tell(serve_lines *l, const serve_event *event)
         stopping(l, event->of.n_writing);
 }
 
-/* Of an address that means all of this machine's; NULL: it is another one. */
+/* Returns the port of an address that means all of this machine's; NULL: it is another one. */
 static const char *port_of_every(const char *address)
 {
     static const char *const every[] = {"http://0.0.0.0:", "http://[::]:"};

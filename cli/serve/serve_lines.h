@@ -1,4 +1,4 @@
-/* What drey serve says on standard error: when it is ready, a line for each request, when it stops.
+/* Lines of drey serve on standard error: when it is ready, a line for each request, when it stops.
  * Its functions may be called by several threads. */
 #pragma once
 

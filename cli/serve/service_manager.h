@@ -1,6 +1,6 @@
-/* What a program and the manager of services that started it (systemd) say to each other: sockets
- * that it opened for the program, and when the program is ready. Both are by variables of the
- * environment, as sd_listen_fds(3) and sd_notify(3) of systemd describe them. */
+/* Protocol between a program and the manager of services that started it (systemd): sockets that it
+ * opened for the program, and when the program is ready. Both are by variables of the environment,
+ * as sd_listen_fds(3) and sd_notify(3) of systemd describe them. */
 #pragma once
 
 #include "drey/drey_error.h"

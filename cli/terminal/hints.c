@@ -8,7 +8,7 @@
 /* Words for each hint, in their order; a command shows those whose option it has. */
 static const struct {
     drey_hint hint;
-    const char *option; /* of the command; NULL: the words are about another command, */
+    const char *option; /* option of the command; NULL: the words are about another command, */
     const char *words;  /* and end before the model's file */
     const char *between;
 } ways[] = {

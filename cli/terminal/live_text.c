@@ -106,7 +106,7 @@ typedef struct place {
     int32_t row, column;
 } place;
 
-/* Where the cursor is after a character; false: it is not known. */
+/* Moves the cursor past a character; false: it is not known. */
 static bool pass_character(const live_text *t, place *p, uint32_t code)
 {
     int width = width_of(code);
@@ -214,7 +214,7 @@ static size_t common(const char *a, size_t n_a, const char *b, size_t n_b)
     return same;
 }
 
-/* How much of bytes[0..n) can be shown from `p` on: rows that can be reached again, and no
+/* Returns how much of bytes[0..n) can be shown from `p` on: rows that can be reached again, and no
  * character that joins the one before it. */
 static size_t showable(const live_text *t, place p, const char *bytes, size_t n)
 {
@@ -317,12 +317,12 @@ static void erase(live_text *t)
 
 /* ---- Words at the margin ---- */
 
-/* What is known of the text up to a place. */
+/* State of the text up to a position. */
 typedef struct wrapping {
     text_styles line;
-    int32_t column, word; /* where it is; columns since the blank */
+    int32_t column, word; /* cursor position; columns since the blank */
     bool begun;           /* the row has more than blanks */
-    size_t blank;         /* that may become a newline; NO_BLANK: there is none */
+    size_t blank;         /* blank that may become a newline; NO_BLANK: there is none */
     text_styles before;   /* at the blank */
 } wrapping;
 static const size_t NO_BLANK = SIZE_MAX;
@@ -406,7 +406,7 @@ static size_t wrap(live_text *t, char *text, uint8_t *styles, size_t n_verified,
 
 enum { MOST_NEXT = LIVE_HELD_BYTES + 2 * DREY_MAX_PROVISIONAL };
 
-/* What is held and verified[0..n) join the line, as far as nothing that follows can move them; what
+/* Adds the held bytes and verified[0..n) to the line, as far as no later text can move them; what
  * is wanted comes after. ends: all of it. False: places are not known. */
 static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
 {
@@ -437,7 +437,7 @@ static bool draw_known(live_text *t, const char *verified, size_t n, bool ends)
     return true;
 }
 
-/* As the terminal takes it, but for characters that would steer it. */
+/* Prints a line, but for characters that would steer the terminal. */
 static void put_line(live_text *t, const char *bytes, size_t n)
 {
     enum { PIECE = 256 };

@@ -29,7 +29,7 @@ typedef void live_text_write(void *user, const char *bytes, size_t n);
 typedef struct live_text {
     live_text_write *write;
     void *user;
-    int32_t columns, rows; /* of the terminal; 0: not known */
+    int32_t columns, rows; /* size of the terminal; 0: not known */
     /* [n_line][n_drawn]: what is verified since the last newline, and what is drawn after it, of
      * which n_solid bytes are held and the rest is dim. The cursor is after that. */
     char text[LIVE_LINE_BYTES + LIVE_HELD_BYTES + DREY_MAX_PROVISIONAL];
@@ -39,9 +39,9 @@ typedef struct live_text {
     text_styles line;           /* at the end of text[n_line] */
     char held[LIVE_HELD_BYTES]; /* [n_held]: as it came, with its blank */
     size_t n_held;
-    bool as_it_is;   /* what the text has of control characters stays: no person's terminal */
+    bool as_it_is;   /* keeps control characters of the text: no person's terminal */
     char last;       /* the last byte of the verified text, for terminal_write_clean */
-    bool lost;       /* where the cursor stands is not known */
+    bool lost;       /* the cursor's position is not known */
     bool short_line; /* whole rows were left out of text: it is good for this width alone */
     char wanted[DREY_MAX_PROVISIONAL]; /* [n_wanted]: what is provisional */
     size_t n_wanted;
@@ -53,8 +53,8 @@ typedef struct live_text {
 void live_text_init(live_text *t, live_text_write *write, void *user, bool wraps);
 /* The terminal's size, as it is now. */
 void live_text_size(live_text *t, int32_t columns, int32_t rows);
-/* What is taken back goes with the next event, which often brings something in its place, or with
- * live_text_draw. */
+/* Shows an event. Text that is taken back goes with the next event, which often brings something in
+ * its place, or with live_text_draw. */
 void live_text_event(live_text *t, const drey_event *event);
 void live_text_draw(live_text *t);
 /* After the text: nothing is provisional or held. */

@@ -13,7 +13,7 @@
 #include <time.h>
 
 static const double bar_interval_s = 0.1, line_interval_s = 5;
-static const double wait_before_s = 1; /* what is done sooner needs no line */
+static const double wait_before_s = 1; /* time below which work needs no line */
 static const double rate_after_s = 5;  /* a rate and the time left are worth reading from then on */
 
 /* The line that is on the terminal, or is to be, and the thread that moves it. */
@@ -72,8 +72,8 @@ static bool is_loading(const progress *p, drey_progress what)
     return !p->label && (what == DREY_PROGRESS_LOAD_TARGET || what == DREY_PROGRESS_LOAD_DRAFT);
 }
 
-/* What is shown as an amount: what was done when the last report came, of it `first` before the
- * first one; the time from that to the last one, and the time since then. */
+/* Progress that is shown as an amount: what was done when the last report came, of it `first`
+ * before the first one; the time from that to the last one, and the time since then. */
 typedef struct amount {
     uint64_t first, done, total;
     double spent_s, since_s;
@@ -124,7 +124,7 @@ static void put_left(char out[static 48], const amount *a, double after_s)
     snprintf(out, 48, "about %s left", format_time(time, fmax(left_s - a->since_s, 1)));
 }
 
-/* Of a bar. Training has steps that nobody counts: the time that is left is all. */
+/* Describes a bar. Training has steps that nobody counts: the time that is left is all. */
 static void describe(char out[static 160], const progress *p, drey_progress what)
 {
     const amount a = amount_of(p, what);
@@ -337,7 +337,7 @@ void progress_work(progress *p, const char *text)
     pthread_mutex_unlock(&ticker.lock);
 }
 
-/* What is complete is drawn once more: the bar ends at 100 %. */
+/* Draws a complete bar once more: the bar ends at 100 %. */
 static void report_bar(progress *p, drey_progress what)
 {
     double now_s = progress_clock_s();

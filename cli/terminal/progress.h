@@ -15,19 +15,20 @@ enum { PROGRESS_KINDS = DREY_PROGRESS_TRAIN + 1 };
 
 typedef struct progress {
     bool quiet;
-    const char *label;    /* what it is called; NULL: what the library calls it */
-    uint64_t draft_bytes; /* that will be loaded besides the target; 0: not known, or none */
+    const char *label;    /* name of the work; NULL: what the library calls it */
+    uint64_t draft_bytes; /* bytes that will be loaded besides the target; 0: not known, or none */
     /* The line on the terminal: */
     bool active;         /* it is to be there: */
     const char *waiting; /* with a spinner and this word; NULL: with a bar, of */
-    char work[256];      /* what waiting is, for progress_work */
+    char work[256];      /* name of the waiting, for progress_work */
     drey_progress what;
     bool shown;    /* it is there, */
     int32_t width; /* in so many columns, */
     double bar_s;  /* drawn at this time (monotonic clock) */
     double wait_s; /* when waiting began */
-    /* Of each drey_progress, since several may take turns: whether there was a report, the last
-     * one and when it came, the first one and when it came, and when the last line was written. */
+    /* State of each drey_progress, since several may take turns: whether there was a report, the
+     * last one and when it came, the first one and when it came, and when the last line was
+     * written. */
     bool begun[PROGRESS_KINDS];
     uint64_t done[PROGRESS_KINDS], total[PROGRESS_KINDS], first[PROGRESS_KINDS];
     double done_s[PROGRESS_KINDS], first_s[PROGRESS_KINDS], line_s[PROGRESS_KINDS];

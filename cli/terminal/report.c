@@ -106,7 +106,8 @@ static void plan_experts(FILE *out, const drey_plan *plan)
     plan_row(out, "experts", plan->expert_bytes, note);
 }
 
-/* Of a mixture: what of a token's experts is missing. */
+/* Prints the missing share of a token's experts in a mixture: what of a token's experts is
+ * missing. */
 static void plan_streamed(FILE *out, const drey_plan *plan)
 {
     char note[120];
@@ -227,7 +228,7 @@ static void speed_of_drafting(FILE *out, const drey_plan *plan)
             style(out, STYLE_PLAIN));
 }
 
-/* Where the disk's speed is not known, that of a usual one. */
+/* Prints times at a usual disk's speed, if this one's is not known. */
 static void reads_alone(FILE *out, const drey_plan *plan)
 {
     const double usual = (double)(1u << 30), known = plan->speeds.disk_bytes_per_s;

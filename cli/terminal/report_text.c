@@ -1,4 +1,4 @@
-/* What came of a text, for people: see report.h. */
+/* Report about a text, for people: see report.h. */
 #include "cli/terminal/report.h"
 
 #include "cli/terminal/terminal.h"
@@ -18,7 +18,7 @@ static void print_tokens(FILE *out, int64_t n)
 
 /* ---- In two lines ---- */
 
-/* What a reader has to know of a text that need not be the target's own. */
+/* Prints what a reader has to know of a text that need not be the target's own. */
 static void report_losses(FILE *out, const drey_statistics *s, const drey_speculation *c,
                           const drey_exits *x)
 {
@@ -234,7 +234,7 @@ static void speculation_lengths(FILE *out, const drey_speculation *c)
     fputs(" of the passes wrote so many\n", out);
 }
 
-/* Where lookup guesses together with a draft. */
+/* Prints the sources of guesses, if lookup guesses together with a draft. */
 static void speculation_sources(FILE *out, const drey_speculation *c)
 {
     int64_t all = c->accepted_of_draft + c->accepted_of_text + c->accepted_of_both;

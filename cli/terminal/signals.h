@@ -20,9 +20,9 @@ void signals_watch(drey_session *session);
 void signals_unwatch(void);
 /* From here on the first signal is only noted, for who asks signals_exit_code now and then. */
 void signals_note(void);
-/* Whether SIGINT has come; it is forgotten then. Other signals stay. */
+/* Returns whether SIGINT has come; it is forgotten then. Other signals stay. */
 bool signals_take_interrupt(void);
-/* Those that came do not count any more. */
+/* Forgets the signals that came. */
 void signals_forget(void);
 /* The exit code that the signal asks for: 129, 130, 143, or 0 if none came. */
 int signals_exit_code(void);

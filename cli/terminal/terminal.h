@@ -1,4 +1,4 @@
-/* What the command says about itself, on standard error: messages, and whether there is a person
+/* Messages of the command about itself, on standard error: messages, and whether there is a person
  * at a terminal to colour them for. */
 #pragma once
 
@@ -41,8 +41,8 @@ typedef void terminal_sink(void *user, const char *bytes, size_t n);
  * and tabs stay. *last: the byte before it, 0 at first. */
 void terminal_write_clean(const char *text, size_t n, char *last, terminal_sink *to, void *user);
 
-/* How many processes mpirun has started; 1 without it. Their standard output may be a terminal that
- * is nobody's, whose text mpirun passes on. */
+/* Returns how many processes mpirun has started; 1 without it. Their standard output may be a
+ * terminal that is nobody's, whose text mpirun passes on. */
 long terminal_ranks(void);
 /* Standard error is a terminal. */
 bool terminal_attended(void);
@@ -52,11 +52,11 @@ bool terminal_shared(void);
 
 /* Standard output is a terminal on which text can be dim and taken back again. */
 bool terminal_shows_drafts(void);
-/* Of that terminal; unchanged where nobody knows. */
+/* Returns the size of that terminal; unchanged where nobody knows. */
 void terminal_size(int32_t *columns, int32_t *rows);
 
-/* What is typed while a text is written is not shown in it: the terminal keeps it for the next
- * question. terminal_show_typing undoes that, and may be called by a signal's handler. */
+/* Hides what is typed while a text is written: the terminal keeps it for the next question.
+ * terminal_show_typing undoes that, and may be called by a signal's handler. */
 void terminal_hide_typing(void);
 void terminal_show_typing(void);
 

@@ -131,7 +131,7 @@ static ssize_t write_lines(void *cookie, const char *bytes, size_t n)
     return (ssize_t)n;
 }
 
-static page pages[2]; /* of stdout and stderr */
+static page pages[2]; /* pages of stdout and stderr */
 
 FILE *page_target(FILE *stream)
 {

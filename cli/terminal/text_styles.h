@@ -1,4 +1,4 @@
-/* What of a growing text in Markdown is bold, a heading or code.
+/* Finds what is bold, a heading or code in a growing text in Markdown.
  *
  * A character's style depends on the characters before it in its line, and on whether the line is
  * in a block of code: nothing that is on the screen changes its style when more comes, and a text
@@ -21,7 +21,7 @@ typedef enum text_style {
 typedef struct text_styles { /* all zero at the beginning of a text */
     char fence;              /* the mark of the block of code around the line; 0: there is none */
     int32_t n_fence;         /* marks that opened it */
-    /* Of the line: */
+    /* State of the line: */
     bool begun;  /* it has more than blanks and the marks of lists */
     char opens;  /* a block of code begins after it, with this mark */
     bool closes; /* the block ends here unless more than blanks follow */

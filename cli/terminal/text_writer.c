@@ -109,7 +109,7 @@ static void on_event(void *user, const drey_event *event)
     live_text_event(&t->live, event);
 }
 
-/* Where on_event has written it. */
+/* Returns whether to continue. The text was written by on_event. */
 static bool go_on(void *user, const char *bytes, size_t n_bytes)
 {
     keep(user, bytes, n_bytes);

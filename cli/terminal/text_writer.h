@@ -8,21 +8,22 @@
 
 typedef struct text_writer {
     progress *progress; /* borrowed: cleared before something is written */
-    live_text live;     /* where the terminal can show text that changes */
+    live_text live;     /* view of the text, on a terminal that can show text that changes */
     bool is_live, shows_drafts;
     bool is_terminal; /* standard output: nothing in the text may steer it */
     bool begun;       /* there was text */
     char last_shown;  /* for terminal_write_clean */
-    int error;        /* of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
-    char last_byte;   /* of the text; 0: none yet */
-    bool keeps;       /* `kept` is wanted */
-    char *kept;       /* [n_kept]: the text, NUL after it */
+    /* error of standard output: 0, an errno, or EINTR: it blocked, and a signal came */
+    int error;
+    char last_byte; /* last byte of the text; 0: none yet */
+    bool keeps;     /* `kept` is wanted */
+    char *kept;     /* [n_kept]: the text, NUL after it */
     size_t n_kept, capacity;
 } text_writer;
 
-/* What a text looks like where the terminal can show it. */
+/* Look of a text on a terminal that can show it. */
 typedef struct text_look {
-    bool drafts;  /* what is provisional is shown as well */
+    bool drafts;  /* show provisional text as well */
     bool wraps;   /* words begin a row where they have no room, */
     bool styled;  /* and Markdown has colours */
     bool resumes; /* the text before continues: it is in the block of code that it was in */

@@ -115,7 +115,7 @@ static bool continues(asker *a, bool first)
     return add(a, "\n", 1);
 }
 
-/* Of a block the text between its quotes, without the newlines next to them. */
+/* Removes the quotes around a block, and the newlines next to them. */
 static void take_quotes_off(asker *a)
 {
     if (!a->block || a->too_long)

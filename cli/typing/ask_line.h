@@ -1,4 +1,4 @@
-/* What a person types, entry by entry: with libedit on a terminal (history, cursor keys, pasted
+/* Reads a person's entries, one by one: with libedit on a terminal (history, cursor keys, pasted
  * text as one entry), line by line from a pipe. A line that ends in a backslash continues in the
  * next; an entry that begins with three quotes ends with three. */
 #pragma once
@@ -11,7 +11,7 @@
 
 typedef struct asker {
     bool terminal;    /* a person: there are prompts */
-    piped_text piped; /* what comes from a pipe */
+    piped_text piped; /* text from a pipe */
     line_editor *editor;
     char *entry; /* [n]: the last one, NUL after it */
     size_t n, capacity;

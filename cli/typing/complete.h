@@ -1,4 +1,4 @@
-/* What Tab adds to a line: the rest of a command's name, or of a file's. */
+/* Completion by Tab: the rest of a command's name, or of a file's. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What is used of libedit: loaded when a terminal asks for it, or in a static program linked. */
+/* Functions of libedit: loaded when a terminal asks for it, or in a static program linked. */
 #pragma once
 
 #include <histedit.h>

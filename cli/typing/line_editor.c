@@ -42,7 +42,7 @@ static char *show_prompt(EditLine *edit)
     return (char *)(uintptr_t)at_terminal->prompt;
 }
 
-/* Whether n more characters have room. */
+/* Returns whether the line has memory for n more characters. */
 static bool has_room(line_editor *l, size_t n)
 {
     const LineInfoW *line = l->use.wline(l->edit);

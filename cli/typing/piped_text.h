@@ -7,10 +7,11 @@
 #include <stdio.h>
 
 typedef struct piped_text { /* all zero at the beginning */
-    const char *wrong;      /* why nothing of the text is read, to follow its name; NULL: it is */
-    bool begun, wide, big;  /* the first bytes were read; UTF-16; its high byte is the first */
-    bool fresh;             /* of UTF-16 nothing was read but the mark */
-    char ahead[4];          /* [n_ahead], of which `taken` are done */
+    /* reason why nothing of the text is read, to follow its name; NULL: it is */
+    const char *wrong;
+    bool begun, wide, big; /* the first bytes were read; UTF-16; its high byte is the first */
+    bool fresh;            /* nothing was read of UTF-16 but the mark */
+    char ahead[4];         /* [n_ahead], of which `taken` are done */
     size_t n_ahead, taken;
 } piped_text;
 

@@ -11,8 +11,9 @@ extern "C" {
 typedef struct drey_convert_options {
     const char *folder; /* with config.json, safetensors, and a tokenizer */
     const char *output; /* the file that is written */
-    const char *type;   /* of matrices: one of drey_convert_type; NULL: as the folder has them */
-    bool force;         /* replaces a file of the output's name */
+    /* type of matrices: one of drey_convert_type; NULL: as the folder has them */
+    const char *type;
+    bool force; /* replaces a file of the output's name */
     /* Each may be NULL. Called from the calling thread: progress with bytes of the tensors; go_on
      * from time to time: false ends the call with DREY_ERR_CANCELLED. */
     void (*progress)(void *user, uint64_t done, uint64_t total);
@@ -24,7 +25,7 @@ DREY_API void drey_convert_options_init(drey_convert_options *options);
 
 typedef struct drey_convert_report {
     char architecture[32]; /* as the file names it */
-    char type[16];         /* of most matrices */
+    char type[16];         /* type of most matrices */
     uint64_t output_bytes;
     int64_t n_tensors;
     uint64_t reserved[4]; /* zero */

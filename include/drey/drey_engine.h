@@ -25,8 +25,8 @@ DREY_API bool drey_tile_parse(const char *name, drey_tile *tile);
 /* Choices between ways of computing that differ only in speed; no text depends on them. */
 typedef struct drey_tuning {
     bool early_amx;       /* AMX for products of 9 rows and more, not of 25 and more */
-    drey_fetch fetch;     /* how products of few rows prefetch weights */
-    drey_tile tile;       /* how products of many rows are divided */
+    drey_fetch fetch;     /* way in which products of few rows prefetch weights */
+    drey_tile tile;       /* way in which products of many rows are divided */
     uint64_t reserved[3]; /* zero */
 } drey_tuning;
 /* The defaults of this processor's family; drey_tune (drey/tune.h) measures. */
@@ -65,14 +65,14 @@ typedef struct drey_engine_options {
     int32_t prompt_chunk;  /* rows of a prompt pass; 0: the plan chooses */
     const char *cpu_tier;  /* NULL: the best this CPU has; see drey_cpu_tiers */
     drey_io io;
-    drey_kv kv; /* of the target and of the draft */
+    drey_kv kv; /* format of the target's cache and of the draft's */
     /* Keys and values of the target that memory has no room for go to a file without a name in this
      * folder, which is not to be one in memory (tmpfs). The texts are the same. Copied. NULL: all
      * are in memory. */
     const char *kv_folder;
-    uint64_t kv_memory_bytes; /* of all sessions' caches of the target, at most; 0: what weights
-                                 leave of the budget */
-    uint64_t read_bytes;      /* approximate size of a streamed read; 0: 1 MiB */
+    /* bytes of all sessions' caches of the target, at most; 0: what weights leave of the budget */
+    uint64_t kv_memory_bytes;
+    uint64_t read_bytes; /* approximate size of a streamed read; 0: 1 MiB */
     drey_progress_fn *progress;
     void *progress_user;
     /* The target's sidecar (see drey_prepare), which must be valid. NULL: the one next to the
@@ -100,7 +100,7 @@ typedef struct drey_engine_options {
     const drey_unit_shares *unit_shares; /* copied; used if `units` names no shares. NULL: equal
                                             shares for each thread and device */
     const drey_prefix_options *prefixes; /* borrowed for the call; NULL: no prefixes are kept */
-    const drey_routes *routes;           /* of the target, copied; NULL: not known */
+    const drey_routes *routes;           /* routes of the target, copied; NULL: not known */
     /* Rank 0's, borrowed until the engine is closed: this engine computes the first of the target's
      * layers and the other ranks the others. NULL: it computes all. */
     drey_ranks *ranks;
@@ -147,7 +147,7 @@ typedef enum drey_residency {
     DREY_PINNED,
     DREY_STREAMED,
     DREY_LOOKED_UP, /* rows are read one by one as tokens ask for them */
-    DREY_IN_SLOTS   /* of experts, of which those that were used last are in memory */
+    DREY_IN_SLOTS   /* experts, of which those that were used last are in memory */
 } drey_residency;
 typedef void drey_plan_visit_fn(void *user, const char *tensor, uint64_t bytes,
                                 drey_residency where);
@@ -176,12 +176,13 @@ DREY_API void drey_engine_plan(const drey_engine *engine, drey_plan *plan);
 
 typedef struct drey_unit {
     char name[80];     /* "cpu:0-3", "opencl" */
-    char cpu_tier[16]; /* of a cluster; "" of a device */
-    int32_t n_threads; /* of a cluster; 0: a device */
-    double slow;       /* of a cluster: the factor by which it is slowed down on purpose; 1: not */
-    double share[DREY_UNIT_WIDTHS]; /* of passes of up to 2^w rows; the units' sum is 1 */
+    char cpu_tier[16]; /* tier of a cluster; "" of a device */
+    int32_t n_threads; /* threads of a cluster; 0: a device */
+    /* slowness of a cluster: the factor by which it is slowed down on purpose; 1: not */
+    double slow;
+    double share[DREY_UNIT_WIDTHS]; /* shares of passes of up to 2^w rows; the units' sum is 1 */
     uint64_t n_groups; /* groups of 32 rows that it has computed; 0 if there is only one cluster */
-    char failed[500];  /* why it is no longer used (others do its part); "": it is used */
+    char failed[500];  /* reason why it is no longer used (others do its part); "": it is used */
     /* Its part of divided attention, whose tasks are a key head and some rows: blocks of 64
      * positions that all rows of a task see, and tasks of which it computed the rest. */
     uint64_t n_dense_blocks, n_tails;
@@ -191,8 +192,9 @@ typedef struct drey_unit {
 /* The engine's units, counted from 0; false: there is no such unit. Call it between steps of its
  * sessions. */
 DREY_API bool drey_engine_unit(const drey_engine *engine, int32_t i, drey_unit *out);
-/* Why a unit takes no part in attention: it has its own memory, its arithmetic differs, or it has
- * failed. NULL: it takes part, or there is no such unit. Valid until the engine's next step. */
+/* Returns why a unit takes no part in attention: it has its own memory, its arithmetic differs,
+ * or it has failed. NULL: it takes part, or there is no such unit. Valid until the engine's next
+ * step. */
 DREY_API const char *drey_engine_unit_no_attention(const drey_engine *engine, int32_t i);
 
 /* ---- Ranks: several machines as one ---- */
@@ -205,8 +207,8 @@ DREY_API drey_status drey_ranks_open(drey_ranks **out, int32_t wait_s, drey_erro
  * the call ends all processes, this one as well, with exit code 1. Accepts a pointer to NULL, and
  * nulls it. */
 DREY_API void drey_ranks_close(drey_ranks **ranks);
-/* Of this process, from 0. Rank 0 opens an engine with options.ranks; a session of it writes the
- * text that one machine would write. All others call drey_ranks_serve. */
+/* Number of this process, from 0. Rank 0 opens an engine with options.ranks; a session of it writes
+ * the text that one machine would write. All others call drey_ranks_serve. */
 DREY_API int32_t drey_ranks_rank(const drey_ranks *ranks);
 /* Computes layers of options->target for rank 0 until that closes its ranks. Of the options,
  * memory, threads, the way of reading and the sidecar count; what concerns texts is rank 0's. Each
@@ -214,19 +216,19 @@ DREY_API int32_t drey_ranks_rank(const drey_ranks *ranks);
  * DREY_OK here. */
 DREY_API drey_status drey_ranks_serve(drey_ranks *ranks, const drey_engine_options *options,
                                       drey_error *err);
-/* Whether an engine can be used further: DREY_OK, always without ranks. Else the failure of another
- * rank, with its name: no text of any session can be continued; close the engine and the ranks.
- * Call it between steps. */
+/* Checks that an engine can be used further: DREY_OK, always without ranks. Else the failure of
+ * another rank, with its name: no text of any session can be continued; close the engine and the
+ * ranks. Call it between steps. */
 DREY_API drey_status drey_engine_check(const drey_engine *engine, drey_error *err);
-/* What rank 0 knows of a rank once an engine is open. */
+/* A rank as rank 0 knows it once an engine is open. */
 typedef struct drey_rank_info {
     char host[64];
     int32_t first_layer, n_layers;
     uint64_t budget_bytes;
-    /* Of its layers; rank 0's with the head. A mixture's slots are part of what is pinned. */
+    /* bytes of its layers; rank 0's with the head. A mixture's slots are part of what is pinned. */
     uint64_t pinned_bytes, streamed_bytes_per_pass;
-    uint64_t read_bytes;     /* of the model, so far */
-    double disk_bytes_per_s; /* of its disk; 0: not known */
+    uint64_t read_bytes;     /* bytes of the model, so far */
+    double disk_bytes_per_s; /* speed of its disk; 0: not known */
     uint64_t reserved[3];    /* zero */
 } drey_rank_info;
 /* Returns false if there is no such rank. */
@@ -246,10 +248,10 @@ typedef struct drey_rank_machine {
     double disk_bytes_per_s; /* 0: not known */
     uint64_t reserved[4];    /* zero */
 } drey_rank_machine;
-/* What it would do. */
+/* Share of the work that it would have. */
 typedef struct drey_rank_plan {
     drey_rank_info rank;
-    drey_plan plan; /* of its layers */
+    drey_plan plan; /* plan of its layers */
     uint64_t reserved[4];
 } drey_rank_plan;
 /* The plan of a run on these n machines, the first of which is rank 0: layers are divided as in

@@ -16,7 +16,7 @@ typedef enum drey_grammar_kind {
     DREY_GRAMMAR_STRICT = 256     /* added to one of these: what is not held is refused */
 } drey_grammar_kind;
 
-/* What a text may be. It can be given to one text after the other, of sessions whose target is
+/* Grammar of a text. It can be given to one text after the other, of sessions whose target is
  * `model` (drey_generate_options.grammar). */
 typedef struct drey_grammar drey_grammar;
 
@@ -35,8 +35,8 @@ DREY_API const char *drey_grammar_not_held(const drey_grammar *grammar);
 /* After the text that it was given to has ended. Accepts NULL; nulls the pointer, which as
  * drey_generate_options.grammar would be any text. */
 DREY_API void drey_grammar_close(drey_grammar **grammar);
-/* What n grammars of this model take in all, at most, with its vocabulary: add it to the engine's
- * held_bytes. */
+/* Returns what n grammars of this model take in all, at most, with its vocabulary: add it to the
+ * engine's held_bytes. */
 DREY_API uint64_t drey_grammar_bytes(const drey_model *model, int32_t n);
 
 #ifdef __cplusplus

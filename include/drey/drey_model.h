@@ -39,10 +39,10 @@ typedef struct drey_model_info {
     /* The longest text of any token but the unknown one, in bytes: a text of more than n *
      * token_bytes_most bytes has more than n tokens. */
     uint32_t token_bytes_most;
-    const char *path; /* of the file, or of its first part; borrowed from the model */
-    /* Of an encoder, which reads the prompt as its input (drey_session_generate); 0: there is none.
-     * n_layers are then the decoder's, whose texts begin with start_id, and with a second given
-     * token where the file has one. */
+    const char *path; /* path of the file, or of its first part; borrowed from the model */
+    /* Fields of an encoder, which reads the prompt as its input (drey_session_generate); 0: there
+     * is none. n_layers are then the decoder's, whose texts begin with start_id, and with a second
+     * given token where the file has one. */
     int32_t n_encoder_layers, start_id;
     uint64_t reserved[2]; /* zero */
 } drey_model_info;
@@ -65,17 +65,18 @@ DREY_API bool drey_model_fim(const drey_model *model, drey_fim *fim);
 
 /* A mixture of experts: each of its layers chooses a few of many feed-forward parts for a token. */
 typedef struct drey_experts {
-    int32_t n_layers;          /* that have experts */
-    int32_t n_experts, n_used; /* of each of them; those that a token uses */
+    int32_t n_layers;          /* layers that have experts */
+    int32_t n_experts, n_used; /* experts of each of them; those that a token uses */
     int32_t n_ff, n_ff_shared; /* width of an expert, and of the one that all tokens use; 0: none */
-    const char *router; /* how it weighs: "softmax", "sigmoid", "softmax of the chosen"; static */
-    bool normed;        /* the chosen weights add up to 1, before they are scaled */
-    int32_t n_groups, n_groups_used; /* of experts, of which a token uses some; 1, 0: there are
-                                        none */
-    uint64_t expert_bytes;           /* of all experts, in the file */
-    uint64_t trunk_bytes;            /* of all other tensors, which every token uses, */
-    uint64_t token_bytes;            /* and of the experts that one token uses */
-    uint64_t reserved[4];            /* zero */
+    /* weighing of the router: "softmax", "sigmoid", "softmax of the chosen"; static */
+    const char *router;
+    bool normed; /* the chosen weights add up to 1, before they are scaled */
+    /* groups of experts, of which a token uses some; 1, 0: there are none */
+    int32_t n_groups, n_groups_used;
+    uint64_t expert_bytes; /* bytes of all experts, in the file */
+    uint64_t trunk_bytes;  /* bytes of all other tensors, which every token uses, */
+    uint64_t token_bytes;  /* and of the experts that one token uses */
+    uint64_t reserved[4];  /* zero */
 } drey_experts;
 /* Returns false if the model is no mixture. */
 DREY_API bool drey_model_experts(const drey_model *model, drey_experts *experts);

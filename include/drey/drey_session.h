@@ -122,43 +122,43 @@ typedef struct drey_statistics {
     int64_t prompt_tokens, generated_tokens;
     double prompt_s, decode_s; /* prompt_s includes loading: the first pass reads the weights */
     double first_token_s;      /* from the call to the first token; 0: no token */
-    double tokens_per_s;       /* of those after the prompt, / decode_s */
+    double tokens_per_s;       /* speed of the tokens after the prompt, / decode_s */
     /* tokens_per_pass / (max(streamed / disk, compute) + drafting that reads do not cover); 0: not
      * known */
     double ceiling_tokens_per_s;
     double disk_bytes_per_s;   /* the highest of the disk in this run while it was kept busy */
-    double tokens_per_pass;    /* of those after the prompt */
-    int64_t n_passes;          /* of the target, after the prompt */
+    double tokens_per_pass;    /* mean over the tokens after the prompt */
+    int64_t n_passes;          /* passes of the target, after the prompt */
     int64_t drafted, accepted; /* tokens proposed to the target, and those it agreed with */
     uint64_t read_bytes;       /* in decoding, both models */
     double read_bytes_per_s;
     double stall_share, verify_share, draft_share; /* waiting for reads; target pass; draft */
     uint64_t load_bytes;                           /* read before decoding */
     uint64_t budget_bytes, pinned_bytes, streamed_bytes_per_pass;
-    uint64_t session_bytes;     /* what each session of the engine takes */
+    uint64_t session_bytes;     /* bytes that each session of the engine takes */
     uint64_t peak_memory_bytes; /* the process' high-water mark */
     int64_t decode_major_faults;
     bool sidecar;                   /* the target's weights came packed from a sidecar */
-    bool direct, uring, registered; /* how they were read: O_DIRECT, io_uring, registered buffers */
+    bool direct, uring, registered; /* ways of reading: O_DIRECT, io_uring, registered buffers */
     drey_kv kv;                     /* DREY_KV_Q8_0: lossy, the text may differ from f16's */
     drey_finish finish;
     double provisional_share; /* drafting while the target's pass waits for reads */
-    /* What tokens_per_s would have been with a sidecar, without packing streamed weights, as far as
-     * reads are fast enough. 0: there is a sidecar, or nothing was streamed. */
+    /* Value that tokens_per_s would have had with a sidecar, without packing streamed weights, as
+     * far as reads are fast enough. 0: there is a sidecar, or nothing was streamed. */
     double sidecar_tokens_per_s;
     /* Tokens of the timeline when the text began that were not computed for it, but kept or
      * restored (drey_prefix_options). */
     int64_t cached_tokens;
-    /* With DREY_FINISH_STOP: the stop text that was found, counted from 1; 0: the text's own end;
-     * -1: a callback returned false. */
+    /* Reason of DREY_FINISH_STOP: the stop text that was found, counted from 1; 0: the text's own
+     * end; -1: a callback returned false. */
     int32_t stop_text, zero;
-    /* Of a mixture: experts that layers multiplied with while decoding, and of them those that had
-     * to be read. */
+    /* Experts of a mixture: experts that layers multiplied with while decoding, and of them those
+     * that had to be read. */
     uint64_t experts_used, experts_read;
     /* Experts that were asked for before their layer had chosen, while the disk had nothing else to
      * do, and of them those that it chose; these are among experts_read. */
     uint64_t experts_guessed, guesses_used;
-    /* Of cached_tokens those that another session had computed; those that were restored from kept
+    /* Parts of cached_tokens that another session had computed; those that were restored from kept
      * prefixes, and of these the ones that were read from the folder; the time all that took. The
      * rest was the session's own. */
     int64_t copied_tokens, restored_tokens, folder_tokens;
@@ -166,7 +166,7 @@ typedef struct drey_statistics {
     /* Tokens with which the text's prompt begins as the session's timeline, another one's or a kept
      * prefix did; cached_tokens or more, because a timeline's last token is computed later. */
     int64_t same_tokens;
-    /* What the processor reports of the whole machine's energy while decoding, whatever else ran;
+    /* Energy of the whole machine while decoding, whatever else ran, as the processor reports it;
      * 0: it reports none, or not to this user. */
     double joules;
     double ranks_share;   /* waiting for other ranks, with nothing to draft meanwhile */
@@ -188,7 +188,7 @@ typedef struct drey_speculation {
                                                          tokens */
     int64_t draft_steps;                              /* the draft's, of one or more nodes each */
     double draft_s;           /* all drafting, between the target's passes or during them */
-    double hidden_share;      /* of draft_s during them */
+    double hidden_share;      /* share of draft_s during them */
     double alpha;             /* the fallback's current threshold; 0: the policy has none */
     int64_t provisional_kept; /* nodes drafted during a pass in addition to those it verified: */
     int64_t provisional_lost; /* below the next root, or not (lost) */
@@ -203,8 +203,8 @@ typedef struct drey_speculation {
     uint64_t reserved[11]; /* zero */
 } drey_speculation;
 
-/* Of the text that is being written, or of the last one; all 0 before the first. Times are filled
- * when the text ends. */
+/* Gives the counts of the text that is being written, or of the last one; all 0 before the first.
+ * Times are filled when the text ends. */
 DREY_API void drey_session_speculation(const drey_session *session, drey_speculation *out);
 
 /* Results of early exits in one text. Complete layers are counted: a token that left after l layers
@@ -213,17 +213,18 @@ DREY_API void drey_session_speculation(const drey_session *session, drey_specula
 enum { DREY_EXITS_LAYERS = 128 };
 typedef struct drey_exits {
     drey_exit mode;
-    int32_t n_layers; /* of the target; 0: nothing is known */
+    int32_t n_layers; /* layers of the target; 0: nothing is known */
     int64_t tokens;   /* tokens found by passes after the prompt; exact: including those taken
                          back */
-    int64_t left;     /* those of them whose pass ended early */
+    int64_t left;     /* tokens among them whose pass ended early */
     int64_t at_layer[DREY_EXITS_LAYERS];
     double layers_per_token;
     int64_t looks;      /* scores asked for */
     int64_t candidates; /* scores above the threshold, for which the whole head was computed */
-    int64_t refused;    /* those of them where it found another token, or one that may not leave */
+    /* tokens among them for which it found another token, or one that may not leave */
+    int64_t refused;
     int64_t compared;   /* tokens that left and were then completed by a pass to the last layer */
-    int64_t agreed;     /* those of them that the full depth chose as well */
+    int64_t agreed;     /* tokens among them that the full depth chose as well */
     int64_t taken_back; /* exact: tokens that were replaced by another, and those after them */
     int64_t n_full;     /* passes that completed tokens which had left */
     uint64_t skipped_bytes; /* streamed bytes after the exits, */
@@ -232,7 +233,8 @@ typedef struct drey_exits {
     uint64_t reserved[16];  /* zero */
 } drey_exits;
 
-/* Of the text that is being written, or of the last one; all 0 before the first. */
+/* Gives the counts of the text that is being written, or of the last one; all 0 before the
+ * first. */
 DREY_API void drey_session_exits(const drey_session *session, drey_exits *out);
 
 /* A model with an encoder (drey_model_info.n_encoder_layers) reads an input and writes another
@@ -291,7 +293,8 @@ DREY_API drey_status drey_session_step(drey_session *session, bool *done, drey_e
  * the finish reason is "interrupted". */
 DREY_API void drey_session_end(drey_session *session);
 DREY_API bool drey_session_is_writing(const drey_session *session);
-/* How much of the text's prompt has been read: *done of *total tokens that must be computed. */
+/* Gives how much of the text's prompt has been read: *done of *total tokens that must be
+ * computed. */
 DREY_API void drey_session_prompt(const drey_session *session, int64_t *done, int64_t *total);
 
 /* One step of every session of the engine that is writing, all in one pass: each weight is read
@@ -313,9 +316,10 @@ DREY_API void drey_session_timeline(const drey_session *session, const int32_t *
 
 typedef struct drey_saved_session {
     drey_sampling
-        sampling;     /* of the last text, without penalties; the defaults if there was none */
-    int64_t n_tokens; /* of the timeline */
-    int64_t n_kept;   /* those of them that are not computed again */
+        /* sampling of the last text, without penalties; the defaults if there was none */
+        sampling;
+    int64_t n_tokens; /* tokens of the timeline */
+    int64_t n_kept;   /* tokens among them that are not computed again */
     char *note;       /* [n_note_bytes], and a NUL after it: what drey_session_save was given; NULL:
                    nothing. The caller frees it with drey_free */
     size_t n_note_bytes;
@@ -350,9 +354,9 @@ typedef struct drey_prefixes {
     int64_t restored_tokens;
     int64_t kept_blocks, read_blocks, written_blocks; /* kept in memory, from and to the folder */
     bool disk_failed;      /* the folder's disk is full or fails: nothing more is written to it */
-    int64_t damaged_files; /* of the folder: not used, and deleted */
+    int64_t damaged_files; /* damaged files of the folder: not used, and deleted */
     int64_t copied_tokens; /* from one session to another */
-    int64_t lost_blocks;   /* that could not be written to the folder */
+    int64_t lost_blocks;   /* blocks that could not be written to the folder */
     uint64_t reserved[1];  /* zero */
 } drey_prefixes;
 DREY_API void drey_engine_prefixes(const drey_engine *engine, drey_prefixes *out);
@@ -365,14 +369,14 @@ DREY_API drey_status drey_engine_write_prefixes(drey_engine *engine, int64_t mos
 
 /* Sums over everything that an engine has done since it opened. Call it between two steps. */
 typedef struct drey_counts {
-    int64_t passes, rows;                /* of the target, in the middle of texts */
-    int64_t prompt_passes, prompt_rows;  /* that read prompts, or the weights */
+    int64_t passes, rows;                /* passes of the target, in the middle of texts */
+    int64_t prompt_passes, prompt_rows;  /* passes that read prompts, or the weights */
     double pass_s, prompt_s, draft_s;    /* draft_s: between passes; hidden_s: during them */
     double hidden_s, stall_s;            /* stall_s: passes that waited for weights */
-    uint64_t read_bytes;                 /* of both models */
+    uint64_t read_bytes;                 /* bytes of both models */
     double read_s;                       /* time during which these reads were under way */
     uint64_t peak_memory_bytes;          /* the process' high-water mark */
-    uint64_t experts_used, experts_read; /* of a mixture, as in drey_statistics */
+    uint64_t experts_used, experts_read; /* experts of a mixture, as in drey_statistics */
     double joules;                       /* while texts are written; as there */
     uint64_t reserved[5];                /* zero */
 } drey_counts;
@@ -394,19 +398,19 @@ DREY_API drey_status drey_session_score_top(drey_session *session, const int32_t
                                             int32_t n_top, drey_logprobs_fn *call, void *user,
                                             drey_error *err);
 
-/* How the states of a text's tokens, after the model's last norm, become one vector. */
+/* Ways in which the states of a text's tokens, after the model's last norm, become one vector. */
 typedef enum drey_pooling {
     DREY_POOLING_MODEL = 0, /* as the model's file says; the last token's, if it says nothing */
     DREY_POOLING_NONE,      /* none: a vector for each token */
     DREY_POOLING_MEAN,
     DREY_POOLING_CLS, /* the first token's */
     DREY_POOLING_LAST,
-    DREY_POOLING_RANK /* of models that compare two texts, which drey does not compute */
+    DREY_POOLING_RANK /* pooling of models that compare two texts, which drey does not compute */
 } drey_pooling;
 /* NULL: no such value. */
 DREY_API const char *drey_pooling_name(drey_pooling pooling);
 DREY_API bool drey_pooling_parse(const char *name, drey_pooling *pooling);
-/* What DREY_POOLING_MODEL means for a model. */
+/* Returns the meaning of DREY_POOLING_MODEL for a model. */
 DREY_API drey_pooling drey_model_pooling(const drey_model *model);
 
 /* The vector of a text, as it is: out[drey_model_info.n_embd], with DREY_POOLING_NONE
@@ -435,7 +439,8 @@ DREY_API void drey_embed_normalize(float *v, size_t n, int32_t norm);
 typedef struct drey_exit_score {
     float whole, early;           /* natural log probabilities */
     int32_t whole_top, early_top; /* the likeliest tokens */
-    int32_t n_layers; /* that the pass took: all of the model's, or the token would have left */
+    /* layers that the pass took: all of the model's, or the token would have left */
+    int32_t n_layers;
 } drey_exit_score;
 /* drey_session_score, and with the engine's early exits: the same text once more, one token per
  * pass, where each pass ends as a pass of drey_session_step does, whatever token follows.

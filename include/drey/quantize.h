@@ -30,8 +30,8 @@ typedef struct drey_quantize_options {
 DREY_API void drey_quantize_options_init(drey_quantize_options *options);
 
 typedef struct drey_quantize_report {
-    uint64_t input_bytes, output_bytes; /* of the files */
-    int32_t n_tensors, n_changed;       /* whose type is another one now */
+    uint64_t input_bytes, output_bytes; /* bytes of the files */
+    int32_t n_tensors, n_changed;       /* tensors whose type is another one now */
     int32_t n_fallbacks;   /* with another type than the mixture's, because of their rows' length */
     int32_t n_unimportant; /* quantised without importance, although there is a matrix of it */
     uint64_t reserved[4];  /* zero */
@@ -49,8 +49,8 @@ DREY_API const char *drey_quantize_type(int32_t i);
 /* ---- Importance matrices ---- */
 
 typedef struct drey_imatrix_options {
-    /* As for drey_engine_open: target, threads, memory, tier. What it says of drafting, sessions,
-     * n_context and progress is ignored. */
+    /* options as for drey_engine_open: target, threads, memory, tier. What it says of drafting,
+     * sessions, n_context and progress is ignored. */
     const drey_engine_options *engine;
     const int32_t *ids; /* [n_ids], at least 1: the text without BOS; borrowed for the call */
     size_t n_ids;
@@ -69,11 +69,11 @@ typedef struct drey_imatrix_options {
 DREY_API void drey_imatrix_options_init(drey_imatrix_options *options);
 
 typedef struct drey_imatrix_report {
-    int64_t n_tokens;     /* that were read, BOS included */
+    int64_t n_tokens;     /* tokens that were read, BOS included */
     int32_t n_windows;    /* the last may be shorter */
     int32_t n_matrices;   /* in the file */
-    int32_t n_experts;    /* of all layers; 0: the model is no mixture */
-    int32_t n_unused;     /* of them those that no token has used */
+    int32_t n_experts;    /* experts of all layers; 0: the model is no mixture */
+    int32_t n_unused;     /* experts among them that no token has used */
     uint64_t reserved[4]; /* zero */
 } drey_imatrix_report;
 

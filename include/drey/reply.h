@@ -31,7 +31,8 @@ typedef enum drey_reply_begun {
     DREY_BEGUN_CONTENT = 2    /* its content */
 } drey_reply_begun;
 
-/* What is asked of an answer. Strings are borrowed for the call. The tools are the request's. */
+/* Settings that the answer follows. Strings are borrowed for the call. The tools are the
+ * request's. */
 typedef struct drey_reply_options {
     drey_tool_choice choice;
     const char *tool;        /* the one that may be called; NULL: each of them */
@@ -44,7 +45,7 @@ typedef struct drey_reply_options {
 } drey_reply_options;
 DREY_API void drey_reply_options_init(drey_reply_options *options);
 
-/* How a model writes what was asked for. It owns nothing, and can be copied. */
+/* Form in which a model writes what was asked for. It owns nothing, and can be copied. */
 typedef struct drey_reply_form {
     bool calls;     /* there may be calls; a program sets false where it wants them as text */
     bool required;  /* there is at least one */
@@ -66,8 +67,8 @@ typedef struct drey_reply_form {
 DREY_API drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
                                           const drey_chat_request *request,
                                           const drey_reply_options *options, drey_error *err);
-/* How the prompt ends: text[n_bytes] is its end, of at least 64 bytes where it has them. Some
- * templates open the reasoning themselves. */
+/* Reads the end of the prompt: text[n_bytes] is its end, of at least 64 bytes where it has them.
+ * Some templates open the reasoning themselves. */
 DREY_API void drey_reply_form_prompt(drey_reply_form *form, const char *text, size_t n_bytes);
 /* The grammar of such answers, for drey_grammar_open (DREY_GRAMMAR_GBNF), with the arguments of
  * each tool held to its schema; those of a tool whose schema grammars do not support are any JSON

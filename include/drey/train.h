@@ -23,11 +23,10 @@ typedef struct drey_train_prompt {
 DREY_API const char *drey_exit_source_name(drey_exit_source source);
 
 typedef struct drey_train_exit_options {
-    /* As for drey_engine_open: target, threads, memory. Its drafter names the candidates: a model
-     * from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_MEDUSA from the target's
-     * heads, DREY_DRAFTER_NONE from the target itself; DREY_WITH(DREY_PART_LOOKUP) adds those of
-     * lookup.
-     * n_context, policy and progress are the trainer's. */
+    /* Options as for drey_engine_open: target, threads, memory. Its drafter names the candidates: a
+     * model from the draft, DREY_DRAFTER_LOOKUP from the text, DREY_DRAFTER_MEDUSA from the
+     * target's heads, DREY_DRAFTER_NONE from the target itself; DREY_WITH(DREY_PART_LOOKUP) adds
+     * those of lookup. n_context, policy and progress are the trainer's. */
     const drey_engine_options *engine;
     const drey_train_prompt *prompts; /* [n_prompts], at least 2; the second and third of every four
                                          are held out */
@@ -37,7 +36,7 @@ typedef struct drey_train_exit_options {
     float threshold;    /* the threshold that the file suggests; 0: 0.6. From 0.5 on an exit is
                            worthwhile */
     bool plain;         /* without the drafter's own log-probabilities: the paper's 12 features */
-    uint64_t seed;      /* of the initial weights */
+    uint64_t seed;      /* seed of the initial weights */
     const char *output; /* NULL: MODEL.drey-exit, next to the model's first file */
     /* Each may be NULL. progress with DREY_PROGRESS_TRAIN, and as for an engine; go_on from time to
      * time: false ends the call with DREY_ERR_CANCELLED. */
@@ -56,13 +55,13 @@ DREY_API void drey_train_exit_options_init(drey_train_exit_options *options);
 typedef struct drey_exit_layer {
     int32_t layer;
     double positive;          /* share of positions */
-    double precision, recall; /* of scores above the threshold */
+    double precision, recall; /* precision and recall of scores above the threshold */
     double exits;             /* share of positions that leave here, every layer active */
     double final_for_good;    /* share whose token is final here and at every later layer */
     double recall_own; /* share whose final token is among the target's four likeliest here */
 } drey_exit_layer;
 
-/* What one way of deciding would do at the held-out positions, one after another. */
+/* Verdict on one way of deciding, at the held-out positions, one after another. */
 typedef struct drey_exit_verdict {
     char name[64];
     double threshold;
@@ -83,7 +82,7 @@ typedef struct drey_train_exit_report {
     drey_exit_layer layers[DREY_EXIT_LAYERS];
     drey_exit_verdict verdicts[DREY_EXIT_VERDICTS]; /* the first: every layer, as the file says */
     double write_s, gather_s, fit_s;
-    uint64_t file_bytes; /* of predictors in memory */
+    uint64_t file_bytes; /* bytes of predictors in memory */
 } drey_train_exit_report;
 
 /* Lets the target continue each prompt, looks at every layer of what it wrote, trains a predictor
@@ -98,17 +97,17 @@ DREY_API drey_status drey_train_exit(const drey_train_exit_options *options,
 enum { DREY_MEDUSA_HEADS = 8, DREY_EAGLE_PASSES = 3, DREY_GUESS_RANKS = 8 };
 
 typedef struct drey_train_draft_options {
-    /* As for drey_engine_open: target, threads, memory, tier. Its drafter, policy, n_context and
-     * progress are ignored. Memory limits the texts that training holds as well. */
+    /* Options as for drey_engine_open: target, threads, memory, tier. Its drafter, policy,
+     * n_context and progress are ignored. Memory limits the texts that training holds as well. */
     const drey_engine_options *engine;
-    int32_t n_heads; /* of Medusa; 0: 4. A layer has none */
+    int32_t n_heads; /* heads of Medusa; 0: 4. A layer has none */
     int32_t n_ids;   /* tokens that can be guessed, the most frequent ones of the texts; 0: 12288,
                         or all of a smaller vocabulary */
     int64_t n_positions; /* tokens of text to learn from and to judge by; if OUTPUT.texts has more,
                             its first ones; 0: 500,000 */
     int32_t n_epochs;    /* about how often each is seen; 0: 2 */
-    float rate;          /* of learning; 0: 0.002 for heads, 0.001 for a layer */
-    float temperature;   /* of answers; 0: 0.3 */
+    float rate;          /* learning rate; 0: 0.002 for heads, 0.001 for a layer */
+    float temperature;   /* temperature of answers; 0: 0.3 */
     bool greedy;         /* take the likeliest tokens instead */
     bool keep_texts;     /* keep OUTPUT.texts, which have one form for heads and layers */
     uint64_t seed;
@@ -134,8 +133,8 @@ typedef struct drey_train_draft_report {
     int64_t n_texts;                   /* tokens of text that were used, old and new */
     int64_t n_positions;               /* trained with */
     int64_t n_held[DREY_MEDUSA_HEADS]; /* judged by */
-    /* On held-out texts: how often a head's guess of a rank was right; or a layer's, after tokens
-     * that the target has computed, after one guess, after two. */
+    /* Accuracy on held-out texts: how often a head's guess of a rank was right; or a layer's, after
+     * tokens that the target has computed, after one guess, after two. */
     float accuracy[DREY_MEDUSA_HEADS][DREY_GUESS_RANKS];
     double loss; /* at the end, per position */
     double write_s, train_s;

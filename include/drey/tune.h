@@ -15,7 +15,7 @@ extern "C" {
 typedef struct drey_limits {
     double memory_bytes_per_s; /* reading a block far larger than the caches, the fastest way */
     double int8_ops_per_s;     /* the tier's byte products on registers; a multiply-add is 2 */
-    double float_ops_per_s;    /* of its float multiply-adds */
+    double float_ops_per_s;    /* speed of its float multiply-adds */
     double barrier_s;          /* an empty job on all threads */
 } drey_limits;
 
@@ -23,7 +23,7 @@ typedef struct drey_disk_report {
     double bytes_per_s; /* reading the file's tensors in order as a pass does */
     uint64_t read_bytes;
     double cpu_s; /* processor time that reading took, kernel included, on all threads */
-    bool direct, uring, registered; /* what the system allowed */
+    bool direct, uring, registered; /* ways of reading that the system allowed */
 } drey_disk_report;
 
 /* One measurement of tuning: the bytes of weights per second of a kernel, for each way. */
@@ -46,10 +46,11 @@ DREY_API drey_status drey_tune(int32_t n_threads, const char *cpu_tier, drey_tun
 /* ---- A pair of models on this machine ---- */
 
 typedef struct drey_pair_report {
-    drey_profile profile;             /* whose trees are NULL: to use the trees below, set it */
+    /* profile with trees that are NULL: to use the trees below, set it */
+    drey_profile profile;
     double seconds;                   /* duration of the measurement */
     int64_t n_tokens;                 /* tokens written to count guesses */
-    int64_t n_places;                 /* those of them where the draft had guessed */
+    int64_t n_places;                 /* positions among them where the draft had guessed */
     drey_static_trees trees;          /* none without a drafter */
     uint64_t streamed_bytes_per_pass; /* above 0: pass_s is computing only, and the disk decides */
     int32_t n_threads;
@@ -63,7 +64,7 @@ typedef struct drey_tune_prompt {
 typedef struct drey_tune_options {
     const drey_tune_prompt *prompts; /* [n_prompts]: calibration; at least one with a drafter */
     int32_t n_prompts, n_predict;    /* tokens of each text; 0: 96 */
-    void (*stage)(void *user, const char *what); /* what is measured next; may be NULL */
+    void (*stage)(void *user, const char *what); /* reports what is measured next; may be NULL */
     void *user;
 } drey_tune_options;
 
@@ -98,10 +99,10 @@ enum { DREY_UNITS_SIDES = 2 };
 DREY_API const char *drey_units_side_name(drey_units_side side);
 
 typedef struct drey_units_width {
-    int32_t rows;                    /* of the pass */
+    int32_t rows;                    /* rows of the pass */
     double alone_s[DREY_MAX_UNITS];  /* with all products on one unit */
     double side_s[DREY_UNITS_SIDES]; /* medians, measured in alternation */
-    double share[DREY_MAX_UNITS];    /* of both */
+    double share[DREY_MAX_UNITS];    /* shares of both */
     int32_t n_measured;              /* ratios that the search measured */
 } drey_units_width;
 
@@ -109,14 +110,14 @@ typedef struct drey_units_report {
     int32_t n_units, n_widths;
     drey_unit units[DREY_MAX_UNITS];
     drey_units_width widths[DREY_UNIT_WIDTHS];
-    drey_unit_shares shares; /* what the search found, for every width */
+    drey_unit_shares shares; /* shares that the search found, for every width */
     double seconds;          /* duration of the measurement */
 } drey_units_report;
 
 typedef struct drey_units_options {
     /* Widths to measure, ascending, up to the first 0; none: 1, 4, 16 and 64. */
     int32_t rows[DREY_UNIT_WIDTHS];
-    void (*stage)(void *user, int32_t rows); /* what is measured next; may be NULL */
+    void (*stage)(void *user, int32_t rows); /* reports what is measured next; may be NULL */
     void *user;
 } drey_units_options;
 
@@ -156,10 +157,10 @@ typedef struct drey_boundaries_report {
 } drey_boundaries_report;
 
 typedef struct drey_boundaries_options {
-    int32_t rows;           /* of the tree; 0: 16 */
+    int32_t rows;           /* rows of the tree; 0: 16 */
     int32_t most_positions; /* contexts are DREY_UNIT_CONTEXT, four times as many, ... up to this;
                                0: 4096 */
-    void (*stage)(void *user, int32_t n_positions); /* what is measured next; may be NULL */
+    void (*stage)(void *user, int32_t n_positions); /* reports what is measured next; may be NULL */
     void *user;
     uint64_t reserved[4]; /* zero */
 } drey_boundaries_options;
@@ -174,9 +175,9 @@ DREY_API drey_status drey_tune_boundaries(const drey_engine_options *options,
 
 /* ---- Kept in a folder ---- */
 
-/* What was measured, in JSON files of a folder that the caller names, and that drey_..._store
- * makes. The command's folder is $XDG_CACHE_HOME/drey or ~/.cache/drey; the library itself looks
- * at no variable. A file belongs to one processor, CPU tier and version of drey:
+/* Measurements in JSON files of a folder that the caller names, and that drey_..._store makes. The
+ * command's folder is $XDG_CACHE_HOME/drey or ~/.cache/drey; the library itself looks at no
+ * variable. A file belongs to one processor, CPU tier and version of drey:
  *
  *   tuning.json   drey_tune
  *   profiles/     drey_tune_pair: by target, draft, tier, and number of threads or units
@@ -202,7 +203,7 @@ DREY_API drey_status drey_profile_load(const drey_engine_options *options, const
 DREY_API drey_status drey_profile_store(const drey_engine_options *options, const char *folder,
                                         const drey_pair_report *report, drey_error *err);
 
-/* Of a target. */
+/* Loads the routes of a target. */
 DREY_API drey_status drey_routes_load(const drey_model *target, const char *folder,
                                       drey_routes *routes, drey_error *err);
 DREY_API drey_status drey_routes_store(const drey_model *target, const char *folder,
@@ -219,7 +220,7 @@ DREY_API drey_status drey_units_store(const drey_engine_options *options, const 
 
 /* ---- Speeds of this machine, kept as well ---- */
 
-/* Where the speeds that a prediction needs come from. Those that are given count in any case.
+/* Sources of the speeds that a prediction needs. Those that are given count in any case.
  *
  *   speeds/     drey_planner_speeds: of a processor's kernels by tensor type, tier and threads; of
  *               a disk by its file system and the way of reading
@@ -227,10 +228,11 @@ DREY_API drey_status drey_units_store(const drey_engine_options *options, const 
  * What was measured is kept for a day, or for ten minutes where the machine was busy. */
 typedef enum drey_measure {
     DREY_MEASURE_NOTHING = 0,
-    DREY_MEASURE_KEPT = 1,    /* what the folder has */
-    DREY_MEASURE_MISSING = 2, /* what it lacks is measured and kept, unless the target is so small
-                                 (64 MiB) that a text begins sooner */
-    DREY_MEASURE_NOW = 3      /* all is measured again, and kept */
+    DREY_MEASURE_KEPT = 1, /* speeds that the folder has */
+    /* missing speeds are measured and kept, unless the target is so small (64 MiB) that a text
+     * begins sooner */
+    DREY_MEASURE_MISSING = 2,
+    DREY_MEASURE_NOW = 3 /* all is measured again, and kept */
 } drey_measure;
 /* Fills in the speeds that are 0, in less than a second, as drey_planner_measure does, for the
  * budget of the planner's options. What is not known stays 0: the disk below a file with holes
@@ -240,21 +242,22 @@ DREY_API drey_status drey_planner_speeds(drey_planner *planner, drey_measure mea
 
 /* ---- Choosing a draft ---- */
 
-/* Why no model of the target's folder drafts, where drey_choose_draft chose. */
+/* Reasons why no model of the target's folder drafts, where drey_choose_draft chose. */
 typedef enum drey_draft_reason {
     DREY_DRAFT_CHOSEN = 0,       /* one does */
     DREY_DRAFT_NONE_THERE = 1,   /* no model there has at most half of the target's bytes */
-    DREY_DRAFT_OTHER_TOKENS = 2, /* those that do have other tokens, or do not fit otherwise */
+    DREY_DRAFT_OTHER_TOKENS = 2, /* models that do have other tokens, or do not fit otherwise */
     DREY_DRAFT_NO_ROOM = 3,      /* one has the target's tokens; the budget has no room for it */
     DREY_DRAFT_NOT_FASTER = 4    /* one has room, and what was chosen is expected to be faster */
 } drey_draft_reason;
 
 typedef struct drey_draft_choice {
-    drey_model *draft;            /* that options.draft is; owned; NULL: another drafter, or none */
+    /* model in options.draft; owned; NULL: another drafter, or none */
+    drey_model *draft;
     double expected_tokens_per_s; /* 0: no plan can be made; drey_engine_open says why */
     char why[512];        /* "lookup: about 12 tokens/s, no draft 9.8"; where speeds are not known
                       "lookup: about 1.2 times as fast as no draft"; may be "" */
-    char warning[500];    /* why a drafter's file cannot be used; "" */
+    char warning[500];    /* reason why a drafter's file cannot be used; "" */
     uint64_t reason;      /* a drey_draft_reason */
     uint64_t room_bytes;  /* DREY_DRAFT_NO_ROOM: the smallest budget that has room for one of them;
                       0: not known */
@@ -279,9 +282,9 @@ DREY_API void drey_draft_choice_close(drey_draft_choice *choice);
 
 /* ---- What to expect ---- */
 
-/* What a budget brings on this machine, for a person who has to decide. */
+/* Outlook for a budget on this machine, for a person who has to decide. */
 typedef struct drey_outlook {
-    drey_plan plan;            /* of the options, at the speeds */
+    drey_plan plan;            /* plan of the options, at the speeds */
     double tokens_per_s;       /* expected; 0: not known, as some speed is not */
     double alone_tokens_per_s; /* without a draft, with all of the budget; 0: not known */
     /* A larger budget that the machine has now: that holds the whole target, or if there is none
@@ -290,11 +293,11 @@ typedef struct drey_outlook {
     double better_tokens_per_s; /* with it; 0: not known */
     bool better_is_whole;       /* it holds the whole target */
     bool machine_is_cgroup;     /* the next two are those of the process' memory cgroup */
-    uint64_t machine_bytes;     /* of memory; 0: not known */
-    uint64_t available_bytes;   /* that this process may have now; 0: not known */
+    uint64_t machine_bytes;     /* bytes of memory; 0: not known */
+    uint64_t available_bytes;   /* bytes that this process may have now; 0: not known */
     char verdict[600]; /* one line in plain text: the model, what of it stays in memory, what is
                           read for each pass, how fast it writes with the draft and without */
-    char warning[300]; /* that the budget is more than the machine has; "": it is not */
+    char warning[300]; /* warning that the budget is more than the machine has; "": it is not */
     uint64_t alone_smallest_bytes; /* the smallest budget without a draft; 0: not known */
     uint64_t reserved[7];          /* zero */
 } drey_outlook;

@@ -15,7 +15,7 @@ static void put_usage(const sequence *j, text_out *out)
              (long long)j->request->prompts.n_ids - cached, cached, written);
 }
 
-/* Why it ended, and at which of its stop texts. */
+/* Writes why it ended, and at which of its stop texts. */
 static void put_reason(answer *a, const sequence *j, text_out *out)
 {
     bool stopped = j->statistics.finish == DREY_FINISH_STOP;

@@ -71,7 +71,7 @@ typedef struct reading {
     answer *a;
     text_out *out;
     what what;
-    int32_t item; /* of all but ITEMS */
+    int32_t item; /* item of all kinds but ITEMS */
 } reading;
 
 static void put_id(answer *a, const char *key, int32_t kind, text_out *out)
@@ -237,7 +237,7 @@ static bool read_on(reading *x)
 typedef struct message {
     const request *request;
     text_out *out;
-    int32_t kind; /* of the parts that are put out */
+    int32_t kind; /* kind of the parts that are put out */
     int32_t n;
 } message;
 
@@ -364,7 +364,7 @@ static void start_item(answer *a, int32_t kind, const drey_reply_part *p, text_o
 typedef struct streaming {
     answer *a;
     const sequence *j;
-    const piece *piece; /* what comes with its first event; NULL: nothing */
+    const piece *piece; /* piece that comes with its first event; NULL: nothing */
     text_out *out;
 } streaming;
 

@@ -17,7 +17,7 @@ typedef struct writing {
     refusal *refusal;
     bool in_system; /* one of system texts is open, in the array of its parts */
     struct {
-        bool open, content, calls; /* what it has already */
+        bool open, content, calls; /* parts that it has already */
     } assistant;
     previous_conversation *before;
 } writing;

@@ -17,7 +17,7 @@ typedef struct serializer serializer;
 extern const serializer answer_chat, answer_completion; /* OpenAI's */
 extern const serializer answer_native;                  /* llama.cpp's /completion */
 
-/* How far an answer has been put together. */
+/* Progress of an answer. */
 typedef struct answer {
     request *request; /* NULL: there is none */
     const serializer *serializer;
@@ -31,14 +31,15 @@ typedef struct answer {
     int32_t own[ANSWER_OWN_NUMBERS];     /* the serializer's */
     serve_usage usage;                   /* of the request that was given back */
     size_t offset[REQUEST_MOST_CHOICES]; /* characters of each text that came, of a stream */
-    drey_reply_reader readers[REQUEST_MOST_CHOICES]; /* of each text; begun again for each pass */
-    bool began[REQUEST_MOST_CHOICES], ended[REQUEST_MOST_CHOICES]; /* of a stream */
+    /* readers of each text; begun again for each pass */
+    drey_reply_reader readers[REQUEST_MOST_CHOICES];
+    bool began[REQUEST_MOST_CHOICES], ended[REQUEST_MOST_CHOICES]; /* state of a stream */
 } answer;
 
 typedef enum answer_state {
     ANSWER_PIECE, /* something was put out, and more may follow at once */
     ANSWER_WAITS, /* for the worker */
-    ANSWER_ENDS   /* that was all */
+    ANSWER_ENDS   /* end of the answer */
 } answer_state;
 
 /* Puts out the next piece. With the lock held. */

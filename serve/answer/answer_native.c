@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Why it ended, and at which of its stop texts. */
+/* Writes why it ended, and at which of its stop texts. */
 static void put_stop(const sequence *j, text_out *out)
 {
     const drey_statistics *s = &j->statistics;

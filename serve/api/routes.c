@@ -16,7 +16,7 @@ typedef struct route {
     const char *path;
     bool get, post, open; /* open: without a key */
     handler *handle;
-    const serializer *form; /* of its answers, and of its refusals; NULL: it has no requests */
+    const serializer *form; /* form of its answers, and of its refusals; NULL: it has no requests */
     void (*report)(network *n, text_out *out); /* instead of `handle`: its answer */
 } route;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* In a time that does not depend on where they differ. */
+/* Compares in a time that does not depend on where they differ. */
 static bool same_key(const char *key, size_t n_key, http_span given)
 {
     unsigned char differs = n_key != given.n;
@@ -50,7 +50,8 @@ bool access_shows_key(const access_rules *rules, const http_head *h)
     return !rules->api_keys || has_key(rules, h);
 }
 
-/* Without the port. All of it if what follows the name is no port: then it is no name of ours. */
+/* Returns the name without the port. All of it if what follows the name is no port: then it is no
+ * name of ours. */
 static http_span host_name(http_span host)
 {
     bool brackets = host.n && host.text[0] == '[';

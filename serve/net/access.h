@@ -1,4 +1,5 @@
-/* Who may ask: by key, by the name that the client has for this host, and by the page that asks. */
+/* Decides who may ask: by key, by the name that the client has for this host, and by the page that
+ * asks. */
 #pragma once
 
 #include "serve/parse/parse_request.h"

@@ -13,14 +13,14 @@ typedef struct connection {
     struct {
         kept_stream *of; /* NULL: none */
         uint64_t at;     /* the next byte */
-    } stream;            /* that it reads */
+    } stream;            /* stream that it reads */
     bool head_out;       /* the answer's head has been put out */
     bool framed;         /* its body comes in chunks */
     bool all_out;        /* all of the answer has been put out */
     double spoke_s;      /* when something was last put out */
     struct {
-        int status;                /* of the answer; 0: none so far */
-        char why[SERVE_WHY_BYTES]; /* of a refusal */
+        int status;                /* status of the answer; 0: none so far */
+        char why[SERVE_WHY_BYTES]; /* reason of a refusal */
         bool open;                 /* the owner has not heard of the request yet */
     } report;
 } connection;

@@ -11,8 +11,9 @@
 /* Tokens and times of a request's texts. */
 typedef struct serve_usage {
     int64_t n_prompt, n_cached, n_written; /* tokens; n_cached: of the prompt, not computed */
-    double tokens_per_s;                   /* of the text after its first token; 0: not known */
-    double first_s; /* of the first token, since the request began; 0: not known */
+    /* speed of the text after its first token; 0: not known */
+    double tokens_per_s;
+    double first_s; /* time of the first token, since the request began; 0: not known */
     bool cut;       /* the server's end cancelled a text */
 } serve_usage;
 
@@ -24,8 +25,8 @@ typedef struct serve_request {
     int status;                /* 0: none was sent */
     bool repeats;              /* a question that programs ask again and again, as GET /health */
     bool left;                 /* the client had gone before the end */
-    char why[SERVE_WHY_BYTES]; /* of a refusal, without words of the client; "": not said */
-    char peer[64];             /* of a refusal, the client's address, where others may ask; or "" */
+    char why[SERVE_WHY_BYTES]; /* reason of a refusal, without words of the client; "": not said */
+    char peer[64];             /* client's address of a refusal, where others may ask; or "" */
     serve_usage usage;
     double seconds; /* from its first byte to the last one of its answer */
 } serve_request;
@@ -42,9 +43,9 @@ enum { SERVE_NOTE_BYTES = 1000, SERVE_MODEL_BYTES = 128 };
 
 typedef struct serve_event {
     serve_event_kind kind;
-    char model[SERVE_MODEL_BYTES]; /* of several, the one that it is of; "": of none */
+    char model[SERVE_MODEL_BYTES]; /* name of the model, if there are several; "": of none */
     union {
-        char note[SERVE_NOTE_BYTES]; /* of a note or a warning */
+        char note[SERVE_NOTE_BYTES]; /* text of a note or a warning */
         serve_request request;
         int32_t n_writing;
     } of;

@@ -28,13 +28,13 @@ typedef struct http_head {
     http_span path, query; /* as written; "*" of OPTIONS alone. query: after the "?" */
     bool keep_alive;       /* the client wants the connection to stay */
     bool http_1_0;         /* it knows no chunks */
-    bool chunked;          /* of the body; otherwise it has */
+    bool chunked;          /* the body is chunked; otherwise it has */
     uint64_t n_body;       /* bytes */
     bool expects;          /* an answer "continue" before it sends the body */
     http_span host; /* the target's, where that names one ("http://host/path"), or the header's */
     http_span origin, authorization, api_key;
     http_span conversation;  /* X-Conversation-Id */
-    http_span asked_headers; /* of a preflight: Access-Control-Request-Headers */
+    http_span asked_headers; /* headers of a preflight: Access-Control-Request-Headers */
 } http_head;
 
 enum { HTTP_MAX_HEADERS = 64 };
@@ -53,7 +53,7 @@ http_result http_read_head(const char *bytes, size_t n, http_head *head, size_t 
 /* Position in a chunked body. All zero at its beginning. */
 typedef struct http_chunks {
     int state;
-    uint64_t left; /* of the chunk */
+    uint64_t left; /* bytes left of the chunk */
     uint32_t n_line;
 } http_chunks;
 
@@ -67,7 +67,7 @@ http_result http_read_chunks(http_chunks *c, const char *in, size_t n_in, size_t
 /* The value of a key in a query, as written; text NULL: it is not there. */
 http_span http_query(http_span query, const char *key);
 bool http_span_is(http_span part, const char *text);
-/* How many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins
+/* Returns how many bytes of a path spell its beginning `front`, "%2F" as well as "/"; 0: it begins
  * otherwise. */
 size_t http_path_front(http_span path, const char *front);
 bool http_path_is(http_span path, const char *text);

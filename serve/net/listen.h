@@ -26,7 +26,8 @@ typedef struct listen_socket {
 /* DREY_ERR_IO: the address is taken, or cannot be had. A socket that was passed is the place's from
  * here on. */
 drey_status listen_open(listen_socket *p, const listen_address *at, drey_error *err);
-/* And removes a socket's file, unless another process made it. A second time it does nothing. */
+/* Closes the socket and removes its file, unless another process made it. A second time it does
+ * nothing. */
 void listen_close(listen_socket *p, const char *host);
 /* Writes the address of a client, where clients of other machines may come; else "". */
 void listen_peer(const listen_socket *p, int fd, char *out, size_t room);

@@ -1,4 +1,4 @@
-/* Which endpoints there are (serve/api/routes.c). */
+/* Endpoints (serve/api/routes.c). */
 #pragma once
 
 #include "serve/answer/answer.h"

@@ -56,7 +56,7 @@ static kept_stream *make_place(network *n)
     return oldest;
 }
 
-/* Without the last chunk of its answer, so that the client knows. */
+/* Cuts off, without the last chunk of the answer, so that the client knows. */
 static void cut_off(connection *c)
 {
     c->all_out = true;

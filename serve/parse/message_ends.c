@@ -12,7 +12,7 @@ typedef struct prompt_text {
     char *text; /* [n]: of all tokens */
     size_t n;
     size_t from; /* bytes before the chunk, */
-    size_t at;   /* whose first token this is */
+    size_t at;   /* index of its first token */
 } prompt_text;
 
 static size_t bytes_of(const prompt_text *p, size_t first, size_t n_ids)

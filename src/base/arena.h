@@ -11,8 +11,8 @@ typedef struct arena {
     uint8_t *base; /* 2 MiB aligned when huge, else page aligned */
     size_t size_bytes;
     size_t used_bytes;
-    size_t short_bytes;        /* what was taken beyond size_bytes; 0 unless the plan is wrong */
-    struct arena_extra *extra; /* where that is */
+    size_t short_bytes;        /* bytes taken beyond size_bytes; 0 unless the plan is wrong */
+    struct arena_extra *extra; /* the memory of those bytes */
 } arena;
 
 enum { ARENA_ALIGN = 64 };

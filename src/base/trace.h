@@ -1,4 +1,4 @@
-/* Where time goes: spans of named kinds, and their sums.
+/* Records where time goes: spans of named kinds, and their sums.
  *
  * Each thread writes to its own ring, so nothing locks. A ring keeps a thread's latest spans, for a
  * picture of what ran at the same time. The sums count all spans, also those that the ring has
@@ -34,12 +34,12 @@ typedef enum trace_kind {
 
 typedef struct trace_span {
     int64_t t0_ns, t1_ns;
-    int32_t arg; /* what it means depends on the kind */
+    int32_t arg; /* argument; its meaning depends on the kind */
     uint32_t what : 8;
     uint32_t layer : 11;  /* with experts: of which it is, counted from 1; 0: of none */
-    uint32_t number : 13; /* of the expert; of TRACE_EXPERTS: how many were read */
+    uint32_t number : 13; /* number of the expert; of TRACE_EXPERTS: how many were read */
 } trace_span;
-/* Of a span: layer and number, as there. Higher ones are cut. */
+/* Part of a span: layer and number, as there. Higher ones are cut. */
 typedef struct trace_part {
     int32_t layer, number;
 } trace_part;
@@ -49,8 +49,8 @@ typedef struct trace_sums {
     int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
 } trace_sums;
 
-/* Of one thread. The sums have a single writer, which needs no read-modify-write; any thread may
- * read them at any time. */
+/* Ring of one thread's spans. The sums have a single writer, which needs no read-modify-write; any
+ * thread may read them at any time. */
 typedef struct trace_ring {
     _Atomic int64_t n[TRACE_KINDS], ns[TRACE_KINDS], arg[TRACE_KINDS];
     trace_span *spans; /* [n_spans]: number i is at i % n_spans */

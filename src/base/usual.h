@@ -1,5 +1,5 @@
-/* What is assumed until it is measured: every tuned number outside the kernels, with the
- * measurement that gave it and the page that describes it. No text depends on any of them, only
+/* Numbers that are assumed until they are measured: every tuned number outside the kernels, with
+ * the measurement that gave it and the page that describes it. No text depends on any of them, only
  * speed.
  *
  * A number with the mark (tuned) is replaced by `drey_tune_pair`: a session with a profile of its
@@ -166,10 +166,10 @@
 /* Leaves that a text reaches less often than this are not expanded by lookup either, which takes
  * microseconds (policy/policy.c). */
 #define USUAL_LEAST_FREE (1.0f / 64)
-/* How many plain turns drafting may lose before it pauses: at first, after a pause, and at most,
- * however much it has won; and how long pauses are, in tokens (policy/controller.c). Sixteen
- * turns of one to five tokens are too few to distinguish a gain of a sixth from none. So drafting
- * has a credit instead of being judged once. */
+/* Plain turns that drafting may lose before it pauses: at first, after a pause, and at most,
+ * however much it has won; and how long pauses are, in tokens (policy/controller.c). Sixteen turns
+ * of one to five tokens are too few to distinguish a gain of a sixth from none. So drafting has a
+ * credit instead of being judged once. */
 #define USUAL_FIRST_CREDIT 3
 #define USUAL_LATER_CREDIT 2
 #define USUAL_MOST_CREDIT  10
@@ -207,7 +207,7 @@
  * 16 to 64 nodes (unit/units.c). Boundaries that `tune` finds do not depend on it. */
 #define USUAL_TAIL_BLOCKS 2
 
-/* How often the token comes that a grammar names as certain, and no other of the same bytes: 231 of
+/* Probability of the token that a grammar names as certain, and no other of the same bytes: 231 of
  * 234 in 14 answers of Qwen's 0.5B (tree/tree.c). */
 #define USUAL_FORCED 0.98f
 

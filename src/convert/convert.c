@@ -32,7 +32,7 @@ typedef struct conversion {
     const drey_convert_options *options;
     hub_folder folder;
     family family;
-    int type; /* of types */
+    int type; /* index in types */
     new_gguf file;
     rope_factors factors[MOST_ROPE_FACTORS];
     tensor_plan plan;
@@ -59,7 +59,7 @@ static int type_of_number(number_type type)
     return i;
 }
 
-/* As most matrices of the folder are, by their bytes. */
+/* Returns the type of most of the folder's matrices, by their bytes. */
 static int stored_type(const hub_folder *f)
 {
     uint64_t n_bytes[NUMBER_OTHER + 1] = {0};
@@ -129,7 +129,7 @@ static drey_status make_header(conversion *c, drey_error *err)
     return DREY_OK;
 }
 
-/* What drey checks when it opens a model and when it binds its tensors. */
+/* Makes the checks of a model that is opened and whose tensors are bound. */
 static drey_status check_model(const gguf *g, drey_error *err)
 {
     model_shape shape;

@@ -9,7 +9,7 @@
 
 typedef struct size_key {
     const char *names, *suffix;
-    int32_t missing; /* what is written where config.json does not say; 0: it has to */
+    int32_t missing; /* value where config.json has none; 0: it has to */
 } size_key;
 
 static const size_key t5_sizes[] = {
@@ -47,7 +47,7 @@ static drey_status put_sizes(const keys *k, const size_key *sizes, drey_error *e
 
 /* ---- The decoder's first tokens ---- */
 
-/* As generation_config.json says, or config.json; fallback -1: it is left out. */
+/* Writes the id of generation_config.json, or of config.json; fallback -1: it is left out. */
 static drey_status put_id(const keys *k, const char *name, int64_t fallback, drey_error *err)
 {
     const json_value *v = json_member(k->folder->generation.root, name);

@@ -8,13 +8,13 @@
 #include "gguf/new_gguf.h"
 #include "model/arch.h"
 
-/* How names of tensors are made (tensor_names.c). */
+/* Ways to make names of tensors (tensor_names.c). */
 typedef enum naming {
     NAMING_LLAMA,
     NAMING_GEMMA,
     NAMING_GPT2,
     NAMING_GPT_OSS,
-    NAMING_T5, /* of the encoder; the decoder's is the next one */
+    NAMING_T5, /* the encoder's names; the decoder's is the next one */
     NAMING_T5_DECODER,
     NAMING_BART,
     NAMING_BART_DECODER
@@ -27,11 +27,11 @@ typedef enum windowing {
 } windowing;
 
 typedef struct family {
-    const char *name;      /* of "architectures" in config.json */
+    const char *name;      /* name in "architectures" of config.json */
     const char *arch_name; /* general.architecture */
     const arch *arch;      /* found by that name */
     naming naming;
-    const char *feed_forward; /* of T5, what feed_forward_proj is where it is missing */
+    const char *feed_forward; /* T5's feed_forward_proj where it is missing */
     const char *pre;          /* the pre-tokenizer of vocab.json with merges.txt; NULL: unknown */
     windowing window;
     double rope_base;  /* where config.json does not say; 0: the key is left out */
@@ -57,12 +57,12 @@ static inline bool family_permutes(const family *a)
 /* The one function between the matrices of a feed-forward part, as config.json names it. */
 const char *family_activation(const family *a);
 
-/* Whether experts are in MXFP4 (quantization_config). */
+/* Returns whether experts are in MXFP4 (quantization_config). */
 bool folder_is_mxfp4(const hub_folder *f);
 
 /* RoPE factors of a model, tensors of the file. */
 typedef struct rope_factors {
-    const char *name; /* of the tensor; NULL: it has none */
+    const char *name; /* name of the tensor; NULL: it has none */
     float *values;    /* [n], of plan_rope's memory */
     int32_t n;
 } rope_factors;

@@ -8,7 +8,7 @@
 
 typedef enum json_kind {
     KIND_COUNT,    /* a whole number from 1 on */
-    KIND_NUMBER,   /* that a float can hold */
+    KIND_NUMBER,   /* a number that a float can hold */
     KIND_POSITIVE, /* the same, above 0 */
     KIND_BOOL,
     KIND_TEXT,
@@ -17,7 +17,7 @@ typedef enum json_kind {
     KIND_COUNTS, /* an array of whole numbers from 0 on */
     KIND_NUMBERS,
     KIND_TEXTS,
-    KIND_ID,     /* of a token: a whole number from 0 on */
+    KIND_ID,     /* id of a token: a whole number from 0 on */
     KIND_ID_PAD, /* the same, or -1 for none */
     KIND_IDS,    /* one, or an array of them */
     KIND_TOKEN   /* a token's text, or an object that has it as "content"; false for none */

@@ -111,7 +111,7 @@ static drey_status set_pieces(token_list *t, const json_value *vocab, named_id *
     return DREY_OK;
 }
 
-/* What a merge joins, "left right" or a pair, in out[0..n). */
+/* Writes the piece that a merge makes, "left right" or a pair, to out[0..n). */
 static bool join(const json_value *merge, char *out, size_t capacity, size_t *n)
 {
     const json_value *left = merge->type == JSON_ARRAY ? merge->first : NULL;

@@ -6,8 +6,8 @@
 
 enum { CONTROL = 3 };
 
-/* Which tokens are markup, the two files do not say: those that GPT-2's and BART's tokenizers know
- * of themselves, and those that config.json has a use for. */
+/* Marks tokens as markup, about which the two files say nothing: those that GPT-2's and BART's
+ * tokenizers know of themselves, and those that config.json has a use for. */
 static void mark_control(token_list *t, const hub_folder *f)
 {
     static const char *const ends[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

@@ -86,7 +86,7 @@ static bool read_piece(const field *of, text_piece *out)
     return out->type != 0;
 }
 
-/* How the vocabulary was trained. */
+/* Reads how the vocabulary was trained. */
 static bool read_training(const field *of, piece_settings *settings)
 {
     piece_reader r = {of->bytes, of->bytes + of->n};
@@ -102,7 +102,7 @@ static bool read_training(const field *of, piece_settings *settings)
     return true;
 }
 
-/* What becomes of a text before it is cut. */
+/* Reads how a text is changed before it is cut. */
 static bool read_normalizer(const field *of, piece_settings *settings)
 {
     piece_reader r = {of->bytes, of->bytes + of->n};

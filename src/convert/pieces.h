@@ -17,12 +17,13 @@ typedef struct text_piece {
         type; /* as token_type: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte */
 } text_piece;
 
-/* How the vocabulary cuts texts. */
+/* Methods by which a vocabulary cuts texts. */
 typedef enum piece_method { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_method;
 
 typedef struct piece_settings {
-    int32_t method;        /* of piece_method, or another up to 7 */
-    gguf_string charsmap;  /* what characters become, borrowed; text NULL: there is no such map */
+    int32_t method; /* a piece_method, or another up to 7 */
+    /* replacements of characters, borrowed; text NULL: there is no such map */
+    gguf_string charsmap;
     bool dummy_prefix;     /* a blank is put before a text */
     bool merges_blanks;    /* a run of blanks counts as one, and none at the ends */
     bool escapes_blanks;   /* they are U+2581 in pieces */

@@ -1,4 +1,4 @@
-/* Which pre-tokenizer a tokenizer.json has: see vocabulary.h.
+/* Finds the name of a tokenizer.json's pre-tokenizer: see vocabulary.h.
  *
  * It is a list of steps: splits by an expression, digits, and at last bytes as characters, which
  * may split by GPT-2's expression before. The expressions are compared as texts with those of the

@@ -1,4 +1,4 @@
-/* What config.json says of the rotation of heads by their position.
+/* Rotation of heads by their position, from config.json.
  *
  * It is in members of the whole (rope_theta), in rope_scaling, or since 2025 in rope_parameters,
  * which may have one object for layers that see all and one for those with a window. */
@@ -46,7 +46,7 @@ typedef struct rotation {
     const char *type;        /* "" where nothing is scaled */
     double base, local_base; /* NAN: not said */
     int64_t n_context, original_context;
-    int64_t n_rot; /* of a head */
+    int64_t n_rot; /* rotated numbers of a head */
 } rotation;
 
 /* All that is known of them: another member might change the text. */

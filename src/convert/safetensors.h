@@ -15,7 +15,7 @@ enum {
     SAFETENSORS_MOST_HEADER = 16 * (1 << 20) /* bytes; a header of 20,000 tensors has 3 MB */
 };
 
-typedef enum number_type { /* of the format's, those that are converted come first */
+typedef enum number_type { /* Types of numbers in the format; the ones that are converted come first */
                            NUMBER_F32,
                            NUMBER_F16,
                            NUMBER_BF16,
@@ -28,7 +28,7 @@ typedef struct safetensor {
     char type_name[12];                  /* as the file has it */
     int32_t n_dims;                      /* 0: one number */
     int64_t dims[SAFETENSORS_MOST_DIMS]; /* the row length last */
-    uint64_t offset;                     /* of the first byte, from the start of the file */
+    uint64_t offset;                     /* offset of the first byte, from the start of the file */
     uint64_t n_bytes;
     bool taken; /* the reader's caller has a use for it; false at first */
 } safetensor;

@@ -21,7 +21,7 @@ static const struct {
 
 typedef struct around {
     const char *texts[N_SPECIAL]; /* NULL: not said */
-    bool said[2], added[2];       /* of BOS and EOS: whether they are put around a text */
+    bool said[2], added[2];       /* flags of BOS and EOS: whether they are put around a text */
 } around;
 
 /* "text", or an object that has it. */
@@ -146,7 +146,7 @@ static int64_t vocabulary_id(const token_list *t, const char *text)
     return -1;
 }
 
-/* What BART's are where no file says so. */
+/* Returns BART's id, for folders whose files say nothing. */
 static int64_t usual_id(const family *a, int which)
 {
     bool bart = a->naming == NAMING_BART;

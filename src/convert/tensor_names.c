@@ -87,7 +87,7 @@ const fused_role fused_roles[] = {
     {DOWN "_bias", "ffn_down_exps.bias", FUSED_NUMBERS, ROWS_ALL},
     {0}};
 
-/* Of models with an encoder. */
+/* Roles in models with an encoder. */
 #define ROLE(from, to)                                                                             \
     {                                                                                              \
         from, to, 0, false                                                                         \

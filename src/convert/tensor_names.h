@@ -11,7 +11,7 @@ enum { MOST_ENDS = 8 };
 
 typedef struct role {
     const char *from, *to; /* after the layer's prefix; of experts with a %d */
-    int heads;             /* whose rows are permuted, where the family's are */
+    int heads;             /* heads whose rows are permuted, where the family's are */
     bool turned;
 } role;
 
@@ -27,7 +27,7 @@ typedef enum fused_rows { ROWS_ALL, ROWS_FIRST, ROWS_SECOND, ROWS_EVEN, ROWS_ODD
 typedef struct fused_role {
     const char *from, *to;
     fused_form form;
-    fused_rows rows; /* which of a group; halves are the first and the second */
+    fused_rows rows; /* rows of a fused group; halves are the first and the second */
 } fused_role;
 
 #define FUSED_BLOCKS "_blocks" /* ends the names of FUSED_MXFP4; their scales' end with _scales */

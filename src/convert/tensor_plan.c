@@ -293,7 +293,7 @@ static bool is_tied(const planner *p)
     return tied;
 }
 
-/* Whether it is known to be of no use to a GGUF file. */
+/* Returns whether the tensor is known to be of no use to a GGUF file. */
 static bool is_useless(const planner *p, const char *name)
 {
     static const char *const endings[] = {".rotary_emb.inv_freq", ".attn.bias",
@@ -319,7 +319,7 @@ static drey_status check_all_taken(const planner *p)
     return DREY_OK;
 }
 
-/* Where config.json says that the head is not the embedding, it has to be there. */
+/* Checks that there is a head if config.json says that it is not the embedding. */
 static drey_status check_head(const planner *p)
 {
     int32_t part;

@@ -1,4 +1,4 @@
-/* Which tensors a file gets, and of which of the folder's they are made. */
+/* Tensors of the file that is made, and the tensors of the folder from which each is made. */
 #pragma once
 
 #include "convert/family.h"
@@ -22,7 +22,7 @@ typedef struct made_tensor {
     int32_t n_dims;
     int64_t dims[3]; /* the row length first */
     uint64_t n_bytes;
-    int64_t first_piece, n_pieces; /* of tensor_plan.pieces, one after the other; 0: values */
+    int64_t first_piece, n_pieces; /* range of tensor_plan.pieces; 0: values */
     int32_t n_heads;               /* rows change places within each of so many; 0: they stay */
     float added;                   /* to each number */
     int32_t n_skipped;             /* rows in front that the folder has and the file has not */

@@ -270,7 +270,7 @@ static drey_status set_pieces(token_list *t, const hub_folder *f, piece_settings
     return DREY_OK;
 }
 
-/* Whether there is SentencePiece's BPE, here or there. */
+/* Returns whether there is SentencePiece's BPE, here or there. */
 static bool is_sentencepiece(const hub_folder *f)
 {
     const json_value *model = json_member(f->tokenizer.root, "model");
@@ -330,7 +330,7 @@ static drey_status unigram_keys(token_list *t, const hub_folder *f, new_gguf *g,
 
 /* ---- All ---- */
 
-/* As many as the embedding has rows. */
+/* Counts as many tokens as the embedding has rows. */
 static drey_status count_tokens(const hub_folder *f, int64_t *n, drey_error *err)
 {
     const json_value *vocab = json_member(json_member(f->tokenizer.root, "model"), "vocab");

@@ -54,6 +54,7 @@ drey_status merged_pieces(token_list *t, const json_value *tokenizer, bool *in_f
                           drey_error *err);
 /* The name of the pre-tokenizer that tokenizer.json describes: pretokenizer_name.c. */
 drey_status pretokenizer_name(const json_value *tokenizer, const char **name, drey_error *err);
-/* Which tokens begin and end texts, whether they are added; the chat template: special_keys.c. */
+/* Writes the tokens that begin and end texts, and whether they are added; the chat template:
+ * special_keys.c. */
 drey_status special_keys(const family *a, const hub_folder *f, new_gguf *g, const token_list *t,
                          drey_error *err);

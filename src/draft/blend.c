@@ -35,8 +35,8 @@
 #include "common/num.h"
 #include "draft/lookup_drafter.h"
 
-/* Of lookup's best guess. The 0.5B agrees with the 1.5B at 0.84 of all positions, and at more of
- * them in copied text: below this, asking the model is worth its step. */
+/* Confidence of lookup's best guess. The 0.5B agrees with the 1.5B at 0.84 of all positions, and at
+ * more of them in copied text: below this, asking the model is worth its step. */
 static const float certain = USUAL_LOOKUP_CERTAIN;
 
 /* ---- Two opinions ---- */
@@ -300,7 +300,7 @@ static bool blend_expand_free(drafter *base, token_tree *tree, int32_t node)
     return true;
 }
 
-/* What lookup alone says of it. */
+/* Gives the guesses of lookup alone. */
 static int32_t blend_peek(const drafter *base, const token_tree *tree, int32_t node, candidate *out)
 {
     const blend_drafter *b = (const blend_drafter *)base;

@@ -15,11 +15,11 @@ typedef struct blend_guess {
     int32_t token;
     float inner, text;
     float value;        /* the combined value */
-    uint8_t rank, kind; /* of the inner drafter's guesses; of lookup's */
+    uint8_t rank, kind; /* rank among the inner drafter's guesses; of lookup's */
     float said;         /* by the inner drafter */
 } blend_guess;
 
-typedef struct blend_guesses { /* of a node, best first */
+typedef struct blend_guesses { /* guesses of a node, best first */
     blend_guess guess[2 * TREE_MAX_GUESSES];
     int32_t n;
 } blend_guesses;
@@ -38,9 +38,10 @@ typedef struct blend_drafter {
     drafter *inner; /* borrowed, as the sampler is */
     lookup_drafter *lookup;
     const sampler *sampler;
-    calibration worth[2]; /* of the inner one's guesses: in greedy texts, in sampled ones */
+    /* worth of the inner drafter's guesses: in greedy texts, in sampled ones */
+    calibration worth[2];
     blend_trust trust;
-    blend_guesses of[TREE_MAX_NODES]; /* of expanded nodes */
+    blend_guesses of[TREE_MAX_NODES]; /* guesses of expanded nodes */
     /* The nodes of the current step, and those of them that the inner drafter computes. */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes;
     int32_t computed[DRAFT_MAX_BATCH], n_computed;

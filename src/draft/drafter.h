@@ -15,7 +15,7 @@ typedef enum draft_reading {
     DRAFT_CHUNK_STARVED /* waits for the draft's own weights */
 } draft_reading;
 
-typedef struct draft_step { /* of one drafter in one tree: nodes[0..n) */
+typedef struct draft_step { /* step of one drafter in one tree: nodes[0..n) */
     drafter *drafter;
     token_tree *tree;
     const int32_t *nodes;

@@ -1,4 +1,4 @@
-/* What an engine, a plan and a command need to know about a drafter: one row of the table in
+/* Facts about a drafter that an engine, a plan and a command need: one row of the table in
  * drafter.c. No code of engine, plan and session asks which drafter it is.
  *
  *   engine opens    kind->open     opens the drafter's own files, states what memory it needs
@@ -49,8 +49,10 @@ typedef struct source_in {
     const model_layout *layout; /* the target's */
     const gguf *side;           /* the side's model, where it has its own */
     const model_shape *side_shape;
-    const char *path; /* of the drafter's file; NULL: the usual one, named after the target's */
-    const char *sidecar_refused; /* why the target's sidecar is not in use; "": not refused */
+    /* path of the drafter's file; NULL: the usual one, named after the target's */
+    const char *path;
+    /* reason why the target's sidecar is not in use; "": not refused */
+    const char *sidecar_refused;
     const kernel_table *kernels;
     int32_t n_ids;     /* tokens that the target and the side's model both have */
     int32_t capacity;  /* tokens of a timeline, the root included */
@@ -64,14 +66,14 @@ typedef struct source_in {
 /* What a drafter's open says of itself. */
 typedef struct source_out {
     void *own;               /* freed by close */
-    uint64_t resident_bytes; /* of weights that stay in memory, without the side's */
+    uint64_t resident_bytes; /* bytes of weights that stay in memory, without the side's */
     uint64_t work_bytes;     /* for its steps */
     uint64_t file_bytes;     /* taken from the heap by open */
-    int32_t most_steps;      /* of any tree; 0: no bound */
+    int32_t most_steps;      /* the most steps of any tree; 0: no bound */
     const tap_shape *taps;   /* the target's states that it sees; NULL: none */
     bool has_trees;          /* the file says how often guesses of a rank are right: */
     drey_static_trees trees;
-    float right[TREE_MAX_GUESSES]; /* of the root's guesses, on usual texts */
+    float right[TREE_MAX_GUESSES]; /* shares of the root's guesses that are right, on usual texts */
 } source_out;
 
 /* A drafter's part of an engine, shared by all its sessions. */
@@ -93,11 +95,13 @@ typedef struct drafter_kind {
     const char *name; /* as the command takes it */
     const char *with; /* its source of guesses, for messages: "its heads" */
     draft_side side;
-    const char *file_ending;      /* of its file, after the target's name; NULL: no file */
+    /* ending of its file's name, after the target's name; NULL: no file */
+    const char *file_ending;
     bool looks_up;                /* guesses from the text, at no cost */
     bool blends;                  /* "optimal" adds lookup to it unless options say otherwise */
-    drey_exit_source exit_source; /* what its guesses are to predictors of early exits */
-    const char *exit_conflict;    /* why early exits cannot be used with it; NULL: they can */
+    drey_exit_source exit_source; /* source of candidates for predictors of early exits */
+    /* reason why early exits cannot be used with it; NULL: they can */
+    const char *exit_conflict;
     /* Measurements of trees that follow confidence, by rising n_nodes. NULL: none. */
     const tree_yield *usual; /* [DRAFT_YIELDS] */
     /* Called after the target's layout is bound and its sidecar attached. Fails if the drafter

@@ -25,7 +25,7 @@
 
 enum {
     MOST_EDGES = 64,   /* looked at, of a state: the newest */
-    MOST_SUFFIXES = 4, /* of a path, from the longest on */
+    MOST_SUFFIXES = 4, /* the most suffixes of a path, from the longest on */
     MOST_TRIALS = 256  /* then both counts are halved, because texts change */
 };
 
@@ -55,7 +55,7 @@ static int32_t kind_of_recycled(bool of_two, int32_t rank)
     return LOOKUP_MATCH_KINDS + (of_two ? 0 : RECYCLED) + rank;
 }
 
-/* What a kind is worth before its first trial. */
+/* Sets the worth of each kind before its first trial. */
 static void init_kinds(lookup_drafter *d)
 {
     static const float of_length[] = USUAL_LOOKUP_LENGTHS;
@@ -126,7 +126,7 @@ static void enter(findings *f, int32_t first, const finding *x)
     f->found[at] = *x;
 }
 
-/* What followed the words of one state. */
+/* Finds what followed the words of one state. */
 static void find_after(const lookup_drafter *d, suffix_match m, findings *f)
 {
     const suffix_automaton *a = &d->text;
@@ -247,7 +247,7 @@ static int32_t lookup_peek(const drafter *base, const token_tree *tree, int32_t 
 
 static void append(lookup_drafter *d, int32_t token);
 
-/* What a text was expected to repeat is in its way now. */
+/* Forgets a text that was expected to be repeated, which is in its way now. */
 static void drop_input(lookup_drafter *d)
 {
     int32_t n = d->n_tokens - d->n_input;

@@ -12,7 +12,7 @@ enum {
     LOOKUP_KINDS = LOOKUP_MATCH_KINDS + 2 * RECYCLED
 };
 
-typedef struct lookup_kind { /* how often such a candidate was right, and was tried */
+typedef struct lookup_kind { /* counts of how often such a candidate was right, and was tried */
     float hits, trials;
 } lookup_kind;
 
@@ -20,10 +20,10 @@ typedef struct lookup_drafter {
     drafter base;
     int32_t capacity, n_tokens, n_input;
     int32_t *tokens;       /* [capacity]: an encoder's input, then the timeline, the root last */
-    suffix_automaton text; /* of these tokens */
+    suffix_automaton text; /* automaton of these tokens */
     recycling rows;
     lookup_kind kind[LOOKUP_KINDS];
-    uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* of the guesses of nodes */
+    uint8_t kind_of[TREE_MAX_NODES][TREE_MAX_GUESSES]; /* kinds of the nodes' guesses */
 } lookup_drafter;
 
 size_t drafter_lookup_bytes(int32_t capacity);
@@ -40,8 +40,8 @@ typedef struct lookup_guess {
     uint8_t kind;
 } lookup_guess;
 
-/* What may follow a node, best first; returns how many. Only one token can come: if the confidences
- * add up to more than 1, all are reduced. */
+/* Finds what may follow a node, best first; returns how many. Only one token can come: if the
+ * confidences add up to more than 1, all are reduced. */
 int32_t lookup_find(const lookup_drafter *d, const token_tree *tree, int32_t node,
                     lookup_guess guess[TREE_MAX_GUESSES]);
 /* Notes whether a guess of this kind was right. */

@@ -189,7 +189,7 @@ bool medusa_has_head(const medusa_heads *m)
     return !m->for_roots || residency_is_whole(&m->head->stays);
 }
 
-/* Of the slice, or of the numbers of its rows. */
+/* Bytes of the slice, or of the numbers of its rows. */
 static size_t slice_bytes(const medusa_heads *m, const weight *head)
 {
     if (m->for_roots)

@@ -64,7 +64,7 @@ typedef struct medusa_heads {
     const weight *head;             /* borrowed: the target's */
     const kernel_table *kernels;
     pool *pool;
-    /* Of one step at a time, for any session. */
+    /* Scratch of one step at a time, for any session. */
     float *scale, *ones; /* [D] */
     float *input;        /* [DRAFT_MAX_BATCH][input_ld] */
     float *gate;         /* [DRAFT_MAX_BATCH][gate_ld] */
@@ -88,7 +88,8 @@ void medusa_close(medusa_heads *m);
  * target's head, all of which has to be in memory when heads guess, gives its rows. That takes
  * longer, and a few MiB instead of tens. */
 void medusa_for_roots(medusa_heads *m);
-/* Whether they can guess, with what of the target's head is in memory. After medusa_load. */
+/* Returns whether they can guess with the part of the target's head that is in memory. After
+ * medusa_load. */
 bool medusa_has_head(const medusa_heads *m);
 /* Bytes of an arena, with the target's head `head`: blocks and slice, and the memory of a step. */
 size_t medusa_weight_bytes(const medusa_heads *m, const weight *head);

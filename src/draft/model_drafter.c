@@ -106,9 +106,9 @@ static drey_status open_chain(model_drafter *d, int32_t n, pass_head head, drey_
     return open_pass(d, err);
 }
 
-/* How many rows come before the node's, because a grammar forced its ancestors: theirs, and if the
- * root is one of them, those of the tokens before it. DRAFT_MAX_BATCH: too many, or another one
- * lacks its row, because it was copied from the text. */
+/* Returns how many rows come before the node's, because a grammar forced its ancestors: theirs, and
+ * if the root is one of them, those of the tokens before it. DRAFT_MAX_BATCH: too many, or another
+ * one lacks its row, because it was copied from the text. */
 static int32_t n_missing(const model_drafter *d, const token_tree *tree, int32_t node)
 {
     int32_t n = 0;
@@ -178,8 +178,8 @@ static bool offer_below(model_drafter *d, pass_row *rows, const token_tree *tree
     return true;
 }
 
-/* Of what the timeline has beyond the cache; its end is the root. If that is long, because nothing
- * was read or drafted for a while, it is computed in chunks. */
+/* Reads the tokens that the timeline has beyond the cache; its end is the root. If that is long,
+ * because nothing was read or drafted for a while, it is computed in chunks. */
 static drey_status open_root(model_drafter *d, drey_error *err)
 {
     int32_t n = d->n_timeline - cache_end(d->run->cache);
@@ -239,7 +239,7 @@ static drey_status compute(model_drafter *d, int64_t until_ns, bool *done, drey_
     return DREY_OK;
 }
 
-/* Of a pass's logits: those of ids that the target has as well. */
+/* Returns the ids of a pass's logits: those of ids that the target has as well. */
 static logit_ids ids_of_logits(const model_drafter *d)
 {
     const model_layout *l = d->run->layout;
@@ -347,7 +347,7 @@ static void model_give_up(drafter *base)
     d->reading = false;
 }
 
-/* What was copied from the text has no row. */
+/* Returns whether it can guess: tokens that were copied from the text have no row. */
 static bool model_can_guess(const drafter *base, const token_tree *tree, int32_t node)
 {
     const model_drafter *d = (const model_drafter *)base;
@@ -365,15 +365,15 @@ static drey_status model_expand(drafter *base, token_tree *tree, const int32_t *
 
 /* ---- Steps of several ---- */
 
-/* Those of a step that share a pass. */
+/* The drafters whose steps run in one pass. */
 typedef struct joint_pass {
     model_drafter *of[DRAFT_MAX_BATCH];
     pass_group group[DRAFT_MAX_BATCH];
     int32_t n, n_rows, n_logits;
 } joint_pass;
 
-/* Whether its rows fit next to the others'. If not, it is left for its own pass, as is a step that
- * has many tokens to compute first. */
+/* Returns whether its rows fit next to the others'. If not, it is left for its own pass, as is a
+ * step that has many tokens to compute first. */
 static bool joins(joint_pass *j, const draft_step *s)
 {
     model_drafter *d = self_of(s->drafter);
@@ -439,7 +439,8 @@ static drey_status model_expand_all(const draft_step *steps, int32_t n, drey_err
 
 /* ---- Continuing ---- */
 
-/* Which nodes that stay have pending rows, in the order of the rows, which is not the nodes'. */
+/* Lists the nodes that stay and have pending rows, in the order of the rows, which is not the
+ * nodes'. */
 static int32_t rows_that_stay(const model_drafter *d, const token_tree *tree, const int32_t *moved,
                               int32_t *rows, int32_t *nodes)
 {
@@ -463,8 +464,9 @@ static bool can_guess(const model_drafter *d, int32_t id)
     return !l->table || id < l->head->form.n_rows || row_table_find(l->table, id) >= 0;
 }
 
-/* What the target found likely at one position is likely at others: in a language whose tokens are
- * not among the frequent ones, most of the coming tokens are known before they come. */
+/* Takes the target's likely tokens of one position, which are likely at others as well: in a
+ * language whose tokens are not among the frequent ones, most of the coming tokens are known before
+ * they come. */
 static void model_take_target_top(drafter *base, const token_tree *tree, int32_t node,
                                   const int32_t *tokens, int32_t n)
 {

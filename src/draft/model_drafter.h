@@ -33,7 +33,7 @@ typedef struct model_drafter {
      * their ancestors that a grammar forced and that have no rows yet. */
     int32_t computed[DRAFT_MAX_BATCH], n_computed;
     int32_t n_chain;  /* rows before those: the tokens before a root that was forced */
-    int32_t n_places; /* of a sliced head's table, computed by its pass */
+    int32_t n_places; /* rows of a sliced head's table, computed by its pass */
     bool in_pass;     /* false: the cache had no room, nothing is computed */
     bool catching_up; /* the pass is over tokens before the root */
     bool reading;     /* it belongs to read, not to a step */

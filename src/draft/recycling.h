@@ -10,7 +10,7 @@
 enum { RECYCLED = 8 };
 
 typedef struct recycled {
-    uint32_t key; /* of its tokens; 0: the entry is empty */
+    uint32_t key; /* key of its tokens; 0: the entry is empty */
     int32_t n;
     int32_t token[RECYCLED]; /* [n], the target's best first */
 } recycled;

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 typedef struct suffix_state {
-    int32_t length;     /* of its longest word */
+    int32_t length;     /* length of its longest word */
     int32_t link;       /* -1: of the empty word's state */
     int32_t first_edge; /* -1: none */
     int32_t count;      /* places where its words end; too few for words with many longer ones */
@@ -25,8 +25,8 @@ typedef struct suffix_state {
 
 typedef struct suffix_edge {
     int32_t token, from, to;
-    int32_t next;       /* of the same state; -1: none */
-    int32_t next_alike; /* of the same hash; -1: none */
+    int32_t next;       /* next edge of the same state; -1: none */
+    int32_t next_alike; /* next edge of the same hash; -1: none */
 } suffix_edge;
 
 typedef struct suffix_automaton {

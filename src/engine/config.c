@@ -1,4 +1,4 @@
-/* From public options to a configuration: see config.h. */
+/* Makes a configuration of public options: see config.h. */
 #include "engine/config.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static drey_status refuse_first(const contradiction *c, size_t n, drey_error *er
 
 #define REFUSE_FIRST(table, err) refuse_first(table, sizeof(table) / sizeof *(table), err)
 
-/* These use no drafter. */
+/* Returns whether the policy uses no drafter. */
 static bool is_plain(drey_policy policy)
 {
     return policy == DREY_POLICY_NONE || policy == DREY_POLICY_STD || policy == DREY_POLICY_DRAFT;
@@ -162,7 +162,7 @@ static drey_status check_states(const choice *c, const drey_model *target, drey_
     return shape_has_states(&target->shape) ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* What needs all layers of the target in one place. */
+/* Refuses what needs all layers of the target in one place. */
 static drey_status check_ranks(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
@@ -189,7 +189,7 @@ static drey_status check_ranks(const choice *c, drey_error *err)
     return o->ranks ? REFUSE_FIRST(table, err) : DREY_OK;
 }
 
-/* What needs all keys and values of the target in memory. */
+/* Refuses what needs all keys and values of the target in memory. */
 static drey_status check_kv_file(const choice *c, drey_error *err)
 {
     const drey_engine_options *o = c->o;
@@ -308,7 +308,8 @@ static drey_status copy_text(char **out, const char *text, drey_error *err)
     return DREY_OK;
 }
 
-/* With the policy "draft" the other model writes, and the sidecar is not its own. */
+/* Takes the files. With the policy "draft" the other model writes, and the sidecar is not its
+ * own. */
 static drey_status take_files(engine_config *c, const drey_engine_options *o, drey_error *err)
 {
     bool own_sidecar = c->policy_id != DREY_POLICY_DRAFT;
@@ -349,7 +350,7 @@ static drey_status take_units(engine_config *c, const drey_engine_options *o,
     return DREY_OK;
 }
 
-/* Whether it fits is known when the ranks are. */
+/* Takes the division. Whether it fits is known when the ranks are. */
 static drey_status take_division(config_division *d, const drey_engine_options *o, drey_error *err)
 {
     if (!o->rank_layers)

@@ -25,13 +25,13 @@ struct drey_model {
     tokenizer *tokenizer;
     model_shape shape;
     char name[128];
-    vocab_trie *trie; /* of its vocabulary, for grammars; NULL: there was none yet */
+    vocab_trie *trie; /* trie of its vocabulary, for grammars; NULL: there was none yet */
 };
 
 /* The layers of the target that an engine computes. */
 typedef struct engine_part {
     bool is_part;            /* false: all of them */
-    int32_t first, n_layers; /* of a part; rank 0's may have none */
+    int32_t first, n_layers; /* layers of a part; rank 0's may have none */
     int32_t tree_nodes;      /* drafted nodes of its passes, at least */
     int32_t logit_rows;      /* rows of logits that its passes have, at least */
 } engine_part;
@@ -43,22 +43,23 @@ typedef struct engine_hooks {
     bool set_share;           /* pin this share of every matrix, whatever the budget allows: */
     double share;             /* 0 .. 1 */
     bool untimed;             /* no policy gets times: trees are the same in every run */
-    const char *energy_root;  /* of energy_read */
-    stream_fault_fn *fault;   /* of the streams' reads; NULL: none */
+    const char *energy_root;  /* root for energy_read */
+    stream_fault_fn *fault;   /* faults of the streams' reads; NULL: none */
     void *fault_user;
     bool kv_in_memory;             /* a file of keys and values may be in tmpfs */
-    int32_t tap_rows;              /* of plan_inputs */
-    int32_t deferred_rows;         /* of plan_inputs, at least; */
+    int32_t tap_rows;              /* as in plan_inputs */
+    int32_t deferred_rows;         /* as in plan_inputs, at least; */
     double exit_layers;            /* and this, where it is not 0 */
     int32_t slice_ids, slice_room; /* multiples of GROUP_ROWS; 0: the usual ones */
-    /* Whether the token at `position` scores after `layer` complete layers, whatever it is.
+    /* Returns whether the token at `position` scores after `layer` complete layers, whatever it is.
      * Replaces predictors and candidates. NULL: those decide. */
     bool (*exit_here)(void *user, int32_t layer, int32_t position);
     void *exit_user;
     bool whole_devices;          /* devices may compute all groups, whatever their share is */
-    const device_class *device;  /* that units may name, besides those of the build */
+    const device_class *device;  /* device that units may name, besides those of the build */
     const drafter_kind *drafter; /* replaces the one that options.drafter names */
-    pass_route route;            /* of the target's mixtures; see NULL: their routers choose */
+    /* routes of the target's mixtures; see NULL: their routers choose */
+    pass_route route;
 } engine_hooks;
 
 typedef struct config_files { /* owned; NULL: the usual ones, named after the target */
@@ -67,7 +68,7 @@ typedef struct config_files { /* owned; NULL: the usual ones, named after the ta
     bool no_sidecar;
 } config_files;
 
-typedef struct config_profile { /* what is known of the drafter */
+typedef struct config_profile { /* knowledge of the drafter */
     bool is_known;
     drey_profile known; /* its trees, if it has any, are these: */
     drey_static_trees trees;
@@ -79,27 +80,27 @@ typedef struct config_units {
     unit_words words;
     bool has_shares;
     drey_unit_shares shares;
-    char *tier; /* of the CPU; owned; NULL: the best */
+    char *tier; /* tier of the CPU; owned; NULL: the best */
     bool has_tuning;
     drey_tuning tuning;
 } config_units;
 
 typedef struct config_memory {
     uint64_t bytes;      /* the budget; DREY_MEMORY_AUTO is not resolved */
-    uint64_t held_bytes; /* of it, by the caller */
+    uint64_t held_bytes; /* part of it that the caller holds */
     char *kv_folder;     /* for keys and values of the target; owned; NULL: they are in memory */
-    uint64_t kv_bytes;   /* of it, for those; 0: the plan decides */
+    uint64_t kv_bytes;   /* part of it for those; 0: the plan decides */
     drey_kv kv;          /* their format */
 } config_memory;
 
-typedef struct config_division { /* of the target's layers between ranks */
+typedef struct config_division { /* division of the target's layers between ranks */
     int32_t n;                   /* ranks it is for; 0: nothing is said */
     int32_t layers[RANKS_MOST];
 } config_division;
 
 typedef struct config_reads {
     drey_io io;
-    uint64_t bytes; /* of one; 0: the usual */
+    uint64_t bytes; /* bytes of one; 0: the usual */
 } config_reads;
 
 typedef struct config_progress {
@@ -147,7 +148,7 @@ typedef struct engine_config {
 drey_status config_settle(const drey_engine_options *options, const engine_hooks *hooks,
                           engine_config *config, drey_error *err);
 void config_free(engine_config *config);
-/* What is known of the drafter, or NULL. */
+/* Returns what is known of the drafter, or NULL. */
 const drey_profile *config_known(const engine_config *config);
 /* For an engine that measures or writes with only the target: no drafting, no early exits, no
  * profile. Everything else is as in `options`. */

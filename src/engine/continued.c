@@ -45,8 +45,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Where the mark at the end of text[0..n) begins, blanks after it left aside; SIZE_MAX: there is
- * none. */
+/* Returns where the mark at the end of text[0..n) begins, blanks after it left aside; SIZE_MAX:
+ * there is none. */
 static size_t end_mark(const char *text, size_t n, span mark)
 {
     while (n > 0 && is_blank(text[n - 1]))
@@ -69,7 +69,7 @@ static size_t last_place(const char *text, size_t n, span word)
 
 typedef struct continuing {
     chat_text prompt;
-    span reasoning, content; /* of the message */
+    span reasoning, content; /* parts of the message */
     struct {
         span open, close, content; /* n 0: there is none */
         char of_open[MARK_BYTES], of_close[MARK_BYTES], of_content[MARK_BYTES];
@@ -77,7 +77,7 @@ typedef struct continuing {
     const char *after; /* the closing mark, where it has its own line */
     bool on_lines;     /* marks are on their own lines, as far as the template says */
     bool opened;       /* the prompt ends within reasoning */
-    size_t n_base;     /* of the prompt: without reasoning that it opens and closes */
+    size_t n_base;     /* bytes of the prompt: without reasoning that it opens and closes */
     chat_text shown;   /* the known answer; text NULL: the template does not write it */
     size_t at_wonder, at_answer;
 } continuing;
@@ -161,7 +161,7 @@ static void look_at_answer(continuing *c, const tokenizer *t, const drey_chat_re
 
 typedef struct writing {
     chat_text text;
-    size_t room; /* of its bytes */
+    size_t room; /* capacity in bytes */
 } writing;
 
 static drey_status begin_writing(writing *w, const continuing *c, drey_error *err)
@@ -194,7 +194,8 @@ static void put_base(writing *w, const continuing *c, size_t n)
     }
 }
 
-/* Between reasoning and content, as the template's answer has it, or by the family's marks. */
+/* Writes what is between reasoning and content, as the template's answer has it, or by the family's
+ * marks. */
 static void put_close(writing *w, const continuing *c)
 {
     bool marks_content = c->marks.content.n > 0, shown = c->at_wonder != SIZE_MAX;

@@ -27,7 +27,7 @@ typedef struct engine_encoder { /* all zero: the model has none */
     arena layout_memory, memory;
 } engine_encoder;
 
-/* What opening and passes need. */
+/* Needs of opening and of passes. */
 typedef struct encoder_needs {
     const engine_config *config;
     const kernel_table *kernels;

@@ -17,7 +17,7 @@
 #include "text/tokenizer.h"
 #include "unit/units.h"
 
-/* What "auto" means changes all the time, so it is resolved once. */
+/* Resolves "auto" once, because its meaning changes all the time. */
 static drey_status settle_budget(drey_engine *e, drey_error *err)
 {
     e->budget_bytes = e->config.memory.bytes;
@@ -190,7 +190,7 @@ static drey_status open_view(drey_engine *e, drey_error *err)
     return arena_check(&view->weight_memory, err);
 }
 
-/* What the drafter keeps in memory besides its side. */
+/* Loads what the drafter keeps in memory besides its side. */
 static drey_status load_source(drey_engine *e, drey_error *err)
 {
     draft_source *src = &e->source;

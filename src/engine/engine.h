@@ -31,11 +31,11 @@ typedef struct unit_set unit_set;
 typedef struct engine_side { /* the target, or the draft */
     model_layout layout;
     weights weights;
-    workspace ws;    /* of all sessions, whose passes take turns */
-    row_table table; /* of a head over a slice of the vocabulary, then the layout's head */
+    workspace ws;    /* workspace of all sessions, whose passes take turns */
+    row_table table; /* rows of a head over a slice of the vocabulary, then the layout's head */
     arena layout_memory, weight_memory;
-    engine_encoder encoder; /* which reads the input */
-    kv_file kv_file;        /* of its caches, if the plan has a window of them; the target's */
+    engine_encoder encoder; /* encoder that reads the input */
+    kv_file kv_file;        /* file of its caches, if the plan has a window of them; the target's */
     arena kv_memory;
 } engine_side;
 
@@ -68,12 +68,12 @@ struct drey_engine {
     drey_ranks *ranks; /* borrowed; whom it leads; NULL: none */
     const engine_team *team;
     uint64_t budget_bytes; /* config.memory.bytes, resolved */
-    cpu_tuning cpu;        /* how to compute on this machine */
+    cpu_tuning cpu;        /* settings for computing on this machine */
     const kernel_table *kernels;
     pool *pool;
     unit_set *units;           /* NULL: one cluster, whose threads are alike */
     engine_side target, draft; /* draft: source.kind's side, if it has one */
-    draft_source source;       /* what the drafter shares; its kind is config.drafter */
+    draft_source source;       /* state that drafters share; its kind is config.drafter */
     plan_inputs inputs;
     plan_result plan; /* applied, once the engine is open */
     struct {
@@ -82,21 +82,21 @@ struct drey_engine {
     drey_session *sessions[DREY_MAX_SESSIONS]; /* [n_sessions]: those that are open */
     int32_t n_sessions;
     prefix_store prefixes;
-    turn_cost cost;       /* of turns, shared or not (sharing.h) */
+    turn_cost cost;       /* cost of turns, shared or not (sharing.h) */
     drafting_trust trust; /* in their drafts */
     double promised;      /* lately, to texts whose drafts still have to read (sharing.c) */
     struct {
-        stream_counters reads; /* of the target, when the last pass began */
+        stream_counters reads; /* reads of the target, when the last pass began */
         energy_meter energy;
         int64_t drafted_away_ns; /* while the rows of passes were with other ranks */
     } meters;
-    trace trace;                /* of the engine's threads, and of its reads */
+    trace trace;                /* trace of the engine's threads, and of its reads */
     exit_predictors predictors; /* exits.h; of early exits */
     engine_sidecar sidecar;
 };
 
 struct drey_planner {
-    drey_engine engine;    /* that has only gathered its inputs */
+    drey_engine engine;    /* engine that has only gathered its inputs */
     plan_inputs of_target; /* the inputs before anything about the draft was gathered */
 };
 
@@ -119,7 +119,7 @@ void engine_leave_draft(drey_engine *e);
 /* Takes the header and tokenizer of a model that is open, and that is not the engine's, out of what
  * the process is planned to hold. */
 void engine_without_header(drey_engine *e, const drey_model *m);
-/* What encoders need. */
+/* Returns what encoders need. */
 encoder_needs engine_encoder_needs(const drey_engine *e);
 /* engine_ranks.c. Memory of messages between ranks, which is 0 without. */
 size_t engine_ranks_bytes(const drey_engine *e);
@@ -130,20 +130,20 @@ engine_part engine_join_options(drey_engine_options *options, const ranks_join *
 /* Opens an engine of a part. */
 drey_status engine_open_part(drey_engine **out, const drey_engine_options *options,
                              const engine_part *part, drey_error *err);
-/* What a rank says of its part's plan. */
+/* Returns a rank's message about its part's plan. */
 ranks_ready engine_rank_ready(const drey_engine *e);
-/* What rank 0 asks all others for, once it has a plan. */
+/* Returns what rank 0 asks all others for, once it has a plan. */
 ranks_join engine_ranks_join(const drey_engine *e);
 /* Divides the layers among e->ranks, by what their members have said, and sets rank 0's part. */
 drey_status engine_divide_ranks(drey_engine *e, drey_error *err);
-/* What a rank has to say at the start. identity: of options->target. */
+/* Makes a rank's message at the start. identity: of options->target. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err);
-/* Between engine_configure and engine_gather, of rank 0: hears the others and divides the layers.
- * After the plan: they open their part. */
+/* Meets the ranks between engine_configure and engine_gather, on rank 0: hears the others and
+ * divides the layers. After the plan: they open their part. */
 drey_status engine_meet_ranks(drey_engine *e, const drey_engine_options *options, drey_error *err);
 drey_status engine_join_ranks(drey_engine *e, drey_error *err);
-/* Of rank 0: the expected cost of turns, with what other ranks read. */
+/* Adds ranks to the cost, on rank 0: the expected cost of turns, with what other ranks read. */
 void engine_add_ranks_cost(drey_engine *e);
 
 /* Sets n_pinned of every matrix from e->plan. */

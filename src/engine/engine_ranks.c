@@ -143,7 +143,8 @@ engine_part engine_join_options(drey_engine_options *options, const ranks_join *
                          .logit_rows = join->max_rows}; /* of rank 0; here without memory */
 }
 
-/* What the least budget needs besides the target's own cache, and of a mixture its weights. */
+/* Makes the message: the needs of the least budget besides the target's own cache, and of a mixture
+ * its weights. */
 drey_status engine_rank_hello(const drey_engine_options *options, ranks_hello *hello,
                               drey_error *err)
 {
@@ -174,7 +175,7 @@ static int32_t layer_of(const gguf_tensor *t)
                                                                                : -1;
 }
 
-/* Of each layer with its caches; and of the matrix that says the next token. */
+/* Returns the bytes of each layer with its caches; and of the matrix that says the next token. */
 static uint64_t measure(const drey_engine *e, uint64_t *layer_bytes)
 {
     const gguf *g = e->config.target->file;
@@ -205,7 +206,7 @@ static uint64_t room_of(const ranks_hello *h, uint64_t head_bytes)
     return h->budget_bytes > fixed ? h->budget_bytes - fixed : 0;
 }
 
-/* As the options say. */
+/* Checks the division in the options. */
 static drey_status check_division(const config_division *d, int32_t n, int32_t n_layers,
                                   drey_error *err)
 {
@@ -226,9 +227,9 @@ static drey_status check_division(const config_division *d, int32_t n, int32_t n
     return DREY_OK;
 }
 
-/* What rank i has for layers. A mixture's are divided by memory alone: each rank then has the same
- * share of its experts in slots, and what has to stay of a layer finds room where it finds room at
- * all. */
+/* Returns what rank i has for layers. A mixture's are divided by memory alone: each rank then has
+ * the same share of its experts in slots, and what has to stay of a layer finds room where it finds
+ * room at all. */
 static ranks_means means_of(const drey_engine *e, int32_t i, uint64_t head_bytes)
 {
     const ranks_hello *h = &e->ranks->member[i].hello;
@@ -237,7 +238,7 @@ static ranks_means means_of(const drey_engine *e, int32_t i, uint64_t head_bytes
     return (ranks_means){room, mixture ? (double)room : h->disk_bytes_per_s};
 }
 
-/* By what the ranks have. */
+/* Divides by what the ranks have. */
 static drey_status divide(const drey_engine *e, int32_t *n_of, drey_error *err)
 {
     const drey_ranks *r = e->ranks;

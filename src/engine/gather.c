@@ -223,7 +223,7 @@ static drey_status open_source(drey_engine *e, drey_error *err)
     return c->drafter->open ? c->drafter->open(&e->source, err) : DREY_OK;
 }
 
-/* Of a side without its own matrices, and of what else the drafter keeps. */
+/* Gathers a side without its own matrices, and what else the drafter keeps. */
 static void gather_source(drey_engine *e)
 {
     plan_inputs *in = &e->inputs;

@@ -50,7 +50,7 @@ void drey_prepare_options_init(drey_prepare_options *options)
     *options = (drey_prepare_options){0};
 }
 
-/* What is at the output's path: nothing, an old sidecar, or another file. */
+/* Checks what is at the output's path: nothing, an old sidecar, or another file. */
 static drey_status check_place(const drey_prepare_options *o, const char *path, drey_error *err)
 {
     const gguf *g = o->model->file;

@@ -13,7 +13,8 @@
                                                                             : NULL;                \
     }
 
-/* And drey_WHAT_parse: false, *value unchanged, for a name that none has. */
+/* Defines drey_WHAT_name, and drey_WHAT_parse: false, *value unchanged, for a name that none
+ * has. */
 #define PARSED_NAMES(what, ...)                                                                    \
     NAMES(what, __VA_ARGS__)                                                                       \
     bool drey_##what##_parse(const char *name, drey_##what *value)                                 \

@@ -139,7 +139,8 @@ void drey_model_describe(const drey_model *m, drey_model_info *info)
     }
 }
 
-/* By the file's key, by its older one, or by the names that families have for it. -1: none. */
+/* Finds a token by the file's key, by its older one, or by the names that families have for it. -1:
+ * none. */
 static int32_t fim_token(const drey_model *m, const char *const *names, int32_t n)
 {
     for (int32_t i = 0; i < n && names[i]; i++) {

@@ -1,5 +1,5 @@
-/* What a run with ranks would do on machines that are described: the functions that divide and plan
- * in such a run, without a transport. */
+/* Plans a run with ranks on machines that are described: the functions that divide and plan in such
+ * a run, without a transport. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static drey_status of_rank(const rehearsal *r, int32_t i, drey_status status, dr
     FAIL(err, status, "rank %d (%s): %.400s", i, r->ranks.member[i].hello.host, why.message);
 }
 
-/* As those that are heard at the start of a run. */
+/* Takes the machines as those that are heard at the start of a run. */
 static drey_status take_machines(rehearsal *r, const drey_engine_options *options,
                                  const drey_rank_machine *machines, drey_error *err)
 {

@@ -48,7 +48,7 @@ drey_status drey_reply_form_find(drey_reply_form *form, const drey_model *model,
     return status;
 }
 
-/* Which tools have schemas that grammars do not hold; all of them, if each alone can be held. */
+/* Finds the tools whose schemas grammars do not hold; all of them, if each alone can be held. */
 static drey_status find_loose(drey_model *model, const char *tools_json, bool *loose,
                               drey_error *err)
 {

@@ -23,8 +23,8 @@
 enum {
     EXIT_CANDIDATES = 4,
     EXIT_FEATURES = 16,           /* at most: four of each kind */
-    EXIT_LAYERS = 256,            /* of a model, at most */
-    EXIT_HIDDEN = 1024,           /* of a predictor, at most */
+    EXIT_LAYERS = 256,            /* the most layers of a model */
+    EXIT_HIDDEN = 1024,           /* the most hidden units of a predictor */
     EXIT_QUEUE = 5,               /* latest exits that the schedule remembers, */
     EXIT_NEAR = 2,                /* and how far from one of them a layer is active */
     EXIT_SESSION_BYTES = 24 << 10 /* memory of a session that watches its passes */
@@ -35,9 +35,9 @@ const char *exit_source_name(drey_exit_source source);
 
 /* ---- Features ---- */
 
-/* Of one token at one layer; candidates in their drafter's order, the best first. */
+/* Features of one token at one layer; candidates in their drafter's order, the best first. */
 typedef struct exit_features {
-    float logit[EXIT_CANDIDATES];       /* of the target's head */
+    float logit[EXIT_CANDIDATES];       /* logits of the target's head */
     float probability[EXIT_CANDIDATES]; /* softmax over the candidates */
     float change[EXIT_CANDIDATES];      /* since the previous layer looked at; at first the
                                       probability */
@@ -68,13 +68,13 @@ typedef struct exit_mlp { /* w1 NULL: this layer has none */
 
 typedef struct exit_predictors {
     drey_exit_source source;
-    int32_t source_layer;   /* DREY_EXIT_FROM_TARGET: layers before its four; else 0 */
-    int32_t n_layers;       /* of the target */
-    int32_t first;          /* the first layer with a predictor */
-    int32_t n_features;     /* K: 12, or 16 with the drafter's log-probabilities */
-    int32_t n_hidden;       /* H */
-    float threshold;        /* what the trainer suggests; the head is computed for scores above
-                               it */
+    int32_t source_layer; /* DREY_EXIT_FROM_TARGET: layers before its four; else 0 */
+    int32_t n_layers;     /* layers of the target */
+    int32_t first;        /* the first layer with a predictor */
+    int32_t n_features;   /* K: 12, or 16 with the drafter's log-probabilities */
+    int32_t n_hidden;     /* H */
+    /* threshold that the trainer suggests; the head is computed for scores above it */
+    float threshold;
     char drafter[128];      /* the draft model's general.name; "" where the source is not a draft */
     char drafter_file[128]; /* its file's name then; "": not a draft, or an older side file */
     uint64_t drafter_identity;       /* its model_identity; 0 where the source is not a draft */
@@ -104,12 +104,12 @@ static inline bool exit_has_draft_logp(const exit_predictors *p)
 /* ---- The schedule (schedule.c): which layers ask their predictor ---- */
 
 typedef enum exit_layers {
-    EXIT_EVERY_LAYER = 0,  /* that has a predictor */
+    EXIT_EVERY_LAYER = 0,  /* every layer that has a predictor */
     EXIT_TWO_LEVELS = 1,   /* the most frequent ones, and those near the latest exits */
     EXIT_RANDOM_LAYERS = 2 /* as many as the most frequent ones, at random places: for comparison */
 } exit_layers;
 
-/* Of one session. */
+/* Schedule of one session. */
 typedef struct exit_schedule {
     int32_t first, n_layers;
     bool fixed[EXIT_LAYERS + 1];     /* active whatever happens */

@@ -16,7 +16,7 @@ drey_status exit_open(exit_predictors *p, const char *path, const gguf *target, 
 void exit_close(exit_predictors *p);
 /* Memory of open predictors, for the plan. */
 size_t exit_memory_bytes(const exit_predictors *p);
-/* Whether they were trained with candidates of the draft with this model_identity. */
+/* Returns whether they were trained with candidates of the draft with this model_identity. */
 static inline bool exit_fits_draft(const exit_predictors *p, uint64_t identity)
 {
     return p->source == DREY_EXIT_FROM_DRAFT && p->drafter_identity == identity;

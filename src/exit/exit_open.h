@@ -12,11 +12,11 @@ typedef struct gguf gguf;
 enum { EXIT_MOST_SINGLE = 7, EXIT_MOST_PATH = 15 };
 
 typedef struct exit_user { /* the engine that wants them; borrowed */
-    const char *path;      /* of their file; NULL: the usual one */
+    const char *path;      /* path of their file; NULL: the usual one */
     const gguf *target;
     int32_t n_layers;         /* the target's */
     const char *drafter;      /* its name; NULL: there is no drafter */
-    drey_exit_source guesses; /* where its candidates come from */
+    drey_exit_source guesses; /* source of the candidates */
     const gguf *draft;        /* NULL: no model drafts */
     const char *draft_name;
 } exit_user;

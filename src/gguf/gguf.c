@@ -15,7 +15,7 @@ typedef struct part {
 } part;
 
 struct gguf {
-    header front; /* of the first part; its tensors have moved to `tensors` */
+    header front; /* header of the first part; its tensors have moved to `tensors` */
     gguf_tensor *tensors;
     const gguf_tensor **by_name; /* [n_tensors], sorted */
     uint64_t n_tensors;

@@ -27,7 +27,7 @@ typedef enum gguf_kind {
     GGUF_F64
 } gguf_kind;
 
-/* As `inspect` prints it: "u32", "text", ... */
+/* Name as `inspect` prints it: "u32", "text", ... */
 const char *gguf_kind_name(gguf_kind kind);
 bool gguf_is_int(gguf_kind kind);
 
@@ -39,8 +39,8 @@ typedef struct gguf_string { /* not NUL-terminated; borrowed from the gguf */
 typedef struct gguf_key {
     gguf_string name;
     gguf_kind kind;
-    gguf_kind item_kind;  /* of an array */
-    uint64_t n_items;     /* of an array; 1 otherwise */
+    gguf_kind item_kind;  /* kind of an array's items */
+    uint64_t n_items;     /* number of an array's items; 1 otherwise */
     const uint8_t *value; /* unaligned little-endian bytes in the header */
 } gguf_key;
 
@@ -50,7 +50,7 @@ typedef struct gguf_tensor {
     int32_t n_dims;
     int64_t dims[4]; /* dims[0] is the row length; missing ones are 1 */
     int32_t part;    /* the part's number in a split model */
-    uint64_t offset; /* of the first byte, from the start of that file */
+    uint64_t offset; /* offset of the first byte, from the start of that file */
     uint64_t n_bytes;
 } gguf_tensor;
 
@@ -119,13 +119,14 @@ typedef struct gguf_cursor {
     const uint8_t *at;
     uint64_t left;
 } gguf_cursor;
-gguf_cursor gguf_strings(const gguf_key *key); /* of a string array; left = 0 for any other */
+/* Cursor over the strings of an array; left = 0 for any other */
+gguf_cursor gguf_strings(const gguf_key *key);
 bool gguf_next_string(gguf_cursor *cursor, gguf_string *out);
 
 /* Text from a file for a message or a terminal: printable ASCII, '?' for all else, truncated with
  * "..." if it does not fit. Returns out. */
 const char *gguf_printable(char *out, size_t capacity, const char *text, size_t n_bytes);
 
-/* What drey_inspect shows of a file: always printable text only. */
+/* Shows a file's contents, for drey_inspect: always printable text only. */
 struct drey_inspector; /* drey/drey_model.h */
 void gguf_show(const gguf *g, const struct drey_inspector *to);

@@ -1,4 +1,4 @@
-/* What is in a GGUF file, as text: drey_inspect.
+/* Prints the contents of a GGUF file as text: drey_inspect.
  *
  * The file may come from anyone and the text goes to a terminal, so control characters and bytes
  * that are no UTF-8 are written as escapes, and everything long is cut. */

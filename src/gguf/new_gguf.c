@@ -13,7 +13,7 @@
 
 enum { USUAL_ALIGN = 32, VERSION = 3 };
 
-typedef struct tensor_data { /* of one tensor; in new_gguf.data */
+typedef struct tensor_data { /* bytes of one tensor; in new_gguf.data */
     const void *bytes;
     uint64_t n_bytes;
 } tensor_data;

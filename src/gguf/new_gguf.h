@@ -12,7 +12,7 @@ typedef struct gguf_key gguf_key;
 typedef struct gguf_string gguf_string;
 typedef struct new_file new_file;
 
-typedef struct gguf_bytes { /* that grow */
+typedef struct gguf_bytes { /* growing array of bytes */
     uint8_t *bytes;
     size_t n, capacity;
     bool failed; /* no memory */
@@ -21,8 +21,9 @@ typedef struct gguf_bytes { /* that grow */
 typedef struct new_gguf {
     gguf_bytes keys, infos, data; /* data: the tensors', borrowed, with their sizes */
     uint64_t n_keys, n_tensors, data_bytes;
-    uint64_t alignment; /* of tensors: 32; before the first one it may become another power of two,
-                           which the key general.alignment then names */
+    /* alignment of tensors: 32; before the first one it may become another power of two, which
+     * the key general.alignment then names */
+    uint64_t alignment;
 } new_gguf;
 
 /* architecture: general.architecture; NULL: that key is not the first one. */
@@ -49,8 +50,8 @@ void new_gguf_tensor(new_gguf *g, const char *name, uint32_t type, const int64_t
                      uint32_t n_dims, const void *bytes, uint64_t n_bytes);
 /* XXH64 of the tensors' bytes so far, one after another: for a key of the file. */
 uint64_t new_gguf_data_hash(const new_gguf *g);
-/* That a file may be written there: the path and its .partial are no part of the model `of` and not
- * `read` (NULL: none), and no file is there unless `force`. DREY_ERR_USAGE. */
+/* Checks that a file may be written there: the path and its .partial are no part of the model `of`
+ * and not `read` (NULL: none), and no file is there unless `force`. DREY_ERR_USAGE. */
 drey_status new_gguf_check_output(const char *path, const gguf *of, const char *read, bool force,
                                   drey_error *err);
 /* Writes the file completely or not at all (common/new_file.h). DREY_ERR_IO, DREY_ERR_MEMORY. */
@@ -58,7 +59,7 @@ drey_status new_gguf_save(const new_gguf *g, const char *path, drey_error *err);
 
 /* ---- Tensors that are made while they are written ---- */
 
-/* Of a tensor. */
+/* Destination of a tensor's bytes. */
 typedef struct gguf_sink {
     struct new_file *file;
     uint64_t at, end; /* bytes of the file */
@@ -68,9 +69,9 @@ drey_status gguf_sink_put(gguf_sink *sink, const void *bytes, size_t n, drey_err
 /* Puts all bytes of tensor i, which counts the calls of new_gguf_tensor from 0. */
 typedef drey_status gguf_fill_fn(void *user, uint64_t i, gguf_sink *sink, drey_error *err);
 
-/* As new_gguf_save, with the bytes of every tensor from `fill`, in the order of the calls. The room
- * on the disk is looked at first. */
+/* Does the same as new_gguf_save, with the bytes of every tensor from `fill`, in the order of the
+ * calls. The room on the disk is looked at first. */
 drey_status new_gguf_stream(const new_gguf *g, const char *path, gguf_fill_fn *fill, void *user,
                             drey_error *err);
-/* What the file has before its tensors; the caller frees. DREY_ERR_MEMORY. */
+/* Makes the part of the file before its tensors; the caller frees. DREY_ERR_MEMORY. */
 drey_status new_gguf_front(const new_gguf *g, uint8_t **bytes, size_t *n, drey_error *err);

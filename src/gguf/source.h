@@ -20,7 +20,7 @@ typedef struct source {
     size_t n_read;       /* bytes at base */
     size_t capacity;     /* most bytes that can be read to base */
     size_t at;           /* the parser's position; at <= n_read */
-    uint64_t file_bytes; /* of the whole file */
+    uint64_t file_bytes; /* size of the whole file */
     bool mapped;         /* base is a mapping, otherwise from malloc */
 } source;
 

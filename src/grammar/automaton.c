@@ -14,7 +14,7 @@ typedef struct builder {
     /* [RULES_MOST_EXPRS]: the rule of a class of characters, or of what is repeated; -1: none */
     int32_t *class_rule;
     bool full;
-    expr counted[AUTOMATON_MOST_NOTES]; /* what each repeats */
+    expr counted[AUTOMATON_MOST_NOTES]; /* counted expressions */
     /* The second round, see lay_some: which nodes are at their rule's end without a byte, and the
      * rule that a rule is without the empty text; -1: none. */
     const bool *ends_empty;
@@ -219,7 +219,7 @@ static int32_t size_of(const builder *b, expr e, int32_t most)
     }
 }
 
-/* Whether so many copies would be long. */
+/* Returns whether so many copies would be long. */
 static bool is_counted(const builder *b, expr e, int32_t times)
 {
     enum { MOST_COPIED = 256 }; /* nodes */
@@ -298,14 +298,14 @@ static void lay_text(builder *b, const expr_node *e, int32_t from, int32_t to)
     }
 }
 
-/* Of a set: the rules of its members, and that of others. */
+/* Rules for the members of a set: the rules of its members, and that of others. */
 typedef struct member_rules {
     int32_t rules[EACH_MOST + 1], n;
     uint64_t required;
     bool some; /* one has to come */
 } member_rules;
 
-/* What has to come at least, in a row: from the node that is returned. */
+/* Adds the edges for what must come at least, in a row: from the node that is returned. */
 static int32_t lay_shadow(builder *b, const member_rules *m, int32_t end)
 {
     const int32_t first = new_node(b);
@@ -440,7 +440,7 @@ typedef struct backwards {
     int32_t from[AUTOMATON_MOST_EDGES];
     int32_t next_in[AUTOMATON_MOST_EDGES], first_in[AUTOMATON_MOST_NODES];
     int32_t next_call[AUTOMATON_MOST_EDGES], first_call[AUTOMATON_MOST_RULES];
-    int32_t rule_of[AUTOMATON_MOST_NODES]; /* whose start it is; -1: none */
+    int32_t rule_of[AUTOMATON_MOST_NODES]; /* rule that begins at the node; -1: none */
     int32_t queue[AUTOMATON_MOST_NODES];
     bool ends[AUTOMATON_MOST_NODES], ends_empty[AUTOMATON_MOST_NODES];
 } backwards;
@@ -554,11 +554,11 @@ static void trim(automaton *a, const bool *ends)
 
 /* ---- Rules that begin with themselves ---- */
 
-typedef struct first_calls { /* which rules each rule may begin with */
+typedef struct first_calls { /* rules with which each rule may begin */
     int32_t next[AUTOMATON_MOST_EDGES], first[AUTOMATON_MOST_RULES]; /* edges that call them */
     int32_t queue[AUTOMATON_MOST_NODES];
     bool seen[AUTOMATON_MOST_NODES];
-    int32_t path[AUTOMATON_MOST_RULES]; /* of a search */
+    int32_t path[AUTOMATON_MOST_RULES]; /* path of a search */
     uint8_t state[AUTOMATON_MOST_RULES];
 } first_calls;
 
@@ -649,9 +649,9 @@ static void find_classes(automaton *a)
 
 /* ---- Repetitions of what may be empty ---- */
 
-/* How often nothing was written cannot be counted: where what is repeated may be empty, its other
- * texts are repeated, and as seldom as one likes. These are another rule, laid out from the
- * expression once it is known which rules may be empty. */
+/* Returns whether an expression may be empty. An empty repetition cannot be counted: where what is
+ * repeated may be empty, its other texts are repeated, and as seldom as one likes. These are
+ * another rule, laid out from the expression once it is known which rules may be empty. */
 static bool may_be_empty(const builder *b, expr e);
 
 static bool set_may_be_empty(const builder *b, const each_set *set)
@@ -697,7 +697,7 @@ static int32_t some_of_rule(builder *b, int32_t rule)
     return *some;
 }
 
-/* What has to come and may be empty need not come. */
+/* Makes optional whatever must come and may be empty. */
 static int32_t rule_of_some(builder *b, expr item)
 {
     if (!may_be_empty(b, item))

@@ -29,24 +29,24 @@ typedef enum edge_kind {
     EDGE_MEMBER, /* a whole rule: member `low` of a set, which has not come; EACH_MOST: others */
     EDGE_MORE,   /* nothing, if there are members that have not come */
     EDGE_LEAVE,  /* nothing, to the rule's end */
-    EDGE_SHADOW, /* what has to come at least: says that the rule can end, and is never taken */
+    EDGE_SHADOW, /* the least that must come: says that the rule can end, and is never taken */
     EDGE_TICK    /* nothing; the note counts one more */
 } edge_kind;
 
 typedef struct automaton_edge {
-    int32_t next; /* of the same node; -1: none */
+    int32_t next; /* next edge of the same node; -1: none */
     int32_t to;
-    int32_t rule; /* that is called; EDGE_COUNT: which of the notes */
+    int32_t rule; /* rule that is called; EDGE_COUNT: which of the notes */
     uint8_t kind, low, high;
 } automaton_edge;
 
-/* What is noted while a rule is read: how often it was written, how many ticks have come in it, or
- * which members of a set. It is kept in the stack where the rule returns to, so that what follows
- * is not laid out for each number or order. */
+/* Kinds of notes, which are taken while a rule is read: how often it was written, how many ticks
+ * have come in it, or which members of a set. It is kept in the stack where the rule returns to, so
+ * that what follows is not laid out for each number or order. */
 typedef enum note_kind {
     NOTE_TIMES,  /* `rule`, which is never empty, from `least` to `most` times; then node `to` */
     NOTE_TICKS,  /* from `least` to `most` of them */
-    NOTE_MEMBERS /* those of `required`, each of `all` at most once, others as one likes */
+    NOTE_MEMBERS /* members: those of `required`, each of `all` at most once, any number of others */
 } note_kind;
 
 typedef struct automaton_note {
@@ -55,19 +55,19 @@ typedef struct automaton_note {
     int32_t rule, to;
     uint64_t required, all; /* bits */
     bool others;
-    int32_t hub; /* where members return to */
+    int32_t hub; /* node to which members return */
 } automaton_note;
 enum { AUTOMATON_MOST_NOTES = 4 << 10 };
 
 typedef struct automaton_rule {
     int32_t start, end;
-    int32_t note; /* of ticks or members; -1: none */
+    int32_t note; /* note of ticks or members; -1: none */
 } automaton_rule;
 
 typedef struct automaton {
     automaton_edge edges[AUTOMATON_MOST_EDGES];
     int32_t first[AUTOMATON_MOST_NODES]; /* edge of each node; -1: none */
-    bool is_end[AUTOMATON_MOST_NODES];   /* of a rule; it has no edges */
+    bool is_end[AUTOMATON_MOST_NODES];   /* ends of rules; it has no edges */
     bool is_cut[AUTOMATON_MOST_NODES];   /* a token usually ends there, inside of a text */
     automaton_rule rules[AUTOMATON_MOST_RULES];
     automaton_note notes[AUTOMATON_MOST_NOTES];
@@ -83,7 +83,7 @@ typedef struct automaton {
 drey_status automaton_build(automaton *a, const grammar_rules *g, int32_t root, void *scratch,
                             drey_error *err);
 size_t automaton_scratch_bytes(void);
-/* Whether the last one that was built had too many of something. */
+/* Returns whether the last automaton had too many of something. */
 static inline bool automaton_is_full(const automaton *a)
 {
     return a->n_nodes == AUTOMATON_MOST_NODES || a->n_edges == AUTOMATON_MOST_EDGES ||

@@ -37,7 +37,7 @@ typedef struct gbnf {
     size_t n, at;
     int depth;
     json_rules json, unordered;
-    raw_texts raw; /* of the last "%unlike" */
+    raw_texts raw; /* texts of the last "%unlike" */
     drey_error *err;
     char_range ranges[MOST_CLASS_RANGES];
 } gbnf;

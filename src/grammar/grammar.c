@@ -14,10 +14,10 @@
 #include "text/tokenizer.h"
 
 enum { MASK_BYTES = 640 << 10, MOST_MASKS = 64, MOST_FORCED = 64 };
-enum { MOST_READING = 6 << 20 }; /* of a schema: its values, text, languages */
+enum { MOST_READING = 6 << 20 }; /* bytes for reading a schema: its values, text, languages */
 
 typedef struct mask_slot {
-    int32_t state; /* whose it is; 0: free */
+    int32_t state; /* state to which it belongs; 0: free */
 } mask_slot;
 
 struct drey_grammar {
@@ -32,7 +32,7 @@ struct drey_grammar {
     mask_slot slots[MOST_MASKS];
     int32_t n_slots, n_words, next_slot;
     int32_t n_ahead;      /* masks in a row that were made ahead */
-    int64_t n_prepared;   /* of all texts */
+    int64_t n_prepared;   /* masks prepared for all texts */
     int64_t of_compacted; /* the slots belong to states of that count */
     bool in_use;
     char not_held[RULES_LEFT_OUT_BYTES]; /* places in schemas */
@@ -430,8 +430,8 @@ static int longest(const vocab_trie *t, const vocab_part *part, const uint8_t *b
     return length;
 }
 
-/* Of the bytes that must come next, as far as a token usually goes, the longest token. *open: it
- * may be the beginning of a longer one, of which not all bytes are certain. */
+/* Returns the longest token within the bytes that must come next, as far as a token usually goes.
+ * *open: it may be the beginning of a longer one, of which not all bytes are certain. */
 static int32_t name_next(drey_grammar *g, const int32_t *place, bool *open)
 {
     uint8_t bytes[MOST_FORCED];

@@ -22,14 +22,14 @@ typedef struct tokenizer tokenizer;
 typedef struct vocab_trie vocab_trie;
 
 enum { GRAMMAR_MOST_DEPTH = 200, GRAMMAR_MOST_STACKS = 256, GRAMMAR_NOWHERE = 0 };
-enum { GRAMMAR_MOST_BYTES = 64 << 10 }; /* of its text */
+enum { GRAMMAR_MOST_BYTES = 64 << 10 }; /* the most bytes of a grammar's text */
 enum { GRAMMAR_MOST_EACH = 64 };        /* parts of an "%each" (gbnf.c) */
 
 /* DREY_ERR_USAGE: what is wrong with the text, in one sentence. The trie is borrowed. */
 drey_status grammar_open(drey_grammar **out, const vocab_trie *trie, drey_grammar_kind kind,
                          const char *text, size_t n_bytes, drey_error *err);
 void grammar_close(drey_grammar **g);
-/* What each takes, at most, of a vocabulary of that size. */
+/* Bytes of each object, at most, for a vocabulary of that size. */
 size_t grammar_bytes(int32_t n_vocab);
 const tokenizer *grammar_tokenizer(const drey_grammar *g);
 /* Places in its schemas of what it does not hold, with ", " between them; "": it holds all. The
@@ -43,7 +43,7 @@ drey_status grammar_schema_not_held(const char *schema, size_t n, char *places, 
 /* Memory in which places are kept: places[0 .. n), all valid ids, borrowed until the next call.
  * NULL: there is none any more. */
 void grammar_hold(drey_grammar *g, int32_t *places, int32_t n);
-/* Whether a text has it; it is set and reset by the text. */
+/* Flag that says whether a text uses the grammar; it is set and reset by the text. */
 bool *grammar_in_use(drey_grammar *g);
 /* [n_vocab] floats for a caller that needs them for a moment. */
 float *grammar_scratch(drey_grammar *g);
@@ -65,19 +65,19 @@ typedef struct grammar_place {
  *
  * The place after the token; GRAMMAR_NOWHERE: it is not allowed, or ends the text. */
 int32_t grammar_follow(drey_grammar *g, const int32_t *place, int32_t token);
-/* Whether the token may come: a text of the grammar continues with its bytes. Tokens that end a
- * text may where the grammar may end, and where no other token may come. */
+/* Returns whether the token may come: a text of the grammar continues with its bytes. Tokens that
+ * end a text may where the grammar may end, and where no other token may come. */
 bool grammar_allows(drey_grammar *g, const int32_t *place, int32_t token);
 /* The same of all tokens: bit id % 64 of word id / 64. Borrowed until the next call. */
 const uint64_t *grammar_mask(drey_grammar *g, const int32_t *place);
 /* Makes the mask of a place that will be asked for, while there is time. False: it was there, or
  * there is room for no more: some that were made ahead were not asked for yet. */
 bool grammar_prepare(drey_grammar *g, const int32_t *place);
-/* How many masks were made ahead. */
+/* Number of masks that were made ahead. */
 int64_t grammar_n_prepared(const drey_grammar *g);
-/* Whether the text may end here, and whether it must. */
+/* Return whether the text may end here, and whether it must. */
 bool grammar_may_end(const drey_grammar *g, const int32_t *place);
 bool grammar_is_over(const drey_grammar *g, const int32_t *place);
-/* Of the bytes that must come next the token that the tokenizer would begin with, as far as that is
- * known; -1: the next byte is not certain. */
+/* Returns the token that the tokenizer would begin with in the bytes that must come next, as far as
+ * they are known; -1: the next byte is not certain. */
 int32_t grammar_forced(drey_grammar *g, const int32_t *place);

@@ -236,7 +236,8 @@ static void sort_texts(const grammar_rules *g, expr *texts, int32_t n)
     }
 }
 
-/* Of sorted texts that have their first `from` bytes in common: what follows those. */
+/* Builds the rest of sorted texts that have their first `from` bytes in common: what follows
+ * those. */
 static expr rest_of(grammar_rules *g, const expr *texts, int32_t n, int32_t from)
 {
     int32_t n_first, n_last, same = from;

@@ -59,7 +59,7 @@ enum {
     RULES_MOST_BYTES = 320 << 10,
     RULES_MOST_RULES = 12 << 10,
     RULES_MOST_SETS = 2 << 10,
-    RULES_MOST_ITEMS = 8 << 10, /* of all sets */
+    RULES_MOST_ITEMS = 8 << 10, /* items of all sets */
     RULES_BUCKETS = 1 << 12,
     RULES_MOST_REPEATS = 1 << 29,
     RULES_LEFT_OUT_BYTES = 1024
@@ -71,7 +71,7 @@ typedef struct grammar_rules {
     uint8_t bytes[RULES_MOST_BYTES];
     bool cuts[RULES_MOST_BYTES]; /* the byte ends a token inside of its text (token_cuts.h) */
     grammar_rule rules[RULES_MOST_RULES];
-    int32_t buckets[RULES_BUCKETS]; /* of rules by name; -1: none */
+    int32_t buckets[RULES_BUCKETS]; /* hash table of rules by name; -1: none */
     each_set sets[RULES_MOST_SETS];
     expr items[RULES_MOST_ITEMS];
     int32_t n_exprs, n_ranges, n_bytes, n_rules, n_sets, n_items;
@@ -80,7 +80,8 @@ typedef struct grammar_rules {
     bool widened; /* some were not */
     char left_out[RULES_LEFT_OUT_BYTES]; /* places of what is not held, with ", " between them */
     size_t n_left_out;
-    const tokenizer *tokenizer; /* whose tokens a grammar may name; NULL: none's */
+    /* tokenizer with the tokens that a grammar may name; NULL: none's */
+    const tokenizer *tokenizer;
 } grammar_rules;
 
 /* Memory of this size is the caller's; nothing has to be freed. */
@@ -106,7 +107,8 @@ expr expr_repeat(grammar_rules *g, expr a, int32_t least, int32_t most);
 expr expr_rule(grammar_rules *g, int32_t rule);
 /* set->first is set here. Items that are EXPR_NEVER and not required are left out by the caller. */
 expr expr_each(grammar_rules *g, const each_set *set, const expr *items);
-/* What is counted ends `a`: nothing but rules' last parts may be between it and its ticks. */
+/* Makes a counted expression, which ends `a`: nothing but rules' last parts may be between it and
+ * its ticks. */
 expr expr_counted(grammar_rules *g, expr a, int32_t least, int32_t most);
 expr expr_tick(grammar_rules *g);
 /* One of some texts, each an expr_bytes (or EXPR_EMPTY); they are sorted here. What they begin with
@@ -117,7 +119,7 @@ expr expr_one_of(grammar_rules *g, expr *texts, int32_t n);
 int32_t rule_named(grammar_rules *g, const char *name, size_t n);
 /* A new rule; the name is for messages alone. */
 int32_t rule_new(grammar_rules *g, const char *name);
-/* Of a rule's name, for a message: at most 60 bytes, printable. */
+/* Returns a rule's name for a message: at most 60 bytes, printable. */
 const char *rule_shown(const grammar_rules *g, int32_t rule, char out[static 64]);
 
 /* Sorted and merged, in place; returns how many remain. */

@@ -150,7 +150,7 @@ static expr number_from_to(grammar_rules *g, const decimal *low, const decimal *
 
 /* ---- Both signs ---- */
 
-/* Of whole numbers exclusive bounds become inclusive ones. */
+/* Makes exclusive bounds of whole numbers inclusive. */
 static json_bound inclusive(json_bound b, bool is_low)
 {
     double whole = is_low ? ceil(b.value) : floor(b.value);

@@ -371,7 +371,7 @@ static drey_status value_of_type(schema_reader *r, const schema_set *set, int32_
     }
 }
 
-/* Where no schema has a type, their words say which ones are meant. */
+/* Derives the types from the schemas' words if no schema has a type. */
 static drey_status value_of_types(schema_reader *r, const schema_set *set, expr *out)
 {
     int32_t types = TYPE_ANY, meant = 0;

@@ -74,7 +74,7 @@ expr written_string(grammar_rules *g, json_rules *j)
     return expr_rule(g, j->string);
 }
 
-/* How a character is escaped, if it must be. */
+/* Writes the escape of a character that needs one. */
 static void write_escape(uint32_t c, char out[8])
 {
     static const char named[] = "\bb\ff\nn\rr\tt\"\"\\\\";

@@ -28,7 +28,7 @@ expr written_literal(grammar_rules *g, const json_value *v);
 /* "key": with a blank or none after it. */
 expr written_key(grammar_rules *g, const char *key, size_t n);
 
-/* What is written for a bound of a number. Exclusive ones do not belong to the range. */
+/* Digits of a bound of a number. Exclusive ones do not belong to the range. */
 typedef struct json_bound {
     bool set, exclusive;
     double value;

@@ -417,7 +417,8 @@ static void find_states(maker *m, language *l, int32_t start, int32_t end)
         }
 }
 
-/* Which ranges the characters of a set are in; those that are in the same ones have one class. */
+/* Finds the ranges that contain the characters of a set; those that are in the same ones have one
+ * class. */
 static bool classify(maker *m, language *l)
 {
     char_range one;
@@ -479,7 +480,7 @@ bool language_of(language *out, const grammar_rules *g, expr e)
     return make(out, g, e, false);
 }
 
-/* What matches becomes nowhere, and what can match no more one further state. */
+/* Makes states that match into dead ones, and adds one state for texts that can match no more. */
 bool language_unlike(language *out, const grammar_rules *g, expr e)
 {
     if (!make(out, g, e, true))
@@ -500,7 +501,8 @@ bool language_unlike(language *out, const grammar_rules *g, expr e)
 typedef struct pairs {
     int32_t a[LANGUAGE_MOST_STATES], b[LANGUAGE_MOST_STATES], next[LANGUAGE_MOST_STATES];
     int32_t buckets[BUCKETS];
-    uint8_t class_a[LANGUAGE_MOST_CLASSES], class_b[LANGUAGE_MOST_CLASSES]; /* of each class */
+    /* class of each character */
+    uint8_t class_a[LANGUAGE_MOST_CLASSES], class_b[LANGUAGE_MOST_CLASSES];
     uint32_t begins[2 * LANGUAGE_MOST_RANGES];
 } pairs;
 
@@ -578,8 +580,8 @@ bool language_both(language *out, const language *a, const language *b, bool but
 
 /* ---- Marks ---- */
 
-/* Where a text is: what the character before is, which mark of words came after that, and whether
- * one of the end. */
+/* Position in a text: what the character before is, which mark of words came after that, and
+ * whether one of the end. */
 enum { BEFORE_ALL, NO_WORD, OF_WORD, N_BEFORE, NONE = 0, BOUNDARY, NO_BOUNDARY, N_MARKS };
 typedef struct mark_place {
     int32_t before, mark, ended;

@@ -23,7 +23,7 @@ enum {
     LANGUAGE_MOST_STATES = 6000,
     LANGUAGE_MOST_CLASSES = 256,
     LANGUAGE_MOST_RANGES = 3072,
-    LANGUAGE_MOST_CELLS = 64 << 10 /* of the table: states times classes */
+    LANGUAGE_MOST_CELLS = 64 << 10 /* cells of the table: states times classes */
 };
 
 typedef struct language {
@@ -34,11 +34,12 @@ typedef struct language {
     int16_t to[LANGUAGE_MOST_CELLS]; /* [n_states][n_classes] */
 } language;
 
-/* What the expression matches. It is over characters and has no rules. */
+/* Makes the language of an expression. It is over characters and has no rules. */
 bool language_of(language *out, const grammar_rules *g, expr e);
 /* The texts of which no beginning is what the expression matches, which is not the empty text. */
 bool language_unlike(language *out, const grammar_rules *g, expr e);
-/* What both match; but_not: what a matches and b does not. out is neither of them. */
+/* Makes the intersection of two languages; but_not: what a matches and b does not. out is neither
+ * of them. */
 bool language_both(language *out, const language *a, const language *b, bool but_not);
 /* The texts of l all of whose marks are true, without these. `other` is used. */
 bool language_keep_marks(language *out, const language *l, language *other);

@@ -33,7 +33,7 @@ typedef struct regex_pattern {
     bool marked;     /* they have marks (languages.h), or would have over characters */
     bool loose;      /* the expression matches more than the pattern, */
     const char *why; /* because of this */
-    bool unknown;    /* what it means is not known here: it matches any text */
+    bool unknown;    /* its meaning is not known here: it matches any text */
 } regex_pattern;
 drey_status pattern_read(grammar_rules *g, const char *text, size_t n, bool in_json,
                          regex_pattern *out, drey_error *err);
@@ -44,7 +44,7 @@ bool pattern_language(const grammar_rules *g, const regex_pattern *p, struct lan
 expr regex_known(grammar_rules *g, const char *pattern);
 expr regex_in_json(grammar_rules *g, const char *pattern);
 
-/* What is written in a JSON string for these characters: some need an escape. */
+/* Makes the JSON string notation of these characters: some need an escape. */
 expr json_class(grammar_rules *g, char_range *ranges, int32_t n, bool but_not);
 
 /* Texts in which none of these words occurs; words are UTF-8 of up to GRAMMAR_WORD_CHARACTERS - 1
@@ -67,6 +67,6 @@ drey_status raw_texts_init(raw_texts *t, grammar_rules *g, expr begins, expr but
                            drey_error *err);
 void raw_texts_free(raw_texts *t);
 expr raw_texts_expr(grammar_rules *g, const raw_texts *t);
-/* Those of them that satisfy a schema of texts: its pattern, format and lengths. */
+/* Adds the texts that satisfy a schema of texts: its pattern, format and lengths. */
 drey_status raw_texts_add(raw_texts *t, grammar_rules *g, const char *schema, size_t n, expr *out,
                           drey_error *err);

@@ -34,9 +34,9 @@ typedef struct regex {
     bool anywhere; /* it may match a part, unless it has anchors */
     int depth;
     bool begins, many; /* only its begin was read so far; it has alternatives */
-    bool unknown;      /* what failed is right, but not supported */
+    bool unknown;      /* the error is a pattern that is valid and not supported */
     regex_pattern *out;
-    char_set *set; /* of the class that is read */
+    char_set *set; /* set of the class that is being read */
     drey_error *err;
 } regex;
 
@@ -459,7 +459,7 @@ static int32_t read_count(regex *p)
     return value;
 }
 
-/* Whether there are bounds; a bracket that begins none is a character. */
+/* Returns whether bounds follow; a bracket that begins none is a character. */
 static bool take_bounds(regex *p, int32_t *least, int32_t *most)
 {
     size_t from = p->at;

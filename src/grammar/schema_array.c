@@ -58,7 +58,7 @@ static drey_status shape_of(schema_reader *r, const schema_set *set, array_shape
     return DREY_OK;
 }
 
-/* What all schemas say about item i; -1: about the others. */
+/* Collects everything that the schemas say about item i; -1: about the others. */
 static drey_status said_of(schema_reader *r, const schema_set *set, int32_t i, schema_set *item)
 {
     *item = (schema_set){.n = 0};

@@ -8,12 +8,12 @@
 /* A word that gives schemas to names that match a pattern. */
 typedef struct name_pattern {
     const json_value *schema; /* its key is the pattern */
-    int32_t by;               /* which schema of the set has it */
+    int32_t by;               /* index in the set of the schema that has it */
 } name_pattern;
 
 typedef struct object_shape {
     const schema_set *set;
-    int32_t first; /* of its members */
+    int32_t first; /* first member */
     name_pattern patterns[SCHEMA_MOST_PATTERNS];
     int32_t n_patterns, least, most;
     int32_t n_said;         /* members that may be there */
@@ -284,7 +284,7 @@ static expr other_names(schema_reader *r, int32_t first, const char *prefix, siz
     return is_name ? out : expr_alt(g, out, EXPR_EMPTY);
 }
 
-/* Where names are like each other: any name, any but the members', or those in l->now. */
+/* Handles names that are like each other: any name, any but the members', or those in l->now. */
 static drey_status plain_names(schema_reader *r, const object_shape *o, expr *out)
 {
     *out = expr_repeat(r->g, written_character(r->g, &r->json), 0, REPEAT_FOREVER);
@@ -329,7 +329,7 @@ static drey_status names_matching(schema_reader *r, const object_shape *o, uint3
     return DREY_OK;
 }
 
-/* What the schemas say about such a member's value. */
+/* Collects everything that the schemas say about such a member's value. */
 static drey_status value_matching(schema_reader *r, const object_shape *o, uint32_t matched,
                                   expr *out)
 {
@@ -571,7 +571,8 @@ static drey_status members_of(schema_reader *r, object_shape *o, expr other, exp
     return DREY_OK;
 }
 
-/* What is said of it; *any: nothing. *other: a member that is not named. */
+/* Reads everything that is said about the object; *any: nothing. *other: a member that is not
+ * named. */
 static drey_status object_shape_of(schema_reader *r, object_shape *o, schema_languages *l,
                                    bool *any, expr *other)
 {

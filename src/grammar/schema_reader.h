@@ -15,7 +15,7 @@ enum {
     SCHEMA_MOST_MEMBERS = 2048,
     SCHEMA_MOST_REFERENCES = 1024,
     SCHEMA_MOST_TOGETHER = 16,
-    SCHEMA_MOST_PATTERNS = 4, /* of names */
+    SCHEMA_MOST_PATTERNS = 4, /* patterns of names */
     SCHEMA_MOST_STEPS = 64 << 10,
     SCHEMA_FORMATS = 12,
     SCHEMA_MOST_MADE = 4096,
@@ -29,13 +29,13 @@ enum {
 #define SCHEMA_FRACTION "\001fraction" /* true: no whole number */
 #define SCHEMA_ABSENT   "\001absent"   /* a list of names: no such members */
 
-/* What a schema says, apart from these words. */
+/* Words of a schema that are handled elsewhere. */
 typedef enum schema_taken { TAKEN_ANY_OF = 1, TAKEN_ONE_OF = 2, TAKEN_PARTS = 4 } schema_taken;
 
 /* Schemas that a value satisfies all of. */
 typedef struct schema_set {
     const json_value *of[SCHEMA_MOST_TOGETHER];
-    uint8_t taken[SCHEMA_MOST_TOGETHER]; /* of schema_taken */
+    uint8_t taken[SCHEMA_MOST_TOGETHER]; /* bits of schema_taken */
     int32_t n;
     bool never;  /* no value does */
     bool of_one; /* they are all parts of the first */
@@ -52,7 +52,7 @@ typedef struct schema_member {
     expr written; /* once it has been read: with its value */
 } schema_member;
 
-/* What other parts of the document refer to: a rule, which is read once. */
+/* Reference to another part of the document: a rule, which is read once. */
 typedef struct schema_reference {
     schema_set set;
     int32_t rule;
@@ -63,13 +63,13 @@ typedef struct schema_reader {
     json_rules json;
     const json_value *root;
     drey_error *err;
-    schema_member members[SCHEMA_MOST_MEMBERS]; /* of the objects that are being read */
+    schema_member members[SCHEMA_MOST_MEMBERS]; /* members of the objects that are being read */
     int32_t n_members;
     schema_reference references[SCHEMA_MOST_REFERENCES];
     int32_t n_references;
     int32_t n_steps;
     int32_t format_rule[SCHEMA_FORMATS]; /* 0: not made yet; rule 0 is the root */
-    char path[SCHEMA_PATH];              /* of what is being read, for messages */
+    char path[SCHEMA_PATH];              /* path of the value that is being read, for messages */
     size_t n_path;
     /* Schemas that were made, and of which one that is in the document. */
     json_value made[SCHEMA_MOST_MADE];
@@ -80,7 +80,7 @@ typedef struct schema_reader {
         bool negated;              /* else what is to be true because of the word `of` */
     } known[SCHEMA_MOST_KNOWN];
     int32_t n_known;
-    int32_t most_choices; /* that are made for one value; 0: none, so that all has room */
+    int32_t most_choices; /* choices that are made for one value; 0: none, so that all has room */
 } schema_reader;
 
 /* A reader of a schema's text, and its document: both are released by schema_reader_close, or when
@@ -124,7 +124,7 @@ typedef struct schema_type_name {
 } schema_type_name;
 extern const schema_type_name schema_type_names[SCHEMA_TYPES];
 
-/* Whether it says anything about values, but for what was taken. */
+/* Returns whether the schema says anything about values, besides what was taken. */
 bool schema_says(const json_value *schema, uint8_t taken);
 /* The types that its words are about; 0: none. */
 int32_t schema_types_meant(const json_value *schema);
@@ -143,8 +143,8 @@ const json_value *schema_word(const json_value *schema, const char *word);
 
 /* One more schema that the value satisfies. */
 drey_status schema_set_add(schema_reader *r, schema_set *set, const json_value *schema);
-/* What a value of the schemas is written as. Where nothing satisfies several of them together, that
- * is EXPR_NEVER. */
+/* Makes the expression of a value that satisfies the schemas. Where nothing satisfies several of
+ * them together, that is EXPR_NEVER. */
 drey_status schema_set_expr(schema_reader *r, const schema_set *set, expr *out);
 /* The schema that "$ref" names; *out is NULL where it is in another document. */
 drey_status schema_target(schema_reader *r, const char *reference, const json_value **out);
@@ -160,7 +160,7 @@ drey_status schema_number(schema_reader *r, const schema_set *set, bool whole, e
 
 /* The value of "const" or the list of "enum" that one of the schemas has; NULL: none has. */
 const json_value *schema_known_values(const schema_set *set, bool *is_list);
-/* Those of them that satisfy all schemas. */
+/* Makes the values among them that satisfy all schemas. */
 drey_status schema_values(schema_reader *r, const schema_set *set, expr *out);
 
 /* The values of a list, of "const" or "enum", that satisfy all schemas: texts[*n]. */
@@ -189,7 +189,7 @@ drey_status schema_conditions(schema_reader *r, schema_set *set, const json_valu
 /* The inside of an array's brackets. */
 typedef struct schema_list {
     int32_t least, most;
-    const schema_set *items;    /* what is said of each item */
+    const schema_set *items;    /* schemas of each item */
     const json_value *unique;   /* the schema that says so; NULL: none */
     const json_value *contains; /* the schema that has it; NULL: none */
 } schema_list;

@@ -45,7 +45,7 @@ drey_status schema_pattern(schema_reader *r, const char *text, size_t n, languag
 
 /* ---- Texts ---- */
 
-/* What drey writes for a format, which is at most so long: a limit above that says nothing. */
+/* Text that drey writes for a format, with its longest length: a limit above that says nothing. */
 typedef struct text_format {
     const char *name, *pattern;
     int32_t shortest, longest;
@@ -59,7 +59,7 @@ typedef struct text_format {
 #define TIME  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?"
 #define ZONE  "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 #define BYTE  "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-#define NAME  "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}" /* of at most 63 characters */
+#define NAME  "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,31}" /* labels of at most 63 characters */
 #define H     "[0-9a-fA-F]{1,4}"
 #define PATH  "(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9a-fA-F]{2})"
 #define N     "[0-9]{1,9}"
@@ -125,12 +125,12 @@ static expr written_format(schema_reader *r, const text_format *format)
     return expr_rule(r->g, *rule);
 }
 
-/* What is said about texts: each of these alone, or the first with the others. */
+/* Rules for texts: each of these alone, or the first with the others. */
 typedef struct text_rule {
-    const json_value *schema; /* which says it, by its */
+    const json_value *schema; /* schema that says it, by its */
     const char *word;
     const text_format *format;
-    regex_pattern pattern; /* of "pattern" and SCHEMA_UNLIKE */
+    regex_pattern pattern; /* pattern of "pattern" and SCHEMA_UNLIKE */
 } text_rule;
 
 typedef struct text_rules {

@@ -173,7 +173,7 @@ static drey_status array_satisfies(judge *j, const json_value *v, const json_val
     return contained(j, v, schema, yes);
 }
 
-/* What "properties" and what is for other names say about a member. */
+/* Checks a member against "properties" and the words for other names. */
 static drey_status member_satisfies(judge *j, const json_value *m, const json_value *schema,
                                     bool *yes)
 {
@@ -243,7 +243,7 @@ static drey_status object_satisfies(judge *j, const json_value *v, const json_va
 
 /* ---- All of it ---- */
 
-/* Whether some (word anyOf), one (oneOf) or all (allOf) of a list are satisfied. */
+/* Checks that some (word anyOf), one (oneOf) or all (allOf) of a list are satisfied. */
 static drey_status list_satisfied(judge *j, const json_value *v, const json_value *schema,
                                   const char *word, bool *yes)
 {

@@ -9,7 +9,7 @@
 typedef struct schema_word_row {
     const char *word;
     int32_t about; /* types; 0: of any */
-    uint8_t taken; /* which schema_taken says it */
+    uint8_t taken; /* the schema_taken that says it */
 } schema_word_row;
 
 static const schema_word_row words[] = {{"$ref", 0, TAKEN_PARTS},

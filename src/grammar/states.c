@@ -131,7 +131,7 @@ static void member(states *s, const automaton_edge *edge, int32_t cell)
         visit(s, s->a->rules[edge->rule].start, with);
 }
 
-/* Where there is no upper limit, what is above the lower one is the same. */
+/* Counts one more. Without an upper limit, all numbers above the lower limit are the same. */
 static void tick(states *s, const automaton_edge *edge, int32_t cell)
 {
     assert(s->cells[cell].note >= 0);
@@ -145,7 +145,7 @@ static void tick(states *s, const automaton_edge *edge, int32_t cell)
         visit(s, edge->to, cell);
 }
 
-/* Whether the rule that returns to the cell has all that it needs. */
+/* Returns whether the rule that returns to the cell is complete. */
 static bool is_whole(const states *s, const state_cell *c)
 {
     const automaton_note *note = &s->a->notes[c->note];
@@ -159,7 +159,7 @@ static bool has_more(const states *s, const state_cell *c)
     return note->others || (note->all & ~c->noted) != 0;
 }
 
-/* What was written `times` times: once more, or what comes after it. */
+/* Repeats what was written `times` times: once more, or what comes after it. */
 static void repeat(states *s, int32_t note, int32_t times, int32_t below)
 {
     const automaton_note *n = &s->a->notes[note];
@@ -398,7 +398,7 @@ static bool counts(const states *s, const state_cell *c)
     return c->note >= 0 && s->a->notes[c->note].kind != NOTE_MEMBERS;
 }
 
-/* What each note counts, in all stacks of a state. Returns whether any does. */
+/* Finds the count of each note, in all stacks of a state. Returns whether any does. */
 static bool find_counts(states *s, const grammar_state *x)
 {
     bool any = false;
@@ -417,9 +417,9 @@ static bool find_counts(states *s, const grammar_state *x)
     return any;
 }
 
-/* What can be left out of all numbers of a note: no bound of it is nearer than a token is long,
- * before or after that, and new ones of the same note, which begin at 0 or 1, stay less than
- * these. */
+/* Returns how much can be left out of all numbers of a note: no bound of it is nearer than a token
+ * is long, before or after that, and new ones of the same note, which begin at 0 or 1, stay less
+ * than these. */
 static int32_t left_out(const states *s, int32_t which)
 {
     enum { FAR = VOCAB_TRIE_LONGEST + 1 };

@@ -1,4 +1,4 @@
-/* Where a text is in a grammar: states of the automaton with its stacks.
+/* States of a text in a grammar: states of the automaton with its stacks.
  *
  * A *cell* is a node to return to, what is noted of the rule that returns there, and the cell below
  * it: the same cells are the same stack. Places in a long repetition differ by what is noted alone.
@@ -20,7 +20,7 @@ enum {
     STATES_MOST_CELLS = 32 << 10,
     STATES_MOST_CONFIGS = 96 << 10,
     STATES_MOST = 8 << 10,
-    STATES_ROW_BYTES = 1536 << 10, /* of all rows */
+    STATES_ROW_BYTES = 1536 << 10, /* bytes of all rows */
     STATES_BUCKETS = 16 << 10,
     STATES_MOST_VISITS = 2048, /* while one byte is taken */
     STATES_VISIT_BUCKETS = 2 * STATES_MOST_VISITS,
@@ -32,7 +32,7 @@ typedef enum state_plain { STATE_PLAIN_UNKNOWN = -1, STATE_PLAIN_DIFFERS = -2 } 
 
 typedef struct state_cell {
     int32_t node, below, depth, next;
-    int32_t note; /* of the rule that returns there (automaton_note); -1: none */
+    int32_t note; /* note of the rule that returns there (automaton_note); -1: none */
     uint64_t noted;
 } state_cell;
 
@@ -43,7 +43,7 @@ typedef struct state_config {
 typedef struct grammar_state {
     int32_t first, n; /* configs */
     int32_t next;     /* in its bucket */
-    int32_t mask;     /* which one is its own; -1: none */
+    int32_t mask;     /* its own mask; -1: none */
     int32_t plain;    /* the state after any plain character, or a state_plain */
     int32_t coarse;   /* see states_coarse; -1: not known yet */
     bool ends;        /* the text may end here */
@@ -54,7 +54,7 @@ typedef struct held_places {
     int32_t n;
 } held_places;
 
-/* What a note counts, in all stacks of a state, and what of that is left out. */
+/* Range of a note's counts in all stacks of a state, and how much of it is left out. */
 typedef struct count_range {
     int32_t low, high, less;
 } count_range;
@@ -67,7 +67,7 @@ typedef struct states {
     int32_t cell_buckets[STATES_BUCKETS], state_buckets[STATES_BUCKETS];
     int32_t *rows; /* [most][n_classes]: what follows; -1: not known yet */
     int32_t n_cells, n_configs, n, most;
-    int64_t n_compacted; /* how often states were forgotten */
+    int64_t n_compacted; /* number of times that states were forgotten */
     held_places held[STATES_HELD];
     /* While a byte is taken. */
     state_config todo[STATES_MOST_VISITS], visits[STATES_VISIT_BUCKETS];
@@ -94,13 +94,14 @@ static inline int32_t states_known(const states *s, int32_t id, uint8_t byte)
 /* The state of which the same is true for the next VOCAB_TRIE_LONGEST bytes, and which many states
  * in long repetitions share: often the one in the held place itself. It is not held. */
 int32_t states_coarse(states *s, const int32_t *place);
-/* Whether a token usually ends before what comes, inside of a text that is certain. */
+/* Returns whether a token usually ends before the next character, inside of a text that is
+ * certain. */
 bool states_is_cut(const states *s, int32_t id);
 /* The only byte that can come; -1: there are several, or the text may end. */
 int states_only_byte(const states *s, int32_t id);
 
-/* How many characters may come of which each may be any plain one (vocab_trie.h), all with the same
- * states after them; VOCAB_PLAIN_MOST: so many at least. */
+/* Number of characters that may come, each of which may be any plain one (vocab_trie.h), all with
+ * the same states after them; VOCAB_PLAIN_MOST: so many at least. */
 typedef struct plain_run {
     int32_t n;
     bool ends; /* no plain character may follow them */

@@ -26,7 +26,7 @@ static bool same(const words *w, beginning a, int32_t word)
            memcmp(w->of[a.word], w->of[word], (size_t)a.n * sizeof(uint32_t)) == 0;
 }
 
-/* Of words that begin alike, the first one counts. */
+/* Chooses the first of words that begin alike. */
 static beginning first_of(const words *w, beginning a)
 {
     for (int32_t i = 0; i < a.word; i++)

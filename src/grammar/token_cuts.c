@@ -1,6 +1,6 @@
-/* Where tokens end in the texts of a grammar. A certain text can be written with many tokens. A
- * model nearly always writes those of its tokenizer, and guesses of others are lost. It is done
- * while a grammar is opened, because encoding allocates. */
+/* Ends of tokens in the texts of a grammar. A certain text can be written with many tokens. A model
+ * nearly always writes those of its tokenizer, and guesses of others are lost. It is done while a
+ * grammar is opened, because encoding allocates. */
 #include "grammar/token_cuts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where a tokenizer's tokens end in the texts of a grammar. */
+/* Ends of a tokenizer's tokens in the texts of a grammar. */
 #pragma once
 
 typedef struct grammar_rules grammar_rules;

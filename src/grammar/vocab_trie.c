@@ -13,7 +13,7 @@
 typedef struct piece {
     const uint8_t *bytes;
     int32_t id, n;
-    int32_t n_chars; /* of a plain one; 0: it is not */
+    int32_t n_chars; /* characters of a plain token; 0: it is not */
 } piece;
 
 /* Whether a character of that code counts as plain: JSON's strings have it as it is, and no mark

@@ -42,7 +42,7 @@ typedef struct vocab_part {
 typedef struct vocab_trie {
     const tokenizer *tokenizer;
     vocab_part parts[VOCAB_PARTS];
-    int32_t *ids;    /* of tokens with bytes, in the order of these, part after part */
+    int32_t *ids;    /* ids of tokens with bytes, in the order of these, part after part */
     int32_t *ends;   /* [n_ends]: tokens that end a text */
     uint64_t *plain; /* [VOCAB_PLAIN_MOST][n_words]: masks of plain tokens of 1, up to 2, ... */
     int32_t n_ids, n_ends, n_vocab, n_words;

@@ -18,21 +18,22 @@
 /* A batch's buffers, cut from a thread's scratch. */
 typedef struct pair_batch {
     const attention *a;
-    int32_t first, n;               /* pairs, */
-    int32_t first_row, last_row;    /* of the rows [first_row, last_row) */
-    int32_t n_dense;                /* positions that they all have in the slots of their numbers */
-    int32_t first_block;            /* of positions that they see; the same for all of them */
+    int32_t first, n;            /* pairs, */
+    int32_t first_row, last_row; /* query heads of the rows [first_row, last_row) */
+    int32_t n_dense;             /* positions that they all have in the slots of their numbers */
+    /* first block of positions that they see; the same for all of them */
+    int32_t first_block;
     size_t key_group, value_group;  /* bytes of a group on each side, */
     size_t value_row, value_scales; /* of a value's numbers, and of its scales */
     attend_pairs pairs;
     float *packed;                  /* [n][k_dim] */
     float *sums[ATTEND_PAIRS + 16]; /* attend_pairs.a */
-    /* Of one row's pairs: kernels write whole vectors, and the others' must stay. */
+    /* m and l of one row's pairs: kernels write whole vectors, and the others' must stay. */
     float row_m[ATTEND_PAIRS + 16], row_l[ATTEND_PAIRS + 16];
     /* Keys as rows, of k_dim padded. */
     float *turned;       /* [ATTEND_TURNED][KV_GROUP]: of the groups from first_group on, */
     uint32_t is_turned;  /* a bit each */
-    int32_t first_group; /* that a sparse position of the batch is in */
+    int32_t first_group; /* group of the batch with a sparse position */
     float *single;       /* [ATTEND_BLOCK] of positions that are elsewhere, and a group */
     float *latent;       /* [ATTEND_BLOCK] of a block's dense positions, which have the values */
 } pair_batch;
@@ -62,7 +63,8 @@ static int32_t first_seen(const attention *a, int32_t row)
     return a->window > 0 ? max_i32(n - a->window, 0) : 0;
 }
 
-/* Of n pairs from `first` on those whose rows begin in the block where the first one does. */
+/* Counts the pairs, of n from `first` on, whose rows begin in the block where the first one
+ * does. */
 static int32_t same_block(const attention *a, int32_t first, int32_t n)
 {
     int32_t row = first / a->n_q, block = first_seen(a, row) / ATTEND_BLOCK;
@@ -401,7 +403,7 @@ static void rest_of_rows(pair_batch *r)
     attend_end(r->a, r->first, &all);
 }
 
-/* What another call left of the batch's pairs, or leaves to the next one. */
+/* Loads the results that another call left for the batch's pairs. */
 static void load_kept(const pair_batch *r)
 {
     const attention *a = r->a;
@@ -463,7 +465,7 @@ int32_t attend_tail_blocks(const attention *a, int32_t first, int32_t last)
     return ceil_div_i32(n, ATTEND_BLOCK) - attend_dense_blocks(a, first, last);
 }
 
-/* Of m, or of l. */
+/* Returns the length of m, or of l. */
 static int32_t padded_pairs(int32_t n_pairs)
 {
     return (n_pairs + 15) / 16 * 16;
@@ -479,7 +481,7 @@ size_t attend_partials_floats(int32_t n_pairs, int32_t v_dim, int32_t n_blocks)
     return 2 * (size_t)padded_pairs(n_pairs) + (size_t)n_blocks * part_floats(n_pairs, v_dim);
 }
 
-/* Where a block's results are, counted from the first range's end. */
+/* Returns the address of a block's results, counted from the first range's end. */
 static float *part_at(const pair_batch *r, float *partials, int32_t block)
 {
     return partials + attend_partials_floats(r->n, r->a->v_dim, block);

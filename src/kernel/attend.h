@@ -41,7 +41,7 @@ enum {
 static const uint8_t attend_lane_order[SUM_LANES] = {0, 8, 4, 12, 2, 10, 6, 14,
                                                      1, 9, 5, 13, 3, 11, 7, 15};
 
-/* How many dimensions a lane's sum has. */
+/* Number of dimensions in a lane's sum. */
 static inline int32_t attend_lane_steps(int32_t lane, int32_t dim)
 {
     return (dim - lane + SUM_LANES - 1) / SUM_LANES;
@@ -70,7 +70,7 @@ static inline size_t kv_group_bytes(kv_format format, int32_t dim)
     return kv_group_numbers(format, dim) + scales;
 }
 
-/* Where a slot's value is, and its scales. */
+/* Offset of a slot's value, and of its scales. */
 static inline size_t kv_value_at(kv_format format, int32_t slot, int32_t dim)
 {
     return (size_t)(slot / KV_GROUP) * kv_group_bytes(format, dim) +
@@ -124,7 +124,7 @@ struct attend_kernel {
     void (*turn)(float *rows, const uint8_t *group, kv_format format, int32_t k_dim);
     /* p = scale * q.k of all pairs and the dense positions of a block. */
     void (*scores)(const attend_pairs *pairs, const attend_block *block);
-    /* And of the others. Has to come before rest, unless count is ATTEND_BLOCK and dense. */
+    /* Scores of the other rows. Has to come before rest, unless count is ATTEND_BLOCK and dense. */
     void (*row_scores)(const attend_pairs *pairs, const attend_block *block);
     /* With these at hand: m_b, l_b and a_b of the block, which are folded into m, l and a; the
      * first block's are taken as they are. */

@@ -46,7 +46,7 @@ static void pack_queries(float *packed, const float *const *q, int32_t n, int32_
     }
 }
 
-/* Where the kernel asks for data that it will need later. */
+/* Addresses of data that the kernel will need later. */
 typedef struct ahead {
     const uint8_t *at;
     size_t step;
@@ -133,7 +133,7 @@ INLINE void one_lane(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span,
                   x->k_dim / KV_Q8_BLOCK, n, span, format, &x->next);
 }
 
-/* Those of two and of four lanes, added as the tree does; in registers as far as they go. */
+/* Adds sums of two and of four lanes, as the tree does; in registers as far as they go. */
 INLINE void two_lanes(v16 *sums, lanes *x, int32_t lane, int32_t n, int32_t span, kv_format format)
 {
     v16 other[SUMS];
@@ -414,7 +414,7 @@ static void widen_keys(attend_block *wide, const attend_block *b, int32_t k_dim,
     }
 }
 
-/* And its values. */
+/* Widens its values. */
 static void widen_values(attend_block *wide, const attend_block *b, int32_t v_dim, const float *d,
                          float *to)
 {

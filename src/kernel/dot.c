@@ -6,7 +6,7 @@
 #include "kernel/planes.h"
 
 enum {
-    MAX_ROWS = DOT_SUM_BYTES / (GROUP_ROWS * 4), /* whose sums of one group fit scratch */
+    MAX_ROWS = DOT_SUM_BYTES / (GROUP_ROWS * 4), /* rows whose sums of one group fit scratch */
     STEP_K = 256,              /* k that a tile kernel does while other tiles wait */
     ACT_SPAN_BYTES = 384 << 10 /* activations that should stay in the L2 cache */
 };
@@ -15,20 +15,20 @@ enum {
 typedef struct dot_job {
     tile_kernel kernel;
     int32_t block_k, weight_block_bytes, act_block_bytes;
-    int32_t n_blocks;     /* of k */
-    size_t act_row_bytes; /* of all of k */
+    int32_t n_blocks;     /* blocks of k */
+    size_t act_row_bytes; /* bytes of all of k */
     size_t group_bytes;
     const uint8_t *groups, *acts;
     int32_t n;
     act_tiling tiling;
     float *y;
     int64_t ldy;
-    /* Of groups in planes, one at a time: */
+    /* Kernels for groups in planes, one at a time: */
     const kernel_table *kernels;
     const plane_layout *layout;
     const plane_blocks *planes; /* NULL: groups is set */
     uint8_t *joined;            /* [STEP_K / block_k] blocks */
-    /* Of a tile kernel that takes decoded steps: */
+    /* Decoder for a tile kernel that takes decoded steps: */
     decode_kernel decode; /* NULL: it takes packed blocks */
     void *decoded;        /* [DOT_DECODED_BYTES] */
 } dot_job;

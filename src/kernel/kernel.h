@@ -23,14 +23,14 @@ enum {
     ATTEND_BLOCK = 64, /* keys are folded in blocks of 64 positions counted from position 0 */
     SUM_LANES = 16,    /* partial sums of norms and q.k products */
     KV_GROUP = 16,     /* slots of the KV cache that are together */
-    /* Of packed groups; goes up when a file of them would be read wrongly. */
+    /* version of packed groups; goes up when a file of them would be read wrongly. */
     KERNEL_LAYOUT_VERSION = 1
 };
 
 /* The 16 levels of IQ4_NL and IQ4_XS. */
 extern const int8_t iq4_levels[16];
 
-/* Which activations a weight type uses.
+/* Activations that a weight type uses.
  *
  *  ACT_F32     float, as they are: F32, F16, BF16 weights, and every type on the "float" tier.
  *  ACT_Q8_32   int8 in blocks of 32:
@@ -47,7 +47,7 @@ extern const int8_t iq4_levels[16];
  * is passed over by the maxima; q stays in -127..127 whatever x is. */
 typedef enum act_kind { ACT_F32, ACT_Q8_32, ACT_Q8_256, ACT_KINDS } act_kind;
 
-/* Of a type's dot: sums[m][32] += n_blocks packed blocks x the same blocks of a tile of m
+/* Tile of a type's dot: sums[m][32] += n_blocks packed blocks x the same blocks of a tile of m
  * activation rows, block after block. */
 typedef void (*tile_kernel)(float *sums, const uint8_t *weights, const uint8_t *acts,
                             int32_t n_blocks, int32_t m);
@@ -93,11 +93,11 @@ typedef struct matmul_kernel {
     void (*unpack_row)(float *out, const void *group, int32_t r, int64_t k);
     /* scratch: 64-byte aligned, dot_scratch_bytes(k) of the calling thread. */
     dot_fn *dot;
-    /* What dot is made of, for blocks that are in pieces (planes.h), and how it tiles
+    /* Kernel from which dot is made, for blocks that are in pieces (planes.h), and how it tiles
      * activations (act_tiling_of). NULL: it is made of something else. */
     tile_kernel tile;
     bool even_tiles;
-    /* What tile gets blocks from, once for all rows. NULL: it takes them as they are packed. */
+    /* Decodes a block once, for all rows. NULL: it takes them as they are packed. */
     decode_kernel decode;
     /* The same for many rows, from so many on. NULL: dot alone. It may do work once a call for all
      * groups, which is little with many_groups; 0: none. */
@@ -149,10 +149,10 @@ typedef struct kernel_table {
     void (*plane_join)(uint8_t *out, const plane_layout *layout, const plane_blocks *blocks,
                        int32_t n_blocks);
 
-    /* What dot_many is made of, to time each part alone: runs part `part` of a type's products
-     * `rounds` times on operands in the first cache, and returns what it is called; NULL: there is
-     * no such part. A round is 16 rows of activations and a group's block of 256, or four of 32.
-     * scratch: as dot's. The pointer is NULL on tiers without such parts. */
+    /* Runs one part of dot_many, to time each alone: runs part `part` of a type's products `rounds`
+     * times on operands in the first cache, and returns what it is called; NULL: there is no such
+     * part. A round is 16 rows of activations and a group's block of 256, or four of 32. scratch:
+     * as dot's. The pointer is NULL on tiers without such parts. */
     const char *(*dot_part)(tensor_type type, int32_t part, int64_t rounds, void *scratch);
 
     /* Quantises activation rows [n_first, n_last) of n rows x[n][ldx], k each, into acts (layout
@@ -197,7 +197,7 @@ typedef struct kernel_table {
     /* f16 to f32, exact. */
     void (*from_f16)(float *y, const uint16_t *x, int64_t n);
 
-    /* What a cache of "f16" is on this tier: KV_F16; on the float tier KV_F32. */
+    /* Format of an "f16" cache on this tier: KV_F16; on the float tier KV_F32. */
     kv_format kv_plain;
     /* Attention, by blocks of positions: functions attend_* below. For one row and one query head,
      * which sees n positions, the last of them its own:
@@ -225,13 +225,13 @@ typedef struct kernel_table {
      * lanes add 0). */
     float (*sum_exp)(const float *x, int64_t n, float shift, float factor);
 
-    /* What the machine can do at most on this tier, to judge the others by (tune/machine_limits.h).
+    /* Peaks of the machine on this tier, to judge the others by (tune/machine_limits.h).
      *
      * Sum of n words modulo 2^64 (exact). They are read as n_streams (1, 2 or 4) streams side by
      * side, each asked for `ahead` words before it is needed (0: left to the hardware): which of
      * these is fastest differs from one machine to the next. */
     uint64_t (*read)(const uint64_t *p, int64_t n, int32_t n_streams, int32_t ahead);
-    /* So many rounds of the multiply-adds that products of bytes (of floats) are made of, on
+    /* Run so many rounds of the multiply-adds that products of bytes (of floats) are made of, on
      * registers alone. Return the operations done: two a multiply-add. */
     int64_t (*int8_peak)(int64_t rounds);
     int64_t (*float_peak)(int64_t rounds);
@@ -280,7 +280,7 @@ static inline float sum16(const float lane[SUM_LANES])
 
 /* ---- Attention: attend.c ---- */
 
-/* What is added to scores by the distance from a row's position back to a key's: element
+/* Biases that are added to scores by the distance from a row's position back to a key's: element
  * of[head * ld + n_after + distance] for distances -n_after .. n_before; what is further away has
  * the value at that end. */
 typedef struct attend_bias {
@@ -293,7 +293,7 @@ typedef struct attend_bias {
  * all seen by every row: what an encoder's rows see of each other, and a decoder's rows of an
  * encoder's output. */
 typedef struct attend_fixed {
-    const uint8_t *keys, *values;  /* of key head 0: kv_head_bytes each */
+    const uint8_t *keys, *values;  /* keys and values of key head 0: kv_head_bytes each */
     size_t key_bytes, value_bytes; /* from one head's to the next one's */
     int32_t n;                     /* positions; 0: there is no such cache */
     const int32_t *at; /* [n_rows]: where a row is among these positions, for the bias; NULL:
@@ -330,10 +330,10 @@ typedef struct attention {
     float *out;     /* out + r * out_ld, [n_q][v_dim] */
     int64_t q_ld, out_ld;
     const attend_more *more; /* borrowed; NULL, most often: neither bias nor second cache */
-    /* Of positions in several places, one call of attend after the other: this one folds those of
-     * [base, end), whole blocks that every n_prefix has; the last one, of end 0, all from base on,
-     * and the end. Position p < n_prefix[r] is in slot p - base. Calls may differ in everything but
-     * what rows see; the sums between them are in `out`. */
+    /* Range of this call, if positions are in several memories, with one call of attend after the
+     * other: this one folds those of [base, end), whole blocks that every n_prefix has; the last
+     * one, of end 0, all from base on, and the end. Position p < n_prefix[r] is in slot p - base.
+     * Calls may differ in everything but what rows see; the sums between them are in `out`. */
     int32_t base, end; /* 0, most often */
     float *kept;       /* [2][n_rows * n_q]: m and l between calls; a head's of a layer's */
 } attention;
@@ -368,8 +368,8 @@ void attend_tail(const attention *a, int32_t first, int32_t last, int32_t n_firs
 void attend_finish(const attention *a, int32_t first, int32_t last, int32_t n_first_range,
                    bool has_tail, float *partials, void *scratch);
 
-/* Whether it may be computed in partials: no row's window leaves anything out, there is neither a
- * bias nor a second cache, and it is one call. */
+/* Returns whether it may be computed in partials: no row's window leaves anything out, there is
+ * neither a bias nor a second cache, and it is one call. */
 bool attend_can_split(const attention *a);
 
 /* The attention of a whole layer, shared among threads: fill in the first part, call attend_cut,
@@ -378,12 +378,12 @@ typedef struct attend_layer {
     attention head; /* key head 0 and all that share it; the next one's q (out) is n_q heads on */
     size_t key_bytes, value_bytes; /* from one key head's keys (values) to the next one's */
     int32_t n_heads;               /* key heads */
-    int32_t n_threads;             /* that will come */
+    int32_t n_threads;             /* threads that will come */
     float *partials; /* [n_partials], for heads that several threads share; may be NULL */
     size_t n_partials;
-    /* Of attend_cut: query heads of a key head are in n_groups groups of group_q. Ranges of rows
-     * times groups are tasks; those that do not come out even among the threads are cut into ranges
-     * of blocks. */
+    /* Result of attend_cut: query heads of a key head are in n_groups groups of group_q. Ranges of
+     * rows times groups are tasks; those that do not come out even among the threads are cut into
+     * ranges of blocks. */
     int32_t n_groups, group_q, task_rows, n_tasks, n_whole, n_cut, n_ranges;
     _Atomic int32_t next, left[64];
 } attend_layer;
@@ -393,7 +393,7 @@ void attend_work(attend_layer *l, void *scratch);
 bool attend_next(attend_layer *l, const kernel_table *kernels, void *scratch);
 /* One of n_tasks after attend_cut: its group, whose pairs are [*first, *last). */
 attention attend_task(const attend_layer *l, int32_t task, int32_t *first, int32_t *last);
-/* What attend_layer.partials should have: for one row in n_positions. */
+/* Size of attend_layer.partials: for one row in n_positions. */
 size_t attend_partials_wanted(int32_t n_q, int32_t v_dim, int32_t n_positions, int32_t n_threads);
 /* How many groups the n_q query heads of a key head are cut into. */
 int32_t attend_groups(int32_t n_q);
@@ -411,7 +411,7 @@ void kv_move_value(kv_format format, uint8_t *values, int32_t to, int32_t from, 
 
 /* Bytes of the quantised form of n rows of k (rounded up to whole tiles). */
 size_t act_bytes(act_kind kind, int32_t n, int64_t k);
-/* Where columns from k on of one tile are in it: n <= TOKEN_TILE rows may be quantised in ranges of
+/* Offset of columns from k on of one tile: n <= TOKEN_TILE rows may be quantised in ranges of
  * columns that begin at multiples of ACT_COLUMNS, as if each were its own matrix. */
 enum { ACT_COLUMNS = 256 };
 void *act_columns(act_kind kind, void *acts, int32_t n, int64_t k);

@@ -23,7 +23,7 @@
 
 #include "kernel/packing.h"
 
-enum { PIECE_BYTES = 256 }; /* of a row, in a part of a group: 64 floats, or one block */
+enum { PIECE_BYTES = 256 }; /* bytes of a row, in a part of a group: 64 floats, or one block */
 
 static void part_u8(uint8_t *out, const uint8_t *rows, int64_t row_bytes)
 {

@@ -48,7 +48,7 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(F16, f16, ACT_F32, 1, 2)                                                                     \
     X(BF16, bf16, ACT_F32, 1, 2)
 
-/* Those whose products are integers. */
+/* Types whose products are integers. */
 #define KERNEL_INTEGER_TYPES(X)                                                                    \
     KERNEL_TYPES_32(X)                                                                             \
     KERNEL_TYPES_256(X)
@@ -71,7 +71,7 @@ enum { HALF_ROWS = 16, HALF_BYTES = 64, WORD_BYTES = 128 };
     X(Q6_K, q6_k, ACT_Q8_256, 256, 210)                                                            \
     X(IQ4_XS, iq4_xs, ACT_Q8_256, 256, 136)
 
-/* What a run of a file's block becomes. */
+/* Ways to pack a run of a file's block. */
 typedef enum part_kind {
     PART_U8,    /* 8-bit exponents, rows interleaved */
     PART_U16,   /* 16-bit numbers, rows interleaved */
@@ -89,7 +89,7 @@ typedef struct packed_field {
 typedef struct type_layout {
     int32_t block_k;
     int32_t file_block_bytes; /* the packed block of 32 rows has 32 times as many */
-    int32_t n_scales;         /* of the parts, in front: scales and minima */
+    int32_t n_scales;         /* leading parts that are scales: scales and minima */
     int32_t n_parts;
     packed_field parts[14]; /* in packed order, one after another without gaps */
 } type_layout;
@@ -175,7 +175,7 @@ static inline int32_t tile_rows(int32_t first, int32_t n)
     return n - first < TOKEN_TILE ? n - first : TOKEN_TILE;
 }
 
-/* How n rows are cut into tiles: `covered` rows in tiles of long_rows, the others in tiles of
+/* Division of n rows into tiles: `covered` rows in tiles of long_rows, the others in tiles of
  * short_rows. Full tiles have TOKEN_TILE rows and leave a shorter last one. Even tiles
  * (SHAPE_LINES) differ by one row at most and have at most EVEN_TILE, so that no tile goes over the
  * weights for a row or two; up to TOKEN_TILE rows are one tile either way. */

@@ -1,4 +1,4 @@
-/* Which types are split, and splitting them: see planes.h. */
+/* Types that can be split, and splitting them: see planes.h. */
 #include "kernel/planes.h"
 
 const plane_layout *plane_layout_find(tensor_type type)

@@ -19,16 +19,16 @@
 
 enum { N_PLANES = 3, PLANE_LINE = 64 };
 
-/* Of a packed block, in lines. */
+/* Planes of a packed block, in lines. */
 struct plane_layout {
     int32_t front;    /* in front of the first chunk, kept as they are */
     int32_t n_chunks; /* each of: */
     int32_t kept;     /* lines that are kept as they are, */
     int32_t split;    /* then lines of 4-bit numbers, a multiple of 4 */
-    int32_t bits;     /* of a weight that are in plane 0 */
+    int32_t bits;     /* bits of a weight that are in plane 0 */
 };
 
-/* What missing bits count as: a number of 2 bits for each value of the two high ones. */
+/* Values for missing bits: a number of 2 bits for each value of the two high ones. */
 typedef struct plane_means {
     uint8_t low[4];
 } plane_means;
@@ -47,7 +47,7 @@ size_t plane_block_bytes(const plane_layout *l, int plane);
 void plane_split(const plane_layout *l, uint8_t *const plane[N_PLANES], const uint8_t *blocks,
                  int32_t n_blocks);
 
-/* How often the two low bits have each value for each value of the two high ones: adds those of
+/* Counts of the values of the two low bits, for each value of the two high ones: adds those of
  * n_blocks packed blocks, the rows of a group that do not exist included. */
 typedef struct plane_counts {
     uint64_t n[4][4]; /* [high][low] */
@@ -56,8 +56,8 @@ void plane_count(const plane_layout *l, plane_counts *c, const uint8_t *blocks, 
 /* round(sum of low * n / sum of n), halves away from zero; 1 or 2 where nothing was counted. */
 plane_means plane_means_of(const plane_counts *c);
 
-/* Of one group in planes, otherwise as matmul_kernel.dot of the type: the bits of a product of the
- * joined blocks. group: scratch of group_bytes(k). */
+/* Multiplies with one group in planes, otherwise as matmul_kernel.dot of the type: the bits of a
+ * product of the joined blocks. group: scratch of group_bytes(k). */
 void dot_planes(const kernel_table *kernels, tensor_type type, float *y, int64_t ldy,
                 const plane_blocks *blocks, const void *acts, int32_t n, int64_t k, void *scratch,
                 void *group);

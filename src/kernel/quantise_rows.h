@@ -1,5 +1,5 @@
-/* What quantising activations into tiles (packing.h) is on every tier: the loop over rows and
- * blocks, around a tier's function for one block. */
+/* Quantising of activations into tiles (packing.h), on every tier: the loop over rows and blocks,
+ * around a tier's function for one block. */
 #pragma once
 
 #include <float.h>

@@ -65,8 +65,8 @@ static bool tier_runs(const char *name, const cpu_features *cpu)
     return true;
 }
 
-/* What a tier has of a shape. amx takes full tiles of activations, so it has no SHAPE_LINES; ref is
- * what avx512 is compared with. */
+/* Returns the part of a shape that a tier has. amx takes full tiles of activations, so it has no
+ * SHAPE_LINES; ref is what avx512 is compared with. */
 static int32_t tier_shape(const char *name, int32_t shape)
 {
     if (strcmp(name, "avx512") == 0)

@@ -1,5 +1,5 @@
-/* What fills the kernel tables. Each tier's function overlays the entries that it does better; what
- * it leaves alone stays as the tier below filled it (table.c holds the ladder). */
+/* Functions that fill the kernel tables. Each tier's function overlays the entries that it does
+ * better; what it leaves alone stays as the tier below filled it (table.c holds the ladder). */
 #pragma once
 
 #include "kernel/kernel.h"

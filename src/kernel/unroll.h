@@ -1,12 +1,12 @@
-/* How a vector kernel asks for straight code: a tile's accumulators are an array, and they become
- * registers only when every loop over it is unrolled and its counts are constants. */
+/* Macros with which a vector kernel asks for straight code: a tile's accumulators are an array, and
+ * they become registers only when every loop over it is unrolled and its counts are constants. */
 #pragma once
 
 /* A template: its constant arguments are folded at each call. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Where every access is instrumented, straight code takes compilers minutes and gigabytes per file.
- */
+/* Instrumented builds have loops: with every access instrumented, straight code takes compilers
+ * minutes and gigabytes per file. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define INSTRUMENTED 1
 #elif defined(__has_feature)

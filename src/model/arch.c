@@ -87,7 +87,7 @@ const arch *arch_find(const char *name, size_t n_bytes)
     return a && strlen(a->name) == n_bytes && memcmp(a->name, name, n_bytes) == 0 ? a : NULL;
 }
 
-/* Of architectures that others have. */
+/* Returns whether it is an encoder-only architecture that llama.cpp runs and drey does not. */
 static bool encodes_only(gguf_string name)
 {
     static const char *const names[] = {"t5encoder",   "bert",     "nomic-bert",     "jina-bert-v2",

@@ -11,7 +11,7 @@ typedef struct cache_spec cache_spec;
 typedef struct gguf gguf;
 typedef struct store_class store_class;
 
-/* How positions enter a model. */
+/* Ways in which positions enter a model. */
 typedef enum rope_kind {
     ROPE_NEIGHBOURS, /* rotates pairs (2 i, 2 i + 1) of a head */
     ROPE_HALVES,     /* rotates pairs (i, i + n / 2) */
@@ -61,7 +61,7 @@ typedef struct arch {
     bool layer_norm;       /* norms take the mean off, and have a bias; else RMS */
     bool head_norms;       /* each head of Q and K is normed before it is rotated */
     bool wide_norms;       /* the same of all heads of a row together */
-    bool post_norms;       /* what attention and feed-forward add is normed as well */
+    bool post_norms;       /* the outputs of attention and feed-forward are normed as well */
     bool sinks;            /* attention may look at nothing: each head has a sink */
     bool expert_biases;    /* routers and experts have biases */
     bool post_is_ffn_norm; /* the file calls ffn_norm post_attention_norm */
@@ -70,13 +70,13 @@ typedef struct arch {
     bool gate_in_up;       /* ffn_up has the gate's rows in front of its own */
     bool longrope;         /* may have RoPE factors for short and for long contexts */
     bool sqrt_embedding;   /* embeddings are multiplied with sqrt(n_embd) */
-    int32_t window;        /* of local layers, where the file does not say; 0: none */
+    int32_t window;        /* window of local layers, where the file does not say; 0: none */
     int32_t window_period; /* every so many layers the last one sees all; 0: none does */
-    double local_base;     /* of local layers' rotation, unscaled; 0: as in the others */
+    double local_base;     /* base of local layers' rotation, unscaled; 0: as in the others */
     struct {
         float attention, logit;
-    } cap;                     /* where the file does not say; 0: none */
-    router_gate gate;          /* of experts, where the file does not say */
+    } cap;                     /* caps, where the file does not say; 0: none */
+    router_gate gate;          /* gate of experts, where the file does not say */
     bool weights_normed;       /* the same */
     bool yarn_exact;           /* the ends of YaRN's blend are no whole pairs */
     const arch_layers *layers; /* NULL: the usual ones */
@@ -96,7 +96,7 @@ const char *arch_key(const arch *a, const char *suffix, char out[96]);
 typedef struct rope_shape {
     double base;
     double factor;           /* frequencies are divided by it; 1: no scaling */
-    double blend;            /* how much of YaRN's blend applies: 0 none, 1 all */
+    double blend;            /* part of YaRN's blend that applies: 0 none, 1 all */
     double fast, slow;       /* turns within the original context where the blend begins, ends */
     double original_context; /* positions */
     double magnitude;        /* cosines and sines are multiplied with it */
@@ -107,28 +107,28 @@ typedef struct tap_shape {
     int32_t n;                     /* 0: the model is no such layer */
     int32_t layer[MODEL_MAX_TAPS]; /* states are taken where so many layers are complete; rising */
     int32_t width;                 /* the target's D */
-    int32_t n_ids;                 /* of its head, which has its own vocabulary */
+    int32_t n_ids;                 /* ids of its head, which has its own vocabulary */
     bool normed;                   /* the residual stream begins with the normed state */
 } tap_shape;
 
 /* Rotations of a model's layers: of those that see all, of local ones. */
 enum { ROPE_OF_ALL, ROPE_OF_LOCAL, ROPES };
 
-/* Of a model with an encoder, which reads the input, and a decoder, which writes. */
+/* Shape of a model with an encoder, which reads the input, and a decoder, which writes. */
 typedef struct encoder_shape {
-    int32_t n_layers;  /* of the encoder; 0: the model has none */
-    int32_t n_buckets; /* of distances between positions, each with its bias; 0: none */
+    int32_t n_layers;  /* layers of the encoder; 0: the model has none */
+    int32_t n_buckets; /* buckets of distances between positions, each with its bias; 0: none */
     int32_t start_id;  /* the decoder's first token */
     int32_t forced_id; /* and its second, where the file says so; -1: the model writes it */
     int32_t n_readers; /* decoder layers, if this is the shape of the encoder; 0: it is not */
 } encoder_shape;
 
-/* Of a mixture of experts: each of its layers chooses a few of many feed-forward parts for a row,
- * and may have one more that all rows take (shared). */
+/* Shape of a mixture of experts: each of its layers chooses a few of many feed-forward parts for a
+ * row, and may have one more that all rows take (shared). */
 typedef struct expert_shape {
     router_shape router; /* n_experts 0: the model has none */
     int32_t n_dense;     /* the first so many layers have a feed-forward part of n_ff instead */
-    int32_t n_ff;        /* of an expert */
+    int32_t n_ff;        /* width of an expert */
     int32_t n_ff_shared; /* 0: none is shared */
 } expert_shape;
 
@@ -202,7 +202,7 @@ static inline bool shape_encodes(const model_shape *s)
 {
     return s->encoder.n_readers > 0;
 }
-/* They are a decoder's, which reads an encoder's output. */
+/* Returns whether the shape is a decoder's, which reads an encoder's output. */
 static inline bool shape_reads(const model_shape *s)
 {
     return s->encoder.n_layers > 0 && !shape_encodes(s);

@@ -18,15 +18,15 @@ typedef enum key_use {
     KEY_TEXT,    /* read: a text */
     KEY_BOOL,    /* read: true or false */
     KEY_CHECKED, /* read, and checked by the code that reads it */
-    KEY_WITHOUT, /* of no influence on the numbers, whatever its value */
-    KEY_FACTOR,  /* what it multiplies with: neutral at 1 too */
+    KEY_WITHOUT, /* no influence on the numbers, whatever its value */
+    KEY_FACTOR,  /* a factor: neutral at 1 too */
     KEY_SET,     /* must be true */
 } key_use;
 
 typedef struct known_key {
     const char *suffix; /* after "ARCH." */
     key_use use;
-    uint32_t keys; /* of architectures that have these (arch.h); 0: of all */
+    uint32_t keys; /* bits of architectures that have these (arch.h); 0: of all */
 } known_key;
 
 /* The first entry that fits counts. Any other key is neutral where it is 0, false or empty, and an
@@ -68,7 +68,7 @@ static const known_key known[] = {
     {"attention.head_count_kv", KEY_INT, 0},
     {"attention.key_length", KEY_INT, 0},
     {"attention.value_length", KEY_INT, 0},
-    {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0}, /* of the two the one of its norms */
+    {"attention.layer_norm_rms_epsilon", KEY_NUMBER, 0}, /* the one of its norms */
     {"attention.layer_norm_epsilon", KEY_NUMBER, 0},
     {"rope.dimension_count", KEY_INT, 0},
     {"rope.freq_base", KEY_NUMBER, 0},
@@ -81,11 +81,11 @@ static const known_key known[] = {
     {"rope.scaling.yarn_attn_factor", KEY_NUMBER, 0},
     {"rope.scaling.yarn_beta_fast", KEY_NUMBER, 0},
     {"rope.scaling.yarn_beta_slow", KEY_NUMBER, 0},
-    {"pooling_type", KEY_INT, 0},                         /* how its texts become vectors */
+    {"pooling_type", KEY_INT, 0},                         /* pooling of its texts into vectors */
     {"vocab_size", KEY_WITHOUT, 0},                       /* the embedding's rows say it */
-    {"tensor_data_layout", KEY_WITHOUT, 0},               /* where the file came from */
-    {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* how the model was trained */
-    {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* of a window that is refused */
+    {"tensor_data_layout", KEY_WITHOUT, 0},               /* origin of the file */
+    {"rope.scaling.finetuned", KEY_WITHOUT, 0},           /* training of the model */
+    {"attention.sliding_window_pattern", KEY_WITHOUT, 0}, /* pattern of a window that is refused */
     {"logit_scale", KEY_FACTOR, 0},
     {"embedding_scale", KEY_FACTOR, 0},
     {"residual_scale", KEY_FACTOR, 0},

@@ -23,7 +23,7 @@ bool binder_has(const binder *b, const char *role)
     return gguf_find_tensor(b->g, binder_name(b, (char[64]){0}, role)) != NULL;
 }
 
-/* Of a file that may hold any number. */
+/* bytes of dimensions in a file that may hold any number. */
 enum { DIMS_TEXT = 96 };
 
 static const char *dims_text(char out[DIMS_TEXT], const int64_t dims[3])

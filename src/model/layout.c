@@ -13,7 +13,7 @@
 #include "model/block/block.h"
 #include "weights/experts.h"
 
-/* Of all numbers of the head's product. */
+/* Returns whether the head's product has a bias for each number. */
 static bool has_head_bias(const model_shape *s, const gguf *g)
 {
     return shape_reads(s) && gguf_find_tensor(g, "output.bias");
@@ -31,7 +31,8 @@ static drey_status find(const binder *b, const char *name, int64_t n, const gguf
     return b->arena ? binder_find(b, name, (int64_t[3]){n, 1, 1}, out) : DREY_OK;
 }
 
-/* In front of the pass's matrices: its rows are looked up, all of it is never multiplied. */
+/* Binds the embedding in front of the pass's matrices: its rows are looked up, all of it is never
+ * multiplied. */
 static drey_status bind_embedding(binder *b)
 {
     const model_shape *s = &b->layout->shape;
@@ -107,7 +108,7 @@ static drey_status refuse_unbound(const binder *b)
     return DREY_OK;
 }
 
-/* What a layer after a target has besides a layer: d2t is read by the drafter. */
+/* Binds what a layer after a target has besides a layer: d2t is read by the drafter. */
 static drey_status bind_taps(binder *b)
 {
     const model_shape *s = &b->layout->shape;
@@ -180,7 +181,7 @@ static drey_status bind_model(binder *b)
     return b->arena ? refuse_unbound(b) : DREY_OK;
 }
 
-/* What a layer of the decoder reads. */
+/* Binds what a layer of the decoder reads. */
 static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
 {
     const model_shape *s = &b->layout->shape;
@@ -198,7 +199,8 @@ static drey_status bind_reader(binder *b, reader_layout *reader, int32_t layer)
     return DREY_OK;
 }
 
-/* In the order of a pass: the layers, then what each of the decoder's layers reads. */
+/* Binds the encoder in the order of a pass: the layers, then what each of the decoder's layers
+ * reads. */
 static drey_status bind_encoder(binder *b)
 {
     model_layout *l = b->layout;
@@ -221,7 +223,7 @@ static drey_status bind_all(binder *b)
     return shape_encodes(s) ? bind_encoder(b) : bind_model(b);
 }
 
-/* How many matrices and vectors there are, and the memory of the latter. */
+/* Counts of matrices and vectors, and the memory of the latter. */
 typedef struct layout_counts {
     size_t n_matrices, n_vectors, n_bytes;
 } layout_counts;

@@ -52,8 +52,8 @@ typedef struct feed_forward_tensors {
     added_tensors added;
 } feed_forward_tensors;
 
-/* What layers of a mixture have besides: the layer's own feed-forward matrices are of the shared
- * expert, or missing. */
+/* Tensors that layers of a mixture have besides: the layer's own feed-forward matrices are of the
+ * shared expert, or missing. */
 typedef struct expert_tensors {
     weight *router;     /* [n_experts][D]; NULL: the layer has no experts */
     float *choice_bias; /* [n_experts]: of the choice alone */
@@ -68,7 +68,7 @@ typedef struct expert_tensors {
 typedef struct layer_layout {
     const block_class *const *blocks;
     int32_t state; /* its number among the layers that have a state */
-    weight *first; /* of the layer's matrices in the order of a pass */
+    weight *first; /* first of the layer's matrices in the order of a pass */
     void *own;     /* tensors of a block that this page does not know (bind_own) */
     attention_tensors attention;
     cross_tensors cross;
@@ -90,7 +90,7 @@ enum { LAYOUT_BUCKETS_END = 128 };
 typedef struct layout_vector {
     const gguf_tensor *tensor;
     float *numbers;
-    int32_t layer; /* whose it is; n_layers: of none */
+    int32_t layer; /* its layer; n_layers: of none */
 } layout_vector;
 
 struct model_layout {
@@ -99,18 +99,20 @@ struct model_layout {
     weight *matrix; /* the same, or a view's: an untied embedding, then those of a pass in its
                        order, the head last */
     int32_t n_matrices;
-    int32_t n_looked_up;   /* of the matrices, in front: rows of it are looked up, and no pass
-                              multiplies with it. 1, or 0 where tied. Then a mixture's experts */
-    weight *embedding;     /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
-    weight *fuse;          /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
-    bool tied;             /* no output.weight: the head is the embedding */
-    row_table *table;      /* of rows of the head that the slice lacks; NULL: the head is whole */
+    /* number of leading matrices that are looked up: rows of it are looked up, and no pass
+     * multiplies with it. 1, or 0 where tied. Then a mixture's experts */
+    int32_t n_looked_up;
+    weight *embedding; /* [V][D]: matrix[0], or the head where tied; NULL: the target's */
+    weight *fuse;      /* [D][taps]: the target's states to a row's; NULL: rows are tokens */
+    bool tied;         /* no output.weight: the head is the embedding */
+    /* table of rows of the head that the slice lacks; NULL: the head is whole */
+    row_table *table;
     int32_t n_logits;      /* numbers of a row of logits: V, or those of the slice and the table */
     layer_layout *layer;   /* [n_layers] */
     expert_layer *experts; /* [n_layers]; NULL: the model is no mixture */
     layout_vector *vector;
     int32_t n_vectors;
-    weight *head;                        /* of layers without one the last matrix */
+    weight *head;                        /* head; of layers without one the last matrix */
     bool inner;                          /* rows come from other layers and go to others: there is
                                             no embedding and no head */
     reader_layout *readers;              /* [n_readers], of an encoder */

@@ -67,7 +67,7 @@ static const program_step *next_step(const model_pass *p)
     return &p->r->layout->program.step[p->at];
 }
 
-/* What the products after a step read, in the kinds that they want. */
+/* Sets the inputs of the products after a step, in the kinds that they want. */
 static void set_reads(model_pass *p, const program_step *s)
 {
     const program *steps = &p->r->layout->program;

@@ -46,7 +46,7 @@ typedef struct weight weight;
 typedef struct weights weights;
 typedef struct workspace workspace;
 
-/* Which rows of a group need logits. */
+/* Rows of a group that need logits. */
 typedef enum pass_head { HEAD_NONE, HEAD_LAST, HEAD_ALL } pass_head;
 
 /* The residual stream of chosen rows after a layer, as the next layer reads it. */
@@ -66,11 +66,12 @@ typedef struct pass_group {
     const pass_row *rows; /* [n] */
     int32_t n;            /* at least 1, or deferred rows; the caller has asked cache_has_room */
     pass_head head;
-    deferred_rows *deferred; /* of this cache, carried on; NULL: it has none, and the pass cannot be
-                                stopped */
-    pass_tap *taps;          /* [n_taps]; borrowed as the rows are */
-    int32_t n_taps;          /* most often 0 */
-    /* Of a layer after a target, one of them, borrowed as the rows are; of other models none. */
+    /* deferred rows of this cache, carried on; NULL: it has none, and the pass cannot be stopped */
+    deferred_rows *deferred;
+    pass_tap *taps; /* [n_taps]; borrowed as the rows are */
+    int32_t n_taps; /* most often 0 */
+    /* Input of a layer after a target, one of them, borrowed as the rows are; of other models
+     * none. */
     const float *tapped; /* [n][row_stride(tapped_numbers)]: what the target's taps gave before the
                             row's token */
     const float *states; /* [n][pass_hidden_stride]: a tap of this model's own pass, instead; of
@@ -79,9 +80,9 @@ typedef struct pass_group {
     int32_t first_row;     /* its rows are those of the pass from here on, the deferred ones after
                               all groups' */
     int32_t first_pending; /* row i gets pending index first_pending + i */
-    int32_t n_logits;      /* of its rows that need logits */
+    int32_t n_logits;      /* number of its rows that need logits */
     int32_t n_deferred;    /* rows that are carried on; all of them get logits */
-    int32_t n_waiting;     /* of them the first ones, whose layer has not come yet */
+    int32_t n_waiting;     /* number of leading rows whose layer has not come yet */
     /* Set by pass_end: [n_logits][pass_logits_stride], and [n_deferred] in the order of positions;
      * in the workspace until its next pass; NULL where there are none. */
     float *logits, *deferred_logits;
@@ -95,8 +96,8 @@ typedef struct pass_group {
 typedef struct pass_route {
     bool (*see)(void *user, const model_pass *p, int32_t row, int32_t *expert);
     void *user;
-    /* What the layer after that will choose, the likeliest first: at most ROUTER_MOST experts of
-     * all rows. Returns how many. NULL: its router says. */
+    /* Guesses the choice of the layer after that, the likeliest first: at most ROUTER_MOST experts
+     * of all rows. Returns how many. NULL: its router says. */
     int32_t (*guess)(void *user, const model_pass *p, int32_t *expert);
 } pass_route;
 
@@ -115,7 +116,7 @@ typedef struct pass_beyond {
     /* The rows have come through the own layers: sends them there. They come back if the pass has
      * logits; else it is over, and a failure of those others is one of a later pass. */
     drey_status (*send)(void *user, const model_pass *p, drey_error *err);
-    /* Whether take would not just say that they are not back. */
+    /* Returns whether take would find them back. */
     bool (*ready)(void *user);
     /* Waits until then, or until *cancel. */
     void (*wait)(void *user, const _Atomic bool *cancel);
@@ -130,15 +131,16 @@ typedef struct runner {
     workspace *ws;
     pool *pool;
     const kernel_table *kernels;
-    text_cache *cache;          /* where there is one: pass_rows */
-    text_cache *cross;          /* of an encoder: what its output goes to */
-    weights *tokens;            /* whose embedding is used where the layout has none; else NULL */
-    const _Atomic bool *cancel; /* looked at after each product */
+    text_cache *cache; /* its cache, if there is one: pass_rows */
+    text_cache *cross; /* cache of an encoder: what its output goes to */
+    /* weights whose embedding is used where the layout has none; else NULL */
+    weights *tokens;
+    const _Atomic bool *cancel;                       /* looked at after each product */
     void (*loading)(void *user, uint64_t done_bytes); /* during the first pass; may be NULL */
     void *loading_user;
-    trace *trace; /* of products and attention, waiting for threads included; may be NULL */
-    const pass_route *route;   /* of the routers' choice; may be NULL */
-    const pass_inputs *inputs; /* of the products; may be NULL */
+    trace *trace; /* trace of products and attention, waiting for threads included; may be NULL */
+    const pass_route *route;   /* routes that replace the routers' choice; may be NULL */
+    const pass_inputs *inputs; /* observer of the products' inputs; may be NULL */
     const pass_beyond *beyond; /* NULL: all layers are here */
     bool whole_heads;          /* for measurements: attention is not divided between units */
 } runner;
@@ -155,7 +157,7 @@ typedef enum pass_state {
     PASS_DONE     /* everything is computed: pass_end */
 } pass_state;
 
-/* Where a pass is, seen from outside. */
+/* State of a pass, seen from outside. */
 typedef enum pass_place {
     PASS_IN_STEPS,
     PASS_AT_LAYER, /* between two layers, or between the last one and the head */
@@ -179,25 +181,26 @@ struct model_pass {
     struct {
         bool goes_on;
         int32_t n;                /* matrices that are in memory */
-    } loading;                    /* of a mixture's first pass */
-    int32_t n_runs;               /* of rows that attend together */
+    } loading;                    /* loading in a mixture's first pass */
+    int32_t n_runs;               /* runs of rows that attend together */
     bool attends_cross;           /* to the encoder's output, not to their own cache */
-    int32_t n_tap_rows, n_tapped; /* of all taps; of them those that are filled */
-    /* What is under way between products: rows are handed out in tiles. */
+    int32_t n_tap_rows, n_tapped; /* rows of all taps; of them those that are filled */
+    /* Work under way between products: rows are handed out in tiles. */
     struct {
         pass_rows_fn *tile;
         const program_step *step; /* [n]: they share a walk over the rows; or a mix */
         int32_t n;
         _Atomic int32_t next_row;
     } walk;
-    /* Of caches with a file (NULL: nothing is away): the next chunk to be asked for. */
+    /* Next chunk to be asked for, of caches with a file (NULL: nothing is away): the next chunk to
+     * be asked for. */
     struct {
         kv_file *file;
         int32_t layer, group, chunk; /* chunk -1: the first that the layer sees */
     } away;
     _Atomic bool failed;
-    drey_error error; /* of the first row that failed */
-    /* What the quantising steps read, and in which kinds the next product needs it. */
+    drey_error error; /* error of the first row that failed */
+    /* Input of the quantising steps, and the kinds in which the next product needs it. */
     const float *source;
     int64_t source_ld, source_k;
     bool kinds[ACT_KINDS];
@@ -216,8 +219,8 @@ drey_status pass_begin(model_pass *p, runner *r, pass_group *groups, int32_t n_g
 drey_status pass_step(model_pass *p, int64_t until_ns, pass_state *state, drey_error *err);
 /* True if a step would find something to do. */
 bool pass_ready(const model_pass *p);
-/* How long the caller may let the pass wait without the disk having to: until the ring of reads is
- * full, as a time. INT64_MAX where nothing is read. */
+/* Returns how long the caller may let the pass wait without the disk having to: until the ring of
+ * reads is full, as a time. INT64_MAX where nothing is read. */
 int64_t pass_room_ns(const model_pass *p);
 /* Blocks until pass_ready. */
 void pass_wait(model_pass *p);
@@ -227,9 +230,9 @@ drey_status pass_end(model_pass *p, drey_error *err);
 /* Gives the pass up, at any point before pass_end: nothing more is read for it. */
 void pass_leave(model_pass *p);
 
-/* That group's rows are no longer needed: they are neither computed nor pending, and it has no
- * logits. At a layer, of a pass that other groups remain in and that has no deferred rows. Its
- * cache and rows are the caller's again. */
+/* Drops that group's rows: they are neither computed nor pending, and it has no logits. At a layer,
+ * of a pass that other groups remain in and that has no deferred rows. Its cache and rows are the
+ * caller's again. */
 void pass_drop(model_pass *p, int32_t group);
 
 /* Layers that are complete. */
@@ -240,8 +243,8 @@ static inline int32_t pass_layers_done(const model_pass *p)
 /* True between two layers, and between the last one and the head. */
 bool pass_at_layer(const model_pass *p);
 
-/* Whether pass_stop may be called: at a layer, of a pass that is not the first, and all of its
- * groups have a list of deferred rows. */
+/* Returns whether pass_stop may be called: at a layer, of a pass that is not the first, and all of
+ * its groups have a list of deferred rows. */
 bool pass_can_stop(const model_pass *p);
 /* Ends the pass at this layer: its rows are pending, there are no logits, and nothing more is read.
  * Deferred rows that had joined have come as far as this layer. DREY_ERR_IO as pass_end. */
@@ -252,10 +255,10 @@ drey_status pass_stop(model_pass *p, drey_error *err);
  */
 void pass_defer(const model_pass *p, pass_group *group, const int32_t *path, int32_t n);
 
-/* Where passes may be stopped, little should have been read of what comes after. From the next pass
- * on the disk brings layers from `layer` on only when each begins, or is let in by pass_read_on;
- * what comes before is read ahead, the next pass's too. n_layers: nothing is held back. The first
- * pass, which loads, is not. */
+/* Delays reads, because little should have been read of what comes after where passes may be
+ * stopped. From the next pass on the disk brings layers from `layer` on only when each begins, or
+ * is let in by pass_read_on; what comes before is read ahead, the next pass's too. n_layers:
+ * nothing is held back. The first pass, which loads, is not. */
 void pass_hold_from(runner *r, int32_t layer);
 /* Lets the layers before `layer` of this pass be read; n_layers: all of it, and the next pass's up
  * to its hold. */
@@ -268,7 +271,7 @@ typedef struct pass_look {
     const int64_t *ids; /* [n_ids] */
     float *logits;      /* [n_ids], filled */
 } pass_look;
-/* Whether a pass can be looked into: at a layer, and its whole head is in memory. */
+/* Returns whether a pass can be looked into: at a layer, and its whole head is in memory. */
 bool pass_can_look(const model_pass *p);
 /* Each look's logits have the bits that the head would give. Several looks are shared among
  * threads: their cost is linear in their number. n is at most the pass's rows. */

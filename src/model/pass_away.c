@@ -1,4 +1,4 @@
-/* What a pass reads of caches that are in a file (kv_file.h): in the order of layers, of each the
+/* Reads of a pass from caches that are in a file (kv_file.h): in the order of layers, of each the
  * groups one after the other, of each the chunks that its rows see. What is asked for is ahead of
  * what is used by what the ring has room for, so that the next layer's keys arrive while this one
  * computes. All rows of a group share each read. */

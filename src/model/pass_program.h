@@ -1,4 +1,4 @@
-/* What a pass computes, as a list of steps: made once for a layout, the same for every pass.
+/* Steps of a pass: made once for a layout, the same for every pass.
  *
  *   rows [fuse] embed | begin 0 | steps of the layer's blocks | end 0 | begin 1 | ... | end | head
  *
@@ -46,7 +46,7 @@ struct program_step {
         step_mix_fn *mix;
         struct {
             struct {
-                int32_t matrix; /* of model_layout.matrix */
+                int32_t matrix; /* index in model_layout.matrix */
                 int32_t to;     /* a buffer of the workspace, as `from` is */
             } of[PRODUCTS_MAX];
             int32_t n;
@@ -80,7 +80,7 @@ typedef struct program_writer {
     const model_layout *layout;
     int32_t layer;
     int32_t first_buffer;
-    program_step *reading; /* whose `reads` the next products are added to */
+    program_step *reading; /* step to whose `reads` the next products are added */
 } program_writer;
 
 /* The steps that follow use the buffers of that block, which the layout has. */

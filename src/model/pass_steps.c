@@ -299,8 +299,8 @@ bool pass_take_tapped(model_pass *p)
     return true;
 }
 
-/* Of a layer after a target: tokens go next to the rows, whose own states replace what others'
- * states gave. */
+/* Embeds for a layer after a target: tokens go next to the rows, whose own states replace what
+ * others' states gave. */
 static void step_embed_tapped(model_pass *p, int32_t from, int32_t to, int32_t thread)
 {
     for (int32_t i = from; i < to; i++) {

@@ -1,4 +1,4 @@
-/* What a pass does around its layers (block/block.h has what is inside of one): places, embedding,
+/* Steps of a pass around its layers (block/block.h has what is inside of one): places, embedding,
  * the head; and how steps share their rows.
  *
  * Each step leaves the next product's activations in the workspace, quantised as its matrices want
@@ -15,17 +15,17 @@
 void pass_place_rows(model_pass *p);
 /* Deferred rows that lack layer p->layer become the pass's last ones. */
 void pass_join(model_pass *p);
-/* Those that have joined keep what they have come to: p->layer is the next. */
+/* Puts back the rows that have joined, with what they have come to: p->layer is the next. */
 void pass_put_back(const model_pass *p);
 /* Row `row` of the pass becomes deferred row i. */
 void pass_keep_row(const model_pass *p, int32_t row, deferred_rows *d, int32_t i);
 /* Rows [first, first + n) go, and those after them take their places. Between two layers. */
 void pass_drop_rows(model_pass *p, int32_t first, int32_t n);
-/* Of a layer after a target: lays the states of rows that have them ready for the product that
- * makes rows of them. Returns whether there are any. */
+/* Takes, for a layer after a target: lays the states of rows that have them ready for the product
+ * that makes rows of them. Returns whether there are any. */
 bool pass_take_tapped(model_pass *p);
-/* What is away of the rows' caches (pass_away.c): asks for what the present layer and those after
- * it will read, as far as there is room; gives up what was asked for. */
+/* Reads the part of the rows' caches that is in the file (pass_away.c): asks for what the present
+ * layer and those after it will read, as far as there is room; gives up what was asked for. */
 void pass_away_begin(model_pass *p);
 void pass_away_leave(model_pass *p);
 /* The chunks of a run's cache that its rows see in the present layer, first to *end. */
@@ -40,11 +40,11 @@ drey_status pass_embed(model_pass *p, drey_error *err);
 void pass_take_taps(model_pass *p);
 /* The pass stops here: fills the taps of later layers with what its rows are now. */
 void pass_take_left_taps(model_pass *p);
-/* Of the rows that need logits, which become rows 0 .. n_logits - 1; for the head. DREY_ERR_FORMAT:
- * they are not finite. */
+/* Norms the rows that need logits, which become rows 0 .. n_logits - 1; for the head.
+ * DREY_ERR_FORMAT: they are not finite. */
 drey_status pass_norm_head(model_pass *p, drey_error *err);
-/* What the model does to logits after the head: of rows [n][pass_logits_stride]; of n numbers, of
- * these ids, or NULL: of the head's rows and then the table's. */
+/* Applies what the model does to logits after the head: of rows [n][pass_logits_stride]; of n
+ * numbers, of these ids, or NULL: of the head's rows and then the table's. */
 void pass_finish_logits(model_pass *p);
 void pass_finish(const runner *r, const int64_t *ids, float *logits, int64_t n);
 

@@ -82,8 +82,8 @@ static drey_status read_local(model_shape *s, const gguf *g, drey_error *err)
     return DREY_OK;
 }
 
-/* Which of the two lists of factors counts depends on how long a text will be, and a text may not
- * depend on that: only contexts of the short one are computed. */
+/* Reads two lists of factors. The list that counts depends on how long a text will be, and a text
+ * may not depend on that: only contexts of the short one are computed. */
 static void read_longrope(model_shape *s, const gguf *g)
 {
     char key[96];

@@ -1,4 +1,4 @@
-/* Which experts a row of a mixture takes, and what each counts, by its router's logits. A pure
+/* Chooses the experts of a mixture's row, and their weights, by its router's logits. A pure
  * function of one row: no company, tile or thread can show in it.
  *
  * Literature: Shazeer et al. 2017 (the k largest), Fedus et al. 2022, 2.1; groups and a bias for

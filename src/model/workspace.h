@@ -22,16 +22,16 @@ typedef struct pass_row {
                        -1: the last committed position */
 } pass_row;
 
-/* What a workspace has room for. */
+/* Limits for which a workspace has memory. */
 typedef struct workspace_limits {
-    int32_t max_rows, max_logit_rows; /* of a pass */
+    int32_t max_rows, max_logit_rows; /* rows of a pass */
     int32_t max_deferred;             /* rows that it may carry as well (deferred.h) */
     int32_t max_tap_rows;             /* rows of all taps of a pass (pass.h) */
     int32_t max_groups;               /* caches that a pass may be about */
-    int32_t max_pending, n_slots;     /* of each cache */
+    int32_t max_pending, n_slots;     /* rows of each cache */
     int32_t n_threads;
     int32_t n_attending; /* units that have a part in attention: above 1 it is divided */
-    int32_t n_devices;   /* whether or not they have */
+    int32_t n_devices;   /* devices, whether or not they have */
     int32_t n_logits;    /* numbers of a row of logits; 0: V */
     bool away;           /* caches may have a file: attention is left and continued */
 } workspace_limits;

@@ -16,7 +16,7 @@ enum { PATH_BYTES = 4096, LINE_BYTES = 8192 };
 
 const cgroup_source cgroup_system = {"/proc/self/cgroup", "/proc/self/mountinfo"};
 
-/* Whether a comma-separated list has the word. */
+/* Returns whether a comma-separated list has the word. */
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
@@ -53,7 +53,7 @@ static bool find_group(const char *membership, const char *controller, char *gro
     return found;
 }
 
-/* Where that hierarchy is mounted (the first mount of it), and the group that the mount shows. */
+/* Finds the mount point of that hierarchy (its first mount), and the group that the mount shows. */
 static bool find_mount(const char *mounts, const char *controller, char *point, char *root)
 {
     FILE *f = fopen(mounts, "re");

@@ -1,6 +1,6 @@
-/* Which instruction sets may be used. A flag of CPUID is not enough on x86: the operating system
- * must also save the registers on a task switch, which XCR0 says; and a process must request the
- * use of AMX's tiles (8 KB). */
+/* Finds the instruction sets that may be used. A flag of CPUID is not enough on x86: the operating
+ * system must also save the registers on a task switch, which XCR0 says; and a process must request
+ * the use of AMX's tiles (8 KB). */
 #include "os/cpu.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 enum {
     XCR0_YMM = 0x06,    /* XMM and YMM state */
-    XCR0_ZMM = 0xe6,    /* those, mask registers and both halves of ZMM state */
+    XCR0_ZMM = 0xe6,    /* the above, mask registers and both halves of ZMM state */
     XCR0_TILE = 0x60000 /* the tiles' configuration (bit 17) and their data (bit 18) */
 };
 

@@ -30,7 +30,7 @@ enum {
 };
 
 typedef struct cpu_tuning {
-    /* Or-ed: LINES or CHAINS, NEAR or FAR, EARLY. What a tier does not have is ignored. */
+    /* bits, or-ed: LINES or CHAINS, NEAR or FAR, EARLY. What a tier does not have is ignored. */
     int32_t shape;
     /* Products: bytes of packed weights per claim when there is one row (with more rows a claim
      * takes longer, so that threads would wait for each other at the end), and bytes of the next
@@ -40,9 +40,9 @@ typedef struct cpu_tuning {
      * multiplications one thread computes a layer's attention alone, because it ends before the
      * others have started. */
     int64_t shared_numbers, attend_alone;
-    /* How long a thread spins before it sleeps: for the pool's next job (longer than the gap
-     * between two steps of a pass), for a piece of the stream that is about to arrive, and, in a
-     * product with nothing left to claim, for news before it yields its core. */
+    /* Nanoseconds that a thread spins before it sleeps: for the pool's next job (longer than the
+     * gap between two steps of a pass), for a piece of the stream that is about to arrive, and, in
+     * a product with nothing left to claim, for news before it yields its core. */
     int64_t pool_spin_ns, stream_spin_ns, product_spin_ns;
 } cpu_tuning;
 

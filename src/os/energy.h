@@ -22,10 +22,10 @@ double energy_between(const energy_reading *a, const energy_reading *b);
  * each second meanwhile. */
 typedef struct energy_meter {
     energy_reading last;
-    int64_t last_ns; /* of the monotonic clock */
+    int64_t last_ns; /* time of the monotonic clock */
     double joules;
 } energy_meter;
-/* What was used since the last call does not count: nothing was written. */
+/* Ignores what was used since the last call: nothing was written. */
 void energy_meter_skip(energy_meter *m, const char *root);
 /* It counts. now: also if the last call was within this second. */
 void energy_meter_add(energy_meter *m, const char *root, bool now);

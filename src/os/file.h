@@ -11,9 +11,10 @@ typedef struct file_stamp { /* shows whether a file was written to */
 typedef struct file {
     int fd;      /* -1 when closed */
     bool direct; /* O_DIRECT: offset, length and address must be multiples of align_bytes */
-    uint32_t align_bytes; /* what the file system requires with O_DIRECT (at least 512), else 1 */
-    uint64_t n_bytes;     /* its size when it was opened */
-    file_stamp stamp;     /* when it was opened */
+    /* alignment that the file system requires with O_DIRECT (at least 512), else 1 */
+    uint32_t align_bytes;
+    uint64_t n_bytes; /* its size when it was opened */
+    file_stamp stamp; /* when it was opened */
 } file;
 
 /* want_direct: try O_DIRECT, and use buffered reads if it is refused. Messages name the path and
@@ -41,7 +42,7 @@ typedef struct file_patience {
  * interrupted read is nearly always tried again, one that a device refused only a few times. */
 bool file_try_again(file_patience *p, int error);
 
-/* Why a read failed: an errno, or FILE_SHORTER. Returns DREY_ERR_IO. */
+/* Reasons of a failed read: an errno, or FILE_SHORTER. Returns DREY_ERR_IO. */
 enum { FILE_SHORTER = -1 };
 drey_status file_read_failed(const char *path, uint64_t offset, int reason, drey_error *err);
 

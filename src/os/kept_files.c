@@ -25,7 +25,7 @@ static void name_of(char out[NAME_BYTES], uint64_t group, uint64_t key, const ch
         snprintf(out, NAME_BYTES, "%016" PRIx64 "%s", key, end);
 }
 
-/* Whether name_of makes such names. */
+/* Returns whether name_of makes such names. */
 static bool is_named(const char *name, const char *end, uint64_t *group, uint64_t *key)
 {
     char again[NAME_BYTES];

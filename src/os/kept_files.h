@@ -15,7 +15,7 @@ typedef struct kept_file {
 } kept_file;
 
 typedef struct kept_files {
-    int fd;          /* of the folder; -1: closed */
+    int fd;          /* the folder; -1: closed */
     kept_file *file; /* [n] */
     int32_t n, max;
     uint64_t n_bytes, max_bytes;

@@ -156,7 +156,7 @@ __attribute__((no_sanitize("address"))) static void touch_pages(uint64_t begin, 
 
 typedef struct own_object { /* the one that contains this code */
     const char *path;
-    size_t n_pages; /* that it maps from its file */
+    size_t n_pages; /* pages that it maps from its file */
 } own_object;
 
 /* If this code is in the object, loads what it maps of its file, including data: a missed page
@@ -233,8 +233,8 @@ static uint64_t most_resident(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-/* What the process has written to. smaps_rollup counts pages; the next two are sums that may be
- * some pages out of date. */
+/* Returns the bytes to which the process has written. smaps_rollup counts pages; the next two are
+ * sums that may be some pages out of date. */
 static uint64_t written_bytes(void)
 {
     uint64_t bytes = read_field("/proc/self", "smaps_rollup", "Anonymous:");

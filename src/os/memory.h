@@ -1,4 +1,4 @@
-/* What the system reports about memory. All figures in bytes; 0 if it reports none. */
+/* Memory, as the system reports it. All figures in bytes; 0 if it reports none. */
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ uint64_t memory_program(void);
  * symbols, which can be ten times as much. */
 void memory_settle_code(void);
 uint64_t memory_resident_peak(void); /* its high-water mark */
-int64_t memory_major_faults(void);   /* of this process so far */
+int64_t memory_major_faults(void);   /* Major faults of this process so far */
 
 /* The size to which this process may grow in its memory cgroups (v1 or v2): the smallest over all
  * levels of the limit minus what others in it use and cannot drop. UINT64_MAX if no level has a

@@ -24,7 +24,8 @@ int32_t pool_n_threads(const pool *p);
  * caller. */
 void pool_run(pool *p, pool_fn *fn, void *arg);
 
-/* How long one of so many threads spins before it sleeps; 0 if there are more than cores. */
+/* Nanoseconds that one of so many threads spins before it sleeps; 0 if there are more than
+ * cores. */
 int64_t pool_spin_ns(int32_t n_threads);
 /* Cores that this process may use (affinity and cgroup quota, at least 1). */
 int32_t pool_default_threads(void);

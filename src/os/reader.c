@@ -1,4 +1,4 @@
-/* What both readers share: continuing interrupted and short reads, and the end of a file. */
+/* Code that both readers share: continuing interrupted and short reads, and the end of a file. */
 #include "os/reader.h"
 
 static void start(reader_request *q)

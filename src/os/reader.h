@@ -24,11 +24,11 @@ enum {
 typedef struct reader_request {
     int32_t file;      /* index into the reader's files */
     uint32_t n_bytes;  /* bytes to read; may reach past the end of the file */
-    uint32_t n_needed; /* of them, those that must arrive */
+    uint32_t n_needed; /* number of them that must arrive */
     uint64_t offset;
     uint8_t *dst;
     int error;             /* when finished: 0, an errno, or FILE_SHORTER */
-    uint64_t error_offset; /* where in the file */
+    uint64_t error_offset; /* position in the file */
     uint32_t n_done;       /* bytes that have arrived */
     /* Private to the reader while the request is under way. */
     uint32_t n_begin, n_ask; /* the attempt: from offset + n_begin, n_ask bytes */

@@ -173,8 +173,8 @@ static bool register_files(uring_reader *r)
     return accepted;
 }
 
-/* Whether the kernel knows reads and the queue accepts an entry (the poll of reader_wake): a
- * sandbox may allow the queue and refuse its use. */
+/* Returns whether the kernel knows reads and the queue accepts an entry (the poll of reader_wake):
+ * a sandbox may allow the queue and refuse its use. */
 static bool works(uring_reader *r)
 {
     struct io_uring_probe *probe = io_uring_get_probe_ring(&r->ring);

@@ -29,7 +29,7 @@ static int open_named(const char *folder)
     return fd;
 }
 
-/* Whether a write past the page cache goes through; leaves the file as it finds it. */
+/* Returns whether a write past the page cache succeeds; leaves the file as it finds it. */
 static bool write_direct(int fd)
 {
     void *block = aligned_alloc(TEMP_FILE_ALIGN, TEMP_FILE_ALIGN);

@@ -4,7 +4,7 @@
 
 #include "common/error.h"
 
-enum { TEMP_FILE_ALIGN = 4096 }; /* of offsets, lengths and addresses that are written */
+enum { TEMP_FILE_ALIGN = 4096 }; /* alignment of offsets, lengths and addresses that are written */
 
 typedef struct temp_file {
     int fd;        /* -1 when closed */

@@ -1,4 +1,4 @@
-/* What fits: see plan.h. */
+/* Finds a plan that fits: see plan.h. */
 #include "plan/plan.h"
 #include "base/usual.h"
 
@@ -51,7 +51,7 @@ static uint64_t with_page_tables(uint64_t bytes)
     return bytes + bytes / 512;
 }
 
-/* Of a model's weights, with planes of which only some groups are in memory. */
+/* Bytes of a model's weights, with planes of which only some groups are in memory. */
 static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, int model)
 {
     const plan_model *m = &in->model[model];
@@ -61,7 +61,7 @@ static uint64_t model_pinned_bytes(const plan_inputs *in, const plan_result *r, 
     return total;
 }
 
-/* Of a matrix that must stay; if it is split, its first plane must. */
+/* Bytes of a matrix that must stay; if it is split, its first plane must. */
 static uint64_t staying_bytes(const plan_matrix *m)
 {
     const residency *g = &m->groups;
@@ -69,7 +69,7 @@ static uint64_t staying_bytes(const plan_matrix *m)
     return m->must_stay ? (uint64_t)g->n_groups * group_bytes : 0;
 }
 
-/* Of n slots of experts in all layers together. */
+/* Memory for n expert slots, all layers together. */
 static uint64_t experts_bytes_of(const plan_experts *e, int32_t n)
 {
     return e->most ? e->fixed_bytes + (uint64_t)n * e->slot_bytes : 0;
@@ -106,7 +106,7 @@ static uint64_t caches_bytes(const plan_inputs *in, kv_format format, const plan
     return total;
 }
 
-/* Of an encoder's output, in each of a session's models that have one. */
+/* Bytes of an encoder's output, in each of a session's models that have one. */
 static uint64_t cross_bytes(const plan_inputs *in)
 {
     uint64_t total = 0;
@@ -176,7 +176,7 @@ kv_file_options plan_kv_file(const plan_inputs *in, const plan_result *r)
                              .chunk = kv_chunk_of(&shape, r->window)};
 }
 
-/* Of a position in all layers of the target. */
+/* Bytes of a position in all layers of the target. */
 static uint64_t position_bytes(const plan_inputs *in)
 {
     const cache_spec spec = model_cache_spec(in->model[PLAN_TARGET].shape, in->kv);
@@ -365,7 +365,7 @@ static void pin_front(residency *stays, int32_t n, double share, uint64_t *room)
     }
 }
 
-/* Of the target's passes. */
+/* Bytes that a pass of the target streams. */
 static uint64_t streamed_bytes(const plan_inputs *in, const plan_result *r)
 {
     uint64_t total = 0;

@@ -24,21 +24,23 @@ typedef struct workspace_limits workspace_limits;
 enum { PLAN_TARGET, PLAN_DRAFT, PLAN_MODELS };
 
 typedef struct plan_matrix {
-    residency groups;   /* of which nothing stays */
-    double numbers;     /* [n_rows][k] */
-    bool must_stay;     /* pinned whatever the budget is */
-    bool of_experts;    /* parts of it come to slots; otherwise nothing of it is in memory */
-    int32_t first_bits; /* of one in planes: of a weight that are in the first one */
+    residency groups; /* its groups, with none resident */
+    double numbers;   /* [n_rows][k] */
+    bool must_stay;   /* pinned whatever the budget is */
+    bool of_experts;  /* parts of it come to slots; otherwise nothing of it is in memory */
+    /* bits of a weight in the first plane, of a matrix in planes: of a weight that are in the
+     * first one */
+    int32_t first_bits;
 } plan_matrix;
 
 /* A mixture's experts: bytes are fixed_bytes + n * slot_bytes with n slots, in all layers
  * together. */
 typedef struct plan_experts {
-    int32_t n_layers;     /* that have experts */
+    int32_t n_layers;     /* layers that have experts */
     int32_t least, most;  /* slots; most 0: the model is no mixture */
     uint64_t fixed_bytes; /* rounded up, as is */
-    uint64_t slot_bytes;  /* of a slot with what belongs to it */
-    uint64_t token_bytes; /* that the experts of one row have in the file, */
+    uint64_t slot_bytes;  /* bytes of a slot with what belongs to it */
+    uint64_t token_bytes; /* bytes that the experts of one row have in the file, */
     double token_numbers; /* and their numbers */
 } plan_experts;
 
@@ -48,21 +50,21 @@ typedef struct plan_model {
     const plan_matrix *matrix; /* [n_matrices], borrowed, as in the layout: the head is the last */
     int32_t n_matrices;
     bool is_view;              /* its weights and committed positions are the target's */
-    uint64_t resident_bytes;   /* of weights that stay and are none of these matrices */
+    uint64_t resident_bytes;   /* bytes of resident weights that are none of these matrices */
     uint64_t overhead_bytes;   /* besides pinned groups and ring */
-    uint64_t queue_bytes;      /* of its reader, with the kernel's part */
-    uint64_t ring_least_bytes; /* of its ring, for one unit */
-    uint64_t encoder_bytes;    /* of its encoder, which reads an input of n_context tokens */
+    uint64_t queue_bytes;      /* bytes of its reader, with the kernel's part */
+    uint64_t ring_least_bytes; /* bytes of its ring, for one unit */
+    uint64_t encoder_bytes;    /* bytes of its encoder, which reads an input of n_context tokens */
     int32_t n_logits;          /* length of a row of logits; 0: the vocabulary's */
     plan_experts experts;
 } plan_model;
 
-/* How the draft is used. */
+/* Use of the draft. */
 typedef struct plan_drafting {
     const drafter_kind *kind;       /* NULL: no drafting */
     const drey_profile *profile;    /* its measurements, borrowed; or NULL */
-    const drey_static_trees *trees; /* what is known of its guesses, borrowed; or NULL */
-    int32_t n_ids;                  /* of its head's slice; 0: all ids */
+    const drey_static_trees *trees; /* records of its guesses, borrowed; or NULL */
+    int32_t n_ids;                  /* ids in its head's slice; 0: all ids */
     int32_t tree_nodes;             /* most drafted nodes */
     int32_t steps;                  /* about how many it takes for those */
     int32_t cache_nodes;            /* most nodes of a tree that its cache holds */
@@ -74,7 +76,7 @@ typedef struct plan_away {
     uint64_t memory_bytes; /* then they have so much memory; 0: for the plan to choose */
 } plan_away;
 
-/* Of the process, whatever the budget is. */
+/* Memory of the process, whatever the budget is. */
 typedef struct plan_process {
     uint64_t program_bytes, tokenizer_bytes, stack_bytes, reserve_bytes;
     uint64_t held_bytes;   /* the caller's */
@@ -87,11 +89,11 @@ typedef struct plan_facts {
     uint64_t target_bytes; /* all its tensors */
     drey_kv kv_name;
     bool sidecar;
-    const char *sidecar_refused; /* why; borrowed; "": it was not */
+    const char *sidecar_refused; /* reason; borrowed; "": it was not */
     bool budget_is_estimate;
 } plan_facts;
 
-/* What other ranks do of a pass (ranks/ranks.h). */
+/* Share of a pass that other ranks compute (ranks/ranks.h). */
 typedef struct plan_beyond {
     double (*rows_s)(const void *user, int32_t n_rows); /* seconds; NULL: there are none */
     const void *user;                                   /* borrowed */
@@ -104,17 +106,17 @@ typedef struct plan_inputs {
     int32_t n_attending; /* units that compute attention; above 1 it is divided */
     int32_t n_devices;
     int32_t n_sessions;           /* each with its own caches and state; one workspace serves all */
-    uint64_t session_state_bytes; /* of a session, with its drafter, without its caches */
+    uint64_t session_state_bytes; /* bytes of a session, with its drafter, without its caches */
     int32_t n_context, n_threads;
-    int32_t spare_rows;        /* of caches, besides a pass's rows */
+    int32_t spare_rows;        /* rows of caches, besides a pass's rows */
     int32_t prompt_chunk;      /* rows of a prompt pass; 0: for the plan to choose */
     int32_t deferred_rows;     /* most of a session and of a pass; 0: no pass is stopped */
     int32_t tap_rows;          /* most rows of a target's pass that are tapped (pass.h) */
-    int32_t tapped_layers;     /* of which the drafter sees all rows of a target's pass */
+    int32_t tapped_layers;     /* layers whose rows in a target's pass the drafter sees */
     double exit_layers;        /* mean layers of a pass, if passes may be stopped; 0: all */
     const float *exit_shares;  /* [n_layers + 1]: of passes that end after so many layers; borrowed;
                                  NULL: all of them after exit_layers */
-    const drey_routes *routes; /* of the target; borrowed; NULL: not known */
+    const drey_routes *routes; /* routes of the target; borrowed; NULL: not known */
     int32_t least_logit_rows;  /* least rows of logits, whatever the policy needs */
     kv_format kv, kv_plain;    /* the caches' format; the format without that option */
     bool set_share;            /* for measurements: pin this share of every matrix, whatever the */
@@ -130,13 +132,13 @@ typedef struct plan_result {
     int32_t max_rows;             /* rows of any pass */
     int32_t logit_rows;           /* rows whose logits are kept at once */
     int32_t tree_nodes;           /* most drafted nodes */
-    int32_t max_pending, n_slots; /* of a session's cache */
+    int32_t max_pending, n_slots; /* rows of a session's cache */
     int32_t window; /* positions of the target's caches in memory; 0: all. n_slots has more */
     int32_t draft_pending, draft_slots; /* and of its draft's, which has the rows of a whole tree */
-    size_t work_bytes;                  /* of the workspaces */
-    size_t session_bytes;               /* of a session's arena */
+    size_t work_bytes;                  /* bytes of the workspaces */
+    size_t session_bytes;               /* bytes of a session's arena */
     size_t ring_bytes[PLAN_MODELS];
-    int32_t expert_slots[PLAN_MODELS]; /* of all layers together */
+    int32_t expert_slots[PLAN_MODELS]; /* slots of all layers together */
     residency *stays[PLAN_MODELS];     /* [n_matrices] each, the caller's memory */
 } plan_result;
 
@@ -169,7 +171,7 @@ typedef struct plan_result {
 drey_status plan_make(const plan_inputs *in, uint64_t budget_bytes, plan_result *result,
                       drey_error *err);
 
-/* Of the target's weights, what has to be in memory whatever the budget is. */
+/* Bytes of the target's weights that have to be in memory whatever the budget is. */
 uint64_t plan_staying_bytes(const plan_inputs *in);
 
 /* The file of caches with the result's window, as far as the plan knows it. */
@@ -193,19 +195,19 @@ double plan_usual_pass_s(const plan_inputs *in, const plan_result *r);
 /* Number of first layers of which at least half stays in memory. */
 int64_t plan_front_layers(const plan_inputs *in, const plan_result *r);
 
-/* Of a mixture: the share of a row's experts that is expected in slots, by its routes where they
- * are known, and its experts over those that a row uses. (plan_experts.c) */
+/* Expected hits in a mixture: the share of a row's experts that is expected in slots, by its routes
+ * where they are known, and its experts over those that a row uses. (plan_experts.c) */
 double plan_expert_hits(const plan_inputs *in, int32_t n_slots);
 double plan_expert_ratio(const plan_inputs *in);
-/* Of a mixture's passes and steps: bytes of a pass over one row. */
+/* Bytes of a mixture's passes and steps: bytes of a pass over one row. */
 typedef struct mixture_bytes {
-    uint64_t read;   /* that are read, */
-    uint64_t token;  /* of the row's experts, */
+    uint64_t read;   /* bytes that are read, */
+    uint64_t token;  /* bytes of the row's experts, */
     uint64_t pinned; /* and of all else */
 } mixture_bytes;
 void plan_cost_of_mixture(const plan_inputs *in, const mixture_bytes *bytes, uint64_t step_bytes,
                           turn_cost *cost);
-/* What passes and steps cost on a usual machine and disk, before any was measured. */
+/* Assumes costs of passes and steps on a usual machine and disk, before any was measured. */
 void plan_cost(const plan_inputs *in, const plan_result *r, turn_cost *cost);
 /* The highest expected tokens per second of any tree of the plan's drafter, for usual texts.
  * turn_s: seconds of a turn over n_nodes drafted in n_steps. */

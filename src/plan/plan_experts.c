@@ -1,4 +1,5 @@
-/* What a token finds in the slots of a mixture of experts, by its routes or by what is usual. */
+/* Expected share of a token's experts that are in a mixture's slots, by its routes or an assumed
+ * curve. */
 #include "base/usual.h"
 #include "common/num.h"
 #include "drey/tune.h"

@@ -15,7 +15,7 @@
 /* The bytes and reads of a matrix that passes multiply. */
 typedef struct matrix_work {
     double read_bytes, bytes;
-    double share; /* of it, in a pass through so many layers */
+    double share; /* its share, in a pass through so many layers */
 } matrix_work;
 
 /* The layer of matrix i. Layers have equally many matrices; those that are only looked up, before

@@ -42,7 +42,7 @@ static double seconds(pass_work work, int32_t n_rows, double row_share, const dr
     return max_f64(moved * (1 + row_share * (min_i32(n_rows, USUAL_TILE_ROWS) - 1)), computed);
 }
 
-/* Of a pass that computes for so long if it goes to its end, if passes may be stopped. */
+/* Time of a pass that computes for so long if it goes to its end, if passes may be stopped. */
 static double mean_pass(const plan_inputs *in, const plan_result *r, pass_work target,
                         double compute_s)
 {

@@ -5,8 +5,8 @@
 #include "base/fmath.h"
 #include "common/num.h"
 
-/* Of a pass over more rows, in passes over one: nearly flat up to a tile of 8, then rows cost what
- * they compute. */
+/* Time of a pass over more rows, in passes over one: nearly flat up to a tile of 8, then rows cost
+ * what they compute. */
 static double usual_shape(int32_t n)
 {
     return n <= USUAL_TILE_ROWS ? 1 + USUAL_ROW_WITHIN_TILE * (n - 1)
@@ -14,7 +14,7 @@ static double usual_shape(int32_t n)
                                       USUAL_ROW_BEYOND_TILE * (n - 1 - USUAL_TILE_ROWS);
 }
 
-/* What n rows take beyond one, as assumed or measured beforehand, in passes over one. */
+/* Time of n rows beyond one, as assumed or measured beforehand, in passes over one. */
 static double further_rows(const turn_cost *c, int32_t n)
 {
     const int32_t most = DREY_PROFILE_ROWS;
@@ -143,7 +143,7 @@ void cost_saw_catching_up(turn_cost *c, double seconds)
     c->draft_s += seconds;
 }
 
-/* Of the latest number of rows in a range that was measured. */
+/* Time of the latest number of rows in a range that was measured. */
 static double seen_s(const turn_cost *c, int32_t range)
 {
     return c->pass[range] * pass_shape(c, c->rows[range]);

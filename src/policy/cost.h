@@ -24,17 +24,17 @@ typedef struct turn_cost {
     double shape[DREY_PROFILE_ROWS]; /* [n - 1]: of a pass over n rows, in passes over one */
     double bend;               /* rows beyond the first take 1 + bend times the shape's time */
     double pass[COST_RANGES];  /* measured seconds over those of shape and bend; 0: not measured */
-    int32_t rows[COST_RANGES]; /* of the latest pass there */
+    int32_t rows[COST_RANGES]; /* rows of the latest pass there */
     bool shared;               /* several texts share passes now: many rows say little about few */
     double usual_pass;         /* the same before any was measured */
     double step;               /* the same of the draft's steps */
     double usual_step;         /* the step's before any was measured; above 0 */
     bool step_measured;
-    double read_s;     /* of a pass that found nothing in the ring */
+    double read_s;     /* time of a pass that found nothing in the ring */
     double ring_share; /* at most so much of it is read ahead */
     bool reads_measured;
     bool of_experts;
-    double draft_s; /* of the current turn; the next pass adds it */
+    double draft_s; /* time of drafting in the current turn; the next pass adds it */
     double turn_s;  /* the last turn, drafting and pass; 0: others shared it */
 } turn_cost;
 
@@ -74,16 +74,17 @@ double cost_pass(const turn_cost *c, int32_t n_rows);
 double cost_step(const turn_cost *c, int32_t n);
 /* A pass over about so many rows was measured. */
 bool cost_knows_pass(const turn_cost *c, int32_t n_rows);
-/* Whether steps take no time compared with a turn: a drafter that looks up computes nothing. */
+/* Returns whether steps take no time compared with a turn: a drafter that looks up computes
+ * nothing. */
 bool cost_steps_are_free(const turn_cost *c);
-/* Of a turn with n submitted nodes and draft_s of drafting. */
+/* Time of a turn with n submitted nodes and draft_s of drafting. */
 double cost_turn(const turn_cost *c, int32_t n, double draft_s);
 /* The same of a turn that several share: of a pass over n_rows. */
 double cost_shared(const turn_cost *c, int32_t n_rows, double draft_s);
 
-/* How many of the nodes with these values (falling; a value is the probability that the node is
- * accepted) to submit: 0 .. n. A turn writes one token plus the sum of their values. *tokens_per_s
- * is the highest rate of any choice. */
+/* Returns how many of the nodes with these values (falling; a value is the probability that the
+ * node is accepted) to submit: 0 .. n. A turn writes one token plus the sum of their values.
+ * *tokens_per_s is the highest rate of any choice. */
 int32_t cost_choose(const turn_cost *c, const float *value, int32_t n, double draft_s,
                     double *tokens_per_s);
 /* The same for nodes that share a pass with n_roots rows, each of which certainly writes a

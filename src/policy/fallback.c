@@ -42,7 +42,7 @@ static bool is_submitted_leaf(const token_tree *tree, int32_t node)
     return true;
 }
 
-/* How many of the path's nodes are above `node`, itself included. */
+/* Returns how many of the path's nodes are above `node`, itself included. */
 static int32_t agreement(const token_tree *tree, int32_t node, const int32_t *path, int32_t n_path)
 {
     for (; node > 0; node = tree->nodes[node].parent) {
@@ -53,7 +53,7 @@ static int32_t agreement(const token_tree *tree, int32_t node, const int32_t *pa
     return 0;
 }
 
-/* Of the tokens that lead to `leaf` after the first wrong one, the n_correct + 1st. */
+/* Mean over the tokens that lead to `leaf` after the first wrong one, the n_correct + 1st. */
 static float mean_after_wrong(const token_tree *tree, const tree_node *leaf, int32_t n_correct)
 {
     double sum = 0;

@@ -52,15 +52,16 @@ typedef struct policy_class {
     policy_option option;
     int32_t standard; /* its value if none is given; possible: 1 to TREE_MAX_DRAFTED */
     int32_t step;     /* about how many nodes one step adds to the tree; 0: 1 */
-    size_t bytes;     /* of the policy's state, `draft_policy` first */
+    size_t bytes;     /* bytes of the policy's state, `draft_policy` first */
     float rollback;   /* above 0: accept_path's as is usual, and the text is not the target's own */
     bool literal;     /* has its paper's numbers, also where others are faster */
     bool alone; /* submits only the root: guesses are for others, and may be made at any time */
-    void (*init)(draft_policy *p); /* of the state after `draft_policy`; NULL: there is none */
+    /* initialises the state after `draft_policy`; NULL: there is none */
+    void (*init)(draft_policy *p);
     /* Begins with what is known of this pair of models. NULL: not used. */
     void (*seed)(draft_policy *p, const drey_profile *known);
-    /* How much to draft if no option says it and this is known; below 0: `standard`. NULL: always
-     * `standard`. */
+    /* Returns how much to draft if no option says it and this is known; below 0: `standard`. NULL:
+     * always `standard`. */
     int32_t (*fitting)(const drey_profile *known);
     /* The drafter knows how often its guesses of each rank are right, right[n]; its confidences say
      * little more, unless they are calibrated already. Called before seed. NULL: not used. */
@@ -77,8 +78,8 @@ typedef struct policy_class {
     bool (*wish)(const draft_policy *p, const token_tree *tree, int32_t max_depth, policy_wish *w);
     /* Marks the root and at most `most` drafted nodes as submitted. NULL: the best ones. */
     void (*submit)(draft_policy *p, token_tree *tree, int32_t most);
-    /* What a drafter's confidence in its guess number `rank` (0: the best) is worth. NULL: the
-     * confidence itself. */
+    /* Returns the worth of a drafter's confidence in its guess number `rank` (0: the best) is
+     * worth. NULL: the confidence itself. */
     float (*calibrate)(const draft_policy *p, int32_t rank, float confidence);
     /* The target has accepted path[0..n_path) of the submitted nodes and chosen `next`; the tree is
      * unchanged so far. NULL: the policy does not learn. */
@@ -90,11 +91,13 @@ struct draft_policy { /* first member of every policy's state */
     const policy_class *class;
     int32_t size; /* most drafted nodes of a verification */
     fallback_state fallback;
-    float ahead;      /* nodes that the text reaches less often are not drafted during a pass */
-    float sure;       /* of bld: below this confidence the draft hands over, */
+    float ahead; /* nodes that the text reaches less often are not drafted during a pass */
+    /* bld: below this confidence the draft hands over,: below this confidence the draft hands
+     * over, */
+    float sure;
     float rollback;   /* and accept_path's number; 0: the text is the target's own */
     uint64_t without; /* DREY_WITHOUT of parts that are left out */
-    turn_cost *cost;  /* what turns cost, borrowed; NULL: not known, and only `size` decides */
+    turn_cost *cost;  /* costs of turns, borrowed; NULL: not known, and only `size` decides */
     int64_t (*now_ns)(void); /* times steps for it; NULL: steps are not timed */
     bool sampled;            /* the text is sampled, not greedy */
 };
@@ -103,8 +106,8 @@ struct draft_policy { /* first member of every policy's state */
 POLICIES(POLICY)
 #undef POLICY
 
-/* Whether drafting may depend on times and on the budget. Not with DREY_EXIT_FAST: there the text
- * depends on the guesses, and no measurement may change a text. */
+/* Returns whether drafting may depend on times and on the budget. Not with DREY_EXIT_FAST: there
+ * the text depends on the guesses, and no measurement may change a text. */
 static inline bool drafting_may_be_timed(drey_exit exit)
 {
     return exit != DREY_EXIT_FAST;
@@ -141,7 +144,7 @@ static inline int32_t policy_batch(const draft_policy *p)
  * without trees only that one. */
 void policy_push(draft_policy *p, token_tree *tree, int32_t node, int32_t n, float confidence);
 
-/* As provisional_rules.calibrate; policy is a draft_policy. */
+/* Does what provisional_rules.calibrate describes; policy is a draft_policy. */
 float policy_calibrate(const void *policy, int32_t rank, float confidence);
 
 /* Looks again at the guesses in what stayed of a tree: they were judged below another root, or

@@ -33,8 +33,8 @@ _Static_assert(sizeof usual_worth / sizeof *usual_worth >= RANKS, "one for each 
 
 typedef struct optimal {
     draft_policy base;
-    calibration calibration[2]; /* of greedy texts, of sampled ones */
-    float worth[RANKS];         /* of guesses of each rank lately */
+    calibration calibration[2]; /* calibrations of greedy texts, of sampled ones */
+    float worth[RANKS];         /* recent worth of guesses of each rank */
     float first_worth[RANKS];   /* before any was seen, and after a pause */
     controller controller;
 } optimal;
@@ -115,8 +115,8 @@ static float value_to_enter(const draft_policy *p, const token_tree *tree)
 
 /* ---- Growing ---- */
 
-/* How many of the nodes, the best first, to expand in one step, if guesses of each rank are worth
- * so much; 0: none, the tree is ready. */
+/* Returns how many of the nodes, the best first, to expand in one step, if guesses of each rank are
+ * worth so much; 0: none, the tree is ready. */
 static int32_t worth_a_step(const optimal *o, const token_tree *tree, const int32_t *nodes,
                             int32_t n, const float worth[RANKS])
 {

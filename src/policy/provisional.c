@@ -12,7 +12,7 @@ typedef struct shortlist {
     int32_t most;
 } shortlist;
 
-/* Whether this value would be among the best. */
+/* Returns whether this value would be among the best. */
 static bool is_worth_it(const shortlist *s, float value)
 {
     const ranked_nodes *r = &s->nodes;

@@ -1,4 +1,4 @@
-/* Which nodes the draft expands while a verification waits for weights (EdgeLLM III-D).
+/* Chooses the nodes that the draft expands while a verification waits for weights (EdgeLLM III-D).
  *
  * The tree continues to grow beyond what the target is verifying. A new node is worth the
  * probability that the text reaches it, its cumulative confidence. So the best eight are expanded
@@ -18,11 +18,11 @@ typedef struct provisional_rules {
     int32_t batch;     /* nodes of a step, at most DRAFT_MAX_BATCH */
     int32_t ranks;     /* number of a node's best guesses that are considered */
     float least;       /* nor are nodes of a lower cumulative confidence */
-    /* What the drafter's confidence in its guess number `rank` (0: the best) is worth, in (0, 1];
-     * NULL: the confidence itself. */
+    /* Returns the worth of the drafter's confidence in its guess number `rank` (0: the best) is
+     * worth, in (0, 1]; NULL: the confidence itself. */
     float (*calibrate)(const void *user, int32_t rank, float confidence);
     const void *calibrate_user;
-    /* Whether nothing follows this token. NULL: there is no such token. */
+    /* Returns whether nothing follows this token. NULL: there is no such token. */
     bool (*is_end)(const void *user, int32_t token);
     const void *is_end_user;
 } provisional_rules;

@@ -16,7 +16,7 @@ static const turn_cost *cost_of(const shared_drafting *c)
     return c->trees[0].policy->cost;
 }
 
-/* Whether the trees compete. */
+/* Returns whether the trees compete. */
 static bool competes(const shared_drafting *c)
 {
     return c->trees[0].policy->class->wish && cost_of(c);
@@ -99,7 +99,7 @@ static drey_status run_step(shared_drafting *c, const shared_step *s, drey_error
     return DREY_OK;
 }
 
-/* What takes no step comes before everything that does. */
+/* Expands the nodes that take no step, before all others. */
 static void expand_free(shared_drafting *c)
 {
     for (int32_t i = 0; i < c->n; i++) {
@@ -213,8 +213,9 @@ static values values_of(const shared_drafting *c)
     return v;
 }
 
-/* How many of the best nodes to expand: as many as promise the highest rate of all trees together.
- * 0: no step raises it. *gain: the relative gain of the best step, negative if it is a loss. */
+/* Returns how many of the best nodes to expand: as many as promise the highest rate of all trees
+ * together. 0: no step raises it. *gain: the relative gain of the best step, negative if it is a
+ * loss. */
 static int32_t worth_a_step(const shared_drafting *c, const policy_wish *wishes,
                             const ranked_nodes *nodes, double *gain)
 {

@@ -24,9 +24,9 @@ typedef struct shared_tree {
     bool ready; /* shared_drafting_grow's own */
 } shared_tree;
 
-/* How many of the promised nodes were accepted lately: the sums of accepted nodes and of submitted
- * nodes' values, in which old turns fade. It shows a bad draft after a turn or two, long before
- * calibrations follow. */
+/* Recent share of the promised nodes that were accepted: the sums of accepted nodes and of
+ * submitted nodes' values, in which old turns fade. It shows a bad draft after a turn or two, long
+ * before calibrations follow. */
 typedef struct drafting_trust {
     double came, promised;
 } drafting_trust;
@@ -41,10 +41,10 @@ typedef struct shared_drafting {
     int32_t most;                /* drafted nodes that the pass has room for, of all trees */
 } shared_drafting;
 
-/* How much faster, as far as is known, all of them write if the best nodes are expanded: 0.1 is a
- * tenth; at most 0 where drafting does not pay. Then nothing is drafted and the pass has only the
- * roots; what is known of steps and guesses fades towards the usual, so that they are tried again.
- * 1 if costs are not known or steps are free. */
+/* Returns how much faster, as far as is known, all of them write if the best nodes are expanded:
+ * 0.1 is a tenth; at most 0 where drafting does not pay. Then nothing is drafted and the pass has
+ * only the roots; what is known of steps and guesses fades towards the usual, so that they are
+ * tried again. 1 if costs are not known or steps are free. */
 double shared_drafting_promise(const shared_drafting *c);
 /* Grows the trees until the policies find them ready. It ends at an error, which leaves them
  * valid. */

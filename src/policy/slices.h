@@ -18,7 +18,7 @@ enum { SLICE_NS = 1000000 };
 
 typedef struct sliced_work {
     bool (*ready)(void *user);                   /* the pass can continue */
-    int64_t (*room_ns)(void *user);              /* how long it may wait before the disk has to */
+    int64_t (*room_ns)(void *user);              /* time it may wait before the disk has to */
     int64_t (*clock_ns)(void *user);             /* the time */
     bool (*slice)(void *user, int64_t until_ns); /* works until about then; false: nothing to do */
     void *user;

@@ -18,7 +18,7 @@ const file_type *file_type_at(int32_t i);
 /* By its name in small or large letters; NULL: there is none. */
 const file_type *file_type_find(const char *name);
 
-/* What the choice depends on besides the tensor. */
+/* State on which the choice depends besides the tensor. */
 typedef struct file_mix {
     const file_type *as;
     const gguf *source;

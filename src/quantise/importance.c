@@ -46,7 +46,7 @@ static importance_entry *add(importance *m, const char *name, int64_t n, drey_er
 typedef struct reading {
     file file;
     const char *path;
-    uint64_t at; /* of the older kind: where it reads */
+    uint64_t at; /* position in a file of the older kind: where it reads */
 } reading;
 
 static drey_status read_at(const reading *r, uint64_t offset, void *out, size_t n, drey_error *err)

@@ -6,7 +6,7 @@
 #include "gguf/gguf.h"
 
 typedef struct importance_entry {
-    char *name;     /* of the tensor */
+    char *name;     /* name of the tensor */
     int64_t n;      /* numbers: the row length, times the number of experts */
     float *squares; /* [n], mean squares */
 } importance_entry;
@@ -14,7 +14,7 @@ typedef struct importance_entry {
 typedef struct importance {
     importance_entry *entry; /* [n_entries], sorted by name */
     int64_t n_entries;
-    int64_t n_chunks;  /* of the text; 0: not known */
+    int64_t n_chunks;  /* chunks of the text; 0: not known */
     char dataset[256]; /* the text's name; "": not known */
     uint64_t n_bytes;  /* memory that all of it takes */
 } importance;
@@ -26,8 +26,8 @@ void importance_free(importance *m);
 
 /* NULL: there is none for this tensor. */
 const importance_entry *importance_find(const importance *m, const char *name);
-/* That it belongs to a model of these tensors: each entry has its tensor, and as many numbers as
- * that has columns. DREY_ERR_MISMATCH. */
+/* Checks that it belongs to a model of these tensors: each entry has its tensor, and as many
+ * numbers as that has columns. DREY_ERR_MISMATCH. */
 drey_status importance_check(const importance *m, const char *path, const gguf *model,
                              drey_error *err);
 
@@ -35,7 +35,7 @@ drey_status importance_check(const importance *m, const char *path, const gguf *
 
 enum { IMPORTANCE_SHARING = 4 };
 
-/* What some matrices are multiplied with: sums of squares over its rows so far. */
+/* Inputs of some matrices: sums of squares over its rows so far. */
 typedef struct importance_input {
     int64_t k;                             /* numbers of a row */
     int32_t n;                             /* experts, each with its own sums; else 1 */
@@ -48,7 +48,7 @@ typedef struct importance_input {
 /* Adds n rows [n][ld] to the sums of `expert`, one after another: so these do not depend on how
  * many rows come at a time. */
 void importance_add(importance_input *in, int32_t expert, const float *rows, int64_t ld, int64_t n);
-/* Whether all sums are finite. */
+/* Returns whether all sums are finite. */
 bool importance_is_finite(const importance_input *in);
 
 /* The text, in windows of so many tokens. */

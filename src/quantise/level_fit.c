@@ -9,7 +9,7 @@
 enum { N_STARTS = 8, N_ROUNDS = 3 };
 static const float start_width = 0.16f;
 
-/* Of one rounding: sums of w q, w q^2, w q x. */
+/* Sums of one rounding: sums of w q, w q^2, w q x. */
 typedef struct fit_sums {
     float q, qq, qx;
 } fit_sums;
@@ -42,7 +42,7 @@ static inline float nearest(float x)
     return (x + magic) - magic;
 }
 
-/* Of a table, by the middles between its numbers. */
+/* Returns the nearest number of a table, found by the middles between its numbers. */
 static float nearest_of(const int8_t *table, float x)
 {
     int i = 0;

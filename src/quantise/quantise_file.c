@@ -50,7 +50,7 @@ typedef struct quantising {
     int32_t n_threads;
     file file; /* part `part` of the source; -1: none is open */
     int32_t part;
-    uint64_t done_bytes, total_bytes; /* of tensors in the input */
+    uint64_t done_bytes, total_bytes; /* bytes of tensors in the input */
     struct {
         uint8_t *bounce, *in, *out; /* a chunk, before and after */
         uint8_t *work;              /* [n_threads][thread_bytes] */
@@ -192,7 +192,7 @@ static size_t rounded(size_t n)
     return (n + 4095) / 4096 * 4096;
 }
 
-/* Of one group of the tensor, packed and as a row of floats. */
+/* Returns the memory for one group of the tensor, packed and as a row of floats. */
 static size_t group_work_bytes(const quantising *q, const gguf_tensor *t)
 {
     return rounded(q->kernels->matmul[t->type].group_bytes(t->dims[0])) +

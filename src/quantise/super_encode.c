@@ -30,7 +30,7 @@ typedef struct super_block {
     float error; /* below 0: nothing is chosen yet */
 } super_block;
 
-/* What the fits of the sub-blocks ask for. */
+/* Scales that the fits of the sub-blocks ask for. */
 typedef struct super_wish {
     float step[MOST_SUBS], min[MOST_SUBS];
 } super_wish;

@@ -1,4 +1,4 @@
-/* In place of transport_load.c in a static program, which can load no library. */
+/* Replaces transport_load.c in a static program, which can load no library. */
 #include "ranks/ranks.h"
 
 #include "common/error.h"

@@ -38,7 +38,7 @@
 enum { RANKS_MOST = 64, RANKS_PROTOCOL = 5 };
 /* Rows that the messages have room for before a plan says more. */
 enum { RANKS_USUAL_ROWS = 256 };
-/* What MPI adds to the memory that a rank's plan counts for the program: Open MPI 4.1.4. */
+/* memory that MPI adds to what a rank's plan counts for the program: Open MPI 4.1.4. */
 enum { RANKS_MPI_BYTES = 8 << 20 };
 /* Copies between caches that a message has room for. */
 enum { RANKS_COPIES = 2 * DREY_MAX_SESSIONS };
@@ -53,9 +53,9 @@ typedef enum ranks_kind {
     RANKS_QUIT
 } ranks_kind;
 
-/* What a rank has done so far. */
+/* Work that a rank has done so far. */
 typedef struct ranks_counts {
-    uint64_t read_bytes; /* of the model */
+    uint64_t read_bytes; /* bytes of the model */
     expert_counts experts;
 } ranks_counts;
 
@@ -65,17 +65,18 @@ typedef struct ranks_head {
     uint32_t byte_order, protocol, kind;
     int32_t from;
     uint64_t pass;       /* its number; 0: before the first */
-    ranks_counts counts; /* of the sender */
+    ranks_counts counts; /* counts of the sender */
     uint64_t n_bytes;
-    uint64_t is_done;     /* of a BEAT: 1: the next rank gets the rows now */
-    uint64_t computed_ns; /* of ROWS: what their pass has computed in other ranks than 0 so far */
+    uint64_t is_done; /* flag of a BEAT: 1: the next rank gets the rows now */
+    /* time of ROWS: what their pass has computed in other ranks than 0 so far */
+    uint64_t computed_ns;
 } ranks_head;
 
 typedef struct ranks_hello {
     char host[TRANSPORT_HOST_BYTES], version[32];
-    uint64_t identity;       /* of the model (weights/identity.h) */
-    uint64_t budget_bytes;   /* of this rank, */
-    uint64_t fixed_bytes;    /* of it what is needed besides layers and their caches, about */
+    uint64_t identity;       /* identity of the model (weights/identity.h) */
+    uint64_t budget_bytes;   /* budget of this rank, */
+    uint64_t fixed_bytes;    /* its part that is needed besides layers and their caches, about */
     double disk_bytes_per_s; /* 0: not known */
 } ranks_hello;
 
@@ -86,7 +87,7 @@ typedef struct ranks_join {
 
 typedef struct ranks_ready {
     uint64_t pinned_bytes, streamed_bytes;
-    uint64_t expert_bytes; /* of a mixture: of its slots, besides what is pinned, */
+    uint64_t expert_bytes; /* bytes of a mixture: of its slots, besides what is pinned, */
     uint64_t token_bytes;  /* and that the experts of one row have in the file */
 } ranks_ready;
 
@@ -94,21 +95,21 @@ typedef struct ranks_ready {
  * rows [n_rows][D] without padding. */
 typedef struct ranks_rows {
     int32_t n_rows, n_embd;
-    int32_t n_caches; /* those with rows come first, in the order of the rows */
+    int32_t n_caches; /* number of caches; those with rows come first, in the order of the rows */
     int32_t n_copies;
     int32_t is_wanted; /* 1: they come back to rank 0 */
 } ranks_rows;
 
 typedef struct ranks_cache {
     int32_t slot;
-    int32_t n_rows;      /* of this pass; 0: its session takes no part */
+    int32_t n_rows;      /* rows of this pass; 0: its session takes no part */
     int32_t n_path;      /* pending rows that are committed first, and then, after all copies: */
     int32_t n_committed; /* so many positions stay; nothing is pending */
     int32_t head;        /* pass_head of the rows */
 } ranks_cache;
 
-/* Of `to` n_kept positions stay, and up to n they become those of `from`: in the order of copies,
- * after the commits of all caches. */
+/* Copy that keeps n_kept positions of `to` and takes those of `from` up to n: in the order of
+ * copies, after the commits of all caches. */
 typedef struct ranks_copy {
     int32_t to, from, n_kept, n;
 } ranks_copy;
@@ -141,7 +142,7 @@ typedef struct ranks_caches {
     ranks_copy copies[RANKS_COPIES]; /* since the last message */
 } ranks_caches;
 
-/* What rank 0 knows of a rank. */
+/* A rank as rank 0 knows it. */
 typedef struct ranks_member {
     ranks_hello hello;
     ranks_ready ready;
@@ -157,26 +158,28 @@ struct drey_ranks {
     int64_t wait_ns;
     uint8_t *in, *out; /* [capacity] */
     size_t capacity;
-    bool has;          /* a whole message is in `in` */
-    bool broken;       /* some rank is silent or gone */
-    drey_error failed; /* of rank 0: what the first pass that failed at others said; else no code */
-    bool served;       /* of another rank than 0: it has begun to serve */
+    bool has;    /* a whole message is in `in` */
+    bool broken; /* some rank is silent or gone */
+    /* error on rank 0: what the first pass that failed at others said; else no code */
+    drey_error failed;
+    bool served; /* flag of another rank than 0: it has begun to serve */
     ranks_head beat;
-    uint64_t pass;        /* the number of the last one that was sent */
-    uint64_t first_open;  /* of rank 0: failures of earlier passes are of no interest */
+    uint64_t pass; /* the number of the last one that was sent */
+    /* first open pass of rank 0: failures of earlier passes are of no interest */
+    uint64_t first_open;
     bool awaits;          /* the last one's rows are wanted back */
     int32_t sent_to;      /* whom the latest message went to */
-    uint64_t computed_ns; /* of the next message */
+    uint64_t computed_ns; /* time for the next message */
     struct {
-        int64_t sent_ns; /* of rank 0: when its latest rows went to the others, */
+        int64_t sent_ns; /* time on rank 0: when its latest rows went to the others, */
         int64_t idle_ns; /* and how long others did not compute while rows were with them */
     } away;
     ranks_counts counts;     /* own, for messages and reports */
     double disk_bytes_per_s; /* own; 0: not known */
-    ranks_caches caches;     /* of rank 0, */
+    ranks_caches caches;     /* caches of rank 0, */
     pass_beyond beyond;      /* and what its passes do after their last layer */
     struct {
-        int32_t rank; /* who has the rows */
+        int32_t rank; /* rank that has the rows */
         int64_t since_ns;
     } holder;
     ranks_member member[RANKS_MOST];
@@ -257,7 +260,7 @@ void ranks_quit(drey_ranks *r);
 
 /* ---- Dividing layers (ranks_divide.c), pure ---- */
 
-/* What a rank has for layers. */
+/* Memory and speed that a rank has for layers. */
 typedef struct ranks_means {
     uint64_t room_bytes;     /* UINT64_MAX is enough for all */
     double disk_bytes_per_s; /* 0: not known: as the others' are on average */

@@ -1,4 +1,4 @@
-/* Which layers a rank computes: see ranks.h.
+/* Divides layers between ranks: see ranks.h.
  *
  * A byte that is in no rank's memory is read in every pass. So no rank's memory may stay empty
  * while another one reads. What remains is divided so that all disks read for equally long. One
@@ -9,7 +9,7 @@
 
 #include "common/num.h"
 
-/* Of what is read, the share of each disk. */
+/* Gives the share of each disk in what is read. */
 static void share_reads(const ranks_means *means, int32_t n, double *share)
 {
     double sum = 0;

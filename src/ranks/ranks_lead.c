@@ -153,7 +153,7 @@ static drey_status keep_failure(drey_ranks *r, const drey_error *why, drey_error
     return r->failed.code;
 }
 
-/* Why is_back was true, where it was not for rows. */
+/* Returns why is_back was true, where it was not for rows. */
 static drey_status not_back(drey_ranks *r, drey_error *err)
 {
     drey_error why;

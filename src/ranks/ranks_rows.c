@@ -48,7 +48,7 @@ static ranks_cache cache_of(const drey_ranks *r, int32_t slot, int32_t n_rows)
     return (ranks_cache){slot, n_rows, s->trail.n, s->cache ? cache_end(s->cache) : 0, HEAD_NONE};
 }
 
-/* Those with rows, and all others: what they did may be copied. Returns how many. */
+/* Lists the caches with rows, and all others: what they did may be copied. Returns how many. */
 static int32_t list_caches(const drey_ranks *r, const model_pass *p, ranks_cache *list)
 {
     bool is_in[DREY_MAX_SESSIONS] = {false};
@@ -121,7 +121,7 @@ void ranks_open_cache(drey_ranks *r, text_cache *cache)
     cache_set_trail(cache, &r->caches.slot[slot].trail);
 }
 
-/* What it committed may have been copied, so its trail stays until it is sent. */
+/* Forgets a cache. Its commit may have been copied, so its trail stays until it is sent. */
 void ranks_close_cache(drey_ranks *r, const text_cache *cache)
 {
     if (cache->trail)
@@ -150,7 +150,7 @@ drey_status ranks_pass_on(drey_ranks *r, int32_t to, const ranks_pass *m, const 
     return ranks_send(r, to, RANKS_ROWS, NULL, (size_t)(at - body), err);
 }
 
-/* Of caches the rows are all rows. Returns how long their paths are together; -1: they are not. */
+/* Adds up the rows of all caches. Returns how long their paths are together; -1: they are not. */
 static int64_t add_up(const ranks_pass *m)
 {
     int64_t n_rows = 0, n_path = 0;

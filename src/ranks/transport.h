@@ -1,5 +1,5 @@
-/* What carries messages between ranks: a table of functions of a library that is opened at run
- * time (libdrey-mpi), so that nobody else needs MPI. This header is all that both know.
+/* Transport of messages between ranks: a table of functions of a library that is opened at run time
+ * (libdrey-mpi), so that nobody else needs MPI. This header is all that both know.
  *
  * Functions are called from one thread. Those that return int return below 0 if the transport has
  * failed, and then *why says it. Messages between two ranks arrive in the order in which they were

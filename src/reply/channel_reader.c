@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const char message_mark[] = "<|message|>";
-/* Which end a message, or begin the next one. */
+/* Marks that end a message, or begin the next one. */
 static const char *const edges[] = {"<|end|>", "<|start|>", "<|channel|>", "<|call|>",
                                     "<|return|>"};
 enum { CHANNEL_EDGE = 2 };
@@ -90,7 +90,7 @@ static void take_header(reading *x)
     }
 }
 
-/* Whether what is held can be the beginning of a header. */
+/* Returns whether the held text can be the beginning of a header. */
 static bool is_header(const reply_reader *r)
 {
     static const char *const begins[] = {"<|start|>", "<|channel|>", "<|constrain|>", "assistant",
@@ -124,7 +124,7 @@ static void end_message(reading *x, size_t edge)
     }
 }
 
-/* What is held begins an edge, or is one. */
+/* Finds an edge in the held text, or its beginning. */
 static fit find_edge(const reply_reader *r, size_t *edge)
 {
     fit best = NO_FIT;

@@ -1,4 +1,4 @@
-/* Which form a template has: see reply_forms.h. */
+/* Finds the form of a template: see reply_forms.h. */
 #include "reply/reply_forms.h"
 
 #include <ctype.h>
@@ -20,8 +20,8 @@ bool reply_in_name(char c)
     return isalnum((unsigned char)c) || (c && strchr("_-.:/@+", c));
 }
 
-/* Where the name comes first, and where marks are special tokens that are spelled out, unless JSON
- * follows. */
+/* Returns true where the name comes first, and where marks are special tokens that are spelled out,
+ * unless JSON follows. */
 bool reply_decides_by_name(const reply_family *f)
 {
     const char *next = f->open ? f->open : f->call;
@@ -31,7 +31,7 @@ bool reply_decides_by_name(const reply_family *f)
     return *next == REPLY_NAME || (token && *next != '[' && *next != '{');
 }
 
-/* What all forms can write, and what no form ends a name with. */
+/* Checks that all forms can write the name, and that no form ends a name with part of it. */
 static bool good_name(const json_value *name)
 {
     if (!name || name->type != JSON_STRING || name->n == 0 || name->n >= REPLY_NAME_BYTES)
@@ -207,13 +207,13 @@ static bool knows_tools(const char *text, const reply_family *f)
     return contains(text, "tools") || (f->variable && contains(text, f->variable));
 }
 
-/* Whether it writes earlier calls and what they returned. */
+/* Returns whether it writes earlier calls and their results. */
 static bool knows_calls(const char *text)
 {
     return contains(text, "tool_calls") && (contains(text, "'tool'") || contains(text, "\"tool\""));
 }
 
-/* Whether one of the text's special tokens is left out of texts. */
+/* Returns whether one of the text's special tokens is left out of texts. */
 static bool has_hidden(const char *text, reply_hidden_fn *hidden, const void *user)
 {
     for (const char *at = text ? strchr(text, REPLY_TOKEN) : NULL; at;
@@ -297,8 +297,8 @@ drey_status reply_form_of(reply_form *form, const char *chat_template, const cha
     return DREY_OK;
 }
 
-/* Where the mark with which the text ends begins, blanks after it left aside; SIZE_MAX: it does not
- * end with it. */
+/* Returns the beginning of the mark with which the text ends, blanks after it left aside; SIZE_MAX:
+ * it does not end with it. */
 static size_t ends_with(const char *text, size_t n, const char *mark)
 {
     size_t n_mark = mark ? strlen(mark) : 0;

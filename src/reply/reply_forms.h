@@ -65,8 +65,8 @@ enum {
     REPLY_VALUE = 7
 };
 
-/* How calls are written:  begin open call next call ... close
- * and what is around the text: content_open ... content_close, which may be missing.
+/* Format of calls:  begin open call next call ... close and what is around the text: content_open
+ * ... content_close, which may be missing.
  *
  * One rule says whether a mark begins a call, for readers and grammars. It does if what follows it
  * is written as a call is: a grammar lets a text continue otherwise up to the second character of
@@ -75,7 +75,7 @@ enum {
  * it does at a line's beginning alone, and ends the reasoning. Special tokens do anywhere. */
 typedef struct reply_family {
     const char *name;
-    const char *signs[2];  /* which its templates contain */
+    const char *signs[2];  /* words that its templates contain */
     const char *begin;     /* NULL: calls come at the answer's beginning alone */
     const char *others[3]; /* other spellings of `begin` that models use */
     const char *open, *call;
@@ -88,7 +88,7 @@ typedef struct reply_family {
     /* A call with which the answer itself may begin; NULL: only marked ones. Then the same with
      * something around it: in a block of code, ... */
     const char *bare[3];
-    const char *id; /* what an id consists of; NULL: calls have none */
+    const char *id; /* characters of an id; NULL: calls have none */
     bool as_text;   /* the template puts arguments together as text */
     bool headers;   /* all is in messages with headers: see channel_reader.c */
 } reply_family;
@@ -119,7 +119,7 @@ drey_status reply_grammar_of(const reply_form *form, const char *tools_json,
                              const drey_reply_options *options, const bool *loose, char **gbnf,
                              size_t *n_bytes, drey_error *err);
 
-/* Whether only a tool's name shows that a mark begins a call. */
+/* Returns whether only a tool's name shows that a mark begins a call. */
 bool reply_decides_by_name(const reply_family *f);
 /* A character that names of tools have. */
 bool reply_in_name(char c);
@@ -148,7 +148,7 @@ enum { REPLY_MOST_ENDS = 4 };
 bool reply_values_apart(const reply_family *f);
 int32_t reply_value_ends(const reply_family *f, reply_mark out[static REPLY_MOST_ENDS]);
 
-/* What the value of a parameter is, where it is not written as JSON. */
+/* Kinds of a parameter's value, where it is not written as JSON. */
 typedef enum reply_value_kind {
     VALUE_OF_EITHER = 0, /* JSON if it looks like it, else a text */
     VALUE_OF_TEXT = 1,
@@ -157,19 +157,19 @@ typedef enum reply_value_kind {
 } reply_value_kind;
 /* parameters: the schema that this one is in. */
 reply_value_kind reply_value_kind_of(const json_value *parameters, const json_value *schema);
-/* What "#/$defs/NAME" stands for; NULL: nothing. */
+/* Returns the schema of "#/$defs/NAME"; NULL: nothing. */
 const json_value *reply_schema_target(const json_value *parameters, const char *text);
 /* The same of all tools, in the form. */
 void reply_values_take(reply_form *form, const reply_tools *tools);
 uint32_t reply_values_tool(const char *name, size_t n);
 reply_value_kind reply_values_find(const reply_form *form, uint32_t tool, const char *key,
                                    size_t n);
-/* Which parameter of the tools it is; -1: none. */
+/* Returns the index of a tool's parameter; -1: none. */
 int32_t reply_values_index(const reply_form *form, uint32_t tool, const char *key, size_t n);
-/* Whether the tool may have other parameters than those that are known. */
+/* Returns whether the tool may have other parameters than those that are known. */
 bool reply_values_open(const reply_form *form, uint32_t tool);
 bool reply_tool_is_open(const json_value *function);
-/* Whether it is one of the tools; true if there are more than the form has room for. */
+/* Returns whether it is one of the tools; true if there are more than the form has room for. */
 bool reply_values_are_of(const reply_form *form, const char *name, size_t n);
 /* The schema of a parameter as JSON; NULL: no memory. */
 char *reply_parameter_schema(const json_value *parameters, const json_value *schema);

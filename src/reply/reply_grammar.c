@@ -230,7 +230,7 @@ static void put_next(const writing *w)
     fputs(*w->f->next == ',' ? " blanks call)*" : " call)*", w->out);
 }
 
-/* Where values have marks, one of the last two may be missing. */
+/* Writes the list of values. Where values have marks, one of the last two may be missing. */
 static void put_values_list(const writing *w)
 {
     fputs(" call", w->out);
@@ -248,7 +248,7 @@ static void put_values_list(const writing *w)
     writing_pattern(w, w->f->close, "", 0);
 }
 
-/* Where the first mark may be a text, the last one may be missing. */
+/* Writes the end of a call. Where the first mark may be a text, the last one may be missing. */
 static void put_close(const writing *w)
 {
     const char *close = w->f->close ? w->f->close : "";
@@ -375,7 +375,7 @@ static void put_root(const writing *w)
     }
 }
 
-/* Which tools can be called without arguments. */
+/* Finds the tools that can be called without arguments. */
 static void find_optional(bool *optional, const reply_tools *tools)
 {
     for (int32_t i = 0; i < tools->n; i++) {

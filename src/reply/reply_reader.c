@@ -75,7 +75,7 @@ void reading_enter_fresh(reading *x, int32_t state)
     x->r->wrote = false;
 }
 
-/* What is held stays so: it is text if this is no call. */
+/* Begins a call, and keeps the held text: it is text if this is no call. */
 static void begin_call(reading *x, bool first)
 {
     int32_t n = x->r->n_held;
@@ -201,7 +201,7 @@ static void wait_for_calls(const reading *x, mark_list *l)
     wait_for(l, f->unmarked, TO_UNMARKED);
 }
 
-/* What is waited for in this state. */
+/* Lists the marks that may come in this state. */
 static void waits_for(const reading *x, mark_list *l)
 {
     const reply_reader *r = x->r;
@@ -306,7 +306,7 @@ void reading_drop_held(reading *x, int32_t n)
     memmove(r->held, r->held + n, (size_t)r->n_held);
 }
 
-/* What is held begins with a call that no mark announces. */
+/* Takes a call that no mark announces from the held text. */
 static bool take_call(reading *x)
 {
     reply_reader *r = x->r;
@@ -345,7 +345,7 @@ static void read_plain(reading *x, char c)
 
 /* ---- Calls ---- */
 
-/* What the state follows, from its beginning. */
+/* Returns the pattern that the state follows, from its beginning. */
 static const char *pattern_of(const reading *x)
 {
     const char *call = x->r->bare ? x->f->bare[x->r->spelling] : x->f->call;
@@ -478,7 +478,7 @@ static void end_empty(reading *x, char c)
     reading_step(x, c);
 }
 
-/* What models write in place of a form's text; blanks aside. */
+/* Texts that models write in place of a form's text; blanks aside. */
 static const struct {
     const char *text, *instead;
 } detours[] = {{"arguments\"", "parameters\""},
@@ -502,7 +502,7 @@ static void follow_detour(reading *x, char c)
     r->detour = 0;
 }
 
-/* Of the rest of a call, what came may be a later part: the one before it is missing. */
+/* Finds a later part of a call in the held text: the one before it is missing. */
 static bool find_later(reading *x, const char *rest)
 {
     reply_reader *r = x->r;
@@ -755,15 +755,16 @@ void drey_reply_read(drey_reply_reader *of, const char *bytes, size_t n_bytes,
     reading_flush(&x);
 }
 
-/* What was held of a call is text after all: a bracket or a block of code that was no call's, or a
- * mark that was named within a line. */
+/* Returns whether what was held of a call is text after all: a bracket or a block of code that was
+ * no call's, or a mark that was named within a line. */
 static bool broken_off(const reply_reader *r)
 {
     return (r->state == IN_CALL || r->state == IN_OPEN) && r->n_held > 0 &&
            (r->bare ? r->n_name == 0 : r->line.call && r->at <= 2);
 }
 
-/* How much of what is held is left of a text that ends with the mark of the content's end. */
+/* Returns how much of the held text is left of a text that ends with the mark of the content's
+ * end. */
 static int32_t text_left(const reading *x)
 {
     const reply_reader *r = x->r;

@@ -1,4 +1,4 @@
-/* What the files of the reader share: see reply_reader.c. */
+/* Declarations that the files of the reader share: see reply_reader.c. */
 #pragma once
 
 #include "reply/reply_forms.h"
@@ -86,22 +86,22 @@ void reading_drop_held(reading *x, int32_t n);
 void reading_step(reading *x, char c);
 
 typedef enum fit { NO_FIT, PART_FIT, WHOLE_FIT } fit;
-/* Whether text[0..n) is the mark, or its beginning. Blanks in front of the mark and at its line
- * breaks are left aside. A mark ends where a name, a value or arguments begin. */
+/* Returns whether text[0..n) is the mark, or its beginning. Blanks in front of the mark and at its
+ * line breaks are left aside. A mark ends where a name, a value or arguments begin. */
 fit reading_fits(const char *mark, const char *text, size_t n);
 
 /* ---- value_reader.c: arguments that are values between marks ---- */
 
-/* Whether the text begins with a parameter, or with what comes after the last. */
+/* Returns whether the text begins with a parameter, or with what comes after the last. */
 fit values_fit_first(const reading *x, const char *text, size_t n);
 void values_begin(reading *x);
-/* Of the states AT_PARAMETER to IN_VALUE. */
+/* Reads in the states AT_PARAMETER to IN_VALUE. */
 void values_read(reading *x, char c);
 /* The text has ended in one of them. */
 void values_end(reading *x);
 
 /* ---- channel_reader.c: messages with headers ---- */
 
-/* Of all states but a call's arguments. */
+/* Reads in all states but a call's arguments. */
 void channels_read(reading *x, char c);
 void channels_end(reading *x);

@@ -11,7 +11,8 @@
 #include "common/hash.h"
 #include "common/json_writer.h"
 
-enum { MOST_SCHEMAS = 256 }; /* that one value's is followed to; those after them may be anything */
+/* the most schemas to which a value's schema is followed; those after them may be anything */
+enum { MOST_SCHEMAS = 256 };
 
 /* ---- What a schema's values are ---- */
 

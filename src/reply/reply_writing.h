@@ -1,4 +1,4 @@
-/* What the files that write grammars share: see reply_grammar.c. */
+/* Declarations that the files that write grammars share: see reply_grammar.c. */
 #pragma once
 
 #include "reply/reply_forms.h"
@@ -10,7 +10,7 @@ typedef struct writing {
     const reply_form *form;
     const reply_family *f;
     const reply_thinking *t;
-    const bool *optional; /* of the tools: there may be no arguments */
+    const bool *optional; /* flags of the tools: there may be no arguments */
 } writing;
 
 /* ` word"text"`, with what quotes need; nothing for an empty text. */

@@ -139,7 +139,7 @@ static bool is_anywhere(const writing *w)
     return w->f->begin && *w->f->begin == REPLY_TOKEN;
 }
 
-/* What an answer begins with that is a call itself. */
+/* Writes the beginning of an answer that is a call itself. */
 static void put_bare(const writing *w, const reply_tools *tools, const drey_reply_options *o)
 {
     fputs(BLANKS " ((\"```\" \"json\"?", w->out);
@@ -200,7 +200,7 @@ static void put_content(const writing *w, const reply_tools *tools, const drey_r
 
 /* ---- Reasoning ---- */
 
-/* What ends it by itself. */
+/* Writes what ends it by itself. */
 static void put_enders(const writing *w, const reply_tools *tools, const drey_reply_options *o)
 {
     const char *open = w->f->content_open;

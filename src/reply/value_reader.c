@@ -48,7 +48,7 @@ static void put_escaped(reading *x, char c)
     }
 }
 
-/* What is between two of a parameter's parts. */
+/* Returns the text between two of a parameter's parts. */
 static const char *after(const reading *x, char part)
 {
     return strchr(x->f->parameter, part) + 1;
@@ -130,7 +130,7 @@ static bool is_json(const char *text, size_t n)
     return e == JSON_DONE;
 }
 
-/* What was kept of a value is the beginning of a text. */
+/* Makes the kept part of a value the beginning of a text. */
 static void become_text(reading *x)
 {
     reply_reader *r = x->r;
@@ -230,7 +230,7 @@ static void end_value(reading *x)
 typedef struct look {
     const char *text;
     size_t n, at;
-    fit best;    /* of all that was looked for */
+    fit best;    /* best of all that was looked for */
     bool at_end; /* no more comes */
 } look;
 
@@ -340,8 +340,8 @@ static void find_call_end(const reading *x, look l, look *out)
     }
 }
 
-/* What comes after the value, without its mark: at a line's beginning, or anywhere if names and
- * values have marks of their own. */
+/* Finds what comes after the value, without its mark: at a line's beginning, or anywhere if names
+ * and values have marks of their own. */
 static void find_next(const reading *x, look *l)
 {
     bool lines = !reply_values_apart(x->f);
@@ -358,7 +358,7 @@ static void find_next(const reading *x, look *l)
     l->at = begins;
 }
 
-/* Whether what is held ends the value; *n_end: how much of it belongs to that end. */
+/* Returns whether the held text ends the value; *n_end: how much of it belongs to that end. */
 static fit fits_end(const reading *x, bool at_end, int32_t *n_end)
 {
     const reply_reader *r = x->r;
@@ -370,7 +370,7 @@ static fit fits_end(const reading *x, bool at_end, int32_t *n_end)
     return best->best;
 }
 
-/* What is held after the value's end is read again. */
+/* Leaves the value, and reads again what is held after its end. */
 static void leave_value(reading *x, int32_t n_end)
 {
     reply_reader *r = x->r;
@@ -400,7 +400,8 @@ static void read_value(reading *x, char c)
     }
 }
 
-/* What looked like a parameter's beginning may have the value's end after it. */
+/* Ends the values. A text that looked like a parameter's beginning may have the value's end after
+ * it. */
 void values_end(reading *x)
 {
     reply_reader *r = x->r;

@@ -22,14 +22,14 @@ typedef struct text_past {
     int32_t n_drafted;
 } text_past;
 
-/* What is counted of a token; a sampler has room for one of each. */
+/* Counts of a token; a sampler has room for one of each. */
 typedef struct penalty_count {
     int32_t n, repeats; /* occurrences; the longest repetition that it would continue */
 } penalty_count;
 
 typedef struct penalised {
     int32_t place;
-    float logit; /* what it was */
+    float logit; /* the logit before it was changed */
 } penalised;
 
 typedef struct penalties {

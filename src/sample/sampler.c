@@ -110,7 +110,7 @@ typedef struct ranking {
     const float *logits;
     int32_t n_ids, n;
     float floor; /* all ids with logit >= floor are there; INFINITY at the start */
-    float width; /* of the next band */
+    float width; /* width of the next band */
 } ranking;
 
 static bool gather_band(ranking *r, float best)
@@ -228,7 +228,7 @@ static const double near_best = 7;
 
 typedef struct contest {
     double score[MAX_GUESSES];  /* falling; ties by place */
-    int32_t place[MAX_GUESSES]; /* of the logit; the id, but for logit_ids */
+    int32_t place[MAX_GUESSES]; /* index of the logit; the id, but for logit_ids */
     int32_t n, max;
     double range;  /* scores this far under the best still count in weight */
     double weight; /* sum of exp(score - best score) over all that entered */

@@ -22,7 +22,7 @@ typedef struct kernel_table kernel_table;
 typedef struct logit_ids logit_ids;
 typedef struct penalties penalties;
 
-typedef struct candidate { /* what a drafter guesses */
+typedef struct candidate { /* A drafter's guess. */
     int32_t token;
     float confidence;
 } candidate;
@@ -40,7 +40,7 @@ typedef struct sampler {
 
 /* A place of a text, whose next token is wanted. */
 typedef struct sampler_place {
-    int64_t position; /* how many tokens are before it */
+    int64_t position; /* number of tokens before it */
     grammar_place at; /* other tokens than the grammar allows count as -inf, before all filters */
     /* [n_drafted]: the last of the tokens before it; those before them are the penalties' timeline.
      * They matter to penalties alone. */
@@ -58,13 +58,13 @@ size_t sampler_bytes(int32_t n_vocab);
 int32_t sampler_choose(sampler *s, const float *logits, int64_t position);
 int32_t sampler_choose_at(sampler *s, const float *logits, const sampler_place *place);
 
-/* Of those tokens among which sampler_choose_at would choose, natural logarithms of their
+/* Gives the tokens among which sampler_choose_at would choose, and natural logarithms of their
  * probabilities: the most likely ones, best first; returns how many (0 .. max). written->id is
  * given; -INFINITY: it is not among them. */
 int32_t sampler_shares_at(sampler *s, const float *logits, const sampler_place *place,
                           drey_logprob *written, drey_logprob *top, int32_t max);
 
-/* What the choice at a place needs before there are logits is made ahead: with filters, the
+/* Prepares, before there are logits, what the choice at a position needs: with filters, the
  * grammar's mask. False: there was nothing to do. */
 bool sampler_prepare_at(sampler *s, grammar_place at);
 

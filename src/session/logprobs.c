@@ -54,7 +54,7 @@ static void report_shares(drey_session *s, const float *logits, drey_logprob *wr
     o->on_logprobs(o->user, written, top, n);
 }
 
-/* To whom probabilities are reported. */
+/* Receiver of probabilities. */
 typedef struct listener {
     drey_logprobs_fn *call;
     void *user;
@@ -125,7 +125,7 @@ static drey_status check_score(const drey_session *s, float logprob, size_t i, d
     return DREY_OK;
 }
 
-/* Where scores go; one of the three is not NULL. */
+/* Destination of scores; one of the three is not NULL. */
 typedef struct score_places {
     float *logprob;
     drey_exit_score *score;
@@ -241,7 +241,7 @@ static drey_status check_embedded(const drey_session *s, const int32_t *ids, siz
     return check_text(s, ids, n, err);
 }
 
-/* What of a text's states is kept: all, one after the other or added, or one. */
+/* States of a text's tokens that are kept: all, one after the other or added, or one. */
 typedef struct embed_places {
     float *out; /* [n_embd], or [n][n_embd] */
     bool all, adds;
@@ -331,7 +331,7 @@ static drey_status finish_vectors(const drey_session *s, const drey_text_ids *te
     return DREY_OK;
 }
 
-/* How many of the texts one call computes. */
+/* Returns how many of the texts one call computes. */
 static size_t n_together(const drey_session *s, const drey_text_ids *texts, size_t n_texts)
 {
     size_t n = 0, n_rows = 0;

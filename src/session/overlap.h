@@ -17,7 +17,7 @@ typedef struct overlap_work {
     int32_t n;
     int32_t next;                           /* the session of the next step; they take turns */
     drey_session *bound[DREY_MAX_SESSIONS]; /* [n_bound]: those with a grammar */
-    int32_t n_bound, next_node;             /* of the last of them: whose mask is next */
+    int32_t n_bound, next_node;             /* bound of the last of them: whose mask is next */
     int32_t n_expanded;                     /* nodes, during this wait */
     const model_pass *waits;                /* the pass, during this wait */
 } overlap_work;

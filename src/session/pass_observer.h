@@ -28,8 +28,8 @@ typedef struct pass_observer_class {
     bool (*settle)(drey_session *s, const pass_group *group);
     /* Counts the turn's n tokens. */
     void (*count)(drey_session *s, int32_t n);
-    /* Of a row of the stopped pass: its whole logits, and its state after the final norm, from
-     * which they were computed. NULL: they were not. */
+    /* Returns the logits of a row of the stopped pass: its whole logits, and its state after the
+     * final norm, from which they were computed. NULL: they were not. */
     const float *(*logits)(const drey_session *s, int32_t row);
     const float *(*hidden)(const drey_session *s, int32_t row);
 } pass_observer_class;

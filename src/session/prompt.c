@@ -56,7 +56,7 @@ void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group 
     tapped_offer(s, group);
 }
 
-/* Of the last row only what the target has chosen follows. */
+/* Takes the taps. After the last row follows only what the target has chosen. */
 static void take_tapped(drey_session *s, const pass_group *group)
 {
     int32_t from = cache_end(&s->target_cache) - group->n;
@@ -102,9 +102,9 @@ int32_t prompt_rows_left(const drey_session *s)
     return s->n_timeline - cache_end(&s->target_cache);
 }
 
-/* How long the draft of a text that is alone reads before the second token: no longer than eight
- * turns take, or a second if that is more. The rest is read between turns, as in shared passes, so
- * that the text continues after a long prompt. */
+/* Returns how long the draft of a text that is alone reads before the second token: no longer than
+ * eight turns take, or a second if that is more. The rest is read between turns, as in shared
+ * passes, so that the text continues after a long prompt. */
 static int64_t read_at_once_ns(const drey_session *s)
 {
     const double turns_s = USUAL_READ_TURNS * cost_shared(&s->engine->cost, 1, 0);
@@ -133,7 +133,7 @@ drey_status prompt_end(drey_session *s, bool shared, drey_error *err)
  *
  * Copying costs the time of reading memory, so it comes before reading a disk. */
 
-/* With how many tokens both timelines begin. */
+/* Returns how many tokens both timelines begin with. */
 static int32_t n_same_of(const drey_session *a, const drey_session *b)
 {
     int32_t n = 0, most = min_i32(a->n_timeline, session_n_verified(b));

@@ -7,14 +7,14 @@ typedef struct drey_session drey_session;
 typedef struct pass_group pass_group;
 typedef struct pass_row pass_row;
 
-typedef struct progress_line { /* what a progress callback reports on */
+typedef struct progress_line { /* the text on which a progress callback reports */
     const drey_engine *engine;
     drey_progress what;
     uint64_t total;
 } progress_line;
 
-/* Whether the target has to read before a turn. If only the root has to be computed, a turn does
- * that, with a tree below it. */
+/* Returns whether the target has to read before a turn. If only the root has to be computed, a turn
+ * does that, with a tree below it. */
 bool prompt_left(const drey_session *s);
 /* Lets the encoders read the session's input, if they have not. The whole of it is one pass. */
 drey_status session_read_input(drey_session *s, drey_error *err);
@@ -32,7 +32,7 @@ void prompt_offer(drey_session *s, pass_row *rows, int32_t max_rows, pass_group 
 /* After the pass; logits as group->logits. The last chunk's are the first token's. */
 void prompt_take(drey_session *s, const pass_group *group);
 int32_t prompt_rows_left(const drey_session *s);
-/* Whether the draft still has to read before it can guess. */
+/* Returns whether the draft still has to read before it can guess. */
 bool prompt_unread(const drey_session *s);
 /* The target has read everything: the draft reads it as well, and decoding begins. If other
  * sessions would wait for that (shared passes), or the reader for long, the draft reads later, and

@@ -1,5 +1,5 @@
-/* What is shown of a text before it is verified: after the verified text, the text of tokens that
- * left early and of the tree's most likely path; and the changes of it.
+/* Text that is shown before it is verified: after the verified text, the text of tokens that left
+ * early and of the tree's most likely path; and the changes of it.
  *
  *     verified text | provisional text          the turn's end:   verified text + "cat s" | "leeps"
  *     The black     | cat sat                                     taken back: "at"

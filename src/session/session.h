@@ -50,8 +50,8 @@ typedef struct draft_policy draft_policy;
 typedef struct forced_text forced_text;
 typedef struct pass_observer pass_observer;
 
-/* What an encoder reads: the prompt of a model that has one. The timeline is then the decoder's,
- * and begins with its start token. */
+/* Input of an encoder: the prompt of a model that has one. The timeline is then the decoder's, and
+ * begins with its start token. */
 typedef struct session_input {
     int32_t *ids;             /* [n_context] */
     int32_t n;                /* 0: there is none, and the timeline is empty */
@@ -88,7 +88,7 @@ typedef struct generation {
 
 /* The draft's unfinished work, left by an ended pass. */
 typedef struct unfinished_draft {
-    int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of a step; n_nodes 0: there is none */
+    int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* nodes of a step; n_nodes 0: there is none */
     bool reading;                            /* a chunk of the prompt */
 } unfinished_draft;
 
@@ -101,7 +101,7 @@ struct drey_session {
     drey_engine *engine;
     session_memory memory;
     text_cache target_cache, draft_cache;
-    deferred_rows deferred; /* of target_cache */
+    deferred_rows deferred; /* deferred rows of target_cache */
     runner target, draft;   /* with the engine's workspaces */
     progress_line loading[PLAN_MODELS];
     sampler sampler;
@@ -110,7 +110,7 @@ struct drey_session {
     token_tree tree;
     unfinished_draft unfinished;
     int32_t row_of[TREE_MAX_NODES]; /* node -> row of the verification */
-    pass_tap taps[MODEL_MAX_TAPS];  /* of its rows of a pass, for the drafter */
+    pass_tap taps[MODEL_MAX_TAPS];  /* taps of its rows of a pass, for the drafter */
     accepted accepted;
     session_input input;
     int32_t *timeline; /* [n_context]: committed tokens, then the root */
@@ -123,12 +123,12 @@ struct drey_session {
     _Atomic bool cancel;
 };
 
-/* Whether its text is drafted for. */
+/* Returns whether its text is drafted for. */
 static inline bool session_guesses(const drey_session *s)
 {
     return s->drafter && !s->text.options.no_draft;
 }
-/* Whether its pass was stopped: accepted rows are deferred, and the pass has no logits. */
+/* Returns whether its pass was stopped: accepted rows are deferred, and the pass has no logits. */
 static inline bool session_pass_stopped(const drey_session *s)
 {
     return s->observer && s->observer->stopped > 0;
@@ -138,7 +138,7 @@ static inline int32_t session_n_verified(const drey_session *s)
 {
     return s->n_timeline - s->n_unverified;
 }
-/* Whether its prompts are inputs of an encoder. */
+/* Returns whether its prompts are inputs of an encoder. */
 static inline bool session_reads_input(const drey_session *s)
 {
     return encoder_is_there(&s->engine->target.encoder);

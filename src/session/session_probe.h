@@ -34,7 +34,7 @@ void probe_take_taps(drey_session *s, const pass_group *group, int32_t row, int3
                      int32_t next);
 /* The drafter begins with the current timeline, and the tree is only its root. */
 drey_status probe_redraft(drey_session *s, drey_error *err);
-/* Whether a text is being written whose prompt has been read. */
+/* Returns whether a text is being written whose prompt has been read. */
 bool probe_decodes(const drey_session *s);
 /* NULL: ends watching. */
 void probe_watch(drey_session *s, turn_watch *watch);

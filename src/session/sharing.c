@@ -15,7 +15,7 @@ bool sharing_measures(const drey_engine *e)
     return !e->hooks.untimed && drafting_may_be_timed(e->config.exit);
 }
 
-/* How long passes have had nothing to compute so far, on any rank. */
+/* Returns how long passes have had nothing to compute so far, on any rank. */
 static int64_t waited_ns(const drey_engine *e)
 {
     trace_sums sums;
@@ -103,8 +103,8 @@ static int32_t take_in(drey_session *const *sessions, int32_t n, shared_tree *tr
     return n_trees;
 }
 
-/* Whether its text is long enough to pay for what its draft has to read, if all write faster by
- * that part. */
+/* Returns whether its text is long enough to pay for what its draft has to read, if all write
+ * faster by that part. */
 static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
 {
     const turn_cost *cost = &s->engine->cost;
@@ -113,11 +113,11 @@ static bool outweighs_reading(const drey_session *s, int32_t n, double gain)
     return turn_depth_left(s) / USUAL_TURN_TOKENS * cost_shared(cost, n, 0) * gain / n > reading_s;
 }
 
-/* Of sessions that share passes, or did, those whose drafts now read what they still have to. The
- * gain that drafting promises, if they had read it and if the sessions that read prompts wrote as
- * well, must exceed half a turn of all: in one turn, or over a few, when the time of turns without
- * drafting is known. After a time measured at a bad moment, a small gain is promised for a while. A
- * draft that was not used for long has much of the text to read. */
+/* Chooses, of sessions that share passes, or did, those whose drafts now read what they still have
+ * to. The gain that drafting promises, if they had read it and if the sessions that read prompts
+ * wrote as well, must exceed half a turn of all: in one turn, or over a few, when the time of turns
+ * without drafting is known. After a time measured at a bad moment, a small gain is promised for a
+ * while. A draft that was not used for long has much of the text to read. */
 static int32_t who_reads(drey_session *const *sessions, int32_t n, int32_t n_reading, int32_t most,
                          drey_session **readers)
 {
@@ -188,7 +188,7 @@ drey_status sharing_draft(drey_session *const *sessions, int32_t n, int32_t n_re
 
 /* ---- Rows of prompts in passes of texts ---- */
 
-/* How many in all. */
+/* Returns how many rows all have. */
 static int32_t rows_of_prompts(const drey_engine *e, int32_t n_rows, int32_t n, int32_t room)
 {
     int32_t rows = min_i32(room, max_i32(USUAL_LEAST_PROMPT_ROWS, n));

@@ -5,7 +5,7 @@
 
 #include "session/session.h"
 
-/* Whether times are measured: not if no measurement may change the text. */
+/* Returns whether times are measured: not if no measurement may change the text. */
 bool sharing_measures(const drey_engine *e);
 
 /* Grows the trees of the sessions, which are in DECODE, and marks what is submitted: at most `most`

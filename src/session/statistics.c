@@ -93,7 +93,7 @@ drey_statistics statistics_of_nothing(const drey_engine *e)
                              .finish = DREY_FINISH_ERROR};
 }
 
-/* Whether another session is in the middle of a text. */
+/* Returns whether another session is in the middle of a text. */
 static bool others_write(const drey_session *s)
 {
     for (int32_t i = 0; i < s->engine->n_sessions; i++)

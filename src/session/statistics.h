@@ -9,24 +9,24 @@
 typedef struct statistics_mark {
     int64_t t_ns;
     trace_sums sums;
-    uint64_t read_bytes; /* of both models */
-    uint64_t kv_bytes;   /* of those, keys and values from a file */
-    uint64_t vain_bytes; /* of those of weights, read in vain */
-    int64_t busy_ns;     /* of their disks */
+    uint64_t read_bytes; /* bytes of both models */
+    uint64_t kv_bytes;   /* bytes of keys and values from a file */
+    uint64_t vain_bytes; /* bytes of weights, read in vain */
+    int64_t busy_ns;     /* busy time of their disks */
     int64_t major_faults;
-    expert_counts experts; /* of the target, on all ranks */
+    expert_counts experts; /* experts of the target, on all ranks */
     double joules;
 } statistics_mark;
 
-/* Of a text. */
+/* Counters at the beginning of a text. */
 typedef struct text_marks {
     statistics_mark begin, decode;
     int64_t n_first;       /* tokens written before decoding */
     int64_t n_unguessable; /* the drafter's, when decoding began */
-    int64_t n_steps;       /* of the drafter, when the text began */
+    int64_t n_steps;       /* steps of the drafter, when the text began */
 } text_marks;
 
-/* Of a text that could not begin. */
+/* Returns the statistics of a text that could not begin. */
 drey_statistics statistics_of_nothing(const drey_engine *e);
 void statistics_begin(drey_session *s);
 /* Decoding begins. */

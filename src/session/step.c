@@ -89,7 +89,8 @@ static drey_status offer(shared_pass *p, drey_error *err)
     return DREY_OK;
 }
 
-/* It was cancelled during the others' pass, or after it: it takes no result of the pass. */
+/* Ends a session that was cancelled during the others' pass, or after it: it takes no result of the
+ * pass. */
 static void leave(drey_session *s)
 {
     session_retry(s);
@@ -97,8 +98,9 @@ static void leave(drey_session *s)
     session_end(s, DREY_FINISH_INTERRUPTED);
 }
 
-/* Between two layers of a shared pass: removes cancelled sessions. A session whose rows may be
- * deferred to other passes stays until the end of this one. Fails if none stays. */
+/* Handles what happens between two layers of a shared pass: removes cancelled sessions. A
+ * session whose rows may be deferred to other passes stays until the end of this one. Fails if
+ * none stays. */
 static drey_status let_leave(shared_pass *p, drey_error *err)
 {
     int32_t n_stay = 0;
@@ -131,7 +133,7 @@ static bool is_enough(shared_pass *p)
     return p->n == 1 && s->observer && s->observer->class->look(s, &p->pass);
 }
 
-/* While the pass waits for weights, the drafts continue their trees. */
+/* Runs a pass. While it waits for weights, the drafts continue their trees. */
 static drey_status run_pass(shared_pass *p, drey_error *err)
 {
     model_pass *pass = &p->pass;

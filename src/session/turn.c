@@ -22,8 +22,8 @@ int32_t turn_depth_left(const drey_session *s)
     return (int32_t)max_i64(min_i64(tokens, room) - 1, 0);
 }
 
-/* Whether nothing of the tree stays: if the drafter's steps take no time, or if what follows the
- * new root was copied, because lookup knows more now. */
+/* Returns whether nothing of the tree stays: if the drafter's steps take no time, or if what
+ * follows the new root was copied, because lookup knows more now. */
 static bool begins_anew(const drey_session *s, const int32_t *moved)
 {
     if (!s->drafter->class->steps)

@@ -178,7 +178,7 @@ static void move_rows(text_cache *c, int32_t to, const int32_t *from, int32_t n)
         c->store[i]->class->move(c->store[i], c, to, from, n);
 }
 
-/* Where a row of before will be among those that are kept; -1: it becomes the committed end. */
+/* Returns the index among kept rows of an earlier row; -1: it becomes the committed end. */
 static int32_t place_of(int32_t row, const int32_t *keep, int32_t n_keep, int32_t last)
 {
     for (int32_t i = 0; i < n_keep && keep[i] <= row; i++)

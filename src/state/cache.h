@@ -26,7 +26,7 @@
 #include "state/state_store.h"
 #include "state/text_cache.h"
 
-/* What the layers of a model keep of each text. */
+/* State that the layers of a model keep of each text. */
 typedef struct cache_spec {
     struct {
         const store_class *class;
@@ -79,8 +79,8 @@ int32_t cache_place_row(text_cache *c, int32_t row, int32_t parent);
 void cache_path(const text_cache *c, int32_t row, int32_t *path, int32_t n);
 /* The next n rows, which were placed, are pending: a pass that is over has computed them. */
 void cache_add(text_cache *c, int32_t n);
-/* Whether path[0..n) are pending rows, each the parent of the next, and the first a child of the
- * committed part. */
+/* Returns whether path[0..n) are pending rows, each the parent of the next, and the first a child
+ * of the committed part. */
 bool cache_is_path(const text_cache *c, const int32_t *path, int32_t n);
 
 /* ---- What becomes of pending rows ---- */

@@ -96,7 +96,7 @@ static void make_up(state_store *s, const text_cache *c, int32_t from, int32_t t
     }
 }
 
-/* Of each layer the keys of all heads, then the values. */
+/* Counts pieces: for each layer the keys of all heads, then the values. */
 static int32_t n_pieces(const state_store *s)
 {
     return kv_n_sides(&s->shape) * s->shape.n_layers * s->shape.n_heads;

@@ -38,9 +38,10 @@ typedef struct kv_side {
 
 typedef struct kv_store {
     state_store store;
-    int32_t view_slot; /* of a view: of its first pending row; 0: the store is of none */
+    /* a view's first pending slot: of its first pending row; 0: the store is of none */
+    int32_t view_slot;
     kv_side side[KV_SIDES];
-    /* Where the first n_away positions are, whole chunks of it; borrowed; NULL: there is none. Of
+    /* File of the first n_away positions, whole chunks of it; borrowed; NULL: there is none. Of
      * positions n_away .. n_back - 1 only the file has the numbers: make_room reads them. */
     kv_file *file;
     int32_t place, chunk, n_away, n_back;

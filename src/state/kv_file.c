@@ -18,7 +18,7 @@ enum {
     MOST_ASKED = 16,      /* reads under way */
 };
 
-/* Of one layer, keys and values. */
+/* Returns the bytes of one layer, keys and values. */
 static size_t bytes_of(const store_shape *s, int32_t n)
 {
     size_t head = 0;
@@ -61,7 +61,7 @@ static size_t ring_of(const kv_file_options *o)
     return (size_t)asked_of(o) * STREAM_ROOM_BYTES(stride_of(o));
 }
 
-/* Of one layer. */
+/* Returns the chunks of one layer. */
 static int32_t chunks_of(const kv_file_options *o)
 {
     return ceil_div_i32(o->n_context, o->chunk);
@@ -289,7 +289,7 @@ static drey_status spill(kv_store *kv, const text_cache *c, drey_error *err)
     return status;
 }
 
-/* What a cut has left to be read. */
+/* Reads what a cut has left to be read. */
 static drey_status read_back(kv_store *kv, drey_error *err)
 {
     kv_file *f = kv->file;

@@ -43,8 +43,8 @@ typedef struct kv_file_options {
 
 struct kv_file {
     kv_file_options options;
-    size_t chunk_bytes, stride; /* of a chunk; from one to the next */
-    int32_t n_chunks;           /* of a layer */
+    size_t chunk_bytes, stride; /* bytes of a chunk; from one to the next */
+    int32_t n_chunks;           /* chunks of a layer */
     int32_t most_asked;         /* chunks that have room in the ring */
     uint64_t in_use;            /* a bit for each text_cache */
     temp_file file;

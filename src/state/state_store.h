@@ -39,7 +39,7 @@ typedef struct state_store {
 
 struct store_class {
     const char *name;
-    size_t struct_bytes; /* of a struct that begins with a state_store */
+    size_t struct_bytes; /* bytes of a struct that begins with a state_store */
     bool in_blocks;      /* it knows positions that are multiples of STORE_BLOCK, and what came
                             after the last of them: it can be cut, copied and saved there alone */
     /* Memory of these rows, besides the struct. */

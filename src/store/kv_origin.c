@@ -1,4 +1,4 @@
-/* Where saved keys and values come from: see kv_origin.h. */
+/* Origin of saved keys and values: see kv_origin.h. */
 #include "store/kv_origin.h"
 
 #include "model/arch.h"

@@ -20,7 +20,7 @@ typedef struct saved_origin {
 /* Raised whenever the numbers in a model's keys and values change (kernel/kernel.h). */
 enum { SAVED_ARITHMETIC = 1, SAVED_ARITHMETIC_FLOAT = 0x10001 };
 
-/* Of a model's file with this shape, in a cache of this format. float_tier: computed by the tier
- * "float". Reads some MiB of the file: DREY_ERR_IO, DREY_ERR_MEMORY. */
+/* Makes the origin for a model's file with this shape, in a cache of this format. float_tier:
+ * computed by the tier "float". Reads some MiB of the file: DREY_ERR_IO, DREY_ERR_MEMORY. */
 drey_status saved_origin_make(saved_origin *o, const gguf *model, const model_shape *shape,
                               kv_format format, bool float_tier, drey_error *err);

@@ -158,7 +158,7 @@ static names names_begin(const prefix_store *p, const int32_t *ids)
     return k;
 }
 
-/* Of the block that ends after n ids. */
+/* Returns the name of the block that ends after n ids. */
 static block_name names_next(names *k, int32_t n)
 {
     const uint64_t group = k->last;
@@ -254,7 +254,7 @@ typedef struct near_block {
     int32_t n_ids, n_same;
 } near_block;
 
-/* Of those in memory the one with most of ids[0..n), if it has more than best. */
+/* Looks in memory for the prefix with most of ids[0..n), if it has more than best. */
 static void look_in_slots(prefix_store *p, uint64_t group, const int32_t *ids, int32_t n,
                           near_block *best)
 {

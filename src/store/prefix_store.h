@@ -32,11 +32,11 @@ typedef struct prefix_origin { /* 40 bytes in a file */
     uint64_t zero;
 } prefix_origin;
 
-typedef struct prefix_header { /* of a file */
+typedef struct prefix_header { /* header of a file */
     char magic[8];
     prefix_origin origin;
     int32_t n_ids, version;
-    uint64_t hash; /* of ids and bytes */
+    uint64_t hash; /* hash of ids and bytes */
 } prefix_header;
 
 typedef struct prefix_slot {
@@ -61,7 +61,7 @@ typedef struct prefix_store {
 
 /* Bytes of a block's numbers in a cache. */
 size_t prefix_block_bytes(const cache_spec *spec);
-/* Of its file, at most. */
+/* Returns the bytes of its file, at most. */
 size_t prefix_file_bytes(size_t block_bytes, int32_t n_context);
 /* Bytes of the slots that the options' memory has room for, with the store's own memory. */
 size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n_context);
@@ -70,7 +70,7 @@ size_t prefix_memory(const drey_prefix_options *o, size_t block_bytes, int32_t n
  * folder. */
 drey_status prefix_open(prefix_store *p, const drey_prefix_options *o, const saved_origin *origin,
                         size_t block_bytes, int32_t n_context, arena *a, drey_error *err);
-/* What is not in the folder yet is lost: prefix_write comes before. */
+/* Closes the store. Prefixes that are not in the folder yet are lost: prefix_write comes before. */
 void prefix_close(prefix_store *p);
 
 /* Commits what the store has of ids[0..n) after the committed positions of a cache, which are the

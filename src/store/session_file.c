@@ -40,7 +40,7 @@ static uint64_t pieces_at(const session_header *h)
     return sizeof *h + ids_bytes(h) + h->n_note_bytes;
 }
 
-/* Of a header that was checked. */
+/* Returns the file's size by a header that was checked. */
 static uint64_t file_bytes(const session_header *h, const text_cache *cache)
 {
     uint64_t total = pieces_at(h);
@@ -160,7 +160,7 @@ static drey_status check_header(const session_file *f, drey_error *err)
     return DREY_OK;
 }
 
-/* Whether it fits this session. */
+/* Checks that it fits this session. */
 static drey_status check_origin(const session_file *f, const session_contents *s, drey_error *err)
 {
     const session_header *h = &f->header;

@@ -15,7 +15,7 @@
 typedef struct text_cache text_cache;
 
 typedef struct session_contents { /* borrowed */
-    saved_origin origin;          /* of its keys and values */
+    saved_origin origin;          /* origin of its keys and values */
     const text_cache *cache;
     const int32_t *timeline; /* [n_timeline] */
     int32_t n_timeline, n_context, n_vocab;
@@ -27,17 +27,17 @@ typedef struct session_contents { /* borrowed */
 
 typedef struct session_header {
     char magic[8];
-    uint32_t version, n_bytes; /* of the header */
+    uint32_t version, n_bytes; /* fields of the header */
     saved_origin origin;
     int32_t n_tokens, n_committed;
     float temperature, top_p, min_p;
     int32_t top_k;
     uint64_t seed;
     uint64_t n_note_bytes;
-    uint64_t body_hash; /* of ids and note */
+    uint64_t body_hash; /* hash of ids and note */
     uint64_t n_input;   /* ids of the encoder's input, after those of the timeline */
     uint64_t zero[2];
-    uint64_t hash; /* of all before it */
+    uint64_t hash; /* hash of all before it */
 } session_header;
 
 /* An open file, with what was read of it. */

@@ -62,8 +62,9 @@ static void check_messages(room *r, value messages)
 
 /* Says what happens to the last message of a conversation that an answer continues. */
 typedef struct ending {
-    chat_begun *begun;               /* filled; NULL: nobody wants it */
-    const char *reasoning, *content; /* of the message that takes its place; NULL: none does */
+    chat_begun *begun; /* filled; NULL: nobody wants it */
+    /* fields of the message that takes its place; NULL: none does */
+    const char *reasoning, *content;
 } ending;
 
 /* A member that is a text; else of no bytes. */
@@ -130,7 +131,7 @@ static void take_last(room *r, value messages, const ending *e)
 
 /* ---- Variables ---- */
 
-/* What a few templates read besides: tools as text, and the day. */
+/* Adds values that a few templates read besides: tools as text, and the day. */
 static void add_usual(room *r, value map, const drey_chat_request *q)
 {
     char day[32];
@@ -148,7 +149,7 @@ static void add_usual(room *r, value map, const drey_chat_request *q)
     map_set(r, map, string_of("datetime"), string_copy(r, day, strlen(day), false));
 }
 
-/* As apply_chat_template names them; what is not given is None there. */
+/* Makes the variables under apply_chat_template's names; what is not given is None there. */
 static value variables(room *r, const drey_chat_request *q, value messages, const char *bos,
                        const char *eos)
 {
@@ -213,7 +214,7 @@ static void describe(room *r, value v)
         map_set(r, v, string_of("description"), string_of(""));
 }
 
-/* What tools may lack, and some templates want: descriptions, and parameters. */
+/* Adds the fields that tools may lack and some templates want: descriptions, and parameters. */
 static void complete_tools(room *r, value tools)
 {
     for (uint32_t i = 0; room_ok(r) && i < tools.list->n; i++) {
@@ -377,7 +378,7 @@ void chat_text_free(chat_text *t)
 
 /* ---- With a tokenizer ---- */
 
-/* What a token stands for in templates; "" for none, and for those that are too long. */
+/* Writes the text that a token has in templates; "" for none, and for those that are too long. */
 static void token_text(const tokenizer *t, int32_t id, char out[static 256])
 {
     size_t n = tokenizer_piece(t, id, true, false, out, 256);

@@ -11,7 +11,7 @@ typedef struct from_json {
     bool marked;
 } from_json;
 
-/* Whether a byte was said in the conversation: all bytes, or this one. */
+/* Returns whether a byte was said in the conversation: all bytes, or this one. */
 static bool said(const from_json *j, const char *at)
 {
     return j->marked || text_is_marked(j->r, at);

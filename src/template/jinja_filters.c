@@ -13,7 +13,8 @@ typedef struct filter_call {
     room *r;
     value v;
     const arguments *a;
-    int how; /* of filters that share a function: which one (the table at the end) */
+    /* number of a filter among those that share a function: which one (the table at the end) */
+    int how;
 } filter_call;
 
 static const value *given(const filter_call *c, int i, const char *name)
@@ -185,7 +186,7 @@ static value filter_list(const filter_call *c)
     return out;
 }
 
-/* What v.items() is; an empty list with a failure if v is no map. */
+/* Returns v.items(); an empty list with a failure if v is no map. */
 static value items_of_map(const filter_call *c, const char *filter)
 {
     static const arguments nothing = {.n = 0};

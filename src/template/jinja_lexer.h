@@ -8,7 +8,7 @@
 #include "template/value.h"
 
 typedef enum token_kind {
-    WORD_END,  /* of the template */
+    WORD_END,  /* end of the template */
     WORD_DATA, /* text as it is */
     WORD_BLOCK_BEGIN,
     WORD_BLOCK_END,
@@ -35,7 +35,7 @@ typedef struct token {
     uint8_t kind;
     char sign;
     uint32_t line;
-    value v; /* of data, names and literals */
+    value v; /* value of data, names and literals */
 } token;
 
 typedef struct lexer {

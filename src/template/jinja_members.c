@@ -153,7 +153,7 @@ typedef struct bounds {
     int64_t begin, end, step;
 } bounds;
 
-/* As Python's slice.indices. */
+/* Computes what Python's slice.indices returns. */
 static bool find_bounds(jinja *j, int64_t n, const value *begin, const value *end,
                         const value *step, bounds *out)
 {

@@ -158,7 +158,7 @@ static value method_case(jinja *j, const method *m, const arguments *a)
                                             : CASE_CAPITAL);
 }
 
-/* How many bytes from `at` on are none of these. */
+/* Counts the bytes from `at` on that are none of these. */
 static size_t plain_bytes(value s, size_t at, const char *stops)
 {
     size_t n = 0;

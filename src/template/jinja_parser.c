@@ -5,9 +5,9 @@
 
 #include "template/jinja_lexer.h"
 
-/* Of expressions in expressions and blocks in blocks, which bounds the stack; templates in use have
- * two dozen. (Chains, a + b + ..., are deep in the tree without being nested here: rendering has
- * its own limit.) */
+/* the most expressions in expressions and blocks in blocks, which bounds the stack; templates in
+ * use have two dozen. (Chains, a + b + ..., are deep in the tree without being nested here:
+ * rendering has its own limit.) */
 enum { MOST_NESTED = 150 };
 
 typedef struct parser {

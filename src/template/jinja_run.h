@@ -21,7 +21,7 @@ typedef struct piece {
     struct piece *next;
 } piece;
 
-/* What is written goes to the innermost capture: the template's own, a macro's, a block's. */
+/* Destination of written text: the template's own, a macro's, a block's. */
 typedef struct capture {
     piece *first, **end;
     size_t n_bytes;
@@ -30,7 +30,7 @@ typedef struct capture {
 
 typedef struct macro {
     const node *definition;
-    scope *scope; /* where it was defined */
+    scope *scope; /* scope in which it was defined */
 } macro;
 
 /* The value of "x.name" if x has a method of that name. */
@@ -41,7 +41,7 @@ typedef struct method {
 
 typedef struct loop_state {
     value items; /* VALUE_LIST */
-    uint32_t i;  /* of the present item */
+    uint32_t i;  /* index of the present item */
     int depth;   /* loops around it */
 } loop_state;
 
@@ -95,13 +95,14 @@ value macro_call(jinja *j, const macro *m, const arguments *a);
 
 value jinja_eval(jinja *j, const node *n);
 void jinja_arguments(jinja *j, const node *list, arguments *out);
-bool jinja_contains(jinja *j, value in, value what); /* what in in */
+bool jinja_contains(jinja *j, value in, value what); /* evaluates "what in in" */
 
 /* ---- Members (jinja_members.c) ---- */
 
-value member_get(jinja *j, value of, value name);  /* of.name */
-value member_item(jinja *j, value of, value key);  /* of[key] */
-value member_path(jinja *j, value of, value path); /* of.a.b, as filters' attribute= has it */
+value member_get(jinja *j, value of, value name); /* evaluates of.name */
+value member_item(jinja *j, value of, value key); /* evaluates of[key] */
+/* evaluates of.a.b, as in the attribute= of filters */
+value member_path(jinja *j, value of, value path);
 value member_slice(jinja *j, value of, const value *begin, const value *end, const value *step);
 
 /* ---- What has a name (jinja_methods.c, jinja_filters.c, jinja_tests.c, jinja_functions.c) ---- */

@@ -1,5 +1,5 @@
-/* How Python reads numbers and writes values: str and repr. Floats take the fewest digits that read
- * back as the same number; nothing depends on the locale. See value.h. */
+/* Reads numbers and writes values in Python's way: str and repr. Floats take the fewest digits that
+ * read back as the same number; nothing depends on the locale. See value.h. */
 #include "template/value.h"
 
 #include <inttypes.h>
@@ -100,8 +100,8 @@ void text_put_float(room *r, double f, bool marked)
     text_put_marked(r, out, n, marked);
 }
 
-/* What repr writes as an escape; unassigned characters, which would need Unicode's tables, are
- * taken as printable. */
+/* Returns whether repr writes an escape for it; unassigned characters, which would need Unicode's
+ * tables, are taken as printable. */
 static bool unprintable(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD || c == 0x1680 || c == 0x180E ||

@@ -1,4 +1,4 @@
-/* What methods and filters do with strings: see jinja_run.h and value.h. */
+/* Methods and filters of strings: see jinja_run.h and value.h. */
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ value string_lines(jinja *j, value s)
 
 /* ---- Case ---- */
 
-/* What c becomes by a run of a table; c: none has it. */
+/* Returns the character that a run of a table makes of c; c: none has it. */
 static uint32_t changed(uint32_t c, const case_run *runs, size_t n)
 {
     for (size_t i = 0; i < n && runs[i].first <= c; i++)

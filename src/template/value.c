@@ -1,4 +1,4 @@
-/* What Python makes of values: truth, equality, order, lists and maps. See value.h. */
+/* Values with Python's meaning: truth, equality, order, lists and maps. See value.h. */
 #include "template/value.h"
 
 #include <string.h>

@@ -31,12 +31,12 @@ typedef enum value_kind {
     VALUE_MAP,
     VALUE_NAMESPACE, /* a map whose members are attributes */
     VALUE_MACRO,
-    VALUE_METHOD,   /* of a string, list or map */
+    VALUE_METHOD,   /* method of a string, list or map */
     VALUE_FUNCTION, /* one of the globals */
     VALUE_LOOP
 } value_kind;
 
-/* What a VALUE_LIST is in Python. */
+/* Python's type of a VALUE_LIST. */
 typedef enum list_style {
     STYLE_LIST,
     STYLE_TUPLE,
@@ -46,7 +46,7 @@ typedef enum list_style {
 
 typedef struct value {
     uint8_t kind;
-    uint8_t style; /* of a list */
+    uint8_t style; /* style of a list */
     bool marked;   /* said in the conversation; a string's bytes have their own marks */
     bool safe;     /* a string that "safe" made: what is added to it is escaped for HTML */
     uint32_t n;    /* bytes of text */
@@ -128,19 +128,19 @@ value string_join2(room *r, value a, value b);
 /* A part of a string. */
 value string_part(value s, size_t begin, size_t end);
 bool string_is(value v, const char *s); /* v is a string with this text */
-bool text_equal(value a, value b);      /* of two strings */
+bool text_equal(value a, value b);      /* compares two strings */
 int text_order(value a, value b);
 /* The bytes of the character that begins at p; broken ones are characters of a byte. */
 size_t character_bytes(const char *p, size_t n);
 uint32_t character_code(const char *p, size_t n_bytes);
-/* Where the last character of s[begin..end) begins. */
+/* Returns the beginning of the last character of s[begin..end). */
 size_t last_character(const char *s, size_t begin, size_t end);
 size_t string_characters(room *r, value s);
 size_t text_find(const char *s, size_t n, const char *what,
                  size_t n_what); /* SIZE_MAX: not there */
 bool is_space(uint32_t code);    /* as Python's str.isspace and str.strip see it */
 
-/* Whether this byte is from the conversation. */
+/* Returns whether this byte is from the conversation. */
 static inline bool text_is_marked(const room *r, const char *p)
 {
     return p >= r->text && p < r->text + r->n_text && r->marks[p - r->text];
@@ -167,12 +167,12 @@ static inline bool is_number(value v)
 {
     return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
 }
-static inline bool is_whole(value v) /* what Python calls an int */
+static inline bool is_whole(value v) /* an int of Python */
 {
     return v.kind == VALUE_BOOL || v.kind == VALUE_INT;
 }
 double number_float(value v);
-int64_t number_int(value v); /* of is_whole */
+int64_t number_int(value v); /* number of a value that is_whole */
 bool value_equal(room *r, value a, value b);
 /* < 0, 0, > 0; what cannot be compared is a failure. */
 int value_order(room *r, value a, value b);
@@ -180,7 +180,7 @@ const char *value_type_name(value v); /* as in Python's error messages */
 
 /* ---- Lists and maps ---- */
 
-value list_new(room *r, uint32_t capacity, list_style style); /* of kind VALUE_LIST */
+value list_new(room *r, uint32_t capacity, list_style style); /* makes a VALUE_LIST */
 void list_add(room *r, value list, value item);
 value map_new(room *r, uint32_t capacity);
 /* Keys that are equal are one; a new one goes last. */

@@ -15,7 +15,7 @@ typedef struct charmap {
     const uint8_t *units; /* borrowed, little-endian and unaligned, like the strings */
     size_t n_units;
     const char *strings;
-    size_t n_bytes; /* of the strings, the last byte being a NUL */
+    size_t n_bytes; /* bytes of the strings, the last one being a NUL */
 } charmap;
 
 /* DREY_ERR_FORMAT: the file has no such map, or a broken one. */

@@ -19,7 +19,7 @@ typedef struct symbol {
     int32_t id;           /* token; -1: a text that is none */
     int32_t prev, next;   /* -1: none */
     int32_t merged;       /* the token that this and next would make; -1: none */
-    uint32_t priority;    /* of that merge */
+    uint32_t priority;    /* priority of that merge */
     uint32_t at, n_bytes; /* the text it covers */
 } symbol;
 

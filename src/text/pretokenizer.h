@@ -25,7 +25,7 @@ typedef struct splitter {
     pcre2_match_data *data;
     pcre2_match_context *context;
     const char *text;
-    size_t at; /* where the next word begins */
+    size_t at; /* beginning of the next word */
     struct piece_of_text {
         size_t begin, end;
         size_t found, found_end; /* the next match of step k inside it, if it ends after `at` */

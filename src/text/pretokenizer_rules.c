@@ -235,7 +235,8 @@ static const pretokenizer_family families[] = {
     {"exaone-moe", exaone_moe, false, false},
     {"laguna", laguna, false, false},
     {"deepseek-llm", deepseek_llm, false, false},
-    {"deepseek-llm", deepseek_llm_single, false, false}, /* of tokenizer.json, with these tokens */
+    /* split of tokenizer.json, with these tokens */
+    {"deepseek-llm", deepseek_llm_single, false, false},
     {"deepseek-coder", deepseek_coder, false, false},
     {"deepseek-v3", deepseek3, false, false},
     {"hunyuan-dense", deepseek3, false, false},

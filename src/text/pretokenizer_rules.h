@@ -10,14 +10,14 @@
 enum { PRETOKENIZER_STEPS = 6, PRETOKENIZER_EXPRESSION_BYTES = 4096 };
 
 typedef struct split_step {
-    /* As the model's tokenizer.json has it, but in ASCII: controls are \r, \n and so on, other
+    /* Expression of the model's tokenizer.json, but in ASCII: controls are \r, \n and so on, other
      * characters \x{HEX}. NULL: there are no more steps. */
     const char *expression;
     /* Compiled instead, where PCRE2 has another syntax or would need more than linear time;
      * NULL: the expression. */
     const char *compiled;
-    bool joins_next; /* what matches stays together with what follows up to the next match */
-    bool thirds;     /* what matches is cut into three characters each, counted from its end */
+    bool joins_next; /* a match stays together with the text up to the next match */
+    bool thirds;     /* a match is cut into three characters each, counted from its end */
 } split_step;
 
 typedef struct pretokenizer_family {
@@ -31,7 +31,8 @@ typedef struct pretokenizer_family {
 const pretokenizer_family *pretokenizer_find(const char *name, size_t n_bytes);
 /* The known name that begins most alike; NULL: none does. */
 const char *pretokenizer_like(const char *name, size_t n_bytes);
-/* Why a name is not a rule here: the kind of tokenizer that it belongs to; NULL: not known. */
+/* Returns why a name is not a rule here: the kind of tokenizer that it belongs to; NULL: not
+ * known. */
 const char *pretokenizer_other(const char *name, size_t n_bytes);
 /* GPT-2's expression. */
 extern const char pretokenizer_gpt2[];

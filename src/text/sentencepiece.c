@@ -44,7 +44,7 @@ static int32_t find_mergeable(const vocab *v, const char *text, size_t n)
     return id >= 0 && mergeable(v, id) ? id : -1;
 }
 
-/* Whether a token's text has a blank after another character. */
+/* Returns whether a token's text has a blank after another character. */
 static bool blank_inside(gguf_string s)
 {
     bool other = false;
@@ -158,8 +158,8 @@ static drey_status encode_word(const rules *r, merger *m, size_t n, id_sink *sin
     return DREY_OK;
 }
 
-/* How much of text[0..n) to merge at once: blanks and the word after them, or all of it if tokens
- * may span words; never more than a bounded word. */
+/* Returns how much of text[0..n) to merge at once: blanks and the word after them, or all of it if
+ * tokens may span words; never more than a bounded word. */
 static size_t part_length(const sentencepiece *s, const char *text, size_t n)
 {
     enum { LIMIT = MERGE_WORD_BYTES / BLANK_BYTES - 1 };

@@ -26,8 +26,8 @@ static bool matched_as_text(const vocab *v, int32_t id)
            n_bytes > 0 && n_bytes <= SPECIAL_TOKEN_BYTES;
 }
 
-/* Of tokens with the same text only the first, and the first user-defined one, can be found: the
- * others would have to be skipped at each match. */
+/* Keeps the first of tokens with the same text, and the first user-defined one: the others would
+ * have to be skipped at each match. */
 static void drop_doubles(special_tokens *s)
 {
     size_t n = 0;

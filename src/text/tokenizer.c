@@ -18,7 +18,7 @@ struct tokenizer {
     vocab vocab;
     special_tokens special;
     bool byte_level; /* bpe is in use, else sentencepiece; */
-    bool by_score;   /* whose tokens unigram chooses */
+    bool by_score;   /* tokens that unigram chooses */
     bpe bpe;
     sentencepiece sentencepiece;
     unigram unigram;
@@ -140,8 +140,8 @@ void tokenizer_add_end(tokenizer *t, int32_t id)
         add_end(t, id);
 }
 
-/* How many blanks at the beginning of text[0..n) belong to the special token before it. Phi 3's
- * special tokens include them, although its files do not say so. */
+/* Returns how many blanks at the beginning of text[0..n) belong to the special token before it. Phi
+ * 3's special tokens include them, although its files do not say so. */
 static size_t blanks_taken(const tokenizer *t, gguf_string token, const char *text, size_t n)
 {
     static const char *const others[] = {"<unk>", "<s>", "<|endoftext|>"};

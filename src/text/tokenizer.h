@@ -26,18 +26,19 @@ int32_t tokenizer_n_vocab(const tokenizer *t);
 int32_t tokenizer_bos(const tokenizer *t); /* -1: none */
 int32_t tokenizer_eos(const tokenizer *t);
 bool tokenizer_wants_bos(const tokenizer *t);
-/* Whether the token ends a text: eos (one or a list), eot, eom and similar tokens by name
+/* Returns whether the token ends a text: eos (one or a list), eot, eom and similar tokens by name
  * (<|im_end|>, <|endoftext|>, <|eot_id|>, </s>, <end_of_turn>, ...). A name counts only for a
  * control or user-defined token, which token_marks.h corrects: Qwen has a </s> that is text. */
 bool tokenizer_is_end(const tokenizer *t, int32_t id);
-/* Whether a control token of that name is an end in each vocabulary that has it. */
+/* Returns whether a control token of that name is an end in each vocabulary that has it. */
 bool tokenizer_names_end(gguf_string text);
 /* Makes it one, after opening and before any text. <|end|>, where it ends only messages, stays
  * none. */
 void tokenizer_add_end(tokenizer *t, int32_t id);
 bool tokenizer_is_special(const tokenizer *t, int32_t id); /* control and unknown tokens */
 
-/* As drey_tokenize in drey.h. User-defined tokens are always tokens, whatever the flags. */
+/* Does what drey_tokenize in drey.h does. User-defined tokens are always tokens, whatever the
+ * flags. */
 drey_status tokenizer_encode(const tokenizer *t, const char *text, size_t n_bytes, int flags,
                              int32_t *ids, size_t capacity, size_t *n_ids, drey_error *err);
 
@@ -57,7 +58,7 @@ typedef struct parted_text {
 drey_status tokenizer_encode_around(const tokenizer *t, const parted_text *x, int flags,
                                     id_sink *sink, drey_error *err);
 
-/* As drey_detokenize in drey.h; ids out of range are DREY_ERR_USAGE. */
+/* Does what drey_detokenize in drey.h does; ids out of range are DREY_ERR_USAGE. */
 drey_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t n, int flags,
                              char *text, size_t capacity, size_t *n_bytes, drey_error *err);
 
@@ -68,7 +69,7 @@ size_t tokenizer_piece(const tokenizer *t, int32_t id, bool special, bool first,
                        size_t capacity);
 size_t tokenizer_longest_piece(const tokenizer *t);
 
-/* Whether every id below the size of the smaller vocabulary means the same in both, and every id
- * above is padding (padding tokens are ignored everywhere). DREY_ERR_MISMATCH names the first token
- * that differs, and how. */
+/* Checks that every id below the size of the smaller vocabulary means the same in both, and that
+ * every id above is padding (padding tokens are ignored everywhere). DREY_ERR_MISMATCH names the
+ * first token that differs, and how. */
 drey_status tokenizer_compare(const tokenizer *target, const tokenizer *draft, drey_error *err);

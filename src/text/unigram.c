@@ -11,16 +11,17 @@
 #include "common/num.h"
 #include "common/utf8.h"
 
-/* As SentencePiece has it: how much worse than the worst token an unknown character is. */
+/* Penalty of an unknown character, as in SentencePiece: how much worse than the worst token an
+ * unknown character is. */
 static const double unknown_penalty = 10.0;
 
 static const char blank[] = "\xE2\x96\x81"; /* U+2581 */
 enum { BLANK_BYTES = 3, WORD_BYTES = 1 << 16 };
 
-/* Where a cut of the word's first bytes ends, at its best. */
+/* Best cut of the word's first bytes. */
 typedef struct cut {
     double score;
-    int32_t id; /* of its last token; -1: a character that is none */
+    int32_t id; /* id of its last token; -1: a character that is none */
     uint32_t from;
 } cut;
 

@@ -10,7 +10,7 @@ typedef struct unigram {
     const sentencepiece *pieces; /* borrowed: its tokens, scores and flags */
     charmap map;
     bool merges_blanks;   /* a run of blanks counts as one, and none at the ends */
-    double unknown_score; /* of a character that is no token */
+    double unknown_score; /* score of a character that is no token */
     size_t longest;       /* bytes of a token that text can become */
 } unigram;
 

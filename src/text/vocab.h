@@ -7,7 +7,7 @@
 #include "gguf/gguf.h"
 #include "text/keyed_hash.h"
 
-/* As tokenizer.ggml.token_type numbers them. */
+/* Types by their numbers in tokenizer.ggml.token_type. */
 typedef enum token_type {
     TOKEN_NORMAL = 1,
     TOKEN_UNKNOWN = 2,
@@ -31,7 +31,7 @@ typedef struct vocab {
     bool has_types;               /* the file says them; otherwise all are normal at first */
     uint32_t *slots;              /* [slot_mask + 1], id + 1; open addressing */
     uint32_t slot_mask;
-    hash_key key;      /* of this table and of those that are built on it */
+    hash_key key;      /* key of this table and of those that are built on it */
     uint64_t n_probes; /* slots probed while filling */
 } vocab;
 

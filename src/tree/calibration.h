@@ -1,5 +1,5 @@
-/* What a drafter's confidence is worth: the share of its guesses of a rank and a confidence that
- * turn out right. It is learnt while texts are written, because drafters err differently: the
+/* Worth of a drafter's confidence: the share of its guesses of a rank and a confidence that turn
+ * out right. It is learnt while texts are written, because drafters err differently: the
  * probabilities of small models are more spread out than those of a larger model.
  *
  * Given the confidences, the outcomes at successive positions are nearly independent. So the

@@ -67,7 +67,8 @@ void truth_init(truth_log *log, truth_node *memory, int32_t capacity);
 /* One position of a text: rank[d] is the rank of the right guess at depth d + 1; -1: none was
  * right. False: there is no room for all of it, and nothing was added. */
 bool truth_add(truth_log *log, const int8_t *rank, int32_t n_depths);
-/* How often each rank was right at positions where a guess was right at all depths before. */
+/* Counts how often each rank was right at positions where a guess was right at all depths
+ * before. */
 void truth_shares(const truth_log *log, rank_shares *out);
 
 /* Mean tokens that a pass over this tree would have written at the recorded positions. */

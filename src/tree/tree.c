@@ -124,7 +124,7 @@ int32_t tree_child(const token_tree *t, int32_t node, int32_t token)
     return -1;
 }
 
-/* Whether node i comes before node j. Ancestors come before their descendants. */
+/* Returns whether node i comes before node j. Ancestors come before their descendants. */
 static bool goes_before(const token_tree *t, int32_t i, int32_t j)
 {
     float a = t->nodes[i].cumulative, b = t->nodes[j].cumulative;

@@ -22,13 +22,13 @@
 
 enum {
     TREE_MAX_DRAFTED = DREY_MAX_DRAFTED,       /* submitted at once, the root not counted */
-    TREE_MAX_ROWS = 1 + TREE_MAX_DRAFTED,      /* of a pass that verifies */
+    TREE_MAX_ROWS = 1 + TREE_MAX_DRAFTED,      /* rows of a pass that verifies */
     TREE_MAX_NODES = 1 + 2 * TREE_MAX_DRAFTED, /* as many more may be drafted */
     TREE_MAX_GUESSES = 8,
     TREE_MAX_STEP = 8 /* nodes that one step of a drafter expands */
 };
 
-/* Where a guess comes from if drafters are blended (blend.h): one of these, or both. */
+/* Sources of a guess, if drafters are blended (blend.h): one of these, or both. */
 enum { SOURCE_DRAFT = 1, SOURCE_TEXT = 2 };
 
 typedef struct tree_node {
@@ -50,7 +50,7 @@ typedef struct tree_node {
 typedef struct token_tree {
     tree_node nodes[TREE_MAX_NODES];
     int32_t n_nodes;
-    drey_grammar *grammar;         /* of the text; NULL: there is none */
+    drey_grammar *grammar;         /* grammar of the text; NULL: there is none */
     int32_t place[TREE_MAX_NODES]; /* in it, after each node's token */
 } token_tree;
 
@@ -87,10 +87,10 @@ static inline int32_t tree_rank(const tree_node *node, int32_t token)
  * confidence as submitted, the older ones first among equals; all nodes if there are fewer. */
 void tree_submit(token_tree *t, int32_t most);
 
-/* Where nodes will be after the target accepted path[0..n_path) (from below the root downwards) and
- * then chose `next`: moved[old] = new, -1 for those that are removed. The child of the last path
- * node (n_path = 0: of the root) with the token `next` becomes the root; its descendants stay, in
- * their order. False: there is no such child, and all are removed. */
+/* Gives the indices that nodes will have after the target accepted path[0..n_path) (from below the
+ * root downwards) and then chose `next`: moved[old] = new, -1 for those that are removed. The child
+ * of the last path node (n_path = 0: of the root) with the token `next` becomes the root; its
+ * descendants stay, in their order. False: there is no such child, and all are removed. */
 bool tree_moves(const token_tree *t, const int32_t *path, int32_t n_path, int32_t next,
                 int32_t moved[TREE_MAX_NODES]);
 /* Moves them. Nothing is submitted or provisional then, and cumulative confidences are products

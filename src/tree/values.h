@@ -4,7 +4,7 @@
 
 #include "tree/tree.h"
 
-/* Of the best `most` nodes, falling. */
+/* Values of the best `most` nodes, falling. */
 typedef struct values {
     float value[TREE_MAX_DRAFTED];
     int32_t n;
@@ -21,11 +21,11 @@ static inline void values_insert(values *v, float value, int32_t most)
         v->value[at] = value;
 }
 
-/* Of some trees. */
+/* Node of one of several trees. */
 typedef struct ranked_node {
     float value;
     int32_t tree, node;
-    int32_t guess; /* of the node, which is meant instead; -1: the node itself */
+    int32_t guess; /* index of the guess that is meant instead of the node; -1: the node itself */
 } ranked_node;
 
 /* By falling value, equals as they came. */

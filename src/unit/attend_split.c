@@ -14,7 +14,7 @@
 enum {
     LEAST_BLOCKS = 2, /* smaller pieces are not worth the fold */
     LEAST_TASK = 4,   /* dense blocks; fewer are faster computed than divided */
-    MOST_ROWS = 64,   /* of passes for which partial results have room */
+    MOST_ROWS = 64,   /* rows of passes for which there is memory for partial results */
     MOST_SLOTS = DREY_MAX_THREADS + DREY_MAX_UNITS
 };
 
@@ -78,8 +78,8 @@ static int32_t part_end(const cutter *c, int32_t part, int64_t first, int32_t n)
     return end < LEAST_BLOCKS ? 0 : (int32_t)(end + 0.5);
 }
 
-/* How many of a task's n dense blocks its first range must have so that the partial results of the
- * others have room; above n: there is no room even for the tail only. */
+/* Returns the least number of a task's n dense blocks in its first range with which there is memory
+ * for the partial results of the others; above n: there is no room even for the tail only. */
 static int32_t least_first(const cutter *c, int32_t n_pairs, int32_t n, int32_t n_tail)
 {
     int32_t dim = c->l->head.v_dim;

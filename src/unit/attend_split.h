@@ -32,7 +32,8 @@ typedef struct unit_set unit_set;
 
 enum { SPLIT_TASKS = 64 };
 
-/* What a thread does at a time: dense blocks [from, to) of a task, its tail, or both. */
+/* Kinds of work that a thread does at a time: dense blocks [from, to) of a task, its tail, or
+ * both. */
 typedef enum split_kind { SPLIT_DENSE, SPLIT_TAIL, SPLIT_WHOLE } split_kind;
 typedef struct split_piece {
     split_kind kind;
@@ -49,7 +50,7 @@ typedef struct split_queue {
     _Alignas(64) _Atomic int32_t next;
     int32_t n, n_back;
     split_piece piece[2 * SPLIT_TASKS];
-    split_piece back[SPLIT_TASKS]; /* of the failed device */
+    split_piece back[SPLIT_TASKS]; /* work of the failed device */
 } split_queue;
 
 typedef struct attend_split {

@@ -58,12 +58,13 @@ enum { DEVICE_PIECES = 64, DEVICE_PIECE_FLOATS = 128 << 10 };
 
 struct device_class {
     const char *name; /* one word: "opencl" */
-    /* which: the text after "opencl:", or NULL. The error says why the device is refused. */
+    /* Opens a device. `which` is: the text after "opencl:", or NULL. The error says why the device
+     * is refused. */
     drey_status (*open)(device **out, const char *which, drey_error *err);
     /* Accepts NULL; sets the pointer to NULL. */
     void (*close)(device **d);
-    /* Whether it reads weights in place: then it is given all pinned groups, else only those of its
-     * share. */
+    /* Returns whether it reads weights in place: then it is given all pinned groups, else only
+     * those of its share. */
     bool (*unified)(const device *d);
     /* Memory of this machine that it takes, in addition to the weights, for them and for passes of
      * this many rows. */
@@ -83,8 +84,8 @@ struct device_class {
      * nothing else is in its last one. Not while the device computes. */
     void (*lend_work)(device *d, void *memory, size_t bytes);
 
-    /* Why it takes no part in attention; NULL: it does, and the members below exist. This member
-     * itself may be NULL: then it computes only products. */
+    /* Returns why it takes no part in attention; NULL: it does, and the members below exist. This
+     * member itself may be NULL: then it computes only products. */
     const char *(*no_attention)(const device *d);
     /* Lends keys or values for later pieces, n_parts layers of this many bytes each, until they are
      * taken back. Not while the device computes. */
@@ -97,7 +98,7 @@ struct device_class {
     drey_status (*attend)(device *d, const device_piece *piece, int32_t n, drey_error *err);
 };
 
-/* Whether devices support such heads: whole vectors, without caps. */
+/* Returns whether devices support such heads: whole vectors, without caps. */
 bool device_can_attend(const attention *a);
 
 /* The classes of this build, NULL at the end. */

@@ -24,7 +24,7 @@ typedef struct unit_word {
     char tier[UNIT_TIER_BYTES];   /* "": the engine's */
     double share;                 /* as given, or expected of "auto"; 0: none */
     double slow;                  /* 1: not slowed */
-    int32_t n_threads;            /* of a cluster */
+    int32_t n_threads;            /* threads of a cluster */
 } unit_word;
 
 typedef struct unit_words {

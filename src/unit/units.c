@@ -101,7 +101,7 @@ void units_wait(unit_set *us)
 
 /* ---- Shares ---- */
 
-/* Of DREY_UNIT_WIDTHS: passes of up to 2^w rows, the last also of more. */
+/* Returns the index in DREY_UNIT_WIDTHS: passes of up to 2^w rows, the last also of more. */
 static int32_t width_of(int32_t rows)
 {
     int32_t w = 0;

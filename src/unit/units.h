@@ -25,11 +25,11 @@ typedef struct kernel_table kernel_table;
 
 /* One cache line each: written while others read theirs. */
 typedef struct unit_slot {
-    _Alignas(64) const kernel_table *kernels; /* of a thread */
+    _Alignas(64) const kernel_table *kernels; /* kernels of the thread */
     double slow;
     int32_t unit;
-    uint64_t n_groups;                /* that it has computed; written only by it */
-    uint64_t n_dense_blocks, n_tails; /* of divided attention */
+    uint64_t n_groups;                /* groups that it has computed; written only by it */
+    uint64_t n_dense_blocks, n_tails; /* work of divided attention */
 } unit_slot;
 
 typedef struct unit_driver unit_driver;
@@ -41,17 +41,19 @@ typedef struct unit {
     unit_driver *driver;
     _Atomic bool failed;
     char why[500];          /* it failed */
-    char no_attention[500]; /* why a device takes no part in attention; "": it does */
+    char no_attention[500]; /* reason why a device takes no part in attention; "": it does */
 } unit;
 
 typedef struct unit_set {
     int32_t n, n_clusters, n_threads, n_slots;
-    int64_t spin_ns; /* of drivers, and of who awaits them, before they sleep (os/pool.h) */
+    /* time for which drivers, and threads that wait for them, spin before they sleep (os/pool.h) */
+    int64_t spin_ns;
     bool steal, attached;
     bool whole; /* devices get all groups: their shares will change */
-    /* Where the units' parts end, of 1: [all, or only the clusters][rows][unit]. */
+    /* Ends of the units' parts, as fractions of 1: [all, or only the clusters][rows][unit]. */
     double end[2][DREY_UNIT_WIDTHS][DREY_MAX_UNITS];
-    /* Of attention after 256 positions, 1024, ... 0 of them: it follows from the shares. */
+    /* Boundaries of attention after 256 positions, 1024, ... 0 of them: it follows from the
+     * shares. */
     int32_t n_boundaries;
     float boundary[DREY_UNIT_CONTEXTS];
     unit unit[DREY_MAX_UNITS];
@@ -71,19 +73,20 @@ drey_status units_open(unit_set **out, const unit_words *words, const kernel_tab
 void units_close(unit_set **out);
 /* Memory of it, and of its drivers; not what devices take. */
 size_t units_bytes(const unit_set *us);
-/* What the devices take of this machine's memory. */
+/* Memory of this machine that the devices take. */
 size_t units_device_bytes(const unit_set *us, uint64_t weight_bytes, int32_t most_rows);
 
 /* Sets another split for passes of this many rows: share[n]. Not while a product is computed. After
  * devices with their own memory are attached, their shares must not grow beyond what they have
  * (`whole`). */
 void units_set_shares(unit_set *us, int32_t rows, const double *share);
-/* Of unit i; all of them together are 1. */
+/* Share of unit i; all of them together are 1. */
 double units_share(const unit_set *us, int32_t rows, int32_t i);
 
-/* Where a slot's part of n_groups begins in a pass of this many rows. devices: they have a part. */
+/* Returns the first of n_groups that belongs to a slot in a pass of this many rows. devices: they
+ * have a part. */
 int32_t units_from(const unit_set *us, int32_t slot, int32_t rows, int32_t n_groups, bool devices);
-/* Whether a slot may take over another's work. */
+/* Returns whether a slot may take over another's work. */
 bool units_may_take(const unit_set *us, int32_t slot, int32_t from);
 
 /* A boundary for any context: between those of `contexts` (ascending, [n], n at least 1), in
@@ -98,7 +101,7 @@ void units_set_boundaries(unit_set *us, const float *boundary, int32_t n);
 /* The slots that take part in attention, in the order of their parts: devices, if they take part,
  * then threads. slot: [n_slots]. Returns how many. */
 int32_t units_attend_slots(const unit_set *us, bool devices, int32_t *slot);
-/* Where such a slot's parts of the dense blocks and of the tails end, each of 1. */
+/* Gives the ends of such a slot's parts of the dense blocks and of the tails, as fractions of 1. */
 void units_attend_end(const unit_set *us, int32_t slot, int32_t rows, double boundary, bool devices,
                       double *dense, double *tail);
 /* The number of devices that may take part in attention. */
@@ -113,8 +116,8 @@ void units_take_back(unit_set *us, const void *memory);
  * 0). Accepts no units. Not while a pass is computed. */
 void units_lend_work(unit_set *us, void *memory, size_t bytes);
 
-/* How many of the groups that are left to slot `from` another slot should take over, so that both
- * finish at the same time by their shares. All, if `from` is a device that has failed. */
+/* Returns how many of the groups that are left to slot `from` another slot should take over, so
+ * that both finish at the same time by their shares. All, if `from` is a device that has failed. */
 int32_t units_take_over(const unit_set *us, int32_t slot, int32_t from, int32_t rows, int32_t left);
 
 /* Devices that can be asked. */

@@ -1,6 +1,6 @@
-/* Which experts of a layer are in memory, by numbers alone: a layer has slots, and an expert that
- * is not in one takes that of the expert that was used longest ago. What does not fit into a
- * layer's slots at once is used in waves (expert_slots_use). Nothing here knows a file or a pass.
+/* Experts of a layer that are in memory, by numbers alone: a layer has slots, and an expert that is
+ * not in one takes that of the expert that was used longest ago. What does not fit into a layer's
+ * slots at once is used in waves (expert_slots_use). Nothing here knows a file or a pass.
  *
  * A prompt uses almost all experts, most of them once. Those that it alone uses *pass*: what they
  * bring in is the next to go, what was there before is no younger for them, and a wave of them
@@ -34,11 +34,11 @@ typedef struct expert_run {
     bool passing; /* all of them are rows of prompts */
 } expert_run;
 
-/* How many of n runs, those that are there before the others, one wave uses: at least 1. */
+/* Returns how many of n runs, those that are there before the others, one wave uses: at least 1. */
 int32_t expert_slots_fit(const expert_slots *s, const expert_run *run, int32_t n);
 /* A place for the experts of n runs, all different, at most n_slots: slot[i] is run[i]'s, and
  * there[i] whether it is in it already. Returns how many are not. */
 int32_t expert_slots_use(expert_slots *s, const expert_run *run, int32_t n, int32_t *slot,
                          bool *there);
-/* What was to be brought there has not come. */
+/* Empties a slot whose expert did not arrive. */
 void expert_slots_forget(expert_slots *s, int32_t slot);

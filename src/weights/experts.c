@@ -80,7 +80,7 @@ static int64_t most_pieces(const expert_layer *layer, int32_t n_layers, int32_t 
            most_runs(layer, n_layers);
 }
 
-/* Of the guesses of a layer. */
+/* Sums over the guesses of a layer. */
 static int64_t guessed_pieces(const expert_layer *layer, int32_t n_layers)
 {
     return (int64_t)EXPERTS_GUESSED * EXPERT_MATRICES * most_runs(layer, n_layers);
@@ -91,7 +91,7 @@ int64_t experts_most_appended(const expert_layer *layer, int32_t n_layers, int32
     return most_pieces(layer, n_layers, n_slots) + guessed_pieces(layer, n_layers);
 }
 
-/* Of all layers. */
+/* Sums over all layers. */
 static size_t slots_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots)
 {
     int32_t n_with = experts_layers(layer, n_layers), before = 0;
@@ -194,7 +194,7 @@ static void place_matrix(expert_set *e, int32_t i, int matrix)
     v->seq[at] = -1;
 }
 
-/* As traces count them. */
+/* Returns the layer's number in traces. */
 static int32_t layer_number(const expert_set *e, const expert_layer *l)
 {
     return (int32_t)(l - e->layer) + 1;
@@ -213,7 +213,7 @@ static stream_piece *list_pieces(const weights *w, const expert_layer *l, int ma
     return piece;
 }
 
-/* Of expert i of the wave; seq counts from the wave's first. */
+/* Lists the pieces of expert i of the wave; seq counts from the wave's first. */
 static stream_piece *list_matrix(const weights *w, int32_t i, int matrix, stream_piece *piece)
 {
     expert_set *e = w->experts;
@@ -245,7 +245,7 @@ static void append_pieces(weights *w)
 
 /* ---- Guesses ---- */
 
-/* Which of the runs is the expert's; n: none. */
+/* Finds the expert's run; n: none. */
 static int32_t find_run(const expert_run *run, int32_t n, int32_t expert)
 {
     int32_t i = 0;
@@ -254,7 +254,7 @@ static int32_t find_run(const expert_run *run, int32_t n, int32_t expert)
     return i;
 }
 
-/* Those that the wave asks for become its first ones after those that are there, in the order of
+/* Makes guesses that the wave asks for its first runs after those that are there, in the order of
  * their pieces. The others are given up. Returns how many are there or guessed. */
 static int32_t keep_guesses(weights *w, const expert_layer *l, expert_run *run, int32_t n)
 {
@@ -283,7 +283,7 @@ static int32_t keep_guesses(weights *w, const expert_layer *l, expert_run *run, 
     return n_early;
 }
 
-/* Where the pieces of the wave's guessed experts are. */
+/* Finds the pieces of the wave's guessed experts. */
 static void place_guesses(expert_set *e)
 {
     expert_wave *v = &e->wave;
@@ -428,7 +428,7 @@ void experts_begun(weights *w, const weight *matrix)
     v->seq[matrix - v->matrix] = -1;
 }
 
-/* What no product has begun to use, and what was to come to slots. */
+/* Drops experts that no product has begun to use, and those that were to come to slots. */
 static void leave_wave(weights *w)
 {
     expert_wave *v = &w->experts->wave;

@@ -36,10 +36,11 @@ typedef struct gguf_tensor gguf_tensor;
 enum { EXPERT_GATE, EXPERT_UP, EXPERT_DOWN, EXPERT_MATRICES };
 
 typedef struct expert_matrix {
-    weight *all;      /* [n_experts * its rows][k]: nothing of it is pinned, no pass streams it */
-    int32_t n_groups; /* of an expert: group i of expert e is e * stride + first + i of `all` */
+    weight *all; /* [n_experts * its rows][k]: nothing of it is pinned, no pass streams it */
+    /* groups of an expert: group i of expert e is e * stride + first + i of `all` */
+    int32_t n_groups;
     int32_t first, stride;
-    size_t at; /* of its first group in a slot */
+    size_t at; /* beginning of its first group in a slot */
 } expert_matrix;
 
 typedef struct expert_layer {
@@ -53,9 +54,9 @@ typedef struct expert_layer {
 typedef struct expert_wave {
     expert_layer *layer; /* NULL: there is none */
     int32_t n;           /* experts */
-    int32_t n_early;     /* of them those that were there or had been guessed */
-    int32_t from, to;    /* of them the present batch */
-    int32_t most_rows;   /* of a batch of more than one expert */
+    int32_t n_early;     /* runs that were there or had been guessed */
+    int32_t from, to;    /* runs of the present batch */
+    int32_t most_rows;   /* the most rows of a batch of more than one expert */
     expert_run *run;     /* [n], borrowed */
     int32_t *slot;       /* [n] */
     bool *there;         /* [n]: it was in its slot before */
@@ -74,7 +75,7 @@ typedef struct expert_guess {
 } expert_guess;
 
 typedef struct expert_guesses {
-    expert_layer *layer; /* whose they are; NULL: there are none */
+    expert_layer *layer; /* their layer; NULL: there are none */
     int32_t n;
     expert_guess of[EXPERTS_GUESSED];
 } expert_guesses;
@@ -83,7 +84,7 @@ typedef struct expert_guesses {
 typedef struct expert_set {
     expert_layer *layer; /* [n_layers]; those without experts have n_experts 0 */
     int32_t n_layers;
-    int32_t most_runs; /* of pieces of one matrix of an expert */
+    int32_t most_runs; /* the most runs of pieces of one matrix of an expert */
     expert_wave wave;
     expert_guesses guesses;
     stream_piece *piece;       /* [most pieces of a wave and of guesses] */
@@ -118,8 +119,8 @@ expert_set *experts_make(expert_layer *layer, int32_t n_layers, int32_t n_slots,
  * fit into its slots (expert_slots_fit), which become the first of them: those that are there, then
  * those whose reads now begin. Returns how many. Borrows the runs until the wave is over. */
 int32_t experts_bring(weights *w, expert_layer *l, expert_run *run, int32_t n, int32_t most_rows);
-/* Whether guesses are worth making: whether enough of the latest were right. Some are made all the
- * same, so that this can change. */
+/* Returns whether guesses are worth making: whether enough of the latest were right. Some are made
+ * all the same, so that this can change. */
 bool experts_trust_guesses(weights *w);
 /* Guesses that the layer after the wave's will choose among these n experts, the likeliest first:
  * those that are in no slot of it, as far as there is room for them. Once per wave, the layer's
@@ -130,7 +131,8 @@ bool experts_next_batch(weights *w);
 /* A product of the present batch, in *out: i of [wave.from, wave.to), one of its matrices. */
 void experts_product(expert_product *out, const weights *w, int32_t i, int32_t matrix, float *y,
                      int64_t ldy, void *const *acts);
-/* Whose bytes are at a place of the matrix; -1: the matrix is not of experts. */
+/* Returns the expert whose bytes are at a position of the matrix; -1: the matrix is not of
+ * experts. */
 int32_t experts_at(const weights *w, const weight *matrix, const stream_piece *at);
 /* A product begins with a matrix of the wave: its pieces are that product's. */
 void experts_begun(weights *w, const weight *matrix);

@@ -13,7 +13,8 @@
 
 enum {
     BOUNCE_BYTES = 256 << 10,
-    GAP_BYTES = 8192 /* of rows that are not needed: reading them is cheaper than another read */
+    GAP_BYTES =
+        8192 /* bytes of rows that are not needed: reading them is cheaper than another read */
 };
 
 typedef struct reader {

@@ -1,4 +1,4 @@
-/* Which model a file is: see identity.h. */
+/* Identity of a model file: see identity.h. */
 #include "weights/identity.h"
 
 #include "common/error.h"

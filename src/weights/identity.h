@@ -1,4 +1,4 @@
-/* Which model a file is: a number that a copy of it shares and another model does not.
+/* Identity of a model file: a number that a copy of it shares and another model does not.
  *
  * Of each part of the model its size, all before its first tensor and pages spread over the tensors
  * are hashed, as for a sidecar; not when it was changed. */

@@ -1,4 +1,4 @@
-/* What a matrix is, found from its tensor: see matrix_form.h. */
+/* Form of a matrix, found from its tensor: see matrix_form.h. */
 #include "weights/matrix_form.h"
 #include "weights/residency.h"
 

@@ -1,4 +1,4 @@
-/* What a matrix is: its tensor, its kernel, its shape. residency.h says what of it stays in memory,
+/* Form of a matrix: its tensor, its kernel, its shape. residency.h says what of it stays in memory,
  * weights.h where its reads are. */
 #pragma once
 
@@ -16,7 +16,7 @@ typedef struct matrix_form {
     int64_t n_rows, k;          /* [n_rows][k] */
     int64_t row_bytes;          /* in the file */
     const plane_layout *planes; /* NULL: it is not split */
-    plane_means means;          /* what is used for planes that are not there */
+    plane_means means;          /* values that replace planes that are not there */
 } matrix_form;
 
 /* Fills both without touching memory: nothing stays. DREY_ERR_UNSUPPORTED: no kernel. */

@@ -33,8 +33,8 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* What is left of the pinned groups that a slot was dealt: a thread, or a device (unit/units.h). A
- * cache line each: their owners write them often. */
+/* Remaining pinned groups of a slot: a thread, or a device (unit/units.h). A cache line each: their
+ * owners write them often. */
 typedef struct group_share {
     _Alignas(64) _Atomic uint64_t groups;
 } group_share;
@@ -43,8 +43,8 @@ typedef struct group_share {
 typedef struct job_range {
     int32_t from, to; /* groups */
     int32_t n_items, first_run;
-    int32_t n_pieces; /* of a run */
-    int64_t seq;      /* of the first one */
+    int32_t n_pieces; /* pieces of a run */
+    int64_t seq;      /* number of the first one */
 } job_range;
 
 typedef struct job_product {
@@ -56,19 +56,20 @@ typedef struct job_product {
     group_share *share;   /* [n_slots], of groups in memory; empty while loading */
     int32_t step_groups;  /* streamed groups per item; no item crosses the end of a run */
     int32_t run_items;    /* items of a whole run */
-    int32_t n_items;      /* of streamed groups */
+    int32_t n_items;      /* items of streamed groups */
     job_range range[WEIGHT_RANGES];
     bool checked; /* loading from a sidecar: the groups' hash is compared with what that states */
-    hash64 hash;  /* of the first n_hashed runs; the thread that sets `hashing` adds the next */
+    /* hash of the first n_hashed runs; the thread that sets `hashing` adds the next */
+    hash64 hash;
     int32_t n_runs, n_hashed;
     _Atomic bool hashing;
 } job_product;
 
-/* Where an item is: groups [from, to) of a run of its range, which begins with group `low`. */
+/* Position of an item: groups [from, to) of a run of its range, which begins with group `low`. */
 typedef struct job_item {
     int range;
     int32_t from, to, low, run; /* the run counted over the matrix */
-    int64_t seq;                /* of its first piece */
+    int64_t seq;                /* number of its first piece */
     int32_t n_pieces;
 } job_item;
 
@@ -87,7 +88,7 @@ struct product_job {
     group_share *shares;             /* [w->most_products][n_slots] */
 };
 
-/* How many threads and devices can be dealt groups, with such units. */
+/* Counts the threads and devices that can be dealt groups, with such units. */
 static int32_t slots_of(int32_t n_threads, const unit_set *us)
 {
     return us ? us->n_slots : n_threads;
@@ -118,7 +119,7 @@ product_job *product_job_make(weights *w, arena *a)
 
 /* ---- Pieces and items ---- */
 
-/* Of item `item` of a product. */
+/* Finds item `item` of a product. */
 static job_item item_at(const job_product *q, int32_t item)
 {
     int r = 0;
@@ -237,8 +238,9 @@ static void job_ranges_init(job_product *q, const weights *w, int64_t seq)
     q->n_runs = run;
 }
 
-/* Whether all its groups go through memory as the sidecar's hash has them: packed. Groups in planes
- * that are not pinned never do, and of a head that is left out the streamed part is not read. */
+/* Returns whether all its groups go through memory in the form of the sidecar's hash: packed.
+ * Groups in planes that are not pinned never do, and of a head that is left out the streamed part
+ * is not read. */
 static bool is_checked(const job_product *q)
 {
     const weight *m = q->p.matrix;
@@ -338,7 +340,7 @@ void product_begin_experts(weights *w, const expert_product *products, int32_t n
 
 /* ---- On every thread ---- */
 
-/* Of groups in memory, as the thread's unit computes. */
+/* Multiplies with groups in memory, in the way of the thread's unit. */
 static void dot_on_unit(const product_job *j, const job_product *q, const uint8_t *packed,
                         int32_t group, int32_t n_groups, int32_t thread)
 {
@@ -404,10 +406,10 @@ static int32_t share_left(const group_share *share)
     return max_i32((int32_t)(groups >> 32) - (int32_t)(uint32_t)groups, 0);
 }
 
-/* How much a thread takes of a share at a time. Where a kernel wants many groups a claim is half of
- * what is left at most, so that threads end together. Of units that differ in speed it is a quarter
- * at most, so that others find something to take over from a slow one; and a slow one takes over no
- * more than it has done as soon as the owner the rest. */
+/* Returns how much a thread takes of a share at a time. Where a kernel wants many groups a claim is
+ * half of what is left at most, so that threads end together. Of units that differ in speed it is a
+ * quarter at most, so that others find something to take over from a slow one; and a slow one takes
+ * over no more than it has done as soon as the owner the rest. */
 static int32_t claim_of(const product_job *j, const job_product *q, int32_t owner, int32_t thread)
 {
     int32_t left = share_left(&q->share[owner]);
@@ -719,7 +721,7 @@ static drey_status round_run(device *d, const device_round *r, drey_error *err)
     return d->class->wait(d, err);
 }
 
-/* What a device that fails was given goes back, for the threads. */
+/* Runs a device. If it fails, its groups go back, for the threads. */
 static void device_thread(void *arg, int32_t slot)
 {
     product_job *j = arg;
@@ -780,7 +782,7 @@ static void run_all(product_job *j, pool *p)
     }
 }
 
-/* Whether what was read can be used. */
+/* Checks that the bytes that were read can be used. */
 static drey_status check_job(const product_job *j, drey_error *err)
 {
     const char *const *paths = j->w->reading.paths;

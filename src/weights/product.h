@@ -28,12 +28,12 @@ typedef enum product_state {
     PRODUCT_PAUSED   /* the time given to it is over */
 } product_state;
 
-/* Of an expert, whose matrix is in a slot, or on its way to it (experts.h). */
+/* Product with an expert, whose matrix is in a slot, or on its way to it (experts.h). */
 typedef struct expert_product {
-    product p;         /* of a matrix that is `resident` */
+    product p;         /* product with a matrix that is `resident` */
     void *const *acts; /* [ACT_KINDS], borrowed until the product is done */
     int32_t n;         /* rows, at least one */
-    int64_t seq;       /* of the first of its pieces, all of which were appended; -1: it is there */
+    int64_t seq;       /* number of its first piece; all pieces were appended; -1: it is there */
 } expert_product;
 
 /* Memory of the state of a product, and taking it; the arena's owner checks the arena. */

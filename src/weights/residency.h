@@ -1,6 +1,7 @@
-/* What of a matrix stays in memory, by numbers alone: groups, planes, and what a pass reads of the
- * others. Pure functions; nothing here knows a tensor, a file or a stream. A memory plan decides
- * it (plan/plan.h), and the weights are opened with what it decided (weights.h).
+/* Groups and planes of a matrix that stay in memory, as counts only, and the bytes that a pass
+ * reads of the others. Pure functions; groups, planes, and what a pass reads of the others. Pure
+ * functions; nothing here knows a tensor, a file or a stream. A memory plan decides it
+ * (plan/plan.h), and the weights are opened with what it decided (weights.h).
  *
  *   matrix  |== pinned groups ==|~~ streamed groups ~~|
  *
@@ -20,18 +21,20 @@ enum { RANGE_PINNED, RANGE_ALL = N_PLANES, WEIGHT_RANGES };
 
 typedef struct residency {
     int32_t n_groups;
-    size_t group_bytes;        /* in memory */
-    uint64_t group_read_bytes; /* what a pass reads for a group of which nothing stays, */
-    uint64_t last_read_bytes;  /* and for the last one, which may have fewer rows */
+    size_t group_bytes; /* in memory */
+    /* bytes that a pass reads for a group of which nothing is resident, */
+    uint64_t group_read_bytes;
+    uint64_t last_read_bytes; /* and for the last one, which may have fewer rows */
     /* false: no pass streams all of it; its rows are looked up, it is pinned whole, or experts of
      * it come to slots (experts.h) */
     bool in_pass;
     bool split;                   /* in planes: */
-    size_t plane_bytes[N_PLANES]; /* of a group */
-    /* What stays. */
-    int32_t n_pinned;           /* the first so many groups */
-    int32_t n_planes[N_PLANES]; /* of the first so many groups this plane is in memory: falling, at
-                                   least n_pinned; the last one's is not looked at */
+    size_t plane_bytes[N_PLANES]; /* bytes of a group's planes */
+    /* Resident part. */
+    int32_t n_pinned; /* the first so many groups */
+    /* leading groups of which this plane is in memory: falling, at least n_pinned; the last
+     * one's is not looked at */
+    int32_t n_planes[N_PLANES];
 } residency;
 
 static inline bool residency_is_whole(const residency *r)
@@ -59,7 +62,7 @@ static inline int32_t range_pieces(const residency *r, int range, bool first_pas
     return first_pass ? N_PLANES : range;
 }
 
-/* Whether something of it is in memory once it is loaded. */
+/* Returns whether something of it is in memory once it is loaded. */
 static inline bool residency_any(const residency *r)
 {
     return range_end(r, RANGE_ALL - 1) > 0;
@@ -69,7 +72,7 @@ static inline uint64_t residency_pinned_bytes(const residency *r)
 {
     return (uint64_t)r->n_pinned * r->group_bytes;
 }
-/* Of a plane, besides pinned groups. */
+/* Bytes of a plane, besides pinned groups. */
 static inline uint64_t residency_plane_bytes(const residency *r, int plane)
 {
     int32_t n = r->split && plane < N_PLANES - 1 ? r->n_planes[plane] - r->n_pinned : 0;
@@ -92,13 +95,13 @@ static inline size_t residency_arena_bytes(const residency *r)
     return bytes;
 }
 
-/* What reading the groups that are not pinned takes. */
+/* Bytes to read for the groups that are not pinned. */
 static inline uint64_t residency_rest_bytes(const residency *r)
 {
     int32_t n = r->n_groups - r->n_pinned;
     return n > 0 ? (uint64_t)(n - 1) * r->group_read_bytes + r->last_read_bytes : 0;
 }
-/* What a pass reads. */
+/* Bytes that a pass reads. */
 static inline uint64_t residency_streamed_bytes(const residency *r)
 {
     uint64_t planes = residency_bytes(r) - residency_pinned_bytes(r);

@@ -37,7 +37,7 @@ int32_t row_table_find(const row_table *t, int64_t id);
 /* Brings the rows that neither the source's first rows nor the table hold. Ids may repeat. On an
  * error (DREY_ERR_IO, DREY_ERR_FORMAT) those before the one that failed are there. */
 drey_status row_table_take(row_table *t, const int32_t *ids, int32_t n, drey_error *err);
-/* What is there now never goes. */
+/* Keeps the rows that are there now for good. */
 void row_table_keep(row_table *t);
 /* Rows that products of the table's matrix have: places, of which some may be empty. */
 static inline int32_t row_table_places(const row_table *t)

@@ -124,7 +124,7 @@ static drey_status hash_range(const sampler_file *s, hash64 *h, uint64_t from, u
     return DREY_OK;
 }
 
-/* Where the part's first tensor begins; its size where it has none. */
+/* Returns the offset of the part's first tensor; its size where it has none. */
 static uint64_t first_tensor(const gguf *g, int32_t part, uint64_t n_bytes)
 {
     uint64_t first = n_bytes;
@@ -296,7 +296,7 @@ static drey_status compare_file(const char *path, const sidecar_table *want, uin
     return status;
 }
 
-/* Whether it says that it holds planes; anything else is found out by comparing. */
+/* Returns whether the file says that it has planes; anything else is found out by comparing. */
 static bool has_planes(const char *path)
 {
     sidecar_head head = {.magic = ""};

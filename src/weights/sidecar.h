@@ -35,7 +35,7 @@ typedef struct sidecar_head { /* 64 bytes */
     uint64_t zero;
 } sidecar_head;
 
-typedef struct sidecar_stamp { /* what a file of the model was */
+typedef struct sidecar_stamp { /* identity of a file of the model when the sidecar was made */
     uint64_t n_bytes;
     int64_t changed_s, changed_ns; /* its last modification */
     uint64_t header_hash;          /* XXH64 of all before its first tensor */
@@ -45,7 +45,7 @@ typedef struct sidecar_stamp { /* what a file of the model was */
 typedef struct sidecar_entry {
     char name[64];
     uint32_t type;
-    uint8_t means[4]; /* of a matrix in planes: plane_means, not compared; else 0 */
+    uint8_t means[4]; /* means of a matrix in planes: plane_means, not compared; else 0 */
     int64_t n_rows, k;
     uint64_t offset, n_bytes; /* n_bytes: whole groups */
     uint64_t hash;            /* XXH64 of the packed groups; compared while they are loaded, of

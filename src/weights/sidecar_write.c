@@ -108,7 +108,7 @@ static int32_t run_end(const weight *m, int32_t from)
                                                             : m->stays.n_groups;
 }
 
-/* Where a plane of groups from `from` on is in the file. */
+/* Returns the offset in the file of a plane of groups from `from` on. */
 static uint64_t plane_place(const weight *m, uint64_t offset, int plane, int32_t from)
 {
     for (int i = 0; i < plane; i++)

@@ -41,7 +41,7 @@ enum { ASKED = 1, ARRIVED, DROPPED, LOST, GIVEN, N_STATES };
 
 typedef struct entry {
     _Atomic int64_t tag; /* seq * N_STATES + state; ARRIVED is read without the lock */
-    uint32_t page;       /* where in the ring */
+    uint32_t page;       /* page of the ring */
 } entry;
 
 typedef struct flight { /* a read under way */
@@ -86,7 +86,7 @@ struct stream {
     bool stop;
     struct {
         drey_error error;
-        stream_piece piece; /* of n_bytes 0: it is of none */
+        stream_piece piece; /* piece; with n_bytes 0: it is of none */
     } failure;
     stream_counters counters;
 };
@@ -395,7 +395,7 @@ size_t stream_overhead_bytes(const stream_options *o)
            reader_overhead_bytes(depth_of(o));
 }
 
-/* Whether the ring suits it: it is not arranged for larger blocks. */
+/* Returns whether direct reads suit the ring: it is not arranged for larger blocks. */
 static bool reads_direct(const file *f)
 {
     return f->direct && f->align_bytes <= PAGE;

@@ -34,10 +34,11 @@ typedef struct file_stamp file_stamp;
 #define READ_BYTES ((uint32_t)1 << 20)
 
 typedef struct stream_piece {
-    int32_t part;     /* index into paths */
-    uint32_t n_bytes; /* what the caller needs; the read is rounded out to the file's alignment */
-    uint64_t offset;  /* of its first byte, any alignment */
-    trace_part of;    /* of an expert, for traces; 0: of none */
+    int32_t part; /* index into paths */
+    /* bytes that the caller needs; the read is rounded out to the file's alignment */
+    uint32_t n_bytes;
+    uint64_t offset; /* offset of its first byte, any alignment */
+    trace_part of;   /* expert that it belongs to, for traces; 0: of none */
 } stream_piece;
 
 /* For tests: called before each read (and each continuation of a short one) is issued; returns 0 to
@@ -59,11 +60,12 @@ typedef struct stream_options {
     void *ring;                /* 4096-aligned, borrowed while open */
     size_t ring_bytes;         /* at least twice STREAM_ROOM_BYTES of the largest piece */
     drey_io io;
-    int32_t depth;      /* most reads under way; 0: 16, or 4 where pieces are appended */
-    bool in_turns;      /* for comparison: a ring's worth is read, then used up, then the next */
-    int64_t spin_ns;    /* of a wait, before it sleeps: a piece may be about to arrive */
-    trace *trace;       /* of reads, from the request to the arrival; NULL: none */
-    int32_t trace_lane; /* a ring of it that no other thread writes to */
+    int32_t depth; /* most reads under way; 0: 16, or 4 where pieces are appended */
+    bool in_turns; /* for comparison: a ring's worth is read, then used up, then the next */
+    /* time that a wait spins before it sleeps: a piece may be about to arrive */
+    int64_t spin_ns;
+    trace *trace;           /* trace of reads, from the request to the arrival; NULL: none */
+    int32_t trace_lane;     /* a ring of it that no other thread writes to */
     stream_fault_fn *fault; /* NULL outside tests */
     void *fault_user;
 } stream_options;
@@ -93,7 +95,7 @@ int64_t stream_append(stream *s, const stream_piece *pieces, int64_t n);
  * that are lost by then, which can only be skipped. */
 int64_t stream_guess(stream *s, const stream_piece *pieces, int64_t n);
 void stream_end_guesses(stream *s);
-/* Whether one of the pieces is lost. After stream_end_guesses. */
+/* Returns whether one of the pieces is lost. After stream_end_guesses. */
 bool stream_lost(stream *s, int64_t from, int64_t to);
 /* Blocks until piece seq has arrived; its bytes, or NULL after a failure. Any thread. */
 const uint8_t *stream_wait(stream *s, int64_t seq);
@@ -122,9 +124,9 @@ drey_status stream_check_files(const stream *s, drey_error *err);
 typedef struct stream_counters {
     uint64_t read_bytes;   /* arrived so far, as needed by the caller */
     uint64_t device_bytes; /* with rounding */
-    uint64_t vain_bytes;   /* of read_bytes: given up */
+    uint64_t vain_bytes;   /* part of read_bytes that was not used: given up */
     int64_t busy_ns;       /* time with at least one read under way */
-    size_t room_bytes;     /* what may still arrive before ring or limit stop it, about */
+    size_t room_bytes;     /* bytes that may still arrive before ring or limit stop it, about */
     bool uring, direct, registered;
 } stream_counters;
 void stream_count(stream *s, stream_counters *out);
@@ -141,6 +143,6 @@ bool stream_is_valid(stream *s);
 
 /* Memory of the stream itself, ring not counted, and what the kernel takes for it. */
 size_t stream_overhead_bytes(const stream_options *options);
-/* What its reads hold of the page cache at most; 0 where all of the files allow direct ones. Opens
- * the files to see. */
+/* Returns the most bytes that its reads use of the page cache; 0 where all of the files allow
+ * direct ones. Opens the files to see. */
 size_t stream_cached_bytes(const char *const *paths, int32_t n_paths, drey_io io);

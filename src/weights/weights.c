@@ -128,7 +128,7 @@ static size_t lookup_bytes(const weight *matrix, int32_t n, const weight *embedd
     return bytes > 65536 ? bytes : 65536;
 }
 
-/* Whatever is pinned: a boundary between ranges may cut a run in two. */
+/* Returns the most pieces, for any pinned part: a boundary between ranges may cut a run in two. */
 static int64_t most_pieces(const weight *matrix, int32_t n)
 {
     int64_t pieces = 0;
@@ -557,8 +557,8 @@ void weights_pass_leave(weights *w)
     read_next(w);
 }
 
-/* What was used of the files is what they held when they were opened, if they have not changed.
- * Once nothing more is read, they may. */
+/* Checks that files have not changed, so that the bytes in use are those of the files as they were
+ * opened. Once nothing more is read, they may. */
 static drey_status check_files(const weights *w, drey_error *err)
 {
     if (w->loaded && w->reading.n_cycle == 0 && !w->table && !w->experts &&
@@ -657,7 +657,7 @@ drey_status weights_read_row(weights *w, const weight *m, int64_t row, void *raw
                      raw, w->scratch.row[thread], w->scratch.bounce_bytes, err);
 }
 
-/* Where it is in memory. */
+/* Returns whether the row is in memory. */
 static bool row_in_memory(const weights *w, const weight *m, int64_t row, float *out)
 {
     if (!weights_loaded(w) || row / GROUP_ROWS >= m->stays.n_pinned) {

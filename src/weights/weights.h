@@ -54,17 +54,19 @@ typedef struct unit_set unit_set;
 
 enum { PRODUCTS_MAX = 3 };
 
-/* Where its reads are in the order of a pass. */
+/* Positions of its reads in the order of a pass. */
 typedef struct weight_reads {
-    int32_t piece_groups;         /* groups of a piece; of a run of pieces, in planes */
-    int32_t joined_piece_groups;  /* of a matrix that is split: as it was before */
-    uint64_t sidecar_offset;      /* of its packed groups there; 0: packed from the model */
-    uint64_t sidecar_hash;        /* of those groups, as the sidecar states it */
+    int32_t piece_groups; /* groups of a piece; of a run of pieces, in planes */
+    /* groups of a joined piece, if the matrix is split: as it was before */
+    int32_t joined_piece_groups;
+    uint64_t sidecar_offset;      /* offset of its packed groups there; 0: packed from the model */
+    uint64_t sidecar_hash;        /* hash of those groups, as the sidecar states it */
     int32_t n_first, n_first_all; /* pieces in the first pass; of them those of RANGE_ALL */
     int32_t n_cycle;              /* pieces in a later one */
-    int64_t first_seq;            /* of its first piece, in the first pass */
-    int64_t cycle_seq;            /* of its first streamed piece, from the start of a later pass */
-    _Atomic int32_t *run_left;    /* groups of each run of pieces not yet used in this pass */
+    int64_t first_seq;            /* number of its first piece, in the first pass */
+    /* number of its first streamed piece, from the start of a later pass */
+    int64_t cycle_seq;
+    _Atomic int32_t *run_left; /* groups of each run of pieces not yet used in this pass */
 } weight_reads;
 
 typedef struct weight {
@@ -78,12 +80,12 @@ typedef struct weight {
 
 /* The stream's numbers of pieces, as drawn above. */
 typedef struct weights_pass {
-    int64_t next_seq;  /* of the next pass's first piece */
-    int64_t begin_seq; /* of the present pass's first piece */
-    int64_t cursor;    /* of the next piece that this pass will use */
+    int64_t next_seq;  /* number of the next pass's first piece */
+    int64_t begin_seq; /* number of the present pass's first piece */
+    int64_t cursor;    /* number of the next piece that this pass will use */
     int64_t end_seq;   /* one past the last that it will use: the streamed head may be left out */
     int64_t hold;      /* pieces of a later pass that are read ahead of it; -1: all */
-    int64_t limit;     /* of the stream */
+    int64_t limit;     /* limit of the stream */
 } weights_pass;
 
 typedef struct product_job product_job;   /* weights/product.c */
@@ -98,8 +100,9 @@ struct weights {
     weights *view_of; /* NULL: no view. A view has tuning, matrices, scratch and job alone */
     weight *matrix;   /* in the order of a pass */
     int32_t n_matrices;
-    const weight *first_in_pass; /* of them; those before it are in none */
-    weight *embedding;           /* whose rows are looked up: one of matrix; NULL: none are */
+    const weight *first_in_pass; /* first matrix of a pass; those before it are in none */
+    /* matrix whose rows are looked up: one of matrix; NULL: none are */
+    weight *embedding;
     const gguf *file;
     file *parts;            /* for look-ups; [gguf_n_parts] */
     stream_options reading; /* paths: of the parts, then of the sidecar if there is one; stamps:
@@ -108,17 +111,18 @@ struct weights {
     bool loaded;            /* a first pass came to its end: what is pinned is in its place */
     bool restart;           /* the stream has to begin again: its first pass was given up */
     weights_pass pass;
-    stream_counters earlier;          /* of streams before the present one */
-    int32_t n_threads, most_products; /* of one product */
-    unit_set *units;   /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
-    int32_t most_rows; /* of a pass: devices get it; 0: they do not get these weights */
-    bool attached;     /* they have them */
+    stream_counters earlier;          /* counters of the streams before the present one */
+    int32_t n_threads, most_products; /* limits of one product */
+    unit_set *units; /* borrowed: the threads' and the devices' parts; NULL: threads are alike */
+    /* the most rows of a pass: devices get it; 0: they do not get these weights */
+    int32_t most_rows;
+    bool attached; /* they have them */
     product_job *job;
     expert_set *experts;    /* NULL: the model is no mixture of experts */
-    const row_table *table; /* of rows of a matrix that was cut; NULL: there is none */
+    const row_table *table; /* table of rows of a matrix that was cut; NULL: there is none */
     struct {
         uint8_t **pack, **dot, **row; /* [n_threads] */
-        size_t bounce_bytes;          /* of a row's */
+        size_t bounce_bytes;          /* bytes for one row */
     } scratch;
 };
 
@@ -153,7 +157,7 @@ stream_piece weight_piece(const weights *w, const weight *m, int32_t from, int32
 /* Memory of weights_open besides pinned groups and ring. */
 size_t weights_overhead_bytes(const weight *matrix, int32_t n, const weight *embedding,
                               int32_t n_parts, int32_t n_threads, const unit_set *us);
-/* What a mixture's experts take besides, with so many slots (experts.h). */
+/* Memory that a mixture's experts take besides, with so many slots (experts.h). */
 size_t weights_experts_bytes(const expert_layer *layer, int32_t n_layers, int32_t n_slots,
                              int32_t n_threads, const unit_set *us);
 /* Memory of the stream that the first pass starts. */
@@ -165,16 +169,18 @@ typedef struct weights_options {
     const gguf *file; /* borrowed, like all of these */
     weight *matrix;   /* in the order of a pass, n_pinned set by the plan; taken over as they are */
     int32_t n_matrices;
-    weight *embedding;        /* whose rows weights_row gives: one of matrix, or NULL */
+    weight *embedding;        /* matrix whose rows weights_row gives: one of matrix, or NULL */
     const char *sidecar;      /* the file that sidecar_attach took for these matrices, or NULL */
-    file_stamp sidecar_stamp; /* what it was then */
+    file_stamp sidecar_stamp; /* its stamp at that time */
     expert_layer *experts; /* [n_layers] of a mixture, whose matrices are among these and in no */
     int32_t n_layers, n_slots; /* pass; with so many slots in all. NULL: no mixture */
     size_t ring_bytes;
     int32_t n_threads;
     unit_set *units; /* NULL: threads are alike */
     int32_t
-        most_rows; /* of a pass on the units' devices, which read these weights; 0: they do not */
+        /* the most rows of a pass on the units' devices, which read these weights; 0: they do
+         * not */
+        most_rows;
     drey_io io;
     bool in_turns;            /* for comparison: nothing is computed while something is read */
     const cpu_tuning *tuning; /* NULL: the family's; also of the passes over these weights */
@@ -199,7 +205,8 @@ void weights_close(weights *w);
  * before anybody uses what was computed from it. */
 drey_status weights_pass_begin(weights *w, bool with_head, drey_error *err);
 drey_status weights_pass_end(weights *w, drey_error *err);
-/* Of a pass that was begun with it, before its product: the head is no longer needed. Once. */
+/* Leaves the head out of a pass that was begun with it, before its product: the head is no longer
+ * needed. Once. */
 void weights_pass_without_head(weights *w);
 /* Right after weights_pass_begin, of a pass that is not the first: leaves out what comes before
  * `m`, one of the matrices. */
@@ -220,9 +227,9 @@ static inline bool weights_loaded(const weights *w)
 }
 /* True unless a bug has broken the invariants that can be seen from here, or the stream's. */
 bool weights_is_valid(const weights *w);
-/* What all streams so far have read; uring, direct and registered as the present one is. */
+/* Counts the reads of all streams so far; uring, direct and registered as the present one is. */
 void weights_count(const weights *w, stream_counters *out);
-/* Of a mixture, so far; else zeros. */
+/* Counts of a mixture, so far; else zeros. */
 typedef struct expert_counts {
     uint64_t used, read;     /* experts of all waves, and those that were not there */
     uint64_t guessed, right; /* guesses, and of them those that were used */
@@ -232,8 +239,9 @@ expert_counts weights_count_experts(const weights *w);
 void weights_hold_reads(const weights *w);
 void weights_let_read(const weights *w);
 
-/* How long reads can continue until the ring is full, at the speed seen so far: a caller may do
- * something else for that time without delaying the disk. INT64_MAX where nothing is read. */
+/* Returns how long reads can continue until the ring is full, at the speed seen so far: a caller
+ * may do something else for that time without delaying the disk. INT64_MAX where nothing is
+ * read. */
 int64_t weights_room_ns(const weights *w);
 
 /* Row `row` of a matrix as the file holds it (row_bytes), by `thread`: from disk. */

@@ -96,7 +96,8 @@ static bool truncate_all(worker *w, const ranks_pass *m)
 
 /* ---- A pass ---- */
 
-/* Of the caches that take part: groups[n], with their rows' places. False: they do not fit. */
+/* Takes the groups of the caches that take part: groups[n], with their rows' places. False: they do
+ * not fit. */
 static bool take_groups(worker *w, const ranks_pass *m, pass_group *groups, int32_t *n)
 {
     runner *r = probe_target(w->session[0]);
@@ -142,7 +143,7 @@ static drey_status take_rows(worker *w, pass_group *groups, int32_t *n, ranks_pa
     return DREY_OK;
 }
 
-/* How long passes of the part have had nothing to compute. */
+/* Returns how long passes of the part have had nothing to compute. */
 static int64_t stalled_ns(const worker *w)
 {
     trace_sums sums;

@@ -1,4 +1,4 @@
-/* What fuzz targets share: libFuzzer's entry point, a check that is never compiled out, exact
+/* Tools that fuzz targets share: libFuzzer's entry point, a check that is never compiled out, exact
  * copies, and what every refusal has. */
 #pragma once
 

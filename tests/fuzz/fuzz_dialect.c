@@ -58,7 +58,7 @@ static bool rewrite(adapter_fn *dialect, const json_value *body, char *room, siz
     return false;
 }
 
-/* What the request asks for is written whole, and into less room. */
+/* Checks that the request is written whole, and into less room. */
 static bool check_request(adapter_fn *dialect, const json_value *body, size_t less, text_out *out)
 {
     text_out small;

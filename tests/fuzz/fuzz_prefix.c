@@ -26,7 +26,7 @@ static text_cache cache;
 static arena cache_memory;
 static drey_prefix_options options;
 static size_t block_bytes;
-static char path[4096]; /* of the first block's file */
+static char path[4096]; /* path of the first block's file */
 
 static uint64_t hash_of(const void *bytes, size_t n, const void *more, size_t n_more)
 {

@@ -34,7 +34,7 @@ static void take(void *user, const drey_reply_part *part)
     t->kind = (int)part->kind;
 }
 
-/* In pieces of `step` bytes, by two readers in turns. */
+/* Reads in pieces of `step` bytes, by two readers in turns. */
 static void read_all(const reply_form *form, const char *text, size_t n, size_t step, taken *out)
 {
     drey_reply_reader r, copy;
@@ -52,7 +52,7 @@ static void read_all(const reply_form *form, const char *text, size_t n, size_t 
     FUZZ_CHECK(r.n_calls == out->n_calls);
 }
 
-/* Of a tool "f" whose parameters have all kinds of values. */
+/* Takes the values of a tool "f" whose parameters have all kinds of values. */
 static void take_values(reply_form *form)
 {
     static const char f[] =

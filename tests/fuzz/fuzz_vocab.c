@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Of a text of n bytes; normalizes: texts become longer, by as much as the file says. */
+/* Checks a text of n bytes; normalizes: texts become longer, by as much as the file says. */
 static void check_tokenizer(const tokenizer *t, bool normalizes, const char *text, size_t n)
 {
     size_t n_ids, n_back, room;

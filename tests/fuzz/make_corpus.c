@@ -196,7 +196,7 @@ static void save_sums(const char *name, int32_t n, int32_t n_counts, float sum, 
     save_gguf(&w, name);
 }
 
-/* Of the older kind. */
+/* Saves a file of the older kind. */
 static void save_old(const char *name, int32_t n_entries, int32_t n_said, const char *matrix)
 {
     gguf_writer w = {0};

@@ -1,4 +1,5 @@
-/* What the kernel tests share: seeded numbers, memory as kernels want it, the walk over tiers. */
+/* Tools that the kernel tests share: seeded numbers, memory as kernels want it, the walk over
+ * tiers. */
 #pragma once
 
 #include "kernel/emulated/emulated_tiers.h"

@@ -601,8 +601,8 @@ TEST(test_parts)
     }
 }
 
-/* What a row has become in the cache: a query that is one dimension reads a key's number, a single
- * position's attention is its value. */
+/* Checks what a row has become in the cache: a query that is one dimension reads a key's number, a
+ * single position's attention is its value. */
 static void check_row(const kernel_table *t, kv_format format, const float *x, int32_t dim)
 {
     guarded keys = guard_alloc(kv_head_bytes(format, 37, dim));
@@ -895,8 +895,9 @@ TEST(test_second_cache)
         assert_true(check_second_cache(values) > 6);
 }
 
-/* By hand: queries of zeros, so that scores are the bias alone, and a weight is 1 or nothing. Two
- * key heads of two query heads each; three positions are fixed, two are the rows' own. */
+/* sizes of a case that is worked out by hand: queries of zeros, so that scores are the bias alone,
+ * and a weight is 1 or nothing. Two key heads of two query heads each; three positions are fixed,
+ * two are the rows' own. */
 enum { DIM = 32, N_FIXED = 3, N_OWN = 2, N_HEADS = 2 };
 
 static void store_values(uint8_t *keys, uint8_t *values, int32_t n, float first, void *scratch)

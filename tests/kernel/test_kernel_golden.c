@@ -12,7 +12,7 @@
 #define GOLDEN_ROWS         0xf0cb066d7cd9d685u
 #define GOLDEN_KV_Q8        0xf5abcd437e3a36a8u
 #define GOLDEN_FURTHER_ROWS 0x13ebf4ed722fd382u
-/* By weight type: with the type's own activations; on the float tier. */
+/* Hashes by weight type: with the type's own activations; on the float tier. */
 #define GOLDEN_F32    0xfe718d65426114d6u, 0xfe718d65426114d6u
 #define GOLDEN_F16    0xf932451571a1f7dau, 0xf932451571a1f7dau
 #define GOLDEN_BF16   0x72dcd68082a0ee63u, 0x72dcd68082a0ee63u
@@ -243,7 +243,7 @@ static uint64_t rows_hash(const kernel_table *t)
     return hash_more(hash, &at, sizeof at);
 }
 
-/* Those that only architectures other than llama's kind need. */
+/* Hashes the rows that only architectures other than llama's kind need. */
 static uint64_t further_rows_hash(const kernel_table *t)
 {
     static float x[1001], y[1001], w[1001], b[1001];

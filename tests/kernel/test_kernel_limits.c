@@ -1,5 +1,5 @@
-/* What measures the machine's limits does what it says: read has one result on every tier and in
- * every way of reading, a peak's operations are as many as its rounds. */
+/* Tests of the functions that measure the machine's limits: read has one result on every tier and
+ * in every way of reading, a peak's operations are as many as its rounds. */
 
 #include "kernel/kernel_test.h"
 

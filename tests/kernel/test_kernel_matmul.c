@@ -25,7 +25,7 @@ static const type_entry types[] = {KERNEL_TYPES(ENTRY)};
 #undef ENTRY
 enum { N_TYPES = COUNT_OF(types) };
 
-/* What fills a block of weights. */
+/* Contents of a block of weights. */
 typedef enum fill { FILL_RANDOM, FILL_ONES, FILL_ZEROS, FILL_KINDS } fill;
 
 /* A finite half: mostly ordinary, now and then zero, denormal or the largest there is. */
@@ -503,8 +503,8 @@ TEST(test_tiles_used)
     }
 }
 
-/* What a unit costs (kernel/x86/amx/dot_amx.c): tile instructions of a group's 256 k with 16 rows,
- * by type, and as many for each unit of a product, whatever its blocking. */
+/* Returns the costs of a unit (kernel/x86/amx/dot_amx.c): tile instructions of a group's 256 k with
+ * 16 rows, by type, and as many for each unit of a product, whatever its blocking. */
 static tile_counts unit_counts(tensor_type type, int32_t block_k)
 {
     if (block_k == 32) /* 8 blocks of one plane, C of both halves emptied after each */
@@ -594,7 +594,8 @@ TEST(test_dot_float)
 
 /* ---- The scalar dot product against double precision ---- */
 
-/* What weight i of a decoded block multiplies its activation with: a product and an offset. */
+/* Finds the terms that weight i of a decoded block multiplies its activation with: a product and an
+ * offset. */
 static void weight_terms(const type_entry *e, const row_block *w, int32_t i, double *product,
                          double *offset)
 {

@@ -23,7 +23,7 @@ typedef enum operation { KERNEL_ROWS(OPERATION) N_OPERATIONS } operation;
 static const char *const names[] = {KERNEL_ROWS(OPERATION)};
 #undef OPERATION
 
-/* What an operation may read. Before ROW_to_f16 it may write to x itself. */
+/* Operands of an operation. Before ROW_to_f16 it may write to x itself. */
 typedef struct operands {
     const float *x, *w, *b; /* [n] */
     int64_t n;

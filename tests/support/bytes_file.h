@@ -15,6 +15,6 @@ uint8_t *bytes_file_random(const char *path, size_t n, uint64_t seed);
 uint8_t *bytes_file_read(const char *path, size_t *n);
 bool same_files(const char *one, const char *other);
 
-/* How many pages of a file are in the page cache; and a request to drop them. */
+/* Returns how many pages of a file are in the page cache; and a request to drop them. */
 size_t cached_pages(const char *path);
 void drop_cached_pages(const char *path);

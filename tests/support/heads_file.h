@@ -10,8 +10,8 @@ typedef struct heads_file {
     uint64_t target;    /* identity */
     medusa_shape shape; /* accuracy: as it is */
     const int32_t *ids; /* [shape.n_ids], as they are; NULL: the first ones */
-    uint32_t type;      /* of the blocks: F32 or Q8_0 */
-    float spread;       /* of weights and biases, about */
+    uint32_t type;      /* type of the blocks: F32 or Q8_0 */
+    float spread;       /* spread of weights and biases, about */
     uint64_t seed;
 } heads_file;
 

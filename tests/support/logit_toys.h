@@ -12,7 +12,8 @@ enum {
     N_LOGIT_TOYS = 14 + N_ARCH_TOYS + N_EXPERT_TOYS
 };
 
-/* What an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the vocabulary. */
+/* number of ids that an encoder reads before the goldens' ids: id i is (i * 6007 + 29) modulo the
+ * vocabulary. */
 enum { N_INPUT_IDS = 150 };
 
 /* Fills the options of toy i and returns its name. Changing anything here or in toy.c's output

@@ -8,7 +8,7 @@ typedef struct rng {
     uint64_t state; /* any value but 0 */
 } rng;
 
-/* From any seed, 0 and small ones too (the last step of SplitMix64). */
+/* Begins from any seed, 0 and small ones too (the last step of SplitMix64). */
 static inline rng rng_from(uint64_t seed)
 {
     uint64_t z = seed + UINT64_C(0x9E3779B97F4A7C15);
@@ -26,13 +26,13 @@ static inline uint64_t rng_next(rng *r) /* xorshift64* */
     return r->state * UINT64_C(0x2545F4914F6CDD1D);
 }
 
-/* In [0, n). */
+/* Returns a number in [0, n). */
 static inline int32_t rng_below(rng *r, int32_t n)
 {
     return (int32_t)((rng_next(r) >> 32) % (uint64_t)n);
 }
 
-/* In (0, 1). */
+/* Returns a number in (0, 1). */
 static inline double rng_unit(rng *r)
 {
     return ((double)(rng_next(r) >> 12) + 0.5) / 4503599627370496.0;

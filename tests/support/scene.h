@@ -1,5 +1,5 @@
-/* What a test begins with: toys as models, the options that most engines of tests have, an engine
- * with its sessions, and what an error says; a folder and random numbers. */
+/* Scenes with which tests begin: toys as models, the options that most engines of tests have, an
+ * engine with its sessions, and what an error says; a folder and random numbers. */
 #pragma once
 
 #include "drey/drey.h"

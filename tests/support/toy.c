@@ -77,7 +77,7 @@ static tensor_plan *add_tensor(model_plan *m, const char *name)
     return t;
 }
 
-/* In turn, but the K types only where a row divides into their blocks. */
+/* Returns the types in turn, but the K types only where a row divides into their blocks. */
 static uint32_t mixed_type(int32_t number, int64_t n_columns)
 {
     static const uint32_t types[] = {TYPE_Q4_K, TYPE_Q6_K, TYPE_Q4_0, TYPE_Q8_0,   TYPE_Q5_K,
@@ -239,7 +239,7 @@ static void plan_encdec_layer(model_plan *m, bool encoder, int32_t layer, int64_
     add_bart_bias(m, encoder, layer, "ffn_down", o->n_embd);
 }
 
-/* Of the numbers that a router reads, each about 1, it makes logits of deviation 2: the k largest
+/* Plans the router: of numbers of about 1 each, it makes logits of deviation 2: the k largest
  * differ from token to token. A bias for the choice alone differs less than the sigmoids do. */
 static void plan_experts(model_plan *m, int32_t layer)
 {
@@ -352,7 +352,7 @@ static int32_t decoder_layers(const toy_options *o)
     return o->n_decoder_layers ? o->n_decoder_layers : o->n_layers;
 }
 
-/* What an encoder or a decoder has around its layers. */
+/* Plans what an encoder or a decoder has around its layers. */
 static void plan_part(model_plan *m, bool encoder, int32_t n_layers)
 {
     const toy_options *o = m->options;

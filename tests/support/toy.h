@@ -21,7 +21,7 @@ typedef struct toy_key {
     const char *suffix; /* "rope.scaling.factor"; NULL ends a list */
     gguf_kind kind;     /* U32, F32, BOOL, STRING, or ARRAY: two U32 */
     double number;
-    const char *text; /* of a STRING */
+    const char *text; /* text of a STRING */
 } toy_key;
 
 /* A mixture of experts: its layers have a router and n experts in place of one feed-forward part.
@@ -29,24 +29,25 @@ typedef struct toy_key {
 typedef struct toy_experts {
     int32_t n;        /* 0: there are none */
     int32_t n_used;   /* by a token */
-    int32_t n_ff;     /* of one; 0: n_ff of the others, and no key in the file */
+    int32_t n_ff;     /* width of one; 0: n_ff of the others, and no key in the file */
     int32_t n_shared; /* rows of the expert that all tokens use; 0: none */
     int32_t n_dense;  /* the first layers, which have none; 0: no key in the file */
     bool choice_bias; /* with exp_probs_b */
     bool fused;       /* gates and ups in one tensor */
-    uint32_t type;    /* of their matrices; 0: that of the others */
+    uint32_t type;    /* type of their matrices; 0: that of the others */
 } toy_experts;
 
 typedef struct toy_options {
     const char *architecture; /* with the tensors that llama does not have */
     int32_t n_layers, n_embd, n_heads, n_heads_kv, n_ff; /* "t5", "bart": n_heads_kv is n_heads */
-    int32_t head_dim;         /* 0: n_embd / n_heads, and no key in the file */
-    int32_t v_dim;            /* of values, where head_dim is given; 0: that */
-    int32_t n_rot;            /* rotated numbers of a head; 0: all */
-    bool longrope;            /* with rope_factors tensors, n_rot / 2 each */
-    int32_t n_context;        /* as the file says */
-    uint32_t type;            /* of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
-    int32_t n_decoder_layers; /* of "t5" and "bart"; 0: n_layers. Its key: where they differ */
+    int32_t head_dim;  /* 0: n_embd / n_heads, and no key in the file */
+    int32_t v_dim;     /* of values, where head_dim is given; 0: that */
+    int32_t n_rot;     /* rotated numbers of a head; 0: all */
+    bool longrope;     /* with rope_factors tensors, n_rot / 2 each */
+    int32_t n_context; /* as the file says */
+    uint32_t type;     /* type of matrices: a runnable tensor_type, or TOY_TYPE_MIXED */
+    /* layers of the decoder of "t5" and "bart"; 0: n_layers. Its key: where they differ */
+    int32_t n_decoder_layers;
     bool gated;               /* "t5" with gates */
     bool tied;                /* no output matrix: the embedding serves */
     bool biases;              /* with every bias that a layer may have */
@@ -67,7 +68,7 @@ typedef struct toy_options {
 
     uint64_t seed;
     float logit_gain; /* standard deviation of logits, about */
-    float layer_gain; /* what layers add, in what they usually do; 0: 1 */
+    float layer_gain; /* factor of what layers add; 0: 1 */
     float noise;      /* share of blocks in matrices that differ, from noise_seed; 0: none */
     uint64_t noise_seed;
 

@@ -16,7 +16,7 @@ uint64_t toy_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 static float uniform(uint64_t *state)
 {
     return (float)(toy_random(state) >> 40) * 0x1p-24f;
@@ -31,14 +31,14 @@ static float bell(uint64_t *state)
     return (sum - 2.0f) * 1.7320508f;
 }
 
-/* Where a block keeps its factors, halves but for MXFP4's, and what its codes amount to.
+/* Positions of a block's factors, halves but for MXFP4's, and the size of its codes.
  * code_deviation: of a value divided by the factor d, over random codes and inner scales.
  * min_ratio: the second factor over d, so that values are centred; value = d * code + m for Q4_1
  * and Q5_1, d * scale * code - m * inner minimum for the K types. */
 typedef struct layout {
     uint32_t type;
     float code_deviation, min_ratio;
-    int32_t d_at, m_at; /* of the factors in the block; m_at -1: none */
+    int32_t d_at, m_at; /* offsets of the factors in the block; m_at -1: none */
 } layout;
 
 static const layout layouts[] = {

@@ -261,7 +261,7 @@ enum { MAP_PAIRS = sizeof map_pairs / sizeof map_pairs[0], MAP_UNITS = 2048 };
 typedef struct map_builder {
     uint32_t units[MAP_UNITS];
     bool used[MAP_UNITS];
-    uint32_t values[MAP_PAIRS]; /* where a pair's string begins */
+    uint32_t values[MAP_PAIRS]; /* beginnings of the pairs' strings */
 } map_builder;
 
 /* Builds the node at `at`, which the pairs in `in` reach with their first `depth` bytes. */
@@ -327,7 +327,7 @@ static void put_charmap(gguf_writer *w)
     free(b);
 }
 
-/* As T5's: pad 0, end 1, unknown 2. Longer words have better scores. */
+/* Writes a vocabulary like T5's: pad 0, end 1, unknown 2. Longer words have better scores. */
 static uint64_t put_unigram(gguf_writer *w, vocabulary *v, const toy_options *o)
 {
     add_token(v, "<pad>", CONTROL);

@@ -21,7 +21,7 @@ static inline int32_t tree_nodes_to(const token_tree *t, int32_t node, int32_t *
     return depth;
 }
 
-/* Of those below the root. */
+/* Returns how many nodes below the root are submitted. */
 static inline int32_t tree_n_submitted(const token_tree *t)
 {
     int32_t n = 0;
@@ -30,8 +30,8 @@ static inline int32_t tree_n_submitted(const token_tree *t)
     return n;
 }
 
-/* In a text of tokens that count, modulo `limit`: the submitted nodes that follow the root into
- * path[return), and the token after them. */
+/* Finds, in a text of tokens that count, modulo `limit`: the submitted nodes that follow the root
+ * into path[return), and the token after them. */
 static inline int32_t tree_counted(const token_tree *t, int32_t limit, int32_t *path, int32_t *next)
 {
     int32_t n = 0, node = 0;
@@ -44,7 +44,7 @@ static inline int32_t tree_counted(const token_tree *t, int32_t limit, int32_t *
     }
 }
 
-/* What a drafter has to do with its guesses. */
+/* Does with guesses what a drafter has to do. */
 static inline void tree_guess(token_tree *t, int32_t node, const candidate *guesses, int32_t n)
 {
     t->nodes[node].expanded = true;

@@ -12,7 +12,7 @@ typedef struct test_vocab {
 test_vocab vocab_open(const char *name);
 void vocab_close(test_vocab *v);
 
-/* What a handmade file says; NULL and 0 leave a key out. */
+/* Keys of a handmade file; NULL and 0 leave a key out. */
 typedef struct vocab_keys {
     const char *model, *pre, *architecture; /* the last is llama where it is left out */
     const char *const *tokens;              /* up to NULL */

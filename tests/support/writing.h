@@ -22,9 +22,10 @@ typedef struct writing {
     drey_error error;
 } writing;
 
-/* What on_token is of such options: keeps a token in the writing that user is. */
+/* Keeps a token, as on_token of such options: keeps a token in the writing that user is. */
 bool writing_keep_id(void *user, int32_t id);
-/* To write n tokens into *out, the likeliest each time; an end of text does not end them. */
+/* Options to write n tokens into *out, the likeliest each time; an end of text does not end
+ * them. */
 drey_generate_options writing_into(writing *out, int32_t n);
 /* Writes on in a session from ids[0..n) into *out, which may hold a beginning. It has to succeed.
  * sampling may be NULL: greedy. */
@@ -35,7 +36,7 @@ void must_be_same_ids(const writing *want, const writing *got, const char *what)
 /* or tokens or bytes. */
 void must_be_same(const writing *want, const writing *got, const char *what);
 
-/* What somebody who follows the events of a text sees: verified bytes, then provisional ones. */
+/* Text as somebody who follows its events sees it: verified bytes, then provisional ones. */
 typedef struct seen_text {
     char shown[16 * WRITING_MAX];
     size_t n_verified, n_shown;

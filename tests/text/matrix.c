@@ -261,7 +261,7 @@ static void put_heads(int i)
     heads_file_write(models[i].heads, &h);
 }
 
-/* Of every second the whole vocabulary, and an embedding. */
+/* Puts, in every second case, the whole vocabulary, and an embedding. */
 static void put_layer(int i, const toy_options *toy)
 {
     eagle_file e;
@@ -563,7 +563,7 @@ static void add_session(const column *col, const int32_t *at, const drey_engine_
     total->n[N_TAKEN_BACK] += x.taken_back;
 }
 
-/* Of a mixture of experts; the engine's sessions have been added. */
+/* Adds the counts of a mixture of experts; the engine's sessions have been added. */
 static void add_mixture(const drey_engine *e, const column *columns, const int32_t *at,
                         matrix_totals *total)
 {
@@ -625,8 +625,9 @@ static int32_t step(drey_engine *e, column *columns, int32_t n, rng *r, const ma
     return n_writing;
 }
 
-/* With the smallest budget where the share asks for it. A plan counts what the process has written
- * to, which may have become more by the time the engine is opened (TSan's own memory does). */
+/* Opens a case with the smallest budget where the share asks for it. A plan counts what the process
+ * has written to, which may have become more by the time the engine is opened (TSan's own memory
+ * does). */
 static void open_case(engine_place *p, drey_engine_options *o, const engine_hooks *hooks,
                       bool smallest, const matrix_case *c)
 {

@@ -8,24 +8,24 @@
 #include "support/rng.h"
 
 typedef enum matrix_axis {
-    AXIS_MODEL,     /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
+    AXIS_MODEL,    /* qwen2 with a type for each matrix; llama, tied, in two files; a running sum
                      * (support/toys/sum_block.h); the toy of each architecture, mixtures last */
-    AXIS_PROMPT,    /* short; long enough that attention is divided between units */
-    AXIS_SAMPLING,  /* greedy; a seed with filters; a high temperature without */
-    AXIS_KV,        /* format of keys and values */
-    AXIS_DRAFTER,   /* drey_drafter */
-    AXIS_POLICY,    /* drey_policy, of those that are lossless */
-    AXIS_WITHOUT,   /* the part that is left out: none, each, all */
-    AXIS_LOOKUP,    /* lookup guesses as well as the drafter */
-    AXIS_EXIT,      /* off, or exact where it is said that a layer is enough: never, always, ... */
-    AXIS_UNITS,     /* clusters and devices */
-    AXIS_BOUNDARY,  /* of attention between them */
-    AXIS_SHARE,     /* of each matrix that is in memory: all, a number, or what the smallest budget
-                    * has */
+    AXIS_PROMPT,   /* short; long enough that attention is divided between units */
+    AXIS_SAMPLING, /* greedy; a seed with filters; a high temperature without */
+    AXIS_KV,       /* format of keys and values */
+    AXIS_DRAFTER,  /* drey_drafter */
+    AXIS_POLICY,   /* drey_policy, of those that are lossless */
+    AXIS_WITHOUT,  /* the part that is left out: none, each, all */
+    AXIS_LOOKUP,   /* lookup guesses as well as the drafter */
+    AXIS_EXIT,     /* off, or exact where it is said that a layer is enough: never, always, ... */
+    AXIS_UNITS,    /* clusters and devices */
+    AXIS_BOUNDARY, /* boundary of attention between them */
+    /* share of each matrix that is in memory: all, a number, or what the smallest budget has */
+    AXIS_SHARE,
     AXIS_SIDECAR,   /* none, packed */
     AXIS_IO,        /* drey_io */
     AXIS_READS,     /* quick, slow at random, failing at random */
-    AXIS_TIER,      /* of the processor, by name, or its best */
+    AXIS_TIER,      /* tier of the processor, by name, or its best */
     AXIS_THREADS,   /* 1 and up */
     AXIS_CHUNK,     /* rows of a prompt's pass */
     AXIS_CLOCK,     /* policies hear of time, or not */
@@ -96,18 +96,18 @@ typedef struct matrix_totals {
     int64_t n[N_COUNTS];
 } matrix_totals;
 
-/* Which of them, for people. */
+/* Name of the count, for people. */
 const char *matrix_count_name(matrix_count which);
 
 /* Models, sidecars and heads in a temporary folder. */
 void matrix_open(void);
 void matrix_close(void);
 
-/* Whether a model, a value of its axis, is a mixture of experts. */
+/* Returns whether a model, a value of its axis, is a mixture of experts. */
 bool matrix_is_mixture(int32_t model);
 /* Whether every other layer has a state in place of attention. */
 bool matrix_has_states(int32_t model);
-/* How many values an axis has here: tiers are this processor's. */
+/* Returns how many values an axis has here: tiers are this processor's. */
 int32_t matrix_values(matrix_axis axis);
 /* A value of each axis, without regard to whether they go together. */
 void matrix_case_random(matrix_case *c, rng *r);

@@ -30,7 +30,7 @@ enum {
     STUCK_S = 600,      /* a round that takes longer hangs */
     N_BROKEN = 40,      /* attempts that fail in a row: more than are forgiven, on all threads */
     SETTLE_MS = 60000,  /* the kernel's own threads for a ring leave a little later */
-    GROWTH_KB = 2 << 10 /* of resident memory, from the first half to the last quarter */
+    GROWTH_KB = 2 << 10 /* growth of resident memory, from the first half to the last quarter */
 };
 
 typedef struct soak {

@@ -1,5 +1,5 @@
-/* What the papers compare with: bld lets likely tokens pass and counts them, draft is the draft's
- * own text, std the target's (in test_matrix.c), with reads and use in turns. */
+/* Baselines of the papers: bld lets likely tokens pass and counts them, draft is the draft's own
+ * text, std the target's (in test_matrix.c), with reads and use in turns. */
 #include <stdatomic.h>
 #include <time.h>
 

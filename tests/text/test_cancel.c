@@ -12,7 +12,7 @@
 enum { N_CONTEXT = 120, N_SESSIONS = 3, N_TEXT = 20, N_PROMPT = 30 };
 
 typedef struct scene scene;
-typedef struct writer { /* what callbacks get */
+typedef struct writer { /* data for the callbacks */
     writing text;       /* first */
     scene *scene;
     int i;
@@ -25,8 +25,8 @@ struct scene {
     writing cut[N_SESSIONS];
     bool begins_again; /* a cancelled session begins its text again in the same step, */
     bool takes_others; /* and cancels all others */
-    /* In the pass that loads: products so far, the one after which session cancel_who is cancelled,
-     * and the one after which the first text ended. */
+    /* Counts in the pass that loads: products so far, the one after which session cancel_who is
+     * cancelled, and the one after which the first text ended. */
     int32_t n_products, cancel_after, cancel_who, end_after;
 };
 
@@ -174,7 +174,7 @@ TEST(test_the_last_leave_together)
     }
 }
 
-/* From a callback of another one's text. */
+/* session that is cancelled in a callback of another one's text. */
 static drey_session *victim;
 
 static bool cancel_other(void *user, int32_t id)

@@ -51,7 +51,7 @@ TEST(test_same_bits)
 
 enum { N_TEXTS = 12, TOGETHER = N_TEXTS * 20 };
 
-/* In as many passes as they need. Returns how many those were. */
+/* Embeds the texts in as many passes as they need. Returns how many those were. */
 static int embed_texts(drey_session *s, const drey_text_ids *texts, drey_pooling pooling,
                        float *out)
 {

@@ -16,7 +16,7 @@
 #include "weights/identity.h"
 
 #ifdef TESTS_SANITIZED
-enum { EVERY = 3 }; /* of the cases */
+enum { EVERY = 3 }; /* step through the cases */
 #else
 enum { EVERY = 1 };
 #endif
@@ -30,7 +30,7 @@ static drey_model *eagle;   /* after the target, whose middle and last layers it
 
 typedef struct oracle {
     uint64_t seed;
-    double often; /* of the layers at which a token scores */
+    double often; /* share of the layers at which a token scores */
     int32_t from; /* the first one */
 } oracle;
 
@@ -100,7 +100,7 @@ static const guesser guessers[] = {
 };
 enum { N_GUESSERS = sizeof guessers / sizeof *guessers };
 
-/* With the best kernels: against texts of the plain ones. */
+/* Options with the best kernels: against texts of the plain ones. */
 static drey_engine_options with_exits(const guesser *g, drey_exit exit)
 {
     drey_engine_options o = toys_options(g->drafter, 96, 1);
@@ -431,7 +431,7 @@ typedef struct ending {
 } ending;
 
 typedef struct kept {
-    int32_t tokens[256], n, n_turns, skip; /* of turns after the first `skip` */
+    int32_t tokens[256], n, n_turns, skip; /* counts of turns after the first `skip` */
 } kept;
 
 static void keep_turn(void *user, const drey_trace_turn *turn)

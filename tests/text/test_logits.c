@@ -64,7 +64,7 @@ typedef struct bench {
     drey_session *session;
 } bench;
 
-/* What an encoder reads in all of these tests. */
+/* Reads the encoder's input of all of these tests. */
 static void read_input(drey_session *s)
 {
     int32_t ids[N_INPUT_IDS], n_vocab = s->engine->target.layout.shape.n_vocab;
@@ -235,7 +235,7 @@ TEST(toys_on_the_float_tier)
     }
 }
 
-/* In $DREY_MODELS, else drey/models in the user's cache directory. */
+/* Finds a model in $DREY_MODELS, else drey/models in the user's cache directory. */
 static bool real_model(char path[512], const char *file_name)
 {
     const char *models = getenv("DREY_MODELS"), *cache = getenv("XDG_CACHE_HOME");

@@ -72,7 +72,7 @@ static bool exit_here(void *user, int32_t layer, int32_t position)
     return (layer + position) % 4 == 0;
 }
 
-static drey_model *layer; /* of the target */
+static drey_model *layer; /* layer for the target */
 
 static void make_layer(const toy_options *toy)
 {

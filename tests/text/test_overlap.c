@@ -17,7 +17,7 @@ enum { N_PROMPT = 9, MOST_SESSIONS = 3 };
 
 static const int32_t prompt[N_PROMPT] = {72, 101, 108, 108, 111, 32, 116, 104, 101};
 
-/* What goes wrong, and how slow the disk is. */
+/* Faults, and the slowness of the disk. */
 typedef struct trouble {
     disk disk;
     int32_t n_slices, n_failed;
@@ -26,7 +26,7 @@ typedef struct trouble {
 /* ---- A drafter that counts its slices, and may fail in them ---- */
 
 static trouble *present;
-static bool was_ready = true; /* what the last look at a pass said */
+static bool was_ready = true; /* result of the last look at a pass */
 
 bool __real_pass_ready(const model_pass *p);
 bool __wrap_pass_ready(const model_pass *p);
@@ -36,7 +36,7 @@ bool __wrap_pass_ready(const model_pass *p)
 }
 
 static int32_t fails_every;
-static drey_engine *engine_under_test; /* whose session was opened last */
+static drey_engine *engine_under_test; /* engine whose session was opened last */
 
 static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_ns, bool *done,
                                    drey_error *err)
@@ -52,7 +52,7 @@ static drey_status counted_advance(drafter *d, token_tree *tree, int64_t until_n
     return drafter_model_class.steps->advance(d, tree, until_ns, done, err);
 }
 
-/* What a step of any session multiplies must not change under it. */
+/* Checks that the operands of any session's step do not change under it. */
 static void settled_reroot(drafter *d, const token_tree *tree, const int32_t *path, int32_t n_path,
                            int32_t next, const int32_t *moved)
 {
@@ -174,7 +174,7 @@ static void same_ids(const writing *got, const writing *want, int32_t n)
         must_be_same_ids(&want[i], &got[i], "drafted ahead");
 }
 
-/* What the target alone writes, in memory. */
+/* Writes the texts of the target alone, in memory. */
 static void plain(int32_t n, writing *texts)
 {
     const drey_engine_options o = plain_options(target, N_PROMPT + N_TEXT + 1, 1);

@@ -1,5 +1,5 @@
-/* What an engine makes of failing reads, changing files and cancellations: a clear sentence,
- * no verified token is lost, and the next text continues as if nothing had happened. */
+/* Failing reads, changing files and cancellations: a clear sentence, no verified token is lost, and
+ * the next text continues as if nothing had happened. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,7 @@ typedef struct rig {
     int32_t touch_at; /* written token at which the target's file is touched; 0: none */
     const char *touch;
     int32_t fail_at;   /* written token from which on reads fail; 0: none */
-    int n_reports;     /* of the target's load, */
+    int n_reports;     /* reports of the target's load, */
     int cancel_report; /* the one that cancels the session, */
     int fail_report;   /* and the one from which on reads fail; 0: none */
 } rig;

@@ -20,7 +20,7 @@ typedef struct bench {
     engine_place at;
     drey_engine *engine;
     drey_session *session;
-    int64_t n_parts; /* that steps were done in */
+    int64_t n_parts; /* parts that steps were done in */
     rng r;
 } bench;
 
@@ -114,10 +114,10 @@ static void random_rows(rng *r, pass_row *rows)
     }
 }
 
-typedef struct choice { /* what is committed, and what is kept below its end */
+typedef struct choice { /* rows that are committed, and rows that are kept below their end */
     int32_t path[N_ROWS], n_path;
     int32_t keep[N_ROWS], n_keep;
-    int32_t place[N_ROWS]; /* of a kept row among those kept; -1: not kept */
+    int32_t place[N_ROWS]; /* index of a kept row among those kept; -1: not kept */
 } choice;
 
 static choice choose(rng *r, const pass_row *rows, int32_t last)

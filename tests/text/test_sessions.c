@@ -148,7 +148,7 @@ static int64_t prompt_rows(const drey_engine *e)
     return sums.arg[TRACE_PROMPT];
 }
 
-/* On from where the session is, into *w. */
+/* Writes from where the session is, into *w. */
 static void write_some(drey_session *s, int32_t n, writing *w)
 {
     w->n_ids = 0;

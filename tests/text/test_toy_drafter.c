@@ -1,4 +1,4 @@
-/* What a new drafter takes: this file, whose kind an engine is given as a row of the table is. The
+/* Example of a new drafter: this file, whose kind an engine is given as a row of the table is. The
  * toy remembers which token last came after each one. Texts are those of plain decoding under every
  * policy; with lookup next to it; for several sessions; sampled; and the plan counts its memory. */
 #include "engine/engine.h"

@@ -241,7 +241,7 @@ enum { N_TEXT = 4 };
 #else
 enum { N_TEXT = 8 };
 #endif
-enum { N_SHORT = 60, N_LONG = 300 }; /* of a long prompt, attention is divided */
+enum { N_SHORT = 60, N_LONG = 300 }; /* tokens of a long prompt, for which attention is divided */
 
 static int32_t prompt[N_LONG];
 static writing plain, plain_long;
@@ -272,7 +272,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* who: 0 nobody drafts, 1 lookup, 2 a model. */
+/* Writes a text. who: 0 nobody drafts, 1 lookup, 2 a model. */
 static const writing *write_text(drey_engine_options *o, int who, double share, bool is_long)
 {
     static writing got;

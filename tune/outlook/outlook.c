@@ -1,4 +1,4 @@
-/* What a budget brings here: see drey_look_ahead in drey/tune.h. */
+/* Predicts what a budget brings here: see drey_look_ahead in drey/tune.h. */
 #include <string.h>
 
 #include "common/num.h"
@@ -9,8 +9,8 @@
 static const uint64_t mib = 1 << 20;
 static const double least_gain = 1.05; /* times as fast: of a budget that is worth naming */
 
-/* Whether all speeds that its prediction needs are known: a plan without them counts usual ones, or
- * none. Those of devices are known by a profile alone. */
+/* Returns whether all speeds that its prediction needs are known: a plan without them counts usual
+ * ones, or none. Those of devices are known by a profile alone. */
 static bool is_known(const drey_planner *p, const drey_plan *t, const drey_profile *profile)
 {
     const drey_speeds *s = &t->speeds;
@@ -80,7 +80,8 @@ static uint64_t least_budget(drey_planner *p, uint64_t from, uint64_t to, uint64
     return to;
 }
 
-/* What a pass would read without a byte of it in memory; of a mixture, of a token's experts. */
+/* Returns the bytes that a pass would read without a byte of it in memory; of a mixture, of a
+ * token's experts. */
 static uint64_t all_reads(const drey_plan *t)
 {
     double missing = 1 - t->expert_hits, whole = (double)t->target_bytes;
@@ -115,7 +116,7 @@ static void find_better(drey_planner *p, const drey_engine_options *options,
 
 /* ---- All ---- */
 
-/* What this process has already is its own. */
+/* Finds the memory available. The memory that this process already has is its own. */
 static void find_memory(drey_outlook *out)
 {
     uint64_t own = memory_resident(), room = memory_cgroup_room();

@@ -106,7 +106,7 @@ drey_status schema_unique(schema_reader *r, const schema_list *list, expr *insid
 
 typedef struct containing {
     expr one, other;     /* an item that does, and any or one that does not */
-    int32_t least, most; /* how many do; REPEAT_FOREVER */
+    int32_t least, most; /* bounds of how many do; REPEAT_FOREVER */
 } containing;
 
 static drey_status item_with(schema_reader *r, const schema_list *list, const json_value *more,

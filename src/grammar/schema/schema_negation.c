@@ -81,7 +81,7 @@ static json_value *make_types(schema_reader *r, const json_value *of, int32_t ty
 
 typedef struct negation {
     schema_reader *r;
-    const json_value *of; /* what is negated */
+    const json_value *of; /* schema that is negated */
     json_value *list;     /* the alternatives */
     bool held;
 } negation;

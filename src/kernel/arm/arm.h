@@ -1,4 +1,4 @@
-/* What the files of Arm's tiers share. */
+/* Declarations that the files of Arm's tiers share. */
 #pragma once
 
 #include "kernel/tiers.h"

@@ -13,7 +13,7 @@ enum {
     ROW_SUMS = 8
 };
 
-typedef int16x8_t sum_pair[2]; /* of rows 0, 1 and of rows 2, 3 */
+typedef int16x8_t sum_pair[2]; /* sums of rows 0, 1 and of rows 2, 3 */
 
 /* to (+)= the products of a word of 4 rows and one token's. */
 INLINE void word_products(sum_pair to, int8x16_t w, int8x16_t x, bool first)

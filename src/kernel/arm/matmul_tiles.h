@@ -32,7 +32,7 @@
 
 enum {
     SPAN_BLOCKS = 8, /* blocks of 32 over which sums stay in registers */
-    SUM_WORDS = 4,   /* of the low and of the high bits of sums of activations */
+    SUM_WORDS = 4,   /* words of the low and of the high bits of sums of activations */
     ACT_WORDS = 64 + 2 * SUM_WORDS
 };
 
@@ -46,7 +46,7 @@ typedef struct tile_acts {
     int32_t m;
 } tile_acts;
 
-/* Where these are made. */
+/* Memory for these. */
 typedef struct act_space {
     uint8_t pairs[TOKEN_TILE * ACT_WORDS * 4], sums[TOKEN_TILE * 2 * SUM_WORDS * 4];
 } act_space;
@@ -148,8 +148,8 @@ INLINE void act_sums_make(uint8_t *to, const uint8_t *from, int32_t n_sub, int32
 #undef BODY
 }
 
-/* What part of a group meets what tokens: n_rows registers from r on, n_tokens tokens from t on.
- * The counts are constants. */
+/* Product of a part of a group with some tokens: n_rows registers from r on, n_tokens tokens from t
+ * on. The counts are constants. */
 typedef struct step {
     int32_t r, n_rows, t, n_tokens;
 } step;
@@ -165,7 +165,7 @@ INLINE bool in_pairs(step s)
     return PAIRS && s.n_tokens > 1;
 }
 
-/* How many words are unpacked before they are multiplied. */
+/* Number of words that are unpacked before they are multiplied. */
 INLINE int32_t step_words(step s)
 {
     return s.n_rows < 4 ? 4 : 2;
@@ -236,7 +236,7 @@ INLINE void token_words(int32x4_t out[2], const uint8_t *from, step s)
     }
 }
 
-/* That of acc[r][t], in its places. */
+/* Factors of acc[r][t], in the order of its lanes. */
 INLINE int32x4_t token_factor(const int32x4_t v[2], int32_t t, step s)
 {
     int32x4_t four = v[t / 4];
@@ -288,7 +288,7 @@ INLINE void sums_store(float *sums, float32x4_t (*from)[TOKEN_TILE], step s)
 
 typedef struct type_32 {
     tensor_type type;
-    int32_t block_bytes; /* of the group */
+    int32_t block_bytes; /* bytes of the group's blocks */
     int32_t d, m_part;   /* offsets of the scale and of what is added (negative: nothing) */
 } type_32;
 
@@ -297,7 +297,7 @@ INLINE float32x4_t scale_32(type_32 k, const uint8_t *block, int32_t r)
     return k.type == TYPE_MXFP4 ? exponents_at(block, k.d, r) : scale_at(block, k.d, r);
 }
 
-/* What the offset of the weights makes of the sums of x. */
+/* Adds what the offset of the weights makes of the sums of x. */
 INLINE void offset_sums(tile_sums acc, tensor_type type, const tile_acts *a, step s)
 {
     const int32_t offset = weights_offset(type);
@@ -450,7 +450,7 @@ INLINE void tile_32(float *sums, type_32 k, const uint8_t *weights, const uint8_
 
 typedef struct type_256 {
     tensor_type type;
-    int32_t block_bytes; /* of the group */
+    int32_t block_bytes; /* bytes of the group's blocks */
     int32_t d, dmin;     /* offsets of the scales (negative: none) */
 } type_256;
 
@@ -591,7 +591,7 @@ INLINE int32_t row_chains(tensor_type type)
     return type == TYPE_IQ4_XS ? 1 : subs_of_16(type) ? 4 : 2;
 }
 
-/* How many registers a token alone takes: what its sums and the unpacking leave room for. */
+/* Number of registers that a token alone takes: what its sums and the unpacking leave room for. */
 INLINE int32_t row_registers(tensor_type type)
 {
     if (type == TYPE_Q3_K || type == TYPE_Q5_K || type == TYPE_Q6_K)

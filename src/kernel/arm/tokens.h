@@ -1,4 +1,4 @@
-/* How Arm's matrix kernels take a tile apart: counts of tokens that are constants, and one
+/* Division of a tile among Arm's matrix kernels: counts of tokens that are constants, and one
  * register's worth of tokens. */
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "kernel/unroll.h"
 
-enum { HALF_REGISTERS = 4 }; /* of 4 rows each: 16 rows */
+enum { HALF_REGISTERS = 4 }; /* registers of 4 rows each: 16 rows */
 
 /* Registers of rows that n tokens leave room for, of sums registers in all. */
 #define STEP_ROWS(n, sums) ((sums) / (n) < HALF_REGISTERS ? (sums) / (n) : HALF_REGISTERS)

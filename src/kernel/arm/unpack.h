@@ -100,7 +100,7 @@ INLINE uint8x16_t fifth_bits(uint8x16_t plane, int32_t j, bool pairs)
     return vshlq_u8(plane, (int8x16_t){a, a, a, a, b, b, b, b, a, a, a, a, b, b, b, b});
 }
 
-/* What is to be subtracted from each weight. */
+/* Number to subtract from each weight. */
 INLINE int32_t weights_offset(tensor_type type)
 {
     switch (type) {
@@ -117,8 +117,8 @@ INLINE int32_t weights_offset(tensor_type type)
     }
 }
 
-/* How many words' products of one row fit into 16 bits, two sums together: 8 x 31 x 127, 4 x 63 x
- * 127; 1: not even those of two words. */
+/* Number of words whose products of one row fit into 16 bits, two sums together: 8 x 31 x 127, 4 x
+ * 63 x 127; 1: not even those of two words. */
 INLINE int32_t words_fitting(tensor_type type)
 {
     switch (type) {

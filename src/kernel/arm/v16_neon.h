@@ -220,7 +220,7 @@ INLINE float v16_sum(v16 x)
     return vpadds_f32(vadd_f32(vget_low_f32(s4), vget_high_f32(s4)));
 }
 
-/* And 2 apart of two sums. */
+/* Adds lanes that are 2 apart, of two sums. */
 INLINE float32x4_t add_halves(v16 a, v16 b)
 {
     float32x4_t x = add_quarters(a), y = add_quarters(b);

@@ -1,5 +1,5 @@
-/* What the tiers' limits_*.c share: the loops around a peak, and a way to keep the compiler from
- * doing a loop's work once. */
+/* Code that the tiers' limits_*.c share: the loops around a peak, and a way to keep the compiler
+ * from doing a loop's work once. */
 #pragma once
 
 #include <stdint.h>

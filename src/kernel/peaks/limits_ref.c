@@ -1,4 +1,4 @@
-/* What plain C can do at most: the bottom of every tier's ladder. */
+/* Peaks of plain C: the bottom of every tier's ladder. */
 #include "kernel/ref/ref.h"
 
 #include <math.h>

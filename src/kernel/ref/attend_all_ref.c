@@ -22,7 +22,7 @@ typedef struct positions {
     const uint8_t *keys, *values;
     int32_t n;           /* the row sees 0 .. n - 1, */
     int32_t first;       /* but those in front of this one */
-    int32_t at;          /* where the row is among them, */
+    int32_t at;          /* the row's index among them, */
     bool has_bias;       /* if that matters */
     int32_t n_prefix;    /* so many are in the slots of their numbers, */
     const int32_t *path; /* the others in these */

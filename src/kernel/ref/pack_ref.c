@@ -36,7 +36,7 @@ static void row_pack(uint8_t *block, const uint8_t *file, const type_layout *lay
     }
 }
 
-/* Of a row's block in the file. */
+/* Checks a row's block in the file. */
 static bool block_is_finite(tensor_type type, const uint8_t *file, const type_layout *layout)
 {
     if (type == TYPE_F32)

@@ -32,9 +32,9 @@ typedef struct decoded_step {
 
 _Static_assert(sizeof(decoded_step) <= DOT_DECODED_BYTES, "dot's scratch holds a step");
 
-/* What products of a tile need of its tokens besides the words, once for all 32 rows. */
+/* Data of a tile's tokens that products need besides the words, once for all 32 rows. */
 typedef struct tile_terms {
-    int32_t start[STEP_SUBS][TOKEN_TILE];     /* of blocks or sub-blocks */
+    int32_t start[STEP_SUBS][TOKEN_TILE];     /* beginnings of blocks or sub-blocks */
     int32_t pairs[STEP_SUBS / 2][TOKEN_TILE]; /* sums of sub-blocks of 16, two int16 */
 } tile_terms;
 

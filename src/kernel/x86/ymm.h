@@ -1,4 +1,4 @@
-/* What the 8-lane x86 tiers (avx2, avxvnni) share: 32 rows are four slices of 8 lanes. */
+/* Code that the 8-lane x86 tiers (avx2, avxvnni) share: 32 rows are four slices of 8 lanes. */
 #pragma once
 
 #include <immintrin.h>

@@ -69,7 +69,7 @@ static void set_slots(const model_pass *p, attend_layer *a, const kv_store *kv)
     a->value_bytes = kv->side[KV_VALUES].head_bytes;
 }
 
-/* With a cluster's own kernels, and as slow as it was made. */
+/* Uses the cluster's kernels; sleeps if a test asked for a slow cluster. */
 static void attend_on_unit(attend_layer *l, const unit_slot *slot, void *scratch)
 {
     for (bool more = true; more;) {
@@ -122,8 +122,9 @@ static void attend_divided(model_pass *p)
         pool_run(p->r->pool, split_thread, p);
 }
 
-/* Of a model with an encoder: what all rows see in the slots of their numbers. An encoder's rows
- * see each other; a decoder's rows see the encoder's output, and then nothing else. */
+/* Shows all rows, of a model with an encoder: what all rows see in the slots of their numbers.
+ * An encoder's rows see each other; a decoder's rows see the encoder's output, and then nothing
+ * else. */
 static void see_all(const model_pass *p, attend_layer *a, const text_cache *cache, int32_t first)
 {
     int32_t n = p->attends_cross ? cache_end(cache) : p->n_rows;
@@ -156,7 +157,7 @@ static void set_bias(const model_pass *p, attend_layer *a, int32_t first)
     head->n_prefix = head->n_path;
 }
 
-/* What a run of rows, [first, end), asks of their cache. */
+/* Sets the attention of a run of rows, [first, end), to their cache. */
 static void set_attention(model_pass *p, attend_layer *a, int32_t first, int32_t end,
                           int32_t n_threads)
 {

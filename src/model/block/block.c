@@ -1,4 +1,4 @@
-/* What several blocks do: see block.h. */
+/* Code that several blocks share: see block.h. */
 #include "model/block/block.h"
 
 #include <assert.h>

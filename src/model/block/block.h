@@ -1,5 +1,5 @@
-/* What a layer consists of: blocks, each of which computes something from the residual stream and
- * adds it to that.
+/* Parts of a layer: blocks, each of which computes something from the residual stream and adds it
+ * to that.
  *
  *   attention      x += O attend(Q n, K n, V n)         n = norm(x)
  *   cross          x += O attend(Q n, an encoder's output)

@@ -1,4 +1,4 @@
-/* What comes before and after the layers: see block.h. */
+/* Steps before and after the layers: see block.h. */
 #include "common/num.h"
 #include "model/block/block.h"
 #include "model/pass_steps.h"

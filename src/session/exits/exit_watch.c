@@ -60,9 +60,9 @@ static int32_t next_active(const drey_session *s, int32_t layer)
     return layer;
 }
 
-/* Whether the next n tokens may leave. A pass has room for the deferred rows of one session,
- * however many share it. In `exact` tokens that could end the text by its length may not: the end
- * is reported when everything is verified. */
+/* Returns whether the next n tokens may leave. A pass has room for the deferred rows of one
+ * session, however many share it. In `exact` tokens that could end the text by its length may not:
+ * the end is reported when everything is verified. */
 static bool has_room(const drey_session *s, int32_t n_more)
 {
     const drey_engine *e = s->engine;

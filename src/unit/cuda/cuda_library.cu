@@ -160,9 +160,9 @@ struct arrival {
     char *to;
     size_t row_bytes, to_row, n_rows;
 };
-/* What goes to the device and comes back passes through memory that it can read and write by itself
- * (`staging`): copies from and to other memory would wait for it one by one. What has arrived is
- * put in its place when the queue is awaited. */
+/* Queue of commands. Data to and from the device passes through memory that the device can read and
+ * write by itself (`staging`): copies from and to other memory would wait for it one by one. What
+ * has arrived is put in its place when the queue is awaited. */
 struct cl_queue_s {
     int number;
     cudaStream_t stream;
@@ -223,7 +223,7 @@ static bool knows_all_memory(int device)
     return attribute(device, cudaDevAttrPageableMemoryAccess) != 0;
 }
 
-/* Whether it can use the processor's memory under the processor's addresses. */
+/* Returns whether it can use the processor's memory under the processor's addresses. */
 static bool is_unified(int device)
 {
     return attribute(device, cudaDevAttrIntegrated) != 0 &&
@@ -523,7 +523,7 @@ int32_t clReleaseMemObject(cl_buffer b)
 
 /* ---- A queue: everything in order; errors come with its end ---- */
 
-/* Whether bytes are all in memory of such a list that the device can use. */
+/* Returns whether bytes are all in memory of such a list that the device can use. */
 static bool is_among(host_buffer *const *list, const void *from, size_t bytes)
 {
     const with_lists locked;

@@ -17,7 +17,7 @@
 #define PIECE_BLOCKS 4
 #define PIECE_SCORES 5  /* [blocks][pairs][64] */
 #define PIECE_PARTS  6  /* [blocks]: m and l, padded to 16s, and a [pairs][head_dim] */
-#define PIECE_FOLDS  7  /* whether it is folded: */
+#define PIECE_FOLDS  7  /* flag that says whether it is folded: */
 #define PIECE_FIRST  8  /* from its first block on, or later */
 #define PIECE_FROM   9  /* the old m and l */
 #define PIECE_TO     10 /* and the new ones */
@@ -114,7 +114,7 @@ SCORES(f16, NUMBER_F16, AS_IT_IS)
 SCORES(q8_0, NUMBER_Q8_0, TIMES_D)
 SCORES(f32, NUMBER_F32, AS_IT_IS)
 
-/* Where a block's part is, and its a. */
+/* Position of a block's part, and of its a. */
 #define PADDED           ((n + 15u) / 16u * 16u)
 #define PART(at)         (y + piece[PIECE_PARTS] + (ulong)(at) * (2u * PADDED + n * head_dim))
 #define SCORES_OF(at, i) (y + piece[PIECE_SCORES] + ((ulong)(at) * n + (i)) * 64u)

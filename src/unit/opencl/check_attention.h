@@ -4,7 +4,7 @@
 
 #include "unit/device.h"
 
-/* What to compute: pieces whose keys and values are in these two, of `bytes` each. */
+/* Work to compute: pieces whose keys and values are in these two, of `bytes` each. */
 typedef struct check_pieces {
     const uint8_t *keys, *values;
     size_t bytes;

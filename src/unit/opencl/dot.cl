@@ -35,7 +35,8 @@ typedef union level_table {
 /* Byte i of the rows, as a number. */
 #define BYTE(part, i)  ((WORD(part, (i) / 4u) >> (8u * ((i) % 4u))) & 255u)
 
-/* Of the block of activations: word i of all rows, of row t, and the numbers after the words. */
+/* Words of the block of activations: word i of all rows, of row t, and the numbers after the
+ * words. */
 #define ACT_AT(at, i) (acts + ((at) + (uint)(i)*4u) * m)
 #define ACT(at, i, t) (*(__global const int *)(ACT_AT(at, i) + (t)*4u))
 #define ACT_D(at, t)  as_float(ACT(at, 0u, t))
@@ -240,7 +241,8 @@ KERNEL_32(mxfp4, 17u, dot_mxfp4_words, NIBBLES(block + 32), 0, EXPONENT(block))
            INTS_256(WORDS, dot_bytes, WORD_G, SCALE_S, FROM_ZERO, MINIMUM), HALF(block), HALF(block + 64), \
            FOLD_256_LEAST)
 
-/* Of the activations whose sums of 16 are i .. i + 1, or only i: one is -32 times the sum. */
+/* Minima for the activations whose sums of 16 are i .. i + 1, or only i: one is -32 times the
+ * sum. */
 #define SUB_MINIMUM(MIN_S, i, TWO)                                                                 \
     const lanes_i minimum = AS_I(MIN_S);                                                           \
     int z[TOKENS];                                                                                 \

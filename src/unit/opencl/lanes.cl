@@ -1,4 +1,4 @@
-/* What the kernels of a device have in common, before dot.cl and attend.cl.
+/* Code that all kernels of a device share, before dot.cl and attend.cl.
  *
  * A work item has LANES adjacent numbers: 1 if each work item is a lane of the hardware, and the
  * width of a vector register on processors, which run one work item after the other. Integers are

@@ -14,13 +14,13 @@
 
 #include "unit/device.h"
 
-/* which: the number of a device, counted over all platforms, or a part of its name; "gpu": the
- * first that is not a processor; NULL: that one, or else the first. */
+/* OpenCL's devices. `which` is: the number of a device, counted over all platforms, or a part of
+ * its name; "gpu": the first that is not a processor; NULL: that one, or else the first. */
 extern const device_class opencl_class;
 /* The same through libdrey-cuda (cuda_library.cu), which a build with CUDA's compiler makes. */
 extern const device_class cuda_class;
 
-/* How a device is found and used. */
+/* Way in which a device is found and used. */
 typedef struct opencl_opening {
     const device_class *class;
     const char *library; /* the file, as the loader takes it */

@@ -56,8 +56,9 @@ enum {
     OPENCL_EVENT_STATUS = 0x11d3,
 };
 
-/* Of a device whose work items are lanes of its hardware (dot.cl): the items that share a row, the
- * parts of a block that are computed by one each, and the local memory that this takes at most. */
+/* Limits of a device whose work items are lanes of its hardware (dot.cl): the items that share a
+ * row, the parts of a block that are computed by one each, and the local memory that this takes at
+ * most. */
 enum { OPENCL_WORKERS = 16, OPENCL_PARTS = 2, OPENCL_LOCAL_BYTES = 40 << 10 };
 
 /* result, name, arguments */
@@ -126,5 +127,5 @@ typedef struct opencl_api {
  * DREY_ERR_UNSUPPORTED: there is none, or it lacks a function. */
 drey_status opencl_api_open(opencl_api *api, const char *library, const char *kind,
                             drey_error *err);
-/* Whether any part of this process has it open already. */
+/* Returns whether any part of this process has it open already. */
 bool opencl_api_is_open(const char *library);

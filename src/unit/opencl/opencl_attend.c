@@ -30,7 +30,8 @@ enum {
     MOST_BLOCKS = 1000 /* pairs of a piece at a time: CUDA counts groups of items in 16 bits */
 };
 
-/* Of m and l, for pieces that fold: twice, as one is read while the other is written. */
+/* Returns the floats of m and l, for pieces that fold: twice, as one is read while the other is
+ * written. */
 static size_t header_floats(const device_piece *p)
 {
     return attend_partials_floats(p->last - p->first, p->a.k_dim, 0);
@@ -46,8 +47,8 @@ static size_t sums_floats(const device_piece *p)
     return (size_t)(p->last - p->first) * (size_t)p->a.k_dim;
 }
 
-/* What a piece that folds has at the beginning of y: at most m and l of 96 pairs twice, and its
- * a. */
+/* Returns the floats that a piece that folds has at the beginning of y: at most m and l of 96 pairs
+ * twice, and its a. */
 static size_t front_floats(const device_piece *p)
 {
     return p->from > 0 ? 0 : 2 * header_floats(p) + sums_floats(p);
@@ -157,12 +158,12 @@ typedef struct attending {
     const device_piece *piece;
     int32_t n;
     const opencl_loan *keys, *values;
-    size_t q[DEVICE_PIECES];     /* where a piece's q is in acts, in floats, */
+    size_t q[DEVICE_PIECES];     /* position of a piece's q in acts, in floats, */
     size_t front[DEVICE_PIECES]; /* and its front in y */
-    bool flip[DEVICE_PIECES];    /* whether m and l are in the second of two places */
+    bool flip[DEVICE_PIECES];    /* m and l are in the second of two places */
     size_t front_floats;
     int32_t at, block; /* the next piece, and its block */
-    /* Of the pieces that are computed together: */
+    /* Counts over the pieces that are computed together: */
     int32_t n_words, most_pairs, most_blocks;
     bool folds;
     int32_t who[DEVICE_PIECES]; /* their pieces, */

@@ -1,5 +1,5 @@
-/* What the files of the OpenCL unit share: opencl.c chooses and opens a device, opencl_product.c
- * computes products with it, opencl_attend.c attention. */
+/* Declarations that the files of the OpenCL unit share: opencl.c chooses and opens a device,
+ * opencl_product.c computes products with it, opencl_attend.c attention. */
 #pragma once
 
 #include "unit/device.h"
@@ -29,12 +29,12 @@ enum { KV_FORMATS = 3 };
 typedef struct opencl_loan {
     uint8_t *memory;
     cl_buffer buffer;
-    size_t at; /* where memory begins in it */
+    size_t at; /* beginning of its memory */
     size_t part_bytes;
     int32_t n_parts, n_mapped; /* parts [0, n_mapped) are mapped when nothing is under way */
 } opencl_loan;
 
-/* Where activations and results pass through. */
+/* Buffers for activations and results. */
 typedef struct opencl_io {
     cl_buffer acts, y; /* OPENCL_PART_BYTES each */
     /* Lent memory, in which activations and results are used in place; NULL: none. */
@@ -42,7 +42,7 @@ typedef struct opencl_io {
     const uint8_t *work_memory;
     size_t work_bytes;
     /* Until the next wait: */
-    const void *acts_there; /* what `acts` holds: rows from this address on; or NULL */
+    const void *acts_there; /* source of the rows in `acts`: rows from this address on; or NULL */
     size_t y_bytes;         /* the part of y that has results on their way */
 } opencl_io;
 
@@ -59,7 +59,7 @@ typedef struct opencl_unit {
         uint32_t lanes;   /* rows of a work item */
         uint32_t workers; /* work items that share a row's product: 1, or OPENCL_WORKERS */
     } items;
-    uint64_t most_bytes; /* of a buffer */
+    uint64_t most_bytes; /* the most bytes of a buffer */
     cl_program program[OPENCL_VARIANTS];
     cl_kernel kernel[TYPE_LIMIT][OPENCL_VARIANTS]; /* NULL: not needed so far */
     opencl_io io;
@@ -68,10 +68,10 @@ typedef struct opencl_unit {
     cl_program attend_program;
     cl_kernel step[STEPS][KV_FORMATS];
     uint8_t *staging;       /* the arguments and results of attention's kernels */
-    char no_attention[500]; /* why not; "": it takes part */
+    char no_attention[500]; /* reason why it takes no part; "": it takes part */
     opencl_loan *loan;
     int32_t n_loans;
-    cl_event event[OPENCL_EVENTS]; /* of commands that were enqueued and not yet checked */
+    cl_event event[OPENCL_EVENTS]; /* events of commands that were enqueued and not yet checked */
     int32_t n_events;
 } opencl_unit;
 

@@ -179,7 +179,7 @@ static drey_status acts_send(opencl_unit *u, const uint8_t *rows, size_t bytes, 
     return DREY_OK;
 }
 
-/* Where results go: row r, column c to the number at + r * ld + c. */
+/* Destination of results: row r, column c to the number at + r * ld + c. */
 typedef struct opencl_results {
     cl_buffer y;
     uint32_t at, ld;

@@ -13,8 +13,8 @@
 
 #include "os/clock.h"
 
-/* What the child reports at its end. A child that reports nothing has crashed, so that its exit
- * status is not needed. */
+/* Report of the child at its end. A child that reports nothing has crashed, so that its exit status
+ * is not needed. */
 typedef struct verdict {
     drey_status status;
     drey_error error;
@@ -51,8 +51,8 @@ static int64_t child_ns(pid_t child)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether the child has a thread that waits for a processor or a disk, on a busy machine for a long
- * time. */
+/* Returns whether the child has a thread that waits for a processor or a disk, on a busy machine
+ * for a long time. */
 static bool child_wants(pid_t child)
 {
     char path[64];
@@ -74,7 +74,7 @@ static bool child_wants(pid_t child)
     return wants;
 }
 
-/* Whether the child's result came; *late: it made no progress before. */
+/* Returns whether the child's result came; *late: it made no progress before. */
 static bool verdict_read(int in, pid_t child, int32_t idle_s, verdict *v, bool *late)
 {
     int64_t used = -1, seen = clock_ns();

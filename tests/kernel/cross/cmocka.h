@@ -46,7 +46,7 @@ struct CMUnitTest { /* the members of cmocka's, in their order */
         return;                                                                                    \
     } while (0)
 
-/* Without fixtures: no kernel test has one of its own. */
+/* Runs a group without fixtures: no kernel test has one of its own. */
 static inline int _cmocka_run_group_tests(const char *group, const struct CMUnitTest *tests,
                                           size_t n, CMFixtureFunction setup,
                                           CMFixtureFunction teardown)

@@ -26,7 +26,7 @@ void emulated_tilestored(int tile, void *base, int64_t stride);
 /* TDPBSSD where b_signed, else TDPBSUD: c, a, b as the manual's tmm1, tmm2, tmm3. */
 void emulated_tdp(int c, int a, int b, bool b_signed);
 
-/* Whether this thread's tiles are configured: a kernel must leave them released. */
+/* Returns whether this thread's tiles are configured: a kernel must leave them released. */
 bool emulated_tiles_in_use(void);
 /* Since the program's start, all threads. */
 typedef struct tile_counts {

@@ -24,7 +24,7 @@ const kernel_table *test_table(const char *tier);
 size_t test_scratch_bytes(int64_t k);
 size_t test_scratch_least(void);
 
-/* Whether this thread's emulated tiles are released. */
+/* Returns whether this thread's emulated tiles are released. */
 bool test_tiles_at_rest(void);
 /* Instructions of emulated tiles since the start; none where there is no such tier. */
 tile_counts test_tile_counts(void);

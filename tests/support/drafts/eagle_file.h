@@ -13,9 +13,9 @@ typedef struct eagle_file {
      * embedding, takes off what it was fed, and has the target's head. Otherwise it is random. */
     bool knows;
     bool own_embedding; /* the file has one */
-    bool old_name;      /* of the state's norm */
+    bool old_name;      /* the state's norm has its old name */
     bool differences;   /* d2t holds them, as early converters wrote */
-    int32_t first_id;   /* that d2t holds */
+    int32_t first_id;   /* first id that d2t holds */
     uint64_t seed;
 } eagle_file;
 

@@ -10,7 +10,7 @@ typedef struct scripted {
     const scripted_text *text;
     int32_t root; /* its position */
     int32_t nodes[DRAFT_MAX_BATCH], n_nodes;
-    int64_t left_ns; /* of the unfinished step */
+    int64_t left_ns; /* time left of the unfinished step */
 } scripted;
 
 static const scripted_text *known;
@@ -27,7 +27,7 @@ static uint32_t mixed(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* In [0, 1), a function of the seed and these. */
+/* Returns a number in [0, 1), a function of the seed and these. */
 static double drawn(const scripted_text *t, int32_t position, uint32_t what)
 {
     return mixed(mixed(t->seed + what) ^ (uint32_t)position) / 4294967296.0;

@@ -15,11 +15,11 @@ typedef struct scripted_text {
     int32_t n, n_vocab;
     uint32_t seed;
     double easy, hard; /* probability of a right guess */
-    double step_s;     /* of one node; each further one adds the usual part */
-    uint64_t bytes;    /* that a step is said to read: what its time is assumed by at first */
+    double step_s;     /* time of one node; each further one adds the usual part */
+    uint64_t bytes;    /* bytes that a step is said to read: what its time is assumed by at first */
 } scripted_text;
 
-/* Whether the token at that position is the text's. */
+/* Returns whether the token at that position is the text's. */
 bool scripted_has(const scripted_text *t, int32_t position, int32_t token);
 
 /* The kind for an engine (engine_hooks.drafter) whose draft has this text. One at a time. */

@@ -18,5 +18,5 @@ typedef struct disk {
 
 int disk_read(void *user, int32_t part, uint64_t offset, uint32_t n_bytes);
 
-/* Whether files of this process may only have some kilobytes from now on. */
+/* Sets whether files of this process may only have some kilobytes from now on. */
 void disk_set_full(bool full);

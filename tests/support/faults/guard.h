@@ -14,6 +14,6 @@ typedef struct guarded {
 
 /* Fails the test when memory is short. Free with guard_free. */
 guarded guard_alloc(size_t size_bytes);
-/* Whether nothing was written before data. */
+/* Returns whether nothing was written before data. */
 bool guard_intact(const guarded *g);
 void guard_free(guarded *g);

@@ -12,16 +12,16 @@ enum { N_CONTEXT = 160, N_TEXT = 24, N_PROMPT = 9, MOST_RANKS = 3 };
 extern const int32_t team_prompt[N_PROMPT];
 
 typedef struct rank_team {
-    drey_ranks *ranks; /* of rank 0, the calling thread */
+    drey_ranks *ranks; /* ranks of rank 0, the calling thread */
     int32_t n;
-    /* Of the others; what they ended with, after team_end: */
+    /* Paths of the others; what they ended with, after team_end: */
     const char *path[MOST_RANKS];
     pthread_t thread[MOST_RANKS];
     drey_status status[MOST_RANKS];
 } rank_team;
 extern rank_team team;
 
-/* What teams are given that begin from now on. */
+/* Settings of teams that begin from now on. */
 typedef struct team_settings {
     uint64_t budget[MOST_RANKS];         /* 0: unlimited */
     thread_ranks_alter_fn *alter_rank_1; /* changes what rank 1 sends */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From now on, grants n requests and refuses the one after them, once. */
+/* Grants n requests from now on, and refuses the one after them, once. */
 void starve_after(int64_t n);
 /* Stops. True: a request has been refused since starve_after. */
 bool starve_end(void);

@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     int32_t n, n_ended;
     bool silent[THREAD_RANKS];
-    int32_t n_under_way[THREAD_RANKS][SLOTS]; /* that nobody has received yet */
+    int32_t n_under_way[THREAD_RANKS][SLOTS]; /* messages that nobody has received yet */
     thread_ranks_alter_fn *alter[THREAD_RANKS];
     letter *first[THREAD_RANKS], **end[THREAD_RANKS];
 } post;

@@ -14,9 +14,9 @@ typedef struct test_grammar {
 test_grammar *test_grammar_open(drey_grammar_kind kind, const char *text, drey_error *err);
 /* Fails the test if it is refused. */
 test_grammar *test_grammar_of(drey_grammar_kind kind, const char *text);
-/* How many bytes of the text are the beginning of a text of the grammar. */
+/* Returns how many bytes of the text are the beginning of a text of the grammar. */
 size_t test_grammar_takes(test_grammar *g, const char *text, size_t n, bool *whole);
-/* Whether the text is one of the grammar. */
+/* Returns whether the text is one of the grammar. */
 bool test_grammar_matches(test_grammar *g, const char *text);
 
 /* The reading must be refused with a sentence that has these words. */

@@ -36,7 +36,7 @@ static struct {
     char sidecar[512], heads[512]; /* "": none */
     int32_t prompt[MOST_PROMPT], n_prompt;
     const char *schema[MOST_SCHEMAS];
-    int32_t line[MOST_SCHEMAS]; /* of the file */
+    int32_t line[MOST_SCHEMAS]; /* lines of the file */
     int32_t n_schemas;
 } all;
 
@@ -90,7 +90,7 @@ static void open_models(char **argv)
     all.n_prompt = (int32_t)n;
 }
 
-/* Those that are refused are left out. */
+/* Reads the schemas, but for those that are refused. */
 static void read_schemas(char *text)
 {
     int32_t i = 0, n_refused = 0;

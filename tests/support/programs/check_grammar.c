@@ -1,5 +1,5 @@
-/* Which texts grammars accept, for scripts that compare with other programs' tests. Each line of
- * the input is a case, each line of the output its result:
+/* Shows which texts grammars accept, for scripts that compare with other programs' tests. Each line
+ * of the input is a case, each line of the output its result:
  *
  *     {"kind": "schema", "grammar": "{\"type\": ...}", "texts": ["1", "[]"]}     or gbnf, regex
  *     {"takes": [true, false]}     with "not_held", or     {"refused": "the schema at #/a: ..."} */

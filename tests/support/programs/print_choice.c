@@ -1,4 +1,4 @@
-/* Which draft a program gets that links the library alone: a line as drey plan has it.
+/* Prints the draft that a program gets that links the library alone: a line as drey plan has it.
  *   print_choice MODEL.gguf CACHE_FOLDER [POLICY] */
 #include "drey/tune.h"
 

@@ -5,7 +5,7 @@
 #include "support/bytes_file.h"
 #include "support/scene.h"
 
-/* From the first tensor's first byte to the last one's end, in all parts. */
+/* Returns the bytes from the first tensor's first byte to the last one's end, in all parts. */
 static uint64_t weight_region(const char *path)
 {
     gguf *g = NULL;

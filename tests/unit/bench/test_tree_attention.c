@@ -1,4 +1,4 @@
-/* What drey bench kernels holds attention of trees against: the tree is the likeliest one, and the
+/* Attention of trees, as drey bench kernels measures it: the tree is the likeliest one, and the
  * naive way computes what ours does. */
 #include <math.h>
 #include <string.h>

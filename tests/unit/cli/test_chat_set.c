@@ -1,4 +1,4 @@
-/* What drey chat shows of the sampling that a model's file recommends. */
+/* Sampling that a model's file recommends, as drey chat shows it. */
 #include "cli/chat/chat_set.h"
 #include "support/gguf_writer.h"
 #include "support/temp_dir.h"

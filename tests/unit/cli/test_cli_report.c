@@ -1,5 +1,5 @@
-/* What the command says: the plan in a line, whose parts make up the whole; progress where there
- * is no terminal. */
+/* Output of the command: the plan in a line, whose parts make up the whole; progress where there is
+ * no terminal. */
 #include <unistd.h>
 
 #include "cli/terminal/progress.h"

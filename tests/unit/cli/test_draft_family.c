@@ -1,4 +1,4 @@
-/* Which small model drafts for which large one, and names of models in a folder. */
+/* Small models that draft for large ones, and names of models in a folder. */
 #include "cli/models/draft_family.h"
 #include "cli/terminal/terminal.h"
 #include "cli/models/model_store.h"

@@ -22,8 +22,9 @@ typedef struct cell {
 typedef struct screen {
     int32_t columns, height;
     cell cells[MOST_ROWS][MOST_COLUMNS];
-    bool wrapped[MOST_ROWS];     /* the row continues in the next one */
-    int32_t row, column, n_rows; /* of all rows ever; the screen is the last `height` of them */
+    bool wrapped[MOST_ROWS]; /* the row continues in the next one */
+    /* counts of all rows ever; the screen is the last `height` of them */
+    int32_t row, column, n_rows;
     bool dim;
     text_style style;
     int32_t n_clears;
@@ -45,8 +46,8 @@ static void next_row(screen *s)
         s->n_rows++;
 }
 
-/* As xterm and its like: a character in the last column leaves the cursor at the margin, and the
- * next one begins a row. */
+/* Prints as xterm and its like do: a character in the last column leaves the cursor at the margin,
+ * and the next one begins a row. */
 static void print(screen *s, uint32_t code)
 {
     int width = wcwidth((wchar_t)code);
@@ -398,7 +399,7 @@ static size_t random_text(char *out, size_t most)
     return n;
 }
 
-/* From the beginning, whole characters. */
+/* Returns a length from the beginning, in whole characters. */
 static size_t some_of(const char *text, size_t n)
 {
     size_t at = 0, most = n ? (size_t)rng_below(&w->r, (int32_t)n + 1) : 0;
@@ -697,7 +698,7 @@ TEST(markdown)
 
 /* ---- Widths that change ---- */
 
-/* As terminals that flow their lines again: rows that continue are one line. */
+/* Resizes as terminals do that flow their lines again: rows that continue are one line. */
 static void resize(screen *s, int32_t columns)
 {
     static screen before;

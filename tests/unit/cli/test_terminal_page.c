@@ -41,7 +41,7 @@ static void set_columns(int terminal, int32_t columns)
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
 }
 
-/* What has been written to the terminal since the last call, up to an "@" that follows it. */
+/* Reads what has been written to the terminal since the last call, up to an "@" that follows it. */
 static void written(int terminal, char out[4096])
 {
     struct pollfd in = {.fd = terminal, .events = POLLIN};

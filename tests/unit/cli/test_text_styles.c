@@ -1,4 +1,4 @@
-/* What of a Markdown text is bold, code or a heading, character by character. */
+/* Bold, code and headings of a Markdown text, character by character. */
 #include "cli/terminal/text_styles.h"
 #include "support/test.h"
 

@@ -138,7 +138,7 @@ TEST(large_files_are_complete)
     free(block);
 }
 
-/* In a process that may write no more than 64 KiB to a file. */
+/* Runs in a process that may write no more than 64 KiB to a file. */
 static int beyond_the_limit(void *arg)
 {
     struct rlimit limit = {65536, 65536};

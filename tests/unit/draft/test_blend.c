@@ -82,7 +82,7 @@ typedef struct scripted {
     int32_t n;
     int32_t deepest;                         /* it guesses after nodes of less depth */
     int32_t n_asked;                         /* nodes */
-    int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* of its step */
+    int32_t nodes[DRAFT_MAX_BATCH], n_nodes; /* nodes of its step */
     int32_t n_tops, n_reroots;
 } scripted;
 

@@ -1,4 +1,4 @@
-/* From public options to a configuration: each contradiction with its sentence, what is taken where
+/* Configurations made of public options: each contradiction with its sentence, what is taken where
  * nothing was asked for, and that nothing of the caller's is kept but the models. */
 #include <math.h>
 #include <string.h>
@@ -179,7 +179,7 @@ TEST(units_have_shares)
     CHECK(rows);
 }
 
-typedef struct taken { /* what comes of a choice */
+typedef struct taken { /* settings that come of a choice */
     drey_engine_options o;
     const drafter_kind *drafter;
     drey_policy policy;

@@ -1,4 +1,4 @@
-/* What early exits look at, score and remember, with values worked out by hand. */
+/* Features, scores and memory of early exits, with values worked out by hand. */
 #include "exit/exit.h"
 #include "support/test.h"
 
@@ -100,7 +100,7 @@ TEST(random_scores_are_spread)
 
 /* ---- The schedule ---- */
 
-/* What is active, as a text: a place for each layer from 1 on. */
+/* Shows active layers as a text: a place for each layer from 1 on. */
 static void active(const exit_schedule *s, const char *want)
 {
     char got[32] = {0};

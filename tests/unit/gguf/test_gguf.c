@@ -193,7 +193,7 @@ enum {
     AT_VALUE = AT_KIND + 4,
     AT_TENSOR = AT_VALUE + 8 + 5, /* "aa", from the length of its name */
     TENSOR_BYTES = 42,            /* "bb" is as long */
-    /* In a tensor: */
+    /* offsets in a tensor: */
     NAME = 8,
     N_DIMS = NAME + 2,
     DIM = N_DIMS + 4,

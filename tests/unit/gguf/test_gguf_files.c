@@ -310,8 +310,8 @@ TEST(opens_parts_without_tensors)
 typedef struct seen {
     uint64_t n_keys, n_tensors, file_bytes;
     int n_called;
-    char name[64], type[64], value[600]; /* of the key whose name is `name` */
-    bool runnable;                       /* of the last tensor */
+    char name[64], type[64], value[600]; /* fields of the key whose name is `name` */
+    bool runnable;                       /* the last tensor is runnable */
     char tensor_type[32];
 } seen;
 

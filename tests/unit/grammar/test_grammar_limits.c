@@ -119,7 +119,7 @@ TEST(patterns_that_others_try_for_ever)
     }
 }
 
-/* So many copies have no room: they are counted. */
+/* Counts copies that have no room: they are counted. */
 static void count(drey_grammar_kind kind, const char *grammar, const char *begin, const char *part,
                   const char *end, const int32_t *good, const int32_t *bad)
 {

@@ -1,5 +1,5 @@
-/* Which tokens a grammar allows: masks are what each token's bytes say, along any way through a
- * text, however often states are forgotten. */
+/* Masks of grammars: masks are what each token's bytes say, along any way through a text, however
+ * often states are forgotten. */
 #include "grammar/grammar.h"
 #include "grammar/vocab_trie.h"
 #include "support/grammar/grammar_text.h"

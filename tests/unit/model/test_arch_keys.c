@@ -1,5 +1,5 @@
-/* What a file asks for and drey does not compute is refused by name; what says "not used"
- * is not. */
+/* Keys and tensors. A file that asks for what drey does not compute is refused by name; what says
+ * "not used" is not. */
 #include "support/scene.h"
 #include "support/temp_dir.h"
 #include "support/test.h"

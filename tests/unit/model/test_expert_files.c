@@ -15,7 +15,7 @@ static void hear(void *user, const char *what)
         snprintf(h->first, sizeof h->first, "%s", what);
 }
 
-/* What is said of the file; the writer is freed. */
+/* Returns the message about the file; the writer is freed. */
 static heard said_of(gguf_writer *w)
 {
     heard h = {0};
@@ -41,7 +41,7 @@ static toy_options mixture(void)
     return o;
 }
 
-/* Where a name ends in the file. */
+/* Returns the offset after a name in the file. */
 static size_t after_name(const gguf_writer *w, const char *name)
 {
     size_t n = strlen(name);

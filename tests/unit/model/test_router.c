@@ -6,8 +6,8 @@
 
 enum { MOST = 24 };
 
-/* Which of n values are among the `most` largest; of equal ones those with lower numbers. Values
- * of those that are not allowed do not count. */
+/* Finds the `most` largest of n values; of equal ones those with lower numbers. Values of those
+ * that are not allowed do not count. */
 static void largest(const double *x, const bool *allowed, int n, int most, bool *chosen)
 {
     for (int i = 0; i < n; i++) {

@@ -255,7 +255,7 @@ static int add_pages(struct dl_phdr_info *object, size_t size, void *user)
     return 1;
 }
 
-/* In the page cache, once reads that are under way are over. */
+/* Counts pages in the page cache, once reads that are under way are over. */
 static size_t pages_after_reads(const char *path)
 {
     nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);

@@ -1,4 +1,4 @@
-/* What a turn costs and how many nodes it wants, with times that are made up. */
+/* Costs of a turn and its number of nodes, with times that are made up. */
 #include "policy/cost.h"
 #include "support/test.h"
 

@@ -12,9 +12,9 @@ typedef struct world {
     drafter base;
     float confidence;
     bool wrong;
-    int n_steps;                       /* of the turn */
-    double pass_s, step_s, read_s;     /* what they really take: one row's, one step's */
-    int32_t n_submitted, last_written; /* of the last turn */
+    int n_steps;                       /* steps of the turn */
+    double pass_s, step_s, read_s;     /* times that they really take: one row's, one step's */
+    int32_t n_submitted, last_written; /* counts of the last turn */
     double time_s;
     int64_t n_tokens;
 } world;

@@ -18,7 +18,7 @@ typedef struct scripted {
     int fails_at; /* expansion that fails; 0: none */
 } scripted;
 
-/* What the script proposes after path[0..depth). */
+/* Proposal of the script after path[0..depth). */
 static int32_t script(uint64_t seed, const int32_t *path, int32_t depth, candidate *out)
 {
     rng r = {seed * 2 + 1};
@@ -203,7 +203,7 @@ static void compare(const token_tree *t, const forest *f)
     }
 }
 
-static policy_memory memory; /* of one policy at a time */
+static policy_memory memory; /* memory of one policy at a time */
 
 static const policy_class *class_of(const char *name)
 {

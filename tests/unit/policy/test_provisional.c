@@ -1,4 +1,4 @@
-/* Which nodes are drafted while a verification waits: by hand on a small tree, and against a search
+/* Nodes that are drafted while a verification waits: by hand on a small tree, and against a search
  * of everything there is on random ones. */
 #include "policy/provisional.h"
 #include "support/rng.h"

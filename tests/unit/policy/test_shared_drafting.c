@@ -1,6 +1,6 @@
-/* Whether sessions that share a pass draft at all: with costs that are made up and turns on a
- * made-up clock. Where eight roots fill the pass nothing is drafted, and no draft reads a prompt;
- * where reads last, everybody drafts; and what does not pay is left alone within a few turns, and
+/* Drafting of sessions that share a pass: with costs that are made up and turns on a made-up
+ * clock. Where eight roots fill the pass nothing is drafted, and no draft reads a prompt; where
+ * reads last, everybody drafts; and what does not pay is left alone within a few turns, and
  * tried again. */
 #include "common/num.h"
 #include "policy/shared_drafting.h"
@@ -145,7 +145,7 @@ static int32_t turn(world *w, int32_t n)
     return n_steps;
 }
 
-/* Of plain decoding. */
+/* Gain over plain decoding. */
 static double gain(const world *w, int32_t n)
 {
     return (double)w->n_tokens / w->time_s * max_f64(pass_s(w, n), w->read_s) / n;

@@ -173,7 +173,7 @@ TEST(sums_of_one_token)
     drey_model_close(&m);
 }
 
-/* What the first layer reads of each token does not depend on the others. */
+/* Checks that what the first layer reads of each token does not depend on the others. */
 static void check_text(const char *pre)
 {
     toy_options toy = exact_toy();

@@ -309,7 +309,7 @@ TEST(damaged_input)
 
 /* ---- Importance matrices ---- */
 
-/* Of the older kind: one entry. */
+/* Writes a file of the older kind: one entry. */
 static void write_old(gguf_writer *w, const char *name, int32_t n, float value)
 {
     *w = (gguf_writer){0};

@@ -1,4 +1,4 @@
-/* Which layers a rank has: as the options say, where there is room, as plans without ranks say; and
+/* Layers of a rank: as the options say, where there is room, as plans without ranks say; and
  * mixtures of experts, whose slots each rank plans for its own layers. */
 #include "base/usual.h"
 #include "engine/engine.h"
@@ -69,7 +69,7 @@ TEST(every_mixture)
     }
 }
 
-/* What each rank needs for these layers, and two experts more in what MPI would take. */
+/* Finds the needs of each rank for these layers, and two experts more in what MPI would take. */
 static void little_memory(const drey_engine_options *o, const int32_t *layers)
 {
     drey_engine_options divided_so = *o;

@@ -35,7 +35,7 @@ static void show(void *user, const drey_reply_part *p)
     s->kind = (int)p->kind;
 }
 
-/* In pieces of `step` bytes. */
+/* Reads in pieces of `step` bytes. */
 static const char *parts(const reply_form *form, const char *text, size_t step, shown *out)
 {
     drey_reply_reader r;
@@ -82,7 +82,7 @@ static test_grammar *grammar_of(const reply_form *form, const drey_reply_options
     return g;
 }
 
-/* Whether the grammar's texts are such. */
+/* Returns whether the grammar's texts are such. */
 static bool takes(test_grammar *g, const char *text)
 {
     bool whole;

@@ -34,7 +34,7 @@ static void bench_free(bench *b)
 
 /* ---- The oracle ---- */
 
-/* What is left after the filters: ids in order, with their probabilities (temperature applied). */
+/* Rest after the filters: ids in order, with their probabilities (temperature applied). */
 typedef struct left {
     int32_t n;
     int32_t id[MAX_VOCAB];

@@ -114,7 +114,7 @@ static void start(drey_session *s)
     assert_int_equal(s->deferred.n, 0);
 }
 
-/* What full passes, token by token, leave. */
+/* Results of full passes, token by token. */
 typedef struct answer {
     float logits[N_TEXT][MAX_VOCAB];
     float hidden[N_TEXT][WIDTH];
@@ -523,8 +523,8 @@ static uint64_t layer_bytes(const bench *b, int32_t from, int32_t to)
     return bytes;
 }
 
-/* With all layers held back, exactly what passes use is read; otherwise the ring is filled as well.
- * Layers before the hold are read ahead, without a request. */
+/* Checks reads with all layers held back: exactly what passes use is read; otherwise the ring is
+ * filled as well. Layers before the hold are read ahead, without a request. */
 static void hold_reads(bench *b, const answer *a)
 {
     runner *r = runner_of(b);

@@ -35,7 +35,7 @@ static bool on_token(void *user, int32_t id)
     return true;
 }
 
-/* Of a given text there are no tokens to take. */
+/* Ignores tokens: a given text has none to take. */
 static void on_given(void *user, const drey_logprob *token, const drey_logprob *top, int32_t n_top)
 {
     heard *h = user;
@@ -75,7 +75,7 @@ static void write_text(drey_session *s, float temperature, const drey_bias *bias
     assert_int_equal(out->n_tokens, N_TEXT);
 }
 
-/* What scoring says of the same text. */
+/* Compares with the scores of the same text. */
 static void check_scores(drey_session *s, const heard *h)
 {
     int32_t ids[N_PROMPT + N_TEXT];

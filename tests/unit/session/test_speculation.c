@@ -1,4 +1,4 @@
-/* What came of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
+/* Results of drafting: a turn counted by hand, and whole texts whose counts have to agree. */
 #include "session/session.h"
 #include "support/scene.h"
 #include "support/test.h"

@@ -294,7 +294,7 @@ TEST(texts_are_cut_and_continued)
 
 /* ---- Faults ---- */
 
-/* From a token on, or during the prompt (0), until the failure was seen. */
+/* Fault from a token on, or during the prompt (0), until the failure was seen. */
 typedef struct fault_case {
     writing text; /* first: what callbacks get */
     int32_t fail_at;

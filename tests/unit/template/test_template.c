@@ -27,7 +27,7 @@ static drey_status render(const char *chat_template, const char *system, const c
     return chat_render(&request, "", "</s>", out, err);
 }
 
-/* What a template writes for a user who says "hi". */
+/* Checks what a template writes for a user who says "hi". */
 static void check_text(const char *chat_template, const char *wanted)
 {
     chat_text out;
@@ -278,8 +278,8 @@ static size_t count(const int32_t *ids, size_t n, int32_t id)
     return found;
 }
 
-/* Whether the steps suffice for a system message, whose many long keys take nearly all of them, and
- * for a template that takes more and refuses it. */
+/* Returns whether the steps suffice for a system message, whose many long keys take nearly all of
+ * them, and for a template that takes more and refuses it. */
 static bool suffice(const char *messages, int n)
 {
     char chat_template[400];

@@ -33,7 +33,7 @@ static size_t unfinished(const char *all, size_t n)
     return 0;
 }
 
-/* How many of all[0..n) may be shown; *stopped: a stop text is complete. */
+/* Returns how many of all[0..n) may be shown; *stopped: a stop text is complete. */
 static size_t showable(const char *all, size_t n, const char *const *stops, size_t n_stops,
                        bool *stopped)
 {

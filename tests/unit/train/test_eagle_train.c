@@ -94,7 +94,8 @@ static double loss_with(eagle_trainer *m, int64_t i, float value)
     return m->loss;
 }
 
-/* Of every parameter. What passes feed to the next ones is no function of them. */
+/* Checks the gradient of every parameter. What passes feed to the next ones is no function of
+ * them. */
 static void check_gradient(int32_t n_passes)
 {
     static float gradient[2000];

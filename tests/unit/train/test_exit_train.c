@@ -1,5 +1,6 @@
-/* What predictors are trained on and how they are judged: positions made by hand, with verdicts
- * worked out by hand, and texts of toys, where a look after layer l equals a toy of l layers. */
+/* Positions that predictors are trained on, and their verdicts: positions made by hand, with
+ * verdicts worked out by hand, and texts of toys, where a look after layer l equals a toy of l
+ * layers. */
 #include <limits.h>
 #include <unistd.h>
 

@@ -350,7 +350,7 @@ static bool not_for_long(void *user)
     return --calls_left > 0;
 }
 
-static drey_engine_options engine; /* of options_of */
+static drey_engine_options engine; /* engine of options_of */
 
 static drey_train_draft_options options_of(const drey_model *m, const char *output)
 {
@@ -380,7 +380,7 @@ static drey_status train(const drey_model *m, const char *output, int64_t n_posi
     return drey_train_medusa(&o, report, err);
 }
 
-/* In a new folder. */
+/* Makes a model in a new folder. */
 static drey_model *toy_model(void)
 {
     temp_dir_remove();
@@ -401,8 +401,8 @@ static void check_drafting(const drey_model *m)
     assert_true(got.stats.drafted > 0);
 }
 
-/* Of texts that were kept the first tokens, as many as were asked for; a few tokens are learnt from
- * and judged by all the same. */
+/* Checks fewer tokens: of texts that were kept the first ones, as many as were asked for; a few
+ * tokens are learnt from and judged by all the same. */
 static void check_fewer_tokens(const drey_model *m, const char *output)
 {
     drey_train_draft_report report;

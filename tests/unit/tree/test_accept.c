@@ -15,8 +15,8 @@ static sampler sampler_make(arena *a, drey_sampling settings)
     return s;
 }
 
-/* Of all nodes whose every step from the root was the target's choice the deepest: looked for node
- * by node from the leaves up, without walking. */
+/* Finds the deepest of all nodes whose every step from the root was the target's choice: looked for
+ * node by node from the leaves up, without walking. */
 static int32_t deepest_right_node(const token_tree *t, const int32_t *row_of, sampler *s,
                                   const float *logits, int64_t root_position)
 {

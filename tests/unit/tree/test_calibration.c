@@ -1,4 +1,4 @@
-/* What confidence is worth, by hand. */
+/* Worth of confidence, by hand. */
 #include <math.h>
 #include "drey/tune.h"
 #include "tree/calibration.h"

@@ -13,7 +13,7 @@ static int open_toys(void **state)
     return 0;
 }
 
-/* What a process holds differs by some pages; all else is the same. */
+/* Compares plans. The memory of a process differs by some pages; all else is the same. */
 static void assert_same_plan(const drey_plan *a, const drey_plan *b)
 {
     assert_true(a->expected_tokens_per_s == b->expected_tokens_per_s);

@@ -1,5 +1,5 @@
-/* What a person reads about a budget: shares, bytes and speeds are the plan's own, numbers that are
- * not known are left out; and speeds that were measured are kept for a day. */
+/* Outlook on a budget, as a person reads it: shares, bytes and speeds are the plan's own, numbers
+ * that are not known are left out; and speeds that were measured are kept for a day. */
 #include <unistd.h>
 
 #include "common/json_value.h"
@@ -102,8 +102,8 @@ TEST(part_on_a_disk)
     lacks(x.verdict, "disk");
 }
 
-/* What a process holds moves by pages between two plans, by some MiB where a sanitizer keeps what
- * was freed: there the budget holds the whole model. */
+/* Bounds of what a process holds, which moves by pages between two plans, by some MiB where a
+ * sanitizer keeps what was freed: there the budget holds the whole model. */
 #ifdef TESTS_SANITIZED
 static const uint64_t room = 64 << 20;
 #else

@@ -117,7 +117,7 @@ static void measure(drey_routes *routes)
     MUST(drey_tune_routes, &o, &tune, routes);
 }
 
-/* Of all three texts, one after the other, with so many slots in each layer. */
+/* Returns the hits of all three texts, one after the other, with so many slots in each layer. */
 static double hits_of_a_run(int32_t n_slots)
 {
     drey_engine_options o = toys_options(DREY_DRAFTER_NONE, 128, 2);

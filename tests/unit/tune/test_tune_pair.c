@@ -39,7 +39,7 @@ static void rises(const double *seconds, int n)
             fail_msg("%d: %g s after %g s", i + 1, seconds[i], i ? seconds[i - 1] : 0);
 }
 
-/* What is counted, whatever the clock says. */
+/* Checks what is counted, whatever the clock says. */
 static void check_trees(const drey_pair_report *r)
 {
     assert_int_equal(r->trees.n_trees, DREY_STATIC_TREES);
@@ -74,7 +74,7 @@ static void check_counts(const drey_pair_report *r)
     assert_int_equal(r->n_tokens, 2 * N_PREDICT);
 }
 
-/* With this profile as with nobody who drafts. */
+/* Checks that this profile writes the same as one of nobody who drafts. */
 static void writes_the_same(const drey_engine_options *with, const drey_profile *profile)
 {
     static writing plain, known;
@@ -117,7 +117,8 @@ TEST(without_a_model)
     assert_int_equal(r.n_tokens, 0);
 }
 
-/* Of a tree no deeper than two: a step over the root, and one over its children that have some. */
+/* Returns the tokens of a tree no deeper than two: a step over the root, and one over its children
+ * that have some. */
 static double two_steps(const drey_static_tree *t, const double *step_s)
 {
     bool expands[64] = {false};

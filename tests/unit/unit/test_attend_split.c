@@ -303,7 +303,7 @@ static void compare(const scene *s, const char *units, double boundary)
                      boundary, (int)s->format, s->n_prefix[0], i / WIDTH);
 }
 
-/* What each slot does when it is its turn. */
+/* Does each worker's part when it is its turn. */
 static void work_in_order(attend_split *p, const int32_t *order, void *scratch)
 {
     const unit_set *us = p->units;

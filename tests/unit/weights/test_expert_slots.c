@@ -44,7 +44,7 @@ static void check(const expert_slots *s)
         assert_true(s->expert_in[i] < 0 || s->slot_of[s->expert_in[i]] == i);
 }
 
-/* As runs of a row each. */
+/* Uses experts as runs of a row each. */
 static int32_t use(expert_slots *s, const int32_t *expert, int32_t n, int32_t *slot, bool *there)
 {
     expert_run run[EXPERTS];

@@ -397,7 +397,7 @@ TEST(check_reads_everything)
     drey_model_close(&m);
 }
 
-/* Where the sidecar has this matrix. */
+/* Returns the sidecar's offset of this matrix. */
 static int64_t place_in(const uint8_t *whole, const char *name)
 {
     sidecar_head head;

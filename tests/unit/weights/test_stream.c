@@ -40,15 +40,15 @@ typedef struct rig {
     uint8_t *memory;
     stream *stream;
     drey_error err;
-    /* what the fault hook does */
+    /* seed of the fault hook */
     uint64_t fault_seed;
     _Atomic uint64_t n_reads;
     int32_t eio_part;            /* EIO for reads of this part ... */
     uint64_t eio_offset;         /* ... that cover this byte, */
     _Atomic int32_t n_eio;       /* so many times; negative: always */
-    long delay_us;               /* of each read */
+    long delay_us;               /* delay of each read */
     _Atomic bool held;           /* no read begins */
-    _Atomic uint32_t most_bytes; /* of a read so far */
+    _Atomic uint32_t most_bytes; /* the most bytes of a read so far */
 } rig;
 
 static uint8_t *file_bytes[N_FILES];
@@ -232,7 +232,7 @@ static int without_direct(void *arg)
     return 0;
 }
 
-/* As an ordinary user whose RLIMIT_MEMLOCK is *arg. */
+/* Runs as an ordinary user whose RLIMIT_MEMLOCK is *arg. */
 static int with_little_locked_memory(void *arg)
 {
     rlim_t limit = *(const rlim_t *)arg;

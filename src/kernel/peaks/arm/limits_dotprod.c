@@ -1,4 +1,4 @@
-/* What Arm's dot product instruction can do at most. */
+/* Peaks of Arm's dot product instruction. */
 #include "kernel/arm/arm.h"
 
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-/* What Arm's 8-bit matrix instruction can do at most. */
+/* Peaks of Arm's 8-bit matrix instruction. */
 #include "kernel/arm/arm.h"
 
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-/* What NEON can do at most. */
+/* Peaks of NEON. */
 #include "kernel/arm/arm.h"
 
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-/* What AMX's tiles can do at most; reading and floats are AVX-512's. */
+/* Peaks of AMX's tiles; reading and floats are AVX-512's. */
 #include "kernel/x86/x86.h"
 
 #include <string.h>

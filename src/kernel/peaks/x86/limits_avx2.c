@@ -1,4 +1,4 @@
-/* What AVX2 with FMA can do at most. */
+/* Peaks of AVX2 with FMA. */
 #include "kernel/x86/x86.h"
 
 #include <immintrin.h>

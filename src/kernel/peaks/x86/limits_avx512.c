@@ -1,4 +1,4 @@
-/* What AVX-512 with VNNI can do at most. */
+/* Peaks of AVX-512 with VNNI. */
 #include "kernel/x86/x86.h"
 
 #include <immintrin.h>

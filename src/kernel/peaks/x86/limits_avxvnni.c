@@ -1,4 +1,4 @@
-/* What AVX-VNNI can do at most; reading and floats are AVX2's. */
+/* Peaks of AVX-VNNI; reading and floats are AVX2's. */
 #include "kernel/x86/x86.h"
 
 #include "kernel/peaks/limits.h"

@@ -1,4 +1,5 @@
-/* What the parts of the amx tier share: the form in which weights and activations meet in tiles.
+/* Declarations that the parts of the amx tier share: the form in which weights and activations meet
+ * in tiles.
  *
  * A tile product (TDPB..D) multiplies A [16 tokens][64 k] of signed bytes with B [16][16 rows][4 k]
  * and adds to C [16 tokens][16 rows] of int32: 16384 products in 16 cycles, eight times AVX-512's
@@ -42,15 +43,16 @@ enum {
     TILE_TOKENS = 16,  /* rows of A and C */
     PART_TOKENS = 4,   /* finished after a part of the next job */
     STEP_PARTS = 4,    /* a step: four parts of 64 k (a super-block), or up to four blocks of 32 */
-    TILE_BYTES = 1024, /* of a whole tile */
+    TILE_BYTES = 1024, /* bytes of a whole tile */
     STEP_C = STEP_PARTS * 2 * TILE_TOKENS * HALF_ROWS, /* int32 of C in a step */
-    C_MINIMA = 4 * TILE_TOKENS * HALF_ROWS, /* where minima are in a job's C, after the planes */
+    C_MINIMA = 4 * TILE_TOKENS * HALF_ROWS, /* offset of minima in a job's C, after the planes */
     /* From so many rows on tiles are faster than vectors: with 16 as fast, with 24 slower, with 32
      * 1.4 times as fast. With SHAPE_EARLY they are used for all that vectors need two tiles of
      * activations for. */
     TILES_FROM = 25,
     EARLY_FROM = TOKEN_TILE + 1,
-    /* Of a call: rearranging its activations costs about as much as multiplying one group. */
+    /* groups from which a call pays: rearranging its activations costs about as much as multiplying
+     * one group. */
     MANY_GROUPS = 16
 };
 
@@ -67,13 +69,13 @@ typedef struct step_weights {
 typedef struct tokens_256 {
     uint8_t x[STEP_PARTS][TILE_TOKENS][64]; /* A tiles */
     float d[TILE_TOKENS];
-    uint8_t sums[TILE_TOKENS][64]; /* of x, as the A tile of minima */
+    uint8_t sums[TILE_TOKENS][64]; /* sums of x, as the A tile of minima */
 } tokens_256;
 
 typedef struct tokens_32 {
     uint8_t x[TILE_TOKENS][32];
     float d[TILE_TOKENS];
-    int32_t sum[TILE_TOKENS]; /* of x */
+    int32_t sum[TILE_TOKENS]; /* sums of x */
 } tokens_32;
 
 /* A step of 16 tokens and 32 rows whose products are in c. Rows without a token are computed with
@@ -95,10 +97,10 @@ typedef struct line_fetch {
 } line_fetch;
 
 typedef void tile_multiply(int32_t *c, const void *acts, const step_weights *w, int32_t part);
-/* Of tokens first .. first + PART_TOKENS - 1. */
+/* Finishes tokens first .. first + PART_TOKENS - 1. */
 typedef void tile_finish(const tile_job *job, int32_t first);
 
-/* How a type goes through the tiles. */
+/* Functions that take a type through the tiles. */
 typedef struct amx_type {
     tensor_type type;
     const tile_config *config;

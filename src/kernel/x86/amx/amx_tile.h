@@ -11,12 +11,12 @@
 
 #include <stdint.h>
 
-/* What ldtilecfg reads, 64 bytes. */
+/* Operand of ldtilecfg, 64 bytes. */
 typedef struct tile_config {
     uint8_t palette; /* 1 */
     uint8_t start_row;
     uint8_t reserved[14];
-    uint16_t row_bytes[16]; /* of tiles 0 .. 7; the rest zero */
+    uint16_t row_bytes[16]; /* bytes of a row of tiles 0 .. 7; the rest zero */
     uint8_t rows[16];
 } tile_config;
 

@@ -34,7 +34,7 @@
 #include "kernel/x86/amx/amx.h"
 
 enum {
-    SPAN_TOKENS = 256 /* whose products planes are built for */
+    SPAN_TOKENS = 256 /* tokens whose products planes are built for */
 };
 
 /* Scratch of a call, 64-byte aligned. */
@@ -54,7 +54,7 @@ typedef struct amx_job {
     int32_t act_block_bytes;    /* a row's, as quantised */
     int32_t tile_block_bytes;   /* 16 tokens', rearranged */
     int32_t step_blocks;        /* 1 or 4 */
-    int32_t n_blocks;           /* of k */
+    int32_t n_blocks;           /* blocks of k */
     size_t act_row_bytes, group_bytes;
     const uint8_t *groups, *acts;
     int32_t n;
@@ -78,7 +78,7 @@ static int32_t token_tiles(const span *s)
     return (s->last - s->first + TILE_TOKENS - 1) / TILE_TOKENS;
 }
 
-/* Where the rearranged activations of token tile i, block b are. */
+/* Address of the rearranged activations of token tile i, block b. */
 static uint8_t *tile_acts(const amx_job *p, const span *s, int32_t i, int32_t b)
 {
     return p->space->acts + ((size_t)i * (size_t)(s->b1 - s->b0) + (size_t)(b - s->b0)) *
@@ -106,7 +106,7 @@ static int32_t blocks_of(const amx_job *p, const span *s, int32_t step)
     return smaller(p->step_blocks, s->b1 - s->b0 - step * p->step_blocks);
 }
 
-/* Where the packed weights of a group's step are; after the span's last one, the next group's. */
+/* Address of the packed weights of a group's step; after the span's last one, the next group's. */
 static const uint8_t *step_weights_at(const amx_job *p, const span *s, const uint8_t *group,
                                       int32_t step)
 {

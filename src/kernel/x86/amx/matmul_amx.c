@@ -227,8 +227,8 @@ INLINE __m512 add_scaled(__m512 sum, __m512 factor, __m512 dx, __m512i i)
     return _mm512_fmadd_ps(_mm512_mul_ps(factor, dx), _mm512_cvtepi32_ps(i), sum);
 }
 
-/* What does not change with the token is loaded first: stores to the sums could change it, as far
- * as the compiler knows. */
+/* Loads first what does not change with the token: stores to the sums could change it, as far as
+ * the compiler knows. */
 INLINE void finish_32_parts(const tile_job *job, int32_t first, const int32_t n_parts,
                             const bool has_min)
 {
@@ -284,7 +284,7 @@ INLINE void finish_32_parts(const tile_job *job, int32_t first, const int32_t n_
 DEFINE_FINISH_32(finish_32_plain, false)
 DEFINE_FINISH_32(finish_32_min, true)
 
-/* How the C of a super-block's planes make its integer. */
+/* Ways to make the integer of a super-block from the C of its planes. */
 typedef enum fold { FOLD_DIGITS, FOLD_BYTES, FOLD_ONE, FOLD_NEGATED } fold;
 
 /* c: a vector of the first plane. */

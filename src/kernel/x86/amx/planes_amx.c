@@ -123,7 +123,7 @@ DEFINE_BUILD_32(mxfp4, 17, exponents_store, 0)
 
 /* ---- Super-blocks ---- */
 
-/* Where word kw (weights 4 kw .. 4 kw + 3) of a plane goes. */
+/* Address of word kw (weights 4 kw .. 4 kw + 3) of a plane goes. */
 INLINE uint8_t *plane_word(step_weights *w, int kw, int plane, int half)
 {
     return w->planes + ((kw / 16 * 2 + plane) * 2 + half) * TILE_BYTES + kw % 16 * 64;

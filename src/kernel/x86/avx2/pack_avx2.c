@@ -44,7 +44,7 @@ static inline lanes most_16_of(lanes most, __m256i v)
     return _mm256_max_epu16(most, _mm256_and_si256(v, _mm256_set1_epi16(0x7fff)));
 }
 
-/* Of the larger of two: `most`, which all wait for, is used half as often. */
+/* Returns the larger of two: `most`, which all wait for, is used half as often. */
 static inline lanes most_32_of(lanes most, __m256i a, __m256i b)
 {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);

@@ -1,5 +1,5 @@
-/* What the AVX2 tile kernels of packed blocks share (decoded_ymm.h has the others). A product of
- * bytes is vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each
+/* Code that the AVX2 tile kernels of packed blocks share (decoded_ymm.h has the others). A product
+ * of bytes is vpmaddubsw (unsigned weights by signed activations, pairs added to 16 bits), so each
  * type says how many words (4 weights) add up before 16 bits could overflow. With 16 registers,
  * tokens go in chunks of up to 4; m stays the distance between the words of a token. */
 #pragma once

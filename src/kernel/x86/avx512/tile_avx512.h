@@ -1,6 +1,6 @@
-/* What the AVX-512 tile kernels share: 32 rows are two vectors of 16 int32 or float lanes, and one
- * broadcast of 4 activation bytes feeds the vpdpbusd of both. m is a constant wherever these
- * functions are inlined (TILE_SWITCH), so that the loops over it unroll and sums live in
+/* Code that the AVX-512 tile kernels share: 32 rows are two vectors of 16 int32 or float lanes,
+ * and one broadcast of 4 activation bytes feeds the vpdpbusd of both. m is a constant wherever
+ * these functions are inlined (TILE_SWITCH), so that the loops over it unroll and sums live in
  * registers. */
 #pragma once
 
@@ -56,7 +56,7 @@ enum { SPARSE, NEAR, FAR, HALVES, LINES, CHAINS };
 #define TILE_FEW(name, suffix, variant)  DEFINE_TILE_VARIANT(name, suffix, variant, 1)
 #define TILE_MANY(name, suffix, variant) DEFINE_TILE_VARIANT(name, suffix, variant, FEW_TOKENS + 1)
 
-/* How weights are fetched before they are used.
+/* Ways to fetch weights before they are used.
  *
  *  SPARSE  Where memory binds and the hardware's own prefetcher is the fastest reader (Zen 4), as
  *          long as lines are first asked for in the order of memory: a scale in front of a block

@@ -1,4 +1,4 @@
-/* What Q4_K and Q5_K share: eight 6-bit scales and minima in 12 bytes, and the float end of a
+/* Code that Q4_K and Q5_K share: eight 6-bit scales and minima in 12 bytes, and the float end of a
  * super-block. */
 #pragma once
 

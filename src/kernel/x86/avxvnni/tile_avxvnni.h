@@ -1,7 +1,7 @@
-/* What the avxvnni tile kernels of packed blocks share: those of blocks of 32 for few rows, where
- * decoding is cheap (decoded_ymm.h has the others). A slice of 8 rows meets all tokens of a tile at
- * once: a word of weights is decoded once, then takes one broadcast load and one vpdpbusd a token.
- * With 16 registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save
+/* Code that the avxvnni tile kernels of packed blocks share: those of blocks of 32 for few rows,
+ * where decoding is cheap (decoded_ymm.h has the others). A slice of 8 rows meets all tokens of a
+ * tile at once: a word of weights is decoded once, then takes one broadcast load and one vpdpbusd a
+ * token. With 16 registers 8 sums, the weights and a broadcast fit; 16 rows by 4 tokens would save
  * broadcasts, which run next to the dot products, but decode the weights of a full tile twice.
  *
  * vpdpbusd wants unsigned weights: offsets (Q4_0's 8, Q8_0's 128, ...) are paid by starting a sum

@@ -1,5 +1,5 @@
-/* In the test-only build of the avxvnni tier's files: the same instructions in their EVEX encoding
- * (AVX512-VNNI and VL), see src/kernel/x86/vnni_ymm.h. */
+/* Replacement in the test-only build of the avxvnni tier's files: the same instructions in their
+ * EVEX encoding (AVX512-VNNI and VL), see src/kernel/x86/vnni_ymm.h. */
 #pragma once
 
 #include <immintrin.h>

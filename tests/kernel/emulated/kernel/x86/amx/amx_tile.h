@@ -1,4 +1,4 @@
-/* In the test-only build of the amx tier's files: AMX's tiles kept in memory
+/* Replacement in the test-only build of the amx tier's files: AMX's tiles kept in memory
  * (tests/kernel/emulated/ amx_tile_emulated.c), see src/kernel/x86/amx/amx_tile.h. */
 #pragma once
 
